@@ -16,7 +16,7 @@ use hangar_protocol::permission::PermissionRequest;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::lines::{self, Range};
+use super::lines::{self, Limits, Range};
 use super::{diff, image, locate, unusable};
 use crate::answer;
 use crate::arguments;
@@ -29,6 +29,9 @@ const WHOLE_FILE_LIMIT: u64 = 10 * 1024 * 1024;
 
 /// Bytes of text that one call can put into the context, even when asked to.
 const FORCED_LIMIT: usize = 256 * 1024;
+
+/// Bytes of one line that are shown, as a search does. Longer ones are not written by people.
+const LINE_LIMIT: usize = 2_000;
 
 /// Names of a directory that are read. The text of this many is spilled anyway.
 const NAMES_LIMIT: usize = 50_000;
@@ -200,7 +203,8 @@ fn view_lines(
 ) -> Result<ToolOutcome, ToolOutcome> {
     let file = workspace.files.open(&location.real).map_err(|error| unusable(&location.shown, &error))?;
     let wanted = range.unwrap_or(Range { first: 1, last: None });
-    let excerpt = lines::read(BufReader::new(file), wanted, limit, cancel)
+    let limits = Limits { text: limit, line: LINE_LIMIT };
+    let excerpt = lines::read(BufReader::new(file), wanted, limits, cancel)
         .map_err(|error| unusable(&location.shown, &error))?
         .ok_or_else(answer::interrupted)?;
     if range.is_some() && wanted.first > excerpt.lines_seen {
