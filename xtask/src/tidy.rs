@@ -35,6 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-peer", &["hangar-protocol"]),
     ("hangar-agent", &["hangar-protocol"]),
     ("hangar-models", &["hangar-agent", "hangar-disk", "hangar-protocol"]),
+    ("hangar-images", &["hangar-agent"]),
     ("hangar-sandbox", &[]),
     ("hangar-spec", &["hangar-agent", "hangar-protocol", "hangar-sandbox"]),
     (
@@ -54,6 +55,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-agent",
             "hangar-disk",
             "hangar-files",
+            "hangar-images",
             "hangar-process",
             "hangar-protocol",
             "hangar-sandbox",
@@ -118,6 +120,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-engine",
             "hangar-files",
             "hangar-git",
+            "hangar-images",
             "hangar-jobs",
             "hangar-mcp",
             "hangar-models",

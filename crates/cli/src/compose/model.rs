@@ -8,6 +8,7 @@ use hangar_agent::agents::config::{ModelChoice, Models};
 use hangar_agent::model::{
     ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, ProviderFacts,
 };
+use hangar_images::{ImageLimits, ScaledImages};
 use hangar_models::base_url::BaseUrl;
 use hangar_models::catalogue::Cache;
 use hangar_models::config::{self, Auth, ProviderConfig, ProviderKind, Style, WireApi};
@@ -68,6 +69,7 @@ fn find(settings: &Settings, options: &ModelOptions, request: ProviderRequest<'_
     {
         chosen.max_prompt_tokens = limit;
     }
+    chosen.provider = Arc::new(ScaledImages::new(chosen.provider, ImageLimits::default()));
     Ok(chosen)
 }
 

@@ -12,6 +12,7 @@ use hangar_agent::model::Part;
 use hangar_agent::tool::{
     Access, AccessRequest, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec,
 };
+use hangar_images::{Fitted, ImageLimits};
 use hangar_protocol::permission::PermissionRequest;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -254,18 +255,22 @@ fn view_image(workspace: &Workspace, location: &Location) -> ToolOutcome {
     if let Err(error) = read {
         return answer::failed(FAILED, format!("{FAILED} {error}."));
     }
-    if content.len() as u64 > image::SIZE_LIMIT {
-        let limit = megabytes(image::SIZE_LIMIT, 1);
-        return answer::failed(FAILED, format!("{FAILED} It is larger than {limit}."));
-    }
-    let Some(mime_type) = image::mime_type(&content) else {
+    if image::mime_type(&content).is_none() {
         return answer::failed(FAILED, FAILED);
+    }
+    // Scaled here, so that the log does not grow by what no model takes.
+    let (mime_type, content, scaled) = match hangar_images::fit(&content, &ImageLimits::default(), 1) {
+        Fitted::Unchanged { mime_type } => (mime_type, content, String::new()),
+        Fitted::Scaled { mime_type, data, from, to } => {
+            (mime_type, data, format!(", scaled from {from} to {to} pixels"))
+        }
+        Fitted::Unusable { why } => return answer::failed(FAILED, format!("{FAILED} It {why}.")),
     };
     let shown = location.shown.display();
     ToolOutcome {
         detailed: Some(format!("Viewed image file at path {shown}")),
         images: vec![
-            Part::Text(format!("Image file at path {shown}")),
+            Part::Text(format!("Image file at path {shown}{scaled}")),
             Part::Image { mime_type: mime_type.to_owned(), data: BASE64.encode(&content) },
         ],
         ..ToolOutcome::success("Viewed image file successfully.")

@@ -185,16 +185,27 @@ async fn an_image_is_shown_as_one() {
             expect!["Failure (Failed to view image file.): Failed to view image file."],
         )
         .await;
-    bench.write("huge.png", [pixel, vec![0; 5_000_000]].concat());
+    bench.write("huge.png", [pixel.clone(), vec![0; 33 << 20]].concat());
     bench
         .check(
             "view",
             json!({"path": "huge.png"}),
             expect![
-                "Failure (Failed to view image file.): Failed to view image file. It is larger than 3.8MB."
+                "Failure (Failed to view image file.): Failed to view image file. It is larger than 32 MB."
             ],
         )
         .await;
+    bench.write("cut.png", &pixel[..20]);
+    let text = bench.call("view", &json!({"path": "cut.png"})).await.outcome.text;
+    assert!(text.starts_with("Failed to view image file. It is damaged"), "{text}");
+    // More bytes than providers take, for one pixel.
+    bench.write("padded.png", [pixel, vec![0; 5 << 20]].concat());
+    let outcome = bench.call("view", &json!({"path": "padded.png"})).await.outcome;
+    let [Part::Text(about), Part::Image { data, .. }] = outcome.images.as_slice() else {
+        panic!("{:?}", outcome.images)
+    };
+    assert_eq!(bench.tidy(about), "Image file at path $W/padded.png, scaled from 1x1 to 1x1 pixels");
+    assert!(data.len() < 1000, "{}", data.len());
 }
 
 #[tokio::test]
