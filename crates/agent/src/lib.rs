@@ -21,3 +21,4 @@ pub mod session;
 pub mod summary;
 pub mod tool;
 pub mod tool_hooks;
+pub mod tool_search;

@@ -235,6 +235,7 @@ impl Composing {
             background: Arc::new(composed.shells),
             directory: composed.cwd,
             sandboxed: composed.sandbox.is_some(),
+            fact: composed.git_state,
         }
     }
 }

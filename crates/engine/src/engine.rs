@@ -1,6 +1,6 @@
 //! One session and everything that it runs on, with one owner: the front end's task that embeds it.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,9 +48,11 @@ pub struct Engine {
     moved: Option<WorkingDirectory>,
     servers: Option<Servers>,
     offer: Offer,
-    /// The MCP servers are starting.
-    starting: Option<BoxFuture<'static, ()>>,
-    /// Prompts that wait for the MCP servers.
+    /// A fact for the model that is being found out.
+    fact: Option<BoxFuture<'static, Option<String>>>,
+    /// The MCP servers are starting, and the fact is being found out.
+    starting: Option<BoxFuture<'static, Option<String>>>,
+    /// Prompts that wait for both.
     held: Vec<Prompt>,
     wait: Wait,
     /// Whether somebody waits for a summary of the conversation.
@@ -110,6 +112,7 @@ impl Engine {
             moved: None,
             servers: parts.mcp.map(Servers::new),
             offer: Offer { others, filter: parts.filter, hidden: Vec::new() },
+            fact: parts.fact,
             starting: None,
             held: Vec::new(),
             compacting: false,
@@ -163,11 +166,18 @@ impl Engine {
 
     /// Starts what is to run before the first event, and takes the first inputs.
     pub async fn begin(&mut self) -> Result<(), LogError> {
-        if self.options.servers == ServerStart::BeforeOpening
-            && let Some(servers) = &mut self.servers
-        {
-            servers.start(&mut self.driver).await?;
-            self.offer_tools()?;
+        if self.options.servers == ServerStart::BeforeOpening {
+            let fact = found(self.fact.take());
+            let fact = match &mut self.servers {
+                Some(servers) => {
+                    let (fact, started) = tokio::join!(fact, servers.start(&mut self.driver));
+                    started?;
+                    self.offer_tools()?;
+                    fact
+                }
+                None => fact.await,
+            };
+            self.take_fact(fact);
         }
         self.open()
     }
@@ -213,7 +223,7 @@ impl Engine {
 
     /// Takes a prompt that is no slash command. It waits for MCP servers that start with it, or are starting.
     pub fn send(&mut self, prompt: Prompt) -> Result<(), LogError> {
-        if self.options.servers == ServerStart::WithPrompt {
+        if self.options.servers == ServerStart::WithPrompt || self.fact.is_some() {
             self.start_servers();
         }
         if self.starting.is_none() {
@@ -226,10 +236,22 @@ impl Engine {
 
     /// Has the MCP servers start that have not, if there are any. Prompts wait for them.
     pub(crate) fn start_servers(&mut self) {
-        if let (Some(servers), None) = (&self.servers, &self.starting) {
-            let host = servers.host.clone();
-            self.starting = Some(Box::pin(async move { host.ready().await }));
+        if self.starting.is_some() {
+            return;
         }
+        let host = self.servers.as_ref().map(|servers| servers.host.clone());
+        let fact = self.fact.take();
+        if host.is_none() && fact.is_none() {
+            return;
+        }
+        self.starting = Some(Box::pin(async move {
+            let ready = async {
+                if let Some(host) = host {
+                    host.ready().await;
+                }
+            };
+            tokio::join!(found(fact), ready).0
+        }));
     }
 
     /// Gives the session a prompt now, with the skill that it calls.
@@ -283,7 +305,10 @@ impl Engine {
         tokio::select! {
             biased;
             news = next_news(&mut self.servers) => self.take_news(news)?,
-            () = arrival(&mut self.starting) => self.servers_arrived()?,
+            fact = arrival(&mut self.starting) => {
+                self.take_fact(fact);
+                self.servers_arrived()?;
+            }
             Some(reply) = self.replies.next(), if !self.replies.is_empty() => self.answer(reply)?,
             going = self.driver.turn() => if !going? {
                 return Ok(Progress::Closed);
@@ -417,6 +442,7 @@ impl Engine {
 
     fn offer_tools(&mut self) -> Result<(), LogError> {
         let mut tools = self.offer.others.clone();
+        let mut deferrable = BTreeSet::new();
         if let Some(servers) = &mut self.servers {
             servers.generation = Some(servers.host.generation());
             self.driver.session_mut().set_mcp_servers(servers.host.summaries());
@@ -424,10 +450,12 @@ impl Engine {
                 let name = &tool.spec().name;
                 let taken = tools.iter().any(|known| known.spec().name == *name);
                 if !taken && self.offer.filter.admits(ToolSource::Mcp, name) {
+                    deferrable.insert(name.clone());
                     tools.push(tool);
                 }
             }
         }
+        self.driver.session_mut().set_deferrable(deferrable);
         let tools = Toolset::new(tools);
         let specs = |tools: &Toolset| tools.iter().map(|tool| Arc::clone(tool.spec())).collect::<Vec<_>>();
         let changed = self.options.announces_tools && specs(&tools) != specs(self.driver.tools());
@@ -474,6 +502,12 @@ impl Engine {
         Ok(())
     }
 
+    fn take_fact(&mut self, fact: Option<String>) {
+        if let Some(fact) = fact {
+            self.driver.session_mut().add_fact(fact);
+        }
+    }
+
     fn servers_arrived(&mut self) -> Result<(), LogError> {
         self.starting = None;
         self.catch_up()?;
@@ -504,6 +538,7 @@ impl Engine {
             });
         }
         self.directory = parts.directory;
+        self.fact = parts.fact;
         self.set_mcp(parts.mcp);
         self.offer = Offer {
             others: self.driver.tools().iter().cloned().collect(),
@@ -557,8 +592,15 @@ async fn next_news(servers: &mut Option<Servers>) -> News {
     }
 }
 
-/// Waits until the servers that are starting are there.
-async fn arrival(starting: &mut Option<BoxFuture<'static, ()>>) {
+async fn found(fact: Option<BoxFuture<'static, Option<String>>>) -> Option<String> {
+    match fact {
+        Some(fact) => fact.await,
+        None => None,
+    }
+}
+
+/// Waits until the servers that are starting are there, and the fact is known.
+async fn arrival(starting: &mut Option<BoxFuture<'static, Option<String>>>) -> Option<String> {
     match starting {
         Some(starting) => starting.await,
         None => std::future::pending().await,

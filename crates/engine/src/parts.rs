@@ -36,6 +36,8 @@ pub struct Parts {
     pub directory: PathBuf,
     /// Whether all commands of the session run in a sandbox.
     pub sandboxed: bool,
+    /// A fact for the model that takes a moment to find out. The first prompt waits for it.
+    pub fact: Option<BoxFuture<'static, Option<String>>>,
 }
 
 /// Where front ends differ.

@@ -19,6 +19,7 @@ use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::Environment;
 use hangar_agent::session::{Command, Input, Opening, Prompt, Role, Session, SessionConfig, State};
 use hangar_agent::tool::*;
+use hangar_agent::tool_search::Deferral;
 use hangar_custom::skills::Skills;
 use hangar_engine::{
     Background, Composer, Ended, Engine, NoComposer, Options, Parts, Progress, SessionTask, supervise,
@@ -179,7 +180,7 @@ fn agents() -> AgentConfig {
             cwd: "/w".to_owned(),
             git_root: None,
             os: "linux".to_owned(),
-            session_dir: "/s".to_owned(),
+            version: "0".to_owned(),
             tools: Vec::new(),
         },
         instructions: String::new(),
@@ -224,6 +225,8 @@ impl Stage {
             own_tools: ToolFilter::default(),
             may_ask: true,
             session_dir: "/s".into(),
+            deferral: Some(Deferral::default()),
+            facts: Vec::new(),
             disabled_tools: Vec::new(),
             discovers_instructions: false,
             role: Role::Main,
@@ -262,6 +265,7 @@ impl Stage {
             background: Arc::clone(&background) as Arc<dyn Background>,
             directory: "/w".into(),
             sandboxed: false,
+            fact: None,
         };
         Self { engine: Engine::new(parts, options, composer), log, events, background, inbox }
     }

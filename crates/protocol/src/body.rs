@@ -167,6 +167,7 @@ events! {
     ToolShellOutput(ToolShellOutput) = "tool.shell_output" ephemeral;
     ToolProgress(ToolProgress) = "tool.execution_progress" ephemeral;
     ToolComplete(ToolComplete) = "tool.execution_complete" logged;
+    ToolSearchActivated(ToolSearchActivated) = "tool_search.activated" logged;
     PermissionRequested(PermissionRequested) = "permission.requested" logged;
     PermissionCompleted(PermissionCompleted) = "permission.completed" logged;
     ExternalToolRequested(ExternalToolRequested) = "external_tool.requested" logged;

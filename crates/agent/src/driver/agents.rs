@@ -416,6 +416,8 @@ impl Driver {
             headers: main.headers.clone(),
             own_tools: main.own_tools.clone(),
             session_dir: main.session_dir.clone(),
+            deferral: main.deferral.clone(),
+            facts: main.facts.clone(),
             disabled_tools: Vec::new(),
             discovers_instructions: main.discovers_instructions,
             // At the last level nobody is shown a tool that would be refused.

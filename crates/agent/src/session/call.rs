@@ -1,22 +1,17 @@
 //! One model call: from the request to an answer or a failure.
 
-use std::sync::Arc;
-
 use hangar_protocol::data::{self, CallOutcome};
 use jiff::Timestamp;
 
-use super::own_tools::ToolConditions;
 use super::run::{Ending, Phase, Run, millis_between};
 use super::tools::is_file_edit;
 use super::truncation::Reduction;
-use super::{CallOptions, CallSeq, Context, Effect, Session, Step, own_tools};
-use crate::interned;
+use super::{CallOptions, CallSeq, Context, Effect, Session, Step};
 use crate::model::{
     Finish, Initiator, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Reply, ToolCall, ToolChoice,
 };
 use crate::prompt::notices;
 use crate::retry::{self, RetryDecision, RetryReason};
-use crate::tool::{ToolSource, ToolSpec};
 
 /// Source of the message that asks the model to go on with an answer that the output limit cut.
 pub const OUTPUT_LIMIT: &str = "output-limit";
@@ -64,6 +59,7 @@ impl Session {
         let call_options = run.call_options.clone();
         let model = Some(self.state.model.clone());
         let request = ModelRequest { initiator: self.initiator(), ..self.next_request(call_options) };
+        self.note_shown(&request.tools);
         if retries == 0 {
             self.report_context(&request, step);
         }
@@ -105,33 +101,6 @@ impl Session {
             is_initial: (self.calls == 1).then_some(true),
         };
         self.emit(step, usage);
-    }
-
-    /// Tools that the model is shown, the session's own included.
-    pub(super) fn visible_tools(&self) -> Arc<[Arc<ToolSpec>]> {
-        let config = &self.config;
-        let conditions = ToolConditions {
-            mode: self.mode(),
-            may_ask: config.may_ask,
-            questions_answered: config.questions_answered,
-            plans_reviewed: self.answerable.plans,
-            agent_config: config.agent_config.as_deref(),
-        };
-        let role = self.active_role();
-        let plays = |name: &str| role.is_none_or(|agent| agent.tools.admits(name));
-        let own = own_tools::specs(conditions)
-            .filter(|own| self.agent().is_none_or(|role| role.tools.admits(&own.name)))
-            .filter(|own| plays(&own.name))
-            // A client may bring a tool of the same name; its own one is meant then.
-            .filter(|own| config.tools.iter().all(|tool| tool.name != own.name))
-            .filter(|own| config.own_tools.admits(ToolSource::Builtin, &own.name));
-        let mut own = own.peekable();
-        if own.peek().is_none() && role.is_none() {
-            return Arc::clone(&self.config.tools);
-        }
-        // Shared, because most sessions show the same, and a call holds on to it.
-        let own: Vec<Arc<ToolSpec>> = own.map(interned::spec).collect();
-        interned::list(self.config.tools.iter().filter(|tool| plays(&tool.name)).chain(&own))
     }
 
     pub(super) fn model(

@@ -104,9 +104,10 @@ impl Session {
         self.config.own_tools = filter;
     }
 
-    /// Sets what the next run says of the MCP servers, and what the model is told of their tools from the next call on.
+    /// Sets what the next run says of the MCP servers, and what the model is told of their tools: by the system prompt if
+    /// it has not been told any yet, else with the next message.
     pub fn set_mcp_servers(&mut self, servers: Vec<serde_json::Value>) {
-        self.mcp_instructions = server_instructions(&servers);
+        self.mcp_instructions.set(server_instructions(&servers));
         self.mcp_servers = servers;
     }
 

@@ -232,6 +232,7 @@ impl Session {
         let transformed =
             wording.unwrap_or_else(|| self.wording(&prompt.text, &prompt.attachments, context.now));
         self.tools_changed.clear();
+        self.mcp_instructions.told();
         let message = data::UserMessage {
             content: if nudge { String::new() } else { prompt.shown.unwrap_or(prompt.text) },
             transformed_content: Some(transformed),
@@ -257,11 +258,18 @@ impl Session {
     pub(super) fn wording(&self, text: &str, attachments: &[Attachment], now: Timestamp) -> String {
         let mode = self.mode();
         let notice = (mode != self.state.noticed_mode).then_some(mode);
-        decorate(text, attachments, notice, &self.tools_changed, now)
+        let mut wording = decorate(text, attachments, notice, &self.tools_changed, now);
+        for news in [self.mcp_instructions.news(), self.news_of_facts()].into_iter().flatten() {
+            wording.push_str("\n\n");
+            wording.push_str(&news);
+        }
+        wording
     }
 
     /// Logs the system prompt if it has changed.
     fn log_system_prompt(&mut self, step: &mut Step) {
+        let prompt = self.role_prompt.as_ref().unwrap_or(&self.config.system);
+        self.mcp_instructions.freeze(prompt, self.state.system.as_deref());
         let system = self.system();
         if self.state.system.as_ref() != Some(&system) {
             let content = system.to_string();

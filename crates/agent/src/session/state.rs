@@ -16,6 +16,7 @@ use crate::agents::registry::AgentRegistry;
 use crate::conversation::Conversation;
 use crate::hook::changed_arguments;
 use crate::log::Seq;
+use crate::prompt::context;
 use crate::summary::Summary;
 
 /// Bytes of conversation that the fold keeps, so that a log of any length can be resumed in bounded memory. No model
@@ -41,6 +42,10 @@ pub struct State {
     pub limits: Option<SessionLimits>,
     /// Last text about the budget that the model was given.
     pub told_limits: Option<String>,
+    /// Facts that the model was told and can still see.
+    pub told_facts: Vec<String>,
+    /// Tools that searches have found, in the order in which they were found.
+    pub found_tools: Vec<String>,
     /// Calls that `preToolUse` is running for, by the invocation's id. Its answer may rewrite the call.
     pub hooked_calls: BTreeMap<String, String>,
     /// Plan and todos at the last compaction.
@@ -78,6 +83,8 @@ impl Default for State {
             last_event: None,
             limits: None,
             told_limits: None,
+            told_facts: Vec::new(),
+            found_tools: Vec::new(),
             hooked_calls: BTreeMap::new(),
             plan_and_todos: PlanAndTodos::default(),
             checkpoints: 0,
@@ -116,6 +123,7 @@ impl State {
                     | EventKind::SystemNotification
                     | EventKind::AssistantMessage
                     | EventKind::ToolComplete
+                    | EventKind::ToolSearchActivated
                     | EventKind::HookStart
                     | EventKind::HookEnd
                     | EventKind::SkillContextDelivered
@@ -238,6 +246,9 @@ impl State {
         if message.source.as_deref() == Some(super::limits::SOURCE) {
             self.told_limits.clone_from(&message.transformed_content);
         }
+        if let Some(text) = &message.transformed_content {
+            context::note(text, &mut self.told_facts);
+        }
         self.open_turn.task_id.clone_from(&message.parent_agent_task_id);
         let mode = message.agent_mode.and_then(AgentMode::of_session);
         match message.delivery {
@@ -263,6 +274,13 @@ impl State {
             Body::ToolComplete(complete) => {
                 self.pending.remove(&complete.tool_call_id);
                 self.conversation.tool(complete);
+            }
+            Body::ToolSearchActivated(found) => {
+                for name in &found.tool_names {
+                    if !self.found_tools.contains(name) {
+                        self.found_tools.push(name.clone());
+                    }
+                }
             }
             Body::PermissionRequested(asked) => {
                 let request = Box::new(asked.permission_request.clone());
@@ -306,6 +324,7 @@ impl State {
             }
             Body::ImagesWithheld(_) => self.conversation.withhold_images(),
             Body::Truncation(truncation) => {
+                self.told_facts.clear();
                 self.conversation.drop_oldest(truncation.messages_removed_during_truncation as usize);
             }
             Body::ContextCleared(_) => {
@@ -313,6 +332,7 @@ impl State {
                 // What the model was told of its mode, its limits and its skills is gone with it.
                 self.noticed_mode = Mode::Interactive;
                 self.told_limits = None;
+                self.told_facts.clear();
                 self.skills.clear();
                 self.pending.clear();
             }
@@ -329,6 +349,7 @@ impl State {
             let summary = Summary { text: text.clone(), checkpoint, token_limit };
             let count = usize::try_from(count).unwrap_or(usize::MAX);
             self.conversation.compact(count, summary, &self.plan_and_todos);
+            self.told_facts.clear();
         }
         self.checkpoints = complete.checkpoint_number.unwrap_or(self.checkpoints);
     }

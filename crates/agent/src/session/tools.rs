@@ -156,6 +156,7 @@ pub(super) fn is_file_edit(name: &str) -> bool {
 impl Session {
     /// Inspects all calls. None is started before all are inspected.
     pub(super) fn begin_tools(&mut self, calls: Vec<ToolCall>, step: &mut Step, context: &mut Context<'_>) {
+        calls.iter().for_each(|call| self.load_called(&call.name, step));
         let calls: Vec<RunningCall> = calls
             .into_iter()
             .map(|call| RunningCall {
@@ -308,6 +309,7 @@ impl Session {
                 Err(outcome) => return self.not_run(id, outcome, step, context),
             },
             Some(OwnTool::ExitPlanMode) => return self.hand_in_plan(id, &arguments, step),
+            Some(OwnTool::ToolSearch) => return self.search_tools(id, &arguments, step),
             None => {}
         }
         let access = match inspection.map(|inspection| inspection.access) {

@@ -19,6 +19,7 @@ use hangar_agent::permissions::{Grant, Policy};
 use hangar_agent::prompt::Environment;
 use hangar_agent::session::*;
 use hangar_agent::tool::*;
+use hangar_agent::tool_search::Deferral;
 use hangar_protocol::data::{CodeChanges, Mode, PlanAndTodos, ToolType, WorkingDirectory};
 use hangar_protocol::permission::{PermissionRequest, ShellCommand, ShellRequest};
 use hangar_protocol::{Body, Event};
@@ -308,7 +309,7 @@ pub(crate) fn agent_config() -> AgentConfig {
             cwd: "/w".to_owned(),
             git_root: None,
             os: "linux".to_owned(),
-            session_dir: "/s".to_owned(),
+            version: "0".to_owned(),
             tools: Vec::new(),
         },
         instructions: String::new(),
@@ -343,6 +344,8 @@ pub(crate) struct Setting {
     pub(crate) place: Place,
     /// Whether the provider is GitHub's rather than the user's own.
     pub(crate) github: bool,
+    pub(crate) deferral: Option<Deferral>,
+    pub(crate) facts: Vec<String>,
 }
 
 impl Default for Setting {
@@ -362,6 +365,8 @@ impl Default for Setting {
             just_in_time: Vec::new(),
             place: Place::default(),
             github: false,
+            deferral: None,
+            facts: Vec::new(),
         }
     }
 }
@@ -422,6 +427,8 @@ impl Stage {
             own_tools: ToolFilter::default(),
             may_ask: true,
             session_dir: "/s".into(),
+            deferral: setting.deferral.clone(),
+            facts: setting.facts.clone(),
             disabled_tools: Vec::new(),
             discovers_instructions: false,
             role: Role::Main,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
+use futures_util::future::BoxFuture;
 use hangar_agent::driver::{Driver, Host as DriverHost, InstructionFinder};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::hook::HookSet;
@@ -12,6 +13,7 @@ use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::{Environment, SystemPrompt};
 use hangar_agent::session::{Command, Input, Opening, Role, Session, SessionConfig, State};
 use hangar_agent::tool::{Tool, ToolFilter, ToolSpec};
+use hangar_agent::tool_search::Deferral;
 use hangar_custom::skills::Skills;
 use hangar_mcp::{McpHost, News};
 use hangar_models::tokens::Counter;
@@ -68,6 +70,8 @@ pub(crate) struct Opened {
     pub(crate) sandbox: Option<Sandbox>,
     /// Recomposes parts.
     pub(crate) live: LiveSession,
+    /// The state of the working tree, for the model.
+    pub(crate) git_state: Option<BoxFuture<'static, Option<String>>>,
 }
 
 /// Everything that is created before the session is assembled.
@@ -88,6 +92,7 @@ struct Made {
 impl Checked<'_> {
     /// Creates or opens the log, and assembles the session.
     pub(crate) fn open(mut self) -> Result<Opened> {
+        let git_state = self.git_state();
         let (log, past) = self.open_log()?;
         self.confinement.make_scratch(&self.paths)?;
         let (inbox, commands) = mpsc::channel(INBOX);
@@ -98,12 +103,12 @@ impl Checked<'_> {
             cwd: self.paths.cwd.display().to_string(),
             git_root: self.paths.shown_repository().map(|repository| repository.root.display().to_string()),
             os: std::env::consts::OS.to_owned(),
-            session_dir: log.dir().display().to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             tools: tools.shown.names().map(str::to_owned).collect(),
         };
         let instructions = instructions::render(self.instructions.as_ref(), &self.request.spec.instructions);
         let made = Made { log, past, inbox, commands, storage, tools, mcp, environment, instructions };
-        Ok(self.assemble(made))
+        Ok(Opened { git_state, ..self.assemble(made) })
     }
 
     /// Creates the log of a new session, or opens that of a resumed one.
@@ -232,6 +237,7 @@ impl Checked<'_> {
             spill: storage.spill,
             sandbox,
             live,
+            git_state: None,
         }
     }
 
@@ -273,11 +279,22 @@ impl Checked<'_> {
             headers: headers(spec, host),
             own_tools,
             session_dir: log.dir(),
+            deferral: self.deferral(),
+            facts: self.facts(&log.dir()),
             disabled_tools: tools.disabled.clone(),
             discovers_instructions: self.instructions.is_some() && on_demand,
             role: Role::Main,
             agent_config: Some(Arc::new(agents)),
         }
+    }
+
+    /// Which tools are hidden behind a search, and when; `None` if none ever are.
+    fn deferral(&self) -> Option<Deferral> {
+        let options = self.request.spec.tools.tool_search.unwrap_or_default();
+        let tokens = self.tuning.tool_tokens;
+        let wanted = options.enabled.unwrap_or(true) && tokens > 0;
+        let count = options.defer_threshold.and_then(|count| usize::try_from(count).ok());
+        wanted.then(|| Deferral { tokens, count, ..Deferral::default() })
     }
 
     /// The initial state, the first inputs, and the on-demand instructions that the model already knows.

@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 use hangar_agent::agents::config::AgentLimits;
 use hangar_agent::session::JustInTime;
+use hangar_agent::tool_search::DEFAULT_TOKENS;
 
 use super::spill;
 use crate::just_in_time;
@@ -17,6 +18,8 @@ pub(super) struct Tuning {
     pub(super) retry_scale: f64,
     /// Size from which on outputs are saved to a file.
     pub(super) large_output: usize,
+    /// Tokens of the descriptions of MCP servers' tools above which they are hidden behind a search; never if 0.
+    pub(super) tool_tokens: u64,
     pub(super) agents: AgentLimits,
     pub(super) just_in_time: Vec<JustInTime>,
 }
@@ -26,6 +29,7 @@ impl Tuning {
         Ok(Self {
             retry_scale: settings.number("HANGAR_RETRY_SCALE")?.unwrap_or(1.0),
             large_output: spill::threshold(settings)?,
+            tool_tokens: settings.number("HANGAR_MCP_TOOL_TOKENS")?.unwrap_or(DEFAULT_TOKENS),
             agents: agents(settings)?,
             just_in_time: just_in_time::load(settings)?,
         })

@@ -145,6 +145,7 @@ impl Opener {
                 background: Arc::new(opened.shells),
                 directory: opened.cwd,
                 sandboxed: opened.sandbox.is_some(),
+                fact: opened.git_state,
             },
             tools: opened.builtin,
             environment: opened.environment,
