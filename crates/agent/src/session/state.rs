@@ -1,7 +1,7 @@
 //! The durable state of a session: a fold over its log, the same for a live session and for one that is resumed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use hangar_protocol::data::{
@@ -343,8 +343,7 @@ impl State {
 
     fn apply_summary(&mut self, complete: &CompactionComplete) {
         if let (Some(count), Some(text)) = (complete.messages_removed, &complete.summary_content) {
-            let path = complete.checkpoint_path.as_deref().map(Path::new);
-            let checkpoint = path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+            let checkpoint = complete.checkpoint_path.as_deref().map(PathBuf::from);
             let token_limit = complete.token_limit;
             let summary = Summary { text: text.clone(), checkpoint, token_limit };
             let count = usize::try_from(count).unwrap_or(usize::MAX);
