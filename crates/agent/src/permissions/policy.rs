@@ -160,7 +160,9 @@ impl Policy {
             told.push(format!("refused always: {}", list(&self.deny)));
         }
         if !user_reachable {
-            told.push("reading in the working directory is allowed".to_owned());
+            if !self.allow_all_tools {
+                told.push("reading in the working directory is allowed".to_owned());
+            }
             told.push("nobody can be asked, so everything else is refused".to_owned());
         }
         (!told.is_empty()).then(|| told.join("; ") + ".")

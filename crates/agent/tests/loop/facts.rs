@@ -33,8 +33,7 @@ fn setting() -> Setting {
 }
 
 const FIRST: &str = "Session folder: /s | Model: m | Permissions: all tools are allowed, on files in the working \
-                     directory; reading in the working directory is allowed; nobody can be asked, so everything else is \
-                     refused.";
+                     directory; nobody can be asked, so everything else is refused.";
 
 #[tokio::test(start_paused = true)]
 async fn the_first_message_tells_them_and_the_next_what_has_changed() {
