@@ -41,7 +41,7 @@ impl Checked<'_> {
         facts
     }
 
-    /// Starts finding out the state of the working tree.
+    /// The state of the working tree. Git is asked when the first prompt comes, since many sessions never have one.
     pub(super) fn git_state(&self) -> Option<BoxFuture<'static, Option<String>>> {
         if self.replaces_system() || !self.paths.is_local {
             return None;
@@ -50,10 +50,7 @@ impl Checked<'_> {
         let sandbox = self.confinement.sandbox().cloned();
         let git = credentials::git().launched_by(sandbox.map(|sandbox| sandbox.wrap("git".as_ref())));
         let cwd = self.paths.cwd.clone();
-        // It runs while the rest is put together.
-        let told =
-            tokio::spawn(tokio::time::timeout(GIT_BOUNDS.time, async move { state(&git, &cwd).await }));
-        Some(async move { told.await.ok()?.ok()? }.boxed())
+        Some(async move { tokio::time::timeout(GIT_BOUNDS.time, state(&git, &cwd)).await.ok()? }.boxed())
     }
 
     /// Whether a client says itself what the model knows.

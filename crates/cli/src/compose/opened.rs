@@ -92,7 +92,6 @@ struct Made {
 impl Checked<'_> {
     /// Creates or opens the log, and assembles the session.
     pub(crate) fn open(mut self) -> Result<Opened> {
-        let git_state = self.git_state();
         let (log, past) = self.open_log()?;
         self.confinement.make_scratch(&self.paths)?;
         let (inbox, commands) = mpsc::channel(INBOX);
@@ -107,6 +106,7 @@ impl Checked<'_> {
             tools: tools.shown.names().map(str::to_owned).collect(),
         };
         let instructions = instructions::render(self.instructions.as_ref(), &self.request.spec.instructions);
+        let git_state = self.git_state();
         let made = Made { log, past, inbox, commands, storage, tools, mcp, environment, instructions };
         Ok(Opened { git_state, ..self.assemble(made) })
     }

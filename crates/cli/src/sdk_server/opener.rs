@@ -145,7 +145,8 @@ impl Opener {
                 background: Arc::new(opened.shells),
                 directory: opened.cwd,
                 sandboxed: opened.sandbox.is_some(),
-                fact: opened.git_state,
+                // Messages of a client are taken at once, in the order of its requests.
+                fact: None,
             },
             tools: opened.builtin,
             environment: opened.environment,
