@@ -35,6 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-peer", &["hangar-protocol"]),
     ("hangar-agent", &["hangar-protocol"]),
     ("hangar-models", &["hangar-agent", "hangar-disk", "hangar-protocol"]),
+    ("hangar-simulators", &["hangar-agent", "hangar-models"]),
     ("hangar-sandbox", &[]),
     ("hangar-spec", &["hangar-agent", "hangar-protocol", "hangar-sandbox"]),
     (
@@ -107,7 +108,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("hangar-telemetry", &["hangar-agent", "hangar-protocol"]),
-    ("hangar-test-support", &["hangar-models"]),
+    ("hangar-test-support", &["hangar-models", "hangar-simulators"]),
     (
         "hangar-cli",
         &[
@@ -128,6 +129,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-runtimes",
             "hangar-sandbox",
             "hangar-server",
+            "hangar-simulators",
             "hangar-spec",
             "hangar-store",
             "hangar-telemetry",

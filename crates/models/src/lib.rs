@@ -13,6 +13,7 @@ mod credential;
 mod error;
 mod http;
 pub mod known;
+pub mod loopback;
 mod provider;
 pub mod scripted;
 mod secret;

@@ -30,7 +30,7 @@ const MAX_DELAY: Duration = Duration::from_secs(60 * 60);
 const DEFAULT_ANSWER: &str = "pong";
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Step {
+pub enum Step {
     Say(String),
     Stream {
         pieces: u32,
@@ -54,11 +54,11 @@ pub(super) enum Step {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Failure {
-    pub(super) status: u16,
+pub struct Failure {
+    pub status: u16,
     /// How many requests it meets; all when `None`.
-    pub(super) times: Option<u32>,
-    pub(super) retry_after: Option<Duration>,
+    pub times: Option<u32>,
+    pub retry_after: Option<Duration>,
 }
 
 impl Step {
@@ -283,7 +283,7 @@ impl fmt::Display for Step {
 
 /// Whether a request lets the model call tools. Title generation and the like do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Offer {
+pub enum Offer {
     Tools,
     TextOnly,
 }

@@ -514,8 +514,5 @@ async fn only_loopback_is_served() {
     let port = listener.local_addr().unwrap().port();
     let options = ServeOptions::new(Script::default(), || UNIX_EPOCH);
     let error = serve(listener, options, CancellationToken::new()).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!("the scripted model is served on loopback only, not on 0.0.0.0:{port}")
-    );
+    assert_eq!(error.to_string(), format!("models are served on loopback only, not on 0.0.0.0:{port}"));
 }
