@@ -8,6 +8,7 @@
 //! records, and none of the vendors. What vendors know of their models is data, kept apart from Hangar's own tables
 //! on purpose: the two may disagree, and a test notices.
 
+pub mod anthropic;
 mod cache;
 mod expectation;
 mod facts;
@@ -25,6 +26,8 @@ mod shape;
 mod signature;
 mod simulator;
 mod stream;
+#[cfg(test)]
+mod testing;
 mod tokens;
 mod usage;
 mod vendor;

@@ -18,7 +18,7 @@ pub struct Profile {
 impl Profile {
     /// All of them.
     pub fn all() -> Vec<Self> {
-        Vec::new()
+        vec![crate::anthropic::PROFILE]
     }
 
     pub fn find(name: &str) -> Option<Self> {

@@ -151,8 +151,9 @@ impl Shapes {
         named.chain(members).filter(|name| !self.has(name)).map(str::to_owned).collect()
     }
 
+    /// A member of a union may be `object`, which may hold anything.
     fn has(&self, name: &str) -> bool {
-        self.objects.contains_key(name) || self.unions.contains_key(name)
+        name == "object" || self.objects.contains_key(name) || self.unions.contains_key(name)
     }
 }
 

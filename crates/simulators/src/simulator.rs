@@ -120,7 +120,9 @@ impl Simulator {
             None => (markers::act(self.playbook.turn(&accepted.asked)), Default::default()),
         };
         let (usage, answer) = match act {
-            Act::Say { pieces, end, faults } => {
+            Act::Say { mut pieces, end, faults } => {
+                let is_thought = |piece: &Piece| matches!(piece, Piece::Thinking(_) | Piece::Redacted(_));
+                pieces.retain(|piece| accepted.thinks || !is_thought(piece));
                 let (usage, answer) = self.say(state, request, accepted, pieces, end, faults);
                 (Some(usage), answer)
             }

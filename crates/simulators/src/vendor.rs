@@ -41,6 +41,9 @@ pub struct Accepted {
     pub asked: Asked,
     /// The text of the newest user message.
     pub prompt_text: String,
+    /// Whether the model thinks. If not, thinking of the scenario is left out.
+    pub thinks: bool,
+    /// Tools that may be called.
     pub tools: BTreeMap<String, ToolKind>,
     /// What the model reads, in pieces that can be cached.
     pub prompt: Prompt,
