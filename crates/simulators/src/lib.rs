@@ -20,6 +20,7 @@ mod profile;
 mod record;
 mod refusal;
 mod request;
+pub mod responses;
 mod scenario;
 mod server;
 mod shape;

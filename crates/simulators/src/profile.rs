@@ -3,6 +3,7 @@
 use crate::facts::FactsError;
 use crate::simulator::Simulator;
 use crate::vendor::Vendor;
+use crate::{anthropic, responses};
 
 /// A vendor, and what a client must know to talk to it.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +19,7 @@ pub struct Profile {
 impl Profile {
     /// All of them.
     pub fn all() -> Vec<Self> {
-        vec![crate::anthropic::PROFILE]
+        vec![anthropic::PROFILE, responses::PROFILE]
     }
 
     pub fn find(name: &str) -> Option<Self> {
