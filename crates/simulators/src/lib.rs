@@ -12,6 +12,7 @@ pub mod anthropic;
 mod cache;
 mod expectation;
 mod facts;
+mod gzip;
 mod history;
 mod host;
 mod image;

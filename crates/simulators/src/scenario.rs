@@ -250,6 +250,8 @@ pub enum Fault {
     NoFinalBlankLine,
     /// Frames of two bytes, which cut characters.
     Crumbs,
+    /// The stream is in gzip, whatever the client accepts.
+    Gzip,
     /// Arguments of calls come character by character.
     Fragments,
     /// All calls have the index 0.

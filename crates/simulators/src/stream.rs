@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::gzip::Gzip;
 use crate::refusal::Refusal;
 use crate::scenario::Fault;
 
@@ -38,7 +39,14 @@ impl Answer {
     #[must_use]
     pub(crate) fn with_faults(self, faults: &[Fault]) -> Self {
         match self {
-            Self::Stream { headers, frames } => Self::Stream { headers, frames: disturb(frames, faults) },
+            Self::Stream { mut headers, frames } => {
+                let mut frames = disturb(frames, faults);
+                if faults.contains(&Fault::Gzip) {
+                    headers.push(("content-encoding".to_owned(), "gzip".to_owned()));
+                    frames = zipped(frames);
+                }
+                Self::Stream { headers, frames }
+            }
             whole @ Self::Whole { .. } => whole,
         }
     }
@@ -112,6 +120,23 @@ fn disturb(mut frames: Vec<Frame>, faults: &[Fault]) -> Vec<Frame> {
     frames
 }
 
+/// The same data in gzip. A stream that is cut stays unfinished.
+fn zipped(frames: Vec<Frame>) -> Vec<Frame> {
+    let mut gzip = Gzip::new();
+    let is_cut = frames.contains(&Frame::Cut);
+    let mut zipped: Vec<Frame> = frames
+        .into_iter()
+        .map(|frame| match frame {
+            Frame::Data(bytes) => Frame::Data(gzip.write(&bytes).into()),
+            frame @ (Frame::Wait(_) | Frame::Cut) => frame,
+        })
+        .collect();
+    if !is_cut {
+        zipped.push(Frame::Data(gzip.finish().into()));
+    }
+    zipped
+}
+
 fn crumbs(frame: Frame) -> Vec<Frame> {
     match frame {
         Frame::Data(bytes) => {
@@ -144,6 +169,18 @@ mod tests {
         check(&[], &[b"event: a\ndata: {\"type\":\"a\"}\n\n", "data: é\n\n".as_bytes()]);
         check(&[Fault::Crlf], &[b"event: a\r\ndata: {\"type\":\"a\"}\r\n\r\n", "data: é\r\n\r\n".as_bytes()]);
         check(&[Fault::NoFinalBlankLine], &[b"event: a\ndata: {\"type\":\"a\"}\n\n", "data: é".as_bytes()]);
+    }
+
+    #[test]
+    fn a_stream_in_gzip_says_so_and_ends_unless_it_is_cut() {
+        let frames = |last: Frame| {
+            let answer = Answer::stream(vec![Event::data("a").into(), last]).with_faults(&[Fault::Gzip]);
+            let Answer::Stream { headers, frames } = answer else { panic!() };
+            assert_eq!(headers, [("content-encoding".to_owned(), "gzip".to_owned())]);
+            frames.len()
+        };
+        assert_eq!(frames(Event::data("b").into()), 3);
+        assert_eq!(frames(Frame::Cut), 2);
     }
 
     #[test]
