@@ -10,6 +10,7 @@
 
 pub mod anthropic;
 mod cache;
+pub mod chat;
 mod expectation;
 mod facts;
 mod gzip;

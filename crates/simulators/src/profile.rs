@@ -3,7 +3,7 @@
 use crate::facts::FactsError;
 use crate::simulator::Simulator;
 use crate::vendor::Vendor;
-use crate::{anthropic, responses};
+use crate::{anthropic, chat, responses};
 
 /// A vendor, and what a client must know to talk to it.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +19,7 @@ pub struct Profile {
 impl Profile {
     /// All of them.
     pub fn all() -> Vec<Self> {
-        vec![anthropic::PROFILE, responses::PROFILE]
+        [anthropic::PROFILE, responses::PROFILE].iter().chain(chat::PROFILES).copied().collect()
     }
 
     pub fn find(name: &str) -> Option<Self> {
