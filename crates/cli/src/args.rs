@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use hangar_simulators::Profile;
 
 use crate::portal::args::ListenArgs;
 
@@ -141,21 +143,38 @@ pub(crate) struct DoctorArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
-    /// Serve the scripted model on loopback as OpenAI chat completions, OpenAI responses and Anthropic messages
-    Serve {
-        /// Port on 127.0.0.1; 0 picks a free one
-        #[arg(long, default_value_t = 0)]
-        port: u16,
-        /// Answer every request from this script instead of from the markers in its prompt
-        #[arg(long, value_name = "FILE")]
-        script: Option<PathBuf>,
-        /// Answer to a prompt without markers
-        #[arg(long, default_value = "pong")]
-        default: String,
-        /// Append one JSON line per request
-        #[arg(long, value_name = "FILE")]
-        log: Option<PathBuf>,
-    },
+    /// Serve the scripted model on loopback as OpenAI chat completions, OpenAI responses and Anthropic messages, or simulate
+    /// vendors strictly
+    Serve(ModelServeArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelServeArgs {
+    /// Port on 127.0.0.1; 0 picks a free one
+    #[arg(long, default_value_t = 0)]
+    pub(crate) port: u16,
+    /// Answer every request from this script instead of from the markers in its prompt
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+    /// Answer to a prompt without markers
+    #[arg(long, default_value = "pong")]
+    pub(crate) default: String,
+    /// Append one JSON line per request
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
+    /// Simulate this vendor: refuse what it refuses, cache and count as it does; repeat it to serve several, each below its name
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(vendors()))]
+    pub(crate) vendor: Vec<String>,
+    /// Turns of the vendor and expectations of requests, as TOML
+    #[arg(long, value_name = "FILE", requires = "vendor")]
+    pub(crate) scenario: Option<PathBuf>,
+    /// Record fields that the vendor does not know instead of refusing them
+    #[arg(long, requires = "vendor")]
+    pub(crate) lenient: bool,
+}
+
+fn vendors() -> Vec<&'static str> {
+    Profile::all().iter().map(|profile| profile.name).collect()
 }
 
 #[derive(Debug, Subcommand)]

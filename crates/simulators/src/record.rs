@@ -1,6 +1,8 @@
 //! What a simulator was asked and what it said, for tests, benchmarks and people.
 
 use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -26,6 +28,23 @@ pub struct Exchange {
     pub headers: Value,
     pub body: Value,
     pub outcome: Outcome,
+}
+
+impl Exchange {
+    /// Everything but headers and body, as JSON.
+    fn told(&self) -> Value {
+        let mut told = json!({"number": self.number, "path": self.path, "model": self.body["model"]});
+        match &self.outcome {
+            Outcome::Answered { usage, cost, foreign, .. } => {
+                told["usage"] = json!(usage);
+                told["cost"] = json!(cost);
+                told["foreign"] = json!(foreign);
+            }
+            Outcome::Failed { status } => told["failed"] = json!(status),
+            Outcome::Refused { refusal, .. } => told["refused"] = json!(refusal.to_string()),
+        }
+        told
+    }
 }
 
 /// How a request ended.
@@ -66,9 +85,15 @@ pub(crate) struct Record {
     exchanges: VecDeque<Exchange>,
     pub(crate) totals: Totals,
     problems: Vec<String>,
+    log: Option<File>,
 }
 
 impl Record {
+    /// Appends each further exchange to a file, as a line of JSON.
+    pub(crate) fn log_to(&mut self, file: File) {
+        self.log = Some(file);
+    }
+
     pub(crate) fn push(&mut self, request: &Request, outcome: Outcome) {
         self.totals.requests += 1;
         let number = self.totals.requests;
@@ -87,13 +112,16 @@ impl Record {
         if self.exchanges.len() == MAX_EXCHANGES {
             self.exchanges.pop_front();
         }
-        self.exchanges.push_back(Exchange {
-            number,
-            path: request.path.clone(),
-            headers: shown(request),
-            body: request.body.clone(),
-            outcome,
-        });
+        let (path, headers, body) = (request.path.clone(), shown(request), request.body.clone());
+        let exchange = Exchange { number, path, headers, body, outcome };
+        if let Some(log) = &mut self.log {
+            let mut told = exchange.told();
+            told["headers"] = exchange.headers.clone();
+            told["body"] = exchange.body.clone();
+            // The log is a by-product; a full disk must not fail the request.
+            let _ = writeln!(log, "{told}");
+        }
+        self.exchanges.push_back(exchange);
     }
 
     pub(crate) fn problem(&mut self, problem: String) {
@@ -123,22 +151,7 @@ impl Record {
 
     /// As `GET /__stats` tells it.
     pub(crate) fn stats(&self) -> Value {
-        let exchange = |exchange: &Exchange| {
-            let mut told = json!({
-                "number": exchange.number, "path": exchange.path, "model": exchange.body["model"],
-            });
-            match &exchange.outcome {
-                Outcome::Answered { usage, cost, foreign, .. } => {
-                    told["usage"] = json!(usage);
-                    told["cost"] = json!(cost);
-                    told["foreign"] = json!(foreign);
-                }
-                Outcome::Failed { status } => told["failed"] = json!(status),
-                Outcome::Refused { refusal, .. } => told["refused"] = json!(refusal.to_string()),
-            }
-            told
-        };
-        let exchanges: Vec<_> = self.exchanges.iter().map(exchange).collect();
+        let exchanges: Vec<_> = self.exchanges.iter().map(Exchange::told).collect();
         json!({"totals": self.totals, "exchanges": exchanges, "problems": self.problems})
     }
 }

@@ -1,5 +1,7 @@
 //! A vendor with a scenario, a cache and a record: everything but the socket.
 
+use std::fs::File;
+
 use hangar_models::scripted::Script;
 use hangar_models::scripted::markers::Playbook;
 use parking_lot::Mutex;
@@ -74,6 +76,13 @@ impl Simulator {
     #[must_use]
     pub fn with_strictness(mut self, strictness: Strictness) -> Self {
         self.strictness = strictness;
+        self
+    }
+
+    /// Appends each exchange to a file, as a line of JSON.
+    #[must_use]
+    pub fn with_log(self, file: File) -> Self {
+        self.state.lock().record.log_to(file);
         self
     }
 
@@ -305,3 +314,6 @@ impl When {
         prompt && model && tools
     }
 }
+
+#[cfg(test)]
+mod tests;
