@@ -201,7 +201,7 @@ impl Spelling<'_> {
             Piece::Call { tool, arguments } => Some((tool, arguments)),
             _ => None,
         });
-        let signature = self.thought().and_then(|thought| thought.of_first_call());
+        let signature = self.thought().and_then(Thought::of_first_call);
         let call = |(index, (tool, arguments)): (usize, (&String, &String))| Call {
             index,
             id: self.book.answer.call_id.make(&format!("{} {index}", self.reply.id)),

@@ -27,12 +27,11 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
-/// A test of the values at one place of the request. It holds if one of them passes.
+/// A test of the values at some places of the request. It holds if one of them passes.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Condition {
-    /// A JSON pointer in which `*` is any element of a list.
-    at: String,
+    at: Places,
     /// Whether it also holds when there is no value.
     #[serde(default)]
     or_absent: bool,
@@ -55,8 +54,29 @@ enum Kind {
     Object,
 }
 
+/// JSON pointers in which `*` is any element of a list: one, or several of which any will do.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Value")]
+struct Places(Vec<String>);
+
+impl TryFrom<Value> for Places {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        let places = match value {
+            Value::Array(places) => places,
+            place => vec![place],
+        };
+        let pointer = |place: Value| match place {
+            Value::String(place) if place.starts_with('/') => Ok(place),
+            other => Err(format!("{other} is no pointer into a request")),
+        };
+        places.into_iter().map(pointer).collect::<Result<_, _>>().map(Self)
+    }
+}
+
 /// Where a condition held.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Found {
     /// `messages[1].content`.
     pub(crate) path: String,
@@ -68,12 +88,14 @@ pub(crate) struct Found {
 impl Condition {
     /// The first value that passes, or none.
     pub(crate) fn find(&self, body: &Value) -> Option<Found> {
-        let steps: Vec<&str> = self.at.split('/').skip(1).collect();
         let mut found = Vec::new();
-        collect(body, &steps, Found { path: String::new(), index: None, value: Value::Null }, &mut found);
+        for place in &self.at.0 {
+            let steps: Vec<&str> = place.split('/').skip(1).collect();
+            collect(body, &steps, Found::default(), &mut found);
+        }
         if found.is_empty() && (self.absent || self.or_absent) {
-            let path = steps.join(".");
-            return Some(Found { path, index: None, value: Value::Null });
+            let path = self.at.0.first().map(|place| place.trim_start_matches('/').replace('/', "."));
+            return Some(Found { path: path.unwrap_or_default(), ..Found::default() });
         }
         found.into_iter().find(|found| !self.absent && self.passes(&found.value))
     }
@@ -167,6 +189,7 @@ mod tests {
             ("at = '/temperature'\nabove = 0.5", Some("temperature")),
             ("at = '/temperature'\nbelow = 0.5", None),
             ("at = '/effort'", None),
+            ("at = ['/stop', '/temperature']", Some("temperature")),
             ("at = '/effort'\nabsent = true", Some("effort")),
             ("at = '/effort'\nnone_of = ['none']\nor_absent = true", Some("effort")),
             ("at = '/messages/*/content'\nkind = 'list'", Some("messages[1].content")),

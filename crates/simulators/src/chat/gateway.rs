@@ -127,9 +127,7 @@ impl Gateway {
             request.body["model"] = json!(upstream);
         }
         let key = request.header("api-key").map(|key| format!("Bearer {key}"));
-        if let Some(Ok(bearer)) =
-            key.filter(|_| request.bearer().is_none()).map(|key| HeaderValue::try_from(key))
-        {
+        if let Some(Ok(bearer)) = key.filter(|_| request.bearer().is_none()).map(HeaderValue::try_from) {
             request.headers.insert(AUTHORIZATION, bearer);
         }
         request

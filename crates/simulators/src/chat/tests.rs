@@ -7,6 +7,7 @@ mod local_hosts;
 mod openai_hosts;
 mod reasoning_hosts;
 mod requests;
+mod simulations;
 
 use serde_json::{Value, json};
 

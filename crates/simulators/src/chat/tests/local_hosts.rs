@@ -141,7 +141,7 @@ fn local_servers_word_a_full_window_each_in_its_way() {
     ] {
         match outcome(host, &long(model)) {
             Err((found, words)) => {
-                assert!(found == status && words.starts_with(begin), "{host}: {found} {words}")
+                assert!(found == status && words.starts_with(begin), "{host}: {found} {words}");
             }
             Ok(violations) => assert!(status == 0 && violations.is_empty(), "{host} accepts it"),
         }
