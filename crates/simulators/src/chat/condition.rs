@@ -40,7 +40,6 @@ pub(crate) struct Condition {
     kind: Option<Kind>,
     above: Option<f64>,
     below: Option<f64>,
-    matches: Option<Pattern>,
     #[serde(default)]
     absent: bool,
 }
@@ -49,9 +48,6 @@ pub(crate) struct Condition {
 #[serde(rename_all = "snake_case")]
 enum Kind {
     List,
-    Text,
-    EmptyText,
-    Object,
 }
 
 /// JSON pointers in which `*` is any element of a list: one, or several of which any will do.
@@ -102,21 +98,12 @@ impl Condition {
 
     fn passes(&self, value: &Value) -> bool {
         let number = value.as_f64();
-        let kind = |kind| match kind {
-            Kind::List => value.is_array(),
-            Kind::Text => value.is_string(),
-            Kind::EmptyText => value.as_str() == Some(""),
-            Kind::Object => value.is_object(),
-        };
-        self.one_of.as_ref().is_none_or(|values| values.iter().any(|one| same(one, value)))
-            && self.none_of.as_ref().is_none_or(|values| !values.iter().any(|one| same(one, value)))
-            && self.kind.is_none_or(kind)
+        let is_one = |values: &Vec<Value>| values.iter().any(|one| same(one, value));
+        self.one_of.as_ref().is_none_or(is_one)
+            && !self.none_of.as_ref().is_some_and(is_one)
+            && self.kind.is_none_or(|Kind::List| value.is_array())
             && self.above.is_none_or(|limit| number.is_some_and(|number| number > limit))
             && self.below.is_none_or(|limit| number.is_some_and(|number| number < limit))
-            && self
-                .matches
-                .as_ref()
-                .is_none_or(|pattern| value.as_str().is_some_and(|text| pattern.matches(text)))
     }
 }
 

@@ -4,7 +4,6 @@ use hyper::header::{AUTHORIZATION, HeaderValue};
 use serde_json::{Value, json};
 
 use super::Chat;
-use super::billing::Billing;
 use super::template::Vars;
 use crate::anthropic::Anthropic;
 use crate::responses::{ItemIds, Responses};
@@ -23,7 +22,7 @@ pub struct Gateway {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wire {
+enum Wire {
     Chat,
     Messages,
     Responses,
@@ -52,16 +51,15 @@ impl Wire {
 
 impl Gateway {
     pub(super) fn openai() -> Result<Self, FactsError> {
-        Ok(Self { chat: Chat::named("openai")?, messages: None, responses: Some(Responses::new()?) })
+        Self::of_two("openai", GPT)
     }
 
     pub(super) fn azure() -> Result<Self, FactsError> {
-        Ok(Self { chat: Chat::named("azure")?, messages: None, responses: Some(Responses::new()?) })
+        Self::of_two("azure", GPT)
     }
 
     pub(super) fn xai() -> Result<Self, FactsError> {
-        let responses = Responses::of_models(GROK, ItemIds::Stable)?;
-        Ok(Self { chat: Chat::named("xai")?, messages: None, responses: Some(responses) })
+        Self::of_two("xai", GROK)
     }
 
     pub(super) fn openrouter() -> Result<Self, FactsError> {
@@ -74,6 +72,11 @@ impl Gateway {
 
     pub(super) fn copilot() -> Result<Self, FactsError> {
         Self::of_all("copilot", ItemIds::Changing)
+    }
+
+    fn of_two(name: &str, models: &str) -> Result<Self, FactsError> {
+        let responses = Responses::of_models(models, ItemIds::Stable)?;
+        Ok(Self { chat: Chat::named(name)?, messages: None, responses: Some(responses) })
     }
 
     fn of_all(name: &str, item_ids: ItemIds) -> Result<Self, FactsError> {
@@ -174,7 +177,10 @@ impl Vendor for Gateway {
         let (vendor, inner) = self.inner(accepted);
         let answer = vendor.unwrap_or(&self.chat).encode(&inner, reply, history);
         match &self.chat.book.billing {
-            Some(billing) => self.billed(answer, billing, accepted.context["billed"] == true, history),
+            Some(billing) => {
+                let used = billing.count(accepted.context["billed"] == true, history);
+                answer.with_header(&billing.quota_header, billing.quota(used))
+            }
             None => answer,
         }
     }
@@ -187,10 +193,5 @@ impl Gateway {
         let wire = wires.into_iter().find(|wire| accepted.context["endpoint"] == wire.endpoint());
         let inner = Accepted { context: accepted.context["inner"].clone(), ..accepted.clone() };
         (wire.and_then(|wire| self.vendor(wire)), inner)
-    }
-
-    fn billed(&self, answer: Answer, billing: &Billing, now: bool, history: &mut History) -> Answer {
-        let used = billing.count(now, history);
-        answer.with_header(&billing.quota_header, billing.quota(used))
     }
 }

@@ -129,9 +129,7 @@ impl Chat {
         for rule in &self.book.header {
             let due = condition::all(&rule.when, &request.body).is_some();
             if due && request.header(&rule.name).is_none_or(str::is_empty) {
-                return Err(rule
-                    .missing
-                    .refusal(&self.book, Vars::default().with("header", rule.name.clone())));
+                return Err(rule.missing.refusal(&self.book, Vars::default()));
             }
         }
         Ok(account)
@@ -147,8 +145,8 @@ impl Vendor for Chat {
         let named = self.served(request)?;
         let account = self.account(request)?;
         let mut body = request.body.clone();
-        if let Some(model) = named {
-            body["model"] = Value::String(model);
+        if let (Some(model), Value::Object(fields)) = (named, &mut body) {
+            fields.insert("model".to_owned(), Value::String(model));
         }
         let Passed { model, prompt, reasons, foreign, violations } =
             check::check(&self.book, &body, history, request.strictness)?;
@@ -183,9 +181,7 @@ impl Vendor for Chat {
 }
 
 fn asked(body: &Value) -> Asked {
-    let offered = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
-    let offer = if offered && body["tool_choice"] != "none" { Offer::Tools } else { Offer::TextOnly };
-    let mut asked = Asked::new(offer);
+    let mut asked = Asked::new(if tools(body).is_empty() { Offer::TextOnly } else { Offer::Tools });
     for message in body["messages"].as_array().into_iter().flatten() {
         match message["role"].as_str() {
             Some("user") => asked.user(text(&message["content"])),
@@ -203,9 +199,10 @@ fn prompt_text(body: &Value) -> String {
     newest.map(|message| text(&message["content"])).unwrap_or_default()
 }
 
+/// The tools that may be called.
 fn tools(body: &Value) -> BTreeMap<String, ToolKind> {
-    let tools = body["tools"].as_array().into_iter().flatten();
-    let named = tools.filter_map(|tool| {
+    let tools = body["tools"].as_array().filter(|_| body["tool_choice"] != "none");
+    let named = tools.into_iter().flatten().filter_map(|tool| {
         let name = |field: &str| tool[field]["name"].as_str().map(str::to_owned);
         let function = name("function").map(|name| (name, ToolKind::Function));
         function.or_else(|| Some((name("custom")?, ToolKind::Custom)))

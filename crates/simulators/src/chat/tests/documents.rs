@@ -24,6 +24,8 @@ fn told(host: &str, request: &crate::Request, pointer: &str, expected: &Value) {
 #[test]
 fn catalogues_tell_windows_and_prices_under_the_names_of_their_host() {
     check("openai", "/v1/models", "/data/0/id", json!("gpt-4.1"));
+    check("openai", "/v1/models/gpt-5.2", "/id", json!("gpt-5.2"));
+    check("openai", "/v1/models/gpt-9", "/error/code", json!("model_not_found"));
     check("azure", "/openai/v1/models", "/data/0/capabilities/chat_completion", json!(true));
     check("gemini", "/v1beta/models", "/models/0/inputTokenLimit", json!(1_048_576));
     check("gemini", "/v1beta/openai/models", "/data/0/id", json!("models/gemini-3.8-flash"));

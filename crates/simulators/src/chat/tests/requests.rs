@@ -78,6 +78,16 @@ fn a_path_or_credential_that_the_host_lacks_is_refused() {
 }
 
 #[test]
+fn a_body_that_is_no_object_is_refused() {
+    let chat = Chat::named("azure").unwrap();
+    for body in [Value::Null, json!([]), json!("text"), json!(1)] {
+        let request = posted("/openai/deployments/gpt-5.2/chat/completions", &["api-key: k"], body);
+        let refusal = chat.check(&request, &History::default()).unwrap_err();
+        assert_eq!(refusal.status, 400, "{refusal}");
+    }
+}
+
+#[test]
 fn a_deployment_in_the_path_is_the_model() {
     let chat = Chat::named("azure").unwrap();
     let path = "/openai/deployments/gpt-5.2/chat/completions";
