@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { age, ago, bytes, day, dollars, duration, shortPath, tokens } from "./format";
+import { age, ago, bytes, cost, day, dollars, duration, shortPath, tokens } from "./format";
 
 const NOW = Date.parse("2026-01-10T12:00:00Z");
 
@@ -42,3 +42,7 @@ test.each([
 ])("%s stands under %s", (at, expected) => expect(day(at, new Date("2026-01-10T12:00:00").getTime())).toBe(expected));
 
 test("a moment ago is just now", () => expect([ago("2026-01-10T11:59:58Z", NOW), ago("2026-01-10T11:01:00Z", NOW)]).toEqual(["just now", "59m ago"]));
+
+test("a cost is a lower bound where some calls have none", () => {
+  expect([{}, { costUsd: 1.239 }, { costUsd: 1.239, unpricedCalls: 2 }].map(cost)).toEqual([undefined, "$1.24", "≥ $1.24"]);
+});

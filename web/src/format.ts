@@ -63,6 +63,12 @@ export function bytes(count: number): string {
   return `${(count / 1_024 / 1_024).toFixed(1)} MB`;
 }
 
+/** Known cost of a session; a lower bound where the cost of some calls is not known. */
+export function cost(usage: { costUsd?: number; unpricedCalls?: number }): string | undefined {
+  if (usage.costUsd === undefined) return undefined;
+  return (usage.unpricedCalls ?? 0) > 0 ? `≥ ${dollars(usage.costUsd)}` : dollars(usage.costUsd);
+}
+
 export function dollars(amount: number): string {
   if (amount === 0) return "$0";
   return amount < 0.01 ? "<$0.01" : `$${amount.toFixed(2)}`;

@@ -20,7 +20,7 @@ export interface Group {
 export const groups = signal<readonly Group[]>([]);
 export const helpOpen = signal(false);
 
-/** How long the second key of a pair may take. */
+/** Timeout of the second key of a pair. */
 const PAIR_MS = 1_200;
 
 let first: { key: string; at: number } | null = null;

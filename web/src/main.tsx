@@ -19,5 +19,5 @@ startRouting();
 startKeyboard();
 startClock();
 render(<App />, root);
-// Whether a token is needed is known before anything else is asked for.
+// The need for a token is known before any other request.
 void loadMeta().then(startLive);

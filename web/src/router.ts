@@ -52,7 +52,7 @@ export function parse(path: string): Route {
 export const route = signal<Route>(parse(location.pathname));
 export const search = signal(new URLSearchParams(location.search));
 
-/** How far down a page is shown when it comes: at its top, or where it was left when somebody goes back to it. */
+/** Scroll position of a page: the top, or the earlier position when the reader goes back to it. */
 export const arrival = signal({ top: 0 });
 
 /** Places that were left, by address; who goes back further than that begins at the top. */

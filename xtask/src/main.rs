@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people at a terminal")]
 
 mod bench;
+mod catalogue;
 mod clients;
 mod npm;
 mod shell;
@@ -22,6 +23,7 @@ cargo xtask <task>
                        FLAGS are passed to `hangar up`, such as --port 8899
   web                  build the pages of the portal into crates/portal/pages, if web/ changed; needs Node 20
   types                write docs/openapi.json and the TypeScript types of the API from the portal's routes
+  catalogue FILE       write the embedded catalogue of models from FILE, an `api.json` of models.dev
   test                 everything that CI checks: format, lints, all tests with what they need, tidy
   tidy                 check the rules of the repository that no compiler knows
   bench [server]       time and memory compared with other agents: of a prompt, or of the SDK server;
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["web"] => web::build(),
         ["types"] => types::write(),
+        ["catalogue", file] => catalogue::write(Path::new(file)),
         ["tidy"] => tidy::run(),
         ["bench", "runtimes"] => bench::runtimes::run(false),
         ["bench", "runtimes", "debug"] => bench::runtimes::run(true),

@@ -35,6 +35,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-peer", &["hangar-protocol"]),
     ("hangar-agent", &["hangar-protocol"]),
     ("hangar-models", &["hangar-agent", "hangar-disk", "hangar-protocol"]),
+    ("hangar-images", &["hangar-agent"]),
+    ("hangar-simulators", &["hangar-agent", "hangar-models"]),
     ("hangar-sandbox", &[]),
     ("hangar-spec", &["hangar-agent", "hangar-protocol", "hangar-sandbox"]),
     (
@@ -54,6 +56,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-agent",
             "hangar-disk",
             "hangar-files",
+            "hangar-images",
             "hangar-process",
             "hangar-protocol",
             "hangar-sandbox",
@@ -107,7 +110,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("hangar-telemetry", &["hangar-agent", "hangar-protocol"]),
-    ("hangar-test-support", &["hangar-models"]),
+    ("hangar-test-support", &["hangar-models", "hangar-simulators"]),
     (
         "hangar-cli",
         &[
@@ -118,6 +121,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-engine",
             "hangar-files",
             "hangar-git",
+            "hangar-images",
             "hangar-jobs",
             "hangar-mcp",
             "hangar-models",
@@ -128,6 +132,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-runtimes",
             "hangar-sandbox",
             "hangar-server",
+            "hangar-simulators",
             "hangar-spec",
             "hangar-store",
             "hangar-telemetry",

@@ -27,7 +27,7 @@ use crate::servers;
 use crate::session::{EditorSession, SessionMessage};
 use crate::updates::{Delivery, UpdateSender, UpdateSink, UpdateTranslator};
 
-/// Jobs that may wait for a session before the client has to.
+/// Capacity of a session's queue of messages; the client has to wait beyond it.
 const JOBS: usize = 64;
 /// Sessions that one client may have open at once.
 const MAX_SESSIONS: usize = 1000;

@@ -1,4 +1,4 @@
-//! The slash commands of a session and the skills that people may call, as clients are told of them.
+//! Slash commands of a session and skills that users may call, as clients receive them.
 
 use hangar_engine::commands::TABLE;
 use hangar_protocol::data::LoadedSkill;

@@ -7,7 +7,7 @@ use hangar_engine::Engine;
 use hangar_store::SessionId;
 use serde_json::{Map, Value};
 
-/// Puts sessions together.
+/// Opens sessions.
 pub trait SessionOpener: Send + Sync {
     /// Opens a session of the store, or a new one with this id. Nothing has happened in it when this returns.
     fn open(&self, wanted: RequestedSession) -> Result<Engine, OpenError>;
@@ -25,7 +25,7 @@ pub struct RequestedSession {
     pub sink: Box<dyn Fn() -> Box<dyn EventSink> + Send + Sync>,
 }
 
-/// Why a session could not be had, in words for the client.
+/// Error of opening a session, as a message for the client.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct OpenError(pub String);

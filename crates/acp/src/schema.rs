@@ -87,7 +87,7 @@ pub(crate) struct SetConfigOption {
     pub(crate) value: Value,
 }
 
-/// A piece of what is said, either way.
+/// Part of a message, in either direction.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(crate) enum ContentBlock {

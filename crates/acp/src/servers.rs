@@ -1,4 +1,4 @@
-//! The MCP servers that a client brings: from the protocol's words to those of configuration files.
+//! MCP servers of a client: conversion from the protocol's format to that of configuration files.
 
 use serde_json::{Map, Value, json};
 

@@ -98,7 +98,7 @@ impl EditorSession {
         options::config(self.session().state().mode, &self.session().config().policy)
     }
 
-    /// Drives the session until nobody wants anything of it any more, and ends what it left running.
+    /// Drives the session until its client closes it, then ends its background work.
     pub(crate) async fn live(mut self) {
         supervise(&mut self, std::future::pending()).await;
         self.answer(StopReason::Cancelled);
@@ -149,7 +149,7 @@ impl EditorSession {
         }
     }
 
-    /// An autopilot has all permissions; whoever takes over from it is asked again.
+    /// Follows a change of mode: autopilot has all permissions, and leaving it asks again.
     fn settle_mode(&mut self) {
         let mode = self.session().state().mode;
         let before = std::mem::replace(&mut self.known_mode, mode);
@@ -206,7 +206,7 @@ impl EditorSession {
         Ok(())
     }
 
-    /// A prompt takes the place of one that is under way.
+    /// Starts a prompt, which replaces the current one.
     fn prompted(&mut self, id: Id, blocks: Vec<ContentBlock>) -> Result<(), LogError> {
         match self.engine.waits_for_background() {
             // It goes on.
@@ -220,7 +220,7 @@ impl EditorSession {
         self.engine.submit(content::prompt(blocks))
     }
 
-    /// Stops what is under way, and says so to whoever waits for it.
+    /// Aborts the current prompt and answers it as cancelled.
     fn stop(&mut self) -> Result<(), LogError> {
         let stopped = self.engine.abort("user_initiated");
         self.answer(StopReason::Cancelled);

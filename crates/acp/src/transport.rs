@@ -16,7 +16,7 @@ use crate::answers::error;
 const MAX_LINE: usize = 64 << 20;
 /// Connections that may be open at once.
 const MAX_CONNECTIONS: usize = 256;
-/// Connections that may be open without having said anything. The oldest makes room for a new one.
+/// Maximum number of open connections that have not sent anything. The oldest is closed for a new one.
 const MAX_PENDING: usize = 64;
 /// Timeout of a connection's first byte.
 const FIRST_TIME: Duration = Duration::from_secs(10);
@@ -28,7 +28,7 @@ pub async fn serve_stdio(config: &Arc<AgentConfig>, stop: &CancellationToken) {
     serve(config, tokio::io::stdin(), tokio::io::stdout(), stop).await;
 }
 
-/// Serves whoever connects, until `stop` comes and all sessions have ended.
+/// Serves connections until `stop` and the end of all sessions.
 pub async fn serve_tcp(config: &Arc<AgentConfig>, listener: TcpListener, stop: &CancellationToken) {
     let places = Arc::new(tokio::sync::Semaphore::new(MAX_CONNECTIONS));
     let pending = PendingConnections::new(MAX_PENDING);

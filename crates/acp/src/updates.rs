@@ -1,4 +1,4 @@
-//! The events of a session in the protocol's words. Events that the protocol has no word for are left out.
+//! Events of a session as updates of the protocol. Events without an equivalent are left out.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -145,7 +145,7 @@ impl UpdateSender {
     }
 }
 
-/// Tells the client what happens in a session.
+/// Sends the events of a session to the client.
 pub(crate) struct UpdateSink {
     channel: UpdateSender,
     translator: UpdateTranslator,

@@ -6,9 +6,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hangar_protocol::data::{self, Attachment, PlanAndTodos, ToolType};
+use hangar_protocol::data::{self, Attachment, ModelItems, PlanAndTodos, ToolType};
 
-use crate::model::{AssistantTurn, Message, Part, Reasoning, ToolCall};
+use crate::model::{AssistantTurn, Message, NativeTurn, Part, Reasoning, ToolCall};
 use crate::summary::{DurableRecord, SummarizedPart, Summary};
 
 /// Result of a call that was interrupted.
@@ -39,7 +39,8 @@ struct OpenCall {
     id: String,
     name: String,
     kind: ToolType,
-    result: Option<Vec<Part>>,
+    /// The result, and whether it is an error.
+    result: Option<(Vec<Part>, bool)>,
 }
 
 impl Conversation {
@@ -126,20 +127,50 @@ impl Conversation {
         self.messages.push_front(Arc::new(message));
         self.records.push_front(Vec::new());
         self.summarized = Some(summarized);
+        self.drop_reasoning(0);
+    }
+
+    /// Number of answers from a message on that go back in their vendor's own items.
+    pub fn native_turns(&self, from: usize) -> usize {
+        let native = |message: &&Arc<Message>| matches!(&***message, Message::Assistant(turn) if turn.native.is_some());
+        self.messages.iter().skip(from).filter(native).count()
+    }
+
+    /// Number of answers whose reasoning is lost when images are withheld.
+    pub fn native_turns_behind_images(&self) -> usize {
+        self.messages
+            .iter()
+            .position(|message| shows_images(message))
+            .map_or(0, |first| self.native_turns(first))
+    }
+
+    /// Drops the reasoning of all answers from a message on, because the conversation before them has changed: vendors
+    /// bind reasoning to what it followed, and refuse it anywhere else.
+    pub fn drop_reasoning(&mut self, from: usize) {
+        for message in self.messages.iter_mut().skip(from) {
+            let bound = matches!(&**message, Message::Assistant(turn) if turn.native.is_some() || turn.reasoning.is_some());
+            if bound {
+                self.bytes -= size(message);
+                if let Message::Assistant(turn) = Arc::make_mut(message) {
+                    turn.native = None;
+                    turn.reasoning = None;
+                }
+                self.bytes += size(message);
+            }
+        }
     }
 
     pub fn has_images(&self) -> bool {
-        self.messages.iter().any(|message| match &**message {
-            Message::User(parts) | Message::Tool { parts, .. } => parts.iter().any(is_image),
-            Message::Assistant(_) => false,
-        })
+        self.messages.iter().any(|message| shows_images(message))
     }
 
     /// Replaces every image with a placeholder.
     pub fn withhold_images(&mut self) {
-        for message in &mut self.messages {
+        let Some(first) = self.messages.iter().position(|message| shows_images(message)) else { return };
+        self.drop_reasoning(first);
+        for message in self.messages.iter_mut().skip(first) {
             self.bytes -= size(message);
-            let shows = matches!(&**message, Message::User(parts) | Message::Tool { parts, .. } if parts.iter().any(is_image));
+            let shows = shows_images(message);
             if shows && let Message::User(parts) | Message::Tool { parts, .. } = Arc::make_mut(message) {
                 for part in parts.iter_mut().filter(|part| is_image(part)) {
                     *part = Part::Text(IMAGE_WITHHELD.to_owned());
@@ -161,12 +192,18 @@ impl Conversation {
         self.keep(DurableRecord::Instruction(text.to_owned()));
     }
 
-    pub fn assistant(&mut self, message: &data::AssistantMessage) {
+    /// Adds an answer, with the vendor's own items if they were logged.
+    pub fn assistant(&mut self, message: &data::AssistantMessage, items: Option<ModelItems>) {
         self.close_open_calls();
-        if message.content.is_empty() && message.tool_requests.is_empty() {
+        if message.content.is_empty() && message.tool_requests.is_empty() && items.is_none() {
             // Providers refuse an assistant message that says nothing.
             return;
         }
+        let native = items.map(|items| NativeTurn {
+            origin: items.origin,
+            items: items.items.get().into(),
+            rewritten: false,
+        });
         let reasoning = (message.reasoning_text.is_some()
             || message.reasoning_opaque.is_some()
             || message.encrypted_content.is_some())
@@ -185,7 +222,12 @@ impl Conversation {
                 result: None,
             })
             .collect();
-        self.push(Message::Assistant(AssistantTurn { text: message.content.clone(), reasoning, tool_calls }));
+        self.push(Message::Assistant(AssistantTurn {
+            text: message.content.clone(),
+            reasoning,
+            tool_calls,
+            native,
+        }));
     }
 
     pub fn tool(&mut self, complete: &data::ToolComplete) {
@@ -205,7 +247,7 @@ impl Conversation {
             (None, Some(error)) => parts.push(Part::Text(error.message.clone())),
             (None, None) => parts.push(Part::Text(String::new())),
         }
-        call.result = Some(parts);
+        call.result = Some((parts, !complete.success));
         if self.open.iter().all(|call| call.result.is_some()) {
             self.close_open_calls();
         }
@@ -220,6 +262,9 @@ impl Conversation {
             && let Some(call) = turn.tool_calls.iter_mut().find(|call| call.id == call_id)
         {
             call.input = arguments.to_string();
+            if let Some(native) = &mut turn.native {
+                native.rewritten = true;
+            }
         }
         self.bytes += size(message);
     }
@@ -227,8 +272,9 @@ impl Conversation {
     /// Answers all open calls as interrupted.
     pub fn close_open_calls(&mut self) {
         for call in std::mem::take(&mut self.open) {
-            let parts = call.result.unwrap_or_else(|| vec![Part::Text(INTERRUPTED.to_owned())]);
-            self.push(Message::Tool { call_id: call.id, kind: call.kind, parts });
+            let interrupted = || (vec![Part::Text(INTERRUPTED.to_owned())], true);
+            let (parts, is_error) = call.result.unwrap_or_else(interrupted);
+            self.push(Message::Tool { call_id: call.id, kind: call.kind, parts, is_error });
         }
     }
 
@@ -241,10 +287,10 @@ impl Conversation {
             Message::User(parts) => {
                 Arc::new(Message::User(parts.iter().filter(|part| !is_image(part)).cloned().collect()))
             }
-            Message::Tool { call_id, kind, parts } => {
+            Message::Tool { call_id, kind, parts, is_error } => {
                 // The first part is the result itself; the others are about images.
                 let parts = parts.iter().take(1).filter(|part| !is_image(part)).cloned().collect();
-                Arc::new(Message::Tool { call_id: call_id.clone(), kind: *kind, parts })
+                Arc::new(Message::Tool { call_id: call_id.clone(), kind: *kind, parts, is_error: *is_error })
             }
             Message::Assistant(_) => Arc::clone(message),
         })
@@ -291,12 +337,20 @@ impl Conversation {
             let last = records.iter().rposition(|records| !records.is_empty());
             self.records.insert(head, last.map(|at| records.swap_remove(at)).unwrap_or_default());
         }
+        self.drop_reasoning(head);
     }
 
     fn push(&mut self, message: Message) {
         self.records.push_back(Vec::new());
         self.bytes += size(&message);
         self.messages.push_back(Arc::new(message));
+    }
+}
+
+fn shows_images(message: &Message) -> bool {
+    match message {
+        Message::User(parts) | Message::Tool { parts, .. } => parts.iter().any(is_image),
+        Message::Assistant(_) => false,
     }
 }
 
@@ -314,7 +368,8 @@ fn call_of(request: &data::ToolRequest) -> ToolCall {
     ToolCall { id: request.tool_call_id.clone(), name: request.name.clone(), kind, input }
 }
 
-fn size(message: &Message) -> usize {
+/// Bytes of a message.
+pub(crate) fn size(message: &Message) -> usize {
     let parts = |parts: &[Part]| -> usize {
         parts
             .iter()
@@ -336,6 +391,7 @@ fn size(message: &Message) -> usize {
                 });
                 turn.text.len()
                     + reasoning
+                    + turn.native.as_ref().map_or(0, |native| native.items.len())
                     + turn.tool_calls.iter().map(|call| call.name.len() + call.input.len()).sum::<usize>()
             }
         }
@@ -371,11 +427,10 @@ mod tests {
                             mcp_tool_name: None,
                         })
                         .collect();
-                    conversation.assistant(&data::AssistantMessage {
-                        content,
-                        tool_requests,
-                        ..Default::default()
-                    });
+                    conversation.assistant(
+                        &data::AssistantMessage { content, tool_requests, ..Default::default() },
+                        None,
+                    );
                 }
                 "= " => {
                     let (id, text) = rest.split_once(' ').unwrap();

@@ -28,6 +28,7 @@ pub use agents::Refused;
 
 use crate::agents::config::Models;
 use crate::agents::toolset::AgentToolProvider;
+use crate::budget::{Budget, Cap, Ledger, USD_PER_CREDIT};
 use crate::entropy::Entropy;
 use crate::hook::{HookAnswer, HookKind, HookRequest};
 use crate::interned;
@@ -85,6 +86,8 @@ pub struct Host {
     pub surroundings: Option<Box<dyn Surroundings>>,
     /// Models for agents beside the session's own.
     pub models: Option<Arc<dyn Models>>,
+    /// The account of the budget that all calls share.
+    pub ledger: Ledger,
     pub now: Box<dyn Fn() -> Timestamp + Send>,
     pub entropy: Entropy,
     /// Factor for the waits before retries; 1 outside tests.
@@ -121,7 +124,7 @@ impl Driver {
     /// Creates a driver. `commands` carries input from outside: commands and news of background work.
     pub fn new(session: Session, host: Host, commands: mpsc::Receiver<Box<Input>>) -> Self {
         let parent = session.state().last_event.clone();
-        let provider = Arc::clone(&host.provider);
+        let provider = host.ledger.provider(Arc::clone(&host.provider), session.config().meter.clone());
         let offered = interned::list(host.tools.iter().map(|tool| tool.spec()));
         let mut driver = Self {
             host,
@@ -139,7 +142,32 @@ impl Driver {
             compaction: None,
         };
         driver.open_lane(session, provider, None);
+        driver.apply_client_limits();
         driver
+    }
+
+    /// The account of the session's budget.
+    pub fn ledger(&self) -> &Ledger {
+        &self.host.ledger
+    }
+
+    /// The provider of the main agent, within the budget.
+    pub fn provider(&self) -> Arc<dyn ModelProvider> {
+        Arc::clone(&self.lanes[&MAIN].provider)
+    }
+
+    /// A provider whose calls are made within the session's budget.
+    fn budgeted(&self, provider: Arc<dyn ModelProvider>) -> Arc<dyn ModelProvider> {
+        self.host.ledger.provider(provider, self.session().config().meter.clone())
+    }
+
+    /// Holds the limits that a client set, where the price of the model is known.
+    fn apply_client_limits(&mut self) {
+        let session = self.session();
+        let priced = session.config().provider.price.is_some();
+        let credits = session.state().limits.and_then(|limits| limits.max_ai_credits).filter(|_| priced);
+        let max_cost = credits.map(|credits| credits * USD_PER_CREDIT);
+        self.host.ledger.set(Cap::Client, Budget { max_cost, ..Budget::default() });
     }
 
     fn open_lane(
@@ -231,14 +259,19 @@ impl Driver {
 
     /// Makes a model request that is no part of the session. Dropping the stream cancels it.
     pub fn ask_model(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
-        self.host.provider.stream(request)
+        self.provider().stream(request)
     }
 
     pub fn set_provider(&mut self, provider: Arc<dyn ModelProvider>) {
         self.host.provider = Arc::clone(&provider);
         if let Some(lane) = self.lanes.get_mut(&MAIN) {
+            lane.session.set_provider_facts(provider.facts());
+        }
+        let provider = self.budgeted(provider);
+        if let Some(lane) = self.lanes.get_mut(&MAIN) {
             lane.provider = provider;
         }
+        self.apply_client_limits();
     }
 
     /// Id of the last published event, logged or not.
@@ -292,6 +325,7 @@ impl Driver {
             let interrupts = matches!(&input, Input::Command(Command::Interrupt { .. }));
             let resumes = matches!(&input, Input::Opened(Opening::Resumed { .. }));
             let answers = matches!(&input, Input::Command(Command::AnswerPermission { .. }));
+            let limits = matches!(&input, Input::Command(Command::SetLimits(_)));
             self.agree(id, &input);
             let Some(lane) = self.lanes.get_mut(&id) else { continue };
             let mut context = Context { now: (self.host.now)(), entropy: &mut self.host.entropy };
@@ -299,6 +333,9 @@ impl Driver {
             self.record(id, events)?;
             for effect in effects {
                 next.extend(self.perform(id, effect)?);
+            }
+            if limits {
+                self.apply_client_limits();
             }
             if answers && id != MAIN {
                 self.share_approvals(id);

@@ -4,6 +4,7 @@
 //! [`log`]; time and randomness come in with each step.
 
 pub mod agents;
+pub mod budget;
 pub mod conversation;
 pub mod driver;
 pub mod entropy;
@@ -19,5 +20,7 @@ pub mod retry;
 pub mod schema;
 pub mod session;
 pub mod summary;
+mod token_counts;
 pub mod tool;
 pub mod tool_hooks;
+pub mod tool_search;

@@ -1,11 +1,15 @@
 //! Models: requests, streamed answers and errors, independent of the wire format.
 
+mod price;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::stream::BoxStream;
-use hangar_protocol::data::ToolType;
+use hangar_protocol::data::{ModelOrigin, ToolType};
 use serde::{Deserialize, Serialize};
+
+pub use price::{Price, PriceStep, Rates};
 
 use crate::tool::ToolSpec;
 
@@ -19,8 +23,8 @@ pub trait ModelProvider: Send + Sync {
     fn facts(&self) -> ProviderFacts;
 }
 
-/// Facts about a provider for events.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Facts about a provider, and about the model that it is configured for.
+#[derive(Debug, Clone, PartialEq)]
 pub struct ProviderFacts {
     /// `/chat/completions`, `/responses` or `/v1/messages`.
     pub endpoint: &'static str,
@@ -29,6 +33,9 @@ pub struct ProviderFacts {
     /// Base URL for errors; carries no credentials.
     pub base_url: String,
     pub max_prompt_tokens: Option<u64>,
+    pub max_output_tokens: Option<u64>,
+    /// Price of the model, if it is known. An unknown price is not a price of zero.
+    pub price: Option<Price>,
 }
 
 /// Token counter for the parts of a request, by the model's own tokenizer.
@@ -67,6 +74,8 @@ pub struct ModelRequest {
     /// Additional HTTP headers that the sender of the prompt asked for.
     pub headers: Vec<(String, String)>,
     pub answer: Option<Arc<AnswerSchema>>,
+    /// Limit of the answer; the configured one, or the model's own, if absent.
+    pub max_output_tokens: Option<u64>,
 }
 
 /// Response format that the sender of the prompt asked for. Enforcing it is up to the provider.
@@ -110,6 +119,8 @@ pub enum Message {
         call_id: String,
         kind: ToolType,
         parts: Vec<Part>,
+        /// Whether the call failed or did not run.
+        is_error: bool,
     },
 }
 
@@ -134,15 +145,30 @@ pub struct AssistantTurn {
     pub text: String,
     pub reasoning: Option<Reasoning>,
     pub tool_calls: Vec<ToolCall>,
+    /// The same in the vendor's own items, if text and calls do not tell all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native: Option<NativeTurn>,
 }
 
-/// Reasoning, with the provider's own marks, which must be sent back unchanged.
+/// A turn in the items of the vendor that sent it, to be sent back there as it came, and nowhere else.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NativeTurn {
+    pub origin: ModelOrigin,
+    /// JSON on one line, in the form of the wire: content blocks, output items, or a message.
+    pub items: Arc<str>,
+    /// Whether the arguments of a call were changed after the fact, so that those of `tool_calls` hold.
+    #[serde(default)]
+    pub rewritten: bool,
+}
+
+/// Reasoning as it is shown and logged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reasoning {
     pub text: String,
-    /// Anthropic's signature, or the id of a reasoning item of OpenAI responses.
+    /// Anthropic's signature, or the id of a reasoning item of OpenAI responses. For the log: what is sent back is in
+    /// [`NativeTurn`].
     pub opaque: Option<String>,
-    /// Content that only the provider can read (redacted thinking, encrypted reasoning).
+    /// Content that only the provider can read (redacted thinking, encrypted reasoning). For the log, too.
     pub encrypted: Option<String>,
 }
 
@@ -158,6 +184,8 @@ pub struct ToolCall {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelEvent {
+    /// A change of how the provider is asked, because it refused to be asked otherwise.
+    Notice(String),
     Text(String),
     Reasoning(String),
     /// A piece of a call's input. The first piece of a call may be empty.
@@ -186,7 +214,17 @@ pub enum Finish {
     ToolCalls,
     /// The answer reached the output limit.
     Length,
+    /// The conversation and the answer filled the context window.
+    ContextFull,
+    /// The provider paused a long turn, which goes on when its content is sent back.
+    Paused,
+    /// The provider withheld the answer or the rest of it.
     ContentFilter,
+    /// The model refused to answer, with the provider's explanation if it gave one.
+    Refusal(Option<String>),
+    /// The provider says that the answer is not usable, by its own name for it: a malformed call, an error of its own.
+    Broken(String),
+    /// A reason that nobody knows.
     Other(String),
 }
 
@@ -197,14 +235,16 @@ impl Finish {
             Self::Stop => "stop",
             Self::ToolCalls => "tool_calls",
             Self::Length => "length",
-            Self::ContentFilter => "content_filter",
-            Self::Other(name) => name,
+            Self::ContextFull => "model_context_window_exceeded",
+            Self::Paused => "pause_turn",
+            Self::ContentFilter | Self::Refusal(_) => "content_filter",
+            Self::Broken(name) | Self::Other(name) => name,
         }
     }
 }
 
 /// Usage that the provider reported. `None` is "not reported", which is not zero.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct TokenUsage {
     /// All input, cached or not.
     pub input_tokens: Option<u64>,
@@ -212,6 +252,9 @@ pub struct TokenUsage {
     pub cache_read_tokens: Option<u64>,
     pub cache_write_tokens: Option<u64>,
     pub reasoning_tokens: Option<u64>,
+    /// Cost of the call in USD.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
 }
 
 /// Failure of a model call. The session decides by `kind` whether to retry.
@@ -226,6 +269,23 @@ pub struct ModelError {
     pub body: Option<String>,
     pub code: Option<String>,
     pub retry_after: Option<Duration>,
+    /// Whether the provider wants the request to be made again, if it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub should_retry: Option<bool>,
+}
+
+impl ModelError {
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            status: None,
+            message: message.into(),
+            body: None,
+            code: None,
+            retry_after: None,
+            should_retry: None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -237,6 +297,8 @@ pub enum ModelErrorKind {
     AccessDenied,
     /// 429.
     RateLimit,
+    /// 402, or a code that says that the account has no money or allowance left: no retry helps.
+    Quota,
     /// 408, 409, 500, 502, 503, 504, 529, and errors inside a stream that say so.
     Server,
     /// 400, 404, 422 and other refusals that the same request would meet again.
@@ -251,6 +313,8 @@ pub enum ModelErrorKind {
     Stalled,
     /// The answer was not in the provider's own protocol.
     Protocol,
+    /// The call could pass a cap of the session's budget, so it was not made.
+    Budget,
     /// The provider cannot be used as configured (a key command without output, an invalid host name).
     Configuration,
 }

@@ -37,6 +37,9 @@ impl RetryReason {
 }
 
 /// Decides about a call that failed. `retries` is how often it has been tried again already.
+///
+/// The provider's own word on retries wins over the kind of the error, except where no retry can help: an account
+/// without money does not have more in a minute.
 pub fn decide(error: &ModelError, retries: u32, entropy: &mut Entropy) -> RetryDecision {
     let (most, reason, base) = match error.kind {
         ModelErrorKind::Authentication => {
@@ -54,9 +57,16 @@ pub fn decide(error: &ModelError, retries: u32, entropy: &mut Entropy) -> RetryD
         ModelErrorKind::Cut | ModelErrorKind::Stalled | ModelErrorKind::Protocol => {
             (MAX_RETRIES, RetryReason::Streaming, Duration::from_secs(1))
         }
+        ModelErrorKind::AccessDenied | ModelErrorKind::Refused | ModelErrorKind::ContextLength
+            if error.should_retry == Some(true) =>
+        {
+            (MAX_RETRIES, RetryReason::ApiError, backoff(Duration::from_millis(500), retries))
+        }
         ModelErrorKind::AccessDenied
         | ModelErrorKind::Refused
         | ModelErrorKind::ContextLength
+        | ModelErrorKind::Quota
+        | ModelErrorKind::Budget
         | ModelErrorKind::Configuration => return RetryDecision::GiveUp,
     };
     schedule(error, retries, (most, reason, base), entropy)
@@ -74,7 +84,10 @@ fn schedule(
     (most, reason, base): (u32, RetryReason, Duration),
     entropy: &mut Entropy,
 ) -> RetryDecision {
-    if retries >= most || error.retry_after.is_some_and(|wait| wait > LONGEST_WAIT) {
+    if retries >= most
+        || error.should_retry == Some(false)
+        || error.retry_after.is_some_and(|wait| wait > LONGEST_WAIT)
+    {
         return RetryDecision::GiveUp;
     }
     // A server's own word is kept to the letter; it may only be exceeded.
@@ -95,14 +108,7 @@ mod tests {
     use super::*;
 
     fn error(kind: ModelErrorKind, retry_after: Option<u64>) -> ModelError {
-        ModelError {
-            kind,
-            status: None,
-            message: String::new(),
-            body: None,
-            code: None,
-            retry_after: retry_after.map(Duration::from_secs),
-        }
+        ModelError { retry_after: retry_after.map(Duration::from_secs), ..ModelError::new(kind, "") }
     }
 
     fn check(kind: ModelErrorKind, tries_again: u32) {
@@ -124,6 +130,22 @@ mod tests {
         check(ModelErrorKind::Stalled, 5);
         check(ModelErrorKind::Refused, 0);
         check(ModelErrorKind::ContextLength, 0);
+        check(ModelErrorKind::Quota, 0);
+        check(ModelErrorKind::Budget, 0);
+    }
+
+    #[test]
+    fn the_providers_word_on_retries_wins_but_no_retry_brings_money() {
+        let retried = |kind, should_retry| {
+            let error = ModelError { should_retry: Some(should_retry), ..error(kind, None) };
+            decide(&error, 0, &mut Entropy::seeded(7)) != RetryDecision::GiveUp
+        };
+        assert!(!retried(ModelErrorKind::RateLimit, false));
+        assert!(!retried(ModelErrorKind::Server, false));
+        assert!(retried(ModelErrorKind::Refused, true));
+        assert!(retried(ModelErrorKind::Server, true));
+        assert!(!retried(ModelErrorKind::Quota, true));
+        assert!(!retried(ModelErrorKind::Configuration, true));
     }
 
     #[test]

@@ -4,14 +4,21 @@
 //! messages that it covers and never summarised again; and records that are kept word by word: user messages,
 //! discovered instructions, invoked skills, the plan and the open todos.
 
+use std::borrow::Cow;
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 
 use hangar_protocol::data::{PlanAndTodos, SkillInvoked};
 
 /// Bytes per token of ordinary text, to turn a limit in tokens into one in bytes.
 const BYTES_PER_TOKEN: usize = 4;
-/// Bytes that are shown of a user message when all of them together would fill half of the context.
+/// Bytes that are shown of a user message when all of them together would fill their share of the context.
 const EXCERPT: usize = 1024;
+/// Shares of the context, as divisors: for user messages, for summaries, and for everything else that is kept. The rest,
+/// which is most, is for what happens.
+const SAID_SHARE: usize = 4;
+const SUMMARIES_SHARE: usize = 4;
+const OWED_SHARE: usize = 8;
 
 /// A record that outlives the message it came with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +43,8 @@ impl From<&SkillInvoked> for DurableRecord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     pub text: String,
-    /// Name of its checkpoint file, if it has one.
-    pub checkpoint: Option<String>,
+    /// Path of its checkpoint file, if it has one: `checkpoints/NAME` in the session folder.
+    pub checkpoint: Option<PathBuf>,
     /// Context window of the model in tokens. It decides how much of older summaries is shown.
     pub token_limit: Option<u64>,
 }
@@ -80,22 +87,51 @@ impl SummarizedPart {
             "Some of the conversation history has been summarized to free up context.\n\nYou were originally given \
              instructions from a user over one or more turns. Here were the user messages:\n",
         );
-        self.render_said(limit.saturating_mul(BYTES_PER_TOKEN) / 2, &mut text);
-        // A quarter of the context for what happened; the rest is for what happens.
-        self.render_summaries(limit.saturating_mul(BYTES_PER_TOKEN) / 4, &mut text);
-        self.render_owed(&mut text);
+        let bytes = limit.saturating_mul(BYTES_PER_TOKEN);
+        self.render_said(bytes / SAID_SHARE, &mut text);
+        self.render_summaries(bytes / SUMMARIES_SHARE, &mut text);
+        self.render_owed(bytes / OWED_SHARE, &mut text);
+        // What the session was told about itself went with the first message.
+        if let Some(folder) = self.folder() {
+            let folder = folder.display();
+            push(
+                &mut text,
+                format_args!("\n\n<system_reminder>The session folder is {folder}.</system_reminder>"),
+            );
+        }
         text
     }
 
+    fn folder(&self) -> Option<&Path> {
+        self.summaries.last()?.checkpoint.as_deref()?.parent()?.parent()
+    }
+
+    /// Renders user messages: all of them if they fit, else the first, which the session began with, and the latest, with
+    /// those before it shortened.
     fn render_said(&self, room: usize, text: &mut String) {
-        let said = self.records.iter().filter_map(|record| match record {
-            DurableRecord::Said(said) => Some(said),
-            DurableRecord::Instruction(_) | DurableRecord::Skill { .. } => None,
-        });
-        let fits = said.clone().map(String::len).sum::<usize>() <= room;
-        let shown: Vec<String> = said.map(|said| shown(said, fits)).collect();
-        // Where even excerpts are too many, there is the first, which the session began with, and the latest.
-        let mut left = room.saturating_sub(shown.first().map_or(0, String::len));
+        let said: Vec<&str> = self
+            .records
+            .iter()
+            .filter_map(|record| match record {
+                DurableRecord::Said(said) => Some(said.as_str()),
+                DurableRecord::Instruction(_) | DurableRecord::Skill { .. } => None,
+            })
+            .collect();
+        let fits = said.iter().map(|said| said.len()).sum::<usize>() <= room;
+        let last = said.len().saturating_sub(1);
+        let most = |index: usize| match index {
+            _ if fits => usize::MAX,
+            0 => room / 4,
+            index if index == last => room / 2,
+            _ => EXCERPT,
+        };
+        let shown: Vec<String> = said
+            .iter()
+            .enumerate()
+            .map(|(index, said)| shown(said, most(index).max(EXCERPT.min(room))))
+            .collect();
+        let mut left =
+            if fits { usize::MAX } else { room.saturating_sub(shown.first().map_or(0, String::len)) };
         let latest = shown.iter().skip(1).rev().take_while(|message| {
             let fits = message.len() <= left;
             left = left.saturating_sub(message.len());
@@ -132,7 +168,8 @@ impl SummarizedPart {
             .count()
             .max(1);
         let (shelved, shown) = self.summaries.split_at(self.summaries.len().saturating_sub(shown));
-        let files: Vec<&str> = shelved.iter().filter_map(|summary| summary.checkpoint.as_deref()).collect();
+        let files = shelved.iter().filter_map(|summary| summary.checkpoint.as_deref()?.file_name());
+        let files: Vec<_> = files.map(|name| name.to_string_lossy()).collect();
         if !files.is_empty() {
             push(
                 text,
@@ -149,47 +186,85 @@ impl SummarizedPart {
         }
     }
 
-    fn render_owed(&self, text: &mut String) {
-        for record in &self.records {
-            match record {
-                DurableRecord::Said(_) => {}
-                DurableRecord::Instruction(instruction) => push(text, format_args!("\n\n{instruction}")),
+    /// Renders what else holds on, the latest first where not all of it fits.
+    fn render_owed(&self, room: usize, text: &mut String) {
+        let plan = self.plan_and_todos.plan.as_ref().map(|plan| {
+            let plan = cut(plan, room / 2, "plan.md in the session folder has them");
+            format!("\n\nThe plan, as plan.md had it:\n<plan>\n{plan}\n</plan>")
+        });
+        let todos = self.todos(room / 4);
+        let mut left = room.saturating_sub(plan.as_ref().map_or(0, String::len) + todos.len());
+        let mut owed = Vec::new();
+        let mut left_out = 0;
+        for record in self.records.iter().rev() {
+            let told = match record {
+                DurableRecord::Said(_) => continue,
+                DurableRecord::Instruction(instruction) => format!("\n\n{instruction}"),
                 DurableRecord::Skill { name, content } => {
-                    push(
-                        text,
-                        format_args!("\n\n<invoked_skill name=\"{name}\">\n{content}\n</invoked_skill>"),
-                    );
+                    format!("\n\n<invoked_skill name=\"{name}\">\n{content}\n</invoked_skill>")
                 }
+            };
+            match left.checked_sub(told.len()) {
+                Some(rest) => {
+                    left = rest;
+                    owed.push(told);
+                }
+                None => left_out += 1,
             }
         }
-        if let Some(plan) = &self.plan_and_todos.plan {
-            push(text, format_args!("\n\nThe plan, as plan.md had it:\n<plan>\n{plan}\n</plan>"));
+        owed.iter().rev().for_each(|told| text.push_str(told));
+        if left_out > 0 {
+            push(
+                text,
+                format_args!(
+                    "\n\n[{left_out} instructions or skills are left out; they are in events.jsonl in the session folder]"
+                ),
+            );
         }
-        if !self.plan_and_todos.todos.is_empty() {
-            text.push_str("\n\nTodos that are open in the session's database:\n<todos>\n");
-            for todo in &self.plan_and_todos.todos {
-                push(text, format_args!("- {} [{}] {}", todo.id, todo.status, todo.title));
-                if !todo.description.is_empty() {
-                    push(text, format_args!(": {}", todo.description));
-                }
+        text.push_str(&plan.unwrap_or_default());
+        text.push_str(&todos);
+    }
+
+    fn todos(&self, room: usize) -> String {
+        if self.plan_and_todos.todos.is_empty() {
+            return String::new();
+        }
+        let mut text = "\n\nTodos that are open in the session's database:\n<todos>\n".to_owned();
+        let mut left_out = 0;
+        for todo in &self.plan_and_todos.todos {
+            let mut line = format!("- {} [{}] {}", todo.id, todo.status, todo.title);
+            if !todo.description.is_empty() {
+                push(&mut line, format_args!(": {}", todo.description));
+            }
+            if text.len() + line.len() <= room {
+                text.push_str(&line);
                 text.push('\n');
+            } else {
+                left_out += 1;
             }
-            text.push_str("</todos>");
         }
+        if left_out > 0 {
+            push(&mut text, format_args!("[{left_out} todos left out; the sql tool has them]\n"));
+        }
+        text.push_str("</todos>");
+        text
     }
 }
 
 /// A user message, or the head of it.
-fn shown(said: &str, whole: bool) -> String {
-    if whole || said.len() <= EXCERPT {
-        return format!("<user_message>\n{said}\n</user_message>\n");
+fn shown(said: &str, most: usize) -> String {
+    let said = cut(said, most, "the whole message is in events.jsonl in the session folder");
+    format!("<user_message>\n{said}\n</user_message>\n")
+}
+
+/// A text, or the head of it with a note of where the rest is.
+fn cut<'a>(text: &'a str, most: usize, rest: &str) -> Cow<'a, str> {
+    if text.len() <= most {
+        return Cow::Borrowed(text);
     }
-    let head = &said[..said.floor_char_boundary(EXCERPT)];
-    let left_out = said.len() - head.len();
-    format!(
-        "<user_message>\n{head}\n[{left_out} bytes left out; the whole message is in events.jsonl in the session \
-         folder]\n</user_message>\n"
-    )
+    let head = &text[..text.floor_char_boundary(most)];
+    let left_out = text.len() - head.len();
+    Cow::Owned(format!("{head}\n[{left_out} bytes left out; {rest}]"))
 }
 
 fn push(text: &mut String, what: std::fmt::Arguments<'_>) {
@@ -230,5 +305,50 @@ mod tests {
         assert!(!text.contains("request 1 "));
         let shown = text.matches("<user_message>").count();
         assert!(text.contains(&format!("[{} messages left out", 1000 - shown)), "{shown}");
+    }
+
+    #[test]
+    fn the_first_and_the_latest_request_are_whole_where_others_are_shortened() {
+        let long = |mark: &str| format!("{mark} {} end of {mark}", "word ".repeat(600));
+        let said = (0..30).map(|index| long(&format!("request-{index}")));
+        let text = summarized(said, 20_000);
+        for whole in ["end of request-0\n", "end of request-29\n"] {
+            assert!(text.contains(whole), "{whole}");
+        }
+        assert!(text.contains("request-28 ") && !text.contains("end of request-28"));
+    }
+
+    #[test]
+    fn no_part_of_it_grows_without_bound() {
+        let long = "word ".repeat(20_000);
+        let summary = Summary {
+            text: long.clone(),
+            checkpoint: Some("/s/checkpoints/001-a.md".into()),
+            token_limit: Some(10_000),
+        };
+        let todo = |n: usize| hangar_protocol::data::Todo {
+            id: format!("t{n}"),
+            title: "do it".to_owned(),
+            status: "pending".to_owned(),
+            description: "word ".repeat(100),
+        };
+        let plan_and_todos = PlanAndTodos { plan: Some(long.clone()), todos: (0..500).map(todo).collect() };
+        let mut summarized = SummarizedPart::default();
+        let skill = |n: usize| DurableRecord::Skill { name: format!("s{n}"), content: "word ".repeat(200) };
+        let records = (0..200).flat_map(|n| {
+            [DurableRecord::Said(long.clone()), DurableRecord::Instruction(format!("{n} {long}")), skill(n)]
+        });
+        summarized.extend(records, &plan_and_todos, Summary { text: "sum".to_owned(), ..summary });
+        let text = summarized.render();
+        assert!(text.len() < 10_000 * BYTES_PER_TOKEN * 7 / 10, "{}", text.len());
+        for there in [
+            "messages left out",
+            "instructions or skills are left out",
+            "todos left out",
+            "<invoked_skill name=\"s199\">",
+            "The session folder is /s.",
+        ] {
+            assert!(text.contains(there), "{there}");
+        }
     }
 }

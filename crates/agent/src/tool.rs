@@ -58,6 +58,13 @@ pub struct ToolSpec {
     pub input: ToolSchema,
 }
 
+impl ToolSpec {
+    /// Size as text, in bytes.
+    pub fn size(&self) -> usize {
+        self.name.len() + self.description.len() + self.input.size()
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolSchema {
     /// JSON Schema of the argument object.

@@ -2,14 +2,17 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use hangar_simulators::Profile;
 
 use crate::portal::args::ListenArgs;
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0  the run ended: with an answer, by a signal, at the autopilot limit, or with tools refused
-  1  no run or no answer: bad usage, no provider or model, unknown session, or a model that kept failing
+  1  no run or no answer: bad usage, no provider or model, unknown session, a model that kept failing, or a budget
+     that is used up
   2  hangar doctor found a problem, or hangar runtimes probe an unexpected result
 
 Environment: HANGAR_HOME, COPILOT_MODEL, COPILOT_PROVIDER_BASE_URL, COPILOT_PROVIDER_TYPE, COPILOT_PROVIDER_API_KEY,
@@ -141,21 +144,38 @@ pub(crate) struct DoctorArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
-    /// Serve the scripted model on loopback as OpenAI chat completions, OpenAI responses and Anthropic messages
-    Serve {
-        /// Port on 127.0.0.1; 0 picks a free one
-        #[arg(long, default_value_t = 0)]
-        port: u16,
-        /// Answer every request from this script instead of from the markers in its prompt
-        #[arg(long, value_name = "FILE")]
-        script: Option<PathBuf>,
-        /// Answer to a prompt without markers
-        #[arg(long, default_value = "pong")]
-        default: String,
-        /// Append one JSON line per request
-        #[arg(long, value_name = "FILE")]
-        log: Option<PathBuf>,
-    },
+    /// Serve the scripted model on loopback as OpenAI chat completions, OpenAI responses and Anthropic messages, or simulate
+    /// vendors strictly
+    Serve(ModelServeArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelServeArgs {
+    /// Port on 127.0.0.1; 0 picks a free one
+    #[arg(long, default_value_t = 0)]
+    pub(crate) port: u16,
+    /// Answer every request from this script instead of from the markers in its prompt
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+    /// Answer to a prompt without markers
+    #[arg(long, default_value = "pong")]
+    pub(crate) default: String,
+    /// Append one JSON line per request
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
+    /// Simulate this vendor: refuse what it refuses, cache and count as it does; repeat it to serve several, each below its name
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(vendors()))]
+    pub(crate) vendor: Vec<String>,
+    /// Turns of the vendor and expectations of requests, as TOML
+    #[arg(long, value_name = "FILE", requires = "vendor")]
+    pub(crate) scenario: Option<PathBuf>,
+    /// Record fields that the vendor does not know instead of refusing them
+    #[arg(long, requires = "vendor")]
+    pub(crate) lenient: bool,
+}
+
+fn vendors() -> Vec<&'static str> {
+    Profile::all().iter().map(|profile| profile.name).collect()
 }
 
 #[derive(Debug, Subcommand)]
@@ -354,6 +374,8 @@ pub(crate) struct RunArgs {
     pub(crate) log_level: Option<LogLevel>,
 
     #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
+    #[command(flatten)]
     pub(crate) extensions: ExtensionArgs,
     /// Speak the Agent Client Protocol on standard input and output, or on --port
     #[arg(long, help_heading = "Server", conflicts_with_all = ["prompt", "interactive", "server"])]
@@ -367,6 +389,21 @@ impl RunArgs {
     pub(crate) fn implements_plan(&self) -> bool {
         self.plan && (self.autopilot || self.mode == Some(ModeArg::Autopilot))
     }
+}
+
+/// Caps on what a session may use, agents and summaries included. No call is made that could pass one.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Budget")]
+pub(crate) struct BudgetArgs {
+    /// Maximum cost of the session
+    #[arg(long, value_name = "USD", value_parser = crate::budget::parse_cost)]
+    pub(crate) max_cost: Option<f64>,
+    /// Maximum number of model calls of the session
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_turns: Option<u64>,
+    /// Maximum number of input and output tokens of the session
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: Option<u64>,
 }
 
 /// Extensions for one run.

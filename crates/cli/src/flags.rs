@@ -10,6 +10,7 @@ use hangar_spec::{
 };
 
 use crate::args::{ModeArg, RunArgs, Switch};
+use crate::budget;
 use crate::compose::{Conduct, Extensions, Host, ModelSource, Permissions};
 use crate::mcp::GitHubServer;
 use crate::sandbox;
@@ -75,6 +76,7 @@ pub(crate) fn host(settings: &Settings, args: &RunArgs) -> Result<Host> {
             // Nobody else reads what an agent found, so it is put before the model with the news.
             reporting: Reporting::Delivered,
             names_client: false,
+            budget: budget::load(settings, &args.budget)?,
         },
         models: ModelSource {
             record: args.record.clone(),

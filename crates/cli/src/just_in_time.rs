@@ -18,6 +18,7 @@ use anyhow::{Context, Result, bail};
 use hangar_agent::session::{Due, JustInTime};
 use serde::Deserialize;
 
+use crate::budget::BudgetTable;
 use crate::settings::{Settings, parse_toml};
 
 /// Instructions that a session may have.
@@ -26,15 +27,8 @@ const MAX_INSTRUCTIONS: usize = 32;
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct File {
-    budget: Budget,
+    budget: BudgetTable,
     just_in_time: Vec<Table>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Budget {
-    minutes: Option<f64>,
-    turns: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -71,7 +65,7 @@ fn parse(text: &str) -> Result<Vec<JustInTime>> {
 }
 
 impl Table {
-    fn resolve(self, budget: &Budget) -> Result<JustInTime> {
+    fn resolve(self, budget: &BudgetTable) -> Result<JustInTime> {
         if !(0.0..=100.0).contains(&self.at) {
             bail!("`at` of [[just_in_time]] is {}, which is not a percentage", self.at);
         }

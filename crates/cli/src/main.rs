@@ -2,6 +2,7 @@
 
 mod acp_agent;
 mod args;
+mod budget;
 mod commands;
 mod compose;
 mod credentials;
@@ -112,9 +113,7 @@ fn dispatch(cli: Cli) -> Result<Exit> {
         }
         Some(Subcommands::Version) => commands::version(&settings),
         Some(Subcommands::Models(args)) => commands::models::run(&settings, &args),
-        Some(Subcommands::Model { command: ModelCommand::Serve { port, script, default, log } }) => {
-            commands::serve::run(port, script.as_deref(), default, log)
-        }
+        Some(Subcommands::Model { command: ModelCommand::Serve(args) }) => commands::serve::run(args),
         Some(Subcommands::Run(args)) => runtimes::run::run(&settings, *args),
         Some(Subcommands::Runtimes(args)) => runtimes::commands::run(&settings, args),
         Some(Subcommands::Mcp { command }) => commands::mcp::run(&settings, command),

@@ -10,7 +10,7 @@ use hangar_agent::model::ModelProvider;
 use hangar_agent::session::{AnswerableQuestions, Command, Input};
 use hangar_engine::commands::CommandRefusal;
 use hangar_engine::{
-    Composer, DEFAULT_TASK_WAIT, Engine, Naming, Options, Parts, ServerStart, SessionRecord,
+    BackgroundWork, Composer, DEFAULT_TASK_WAIT, Engine, Naming, Options, Parts, ServerStart, SessionRecord,
 };
 use hangar_files::LocalFiles;
 use hangar_mcp::Interest;
@@ -109,6 +109,8 @@ pub(crate) fn open(
     let options = Options {
         servers,
         naming,
+        // An editor shows a prompt as busy until it ends, and stays open for what comes after it.
+        waits_for: if wanted.client.is_some() { BackgroundWork::Agents } else { BackgroundWork::All },
         task_wait: task_wait(&settings)?,
         features: settings.features()?,
         ..Options::default()
@@ -235,6 +237,7 @@ impl Composing {
             background: Arc::new(composed.shells),
             directory: composed.cwd,
             sandboxed: composed.sandbox.is_some(),
+            fact: composed.git_state,
         }
     }
 }

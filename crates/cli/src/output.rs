@@ -229,6 +229,7 @@ fn is_shown(event: &Event) -> bool {
                 | EventKind::ModeChanged
                 | EventKind::PermissionsChanged
                 | EventKind::UsageRecord
+                | EventKind::ModelItems
                 | EventKind::UsageInfo
                 | EventKind::Truncation
                 | EventKind::CompactionStart

@@ -1,16 +1,20 @@
 //! Which model answers: from the flags, the environment, `config.toml` and the GitHub login, in that order.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
+use hangar_agent::agents::config::{AgentSetting, AgentSettings};
 use hangar_agent::model::ModelProvider;
 use hangar_models::base_url::BaseUrl;
+use hangar_models::catalogue::Cache;
 use hangar_models::config::{self, Auth, ProviderConfig, ProviderKind};
+use hangar_models::facts::{self, Catalogue, DEFAULT_PROMPT_TOKENS, ModelFacts};
 use hangar_models::scripted::{Names, Recorder, Replay, Script, ScriptedModel};
-use hangar_models::{Secret, Ways, known};
+use hangar_models::{Secret, Ways};
 use hangar_process::credentials::Child;
 
 use crate::credentials;
@@ -23,12 +27,22 @@ pub(crate) const COPILOT_URL: &str = "https://api.githubcopilot.com";
 /// Where a GitHub login may be, in the order in which Copilot CLI looks.
 pub(crate) const GITHUB_TOKENS: [&str; 3] = ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"];
 const GH_PATIENCE: Duration = Duration::from_secs(2);
+/// Maximum age of a cached model list that is trusted to be complete.
+const LIST_AGE: Duration = Duration::from_secs(24 * 3600);
+/// The user's own catalogue of models, below the home folder.
+const CATALOGUE: &str = "models.json";
+/// Bytes of the largest catalogue that is read. That of models.dev has a tenth of it.
+const CATALOGUE_BYTES: u64 = 64 << 20;
 
 pub(crate) struct Chosen {
     pub(crate) provider: Arc<dyn ModelProvider>,
     /// The model's own name, without its provider's.
     pub(crate) model: String,
     pub(crate) max_prompt_tokens: u64,
+    /// What is known of the model.
+    pub(crate) facts: ModelFacts,
+    /// A small model of the same provider, if there is one.
+    pub(crate) small: Option<String>,
     pub(crate) scripted: bool,
     /// What the provider is shown and nobody else is.
     pub(crate) secrets: Vec<String>,
@@ -46,8 +60,47 @@ pub(crate) struct ProviderRequest<'a> {
 
 /// The file's own settings; its providers are read by their own crate.
 #[derive(Debug, Default, serde::Deserialize)]
-struct Preferences {
+pub(crate) struct Preferences {
     model: Option<String>,
+    /// The model for titles, summaries and agents that only explore.
+    pub(crate) small_model: Option<String>,
+    #[serde(default)]
+    models: ModelPreferences,
+    /// The tables `[agents.NAME]`.
+    #[serde(default)]
+    agents: BTreeMap<String, AgentPreferences>,
+}
+
+/// A table `[agents.NAME]`.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct AgentPreferences {
+    model: Option<String>,
+    effort: Option<String>,
+    disabled: bool,
+}
+
+impl Preferences {
+    /// What is set for agents.
+    pub(crate) fn agent_settings(&self) -> AgentSettings {
+        let setting = |(name, agent): (&String, &AgentPreferences)| {
+            (name.clone(), AgentSetting { model: agent.model.clone(), effort: agent.effort.clone() })
+        };
+        let disabled = self.agents.iter().filter(|(_, agent)| agent.disabled).map(|(name, _)| name.clone());
+        AgentSettings {
+            agents: self.agents.iter().map(setting).collect(),
+            disabled: disabled.collect(),
+            ..AgentSettings::default()
+        }
+    }
+}
+
+/// The table `[models]`.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ModelPreferences {
+    /// Whether prompts may be so long that a provider charges more for them.
+    use_full_window: bool,
 }
 
 pub(crate) fn choose(settings: &Settings, request: ProviderRequest<'_>) -> Result<Chosen> {
@@ -96,7 +149,9 @@ fn scripted(settings: &Settings) -> Result<Chosen> {
     Ok(Chosen {
         provider: Arc::new(ScriptedModel::new(script, std::process::id())),
         model: SCRIPTED.to_owned(),
-        max_prompt_tokens: known::DEFAULT_PROMPT_TOKENS,
+        max_prompt_tokens: DEFAULT_PROMPT_TOKENS,
+        facts: ModelFacts::default(),
+        small: None,
         scripted: true,
         secrets: Vec::new(),
     })
@@ -129,28 +184,33 @@ fn real(settings: &Settings, model: Option<&str>, replaying: bool, ways: Ways) -
     let Some((provider, name)) = config::find(&providers, &model) else {
         bail!("no provider offers the model `{model}`");
     };
-    Ok(Chosen {
-        model: name.to_owned(),
-        max_prompt_tokens: limit(Some(provider), name),
-        provider: hangar_models::build_by(provider.clone(), ways),
-        scripted: false,
-        secrets: provider.secrets(),
-    })
+    // Its name says whose it is, so that no other provider is asked for it.
+    let small = facts::small_model(provider, name).map(|small| format!("{}/{small}", provider.name));
+    Ok(Chosen { small, ..Chosen::of(provider.clone(), name, ways) })
+}
+
+impl Chosen {
+    /// A model of a provider, with the limits that hold of it there.
+    pub(crate) fn of(config: ProviderConfig, model: &str, ways: Ways) -> Self {
+        let resolved = facts::resolve(&config, model);
+        Self {
+            secrets: config.secrets(),
+            model: model.to_owned(),
+            max_prompt_tokens: resolved.prompt_limit,
+            facts: resolved.facts,
+            small: None,
+            provider: hangar_models::build_for(config, model, ways),
+            scripted: false,
+        }
+    }
 }
 
 /// How much a model may be shown, whoever of these offers it.
 pub(crate) fn prompt_limit(providers: &[ProviderConfig], model: &str) -> u64 {
     match config::find(providers, model) {
-        Some((provider, name)) => limit(Some(provider), name),
-        None => limit(None, model),
+        Some((provider, name)) => facts::resolve(provider, name).prompt_limit,
+        None => facts::of(model).prompt_limit().unwrap_or(DEFAULT_PROMPT_TOKENS),
     }
-}
-
-fn limit(provider: Option<&ProviderConfig>, name: &str) -> u64 {
-    provider
-        .and_then(|provider| provider.max_prompt_tokens)
-        .or_else(|| known::limits(name).map(|limits| limits.max_prompt_tokens))
-        .unwrap_or(known::DEFAULT_PROMPT_TOKENS)
 }
 
 fn default_model(providers: &[ProviderConfig]) -> Option<String> {
@@ -181,7 +241,55 @@ pub(crate) fn configured(settings: &Settings) -> Result<Vec<ProviderConfig>> {
         github.websockets = settings.features()?.is_on("websockets");
         providers.push(github);
     }
+    learn(settings, &mut providers)?;
     Ok(providers)
+}
+
+/// Adds what is known of the models on this machine: the lists that the providers gave last, and the user's catalogue.
+pub(crate) fn learn(settings: &Settings, providers: &mut [ProviderConfig]) -> Result<()> {
+    if providers.is_empty() {
+        return Ok(());
+    }
+    let full_window = preferences(settings)?.models.use_full_window;
+    let user = catalogue(settings)?.map(Arc::new);
+    let cache = Cache { dir: settings.home.join("cache"), ttl: LIST_AGE };
+    let now = SystemTime::now();
+    for provider in providers {
+        provider.full_window = full_window;
+        provider.learnt.listed = cache.read(provider, now).map(Into::into);
+        provider.learnt.user.clone_from(&user);
+    }
+    Ok(())
+}
+
+/// The user's own catalogue, if there is one.
+pub(crate) fn catalogue(settings: &Settings) -> Result<Option<Catalogue>> {
+    let path = settings.home.join(CATALOGUE);
+    let meta = match std::fs::metadata(&path) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+    };
+    if meta.len() > CATALOGUE_BYTES {
+        bail!("{} is larger than {} MB", path.display(), CATALOGUE_BYTES >> 20);
+    }
+    let date = meta.modified().ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
+    let date = date.map_or_else(String::new, |time| time.strftime("%Y-%m-%d").to_string());
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    Catalogue::parse(&text, date).map(Some).with_context(|| format!("cannot use {}", path.display()))
+}
+
+/// The model for asides: the configured one, else a cheap one of the same provider.
+pub(crate) fn small_model(
+    settings: &Settings,
+    providers: &[ProviderConfig],
+    model: &str,
+) -> Result<Option<String>> {
+    if let Some(configured) = preferences(settings)?.small_model {
+        return Ok(Some(configured));
+    }
+    let found = config::find(providers, model);
+    Ok(found.and_then(|(provider, name)| facts::small_model(provider, name)))
 }
 
 /// The login that is used, if there is one. `ask_gh` is whether it is worth a process to find out.
@@ -228,6 +336,6 @@ fn gh_auth_token(settings: &Settings) -> Option<String> {
     (!token.is_empty()).then_some(token)
 }
 
-fn preferences(settings: &Settings) -> Result<Preferences> {
+pub(crate) fn preferences(settings: &Settings) -> Result<Preferences> {
     settings.parse_config(&settings.config_text()?)
 }

@@ -1,6 +1,7 @@
 //! The figures at the end of a run, for files, for stderr and for the `result` line.
 
 use hangar_agent::session::State;
+use hangar_protocol::Totals;
 use hangar_protocol::result::RunUsage;
 use serde_json::{Value, json};
 
@@ -12,6 +13,8 @@ pub(crate) fn of_run(state: &State, duration_ms: u64) -> RunUsage {
         code_changes: state.totals.changes.clone(),
         input_tokens: state.totals.input_tokens,
         output_tokens: state.totals.output_tokens,
+        cost_usd: state.totals.cost,
+        unpriced_calls: Some(state.totals.unpriced).filter(|calls| *calls > 0),
     }
 }
 
@@ -21,6 +24,8 @@ pub(crate) fn document(state: &State) -> Value {
     let changes = &totals.changes;
     json!({
         "totalPremiumRequestCost": 0,
+        "totalCostUsd": totals.cost,
+        "unpricedCalls": totals.unpriced,
         "totalUserRequests": totals.prompts,
         "totalApiDurationMs": totals.api_ms,
         "sessionStartTime": state.started,
@@ -48,13 +53,24 @@ pub(crate) fn summary(state: &State, duration_ms: u64, program: &str) -> String 
             format!("Tokens     \u{2191} {} \u{2022} \u{2193} {}\n", count(input), count(output))
         }
     };
+    let cost = cost(totals).map(|cost| format!("Cost       {cost}\n")).unwrap_or_default();
     format!(
-        "\nChanges    +{} -{}\nDuration   {}s\n{tokens}Resume     {program} --resume={}",
+        "\nChanges    +{} -{}\nDuration   {}s\n{tokens}{cost}Resume     {program} --resume={}",
         totals.changes.lines_added,
         totals.changes.lines_removed,
         duration_ms / 1000,
         state.session_id,
     )
+}
+
+/// The known cost for people. It is a lower bound where some calls have none; nothing is known of a session without any.
+pub(crate) fn cost(totals: &Totals) -> Option<String> {
+    let cost = totals.cost?;
+    Some(match totals.unpriced {
+        0 => format!("${cost:.4}"),
+        1 => format!("at least ${cost:.4} (the price of 1 call is not known)"),
+        calls => format!("at least ${cost:.4} (the prices of {calls} calls are not known)"),
+    })
 }
 
 fn short(count: u64) -> String {

@@ -23,7 +23,7 @@ pub fn find_agents(places: &CustomPaths, plugins: &[Plugin]) -> (Vec<AgentDefini
     (found.agents, found.warnings)
 }
 
-/// The agents that a project brings, whoever works in it.
+/// Agents of a project, independent of the user.
 pub fn of_project(places: &CustomPaths) -> Vec<AgentDefinition> {
     let mut found = AgentSearch::default();
     found.project(places);

@@ -31,7 +31,7 @@ pub(crate) fn split(text: &str) -> Result<Document<'_>, String> {
     }
 }
 
-/// The front matter of a text, if it has one that ends, and the text behind it.
+/// Splits a text into its front matter, if that is complete, and the rest.
 pub fn halves(text: &str) -> (Option<&str>, &str) {
     let text = text.trim_start_matches('\u{feff}');
     let Some(rest) = opened(text) else { return (None, text) };
@@ -45,7 +45,7 @@ pub fn halves(text: &str) -> (Option<&str>, &str) {
     (None, text)
 }
 
-/// The text behind the first line of dashes.
+/// Text after the first line of dashes.
 fn opened(text: &str) -> Option<&str> {
     text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n"))
 }
@@ -144,7 +144,7 @@ pub fn comma_list(text: &str) -> Vec<String> {
     items.into_iter().map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
 }
 
-/// `name: anything` on every line, the values taken as they stand: words, or lists of words.
+/// Parses `name: anything` lines, with the values as they are written: words, or lists of words.
 fn plain_lines(yaml: &str) -> Option<Value> {
     let mut members = serde_json::Map::new();
     let is_said = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');

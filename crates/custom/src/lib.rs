@@ -100,7 +100,7 @@ fn read(path: &Path, tree: &Tree) -> Result<Option<String>, String> {
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// Names of one directory that are looked at.
+/// Maximum number of entries that are read of one directory.
 const MAX_NAMES: usize = 2000;
 /// Maximum depth of the search below a directory.
 const MAX_DEPTH: usize = 4;

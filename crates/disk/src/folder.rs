@@ -106,8 +106,8 @@ impl Folder {
         &self.path
     }
 
-    /// A path of the directory for whoever opens files by path: by way of what is held, where the system has that.
-    /// Good as long as the folder is there.
+    /// Path of the directory for code that opens files by path: through the held descriptor, where the system supports
+    /// it. Valid as long as the folder is held.
     pub fn fd_path(&self) -> PathBuf {
         if cfg!(any(target_os = "linux", target_os = "android")) {
             PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd()))
@@ -276,12 +276,6 @@ impl Folder {
         Ok(rustix::fs::renameat(&*source.fd, &old, &*target.fd, &new)?)
     }
 
-    /// Makes a directory, for its owner alone, in one that is there.
-    pub fn make_folder(&self, name: impl AsRef<Path>) -> io::Result<()> {
-        let (folder, base) = self.split(name.as_ref())?;
-        Ok(rustix::fs::mkdirat(&*folder.fd, &base, PRIVATE_DIR)?)
-    }
-
     /// Metadata of an entry. Links are not followed.
     pub fn status(&self, name: impl AsRef<Path>) -> io::Result<Metadata> {
         let name = name.as_ref();
@@ -421,9 +415,9 @@ fn open_stepwise(fd: &OwnedFd, name: &Path, flags: OFlags, mode: Mode) -> Result
     rustix::fs::openat(held.as_ref().unwrap_or(fd), *last, flags, mode)
 }
 
-/// A name beside another one that nobody else uses.
+/// Unique name beside another one.
 pub(crate) fn unique(name: &OsStr, ending: &str) -> OsString {
-    /// Tells apart what this process writes to one file at the same time.
+    /// Distinguishes concurrent writes of this process to one file.
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let mut unique = name.to_owned();
     unique.push(format!(".{}-{}.{ending}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
@@ -493,7 +487,7 @@ mod tests {
     fn pipes_and_directories_are_no_files_and_do_not_keep_us_waiting() {
         let (_place, folder, _) = place();
         rustix::fs::mkfifoat(CWD, folder.path().join("pipe"), PRIVATE_FILE).unwrap();
-        folder.make_folder("dir").unwrap();
+        folder.ensure_folder("dir").unwrap();
         for name in ["pipe", "dir"] {
             refuses(&folder, name);
         }

@@ -34,8 +34,8 @@ pub fn ensure_dir(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Replaces a file in one step: a reader sees the old content or the new one, and whoever is killed leaves one of the two.
-/// It need not survive a power cut. The directory is there already.
+/// Replaces a file in one step: a reader sees the old content or the new one, and a killed process leaves one of the
+/// two. It need not survive a power cut. The directory exists already.
 pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let draft = path.with_file_name(folder::unique(path.file_name().unwrap_or_default(), "tmp"));
     let written = private()

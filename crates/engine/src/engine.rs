@@ -1,6 +1,6 @@
 //! One session and everything that it runs on, with one owner: the front end's task that embeds it.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use hangar_store::SessionName;
 use tokio::time::Instant;
 
 use crate::commands::{CommandRefusal, CommandReply};
-use crate::parts::{Background, Composer, Mcp, Naming, Options, Parts, ServerStart};
+use crate::parts::{Background, BackgroundWork, Composer, Mcp, Naming, Options, Parts, ServerStart};
 use crate::servers::{self, Servers};
 use crate::wait::{Activity, Wait};
 
@@ -48,9 +48,11 @@ pub struct Engine {
     moved: Option<WorkingDirectory>,
     servers: Option<Servers>,
     offer: McpOffer,
-    /// The MCP servers are starting.
-    starting: Option<BoxFuture<'static, ()>>,
-    /// Prompts that wait for the MCP servers.
+    /// A fact for the model that is being found out.
+    fact: Option<BoxFuture<'static, Option<String>>>,
+    /// The MCP servers are starting, and the fact is being found out.
+    starting: Option<BoxFuture<'static, Option<String>>>,
+    /// Prompts that wait for both.
     held: Vec<Prompt>,
     wait: Wait,
     /// Whether a requested summary is pending.
@@ -97,7 +99,7 @@ pub enum SubmissionEnd {
 impl Engine {
     pub fn new(parts: Parts, options: Options, composer: Arc<dyn Composer>) -> Self {
         let others = parts.driver.tools().iter().cloned().collect();
-        Self {
+        let mut engine = Self {
             driver: parts.driver,
             wait: Wait::new(options.task_wait),
             options,
@@ -110,12 +112,23 @@ impl Engine {
             moved: None,
             servers: parts.mcp.map(Servers::new),
             offer: McpOffer { others, filter: parts.filter, hidden: Vec::new() },
+            fact: parts.fact,
             starting: None,
             held: Vec::new(),
             compacting: false,
             replies: FuturesUnordered::new(),
             ended: VecDeque::new(),
             asked: HashSet::new(),
+        };
+        engine.share_provider();
+        engine
+    }
+
+    /// Has the MCP servers ask the model that the session asks, within the same budget.
+    fn share_provider(&mut self) {
+        if let Some(servers) = &self.servers {
+            let model = self.driver.session().state().model.clone();
+            servers.host.set_model(self.driver.provider(), model);
         }
     }
 
@@ -163,11 +176,18 @@ impl Engine {
 
     /// Starts what is to run before the first event, and takes the first inputs.
     pub async fn begin(&mut self) -> Result<(), LogError> {
-        if self.options.servers == ServerStart::BeforeOpening
-            && let Some(servers) = &mut self.servers
-        {
-            servers.start(&mut self.driver).await?;
-            self.offer_tools()?;
+        if self.options.servers == ServerStart::BeforeOpening {
+            let fact = found(self.fact.take());
+            let fact = match &mut self.servers {
+                Some(servers) => {
+                    let (fact, started) = tokio::join!(fact, servers.start(&mut self.driver));
+                    started?;
+                    self.offer_tools()?;
+                    fact
+                }
+                None => fact.await,
+            };
+            self.take_fact(fact);
         }
         self.open()
     }
@@ -200,7 +220,7 @@ impl Engine {
         }
     }
 
-    /// Takes what somebody typed: a slash command, or a prompt.
+    /// Submits typed text: a slash command, or a prompt.
     pub fn submit(&mut self, prompt: Prompt) -> Result<(), LogError> {
         // What was stopped before has nothing to say about this.
         self.ended.clear();
@@ -213,7 +233,7 @@ impl Engine {
 
     /// Takes a prompt that is no slash command. It waits for MCP servers that start with it, or are starting.
     pub fn send(&mut self, prompt: Prompt) -> Result<(), LogError> {
-        if self.options.servers == ServerStart::WithPrompt {
+        if self.options.servers == ServerStart::WithPrompt || self.fact.is_some() {
             self.start_servers();
         }
         if self.starting.is_none() {
@@ -226,10 +246,22 @@ impl Engine {
 
     /// Has the MCP servers start that have not, if there are any. Prompts wait for them.
     pub(crate) fn start_servers(&mut self) {
-        if let (Some(servers), None) = (&self.servers, &self.starting) {
-            let host = servers.host.clone();
-            self.starting = Some(Box::pin(async move { host.ready().await }));
+        if self.starting.is_some() {
+            return;
         }
+        let host = self.servers.as_ref().map(|servers| servers.host.clone());
+        let fact = self.fact.take();
+        if host.is_none() && fact.is_none() {
+            return;
+        }
+        self.starting = Some(Box::pin(async move {
+            let ready = async {
+                if let Some(host) = host {
+                    host.ready().await;
+                }
+            };
+            tokio::join!(found(fact), ready).0
+        }));
     }
 
     /// Gives the session a prompt now, with the skill that it calls.
@@ -247,7 +279,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Stops what is under way.
+    /// Aborts the current work.
     pub fn abort(&mut self, reason: &str) -> Result<(), LogError> {
         let commanded = self.compacting || !self.replies.is_empty() || !self.ended.is_empty();
         self.compacting = false;
@@ -283,7 +315,10 @@ impl Engine {
         tokio::select! {
             biased;
             news = next_news(&mut self.servers) => self.take_news(news)?,
-            () = arrival(&mut self.starting) => self.servers_arrived()?,
+            fact = arrival(&mut self.starting) => {
+                self.take_fact(fact);
+                self.servers_arrived()?;
+            }
             Some(reply) = self.replies.next(), if !self.replies.is_empty() => self.answer(reply)?,
             going = self.driver.turn() => if !going? {
                 return Ok(EngineProgress::Closed);
@@ -307,11 +342,12 @@ impl Engine {
             return Ok(None);
         }
         let idle = self.session().is_idle();
-        let background = idle && (self.background.is_running() || !self.driver.is_idle());
+        let commands = self.options.waits_for == BackgroundWork::All && self.background.is_running();
+        let background = idle && (commands || !self.driver.is_idle());
         Ok(self.wait.has_ended(Activity { idle, background }, Instant::now()).then_some(SubmissionEnd::Idle))
     }
 
-    /// Publishes what a slash command says.
+    /// Publishes the reply of a slash command.
     pub(crate) fn answer(&mut self, reply: Result<CommandReply, CommandRefusal>) -> Result<(), LogError> {
         match reply {
             Ok(reply) => {
@@ -372,7 +408,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Names the session as somebody wants it, and says so in an event.
+    /// Renames the session and publishes the name.
     pub fn rename(&mut self, fact: Fact, title: String) -> Result<(), LogError> {
         self.keep_name(fact)?;
         self.record(TitleChanged { title })
@@ -387,16 +423,17 @@ impl Engine {
 
     /// Has another model answer, the agent and the MCP servers that ask it.
     pub fn set_provider(&mut self, provider: Arc<dyn ModelProvider>, model: &str) {
-        if let Some(servers) = &self.servers {
-            servers.host.set_model(Arc::clone(&provider), model.to_owned());
-        }
         self.driver.set_provider(provider);
+        if let Some(servers) = &self.servers {
+            servers.host.set_model(self.driver.provider(), model.to_owned());
+        }
     }
 
-    /// Puts other MCP servers in the place of those there were. Their tools are offered once somebody says so.
+    /// Replaces the MCP servers. Their tools are offered with the next change of the tools.
     pub fn set_mcp(&mut self, mcp: Option<Mcp>) {
         let before = std::mem::replace(&mut self.servers, mcp.map(Servers::new));
         self.starting = None;
+        self.share_provider();
         let host = self.mcp().cloned();
         self.driver.set_tool_provider(host.map(|host| Arc::new(host) as Arc<dyn AgentToolProvider>));
         if let Some(before) = before {
@@ -417,6 +454,7 @@ impl Engine {
 
     fn offer_tools(&mut self) -> Result<(), LogError> {
         let mut tools = self.offer.others.clone();
+        let mut deferrable = BTreeSet::new();
         if let Some(servers) = &mut self.servers {
             servers.generation = Some(servers.host.generation());
             self.driver.session_mut().set_mcp_servers(servers.host.summaries());
@@ -424,10 +462,12 @@ impl Engine {
                 let name = &tool.spec().name;
                 let taken = tools.iter().any(|known| known.spec().name == *name);
                 if !taken && self.offer.filter.admits(ToolSource::Mcp, name) {
+                    deferrable.insert(name.clone());
                     tools.push(tool);
                 }
             }
         }
+        self.driver.session_mut().set_deferrable(deferrable);
         let tools = Toolset::new(tools);
         let specs = |tools: &Toolset| tools.iter().map(|tool| Arc::clone(tool.spec())).collect::<Vec<_>>();
         let changed = self.options.announces_tools && specs(&tools) != specs(self.driver.tools());
@@ -439,7 +479,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Offers the tool that tells skills as they are now. A session whose tools were chosen without it stays without.
+    /// Offers the skill tool with the current skills. A session whose tools were chosen without it stays without.
     pub(crate) fn offer_skills(&mut self) -> Result<(), LogError> {
         let is_it = |tool: &Arc<dyn Tool>| tool.spec().name == SKILL_TOOL;
         let before = self.offer.others.iter().position(is_it);
@@ -474,13 +514,19 @@ impl Engine {
         Ok(())
     }
 
+    fn take_fact(&mut self, fact: Option<String>) {
+        if let Some(fact) = fact {
+            self.driver.session_mut().add_fact(fact);
+        }
+    }
+
     fn servers_arrived(&mut self) -> Result<(), LogError> {
         self.starting = None;
         self.catch_up()?;
         std::mem::take(&mut self.held).into_iter().try_for_each(|prompt| self.deliver(prompt))
     }
 
-    /// Goes on with the session as it was composed anew. Rules and approvals of now stay, and so does what waits.
+    /// Replaces the parts of the session by recomposed ones. Current rules, approvals and queued prompts stay.
     pub fn replace(&mut self, parts: Parts) {
         let policy = self.session().config().policy.clone();
         let config = self.session().config();
@@ -504,6 +550,7 @@ impl Engine {
             });
         }
         self.directory = parts.directory;
+        self.fact = parts.fact;
         self.set_mcp(parts.mcp);
         self.offer = McpOffer {
             others: self.driver.tools().iter().cloned().collect(),
@@ -513,7 +560,7 @@ impl Engine {
         self.opening = Some(parts.opening);
     }
 
-    /// Ends what is under way after a panic, and puts the panic on record. The session is to be closed next.
+    /// Ends the current work after a panic, and records the panic. The session is closed next.
     pub fn crashed(&mut self, message: &str) {
         self.held.clear();
         self.replies.clear();
@@ -557,8 +604,15 @@ async fn next_news(servers: &mut Option<Servers>) -> News {
     }
 }
 
-/// Waits until the servers that are starting are there.
-async fn arrival(starting: &mut Option<BoxFuture<'static, ()>>) {
+async fn found(fact: Option<BoxFuture<'static, Option<String>>>) -> Option<String> {
+    match fact {
+        Some(fact) => fact.await,
+        None => None,
+    }
+}
+
+/// Waits until the servers that are starting are there, and the fact is known.
+async fn arrival(starting: &mut Option<BoxFuture<'static, Option<String>>>) -> Option<String> {
     match starting {
         Some(starting) => starting.await,
         None => std::future::pending().await,

@@ -14,6 +14,8 @@ mod supervise;
 mod wait;
 
 pub use engine::{Engine, EngineProgress, SubmissionEnd};
-pub use parts::{Background, Composer, Mcp, Naming, NoComposer, Options, Parts, ServerStart, SessionRecord};
+pub use parts::{
+    Background, BackgroundWork, Composer, Mcp, Naming, NoComposer, Options, Parts, ServerStart, SessionRecord,
+};
 pub use supervise::{FrontEndTask, supervise};
 pub use wait::DEFAULT_TASK_WAIT;

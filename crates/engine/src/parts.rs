@@ -36,6 +36,8 @@ pub struct Parts {
     pub directory: PathBuf,
     /// Whether all commands of the session run in a sandbox.
     pub sandboxed: bool,
+    /// A fact for the model that takes a moment to find out. The first prompt waits for it.
+    pub fact: Option<BoxFuture<'static, Option<String>>>,
 }
 
 /// Differences between front ends.
@@ -43,7 +45,9 @@ pub struct Parts {
 pub struct Options {
     pub servers: ServerStart,
     pub naming: Naming,
-    /// Maximum wait for background work before a prompt is reported as ended.
+    /// Background work that a prompt waits for.
+    pub waits_for: BackgroundWork,
+    /// Maximum wait for it before a prompt is reported as ended.
     pub task_wait: Duration,
     /// Whether a change of the model's tools is an event (`session.tools_updated`).
     pub announces_tools: bool,
@@ -55,11 +59,22 @@ impl Default for Options {
         Self {
             servers: ServerStart::WithPrompt,
             naming: Naming::Announced,
+            waits_for: BackgroundWork::All,
             task_wait: DEFAULT_TASK_WAIT,
             announces_tools: false,
             features: Features::default(),
         }
     }
+}
+
+/// Background work that a prompt waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackgroundWork {
+    /// Commands and sub-agents: a run that ends with its prompt would kill them.
+    All,
+    /// Sub-agents, whose results belong to the answer. Commands, such as a server that a person tries out, go on after
+    /// the prompt, and the news of their end starts a turn of its own.
+    Agents,
 }
 
 /// When MCP servers are started.

@@ -1,5 +1,5 @@
-//! The MCP servers of a session: their news become events, and their wish to ask the model meets the session's rules as
-//! they are at that moment.
+//! MCP servers of a session: their news become events, and sampling requests are checked against the session's current
+//! rules.
 
 use hangar_agent::driver::Driver;
 use hangar_agent::log::LogError;

@@ -19,10 +19,11 @@ use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::Environment;
 use hangar_agent::session::{Command, Input, Opening, Prompt, Role, Session, SessionConfig, State};
 use hangar_agent::tool::*;
+use hangar_agent::tool_search::Deferral;
 use hangar_custom::skills::Skills;
 use hangar_engine::{
-    Background, Composer, Engine, EngineProgress, FrontEndTask, NoComposer, Options, Parts, SubmissionEnd,
-    supervise,
+    Background, BackgroundWork, Composer, Engine, EngineProgress, FrontEndTask, NoComposer, Options, Parts,
+    SubmissionEnd, supervise,
 };
 use hangar_protocol::data::{Mode, ToolType, WorkingDirectory};
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
@@ -63,7 +64,7 @@ impl ModelProvider for Model {
         let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
         let reply = Reply {
             id: None,
-            turn: AssistantTurn { text: say, reasoning: None, tool_calls: calls },
+            turn: AssistantTurn { text: say, reasoning: None, tool_calls: calls, native: None },
             finish,
             usage: TokenUsage::default(),
         };
@@ -76,6 +77,8 @@ impl ModelProvider for Model {
             is_byok: true,
             base_url: "test:".to_owned(),
             max_prompt_tokens: None,
+            max_output_tokens: None,
+            price: None,
         }
     }
 }
@@ -180,7 +183,7 @@ fn agents() -> AgentConfig {
             cwd: "/w".to_owned(),
             git_root: None,
             os: "linux".to_owned(),
-            session_dir: "/s".to_owned(),
+            version: "0".to_owned(),
             tools: Vec::new(),
         },
         instructions: String::new(),
@@ -225,6 +228,8 @@ impl Stage {
             own_tools: ToolFilter::default(),
             may_ask: true,
             session_dir: "/s".into(),
+            deferral: Some(Deferral::default()),
+            facts: Vec::new(),
             disabled_tools: Vec::new(),
             discovers_instructions: false,
             role: Role::Main,
@@ -238,6 +243,7 @@ impl Stage {
             discovery: None,
             hooks: None,
             surroundings: None,
+            ledger: hangar_agent::budget::Ledger::default(),
             models: None,
             now: Box::new(|| jiff::Timestamp::UNIX_EPOCH),
             entropy: Entropy::seeded(7),
@@ -263,6 +269,7 @@ impl Stage {
             background: Arc::clone(&background) as Arc<dyn Background>,
             directory: "/w".into(),
             sandboxed: false,
+            fact: None,
         };
         Self { engine: Engine::new(parts, options, composer), log, events, background, inbox }
     }
@@ -411,6 +418,15 @@ async fn a_prompt_has_ended_when_its_background_has_or_its_time_is_up() {
     assert_eq!(stage.submit("DO:echo").await, SubmissionEnd::Idle);
     assert_eq!(started.elapsed(), wait);
     chatter.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_waits_for_agents_alone_ends_beside_a_running_command() {
+    let started = tokio::time::Instant::now();
+    let mut stage = Stage::begun(Options { waits_for: BackgroundWork::Agents, ..Options::default() }).await;
+    stage.background.0.store(true, Ordering::Relaxed);
+    assert_eq!(stage.submit("DO:echo").await, SubmissionEnd::Idle);
+    assert_eq!(started.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use crate::store::{RunLog, RunStore, StoreError};
 use crate::task_session::{LogOwner, TaskSession};
 use crate::worktree;
 
-/// Orders to a run that may wait; each ends something, so there are few.
+/// Capacity of a run's queue of commands; each ends something, so there are few.
 const COMMAND_QUEUE: usize = 16;
 
 /// Executor of runs. One serves any number of them.
@@ -48,7 +48,7 @@ pub struct RunEnvironment {
 
 pub type Cleaner = Arc<dyn Fn(Record) -> Record + Send + Sync>;
 
-/// Hears what happens, in order, after it was written down. Must not block: a run waits for it.
+/// Receives notices in order, after they were logged. Must not block: the run waits for it.
 pub trait RunListener: Send + Sync {
     fn hear(&self, run: &RunId, notice: RunNotice<'_>);
 }
@@ -56,7 +56,7 @@ pub trait RunListener: Send + Sync {
 #[derive(Debug, Clone, Copy)]
 pub enum RunNotice<'a> {
     Record(&'a Record),
-    /// A session of the run said something.
+    /// Event of a session of the run.
     Event {
         task: TaskId,
         session: &'a SessionId,
@@ -83,7 +83,7 @@ pub enum StartError {
 }
 
 impl Executor {
-    /// Begins a run that `audience` hears. It gets on while its [`to_end`](Running::to_end) is awaited.
+    /// Begins a run that `audience` hears. It gets on while its [`to_end`](RunDriver::to_end) is awaited.
     pub fn start(
         self: &Arc<Self>,
         order: RunOrder,
@@ -142,7 +142,7 @@ impl Executor {
         Ok(running)
     }
 
-    /// Goes on with a run whose process ended. One that nobody can go on with is ended for good.
+    /// Continues a run whose process ended. One that cannot be continued is ended for good.
     pub fn resume(
         self: &Arc<Self>,
         run: &RunId,
@@ -192,7 +192,7 @@ impl Executor {
     }
 }
 
-/// Tells a run things from outside.
+/// Handle that controls a run from outside.
 #[derive(Debug, Clone)]
 pub struct Controls(mpsc::Sender<RunCommand>);
 
@@ -209,13 +209,13 @@ impl Controls {
         let _ = self.0.send(RunCommand::Stop).await;
     }
 
-    /// Ends one task, which cannot be told to have failed then: the run fails over it.
+    /// Ends one task, which then has no verdict: the run fails.
     pub async fn stop_task(&self, task: TaskId) {
         let _ = self.0.send(RunCommand::StopTask(task)).await;
     }
 }
 
-/// A run under way. Dropping it ends its agents and leaves the run to be resumed.
+/// Driver of a run. Dropping it ends its agents and leaves the run to be resumed.
 pub struct RunDriver {
     executor: Arc<Executor>,
     audience: Arc<dyn RunListener>,
@@ -231,7 +231,7 @@ pub struct RunDriver {
     leaving: JoinSet<()>,
     controls: Controls,
     commands: mpsc::Receiver<RunCommand>,
-    /// The end of the run, from when it is on record until it is told.
+    /// End of the run, from when it is logged until it is published.
     untold_end: Option<Record>,
 }
 

@@ -57,7 +57,7 @@ pub enum LoadError {
     Invalid(#[from] Invalid),
 }
 
-/// Reads a file and makes sure of what it says.
+/// Reads and validates a file.
 pub fn load(path: &Path) -> Result<ValidEntry, LoadError> {
     let io = |source| LoadError::Io { path: path.to_owned(), source };
     if std::fs::metadata(path).map_err(io)?.len() > MAX_ENTRY_BYTES as u64 {

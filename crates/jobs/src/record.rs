@@ -80,7 +80,7 @@ pub enum Subject {
     Job {
         name: String,
     },
-    /// One task, in sessions of its own or in one that is somebody else's.
+    /// One task, in sessions of its own or in a leased one.
     #[serde(rename_all = "camelCase")]
     Task {
         name: String,
@@ -148,7 +148,7 @@ pub enum Fact {
         run: RunId,
         order: RunOrder,
     },
-    /// Another process goes on. The sessions of the one before are gone.
+    /// Another process continues. The sessions of the previous one are gone.
     RunResumed,
     WorktreeMade {
         place: String,
@@ -194,7 +194,7 @@ pub enum Fact {
         #[serde(default)]
         tokens: u64,
     },
-    /// The commands and files of the criteria were looked at.
+    /// The commands and files of the criteria were checked.
     Checked {
         task: TaskId,
         failures: Vec<CheckFailure>,
@@ -247,7 +247,7 @@ pub enum TurnReport {
 pub enum TaskEnd {
     Succeeded,
     Failed,
-    /// It could not be told whether it succeeds.
+    /// It is unknown whether it succeeded.
     Crashed {
         error: CrashError,
     },
@@ -273,7 +273,7 @@ pub enum RunEnd {
     LimitReached {
         limit: Limit,
     },
-    /// Its process ended, and nobody can go on with it.
+    /// Its process ended, and it cannot be continued.
     Interrupted,
 }
 

@@ -25,9 +25,9 @@ const MAX_TASKS: u64 = 10_000;
 /// Next step of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Puts it on record.
+    /// Logs a fact.
     Note(Fact),
-    /// Does it, and puts on record how that went.
+    /// Performs an effect and logs its result.
     Do(Effect),
 }
 
@@ -327,7 +327,7 @@ impl State {
         })
     }
 
-    /// The next step of whoever is not at work already. `None` when there is nothing but to wait.
+    /// Next step of an owner that has no effect running. `None` if all have to wait.
     pub fn next(&self, busy: &BTreeSet<EffectOwner>) -> Option<Step> {
         let ended = |end: RunEnd| Some(Step::Note(Fact::RunEnded { end }));
         if self.end.is_some() {

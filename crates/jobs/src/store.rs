@@ -87,7 +87,7 @@ pub trait RunStore: Send + Sync {
     /// Takes over a log whose process is gone.
     fn open(&self, run: &RunId) -> Result<(Vec<Record>, Box<dyn RunLog>), StoreError>;
 
-    /// Reads along, whoever writes.
+    /// Reads the records, also while another process writes.
     fn read(&self, run: &RunId) -> Result<Vec<Record>, StoreError>;
 
     /// The newest runs first.
@@ -278,7 +278,7 @@ impl FileStore {
         Ok(runs.into_iter().filter_map(|run| self.summary(run)).take(most).collect())
     }
 
-    /// Some of the records behind a place in a log, and the place behind them. None if there is nothing new.
+    /// Records after a position in a log, and the position after them. None if there is nothing new.
     pub fn read_on(&self, run: &RunId, from: u64) -> Result<(Vec<Record>, u64), StoreError> {
         let path = self.dir(run)?.join(RECORDS);
         let mut file = open_records(&path, run)?;

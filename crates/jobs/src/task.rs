@@ -24,7 +24,7 @@ const SHOWN_OUTPUT: usize = 4 << 10;
 /// Sessions that a task works in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TaskMode {
-    /// In one that is somebody else's and stays open.
+    /// In a leased session, which stays open.
     Borrowing(SessionId),
     /// In one of its own, for everything.
     Single,
@@ -374,7 +374,7 @@ impl TaskRun {
         self.phase = Phase::Judging;
     }
 
-    /// Moves on where nothing has to be told or done.
+    /// Advances while nothing has to be logged or done.
     fn settle(&mut self) {
         if let Phase::Mission(Mission { purpose: Purpose::Prompt, at: At::Done(round), .. }) = &self.phase
             && (self.order.mode != TaskMode::Multi || self.sessions.is_empty())

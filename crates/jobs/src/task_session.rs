@@ -1,4 +1,4 @@
-//! A session at which a task works: prompts go in, events are heard, and a turn ends with a report.
+//! Session in which a task works: prompts go in, events come out, and a turn ends with a report.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::tools::Round;
 
 /// Grace period of a session that was told to stop.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// For an agent that asks something while nobody is there.
+/// Answer to a question of an agent.
 const NOBODY_THERE: &str = "Nobody is here to answer. Decide yourself and go on.";
 
 pub(crate) struct TaskSession {
@@ -63,7 +63,7 @@ impl TaskSession {
         self.audience.hear(&self.run, notice);
     }
 
-    /// A job has nobody to ask: what it may do was settled when it was started.
+    /// Answers a question: a job has nobody to ask, and its permissions were set when it was started.
     async fn answer(&mut self, event: &Event) {
         if self.owner == LogOwner::SomebodyElse {
             return;
@@ -83,7 +83,7 @@ impl TaskSession {
         let _ = self.live.commands.send(command).await;
     }
 
-    /// Ends the session in order: what it says at its end is heard.
+    /// Ends the session in order and reads its last events.
     pub(crate) async fn leave(mut self) {
         if self.live.commands.try_send(SessionCommand::Stop).is_err() {
             return;

@@ -43,7 +43,7 @@ impl JobTool {
         }
     }
 
-    /// The tool behind a name, which agents may have put the name of a server before.
+    /// Tool of a name, to which agents may have prefixed the name of a server.
     pub fn called(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| {
             name.strip_suffix(tool.name()).is_some_and(|before| {

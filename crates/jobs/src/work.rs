@@ -70,8 +70,8 @@ impl Work {
         self.tasks().into_iter().find(|task| task.work_id_in_job == id)
     }
 
-    /// Puts a sequence inside a sequence, or parallel work inside parallel work, in its parent's place. One that has a
-    /// worktree of its own stays, because it is not the same there.
+    /// Inlines a sequence in a sequence, and parallel work in parallel work. One with a worktree of its own stays,
+    /// because it is not equivalent.
     pub fn simplify(&mut self) {
         for child in self.children_mut() {
             child.simplify();

@@ -27,8 +27,8 @@ use crate::server::Server;
 /// Requests of one server to people and to the model that may be pending at a time. More are refused.
 const MAX_QUESTIONS: usize = 16;
 
-/// Calls under way that want to hear of their progress. The lock is held while a call is sent, so that no word of
-/// progress comes before its listener is known.
+/// Running calls that receive progress. The lock is held while a call is sent, so that no progress comes before its
+/// listener is known.
 pub(crate) type Listeners = Arc<Mutex<HashMap<ProgressToken, Listener>>>;
 
 pub(crate) struct Listener {

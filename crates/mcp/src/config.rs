@@ -66,7 +66,7 @@ pub struct Remote {
     pub oauth: OAuthClient,
 }
 
-/// The client that a server was told to expect, if it was.
+/// Preregistered OAuth client, if there is one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OAuthClient {
     pub id: Option<String>,

@@ -280,7 +280,7 @@ fn unanswered(error: &ClientInitializeError) -> String {
     }
 }
 
-/// The innermost cause, which says what happened; the layers around it say where in the library.
+/// Innermost cause, which names the error; the layers around it name parts of the library.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

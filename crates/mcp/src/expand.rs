@@ -1,4 +1,4 @@
-//! Variables in configuration: `$NAME`, `${NAME}` and `${NAME:-what stands for it}`.
+//! Variables in configuration: `$NAME`, `${NAME}` and `${NAME:-default}`.
 
 /// Replaces variables by what `lookup` knows of them. An unknown one without a default is left as it is written, so that
 /// whoever reads the error sees which.

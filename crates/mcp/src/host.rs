@@ -37,13 +37,13 @@ use crate::sampler::{Sampled, Sampler};
 use crate::server::{Server, ServerReport};
 use crate::tool::McpTool;
 
-/// Time that a session waits for its servers before it goes on. Those that are late join then.
+/// Maximum wait for servers before the session continues. Late servers join then.
 const START_BUDGET: Duration = Duration::from_secs(5);
 /// Servers that start at once.
 const AT_ONCE: usize = 8;
-/// Time that a starting server delays those behind it. One that hangs must not cost their tools.
+/// Maximum delay that a starting server causes to the next. One that hangs must not cost their tools.
 const HEAD_START: Duration = Duration::from_secs(1);
-/// News that may wait for the session.
+/// Capacity of the queue of news.
 const NEWS: usize = 256;
 /// The most that waits before another attempt are multiplied by.
 const MAX_RETRY_SCALE: f64 = 1000.0;
@@ -112,7 +112,7 @@ pub struct McpHost(Arc<Inner>);
 struct Inner {
     common: Arc<HostShared>,
     servers: Mutex<BTreeMap<String, Arc<Server>>>,
-    /// Held by whoever starts the servers; those who come meanwhile wait in line.
+    /// Held while the servers start; other callers wait for it.
     starting: tokio::sync::Mutex<bool>,
 }
 
@@ -145,13 +145,13 @@ impl HostShared {
         (self.fresh_id)()
     }
 
-    /// Says something on the session's stream. Waits when the session is behind.
+    /// Sends an event to the session. Waits when the session is behind.
     pub(crate) async fn tell(&self, body: impl Into<Body>) {
         // A session that is over hears nothing more.
         let _ = self.news.send(News::Event(Box::new(body.into()))).await;
     }
 
-    /// Says something that may be lost when the session is behind.
+    /// Sends an event that may be dropped when the session is behind.
     pub(crate) fn hint(&self, body: impl Into<Body>) {
         let _ = self.news.try_send(News::Event(Box::new(body.into())));
     }
@@ -286,7 +286,7 @@ impl McpHost {
         }
     }
 
-    /// Says something on the session's stream.
+    /// Sends an event to the session.
     pub(crate) async fn tell(&self, body: impl Into<Body>) {
         self.0.common.tell(body).await;
     }
@@ -326,8 +326,8 @@ impl McpHost {
         let _ = tokio::time::timeout(START_BUDGET, all).await;
     }
 
-    /// Attempts to connect, under way. Each is a task of its own: a server that is late goes on starting when nobody
-    /// waits for it any more.
+    /// Connection attempts in progress. Each is a task of its own: a late server continues to start when nobody waits
+    /// for it.
     fn attempts(servers: Vec<Arc<Server>>) -> FuturesUnordered<JoinHandle<()>> {
         let permits = Arc::new(Semaphore::new(AT_ONCE));
         let attempt = |server: Arc<Server>| {
@@ -451,7 +451,7 @@ impl McpHost {
         self.connect(&server).await
     }
 
-    /// Puts other servers in the place of those there are. What stays the same stays connected.
+    /// Replaces the servers. Unchanged ones stay connected.
     pub async fn replace(&self, configs: Vec<ServerConfig>, disabled: &[String]) {
         let mut next = BTreeMap::new();
         let mut gone = Vec::new();
@@ -644,7 +644,7 @@ impl Drop for SamplingGuard<'_> {
 pub struct Login {
     /// Forget the login that there is.
     pub force: bool,
-    /// Client name that the server is told.
+    /// Client name that is sent to the server.
     pub client_name: String,
     /// Message that the browser shows at the end.
     pub goodbye: String,

@@ -1,5 +1,4 @@
-//! The token that a remote server wants: from the host of the session if it said that it has them, from an earlier login
-//! otherwise.
+//! Token of a remote server: from the host of the session if it provides tokens, from an earlier login otherwise.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -146,7 +145,7 @@ impl Authority {
         wait.inspect(JoinHandle::abort);
     }
 
-    /// An attempt to connect begins: what was refused before says nothing about it.
+    /// Begins a connection attempt: earlier rejections are forgotten.
     pub(crate) fn ask_anew(&self) {
         self.refused.store(false, Ordering::Relaxed);
     }
@@ -156,7 +155,7 @@ impl Authority {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Forgets what is known, so that the next request looks anew.
+    /// Forgets the token, so that the next request loads it again.
     pub(crate) async fn reset(&self) {
         *self.current.lock().await = Current::default();
         self.refused.store(false, Ordering::Relaxed);

@@ -14,7 +14,7 @@ use crate::oauth::Token;
 /// Timeout of a person's answer.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Questions that someone said they answer.
+/// Kinds of questions that a client subscribed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Interest {
     OAuth,
@@ -86,7 +86,7 @@ pub(crate) struct Question<T> {
 }
 
 impl<T> Question<T> {
-    /// The answer; `None` if nobody gives one in time.
+    /// The answer; `None` after the timeout.
     pub(crate) async fn answer(mut self) -> Option<T> {
         tokio::time::timeout(PATIENCE, &mut self.receiver).await.ok()?.ok()
     }

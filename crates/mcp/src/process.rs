@@ -22,7 +22,7 @@ use crate::config::{Program, Source};
 const GRACE: Duration = Duration::from_millis(300);
 /// Time that closing waits for programs after SIGKILL.
 const CLOSING_LIMIT: Duration = Duration::from_secs(5);
-/// Bytes kept of what a program says on its standard error, for the message when it fails.
+/// Size of the stderr that is kept for the error message.
 const COMPLAINT: usize = 2 * 1024;
 
 /// Environment and limits of every program.
@@ -32,7 +32,7 @@ pub(crate) struct Launcher {
     sandboxes: Sandboxes,
     /// Base of relative directories, and the default working directory of programs.
     cwd: PathBuf,
-    /// Tells the processes of this host from those of others.
+    /// Mark that distinguishes the processes of this host from those of others.
     mark: String,
     next: AtomicU64,
     keepers: TaskTracker,

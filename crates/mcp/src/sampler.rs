@@ -40,6 +40,7 @@ impl Sampler {
             session_id: self.session_id.clone(),
             headers: Vec::new(),
             answer: None,
+            max_output_tokens: None,
         };
         let mut answer = self.provider.stream(request);
         Box::pin(async move {

@@ -24,7 +24,7 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 /// The first wait before a server that failed is tried again; each failure in a row doubles it.
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
-/// The least time between two questions for the tools of a server that says they change all the time.
+/// Minimum interval between two listings of a server that keeps reporting changed tools.
 const RELIST_PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Server {
@@ -32,7 +32,7 @@ pub(crate) struct Server {
     common: Arc<HostShared>,
     authority: Option<Arc<Authority>>,
     state: Mutex<ServerState>,
-    /// Held by whoever connects, so that all others wait for that connection.
+    /// Held while connecting, so that other callers wait for that connection.
     connecting: tokio::sync::Mutex<()>,
 }
 
@@ -242,7 +242,7 @@ impl Server {
         }
     }
 
-    /// The connection ended though nobody wanted it to.
+    /// Handles a connection that ended unexpectedly.
     async fn lost(&self, connection: &Arc<Connection>) {
         let ours =
             matches!(&self.state().phase, Phase::Connected(current) if Arc::ptr_eq(current, connection));
@@ -280,13 +280,13 @@ impl Server {
         Ok(())
     }
 
-    /// Enters a phase and says so if that can be seen from outside.
+    /// Enters a phase and publishes it if clients see the difference.
     async fn enter(&self, phase: Phase) {
         let news = self.change(&mut self.state(), phase).1;
         self.announce(news).await;
     }
 
-    /// Puts a phase in the place of another. Gives the other, and the news if that can be seen from outside.
+    /// Replaces the phase. Returns the old one, and the event if clients see the difference.
     fn change(&self, state: &mut ServerState, phase: Phase) -> (Phase, Option<McpServerStatusChanged>) {
         let (status, error) = phase.status();
         let before = std::mem::replace(&mut state.phase, phase);
@@ -332,8 +332,8 @@ impl Server {
         }
     }
 
-    /// The server says that its tools are others now. However often it does, one question is under way, and one more
-    /// follows for all that it said meanwhile.
+    /// Handles a notice of changed tools. However many come, one listing runs, and one more follows for all notices
+    /// meanwhile.
     pub(crate) fn tools_changed(self: &Arc<Self>) {
         {
             let mut state = self.state();

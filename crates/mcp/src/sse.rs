@@ -13,7 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::http::Authorized;
 
-/// Messages that may wait for us.
+/// Capacity of the queue of received messages.
 const QUEUE: usize = 32;
 
 pub(crate) struct Sse {

@@ -14,7 +14,7 @@ use crate::process::RunningServer;
 
 /// The longest message that is taken. A program that says more in one line is not speaking the protocol.
 const MAX_LINE: usize = 16 << 20;
-/// Messages that may wait in either direction.
+/// Capacity of the queues in either direction.
 const QUEUE: usize = 32;
 
 pub(crate) struct Stdio {

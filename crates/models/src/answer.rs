@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_core::stream::BoxStream;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
-use hangar_agent::model::{ModelError, ModelErrorKind, ModelEvent};
+use hangar_agent::model::{ModelError, ModelErrorKind, ModelEvent, Reply};
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 use tokio::time::Instant;
@@ -19,6 +19,8 @@ use crate::wire::{Decode, Progress};
 
 /// A server may keep a stream alive with empty words; it ends all the same.
 const LONGEST: Duration = Duration::from_secs(3600);
+/// Header in which LiteLLM reports what a call cost, in US dollars.
+const COST: &str = "x-litellm-response-cost";
 /// How long facts about a complete answer (its usage) are waited for.
 const LINGER: Duration = Duration::from_secs(5);
 /// How long the end of the response is waited for after the end of the answer. It is nearly always there already, and a
@@ -67,7 +69,10 @@ pub(crate) fn events(
         let event = answer.next().await;
         let last = !matches!(
             event,
-            Ok(ModelEvent::Text(_) | ModelEvent::Reasoning(_) | ModelEvent::ToolInput { .. })
+            Ok(ModelEvent::Notice(_)
+                | ModelEvent::Text(_)
+                | ModelEvent::Reasoning(_)
+                | ModelEvent::ToolInput { .. })
         );
         Some((event, if last { State::Over } else { State::Reading(answer) }))
     }))
@@ -94,6 +99,12 @@ impl Answer {
         }
     }
 
+    /// The same answer, with notices about how it came to be before it.
+    pub(crate) fn preceded_by(mut self, notices: Vec<String>) -> Self {
+        self.pending.extend(notices.into_iter().map(|notice| Ok(ModelEvent::Notice(notice))));
+        self
+    }
+
     /// Whether the response is an answer in one piece. Some servers do not stream although they were asked to.
     fn is_whole(&self) -> bool {
         let kind = self.response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -117,6 +128,7 @@ impl Answer {
         self.read = body.len().max(1);
         self.decoder.whole(&body)?;
         let reply = self.decoder.finish(&mut Vec::new()).ok_or_else(|| self.http.cut())?;
+        let reply = self.priced(reply);
         self.pending.push_back(Ok(ModelEvent::Finished(Box::new(reply))));
         Ok(())
     }
@@ -195,11 +207,21 @@ impl Answer {
                 if self.told == Told::InPieces {
                     self.pending.extend(events.into_iter().map(Ok));
                 }
-                Ok(ModelEvent::Finished(Box::new(reply)))
+                Ok(ModelEvent::Finished(Box::new(self.priced(reply))))
             }
             None => Err(wrong(self)),
         };
         self.pending.push_back(last);
+    }
+}
+
+impl Answer {
+    /// The reply with the cost that a gateway reports in a header, if the answer itself does not say.
+    fn priced(&self, mut reply: Reply) -> Reply {
+        let header = self.response.headers().get(COST).and_then(|cost| cost.to_str().ok());
+        let reported = header.and_then(|cost| cost.trim().parse().ok()).filter(|cost| *cost >= 0.0);
+        reply.usage.cost = reply.usage.cost.or(reported);
+        reply
     }
 }
 

@@ -25,6 +25,15 @@ impl BaseUrl {
         }
     }
 
+    /// Name or address of the host.
+    pub(crate) fn host(&self) -> &str {
+        self.0.host_str().unwrap_or_default()
+    }
+
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.0.port_or_known_default()
+    }
+
     /// Needs no certificates.
     pub(crate) fn is_plain(&self) -> bool {
         self.0.scheme() == "http"

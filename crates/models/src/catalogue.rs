@@ -4,7 +4,7 @@ mod cache;
 #[cfg(test)]
 mod tests;
 
-use hangar_agent::model::ModelError;
+use hangar_agent::model::{ModelError, Price, PriceStep, Rates};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ use crate::provider::{Provider, models_url};
 const PAGES: usize = 20;
 
 /// A model as its provider describes it. `None` is "it did not say".
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelInfo {
     pub id: String,
     pub name: Option<String>,
@@ -40,14 +40,15 @@ pub struct ModelInfo {
     pub endpoints: Option<Vec<String>>,
     /// What a request costs, relative to others of GitHub's offer.
     pub multiplier: Option<String>,
-}
-
-impl ModelInfo {
-    /// How long a prompt may be, if that follows from what the provider says.
-    pub fn prompt_limit(&self) -> Option<u64> {
-        let rest = || self.max_context_tokens?.checked_sub(self.max_output_tokens?);
-        self.max_prompt_tokens.or_else(rest).or(self.max_context_tokens).filter(|limit| *limit > 0)
-    }
+    pub price: Option<Price>,
+    /// Whether it thinks as it sees fit, of a Claude model.
+    pub adaptive_thinking: Option<bool>,
+    /// The most tokens for thinking that a request may ask for.
+    pub max_thinking_budget: Option<u64>,
+    /// Images of one request.
+    pub max_images: Option<u64>,
+    /// Bytes of an image.
+    pub max_image_bytes: Option<u64>,
 }
 
 /// Asks the provider for its models.
@@ -61,7 +62,7 @@ pub(crate) async fn fetch(provider: &Provider) -> Result<Vec<ModelInfo>, ModelEr
     let mut url = models_url(config);
     for _ in 0..PAGES {
         let page = Page::parse(&provider.get(url.clone()).await?)?;
-        models.extend(page.models.iter().filter_map(|model| read(config, model)));
+        models.extend(page.models.iter().filter_map(|model| parse_entry(config, model)));
         let Some(after) = page.next else { break };
         url = models_url(config);
         url.query_pairs_mut().append_pair("after_id", &after);
@@ -94,7 +95,7 @@ impl Page {
     }
 }
 
-fn read(config: &ProviderConfig, model: &Value) -> Option<ModelInfo> {
+pub(crate) fn parse_entry(config: &ProviderConfig, model: &Value) -> Option<ModelInfo> {
     let text = |pointer: &str| model.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     let mut info = ModelInfo {
         id: text("/id").or_else(|| text("/name"))?,
@@ -110,6 +111,11 @@ fn read(config: &ProviderConfig, model: &Value) -> Option<ModelInfo> {
         efforts: None,
         endpoints: None,
         multiplier: None,
+        price: None,
+        adaptive_thinking: None,
+        max_thinking_budget: None,
+        max_images: None,
+        max_image_bytes: None,
     };
     match config.kind {
         ProviderKind::Copilot => read_copilot(model, &mut info).then_some(info),
@@ -132,6 +138,11 @@ fn read_copilot(model: &Value, info: &mut ModelInfo) -> bool {
     info.tools = flag("/capabilities/supports/tool_calls");
     info.efforts = strings(model.pointer("/capabilities/supports/reasoning_effort"));
     info.endpoints = strings(model.get("supported_endpoints"));
+    info.adaptive_thinking = flag("/capabilities/supports/adaptive_thinking");
+    info.max_thinking_budget = number("/capabilities/supports/max_thinking_budget");
+    info.max_images = number("/capabilities/limits/vision/max_prompt_images");
+    info.max_image_bytes = number("/capabilities/limits/vision/max_prompt_image_size");
+    info.price = model.pointer("/billing/token_prices").and_then(copilot_price);
     info.multiplier =
         model.pointer("/billing/multiplier").filter(|value| value.is_number()).map(Value::to_string);
     info.vendor = text("/vendor").map(str::to_owned);
@@ -141,6 +152,41 @@ fn read_copilot(model: &Value, info: &mut ModelInfo) -> bool {
     info.entitled = Some(in_picker.unwrap_or(in_policy));
     text("/capabilities/type").is_none_or(|kind| kind == "chat")
         && text("/policy/state").is_none_or(|state| state == "enabled")
+}
+
+/// GitHub's prices are in credits of a cent for a batch of tokens.
+fn copilot_price(prices: &Value) -> Option<Price> {
+    let dollars = 0.01 * 1_000_000.0 / prices.get("batch_size")?.as_f64().filter(|size| *size > 0.0)?;
+    let card = |card: &Value| {
+        let price = |name: &str| card.get(name).and_then(Value::as_f64).map(|credits| credits * dollars);
+        Some(Rates {
+            input: price("input_price")?,
+            output: price("output_price")?,
+            cache_read: price("cache_price"),
+            cache_write: price("cache_write_price"),
+        })
+    };
+    let usual = prices.get("default")?;
+    let above = usual.get("context_max").and_then(Value::as_u64);
+    let long = prices.get("long_context").and_then(card);
+    let step = above.zip(long).map(|(above, rates)| PriceStep { above, rates });
+    Some(Price { rates: card(usual)?, steps: step.into_iter().collect() })
+}
+
+/// OpenRouter's prices are decimal text, in dollars for a token.
+fn router_price(pricing: &Value) -> Option<Price> {
+    let price = |name: &str| {
+        let value = pricing.get(name)?;
+        let dollars = value.as_f64().or_else(|| value.as_str()?.parse().ok())?;
+        // A negative price says that it depends on which model answers.
+        (dollars >= 0.0).then_some(dollars * 1_000_000.0)
+    };
+    Some(Price::flat(Rates {
+        input: price("prompt")?,
+        output: price("completion")?,
+        cache_read: price("input_cache_read"),
+        cache_write: price("input_cache_write"),
+    }))
 }
 
 /// What OpenAI, Anthropic, vLLM, llama.cpp and the routers in front of them say, each under names of its own.
@@ -156,6 +202,7 @@ fn read_other(model: &Value, info: &mut ModelInfo) {
         "/max_tokens",
     ]);
     info.max_context_tokens = number(&[
+        "/loaded_context_length",
         "/context_length",
         "/context_window",
         "/max_model_len",
@@ -168,8 +215,20 @@ fn read_other(model: &Value, info: &mut ModelInfo) {
         .or_else(|| model.pointer("/capabilities/vision"))
         .and_then(Value::as_bool)
         .or_else(|| inputs.map(|inputs| inputs.iter().any(|input| input == "image")));
+    info.efforts =
+        anthropic_efforts(model).or_else(|| strings(model.pointer("/reasoning/supported_efforts")));
+    info.adaptive_thinking =
+        model.pointer("/capabilities/thinking/types/adaptive/supported").and_then(Value::as_bool);
+    info.price = model.get("pricing").and_then(router_price);
     let parameters = strings(model.get("supported_parameters"));
     info.tools = parameters.map(|parameters| parameters.iter().any(|parameter| parameter == "tools"));
+}
+
+/// Anthropic says of each effort whether it is supported.
+fn anthropic_efforts(model: &Value) -> Option<Vec<String>> {
+    let levels = model.pointer("/capabilities/effort")?.as_object()?;
+    let supported = |level: &&String| levels[*level].get("supported").and_then(Value::as_bool) == Some(true);
+    Some(levels.keys().filter(supported).cloned().collect())
 }
 
 fn strings(value: Option<&Value>) -> Option<Vec<String>> {

@@ -8,18 +8,22 @@ pub mod variables;
 
 use std::time::Duration;
 
+use hangar_agent::model::Price;
 use hangar_protocol::data::{ReasoningSummary, Verbosity};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::base_url::{BadUrl, BaseUrl};
+use crate::facts::Learnt;
 use crate::provider::is_credential;
 use crate::secret::Secret;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ProviderConfig {
     /// What a model id `name/model` starts with.
     pub name: String,
     pub kind: ProviderKind,
+    /// Name of the host in the table of hosts, if the configuration names it. Otherwise the address tells it.
+    pub preset: Option<String>,
     pub base_url: BaseUrl,
     pub auth: Auth,
     /// Sent with every request. They win over what the provider would set itself.
@@ -30,6 +34,12 @@ pub struct ProviderConfig {
     pub wire_model: Option<String>,
     pub max_prompt_tokens: Option<u64>,
     pub max_output_tokens: Option<u64>,
+    /// Price of the model, where the user knows better than the tables.
+    pub price: Option<Price>,
+    /// Whether a prompt may be so long that the provider charges more for it.
+    pub full_window: bool,
+    /// What its list and the user's catalogue say of its models.
+    pub learnt: Learnt,
     /// Whether documents are sent with the wish that the model cites them, where the wire has a word for that.
     pub citations: bool,
     pub style: Style,
@@ -78,6 +88,8 @@ pub enum ProviderKind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireApi {
+    /// What host and model speak best, by the tables: what holds where nobody chose.
+    PerModel,
     Completions,
     Responses,
 }
@@ -124,7 +136,7 @@ impl Default for TimeLimits {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("{setting} is \"{value}\"; it must be one of: {allowed}")]
-    Choice { setting: String, value: String, allowed: &'static str },
+    Choice { setting: String, value: String, allowed: String },
     #[error("{setting} is \"{value}\"; it must be a positive whole number")]
     Number { setting: String, value: String },
     #[error("{setting} is not usable: {why}")]
@@ -134,6 +146,8 @@ pub enum ConfigError {
     Header { setting: String },
     #[error("{setting} holds characters that cannot be sent in a header")]
     Credential { setting: String },
+    #[error("{setting} has a rate that is not a number of US dollars, from 0 on, for a million tokens")]
+    Price { setting: String },
     #[error("{setting} needs {needs}")]
     Missing { setting: String, needs: &'static str },
     /// Says where and what, but not what stands there, unlike its cause: it may be a credential.
@@ -147,6 +161,7 @@ impl ProviderConfig {
         Self {
             name: name.into(),
             kind,
+            preset: None,
             base_url,
             auth: Auth::None,
             headers: HeaderMap::new(),
@@ -154,6 +169,9 @@ impl ProviderConfig {
             wire_model: None,
             max_prompt_tokens: None,
             max_output_tokens: None,
+            price: None,
+            full_window: false,
+            learnt: Learnt::default(),
             citations: false,
             style: Style::default(),
             websockets: false,
@@ -205,14 +223,14 @@ fn choose<T: Copy>(
     found.map(|(_, choice)| *choice).ok_or_else(|| ConfigError::Choice {
         setting: setting.into(),
         value: value.into(),
-        allowed,
+        allowed: allowed.to_owned(),
     })
 }
 
 fn wire_api(setting: &str, value: Option<&str>) -> Result<WireApi, ConfigError> {
     const CHOICES: &[(&str, WireApi)] =
         &[("completions", WireApi::Completions), ("responses", WireApi::Responses)];
-    value.map_or(Ok(WireApi::Completions), |value| choose(setting, value, CHOICES, "completions, responses"))
+    value.map_or(Ok(WireApi::PerModel), |value| choose(setting, value, CHOICES, "completions, responses"))
 }
 
 fn base_url(setting: &str, value: &str) -> Result<BaseUrl, ConfigError> {

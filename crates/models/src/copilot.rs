@@ -6,7 +6,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::OnceCell;
 
 use crate::catalogue::{self, ModelInfo};
-use crate::known::{self, Family};
+use crate::facts::{self, Endpoint};
 use crate::provider::Provider;
 use crate::wire::{Wire, shows_images};
 
@@ -71,7 +71,7 @@ impl Routes {
                 result => result,
             }
         });
-        let info = models.await?.iter().find(|info| info.id == model);
+        let info = models.await?.iter().find(|info| facts::is_same(&info.id, model));
         let wire = match info.and_then(|info| info.endpoints.as_deref()) {
             Some(endpoints) => preferred(endpoints),
             None if info.is_some() => Wire::Chat,
@@ -85,7 +85,8 @@ impl Routes {
 impl Routes {
     /// Whether the catalogue, where it has been read, lists a WebSocket for the model.
     pub(crate) fn listens_on_socket(&self, model: &str) -> bool {
-        let info = self.models.get().and_then(|models| models.iter().find(|info| info.id == model));
+        let info =
+            self.models.get().and_then(|models| models.iter().find(|info| facts::is_same(&info.id, model)));
         let endpoints = info.and_then(|info| info.endpoints.as_deref()).unwrap_or_default();
         endpoints.iter().any(|endpoint| endpoint == "ws:/responses")
     }
@@ -99,9 +100,10 @@ fn preferred(endpoints: &[String]) -> Wire {
 
 /// For a model that the catalogue does not have.
 fn guess(model: &str) -> Wire {
-    match known::family(model) {
-        Family::Gpt5 => Wire::Responses,
-        Family::OSeries | Family::OldGpt | Family::Claude(_) | Family::Other => Wire::Chat,
+    let facts = facts::of(model);
+    match facts.endpoints.first() {
+        Some(Endpoint::Responses) if facts.custom_tools => Wire::Responses,
+        _ => Wire::Chat,
     }
 }
 

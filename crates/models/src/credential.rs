@@ -50,13 +50,9 @@ impl Credentials {
 
     pub(crate) async fn current(&self) -> Result<Credential, ModelError> {
         if let Some(tokens) = &self.tokens {
-            let token = tokens.token(&self.provider).await.map_err(|message| ModelError {
-                kind: ModelErrorKind::Configuration,
-                status: None,
-                message: format!("no token for the model provider: {message}"),
-                body: None,
-                code: None,
-                retry_after: None,
+            let token = tokens.token(&self.provider).await.map_err(|message| {
+                let message = format!("no token for the model provider: {message}");
+                ModelError::new(ModelErrorKind::Configuration, message)
             })?;
             return Ok(Credential::Bearer(Secret::new(token)));
         }
@@ -100,14 +96,7 @@ enum CommandError {
 
 impl CommandError {
     fn into_model_error(self) -> ModelError {
-        ModelError {
-            kind: ModelErrorKind::Configuration,
-            status: None,
-            message: self.to_string(),
-            body: None,
-            code: None,
-            retry_after: None,
-        }
+        ModelError::new(ModelErrorKind::Configuration, self.to_string())
     }
 }
 

@@ -1,7 +1,8 @@
 //! What is known of well-known models by their names, for when neither the configuration nor a catalogue says it.
 
-/// Prompt tokens of a model of which nothing is known.
-pub const DEFAULT_PROMPT_TOKENS: u64 = 128_000;
+use crate::facts::{self, ThinkingMode};
+
+pub use crate::facts::DEFAULT_PROMPT_TOKENS;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -30,30 +31,6 @@ pub enum Thinking {
     Budget,
     /// As it sees fit, guided by an effort.
     Adaptive,
-}
-
-/// A version number in a model's name.
-type Version = (u32, u32);
-
-/// The name without what stands before its last `/`, in lower case, without a date at its end.
-fn plain(model: &str) -> String {
-    let name = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
-    let is_number = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit());
-    let parts: Vec<&str> = name.split('-').collect();
-    let date = match parts.as_slice() {
-        [.., year, month, day] if [year, month, day].into_iter().all(is_number) && year.len() == 4 => 3,
-        [.., date] if is_number(date) && date.len() == 8 => 1,
-        _ => 0,
-    };
-    parts[..parts.len() - date].join("-")
-}
-
-/// The first number of a name, and the number behind a dot or dash, if it is a short one.
-fn version(name: &str) -> Option<Version> {
-    let mut numbers = name.split(['-', '.', ':', '@']).skip_while(|part| part.parse::<u32>().is_err());
-    let short = |part: &str| part.parse::<u32>().ok().filter(|number| *number < 100);
-    let major = short(numbers.next()?)?;
-    Some((major, numbers.next().and_then(short).unwrap_or(0)))
 }
 
 /// Models whose limits and habits are known here by name, whoever serves them.
@@ -111,77 +88,34 @@ pub const CATALOGUE: &[&str] = &[
 ];
 
 pub fn family(model: &str) -> Family {
-    let name = plain(model);
-    if let Some(rest) = name.strip_prefix("gpt-").filter(|rest| !rest.starts_with("oss")) {
-        let reasons = version(rest).is_some_and(|version| version >= (5, 0));
-        return if reasons && !rest.contains("chat") { Family::Gpt5 } else { Family::OldGpt };
+    let facts = facts::of(model);
+    match (&facts.thinking, facts.vendor.as_deref()) {
+        (Some(rule), _) => Family::Claude(match rule.mode {
+            ThinkingMode::None => Thinking::Never,
+            ThinkingMode::Budget => Thinking::Budget,
+            ThinkingMode::Adaptive => Thinking::Adaptive,
+        }),
+        (None, Some("openai")) if facts.custom_tools => Family::Gpt5,
+        (None, Some("openai")) if facts.max_completion_tokens => Family::OSeries,
+        (None, Some("openai")) if facts.sampling => Family::OldGpt,
+        (None, _) => Family::Other,
     }
-    if name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
-        return Family::OSeries;
-    }
-    match claude_version(&name) {
-        None => Family::Other,
-        Some(None) => Family::Claude(Thinking::Adaptive),
-        Some(Some(version)) if version >= (4, 6) => Family::Claude(Thinking::Adaptive),
-        Some(Some(version)) if version >= (3, 7) => Family::Claude(Thinking::Budget),
-        Some(Some(_)) => Family::Claude(Thinking::Never),
-    }
-}
-
-/// `None` for what is no Claude, `Some(None)` for a Claude of unknown version.
-fn claude_version(name: &str) -> Option<Option<Version>> {
-    // Gateways put a vendor before the name: `anthropic.claude-sonnet-4-5`.
-    let start = name.find("claude")?;
-    Some(version(&name[start..]))
 }
 
 /// Limits that the vendors publish. The window that they share is split so that a full answer always fits.
 pub fn limits(model: &str) -> Option<Limits> {
-    let name = plain(model);
-    let limits = |max_prompt_tokens, max_output_tokens| Some(Limits { max_prompt_tokens, max_output_tokens });
-    match family(model) {
-        Family::Gpt5 if version(&name) >= Some((5, 4)) => limits(922_000, 128_000),
-        Family::Gpt5 => limits(272_000, 128_000),
-        Family::OSeries if name == "o1-mini" || name == "o1-preview" => limits(62_000, 65_536),
-        Family::OSeries => limits(100_000, 100_000),
-        Family::OldGpt if name.starts_with("gpt-4.1") => limits(1_014_000, 32_768),
-        Family::OldGpt if name.starts_with("gpt-4o") => limits(111_616, 16_384),
-        Family::OldGpt => None,
-        Family::Claude(Thinking::Adaptive) => claude_version(&name)?.and_then(|_| limits(936_000, 64_000)),
-        Family::Claude(Thinking::Budget)
-            if name.contains("haiku") || name.contains("3-7") || name.contains("3.7") =>
-        {
-            limits(136_000, 64_000)
-        }
-        Family::Claude(Thinking::Budget) => limits(168_000, 32_000),
-        Family::Claude(Thinking::Never) if name.contains("3-5") || name.contains("3.5") => {
-            limits(191_000, 8_192)
-        }
-        Family::Claude(Thinking::Never) => limits(195_000, 4_096),
-        Family::Other if name.starts_with("gemini-2.5") || name.starts_with("gemini-3") => {
-            limits(983_000, 65_536)
-        }
-        Family::Other => None,
-    }
+    let facts = facts::of(model);
+    Some(Limits { max_prompt_tokens: facts.prompt_limit()?, max_output_tokens: facts.answer_limit()? })
 }
 
 /// Whether the model edits files best by patches (`apply_patch` and `rg` instead of `create`, `edit` and `grep`).
 pub fn edits_by_patch(model: &str) -> bool {
-    let name = plain(model);
-    name.strip_prefix("gpt-").is_some_and(|rest| !rest.starts_with("oss"))
-        && !["gpt-4.1", "gpt-5", "gpt-5-mini", "gpt-5.1", "gpt-5.2"].contains(&name.as_str())
+    facts::of(model).patches
 }
 
 /// How many percent of the tokens counted with OpenAI's vocabulary the model's own would give.
 pub fn token_percent(model: &str) -> u64 {
-    let name = plain(model);
-    match claude_version(&name) {
-        Some(Some(version)) if version >= (4, 7) => 120,
-        Some(Some((4, 6))) => 117,
-        Some(Some((4, 5))) if name.contains("opus") => 115,
-        Some(Some((4, 5))) if name.contains("sonnet") => 110,
-        _ => 100,
-    }
+    facts::of(model).token_percent
 }
 
 #[cfg(test)]
@@ -226,8 +160,8 @@ mod tests {
     fn limits_leave_room_for_a_full_answer() {
         let pair = |model| limits(model).map(|limits| (limits.max_prompt_tokens, limits.max_output_tokens));
         assert_eq!(pair("claude-sonnet-4.5"), Some((168_000, 32_000)));
-        assert_eq!(pair("claude-haiku-4.5"), Some((136_000, 64_000)));
-        assert_eq!(pair("claude-opus-4-7"), Some((936_000, 64_000)));
+        assert_eq!(pair("claude-haiku-4.5"), Some((168_000, 32_000)));
+        assert_eq!(pair("claude-opus-4-7"), Some((872_000, 128_000)));
         assert_eq!(pair("gpt-5.4"), Some((922_000, 128_000)));
         assert_eq!(pair("gpt-5.2"), Some((272_000, 128_000)));
         assert_eq!(pair("claude-next"), None);
@@ -253,7 +187,7 @@ mod tests {
         assert_eq!(token_percent("claude-sonnet-4-5-20250929"), 110);
         assert_eq!(token_percent("claude-opus-4.5"), 115);
         assert_eq!(token_percent("claude-sonnet-4.6"), 117);
-        assert_eq!(token_percent("claude-opus-5"), 120);
+        assert_eq!(token_percent("claude-opus-5"), 150);
         assert_eq!(token_percent("gpt-5"), 100);
     }
 }

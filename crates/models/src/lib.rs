@@ -11,8 +11,11 @@ pub mod config;
 mod copilot;
 mod credential;
 mod error;
+pub mod facts;
 mod http;
 pub mod known;
+mod learned;
+pub mod loopback;
 mod provider;
 pub mod scripted;
 mod secret;
@@ -51,12 +54,15 @@ pub fn build_by(config: ProviderConfig, ways: Ways) -> Arc<dyn ModelProvider> {
     Arc::new(Provider::by(config, ways))
 }
 
+/// A provider that can be called, by ways of its own, and that tells what holds of one of its models.
+pub fn build_for(config: ProviderConfig, model: &str, ways: Ways) -> Arc<dyn ModelProvider> {
+    Arc::new(Provider::by(config, ways).about(model))
+}
+
 /// A provider whose models are known already: their limits hold where the configuration sets none, and GitHub's API need
 /// not be asked for its catalogue first.
 pub fn build_with_models(mut config: ProviderConfig, models: Vec<ModelInfo>) -> Arc<dyn ModelProvider> {
-    let model = config.model.as_deref().map(|model| config.bare(model));
-    let listed = models.iter().find(|info| Some(info.id.as_str()) == model);
-    config.max_prompt_tokens = config.max_prompt_tokens.or_else(|| listed.and_then(ModelInfo::prompt_limit));
+    config.learnt.listed = Some(models.clone().into());
     let routes = (config.kind == ProviderKind::Copilot).then(|| Routes::known(models));
     Arc::new(Provider::with_routes(config, routes))
 }

@@ -8,20 +8,24 @@ use futures_util::StreamExt;
 use hangar_agent::model::{
     Initiator, ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, ProviderFacts,
 };
+use hangar_protocol::data::ModelOrigin;
 use reqwest::Url;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use sha2::{Digest, Sha256};
 
 use crate::Ways;
 use crate::answer::{self, Answer, Told};
-use crate::config::{ProviderConfig, ProviderKind, WireApi};
+use crate::config::{Auth, ProviderConfig, ProviderKind};
 use crate::copilot::{self, Routes};
 use crate::credential::{Credential, Credentials};
+use crate::facts::{self, HostFacts};
 use crate::http::{self, Http};
-use crate::known;
+use crate::learned::Lessons;
 use crate::secret::{Redactor, Secret};
 use crate::wire::{Ask, Carrier, Dialect, Wire};
 
 const ANTHROPIC_VERSION: &str = "2023-06-01";
+const BETA: &str = "anthropic-beta";
 /// An answer in one piece sends its first byte only when it is whole.
 const PATIENCE_FOR_WHOLE: u32 = 2;
 
@@ -35,6 +39,12 @@ struct Inner {
     redactor: Mutex<Redactor>,
     /// For a provider that speaks several wires: which model speaks what.
     routes: Option<Routes>,
+    host: HostFacts,
+    lessons: Lessons,
+    /// Fingerprint of the account, for items that mean something there and nowhere else.
+    account: String,
+    /// The model that its facts are about, if it is not the configured one.
+    about: Option<String>,
 }
 
 impl Provider {
@@ -68,11 +78,24 @@ impl Provider {
                 Http::new(config.base_url.clone(), config.proxy.clone(), config.limits)
                     .carried_by(ways.request_proxy),
             ),
+            account: account(&config.auth, ways.tokens.is_some()),
+            host: facts::host(&config),
+            lessons: Lessons::default(),
             credentials: Credentials::new(&config.name, config.auth.clone(), ways.tokens),
             redactor: Mutex::new(redactor),
             routes,
+            about: None,
             config,
         }))
+    }
+
+    /// The same provider, with facts about this model.
+    pub(crate) fn about(self, model: &str) -> Self {
+        match Arc::try_unwrap(self.0) {
+            Ok(inner) => Self(Arc::new(Inner { about: Some(model.to_owned()), ..inner })),
+            // It is shared already, and keeps the facts that it has.
+            Err(shared) => Self(shared),
+        }
     }
 
     pub(crate) fn config(&self) -> &ProviderConfig {
@@ -91,68 +114,57 @@ impl Provider {
         self.clean(result.await).await
     }
 
+    /// Opens an answer. A refusal that names what to do otherwise is followed, and told before the answer.
     async fn open(&self, mut request: ModelRequest) -> Result<Answer, ModelError> {
+        request.model = self.0.config.bare(&request.model).to_owned();
+        let mut told = Vec::new();
+        loop {
+            let wire = self.wire(&request.model).await?;
+            let error = match self.ask(&request, wire).await {
+                Ok(answer) => return Ok(answer.preceded_by(told)),
+                Err(error) => error,
+            };
+            // What was learned once is not learned again, so this ends.
+            match self.0.lessons.learn(&request.model, &error, wire) {
+                Some(lesson) => told.push(lesson),
+                None => return Err(error),
+            }
+        }
+    }
+
+    async fn ask(&self, request: &ModelRequest, wire: Wire) -> Result<Answer, ModelError> {
         let inner = &*self.0;
-        request.model = inner.config.bare(&request.model).to_owned();
-        let wire = self.wire(&request.model).await?;
         let carrier = match self.speaks_on_socket(wire, &request.model) {
             true => Carrier::Socket,
             false => Carrier::Http,
         };
+        let model = facts::wire_name(&inner.config, &request.model);
+        let origin = ModelOrigin {
+            provider: inner.config.base_url.to_string(),
+            wire: wire.endpoint().to_owned(),
+            model: model.clone(),
+            account: inner.account.clone(),
+        };
+        let facts = facts::of(&request.model);
+        let learned = inner.lessons.of(&request.model);
         let ask = Ask {
-            request: &request,
-            model: inner.config.wire_name(&request.model),
-            family: known::family(&request.model),
-            max_output_tokens: inner
-                .config
+            request,
+            model: &model,
+            facts: &facts,
+            host: &inner.host,
+            origin: &origin,
+            learned: &learned,
+            max_output_tokens: request
                 .max_output_tokens
-                .filter(|_| inner.config.is_about(&request.model)),
+                .or_else(|| inner.config.max_output_tokens.filter(|_| inner.config.is_about(&request.model))),
             dialect: if inner.routes.is_some() { Dialect::Copilot } else { Dialect::Vendor },
             carrier,
             citations: inner.config.citations,
             style: inner.config.style,
         };
         let url = url(&inner.config, wire, ask.model);
-        let decoder = wire.decoder(&request);
-
         let turn = inner.http.turn().await;
-        let mut headers = self.headers().await?;
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let accept = if request.stream { "text/event-stream" } else { "application/json" };
-        headers.insert(ACCEPT, HeaderValue::from_static(accept));
-        let initiator = match request.initiator {
-            Initiator::User => Some("user"),
-            Initiator::Agent | Initiator::Subagent | Initiator::Compaction => Some("agent"),
-            Initiator::Aside => None,
-        };
-        if let Some(initiator) = initiator {
-            headers.insert("x-initiator", HeaderValue::from_static(initiator));
-        }
-        for (name, value) in &request.headers {
-            // A header that cannot be sent is left out: its sender cannot be told any more.
-            if let (Ok(name), Ok(value)) =
-                (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value))
-            {
-                headers.insert(name, value);
-            }
-        }
-        let interaction = match (request.initiator, ask.dialect) {
-            (Initiator::User, _) => Some("conversation-user"),
-            (Initiator::Agent, Dialect::Copilot) => Some("conversation-agent"),
-            (Initiator::Subagent, _) => Some("conversation-subagent"),
-            (Initiator::Compaction, _) => Some("conversation-compaction"),
-            (Initiator::Agent, Dialect::Vendor) | (Initiator::Aside, _) => None,
-        };
-        if let Some(interaction) = interaction {
-            headers.insert("x-interaction-type", HeaderValue::from_static(interaction));
-        }
-        if ask.dialect == Dialect::Copilot {
-            copilot::add_request_headers(&mut headers, &request);
-        }
-        if wire == Wire::Messages {
-            headers.entry("anthropic-version").or_insert(HeaderValue::from_static(ANTHROPIC_VERSION));
-        }
-
+        let headers = self.request_headers(&ask, wire).await?;
         let (told, patience) =
             if request.stream { (Told::InPieces, 1) } else { (Told::AtOnce, PATIENCE_FOR_WHOLE) };
         let limit = inner.http.limits().first_byte * patience;
@@ -162,14 +174,50 @@ impl Provider {
             Carrier::Socket => inner.http.converse(url, headers, body, limit).await?,
             Carrier::Http => inner.http.post(url, headers, body, limit).await?,
         };
+        let decoder = wire.decoder(request, origin);
         Ok(Answer::new(Arc::clone(&inner.http), response, decoder, told, turn))
+    }
+
+    /// The headers of a request to a model.
+    async fn request_headers(&self, ask: &Ask<'_>, wire: Wire) -> Result<HeaderMap, ModelError> {
+        let request = ask.request;
+        let mut headers = self.headers().await?;
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let accept = if request.stream { "text/event-stream" } else { "application/json" };
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        let is_copilot = ask.dialect == Dialect::Copilot;
+        // Who asks is GitHub's business, and that of a client that carries the requests itself; nobody else's.
+        if is_copilot || self.0.http.is_carried() {
+            add_initiator(&mut headers, request.initiator, is_copilot);
+        }
+        for (name, value) in &request.headers {
+            // A header that cannot be sent is left out: its sender cannot be told any more.
+            if let (Ok(name), Ok(value)) =
+                (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value))
+            {
+                headers.insert(name, value);
+            }
+        }
+        if is_copilot {
+            copilot::add_request_headers(&mut headers, request);
+        }
+        if wire == Wire::Messages {
+            headers.entry("anthropic-version").or_insert(HeaderValue::from_static(ANTHROPIC_VERSION));
+            for beta in ask.betas() {
+                add_beta(&mut headers, beta);
+            }
+        }
+        Ok(headers)
     }
 
     /// What the model speaks.
     async fn wire(&self, model: &str) -> Result<Wire, ModelError> {
+        if let Some(wire) = self.0.lessons.of(model).wire() {
+            return Ok(wire);
+        }
         match &self.0.routes {
             Some(routes) => routes.wire(self, model).await,
-            None => Ok(fixed_wire(&self.0.config.kind)),
+            None => Ok(facts::endpoint(&self.0.config, model).into()),
         }
     }
 
@@ -194,24 +242,22 @@ impl Provider {
             Credential::None => None,
             Credential::Key(key) => Some(match inner.config.kind {
                 ProviderKind::Azure { .. } => (HeaderName::from_static("api-key"), key.clone(), key),
-                ProviderKind::Anthropic => (HeaderName::from_static("x-api-key"), key.clone(), key),
-                ProviderKind::OpenAi { .. } | ProviderKind::Copilot => (AUTHORIZATION, bearer(&key), key),
+                ProviderKind::Anthropic if !facts::host(&inner.config).bearer => {
+                    (HeaderName::from_static("x-api-key"), key.clone(), key)
+                }
+                ProviderKind::Anthropic | ProviderKind::OpenAi { .. } | ProviderKind::Copilot => {
+                    (AUTHORIZATION, bearer(&key), key)
+                }
             }),
             Credential::Bearer(token) => Some((AUTHORIZATION, bearer(&token), token)),
         };
         let mut custom = inner.config.headers.clone();
         if let Some((name, value, secret)) = credential {
             inner.redactor.lock().add(secret);
-            let mut value = HeaderValue::from_str(value.reveal()).map_err(|_| ModelError {
-                kind: ModelErrorKind::Configuration,
-                status: None,
-                message: format!(
-                    "the credential of provider `{}` cannot be sent in a header",
-                    inner.config.name
-                ),
-                body: None,
-                code: None,
-                retry_after: None,
+            let mut value = HeaderValue::from_str(value.reveal()).map_err(|_| {
+                let name = &inner.config.name;
+                let message = format!("the credential of provider `{name}` cannot be sent in a header");
+                ModelError::new(ModelErrorKind::Configuration, message)
             })?;
             value.set_sensitive(true);
             // A printed key is always newer than a header that somebody wrote down.
@@ -248,30 +294,65 @@ impl ModelProvider for Provider {
 
     fn facts(&self) -> ProviderFacts {
         let config = &self.0.config;
+        let model = self.0.about.as_ref().or(config.model.as_ref()).map(|model| config.bare(model));
         let wire = match &self.0.routes {
             Some(routes) => routes.last(),
-            None => fixed_wire(&config.kind),
+            None => facts::endpoint(config, model.unwrap_or_default()).into(),
         };
-        let model = config.model.as_deref().map(|model| config.bare(model));
-        let known = model.and_then(known::limits).map(|limits| limits.max_prompt_tokens);
+        let resolved = model.map(|model| facts::resolve(config, model));
         ProviderFacts {
             endpoint: wire.endpoint(),
             is_byok: config.kind != ProviderKind::Copilot,
             base_url: config.base_url.to_string(),
-            max_prompt_tokens: config.max_prompt_tokens.or(known),
+            max_prompt_tokens: resolved.as_ref().map(|resolved| resolved.prompt_limit),
+            max_output_tokens: resolved.as_ref().and_then(|resolved| resolved.facts.answer_limit()),
+            price: resolved.and_then(|resolved| resolved.facts.price),
         }
     }
 }
 
-/// What a provider speaks whatever the model.
-fn fixed_wire(kind: &ProviderKind) -> Wire {
-    match kind {
-        ProviderKind::OpenAi { wire } | ProviderKind::Azure { wire, .. } => match wire {
-            WireApi::Completions => Wire::Chat,
-            WireApi::Responses => Wire::Responses,
-        },
-        ProviderKind::Anthropic => Wire::Messages,
-        ProviderKind::Copilot => Wire::Chat,
+/// Fingerprint of the account that a credential belongs to. It tells two apart and gives neither away.
+fn account(auth: &Auth, asks_client: bool) -> String {
+    /// Bytes of the digest that are kept.
+    const LENGTH: usize = 6;
+    let (kind, text) = match auth {
+        _ if asks_client => ("client", ""),
+        Auth::None => return String::new(),
+        Auth::ApiKey(secret) | Auth::Bearer(secret) => ("key", secret.reveal()),
+        // What it prints changes by the hour; whose it is does not.
+        Auth::Command(command) => ("command", command.as_str()),
+    };
+    let digest = Sha256::digest(format!("hangar account {kind} {text}").as_bytes());
+    digest.iter().take(LENGTH).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn add_initiator(headers: &mut HeaderMap, initiator: Initiator, is_copilot: bool) {
+    let by = match initiator {
+        Initiator::User => Some("user"),
+        Initiator::Agent | Initiator::Subagent | Initiator::Compaction => Some("agent"),
+        Initiator::Aside => None,
+    };
+    let interaction = match initiator {
+        Initiator::User => Some("conversation-user"),
+        Initiator::Agent if is_copilot => Some("conversation-agent"),
+        Initiator::Subagent => Some("conversation-subagent"),
+        Initiator::Compaction => Some("conversation-compaction"),
+        Initiator::Agent | Initiator::Aside => None,
+    };
+    for (name, value) in [("x-initiator", by), ("x-interaction-type", interaction)] {
+        if let Some(value) = value {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+    }
+}
+
+/// Adds a name to the list of betas, which somebody may have begun.
+fn add_beta(headers: &mut HeaderMap, beta: &'static str) {
+    let given = headers.get(BETA).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let listed = given.split(',').any(|name| name.trim() == beta);
+    let list = if given.is_empty() { beta.to_owned() } else { format!("{given},{beta}") };
+    if !listed && let Ok(list) = HeaderValue::from_str(&list) {
+        headers.insert(BETA, list);
     }
 }
 

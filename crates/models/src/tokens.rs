@@ -10,7 +10,7 @@ use hangar_agent::tool::{ToolSchema, ToolSpec};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-use crate::known;
+use crate::facts;
 use crate::tokenizer::Encoding;
 
 /// What a message costs beside its content: its role and what sets it apart from the next.
@@ -19,6 +19,8 @@ const PER_CALL: u64 = 3;
 const PER_REQUEST: u64 = 3;
 /// An image of about a megapixel. Its real price depends on its size and on the provider.
 const PER_IMAGE: u64 = 765;
+/// Bytes of encrypted reasoning for each token that it is taken to cost.
+const BYTES_PER_SEALED_TOKEN: usize = 8;
 /// Encoded bytes of a document for each token that it is taken to cost.
 const BYTES_PER_DOCUMENT_TOKEN: usize = 16;
 
@@ -31,7 +33,7 @@ pub struct Counter {
 
 impl Counter {
     pub fn new(model: &str) -> Self {
-        Self { encoding: Encoding::of_model(model), percent: known::token_percent(model) }
+        Self { encoding: Encoding::of_model(model), percent: facts::of(model).token_percent }
     }
 
     pub fn text(&self, text: &str) -> u64 {
@@ -67,7 +69,14 @@ impl Counter {
     fn assistant(&self, turn: &AssistantTurn) -> u64 {
         let calls = turn.tool_calls.iter();
         let calls: u64 = calls.map(|call| self.text(&call.name) + self.text(&call.input) + PER_CALL).sum();
-        self.text(&turn.text) + calls
+        self.text(&turn.text) + self.reasoning(turn) + calls
+    }
+
+    /// Reasoning that goes back: its text, and what only the vendor can read of it.
+    fn reasoning(&self, turn: &AssistantTurn) -> u64 {
+        let Some(reasoning) = turn.reasoning.as_ref().filter(|_| turn.native.is_some()) else { return 0 };
+        let sealed = reasoning.encrypted.as_ref().map_or(0, String::len) / BYTES_PER_SEALED_TOKEN;
+        self.text(&reasoning.text) + sealed as u64
     }
 
     fn part(&self, part: &Part) -> u64 {

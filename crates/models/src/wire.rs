@@ -4,19 +4,27 @@ pub(crate) mod anthropic;
 mod assembly;
 mod body;
 pub(crate) mod chat;
+#[cfg(test)]
+mod ends;
+#[cfg(test)]
+mod fuzz;
+mod native;
 pub(crate) mod responses;
+mod schema;
 #[cfg(test)]
 pub(crate) mod testing;
 
 use hangar_agent::model::{AnswerSchema, Message, ModelError, ModelEvent, ModelRequest, Part, Reply};
 use hangar_agent::schema::Schema;
 use hangar_agent::tool::{ToolSchema, ToolSpec};
-use hangar_protocol::data::ToolType;
+use hangar_protocol::data::{ModelOrigin, ToolType};
 use serde_json::{Map, Value, json};
 
+use self::assembly::Assembly;
 use self::body::write_body;
 use crate::config::Style;
-use crate::known::Family;
+use crate::facts::{Endpoint, HostFacts, Level, ModelFacts, Reasoning};
+use crate::learned::Learned;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
@@ -30,7 +38,12 @@ pub(crate) struct Ask<'a> {
     pub(crate) request: &'a ModelRequest,
     /// What the provider calls the model.
     pub(crate) model: &'a str,
-    pub(crate) family: Family,
+    pub(crate) facts: &'a ModelFacts,
+    pub(crate) host: &'a HostFacts,
+    /// Where the answer will come from, and where items of earlier answers must have come from to go back.
+    pub(crate) origin: &'a ModelOrigin,
+    /// What the provider has refused so far.
+    pub(crate) learned: &'a Learned,
     /// A limit that somebody set; wires that must have one fall back on what is known of the model.
     pub(crate) max_output_tokens: Option<u64>,
     pub(crate) dialect: Dialect,
@@ -38,6 +51,52 @@ pub(crate) struct Ask<'a> {
     /// Whether the model is to say which part of a document it speaks of.
     pub(crate) citations: bool,
     pub(crate) style: Style,
+}
+
+/// Longer cache keys are refused.
+const CACHE_KEY: usize = 64;
+
+impl Ask<'_> {
+    /// How much the model is to think. A model of which nothing is known gets what was asked for.
+    fn effort(&self) -> Reasoning {
+        let asked = self.request.effort.as_deref();
+        match asked.and_then(Level::parse) {
+            Some(level) if !self.facts.known => Reasoning::Level(level),
+            _ => self.facts.effort(asked).reasoning,
+        }
+    }
+
+    /// Whether parts of the request are marked for the provider's cache: Claude caches nothing by itself, whoever serves it.
+    fn marks_cache(&self) -> bool {
+        (self.host.cache_marks || self.facts.is_claude()) && !self.is_forgotten("cache_control")
+    }
+
+    /// Whether the vendor is told what to do with thinking that does not fit its conversation any more.
+    fn binds_thinking(&self) -> bool {
+        self.dialect == Dialect::Vendor && !self.is_forgotten("thinking.block_binding")
+    }
+
+    /// Features of the messages wire that have to be asked for in a header.
+    pub(crate) fn betas(&self) -> Vec<&'static str> {
+        let binds =
+            self.facts.thinking.as_ref().is_some_and(|rule| rule.prefix_bound) && self.binds_thinking();
+        binds.then_some("thinking-binding-controls-2026-08-01").into_iter().collect()
+    }
+
+    /// Whether tools whose input is free text can be offered as such.
+    fn takes_custom(&self) -> bool {
+        self.facts.custom_tools && (self.host.custom_tools || self.host.name.is_none())
+    }
+
+    /// Whether the provider has refused a field.
+    fn is_forgotten(&self, field: &str) -> bool {
+        self.learned.has_refused(field)
+    }
+
+    /// Takes out the fields that the provider has refused.
+    fn forget(&self, body: &mut Map<String, Value>) {
+        body.retain(|field, _| !self.is_forgotten(field));
+    }
 }
 
 /// Whose variant of a wire is spoken.
@@ -54,6 +113,16 @@ pub(crate) enum Carrier {
     Http,
     /// A WebSocket, which only the responses wire has. It answers in pieces, having no other way.
     Socket,
+}
+
+impl From<Endpoint> for Wire {
+    fn from(endpoint: Endpoint) -> Self {
+        match endpoint {
+            Endpoint::Chat => Self::Chat,
+            Endpoint::Responses => Self::Responses,
+            Endpoint::Messages => Self::Messages,
+        }
+    }
 }
 
 impl Wire {
@@ -75,11 +144,13 @@ impl Wire {
         }
     }
 
-    pub(crate) fn decoder(self, request: &ModelRequest) -> Box<dyn Decode> {
+    /// The decoder of an answer that comes from `origin`.
+    pub(crate) fn decoder(self, request: &ModelRequest, origin: ModelOrigin) -> Box<dyn Decode> {
+        let assembly = Assembly::new(request, origin);
         match self {
-            Self::Chat => Box::new(chat::decode::Decoder::new(request)),
-            Self::Responses => Box::new(responses::decode::Decoder::new(request)),
-            Self::Messages => Box::new(anthropic::decode::Decoder::new(request)),
+            Self::Chat => Box::new(chat::decode::Decoder::new(assembly)),
+            Self::Responses => Box::new(responses::decode::Decoder::new(assembly)),
+            Self::Messages => Box::new(anthropic::decode::Decoder::new(assembly)),
         }
     }
 }
@@ -184,6 +255,11 @@ pub(crate) fn shows_images(request: &ModelRequest) -> bool {
 
 fn data_url(mime_type: &str, data: &str) -> String {
     format!("data:{mime_type};base64,{data}")
+}
+
+/// Cost of a call in USD, as OpenRouter and other gateways report it.
+fn cost(usage: &Value) -> Option<f64> {
+    usage.get("cost").and_then(Value::as_f64).filter(|cost| *cost >= 0.0)
 }
 
 /// A number that a provider may have left out, or written as `null`.

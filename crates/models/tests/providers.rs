@@ -39,6 +39,7 @@ fn request() -> ModelRequest {
         session_id: "s1".into(),
         headers: Vec::new(),
         answer: None,
+        max_output_tokens: None,
     }
 }
 
@@ -96,6 +97,24 @@ async fn each_wire_streams() {
         expected(),
     )
     .await;
+}
+
+#[tokio::test]
+async fn the_cost_that_a_gateway_tells_in_a_header_is_read() {
+    let cost = async |headers: &str, body: &str| {
+        let head = format!("content-type: application/json\r\n{headers}");
+        let server = serve(vec![response("200 OK", &head, body)]).await;
+        match call(config(CHAT, &server.url), request()).await.pop() {
+            Some(Ok(ModelEvent::Finished(reply))) => reply.usage.cost,
+            other => panic!("{other:?}"),
+        }
+    };
+    let plain = r#"{"choices":[{"message":{"content":"pong"},"finish_reason":"stop"}]}"#;
+    let priced = plain.replace("}]}", r#"}],"usage":{"cost":0.5}}"#);
+    assert_eq!(cost("x-litellm-response-cost: 0.25\r\n", plain).await, Some(0.25));
+    assert_eq!(cost("x-litellm-response-cost: 0.25\r\n", &priced).await, Some(0.5));
+    assert_eq!(cost("x-litellm-response-cost: None\r\n", plain).await, None);
+    assert_eq!(cost("", plain).await, None);
 }
 
 #[tokio::test]
@@ -328,61 +347,50 @@ async fn each_kind_of_provider_gets_its_credential_where_it_wants_it() {
         CHAT,
         Auth::None,
         expect![[r#"
-        POST /chat/completions
-        x-initiator: user
-        x-interaction-type: conversation-user"#]],
+            POST /chat/completions
+        "#]],
     )
     .await;
     check(
         CHAT,
         key(),
         expect![[r#"
-        POST /chat/completions
-        authorization: Bearer key-1
-        x-initiator: user
-        x-interaction-type: conversation-user"#]],
+            POST /chat/completions
+            authorization: Bearer key-1"#]],
     )
     .await;
     check(
         ProviderKind::Anthropic,
         key(),
         expect![[r#"
-        POST /v1/messages
-        anthropic-version: 2023-06-01
-        x-api-key: key-1
-        x-initiator: user
-        x-interaction-type: conversation-user"#]],
+            POST /v1/messages
+            anthropic-version: 2023-06-01
+            x-api-key: key-1"#]],
     )
     .await;
     check(
         ProviderKind::Anthropic,
         Auth::Bearer(Secret::new("token-1")),
         expect![[r#"
-        POST /v1/messages
-        anthropic-version: 2023-06-01
-        authorization: Bearer token-1
-        x-initiator: user
-        x-interaction-type: conversation-user"#]],
+            POST /v1/messages
+            anthropic-version: 2023-06-01
+            authorization: Bearer token-1"#]],
     )
     .await;
     check(
         azure,
         key(),
         expect![[r#"
-        POST /openai/deployments/mock-model/chat/completions?api-version=v
-        api-key: key-1
-        x-initiator: user
-        x-interaction-type: conversation-user"#]],
+            POST /openai/deployments/mock-model/chat/completions?api-version=v
+            api-key: key-1"#]],
     )
     .await;
     check(
         CHAT,
         Auth::Command("echo printed-key".into()),
         expect![[r#"
-        POST /chat/completions
-        authorization: Bearer printed-key
-        x-initiator: user
-        x-interaction-type: conversation-user"#]],
+            POST /chat/completions
+            authorization: Bearer printed-key"#]],
     )
     .await;
 }
@@ -397,16 +405,12 @@ async fn custom_headers_win_but_not_over_a_printed_key() {
     expect![[r#"
         POST /chat/completions
         authorization: Custom c
-        x-initiator: user
-        x-interaction-type: conversation-user
         x-team: a"#]]
     .assert_eq(&headers(config.clone(), &mut server, request()).await);
     config.auth = Auth::Command("echo printed-key".into());
     expect![[r#"
         POST /chat/completions
         authorization: Bearer printed-key
-        x-initiator: user
-        x-interaction-type: conversation-user
         x-team: a"#]]
     .assert_eq(&headers(config, &mut server, request()).await);
 }
@@ -454,9 +458,9 @@ async fn github_s_models_speak_what_the_catalogue_says() {
         /chat/completions
         GET /models 
         POST /v1/messages {"model":"claude-opus-4.6"
-        POST /responses {"model":"gpt-5.4","input"
-        POST /chat/completions {"model":"gpt-4.1","messag
-        POST /chat/completions {"model":"unknown","messag"#]]
+        POST /responses {"model":"gpt-5.4","reason
+        POST /chat/completions {"model":"gpt-4.1","temper
+        POST /chat/completions {"model":"unknown","stream"#]]
     .assert_eq(&lines.join("\n"));
 }
 
@@ -519,7 +523,7 @@ async fn a_listed_limit_holds_where_none_is_configured() {
     let mut config = config(CHAT, &server.url);
     let models = list_models(&config).await.unwrap();
     config.model = Some("p/m".into());
-    assert_eq!(build_with_models(config.clone(), models.clone()).facts().max_prompt_tokens, Some(32_768));
+    assert_eq!(build_with_models(config.clone(), models.clone()).facts().max_prompt_tokens, Some(27_528));
     config.max_prompt_tokens = Some(9);
     assert_eq!(build_with_models(config, models).facts().max_prompt_tokens, Some(9));
 }

@@ -12,7 +12,7 @@ use ring::hmac;
 use crate::problem::Problem;
 use crate::serve::AdmissionSlot;
 
-/// Longest token that is looked at.
+/// Maximum length of a token.
 const MAX_TOKEN: usize = 4096;
 const COOKIE_MEANING: &[u8] = b"hangar portal cookie";
 
@@ -147,7 +147,7 @@ impl Guard {
         if may { Changes::Admitted } else { Changes::Refused }
     }
 
-    /// Other names may have been pointed here by somebody else.
+    /// Whether a host name is ours; another site may point other names here.
     fn is_our_name(&self, host: &str) -> bool {
         let (name, port) = split_port(host);
         if port.is_some_and(|port| port != self.address.port()) && self.address.ip().is_loopback() {

@@ -144,7 +144,7 @@ impl Roster {
         !lock(&self.looks).is_empty()
     }
 
-    /// Looks at all of them, and tells of each.
+    /// Checks all agents and publishes each.
     pub(crate) async fn look(&self) {
         let _one = self.looking.lock().await;
         let looks = self.hub.runtimes().iter().enumerate().map(|(at, runtime)| async move {

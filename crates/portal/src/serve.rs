@@ -42,7 +42,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Delay after a failed accept, when the system has no more file descriptors.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// Serves until told to stop, then lets requests that are under way come to their end.
+/// Serves until stopped, then lets requests in progress end.
 pub async fn serve(listener: TcpListener, router: Router, stopping: CancellationToken) {
     hangar_process::allow_many_files();
     let router = patient(router);
@@ -102,7 +102,7 @@ impl Stalled {
     }
 }
 
-/// Gives bodies up that do not go on.
+/// Times out bodies that stall.
 fn patient(router: Router) -> Router {
     router.layer(middleware::from_fn(|request: Request, next: Next| {
         next.run(request.map(|body| {

@@ -6,7 +6,7 @@
 
 use std::io;
 
-/// Above all limits that somebody could have meant.
+/// Above all plausible limits.
 const BASE: u64 = 1 << 62;
 /// Bits for the number of a command within its session.
 const COMMAND_BITS: u32 = 24;
@@ -35,7 +35,7 @@ impl Tag {
         self.0
     }
 
-    /// Puts the tag on the calling process and all that it starts. Safe to call between fork and exec.
+    /// Tags the calling process and all that it starts. Safe to call between fork and exec.
     #[cfg(target_os = "linux")]
     pub(crate) fn put_on(self) -> io::Result<()> {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -125,6 +125,7 @@ events! {
     Truncation(Truncation) = "session.truncation" logged;
     PlanAndTodos(PlanAndTodos) = "hangar.commitments" logged;
     ImagesWithheld(ImagesWithheld) = "hangar.images_withheld" logged;
+    ModelItems(ModelItems) = "hangar.model_items" logged;
     SkillInvoked(SkillInvoked) = "skill.invoked" logged;
     UsageInfo(UsageInfo) = "session.usage_info" ephemeral;
     UsageRecord(UsageRecord) = "session.usage_record" logged;
@@ -167,6 +168,7 @@ events! {
     ToolShellOutput(ToolShellOutput) = "tool.shell_output" ephemeral;
     ToolProgress(ToolProgress) = "tool.execution_progress" ephemeral;
     ToolComplete(ToolComplete) = "tool.execution_complete" logged;
+    ToolSearchActivated(ToolSearchActivated) = "tool_search.activated" logged;
     PermissionRequested(PermissionRequested) = "permission.requested" logged;
     PermissionCompleted(PermissionCompleted) = "permission.completed" logged;
     ExternalToolRequested(ExternalToolRequested) = "external_tool.requested" logged;
@@ -192,6 +194,13 @@ events! {
     SubagentDeselected(SubagentDeselected) = "subagent.deselected" logged;
     SubagentCompleted(SubagentCompleted) = "subagent.completed" logged;
     SubagentFailed(SubagentFailed) = "subagent.failed" logged;
+}
+
+impl EventKind {
+    /// Whether events of this kind are for the session that resumes from the log, not for whoever watches it.
+    pub fn is_internal(self) -> bool {
+        matches!(self, Self::UsageRecord | Self::ModelItems)
+    }
 }
 
 impl std::fmt::Display for EventKind {

@@ -31,4 +31,10 @@ pub struct RunUsage {
     pub code_changes: CodeChanges,
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
+    /// Known cost; that of the session, if no call is unpriced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Calls whose cost is not known, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unpriced_calls: Option<u64>,
 }

@@ -21,7 +21,10 @@ pub struct Totals {
     /// Sums of the calls that tell; absent if none does.
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
+    /// Known cost in US dollars: of all calls, if none is unpriced.
     pub cost: Option<f64>,
+    /// Calls whose cost is not known.
+    pub unpriced: u64,
     /// Calls that do not tell their input, and their output.
     pub untold: (u64, u64),
     pub models: BTreeMap<String, ModelMetric>,
@@ -114,7 +117,7 @@ impl Totals {
             // A closing event stood in for calls; from here on they are counted.
             self.models.clear();
             (self.api_ms, self.requests) = (0, 0);
-            (self.input_tokens, self.output_tokens, self.cost) = (None, None, None);
+            (self.input_tokens, self.output_tokens, self.cost, self.unpriced) = (None, None, None, 0);
         }
         self.requests += 1;
         self.user_requests += u64::from(usage.initiator.as_deref() == Some("user"));
@@ -125,6 +128,7 @@ impl Totals {
         add(&mut self.input_tokens, usage.input_tokens);
         add(&mut self.output_tokens, usage.output_tokens);
         add(&mut self.cost, usage.cost);
+        self.unpriced += u64::from(usage.cost.is_none());
         let metric = self.models.entry(usage.model.clone()).or_default();
         add(&mut metric.requests.count, Some(1));
         add(&mut metric.requests.cost, usage.cost);
@@ -152,6 +156,8 @@ impl Totals {
         self.input_tokens = told(|metric| metric.usage.input_tokens);
         self.output_tokens = told(|metric| metric.usage.output_tokens);
         self.cost = metrics().filter_map(|metric| metric.requests.cost).reduce(|a, b| a + b);
+        let unpriced = metrics().filter(|metric| metric.requests.cost.is_none());
+        self.unpriced = unpriced.map(|metric| metric.requests.count.unwrap_or(1)).sum();
         self.requests = metrics().filter_map(|metric| metric.requests.count).sum();
         self.models = shutdown.model_metrics.clone();
         self.api_ms = shutdown.total_api_duration_ms;
@@ -224,6 +230,17 @@ mod tests {
         let again = totals(&[PROMPT, &closing(20, 4), PROMPT, &closing(50, 6)]);
         assert_eq!((again.input_tokens, again.requests, again.changes.lines_added), (Some(50), 2, 6));
         assert!(!totals(&[PROMPT, &closing(20, 4), PROMPT]).covers_all());
+    }
+
+    #[test]
+    fn a_known_cost_is_kept_apart_from_calls_without_one() {
+        let priced = r#"session.usage_record {"usage":{"model":"m","cost":0.25}}"#;
+        let sums = |lines: &[&str]| (totals(lines).cost, totals(lines).unpriced);
+        assert_eq!(sums(&[CALL]), (None, 1));
+        assert_eq!(sums(&[priced, CALL, priced]), (Some(0.5), 1));
+        assert_eq!(sums(&[priced, &closing(20, 0)]), (Some(0.25), 0));
+        assert_eq!(sums(&[&closing(20, 0)]), (None, 2));
+        assert_eq!(sums(&[&closing(20, 0), priced]), (Some(0.25), 0));
     }
 
     #[test]

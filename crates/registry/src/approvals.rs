@@ -183,7 +183,7 @@ impl Approvals {
         })
     }
 
-    /// Takes a question away, because it was answered or because nobody waits for the answer any more.
+    /// Removes a question, because it was answered or withdrawn.
     pub(crate) fn settle(&mut self, id: &str) -> Result<Approval, NotOpen> {
         self.get(id)?;
         let Some(mut approval) = self.open.remove(id) else { return Err(NotOpen::Unknown) };

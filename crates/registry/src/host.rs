@@ -52,7 +52,7 @@ pub struct SessionRequest {
 
 /// The one writer of the log of a session.
 pub trait LogWriter: Send {
-    /// Writes an event, and says where it ends in the log. A passing one is not written.
+    /// Writes an event and returns its end in the log. An ephemeral event is not written.
     fn append(&mut self, event: &Event) -> Result<Option<LogPosition>, LogWriterError>;
 
     fn rename(&mut self, name: String) -> Result<(), LogWriterError>;

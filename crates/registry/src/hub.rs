@@ -37,7 +37,7 @@ use directory_watch::DirectoryWatch;
 pub use opening::{BadWorkspace, NewSession};
 pub use speaking::{Delivery, MAX_NAME};
 
-/// News of resources that may wait for a reader. Who falls further behind loads the lists again.
+/// Capacity of a reader's queue of resource updates. A reader that falls further behind loads the lists again.
 const FEED_QUEUE: usize = 1024;
 /// Grace period of an agent that was told to stop.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -66,7 +66,7 @@ struct Inner {
     openings: watch::Sender<u64>,
     approvals: Mutex<Approvals>,
     catalogue: Catalogue,
-    /// There while somebody listens to `feed`.
+    /// Watch of the directory, while `feed` has a subscriber.
     directory_watch: Mutex<Option<DirectoryWatch>>,
     feed: broadcast::Sender<Bytes>,
     stopping: CancellationToken,
@@ -127,7 +127,7 @@ impl Hub {
         &self.0.catalogue
     }
 
-    /// Tells whoever listens to resources that one of them has changed.
+    /// Publishes a change of a resource.
     pub fn announce(&self, kind: &str, resource: &impl Serialize) {
         if self.is_heard() {
             let _ = self.0.feed.send(frame::named(kind, resource));
@@ -139,7 +139,7 @@ impl Hub {
         self.0.feed.receiver_count() > 0
     }
 
-    /// Tells everybody how a session is now.
+    /// Publishes the current state of a session.
     pub(crate) fn changed(&self, live: &LiveSession) {
         if !self.is_heard() && !live.is_watched() {
             return;

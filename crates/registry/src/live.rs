@@ -1,4 +1,4 @@
-//! A session that is open here: its agent is heard, its log is followed, whoever watches is told.
+//! Session that is open here: its agent is read, its log is followed, its subscribers are served.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeSet, VecDeque};
@@ -19,7 +19,7 @@ use crate::session_stats::{SessionStats, Used};
 
 /// Capacity of a subscriber's queue. A subscriber that falls further behind is cut off.
 pub(crate) const WATCHED_QUEUE: usize = 2048;
-/// Prompts that may wait for their turn.
+/// Maximum number of queued prompts.
 pub(crate) const MOST_PROMPTS: usize = 32;
 
 pub(crate) struct LiveSession {
@@ -33,7 +33,7 @@ pub(crate) struct LiveSession {
     /// For sessions whose log is kept here.
     pub(crate) names: mpsc::Sender<String>,
     pub(crate) state: Mutex<LiveState>,
-    /// RunNews when somebody comes to watch.
+    /// Notified when a subscriber joins.
     pub(crate) joined: Notify,
     /// Done when its agent is gone and its log is closed.
     pub(crate) over: CancellationToken,
@@ -59,7 +59,7 @@ pub(crate) struct LiveState {
     ending: bool,
     asked: BTreeSet<String>,
     failed: Option<String>,
-    /// For those who watch; absent while nobody does.
+    /// Channel of the subscribers; absent while there are none.
     watchers: Option<broadcast::Sender<StreamItem>>,
     /// Holder of the lease of the session. A holder whose receiver is closed no longer has it.
     holder: Option<LeaseHolder>,
@@ -84,7 +84,7 @@ struct LeaseHolder {
     news: mpsc::Sender<SessionNews>,
 }
 
-/// Hears a session from the moment on that it listens, in order. Must not block: the session waits for it.
+/// Receives the updates of a session from when it was added, in order. Must not block: the session waits for it.
 pub trait SessionListener: Send + Sync {
     fn hear(&self, heard: SessionUpdate<'_>);
 }
@@ -153,7 +153,7 @@ impl LiveSession {
         }
     }
 
-    /// Tells watchers what was said, with its number if it is in the log.
+    /// Publishes an event to the subscribers, with its number if it is in the log.
     pub(crate) fn publish(&self, store: &Store, event: &Event) {
         let mut state = self.state();
         if let Some(position) = event.position() {
@@ -182,7 +182,7 @@ impl LiveSession {
         self.state().listener = Some(listener);
     }
 
-    /// Tells whoever listens.
+    /// Calls the listeners.
     pub(crate) fn heard(&self, heard: SessionUpdate<'_>) {
         let listener = self.state().listener.clone();
         if let Some(listener) = listener {
@@ -190,7 +190,7 @@ impl LiveSession {
         }
     }
 
-    /// Grants the lease of the session, unless somebody holds it.
+    /// Grants the lease of the session, unless it is held.
     pub(crate) fn grant_lease(&self, news: mpsc::Sender<SessionNews>) -> Option<LeaseId> {
         let mut state = self.state();
         if state.holder.as_ref().is_some_and(|holder| !holder.news.is_closed()) {
@@ -250,8 +250,8 @@ impl LiveState {
         }
     }
 
-    /// Takes in what is in the log before an event and was not heard: another process may have gone on with the session
-    /// while its agent was about to be opened.
+    /// Reads events from the log that precede the given one and were missed: another process may have continued the
+    /// session while its agent was being opened.
     fn fill_gap(&mut self, store: &Store, id: &SessionId, next: LogPosition) {
         if next.seq <= self.stats.at.seq + 1 {
             return;

@@ -16,11 +16,11 @@ const MOST_BYTES: usize = 32 << 20;
 /// Range of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageRange {
-    /// The first ones behind this one.
+    /// The first events after this one.
     After(u64),
     /// The last ones before this one.
     Before(u64),
-    /// The first ones behind one that are before another.
+    /// The first events after one and before another.
     Between(u64, u64),
     Last,
 }

@@ -10,10 +10,10 @@ use crate::error::RegistryError;
 use crate::hub::Hub;
 use crate::resource::{Session, SessionState};
 
-/// Sessions of one answer where nobody says how many, and at most.
+/// Default and maximum number of sessions per page.
 pub const DEFAULT_LIMIT: u64 = 100;
 pub const MOST: u64 = 500;
-/// Sessions whose logs are looked into for one answer. What is behind them is for the next page.
+/// Maximum number of logs that are read for one page. The rest is left for the next page.
 const LOOKED_INTO: usize = 2000;
 
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]

@@ -10,7 +10,7 @@ use serde_with::skip_serializing_none;
 
 use crate::resource::{Policy, RunLink};
 
-/// Lines between two places that are remembered, so that a page far behind is found without reading all before it.
+/// Lines between two remembered positions, so that a distant page is found without reading all lines before it.
 const MARK_EVERY: u64 = 2048;
 
 /// Usage of a session. Unknown values are absent, never zero.
@@ -22,13 +22,15 @@ pub struct Used {
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
     pub cost_usd: Option<f64>,
+    /// Calls whose cost is not known, if there are any; `costUsd` is a lower bound then.
+    pub unpriced_calls: Option<u64>,
     pub premium_requests: Option<u64>,
     /// Number of prompts.
     pub turns: Option<u64>,
 }
 
 impl Used {
-    /// Both together; what only one of them tells is what is known.
+    /// Sum of both; a value that only one of them has is kept.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         fn sum<T: std::ops::Add<Output = T>>(a: Option<T>, b: Option<T>) -> Option<T> {
@@ -41,6 +43,7 @@ impl Used {
             input_tokens: sum(self.input_tokens, other.input_tokens),
             output_tokens: sum(self.output_tokens, other.output_tokens),
             cost_usd: sum(self.cost_usd, other.cost_usd),
+            unpriced_calls: sum(self.unpriced_calls, other.unpriced_calls),
             premium_requests: sum(self.premium_requests, other.premium_requests),
             turns: sum(self.turns, other.turns),
         }
@@ -53,6 +56,7 @@ impl From<&hangar_runtimes::usage::Usage> for Used {
             input_tokens: usage.input_tokens.count(),
             output_tokens: usage.output_tokens.count(),
             cost_usd: usage.cost_usd.value(),
+            unpriced_calls: None,
             premium_requests: usage.premium_requests.count(),
             turns: None,
         }
@@ -112,7 +116,7 @@ impl SessionStats {
             )
     }
 
-    /// Takes in what is whole behind where it has come to.
+    /// Folds the complete lines after the current position.
     pub fn catch_up(&mut self, follow: &mut Follow) -> std::io::Result<()> {
         while let Some((_, line)) = follow.next_line()? {
             // Where the type does not come first, the whole line tells.
@@ -211,12 +215,14 @@ impl SessionStats {
         Some(Context { tokens, limit })
     }
 
-    /// Usage of the session, as its log tells it.
+    /// Usage of the session according to its log.
     pub fn used(&self) -> Used {
         Used {
             input_tokens: self.totals.input_tokens,
             output_tokens: self.totals.output_tokens,
             cost_usd: self.totals.cost,
+            unpriced_calls: Some(self.totals.unpriced)
+                .filter(|calls| *calls > 0 && self.totals.cost.is_some()),
             premium_requests: None,
             turns: Some(self.totals.prompts),
         }

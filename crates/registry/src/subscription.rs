@@ -16,7 +16,7 @@ use crate::hub::Hub;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Polling interval of a file that was unchanged for a while.
 const LOOK_SELDOM: Duration = Duration::from_secs(2);
-/// Looks without anything new after which a file is looked at less often.
+/// Polls without a change after which a file is polled less often.
 const PATIENCE: u32 = 120;
 /// Lines after which others get a turn.
 const AT_ONCE: u32 = 64;
@@ -43,9 +43,9 @@ pub struct Subscription {
 }
 
 enum EventSource {
-    /// Not looked yet.
+    /// Not opened yet.
     Nothing,
-    /// The file, up to a line from where a session that is open tells.
+    /// The file, up to the line from which on a live session publishes.
     History {
         follow: Box<Follow>,
         upto: u64,
@@ -227,7 +227,7 @@ impl Subscription {
         }
     }
 
-    /// All of the past was told. If too much happened meanwhile, there is more of it.
+    /// Switches from the log to the live session. If too much happened meanwhile, reads more of the log.
     fn caught_up(&mut self) {
         if let EventSource::History { then, .. } = std::mem::replace(&mut self.source, EventSource::Nothing)
             && (then.len() as u64) < crate::live::WATCHED_QUEUE as u64

@@ -13,7 +13,7 @@ pub struct Capabilities {
     pub resume: bool,
     /// Takes the id of a session from outside, so that it is known before the first word.
     pub session_id_given: bool,
-    /// Says the id of a session with its first words, not only at the end.
+    /// Reports the id of a session with its first output, not only at the end.
     pub session_id_early: bool,
     pub cost: bool,
     pub input_tokens: bool,
@@ -28,7 +28,7 @@ pub struct Capabilities {
     /// Listens while it works.
     #[serde(default)]
     pub steering: bool,
-    /// Tells of each use of a tool.
+    /// Reports each tool call.
     pub tool_events: bool,
     pub prompt_by_stdin: bool,
     pub mcp_config: bool,
@@ -40,7 +40,7 @@ pub struct Capabilities {
     /// Switches that it has.
     #[serde(default)]
     pub options: Vec<AgentOption>,
-    /// Keeps the log of the session itself, in our store, so that whoever hears the events must not.
+    /// Writes the log of the session itself, in our store, so that listeners must not.
     pub own_log: bool,
 }
 

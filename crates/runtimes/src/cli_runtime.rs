@@ -30,9 +30,9 @@ use crate::translate::{OutputFacts, TranslatedEvent, Translation};
 use crate::turn::{TurnListener, TurnProcess};
 use crate::usage::UsageMeter;
 
-/// News that may wait for whoever listens before the agent has to.
+/// Capacity of a session's queue of news; the agent has to wait beyond it.
 pub(crate) const NEWS_QUEUE: usize = 256;
-/// Prompts and answers that may wait for the agent.
+/// Capacity of a session's queue of prompts and answers.
 pub(crate) const COMMAND_QUEUE: usize = 64;
 
 /// Serves any adapter.
@@ -298,7 +298,7 @@ impl CliSession {
         process.run(translator.as_mut(), &mut self.emitter).await
     }
 
-    /// Asks the program for its flags, once, and says whether it lacks some that nobody knew of.
+    /// Asks the program for its flags, once; true if it lacks some that were not known to be missing.
     async fn lacks_more(&mut self) -> bool {
         if std::mem::replace(&mut self.knows_flags, true) {
             return false;

@@ -24,11 +24,11 @@ pub struct RuntimeEnvironment {
     pub now: fn() -> jiff::Timestamp,
     /// Directory of the cache of resolutions.
     pub cache: Option<PathBuf>,
-    /// Tells what changed in a working tree.
+    /// Git, which computes changes in a working tree.
     pub git: Git,
     /// Asks for the models that GitHub, or the provider in its place, offers to Copilot.
     pub catalogue: Catalogue,
-    /// Hears of what agents say that no adapter knows.
+    /// Receives unknown types of output.
     pub drift: Drift,
 }
 
@@ -64,7 +64,7 @@ impl std::fmt::Debug for Drift {
     }
 }
 
-/// A list of models that somebody else knows how to get; `None` is "it could not be had".
+/// Lists models; `None` if they cannot be listed.
 #[derive(Clone)]
 pub struct Catalogue(pub Arc<ListModels>);
 
@@ -98,6 +98,12 @@ impl RuntimeEnvironment {
             catalogue: Catalogue::default(),
             drift: Drift::default(),
         }
+    }
+
+    /// Directory of programs that work on no project: the home, if it exists. They must not leave files where Hangar happened
+    /// to be started.
+    pub(crate) fn home_or_root(&self) -> &Path {
+        if self.home.is_dir() { &self.home } else { Path::new("/") }
     }
 
     /// Settings of an agent; the defaults if there are none.

@@ -50,7 +50,7 @@ impl EventEmitter {
         self.agent_session.as_deref()
     }
 
-    /// Takes note of what the agent was told to call the session, which it does once it speaks.
+    /// Sets the name that the agent was told to use for the session, and uses once it writes output.
     pub(crate) fn expect(&mut self, given: Option<String>) {
         self.given = given;
     }
@@ -59,7 +59,7 @@ impl EventEmitter {
         format!("{:.3}", (self.runtime_env.now)())
     }
 
-    /// Says that the session begins, or that it goes on.
+    /// Emits the start or the resumption of the session.
     pub(crate) async fn begin(&mut self, order: &AgentOrder) {
         let context = WorkingDirectory {
             cwd: order.workspace.display().to_string(),
@@ -99,8 +99,8 @@ impl EventEmitter {
         }
     }
 
-    /// Puts on record what the agent calls the session, as soon as that is known: without it nobody could go on with the
-    /// session after a crash.
+    /// Records the agent's name of the session as soon as it is known: without it the session could not be resumed
+    /// after a crash.
     pub(crate) async fn named(&mut self, agent_session: &str) {
         if self.agent_session.as_deref() == Some(agent_session) {
             return;
@@ -115,7 +115,7 @@ impl EventEmitter {
         self.tell(None, handoff.into()).await;
     }
 
-    /// Says what whoever gave the order should know, each a sentence.
+    /// Emits warnings for the user, one sentence each.
     pub(crate) async fn warn(&mut self, warnings: Vec<String>) {
         for warning in warnings {
             self.tell(None, data::SessionWarning::new("agent", warning).into()).await;
@@ -162,7 +162,7 @@ impl EventEmitter {
         }
     }
 
-    /// Puts a failure on record that the agent itself did not.
+    /// Records a failure that the agent itself did not record.
     pub(crate) async fn report(&mut self, failure: &TurnFailure, said: AgentRecord) {
         match (failure.kind, said) {
             (ErrorKind::TurnCancelled, AgentRecord { aborted: true, .. }) => {}

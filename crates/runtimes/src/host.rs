@@ -83,7 +83,7 @@ impl Ssh {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Input {
     Nothing,
-    /// So many bytes, sent ahead. What remains of the input is the link itself.
+    /// A number of bytes, sent first. The rest of the input is the connection itself.
     Bytes(usize),
     /// Everything that is sent, as long as the connection lasts.
     Link,
@@ -95,7 +95,7 @@ pub(crate) enum Input {
 /// see command lines.
 pub(crate) struct RemoteProgram<'a> {
     pub(crate) workspace: &'a Path,
-    /// May be several words, as people write it in their configuration.
+    /// Program; may be several words, as in a configuration file.
     pub(crate) program: &'a str,
     pub(crate) args: &'a [Argument],
     pub(crate) env: &'a [(String, String)],

@@ -40,12 +40,13 @@ impl Invocation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Argument {
     Word(OsString),
-    /// The path of a file that holds a text, behind `before`: for what is too long or too secret for a command line.
+    /// Path of a file that holds a text, prefixed by `before`: for texts that are too long or too secret for a command
+    /// line.
     Input {
         before: String,
         text: String,
     },
-    /// The path of a file that the agent leaves for us, behind `before`. There is one at most.
+    /// Path of a file that the agent writes for us, prefixed by `before`. There is at most one.
     Report {
         before: String,
     },
@@ -75,7 +76,7 @@ pub(crate) struct TurnFiles {
 }
 
 impl TurnFiles {
-    /// Writes the files below `scratch` and makes words of the arguments.
+    /// Writes the files below `scratch` and returns the command-line arguments.
     pub(crate) fn write(args: &[Argument], scratch: Option<&Path>) -> io::Result<(Vec<OsString>, Self)> {
         let mut files = Self::default();
         let mut words = Vec::with_capacity(args.len());

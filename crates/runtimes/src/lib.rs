@@ -1,6 +1,6 @@
 //! One interface for every agent: ours in this process, those of others behind theirs.
 //!
-//! An agent is opened with an [`Order`](runtime::Order), says our events, takes [`Command`](runtime::Command)s and ends each
+//! An agent is opened with an [`AgentOrder`](runtime::AgentOrder), says our events, takes [`SessionCommand`](runtime::SessionCommand)s and ends each
 //! turn with a [`TurnOutcome`](outcome::TurnOutcome).
 
 pub mod acp;

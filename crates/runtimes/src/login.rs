@@ -11,15 +11,15 @@ use crate::runtime::LoginState;
 pub struct LoginSources {
     /// Set where it uses another provider, which needs no login of its vendor's.
     pub provider: Option<&'static str>,
-    /// Variables that hold a login, in the order in which it looks.
+    /// Variables that hold a login, in the agent's order of precedence.
     pub variables: &'static [&'static str],
     /// Values of these variables that it passes over without a word.
     pub ignored: Option<IgnoredValue>,
     pub file: Option<LoginFile>,
-    /// A file of settings that may name a provider with a key of its own, and the word that does: nobody can say then that
-    /// a login is missing.
+    /// Settings file that may name a provider with a key of its own, and the word that does: a missing login is not
+    /// certain then.
     pub own_providers: Option<(ConfigFile, &'static str)>,
-    /// Words of arguments that name such a provider.
+    /// Arguments that name such a provider.
     pub provider_args: &'static [&'static str],
     pub question: Option<LoginQuestion>,
     /// Advice to the user where there is no login.
@@ -29,21 +29,21 @@ pub struct LoginSources {
 #[derive(Debug, Clone, Copy)]
 pub struct IgnoredValue {
     pub prefix: &'static str,
-    /// Behind the name of the variable.
+    /// Text of the warning, after the name of the variable.
     pub warning: &'static str,
 }
 
 /// A file of the agent's own.
 #[derive(Debug, Clone, Copy)]
 pub struct ConfigFile {
-    /// The variable that says where its directory is.
+    /// Variable that names its directory.
     pub variable: &'static str,
     /// The directory below the home of the user, if the variable is not set.
     pub directory: &'static str,
     pub name: &'static str,
 }
 
-/// A file that is there once somebody has logged in.
+/// File that exists once the user has logged in.
 #[derive(Debug, Clone, Copy)]
 pub struct LoginFile {
     pub file: ConfigFile,
@@ -99,7 +99,7 @@ impl LoginFile {
 }
 
 impl LoginSources {
-    /// Looks at variables and files of this machine. With what is wrong with them, each a sentence.
+    /// Searches variables and files of this machine. Problems are returned as sentences.
     pub(crate) fn find(&self, runtime_env: &RuntimeEnvironment) -> (LoginSearch, Vec<String>) {
         if let Some(provider) = self.provider.filter(|name| runtime_env.var(name).is_some()) {
             return (LoginSearch::Login(provider.to_owned()), Vec::new());
@@ -134,7 +134,7 @@ impl LoginSources {
         })
     }
 
-    /// A shell script that looks at the same places elsewhere, and prints the first that holds a login.
+    /// Shell script that searches the same places on another host, and prints the first that holds a login.
     pub(crate) fn script(&self) -> String {
         let mut script = String::new();
         for name in self.provider.iter().chain(self.variables) {

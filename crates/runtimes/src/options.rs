@@ -41,7 +41,7 @@ pub struct AgentOptions {
     pub stream: Option<bool>,
     /// MCP servers that come with the agent.
     pub builtin_mcp: Option<bool>,
-    /// Instruction files of the workspace: `AGENTS.md` and what stands for it.
+    /// Instruction files of the workspace: `AGENTS.md` and its equivalents.
     pub agents_md: Option<bool>,
     /// The custom agent that works.
     pub persona: Option<String>,

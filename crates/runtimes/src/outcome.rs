@@ -52,7 +52,7 @@ pub struct Evidence {
 
 macro_rules! kinds {
     ($( $(#[$doc:meta])* $variant:ident = $name:literal $retry:ident; )*) => {
-        /// Kinds of failure, in the words that orchestrators know.
+        /// Kinds of failure, with the names that orchestrators know.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum ErrorKind { $( $(#[$doc])* $variant, )* }
 
@@ -80,7 +80,7 @@ kinds! {
     /// The request names something that does not exist or contradicts itself: a setting, a session, a file.
     InvalidRequest = "invalid_request" never;
     TurnCancelled = "turn_cancelled" never;
-    /// It asked something that nobody can answer.
+    /// The agent asked a question that cannot be answered.
     InputRequired = "turn_input_required" never;
     Auth = "auth_failed" never;
     UnknownModel = "unknown_model" never;
@@ -151,9 +151,12 @@ fn by_code(code: Option<&str>) -> Option<ErrorKind> {
         | "prompt_too_long"
         | "messageoutputlengtherror"
         | "contextoverflowerror" => ErrorKind::ContextLimit,
-        "quota" | "quota_exceeded" | "insufficient_quota" | "error_max_budget_usd" | "billing_error" => {
-            ErrorKind::BudgetExceeded
-        }
+        "budget"
+        | "quota"
+        | "quota_exceeded"
+        | "insufficient_quota"
+        | "error_max_budget_usd"
+        | "billing_error" => ErrorKind::BudgetExceeded,
         _ => return None,
     })
 }
@@ -235,7 +238,7 @@ pub enum Stopped {
     Stalled {
         seconds: u64,
     },
-    /// It never said a word.
+    /// It produced no output.
     Unanswered {
         seconds: u64,
     },
@@ -247,9 +250,9 @@ pub enum Stopped {
 /// Why an agent stopped in the middle of its work, with no error to show for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Halt {
-    /// It asked for something that nobody could give.
+    /// It asked for input that was not available.
     Asked,
-    /// It ran tools and did not go on with what came of them.
+    /// It ran tools and did not continue with their results.
     Midway,
 }
 
@@ -347,7 +350,7 @@ pub fn decide(facts: &TurnFacts) -> TurnResult {
     }
 }
 
-/// A failure in the agent's own words, if it had any.
+/// Failure with the agent's own message, if it had one.
 fn complained(facts: &TurnFacts, otherwise: ErrorKind) -> TurnResult {
     match &facts.reported_error {
         Some(reported_error) => {
@@ -379,7 +382,7 @@ fn complained(facts: &TurnFacts, otherwise: ErrorKind) -> TurnResult {
     }
 }
 
-/// The signal that a shell ended with this code tells of.
+/// Name of the signal that a shell's exit code stands for.
 fn signal_of(code: i32) -> Option<String> {
     const OFFSET: i32 = 128;
     (OFFSET + 1..=OFFSET + 31).contains(&code).then(|| signal_name(code - OFFSET))
@@ -394,7 +397,7 @@ pub(crate) fn excerpt(line: &str) -> &str {
     &line[..end]
 }
 
-/// The line of stderr that says what happened: the first that calls itself an error, else the last.
+/// Line of stderr that names the error: the first that calls itself an error, else the last.
 pub(crate) fn telling_line(stderr: &str) -> Option<&str> {
     let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
     lines()

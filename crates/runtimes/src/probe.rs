@@ -1,5 +1,5 @@
-//! Looking at an agent without running a session: where its program is, which version and flags it has, whether it has a
-//! login, which models it offers. On this machine, or on the one that it is configured for.
+//! Probing of an agent without a session: the path of its program, its version, flags, login and models. On this
+//! machine, or on the host that it is configured for.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 pub struct Probe {
     /// Its name on the path.
     pub program: &'static str,
-    /// The arguments with which it tells about its flags.
+    /// Arguments that print its help.
     pub help: &'static [&'static str],
     /// Flags without which it is of no use, as its help names them.
     pub required: &'static [&'static str],
@@ -42,7 +42,7 @@ pub struct OptionalFlag {
     pub without: fn(&mut Capabilities),
 }
 
-/// A program that may take the place of one that is not installed, if it says so itself.
+/// Program that replaces one that is not installed, if it confirms that it can.
 #[derive(Debug, Clone, Copy)]
 pub struct Substitute {
     pub program: &'static str,
@@ -69,7 +69,7 @@ pub enum ModelListing {
     },
 }
 
-/// Looks at one agent.
+/// Prober of one agent.
 #[derive(Clone)]
 pub(crate) struct Prober {
     profile: Arc<Profile>,

@@ -1,4 +1,4 @@
-//! Asking an installed program what it is: its version, and what its help says. Here, or on the machine where it is.
+//! Queries to an installed program: its version and its help, on its own host.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl ProgramAnswer {
 pub(crate) enum NoVersion {
     /// It is not there, or the machine cannot be reached: a sentence.
     Absent(String),
-    /// It is there and does not work: what is said behind its name.
+    /// It exists and does not work: the reason, to follow its name.
     Broken(String),
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn mark(help: &str) -> String {
     format!("{:016x}", fnv1a(help.as_bytes()))
 }
 
-/// The levels of effort that the help names behind the flag, weakest first. `None` if it names none.
+/// Effort levels that the help lists after the flag, weakest first. `None` if it lists none.
 pub(crate) fn effort_levels(help: &str) -> Option<Vec<String>> {
     let (_, behind) = help.split_once("effort <")?;
     // As far as the next flag.
@@ -106,7 +106,7 @@ pub(crate) fn effort_levels(help: &str) -> Option<Vec<String>> {
     (levels.len() > 1).then_some(levels)
 }
 
-/// Good enough to notice a change; nobody is kept from anything by it.
+/// Hash that detects changes; nothing depends on its strength.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -114,7 +114,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 }
 
 impl ProbeHost<'_> {
-    /// Runs a program and hears it out.
+    /// Runs a program and collects its output.
     pub(crate) async fn ask(
         &self,
         located: &Located,
@@ -148,6 +148,7 @@ impl ProbeHost<'_> {
                 command
             }
         };
+        command.current_dir(self.runtime_env.home_or_root());
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let unable = |error: std::io::Error| format!("could not be run: {error}");
         // The group is dropped at the end, with whatever the program left behind.

@@ -1,8 +1,8 @@
-//! Prompts that wait for the turn under way to end.
+//! Queue of prompts that wait for the current turn to end.
 
 use std::collections::VecDeque;
 
-/// More than anybody writes while an agent works.
+/// More than a person writes while an agent works.
 const LIMIT: usize = 64;
 
 #[derive(Debug, Default)]
@@ -10,7 +10,7 @@ pub struct PromptQueue {
     prompts: VecDeque<String>,
 }
 
-/// A prompt that was one too many, as its sender is told.
+/// Rejected prompt, as a message for its sender.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{LIMIT} messages are waiting already; this one was not taken: {0:?}")]
 pub struct PromptQueueFull(String);

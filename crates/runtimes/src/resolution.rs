@@ -52,7 +52,7 @@ pub(crate) struct Resolution {
     pub(crate) absent: Option<String>,
 }
 
-/// Tells a file from the one that was there before.
+/// Identity of a file, to detect that it was replaced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct ProgramStamp {
     inode: u64,
@@ -73,7 +73,7 @@ impl ProgramStamp {
 pub(crate) struct ProgramQuestions<'a> {
     /// The agent's name.
     pub(crate) name: &'a str,
-    /// The arguments with which it tells about its flags.
+    /// Arguments that print its help.
     pub(crate) help: &'a [&'a str],
     /// Words to search its help for.
     pub(crate) named: Vec<&'a str>,
@@ -89,7 +89,7 @@ impl Resolution {
         (age < TIME_TO_LIVE && ProgramStamp::of(&known.located.program) == Some(known.stamp)).then_some(known)
     }
 
-    /// Asks the program itself, and remembers what one of this machine said.
+    /// Queries the program itself, and caches the answer of one on this machine.
     pub(crate) async fn ask(
         located: Located,
         questions: &ProgramQuestions<'_>,

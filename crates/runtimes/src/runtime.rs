@@ -1,5 +1,5 @@
-//! The contract: open a session of an agent, hear its events, tell it things, stop it. What an agent can and cannot do is
-//! data in its [`Capabilities`]; nobody outside an adapter asks which agent it is.
+//! The contract of all agents: open a session, receive its events, send it commands, stop it. The abilities of an agent
+//! are data in its [`Capabilities`]; only an adapter knows which agent it is.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ use crate::options::AgentOptions;
 use crate::outcome::{TurnFailure, TurnOutcome};
 use crate::usage::Usage;
 
-/// News that may wait behind a filter before the session has to.
+/// Capacity of a filter's queue of news; the session has to wait beyond it.
 const FILTER_QUEUE: usize = 16;
 
 /// An agent that sessions can be opened with. One instance serves any number of them at once.
@@ -110,12 +110,12 @@ pub struct OfferedModel {
 pub struct Preflight {
     /// Path of its program.
     pub program: Option<PathBuf>,
-    /// The machine that was looked at, if it is another one.
+    /// Host that was checked, if it is another machine.
     pub host: Option<String>,
     pub version: Option<String>,
     /// Capabilities of the installed version, where they are fewer than claimed.
     pub capabilities: Option<Capabilities>,
-    /// A mark of what its help says, which changes when that does.
+    /// Hash of its help.
     pub help_hash: Option<String>,
     /// The levels of effort that its help names.
     pub effort_levels: Option<Vec<String>>,
@@ -139,7 +139,7 @@ pub enum LoginState {
     /// By what: a variable, a file, another program.
     Found(String),
     Missing,
-    /// It has a login of its own that cannot be looked at.
+    /// It has a login that cannot be checked.
     #[default]
     Unknown,
 }
@@ -149,7 +149,7 @@ pub enum LoginState {
 pub struct AgentOrder {
     /// Our name for the session. Agents that take one from outside get it.
     pub session_id: String,
-    /// The name that somebody chose for a new session.
+    /// Chosen name of a new session.
     pub name: Option<String>,
     pub workspace: PathBuf,
     pub model: Option<String>,
@@ -167,7 +167,7 @@ pub struct AgentOrder {
     pub opening: Vec<Body>,
     pub limits: TurnLimits,
     pub add_dirs: Vec<PathBuf>,
-    /// Arguments for this agent alone, behind all others.
+    /// Arguments for this agent alone, after all others.
     pub extra: Vec<String>,
     /// Variables beside those that we have ourselves.
     pub env: Vec<(String, String)>,
@@ -222,8 +222,8 @@ pub enum Consent {
     /// It is allowed.
     #[default]
     Given,
-    /// It is allowed within the workspace: nobody has agreed to what the agent does in particular. Agents that confine their
-    /// commands do so; for others it means the same as given.
+    /// Allowed within the workspace: the individual actions were not approved. Agents that confine their commands do
+    /// so; for others it means the same as given.
     Confined,
     /// A person is asked, by an agent that can.
     Asked,
@@ -246,7 +246,7 @@ pub struct TurnLimits {
     pub stall: Option<Duration>,
     /// Until its first word, of an agent that speaks before its model does.
     pub startup: Option<Duration>,
-    /// Steps that an agent may take by itself within a turn.
+    /// Maximum number of autonomous steps within a turn.
     pub steps: Option<u32>,
     pub budget_usd: Option<f64>,
 }
@@ -264,7 +264,7 @@ impl Default for TurnLimits {
     }
 }
 
-/// A session under way. Dropping it ends the agent.
+/// Open session. Dropping it ends the agent.
 pub struct AgentSession {
     pub commands: mpsc::Sender<SessionCommand>,
     pub news: mpsc::Receiver<SessionNews>,
@@ -282,7 +282,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Changes what a session says before anybody hears it.
+/// Filter on the news of a session.
 pub trait NewsFilter: Send + 'static {
     /// Messages that replace the given one, in order.
     fn pass(&mut self, news: SessionNews) -> Vec<SessionNews>;
@@ -314,7 +314,7 @@ impl AgentSession {
         })
     }
 
-    /// The same session, heard through a filter.
+    /// The same session with its news filtered.
     pub fn filtered(self, mut filter: impl NewsFilter) -> Self {
         let Self { commands, mut news, owner, tree } = self;
         let (outbox, filtered) = mpsc::channel(FILTER_QUEUE);
@@ -337,15 +337,15 @@ impl AgentSession {
 pub enum SessionCommand {
     /// Another turn. Waits while one is under way.
     Send(String),
-    /// Ends the turn that is under way.
+    /// Ends the current turn.
     Abort,
-    /// Words for the turn that is under way, where the agent listens while it works; another turn otherwise.
+    /// Text for the current turn, where the agent accepts input while it works; another turn otherwise.
     Steer(String),
     /// Settles what the agent asked and waits for. One that nobody asked is about nothing.
     Answer { request_id: String, answer: AgentAnswer },
     /// For agents that keep the log of the session: what it is called from now on.
     Rename(String),
-    /// Ends the session, with the turn that is under way.
+    /// Ends the session and its current turn.
     Stop,
 }
 
@@ -378,7 +378,7 @@ impl PermissionReply {
 #[derive(Debug)]
 pub struct TurnEnded {
     pub outcome: TurnOutcome,
-    /// The model that answered, where the agent says so.
+    /// Model that answered, where the agent reports it.
     pub model: Option<String>,
     /// Types of output that the adapter does not know.
     pub unknown: BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! One turn of an agent that is a process: start it, hand it the prompt, hear it out, and end it when it must end.
+//! One turn of an agent that is a process: starts it, sends the prompt, translates its output, and ends it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -78,65 +78,18 @@ impl TurnProcess<'_> {
             }
         };
         output.report_mark = process.report_mark.take();
-        let deadline = self.limits.turn.map(|limit| Instant::now() + limit);
-        let startup =
-            self.limits.startup.filter(|_| self.speaks_at_start).map(|limit| Instant::now() + limit);
-        let mut heard = Instant::now();
-        let mut judged: Option<Instant> = None;
         // One that closed its output is about to leave, and may have its state to write.
-        let mut leaving = false;
-        loop {
-            let stall = self.limits.stall.map(|limit| heard + limit);
-            let leave = judged.map(|at| at + VERDICT_GRACE);
-            tokio::select! {
-                biased;
-                () = self.cancel.cancelled() => {
-                    facts.stopped = Some(Stopped::Cancelled);
-                    break;
-                }
-                () = until(deadline) => {
-                    let seconds = self.limits.turn.unwrap_or_default().as_secs();
-                    facts.stopped = Some(Stopped::TimedOut { seconds });
-                    break;
-                }
-                // It said how it went; that it does not leave takes nothing back.
-                () = until(leave) => break,
-                () = until(stall), if judged.is_none() => {
-                    let seconds = self.limits.stall.unwrap_or_default().as_secs();
-                    facts.stopped = Some(Stopped::Stalled { seconds });
-                    break;
-                }
-                () = until(startup), if !output.spoke => {
-                    let seconds = self.limits.startup.unwrap_or_default().as_secs();
-                    facts.stopped = Some(Stopped::Unanswered { seconds });
-                    break;
-                }
-                line = process.lines.next_text() => match line {
-                    Ok(Some(line)) => {
-                        output.line(&line).await;
-                        heard = Instant::now();
-                        if output.said.facts.verdict.is_some() && judged.is_none() {
-                            judged = Some(heard);
-                        }
-                    }
-                    Ok(None) => {
-                        leaving = true;
-                        break;
-                    }
-                    Err(error) => {
-                        facts.unreadable = Some(error.to_string());
-                        break;
-                    }
-                },
-                length = process.stderr.read(&mut process.buffer), if process.stderr_open => {
-                    process.stderr_came(length);
-                }
+        facts.exit = match self.hear_out(&mut process, &mut output).await {
+            OutputEnd::Closed => process.wait(self.cancel.clone(), &mut output).await,
+            OutputEnd::Judged => process.end(&mut output).await,
+            OutputEnd::Stopped(why) => {
+                facts.stopped = Some(why);
+                process.end(&mut output).await
             }
-        }
-        facts.exit = if leaving {
-            process.wait(self.cancel.clone(), &mut output).await
-        } else {
-            process.end(&mut output).await
+            OutputEnd::Unreadable(error) => {
+                facts.unreadable = Some(error.to_string());
+                process.end(&mut output).await
+            }
         };
         facts.stderr = process.excerpt.text();
         facts.spoke = output.spoke;
@@ -147,6 +100,50 @@ impl TurnProcess<'_> {
         facts.aborted = said.facts.aborted;
         facts.halted = said.facts.halted;
         (facts, said)
+    }
+
+    /// Hands the agent's output on until it ends or a limit is reached.
+    async fn hear_out(
+        &self,
+        process: &mut RunningTurn,
+        output: &mut TurnOutput<'_, impl TurnListener>,
+    ) -> OutputEnd {
+        let TurnLimits { turn, stall, startup, .. } = self.limits;
+        let seconds = |limit: Option<Duration>| limit.unwrap_or_default().as_secs();
+        let deadline = turn.map(|limit| Instant::now() + limit);
+        let first_output = startup.filter(|_| self.speaks_at_start).map(|limit| Instant::now() + limit);
+        let mut heard = Instant::now();
+        let mut judged: Option<Instant> = None;
+        loop {
+            let silence = stall.map(|limit| heard + limit);
+            let leave = judged.map(|at| at + VERDICT_GRACE);
+            tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => return OutputEnd::Stopped(Stopped::Cancelled),
+                () = until(deadline) => return OutputEnd::Stopped(Stopped::TimedOut { seconds: seconds(turn) }),
+                () = until(leave) => return OutputEnd::Judged,
+                () = until(silence), if judged.is_none() => {
+                    return OutputEnd::Stopped(Stopped::Stalled { seconds: seconds(stall) });
+                }
+                () = until(first_output), if !output.spoke => {
+                    return OutputEnd::Stopped(Stopped::Unanswered { seconds: seconds(startup) });
+                }
+                line = process.lines.next_text() => match line {
+                    Ok(Some(line)) => {
+                        output.line(&line).await;
+                        heard = Instant::now();
+                        if output.said.facts.verdict.is_some() && judged.is_none() {
+                            judged = Some(heard);
+                        }
+                    }
+                    Ok(None) => return OutputEnd::Closed,
+                    Err(error) => return OutputEnd::Unreadable(error),
+                },
+                length = process.stderr.read(&mut process.buffer), if process.stderr_open => {
+                    process.stderr_came(length);
+                }
+            }
+        }
     }
 
     fn unstarted(&self, error: &io::Error) -> Unstarted {
@@ -174,6 +171,16 @@ pub(crate) async fn until(at: Option<Instant>) {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
     }
+}
+
+/// Reason for which an agent's output is not read any further.
+enum OutputEnd {
+    /// The agent closed its output.
+    Closed,
+    /// It reported its result and did not exit; the result holds.
+    Judged,
+    Stopped(Stopped),
+    Unreadable(io::Error),
 }
 
 /// Output of an agent on its way to the listener.

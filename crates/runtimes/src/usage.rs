@@ -8,9 +8,9 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "provenance", content = "value")]
 pub enum Figure {
-    /// The agent said so.
+    /// Reported by the agent.
     Reported(f64),
-    /// Computed from what the agent said.
+    /// Computed from the agent's report.
     Derived(f64),
     /// Not reported.
     #[default]
@@ -105,7 +105,11 @@ impl From<&Totals> for Usage {
             cache_read_tokens: cached(|usage| usage.cache_read_tokens),
             cache_write_tokens: cached(|usage| usage.cache_write_tokens),
             reasoning_tokens: told(metrics().map(|metric| metric.usage.reasoning_tokens).sum()),
-            cost_usd: totals.cost.map_or(Figure::Unknown, Figure::Reported),
+            cost_usd: match totals.unpriced {
+                0 => totals.cost.map_or(Figure::Unknown, Figure::Reported),
+                // The sum of some calls is not the cost of all.
+                _ => Figure::Unknown,
+            },
             premium_requests: Figure::Unknown,
             model_calls: Figure::reported(calls),
             api_ms: Figure::Reported(totals.api_ms as f64),
@@ -134,7 +138,7 @@ pub struct UsageMeter {
 }
 
 impl UsageMeter {
-    /// `before` is what a session that goes on is known to have used, as far as that is on record.
+    /// Creates a meter. `before` is the recorded usage of a resumed session.
     pub fn new(counting: Counting, before: Option<Usage>) -> Self {
         Self { counting, before, last_report: None, total: before }
     }

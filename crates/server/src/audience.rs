@@ -341,7 +341,7 @@ fn is_piece_of_agent(event: &Event) -> bool {
 /// Whether clients receive events of this kind. The log keeps the usage of each model call; clients receive it as
 /// `assistant.usage`, and the SDKs know no other event for it.
 pub(crate) fn is_for_clients(kind: Option<EventKind>) -> bool {
-    kind != Some(EventKind::UsageRecord)
+    !kind.is_some_and(EventKind::is_internal)
 }
 
 /// Publishes a session's events.

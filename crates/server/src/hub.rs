@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hangar_agent::features::Features;
 use hangar_agent::session::Command;
-use hangar_engine::{Naming, Options, ServerStart, supervise};
+use hangar_engine::{BackgroundWork, Naming, Options, ServerStart, supervise};
 use hangar_files::ClientFiles;
 use hangar_git::Git;
 use hangar_protocol::Event;
@@ -368,6 +368,7 @@ impl Hub {
         let options = Options {
             servers: ServerStart::WithPrompt,
             naming: if named { Naming::Named } else { Naming::Announced },
+            waits_for: BackgroundWork::All,
             task_wait: self.config.task_wait,
             announces_tools: true,
             features: self.config.features.clone(),

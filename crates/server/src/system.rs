@@ -76,7 +76,7 @@ mod tests {
             cwd: "/repo".to_owned(),
             git_root: None,
             os: "linux".to_owned(),
-            session_dir: "/s".to_owned(),
+            version: "0".to_owned(),
             tools: Vec::new(),
         };
         let spec: SystemMessageSpec = serde_json::from_value(spec).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use hangar_agent::agents::config::AgentConfig;
+use hangar_agent::agents::config::{AgentConfig, AgentSettings};
 use hangar_agent::agents::{AgentDefinition, AgentSource, builtin};
 use hangar_agent::driver::Driver;
 use hangar_agent::log::{Fact, LogError};
@@ -446,6 +446,13 @@ impl SessionTask {
     pub(crate) fn set_agent_prompt(&mut self, agent: String, prompt: String) {
         self.agent_prompts.insert(agent, prompt);
         self.settle_agent_config();
+    }
+
+    /// Sets models, efforts and limits of agents that are started from now on.
+    pub(crate) fn set_agent_settings(&mut self, client_settings: AgentSettings) {
+        let Some(agent_config) = self.session().config().agent_config.as_deref() else { return };
+        let agent_config = AgentConfig { client_settings, ..agent_config.clone() };
+        self.engine.driver_mut().session_mut().set_agent_config(Some(Arc::new(agent_config)));
     }
 
     /// Takes over the agents that the specification names now. Those of files stay.

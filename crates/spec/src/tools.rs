@@ -14,6 +14,7 @@ group! {
         large_output: LargeOutput = "largeOutput",
         /// Whether files are kept as they were before tools change them, for rewinding.
         tracks_files: bool = "enableFileChangeTracking",
+        tool_search: ToolSearch = "toolSearch",
     }
 }
 
@@ -37,6 +38,15 @@ impl ToolOptions {
 pub enum ToolFilterPrecedence {
     Available,
     Excluded,
+}
+
+/// Hiding of tools of MCP servers behind a search when they are many.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ToolSearch {
+    pub enabled: Option<bool>,
+    /// Number of all tools above which they are hidden.
+    pub defer_threshold: Option<u64>,
 }
 
 /// Handling of outputs that are too large for the model.

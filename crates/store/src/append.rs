@@ -6,7 +6,7 @@ use std::io::{self, Write};
 /// Storage of a log. A trait so that tests can make it fail at will.
 pub(crate) trait Medium {
     fn size(&self) -> io::Result<u64>;
-    /// One attempt to write behind the end; may write less than asked.
+    /// One attempt to write at the end; may write less than asked.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
     fn truncate(&mut self, size: u64) -> io::Result<()>;
     fn sync(&mut self) -> io::Result<()>;
@@ -43,13 +43,13 @@ pub(crate) struct AppendOnly<M> {
 enum State {
     Synced,
     Unsynced,
-    /// A failed append left bytes behind `end` that could not be taken back yet.
+    /// A failed append left bytes after `end` that could not be removed yet.
     Torn,
 }
 
 #[derive(Debug)]
 pub(crate) enum AppendError {
-    /// The file is not as long as we left it: somebody else wrote. How long it is now.
+    /// The file has another length than we left it with: another process wrote. Its current length.
     Moved(u64),
     Io(io::Error),
 }

@@ -72,7 +72,7 @@ impl ClientSession {
         Ok(session)
     }
 
-    /// Goes on with the session, mending the end of its log.
+    /// Resumes the session and repairs the end of its log.
     pub fn resume(self, id: SessionId, now: Timestamp) -> Result<OpenSession, StoreError> {
         let Some(StoredSession { mut log, document, checkpoints }) = self.stored else {
             return Err(StoreError::NotFound { id });

@@ -1,6 +1,6 @@
-//! Reading a log by position, also while somebody writes it: whole lines only, each with its number.
+//! Reads a log by position, also while another process writes it: complete lines only, each with its number.
 //!
-//! Nothing stays open between reads, so a thousand logs that are followed cost a thousand positions and no more.
+//! Nothing stays open between reads, so a thousand followed logs cost a thousand positions and no more.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -12,7 +12,7 @@ use crate::{MAX_LINE, SessionId, Store, StoreError};
 /// Initial size of the read buffer. It grows for a line that is longer.
 const CHUNK: usize = 64 * 1024;
 
-/// The lines behind a position that are whole by now.
+/// Complete lines after a position.
 #[derive(Debug)]
 pub struct Follow {
     file: File,
@@ -40,7 +40,7 @@ impl Store {
 }
 
 impl Follow {
-    /// Behind the last line that was given out.
+    /// Position after the last returned line.
     pub fn position(&self) -> LogPosition {
         self.at
     }
@@ -69,7 +69,7 @@ impl Follow {
         }
     }
 
-    /// Reads more behind what is buffered. Says whether there was anything.
+    /// Reads more into the buffer; false if there is nothing more.
     fn fill(&mut self) -> io::Result<bool> {
         self.buffer.drain(..self.given);
         self.given = 0;
@@ -80,7 +80,7 @@ impl Follow {
         Ok(read > 0)
     }
 
-    /// Goes behind a line that nobody wants in memory. Says whether it has an end.
+    /// Skips a line without buffering it; true if it has an end.
     fn skip_line(&mut self) -> io::Result<bool> {
         let mut passed = self.searched as u64;
         loop {

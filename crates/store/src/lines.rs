@@ -77,7 +77,7 @@ pub struct Lines {
 enum Stop {
     Newline,
     EndOfFile,
-    /// The line goes on.
+    /// The line continues.
     Limit,
 }
 
@@ -183,7 +183,7 @@ impl Lines {
         }
     }
 
-    /// Goes behind the end of the current line without keeping any of it.
+    /// Skips the rest of the current line without keeping it.
     fn pass(&mut self, reached: &Stop) -> io::Result<()> {
         if !matches!(reached, Stop::Limit) {
             return Ok(());

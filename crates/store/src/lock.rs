@@ -20,7 +20,7 @@ const ATTEMPTS: usize = 8;
 const AFTERLIFE: Duration = Duration::from_secs(2);
 const AFTERLIFE_STEP: Duration = Duration::from_millis(5);
 
-/// Names in a session's directory that are looked at.
+/// Maximum number of entries that are checked in a session's directory.
 const MAX_BESIDE: usize = 10_000;
 
 /// Longest process id that is worth reading.
@@ -50,7 +50,7 @@ pub(crate) enum LockError {
 }
 
 impl Lock {
-    /// Takes the lock, or says who has it. The lock of a process that is no more is waited for.
+    /// Takes the lock, or returns its holder. The lock of a process that has ended is waited for.
     pub(crate) fn acquire(folder: &Folder) -> Result<Self, LockError> {
         let mut waited = Duration::ZERO;
         loop {

@@ -86,7 +86,7 @@ impl SessionMeta {
         }
     }
 
-    /// Reads what `workspace.yaml` says; `None` if that is not enough to be one.
+    /// Parses `workspace.yaml`; `None` if required fields are missing.
     pub(crate) fn from_document(document: &Document) -> Option<Self> {
         let time = |name| document.get(name).and_then(|text| text.parse::<Timestamp>().ok());
         let created_at = time("created_at").or_else(|| time("updated_at"))?;

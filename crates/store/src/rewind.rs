@@ -118,7 +118,8 @@ pub struct RestoreError {
     pub left: Vec<PathBuf>,
 }
 
-/// Puts files back to what they were before, as far as they are in these directories, whose paths have their links resolved.
+/// Restores files to their earlier content, as far as they are in these directories, whose paths have their links
+/// resolved.
 pub fn restore(
     snapshots: &Snapshots,
     changes: &[NetChange],

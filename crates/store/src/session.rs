@@ -153,7 +153,7 @@ impl OpenSession {
         &self.files
     }
 
-    /// The path of the directory, as whoever keeps it writes paths.
+    /// Path of the directory, in the syntax of its storage.
     pub fn dir(&self) -> PathBuf {
         self.files.path("")
     }
@@ -172,12 +172,7 @@ impl OpenSession {
         self.save_meta()
     }
 
-    pub fn set_summary_count(&mut self, count: u32) -> Result<(), StoreError> {
-        self.meta.summary_count = count;
-        self.save_meta()
-    }
-
-    /// Writes `workspace.yaml` unless it says the same already.
+    /// Writes `workspace.yaml` if it changed.
     pub(crate) fn save_meta(&mut self) -> Result<(), StoreError> {
         if self.saved.as_ref() == Some(&self.meta) {
             return Ok(());
@@ -344,7 +339,7 @@ fn taken(error: LockError) -> io::Error {
     }
 }
 
-/// Fills the buffer with the lines of all events that are to be kept, and says where they end in it and which was last.
+/// Encodes all durable events into the buffer, and returns their ends and the last of them.
 pub(crate) fn encode<'a>(
     buffer: &mut Vec<u8>,
     events: &'a [Event],
@@ -368,7 +363,7 @@ pub(crate) fn encode<'a>(
     Ok((ends, last))
 }
 
-/// Makes a log end with a whole line and says where that is.
+/// Makes a log end with a complete line, and returns that position.
 fn mend(file: &mut File) -> io::Result<(Tail, u64)> {
     let size = file.metadata()?.len();
     let mut reverse = ReverseLines::new(file, size);

@@ -25,7 +25,7 @@ const MAX_FILE: u64 = 10 << 20;
 /// The most that is kept for one session, in bytes and in contents.
 const MAX_BYTES: u64 = 256 << 20;
 const MAX_CONTENTS: usize = 2000;
-/// Lines of `changes.jsonl` that are looked at, and bytes.
+/// Maximum number of lines and bytes that are read of `changes.jsonl`.
 const MAX_CHANGES: usize = 100_000;
 const MAX_CHANGES_BYTES: u64 = 64 << 20;
 /// Characters of a hash.
@@ -93,7 +93,7 @@ impl FileState {
 #[derive(Debug)]
 pub struct Snapshots {
     session: Folder,
-    /// Contents that are stored already, once looked up.
+    /// Contents that are already stored, once listed.
     kept: Mutex<Option<StoredCopies>>,
 }
 
@@ -149,7 +149,7 @@ impl Snapshots {
         Ok(kept)
     }
 
-    /// Puts on record what a call did to a file that was kept before it.
+    /// Records the change of a file by a call; the earlier content was stored before.
     pub fn record(&self, change: &FileChange) -> io::Result<()> {
         let mut line = serde_json::to_vec(change)?;
         line.push(b'\n');

@@ -139,7 +139,7 @@ impl Store {
         Ok(Lines::new(self.open_log(id)?, self.log_path(id)))
     }
 
-    /// The directories that the log says the session worked in, the latest last. What `workspace.yaml` says is for lists.
+    /// Working directories of the session according to its log, the latest last. `workspace.yaml` is for lists only.
     pub fn directories(&self, id: &SessionId) -> Result<Vec<String>, StoreError> {
         let kinds = [EventKind::SessionStart, EventKind::SessionResume, EventKind::ContextChanged];
         let mut directories = Vec::new();
@@ -173,12 +173,12 @@ impl Store {
         read().map_err(StoreError::io("reading", &path))
     }
 
-    /// Gives a session that nobody writes another name.
+    /// Renames a session that no process writes.
     pub fn rename(&self, id: &SessionId, name: SessionName) -> Result<(), StoreError> {
         self.open(id)?.rename(name)
     }
 
-    /// Removes a session that nobody writes. It disappears in one step, whatever happens while its files go.
+    /// Deletes a session that no process writes. It disappears in one step, even if deleting its files is interrupted.
     pub fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
         let dir = self.session_dir(id);
         let _lock = match self.folder(id) {

@@ -114,7 +114,7 @@ fn decode_plain(text: &str) -> Option<String> {
     (!matches!(folded, "" | "~" | "null" | "Null" | "NULL")).then(|| folded.to_owned())
 }
 
-/// Text behind the opening quote; `''` stands for one quote.
+/// Decodes the text after the opening quote; `''` is one quote.
 fn decode_single(text: &str) -> Option<String> {
     let mut out = String::new();
     let mut rest = text;
@@ -132,7 +132,8 @@ fn decode_single(text: &str) -> Option<String> {
     }
 }
 
-/// Text behind the opening quote. Line breaks fold before escapes are resolved, so that an escaped newline stays.
+/// Decodes the text after the opening quote. Line breaks are folded before escapes are resolved, so that an escaped
+/// newline stays.
 fn decode_double(text: &str) -> Option<String> {
     let folded = fold_double(text);
     let mut out = String::new();

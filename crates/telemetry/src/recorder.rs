@@ -287,7 +287,8 @@ impl Recorder {
         attributes.insert("gen_ai.response.model".to_owned(), json!(chat.model));
         insert(&mut attributes, "gen_ai.response.id", usage.api_call_id);
         insert(&mut attributes, "github.copilot.initiator", usage.initiator);
-        attributes.insert("github.copilot.cost".to_owned(), json!(usage.cost.unwrap_or(0.0)));
+        // An unknown cost is absent: it is not a cost of zero.
+        insert(&mut attributes, "github.copilot.cost", usage.cost);
         attributes.insert("github.copilot.turn_id".to_owned(), json!(chat.turn));
         insert(&mut attributes, "github.copilot.interaction_id", chat.interaction);
         insert(

@@ -80,14 +80,17 @@ impl<'a> Arguments<'a> {
     }
 
     pub(crate) fn flag(&mut self, name: &str) -> bool {
-        match self.given(name) {
-            None => false,
-            Some(Value::Bool(flag)) => *flag,
-            Some(Value::String(text)) if text == "true" => true,
-            Some(Value::String(text)) if text == "false" => false,
-            Some(other) => {
+        self.optional_flag(name).unwrap_or(false)
+    }
+
+    pub(crate) fn optional_flag(&mut self, name: &str) -> Option<bool> {
+        match self.given(name)? {
+            Value::Bool(flag) => Some(*flag),
+            Value::String(text) if text == "true" => Some(true),
+            Value::String(text) if text == "false" => Some(false),
+            other => {
                 self.expected(name, "boolean", other);
-                false
+                None
             }
         }
     }

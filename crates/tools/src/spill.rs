@@ -1,9 +1,9 @@
-//! Outputs too large for the model's context: saved to a file, replaced by a preview.
+//! Outputs too large for the model's context: saved to a file, replaced by their head and tail.
 //!
 //! The fixed phrases and the form of the file names are those that recorded conversations replay against.
 
-use std::fmt;
-use std::io::{self, Write};
+use std::fmt::{self, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,11 +13,17 @@ use hangar_files::FileRequest;
 
 use crate::tool_files::ToolFiles;
 
-/// Bytes of a text that are still shown whole, unless configured.
-pub const DEFAULT_THRESHOLD: usize = 20 * 1024;
+/// Bytes of a text that are still shown whole, unless configured: 10,000 tokens of ordinary text.
+pub const DEFAULT_THRESHOLD: usize = 40_000;
 
-/// Characters of a saved text that are shown.
+/// Characters shown of a saved text that is one line.
 const PREVIEW_CHARS: usize = 500;
+
+/// Characters shown of the beginning of a saved text of several lines.
+const HEAD_CHARS: usize = 2_000;
+
+/// Characters shown of its end. More than of the beginning, because that is where commands say how they went.
+const TAIL_CHARS: usize = 4_000;
 
 /// Bytes shown of either end of a text that could not be saved.
 const UNSAVED_END_BYTES: usize = 4 * 1024;
@@ -119,13 +125,52 @@ impl Spill {
 fn saved_notice(text: &str, path: &Path) -> String {
     let size = kilobytes(text.len());
     let path = path.display();
-    let preview = head_chars(text, PREVIEW_CHARS);
-    format!(
+    let mut notice = format!(
         "Output too large to read at once ({size}). Saved to: {path}\n\
          Consider using tools like grep (for searching), head/tail (for viewing start/end), view with view_range (for \
-         specific sections), or jq (for JSON) to examine portions of the output.\n\n\
-         Preview (first {PREVIEW_CHARS} chars):\n{preview}"
-    )
+         specific sections), or jq (for JSON) to examine portions of the output.\n\n"
+    );
+    // One line is data, which its first characters tell as well as any. Recorded conversations fix this form.
+    if !text.contains('\n') {
+        let head = head_chars(text, PREVIEW_CHARS);
+        let _ = write!(notice, "Preview (first {PREVIEW_CHARS} chars):\n{head}");
+        return notice;
+    }
+    let (head, middle, tail) = ends(text);
+    let (head_chars, tail_chars) = (head.chars().count(), tail.chars().count());
+    let left_out = kilobytes(middle.len());
+    let lines = memchr::memchr_iter(b'\n', middle.as_bytes()).count();
+    let _ = write!(
+        notice,
+        "Preview (first {head_chars} chars):\n{head}\n\
+         [... {lines} lines ({left_out}) left out; they are in the file ...]\n\n\
+         Preview (last {tail_chars} chars):\n{tail}"
+    );
+    notice
+}
+
+/// Head, middle and tail of a text, cut between lines where one ends in the outer half of the room.
+///
+/// The two ends share out what there is when the text is hardly longer than both.
+fn ends(text: &str) -> (&str, &str, &str) {
+    let count = text.chars().count();
+    // Somebody may set a threshold that is smaller than the ends.
+    let (head, tail) = match count <= HEAD_CHARS + TAIL_CHARS {
+        true => (count / 6, count / 3),
+        false => (HEAD_CHARS, TAIL_CHARS),
+    };
+    let head = head_chars(text, head);
+    let head = match head.rfind('\n') {
+        Some(newline) if newline >= head.len() / 2 => &head[..=newline],
+        _ => head,
+    };
+    let rest = &text[head.len()..];
+    let tail = tail_chars(rest, tail);
+    let tail = match tail.find('\n') {
+        Some(newline) if newline < tail.len() / 2 => &tail[newline + 1..],
+        _ => tail,
+    };
+    (head, &rest[..rest.len() - tail.len()], tail)
 }
 
 fn unsaved_notice(text: &str, error: &io::Error) -> String {
@@ -147,6 +192,14 @@ pub(crate) fn kilobytes(bytes: usize) -> String {
 
 fn head_chars(text: &str, count: usize) -> &str {
     text.char_indices().nth(count).map_or(text, |(end, _)| &text[..end])
+}
+
+fn tail_chars(text: &str, count: usize) -> &str {
+    match count.checked_sub(1).and_then(|last| text.char_indices().nth_back(last)) {
+        Some((start, _)) => &text[start..],
+        None if count == 0 => "",
+        None => text,
+    }
 }
 
 #[cfg(test)]
@@ -173,14 +226,56 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_text_is_saved_whole_and_previewed_by_characters() {
+    fn a_larger_text_is_saved_whole_and_shown_by_its_ends() {
+        let check = |text: String, expected: &[&str]| {
+            let dir = tempfile::tempdir().unwrap();
+            let notice = spill(&dir.path().join("not/there/yet")).fit(text.clone(), "bash");
+            for part in expected {
+                assert!(notice.contains(part), "{part:?} is not in {notice}");
+            }
+            assert!(notice.ends_with(expected.last().unwrap()));
+            assert_eq!(fs::read_to_string(saved_path(&notice)).unwrap(), text);
+        };
+        let lines = |from: usize, to: usize| (from..=to).map(|n| format!("{n}\n")).collect::<String>();
+        check(
+            lines(1, 20_000),
+            &[
+                "Output too large to read at once (106.3 KB). Saved to: ",
+                &format!(
+                    "Preview (first 2000 chars):\n{}\n[... 18807 lines (100.5 KB) left out; they are in the file ...]\n",
+                    lines(1, 527)
+                ),
+                &format!("\nPreview (last 3996 chars):\n{}", lines(19_335, 20_000)),
+            ],
+        );
+        // Lines that are longer than the room are cut by characters.
+        let long = format!("{0}\n{0}\n{0}", "ä".repeat(5_000));
+        check(
+            long,
+            &[
+                &format!("Preview (first 2000 chars):\n{}\n[", "ä".repeat(2_000)),
+                &format!("Preview (last 4000 chars):\n{}", "ä".repeat(4_000)),
+            ],
+        );
+        // What is shorter than both ends together is not shown whole or twice.
+        let short = format!("{}\n{}", "x".repeat(600), "y".repeat(599));
+        check(short, &["first 200 chars", &format!("last 400 chars):\n{}", "y".repeat(400))]);
+    }
+
+    #[test]
+    fn a_text_of_one_line_is_shown_by_its_first_characters() {
         let dir = tempfile::tempdir().unwrap();
-        let text = "ä".repeat(1024);
-        let notice = spill(&dir.path().join("not/there/yet")).fit(text.clone(), "bash");
-        assert!(notice.starts_with("Output too large to read at once (2.0 KB). Saved to: "), "{notice}");
+        let notice = spill(dir.path()).fit("ä".repeat(1024), "bash");
         let preview = notice.split_once("Preview (first 500 chars):\n").unwrap().1;
         assert_eq!(preview, "ä".repeat(500));
-        assert_eq!(fs::read_to_string(saved_path(&notice)).unwrap(), text);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_ends_and_the_middle_are_the_text(text in "[a\n\u{e9}]{0,9000}") {
+            let (head, middle, tail) = ends(&text);
+            proptest::prop_assert_eq!([head, middle, tail].concat(), text);
+        }
     }
 
     #[test]

@@ -163,6 +163,14 @@ impl ToolFiles {
         }
     }
 
+    /// Directories on the way to a path that are not there, outermost first.
+    pub(crate) fn missing_parents(&self, path: &Path) -> Vec<PathBuf> {
+        let missing = path.ancestors().skip(1).take_while(|directory| self.find(directory).is_err());
+        let mut missing: Vec<PathBuf> = missing.map(Path::to_path_buf).collect();
+        missing.reverse();
+        missing
+    }
+
     pub(crate) fn remove_dir(&self, path: &Path) -> io::Result<()> {
         match self {
             Self::Here | Self::Held(_) => fs::remove_dir(self.anchor(path)?.path()),

@@ -15,7 +15,7 @@ type Route = keyof Routes;
 /** The names in braces of a route: `id` of `GET /sessions/{id}`. */
 type Names<R extends string> = R extends `${string}{${infer Name}}${infer Rest}` ? Name | Names<Rest> : never;
 
-/** What a request to a route needs. */
+/** Parameters of a request to a route. */
 type Request<R extends Route> = ([Names<R>] extends [never] ? unknown : { readonly path: Readonly<Record<Names<R>, string>> }) &
   (Routes[R] extends { readonly query: infer Query } ? { readonly query?: Query } : unknown) &
   (Routes[R] extends { readonly body: infer Body } ? { readonly body: Body } : unknown);

@@ -49,7 +49,7 @@ export type ApprovalState = "open" | "answered";
 
 export interface Auth {
   readonly state: AuthState;
-  /** Where the login was found: a variable, a file, another program. */
+  /** Source of the login: a variable, a file, another program. */
   readonly source?: string;
 }
 
@@ -72,7 +72,7 @@ export interface ChartNode {
   readonly arrows?: readonly ChartArrow[];
 }
 
-/** How full the context of the model is. */
+/** Fill level of the model's context. */
 export interface ContextUsage {
   readonly tokens: number;
   readonly limit: number;
@@ -110,7 +110,7 @@ export interface EventPage {
 }
 
 export interface GridColumn {
-  /** What the button says. */
+  /** Label of the button. */
   readonly name: string;
   readonly jobName: string;
 }
@@ -121,7 +121,7 @@ export interface GridRow {
   readonly jobs: readonly (GridColumn | null)[];
 }
 
-/** What a node stands for: `["TaskNode", 3]` with the place of its task, or a name alone. */
+/** Meaning of a node: `["TaskNode", 3]` with the index of its task, or a name alone. */
 export type Hint = readonly ["TaskNode" | "CondNode", number] | "ParBegin" | "ParEnd" | "CondBegin" | "CondEnd" | "LoopEnd" | "AltEnd";
 
 export interface InstalledEntry {
@@ -243,7 +243,7 @@ export interface ParallelWork {
 
 export type PermissionDecision = "approve" | "approve-for-session" | "deny";
 
-/** Who decides what an agent may do. */
+/** Permission policy of an agent. */
 export type Policy = "ask" | "allow-all";
 
 /** Result of checking an agent. */
@@ -420,7 +420,7 @@ export interface Usage {
   readonly turns?: number;
 }
 
-/** What a job does. */
+/** Work of a job. */
 export type Work = (TaskWork & {
   readonly kind: "Ref";
 }) | (SequentialWork & {

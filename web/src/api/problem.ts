@@ -15,7 +15,7 @@ export class Problem extends Error {
 
 export const UNREACHABLE = "Hangar does not answer. Is `hangar up` still running? This page tries again by itself.";
 
-/** What to do when the server's answer says nothing about it. */
+/** Default advice, if the server gives none. */
 function advice(status: number): string {
   if (status === 401) return "This portal needs a token. Log in, then try again.";
   if (status === 404) return "There is nothing at this address. It may have been deleted; go back to the list.";

@@ -18,7 +18,7 @@ export interface AskProps {
   /** The data of the event that asked. */
   readonly data: ReturnType<typeof fields>;
   readonly reply: Reply;
-  /** Whether `a`, `s` and `d` mean this card, so that the buttons say so. */
+  /** Whether the keys `a`, `s` and `d` apply to this card, so that the buttons show them. */
   readonly keys: boolean;
 }
 

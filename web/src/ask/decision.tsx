@@ -13,7 +13,7 @@ import { Head } from "./head";
 interface Words {
   readonly yes: string;
   readonly no: string;
-  /** What to write if the answer is no, in the field and for those who do not see it. */
+  /** Placeholder and accessible label of the field for a refusal. */
   readonly instead: string;
   readonly insteadLabel: string;
 }
@@ -22,7 +22,7 @@ interface DecisionProps extends AskProps {
   readonly title: string;
   readonly detail: string;
   readonly words: Words;
-  /** Whether the same may be allowed for as long as the session lives. */
+  /** Whether "allow for this session" is offered. */
   readonly forSession: boolean;
   readonly children: ComponentChildren;
 }

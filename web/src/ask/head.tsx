@@ -1,4 +1,4 @@
-// What every question begins with: what is wanted, and since when.
+// Head of every question: its subject and its age.
 
 import type { Approval } from "../api/resources";
 import { Icon, type IconName } from "../ui/icons";

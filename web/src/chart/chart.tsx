@@ -137,7 +137,7 @@ function hexagon(x: number, y: number, width: number, height: number): string {
   return `${left},${y} ${left + cut},${top} ${right - cut},${top} ${right},${y} ${right - cut},${bottom} ${left + cut},${bottom}`;
 }
 
-/** Where ways part and meet. */
+/** Node at which branches split and join. */
 function Joint({ node }: { node: PlacedNode }) {
   const { x, y, width, height } = node;
   return (

@@ -1,4 +1,4 @@
-// Where the nodes and arrows of a job's chart are drawn. Pure; the drawing is in `chart.tsx`.
+// Layout of the nodes and arrows of a job's chart. Pure; the drawing is in `chart.tsx`.
 
 import { Graph, layout as arrange } from "@dagrejs/dagre";
 import type { ChartGraph, ChartNode, Hint } from "../api/resources";

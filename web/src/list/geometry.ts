@@ -9,7 +9,7 @@ export interface Row {
 /** A place in the list that does not depend on what is above it. */
 export interface Anchor {
   readonly key: string;
-  /** How far below the top of that row the top of the view is. */
+  /** Offset of the top of the view from the top of that row. */
   readonly below: number;
 }
 
@@ -87,7 +87,7 @@ export class Geometry {
     return row === undefined ? null : { key: row.key, below: scrollTop - this.top(at) };
   }
 
-  /** Where to scroll so that the anchor is where it was. `null` if its row is gone. */
+  /** Scroll position at which the anchor stays in place. `null` if its row was removed. */
   scrollTo(anchor: Anchor): number | null {
     const at = this.index.get(anchor.key);
     return at === undefined ? null : this.top(at) + anchor.below;

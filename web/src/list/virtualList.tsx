@@ -30,7 +30,7 @@ interface Props<R extends Row> {
   readonly control?: RefObject<ListControl | null>;
   /** The view is near the first or the last row. */
   readonly onEdge?: (edge: "first" | "last") => void;
-  /** Whether the last row is the last there is, so that the end is followed. */
+  /** Whether the last row is the end of the log, which the view follows. */
   readonly ends?: boolean;
   readonly onFollow?: (follows: boolean) => void;
   readonly before?: ComponentChildren;

@@ -33,7 +33,7 @@ interface Choice {
   readonly policy: Policy;
 }
 
-/** What was chosen last is the best guess at what is wanted next. */
+/** Last choice, which is the default of the next session. */
 function remembered(): Partial<Choice> {
   try {
     const value: unknown = JSON.parse(localStorage.getItem(REMEMBERED) ?? "{}");

@@ -1,4 +1,4 @@
-// What was run, and how it ended.
+// List of runs and their results.
 
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";

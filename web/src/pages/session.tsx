@@ -5,7 +5,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
 import { type Session, isAtWork } from "../api/resources";
-import { dollars, moment, sessionTitle, shortPath, tokens } from "../format";
+import { cost, moment, sessionTitle, shortPath, tokens } from "../format";
 import { useShortcuts } from "../keyboard";
 import { connection, epoch, openApprovals } from "../live/store";
 import { go, paths } from "../router";
@@ -107,7 +107,7 @@ function SessionView({ feed, session }: { feed: SessionFeed; session: Session })
   );
 }
 
-/** Whether the end of the transcript says it already. */
+/** Whether the end of the transcript shows it already. */
 function tells(feed: SessionFeed, error: string): boolean {
   void feed.version.value;
   return feed.transcript.main.blocks.slice(-LAST_BLOCKS).some((block) => block.kind === "notice" && block.level === "error" && block.text === error);
@@ -244,7 +244,7 @@ function Facts({ feed, session }: { feed: SessionFeed; session: Session }) {
     ["Tokens in", usage.inputTokens === undefined ? undefined : tokens(usage.inputTokens)],
     ["Tokens out", usage.outputTokens === undefined ? undefined : tokens(usage.outputTokens)],
     ["Context", context === null ? undefined : `${tokens(context.tokens)} of ${tokens(context.limit)}`],
-    ["Cost", usage.costUsd === undefined ? undefined : dollars(usage.costUsd)],
+    ["Cost", cost(usage)],
     ["Premium requests", usage.premiumRequests],
     ["Turns", usage.turns],
     ["Events", session.events],

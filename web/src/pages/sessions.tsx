@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
 import { SESSION_STATES, type Session, type SessionState } from "../api/resources";
-import { day, dollars, sessionTitle, shortPath, tokens } from "../format";
+import { cost, day, sessionTitle, shortPath, tokens } from "../format";
 import { moveFocus, useShortcuts } from "../keyboard";
 import { epoch, onChange } from "../live/store";
 import { paths, refine, search } from "../router";
@@ -239,9 +239,9 @@ function NoSessions() {
   );
 }
 
-function cost(session: Session): string {
+function used(session: Session): string {
   const usage = session.usage ?? {};
-  if (usage.costUsd !== undefined && usage.costUsd > 0) return dollars(usage.costUsd);
+  if (usage.costUsd !== undefined && usage.costUsd > 0) return cost(usage) ?? "";
   const sum = (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0);
   return sum === 0 ? "" : `${tokens(sum)} tok`;
 }
@@ -267,7 +267,7 @@ function SessionRow({ session }: { session: Session }) {
           {session.model !== undefined && <span>{session.model}</span>}
           <span class="row-sub">{session.runtime}</span>
         </span>
-        <span class="cell-cost">{cost(session)}</span>
+        <span class="cell-cost">{used(session)}</span>
         <span class="cell-age">
           <Age at={session.updatedAt} />
         </span>

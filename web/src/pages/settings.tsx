@@ -1,4 +1,4 @@
-// What this browser shows, and what this server runs.
+// Preferences of this browser, and facts about the server.
 
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";

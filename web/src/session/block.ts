@@ -4,7 +4,7 @@
 import type { Json } from "../json";
 import type { AskKind, NoticeLevel, Outcome, Picture, WireEvent } from "./wire";
 
-/** Where a block stands in the log, and when it began. */
+/** Position of a block in the log, and its start time. */
 interface Placed {
   readonly key: string;
   readonly eventId: string;
@@ -51,7 +51,7 @@ export interface ToolBlock extends Placed {
   readonly exitCode: number | null;
   readonly pictures: readonly Picture[];
   readonly endedAt: string | null;
-  /** Whether a question about it is unanswered. */
+  /** Whether a question about it is pending. */
   readonly asking: boolean;
   readonly verdict: { readonly outcome: Outcome; readonly detail: string | null } | null;
   readonly agent: Agent | null;

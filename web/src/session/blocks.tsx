@@ -14,11 +14,11 @@ import { toolWords } from "./toolWords";
 
 interface RowProps {
   readonly row: TranscriptRow;
-  /** Whether somebody looked for something that is here. */
+  /** Whether the block matches the search. */
   readonly found: boolean;
-  /** Who the prompts are from. */
+  /** Author of the prompts. */
   readonly speaker: string;
-  /** Whether anything is being done; a call that was begun and not ended is interrupted otherwise. */
+  /** Whether the session works; otherwise a call that was started and not ended was interrupted. */
   readonly alive: boolean;
   readonly toggle: (key: string, open: boolean) => void;
 }

@@ -51,7 +51,7 @@ export class SessionFeed {
   readonly unsent: Signal<readonly { key: number; text: string }[]> = signal([]);
 
   transcript: Transcript = emptyTranscript();
-  /** Whether somebody looks at the end, and not at what would fall out of the window when it moves. */
+  /** Whether the view is at the end, and not at rows that would leave the window when it moves. */
   followed = true;
   private readonly bounds: Bounds;
   private logged: LoggedEvent[] = [];

@@ -11,7 +11,7 @@ export interface TranscriptRow {
   readonly open: boolean;
 }
 
-/** What a reader has opened or closed by hand. */
+/** Rows that the reader has opened or closed. */
 export type Openness = ReadonlyMap<string, boolean>;
 
 const LINE = 22;

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Icon } from "../ui/icons";
 
-/** How long it says that it is done. */
+/** Time that the confirmation is shown. */
 const DONE_MS = 1_500;
 
 export function Copy({ text }: { text: () => string }) {

@@ -65,14 +65,19 @@ impl Kind {
             Task::Pong => "say pong".to_owned(),
             Task::Deltas(count) => format!("STREAM:{count}"),
             Task::ShellCalls(count) => {
-                let (tool, arguments) = match self {
-                    Kind::Hangar | Kind::Copilot => {
-                        ("bash", json!({ "command": "true", "description": "nothing" }))
-                    }
-                    Kind::Codex => ("exec_command", json!({ "cmd": "true" })),
-                    Kind::Claude => ("Bash", json!({ "command": "true", "description": "nothing" })),
+                // Each is another one: an agent may stop a model that repeats itself.
+                let call = |n: u32| {
+                    let command = format!("true {n}");
+                    let (tool, arguments) = match self {
+                        Kind::Hangar | Kind::Copilot => {
+                            ("bash", json!({ "command": command, "description": "nothing" }))
+                        }
+                        Kind::Codex => ("exec_command", json!({ "cmd": command })),
+                        Kind::Claude => ("Bash", json!({ "command": command, "description": "nothing" })),
+                    };
+                    format!("TOOL:{tool}:{arguments}\n")
                 };
-                format!("REPEAT:{count}:TOOL:{tool}:{arguments}\nSAY:done")
+                format!("{}SAY:done", (0..count).map(call).collect::<String>())
             }
         }
     }

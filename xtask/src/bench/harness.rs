@@ -74,8 +74,11 @@ fn measure_hooks(free: &Contender, hooked: &Contender, table: &mut Table) -> Res
 
 /// The same commands with everybody's yes, and with nobody's.
 fn measure_confinement(contender: &Contender, table: &mut Table) -> Result<()> {
-    let call = json!({ "command": "true", "description": "d" });
-    let prompt = format!("{}SAY:done", format!("TOOL:bash:{call}\n").repeat(HOOKED_CALLS as usize));
+    let call = |n: u32| {
+        let call = json!({ "command": format!("true {n}"), "description": "d" });
+        format!("TOOL:bash:{call}\n")
+    };
+    let prompt = format!("{}SAY:done", (0..HOOKED_CALLS).map(call).collect::<String>());
     let job = |flags: &[&str]| {
         let args = [&["--output-format", "json", "-p", &prompt], flags].concat();
         contender.job_with(args.into_iter().map(str::to_owned).collect())

@@ -167,7 +167,8 @@ impl Stage<'_> {
     }
 
     fn send(&mut self, session: &str, calls: usize) -> Result<()> {
-        let prompt = format!("REPEAT:{calls}:TOOL:lookup:{{\"key\":\"a\"}}\nSAY:done");
+        let call = |n: usize| format!("TOOL:lookup:{{\"key\":\"{n}\"}}\n");
+        let prompt = format!("{}SAY:done", (0..calls).map(call).collect::<String>());
         self.server.post("session.send", &json!({ "sessionId": session, "prompt": prompt }))?;
         Ok(())
     }

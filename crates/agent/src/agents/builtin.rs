@@ -7,6 +7,9 @@ use super::{AgentDefinition, AgentSource, AgentTools};
 /// The general-purpose agent, which is like its caller.
 pub const GENERAL_PURPOSE: &str = "general-purpose";
 
+/// Agents that search, read and run: a small model does that as well, for a fraction of the cost.
+pub(super) const WITH_SMALL_MODEL: [&str; 2] = ["explore", "task"];
+
 /// All built-in agents, in the order in which the model is shown them.
 pub fn definitions() -> Vec<AgentDefinition> {
     vec![

@@ -1,10 +1,11 @@
 //! Agents of a session: definitions, limits and the prompts that they are given.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hangar_protocol::data::{ModelSelection, TaskModelSource};
 
-use super::builtin::GENERAL_PURPOSE;
+use super::builtin::{GENERAL_PURPOSE, WITH_SMALL_MODEL};
 use super::{AgentDefinition, AgentSource, AgentTools};
 use crate::model::ModelProvider;
 use crate::prompt::{Environment, SystemPrompt};
@@ -32,11 +33,35 @@ pub enum Reporting {
     Delivered,
 }
 
+/// What is set for agents beside their definitions.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AgentSettings {
+    /// By the names of the agents.
+    pub agents: BTreeMap<String, AgentSetting>,
+    /// Names of agents that may not be started.
+    pub disabled: Vec<String>,
+    pub depth: Option<u32>,
+    pub running: Option<usize>,
+}
+
+/// What is set for one agent. Absent values stay as its definition has them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AgentSetting {
+    pub model: Option<String>,
+    pub effort: Option<String>,
+}
+
 #[derive(Debug, Clone)]
 pub struct AgentConfig {
     /// Definitions, the built-in ones first.
     pub definitions: Vec<AgentDefinition>,
     pub limits: AgentLimits,
+    /// Settings of the configuration.
+    pub settings: AgentSettings,
+    /// Settings of a client, which go before those of the configuration.
+    pub client_settings: AgentSettings,
+    /// A small model for agents that look and run rather than think.
+    pub small_model: Option<String>,
     pub reporting: Reporting,
     /// Parts of the agents' prompts.
     pub environment: Environment,
@@ -54,8 +79,39 @@ impl AgentConfig {
     pub fn callable(&self) -> impl Iterator<Item = &AgentDefinition> {
         self.definitions.iter().enumerate().filter_map(|(index, agent)| {
             let replaced = self.definitions[index + 1..].iter().any(|later| later.name == agent.name);
-            (agent.model_invocable && !replaced).then_some(agent)
+            (self.may_start(agent) && !replaced).then_some(agent)
         })
+    }
+
+    /// Whether the model may start an agent.
+    pub fn may_start(&self, agent: &AgentDefinition) -> bool {
+        let disabled = |settings: &AgentSettings| settings.disabled.contains(&agent.name);
+        agent.model_invocable && !disabled(&self.settings) && !disabled(&self.client_settings)
+    }
+
+    /// The limits that hold.
+    pub fn limits(&self) -> AgentLimits {
+        let Self { limits, settings, client_settings: client, .. } = self;
+        AgentLimits {
+            depth: client.depth.or(settings.depth).unwrap_or(limits.depth),
+            running: client.running.or(settings.running).unwrap_or(limits.running),
+        }
+    }
+
+    /// An agent's definition with what is set for it. A model that is set goes before those of the definition, and a small
+    /// one behind them.
+    pub fn configured(&self, agent: &AgentDefinition) -> AgentDefinition {
+        let mut agent = agent.clone();
+        if agent.source == AgentSource::Builtin && WITH_SMALL_MODEL.contains(&agent.name.as_str()) {
+            agent.models.extend(self.small_model.clone());
+        }
+        for settings in [&self.settings, &self.client_settings] {
+            if let Some(AgentSetting { model, effort }) = settings.agents.get(&agent.name) {
+                agent.models.splice(0..0, model.clone());
+                agent.effort = effort.clone().or(agent.effort);
+            }
+        }
+        agent
     }
 
     /// The agents that users and clients defined.

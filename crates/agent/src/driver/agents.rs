@@ -229,26 +229,28 @@ impl Driver {
         let Some(agent_config) = caller.session.config().agent_config.clone() else {
             return Err(ToolOutcome::failure("There are no agents in this session."));
         };
-        let Some(agent) = agent_config.find(&start.agent_type).filter(|agent| agent.model_invocable) else {
+        let Some(agent) = agent_config.find(&start.agent_type).filter(|agent| agent_config.may_start(agent))
+        else {
             let names: Vec<&str> = agent_config.callable().map(|agent| agent.name.as_str()).collect();
             let unknown =
                 format!("Unknown agent_type: {}. Valid types are: {}", start.agent_type, names.join(", "));
             return Err(ToolOutcome::failure(unknown));
         };
         let depth = caller.agent.as_ref().map_or(0, |agent| agent.depth) + 1;
-        if depth > agent_config.limits.depth {
+        let limits = agent_config.limits();
+        if depth > limits.depth {
             return Err(ToolOutcome::failure(format!(
                 "Agents may start agents {} levels deep, and this one is at the limit. Do the work yourself.",
-                agent_config.limits.depth
+                limits.depth
             )));
         }
-        if self.running_agents() >= agent_config.limits.running {
+        if self.running_agents() >= limits.running {
             return Err(ToolOutcome::failure(format!(
                 "{} agents are running, which is the limit. Wait until one is done, then start this one.",
-                agent_config.limits.running
+                limits.running
             )));
         }
-        let agent = agent.clone();
+        let agent = agent_config.configured(agent);
         Ok(Launch {
             id: self.host.entropy.uuid(),
             parent,
@@ -270,7 +272,10 @@ impl Driver {
         let parent_id = caller.agent.as_ref().map(|agent| agent.id.0.clone());
         let sender = parent_id.clone().unwrap_or_else(|| self.session().state().session_id.clone());
         let (provider, model, max_prompt_tokens) = match &chosen.choice {
-            Some(choice) => (Arc::clone(&choice.provider), choice.model.clone(), choice.max_prompt_tokens),
+            Some(choice) => {
+                let provider = self.budgeted(Arc::clone(&choice.provider));
+                (provider, choice.model.clone(), choice.max_prompt_tokens)
+            }
             None => (Arc::clone(&caller.provider), caller_model, caller.session.config().max_prompt_tokens),
         };
         // An agent that somebody described is shown as that; one of ours as what it was started for.
@@ -416,10 +421,12 @@ impl Driver {
             headers: main.headers.clone(),
             own_tools: main.own_tools.clone(),
             session_dir: main.session_dir.clone(),
+            deferral: main.deferral.clone(),
+            facts: main.facts.clone(),
             disabled_tools: Vec::new(),
             discovers_instructions: main.discovers_instructions,
             // At the last level nobody is shown a tool that would be refused.
-            agent_config: (role.depth < agent_config.limits.depth).then(|| Arc::clone(agent_config)),
+            agent_config: (role.depth < agent_config.limits().depth).then(|| Arc::clone(agent_config)),
             role: Role::Agent(Box::new(role)),
         }
     }

@@ -71,14 +71,7 @@ fn whole(pieces: Pieces) -> impl futures_util::Stream<Item = Result<ModelEvent, 
     stream::unfold(Some(pieces), |pieces| async move {
         let mut pieces = pieces?;
         let piece = pieces.next().await.unwrap_or_else(|| {
-            Err(ModelError {
-                kind: ModelErrorKind::Cut,
-                status: None,
-                message: "the answer broke off before its end".to_owned(),
-                body: None,
-                code: None,
-                retry_after: None,
-            })
+            Err(ModelError::new(ModelErrorKind::Cut, "the answer broke off before its end"))
         });
         let goes_on = matches!(&piece, Ok(piece) if !matches!(piece, ModelEvent::Finished(_)));
         Some((piece, goes_on.then_some(pieces)))

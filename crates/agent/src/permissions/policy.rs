@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 use super::Rule;
 use crate::tool::AccessRequest;
 
+/// Rules that the model is told, of each kind.
+const RULES_TOLD: usize = 20;
+
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     pub allow: Vec<Rule>,
@@ -134,6 +137,35 @@ impl Policy {
         self.allow_all_tools = all;
         self.allow_all_paths = all;
         self.allow_all_urls = all;
+    }
+
+    /// What may be done, as the model is told it; `None` if there is nothing to know but that a user will be asked.
+    pub fn told(&self, user_reachable: bool) -> Option<String> {
+        if self.allow_all_tools && self.allow_all_paths && self.deny.is_empty() {
+            return Some("all tool calls are allowed.".to_owned());
+        }
+        let list = |rules: &[Rule]| {
+            let more = if rules.len() > RULES_TOLD { ", and more" } else { "" };
+            let told: Vec<String> = rules.iter().take(RULES_TOLD).map(Rule::to_string).collect();
+            told.join(", ") + more
+        };
+        let mut told = Vec::new();
+        match (self.allow_all_tools, self.allow.is_empty()) {
+            (true, _) if self.allow_all_paths => told.push("all tool calls are allowed".to_owned()),
+            (true, _) => told.push("all tools are allowed, on files in the working directory".to_owned()),
+            (false, false) => told.push(format!("allowed without asking: {}", list(&self.allow))),
+            (false, true) => {}
+        }
+        if !self.deny.is_empty() {
+            told.push(format!("refused always: {}", list(&self.deny)));
+        }
+        if !user_reachable {
+            if !self.allow_all_tools {
+                told.push("reading in the working directory is allowed".to_owned());
+            }
+            told.push("nobody can be asked, so everything else is refused".to_owned());
+        }
+        (!told.is_empty()).then(|| told.join("; ") + ".")
     }
 
     pub fn decide(&self, access: &AccessRequest) -> Verdict {

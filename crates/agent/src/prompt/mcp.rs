@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+/// Beginning of the part.
+pub(crate) const BEGIN: &str = "<mcp_server_instructions>";
+
 /// Bytes of all instructions together. One server's are bounded where they are read.
 const LIMIT: usize = 32 << 10;
 
@@ -18,11 +21,8 @@ pub(crate) fn server_instructions(servers: &[Value]) -> Option<String> {
         }
         out.push_str(&part);
     }
-    (!out.is_empty()).then(|| {
-        format!(
-            "<mcp_server_instructions>\nMCP servers say about their tools:{out}\n</mcp_server_instructions>"
-        )
-    })
+    (!out.is_empty())
+        .then(|| format!("{BEGIN}\nMCP servers say about their tools:{out}\n</mcp_server_instructions>"))
 }
 
 /// Keeps a text inside the element that it is put into.

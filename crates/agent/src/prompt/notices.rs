@@ -18,6 +18,67 @@ Go on by yourself until the task is really finished, then call task_complete wit
 /// Message after an answer that reached the output limit.
 pub const CUT_SHORT: &str = "Your answer reached the output limit. Please continue from where you left off.";
 
+/// Message after an answer that a limit cut inside a call.
+pub fn cut_call(name: &str) -> String {
+    format!(
+        "Your answer reached the output limit inside a call of {name}, so that call was not made. Make it again with less \
+         input, for example in several smaller steps."
+    )
+}
+
+/// Error of a run whose calls do not fit into the output limit.
+pub fn calls_stay_cut(name: &str) -> String {
+    format!(
+        "The model's call of {name} reached the output limit again and again, so the run was stopped. Ask for smaller \
+         steps, or raise `max_output_tokens` of the model."
+    )
+}
+
+/// Error of an answer that the provider withheld.
+pub const FILTERED: &str = "The provider's content filter withheld the answer.";
+
+/// Error of an answer that the model refused to give.
+pub fn refused(explanation: Option<&str>) -> String {
+    match explanation {
+        Some(explanation) => format!("The model refused to answer ({explanation})."),
+        None => "The model refused to answer.".to_owned(),
+    }
+}
+
+/// Error of an answer that is empty.
+pub const EMPTY: &str = "The model returned an empty answer. Send the message again to retry.";
+
+/// Error of an answer that filled the context window, with no room to be made.
+pub const CONTEXT_FULL: &str =
+    "The conversation fills the context window of the model and cannot be made shorter. Start a new session.";
+
+/// Error of an answer that was not usable twice.
+pub fn unusable(reason: &str) -> String {
+    match reason {
+        "" => "The model's answer ended without content and without a reason, twice.".to_owned(),
+        reason => format!("The model's answer was not usable, twice: the provider ended it with `{reason}`."),
+    }
+}
+
+/// Message after an end without a word behind tools that only looked.
+pub const SAY_SOMETHING: &str = "Your last answer was empty. If you have what you need, answer the request now; otherwise go on with the work.";
+
+/// Message about a call that is made again and again.
+pub fn repeated(name: &str, times: u32) -> String {
+    format!(
+        "You have called {name} {times} times with the same input and got the same result each time. Calling it again \
+         will not change that. Try something else, or say what keeps you from going on."
+    )
+}
+
+/// Error of a run that was stopped because of a call that is made again and again.
+pub fn stopped_repeating(name: &str, times: u32) -> String {
+    format!(
+        "The model called {name} {times} times with the same input and got the same result each time, so the run was \
+         stopped. Send another message to go on."
+    )
+}
+
 /// Message that starts the work on an approved plan.
 pub const IMPLEMENT_PLAN: &str =
     "The plan is approved. Carry it out now, step by step, and verify each step.";

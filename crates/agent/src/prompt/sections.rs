@@ -5,13 +5,15 @@
 
 use std::collections::BTreeMap;
 
-/// Environment of the session for the prompt. It does not change in the course of a session.
+/// Environment for the prompt. It is the same for all sessions that work in one place with the same settings; what
+/// differs between them is told in their messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
     pub cwd: String,
     pub git_root: Option<String>,
     pub os: String,
-    pub session_dir: String,
+    /// Version of this program.
+    pub version: String,
     /// Names of the tools that the model is shown.
     pub tools: Vec<String>,
 }
@@ -32,6 +34,9 @@ const ORDER: [&str; 12] = [
     "last_instructions",
 ];
 
+/// Tools that change files.
+const EDITORS: [&str; 3] = ["edit", "create", "apply_patch"];
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemPrompt {
     sections: BTreeMap<&'static str, String>,
@@ -45,7 +50,10 @@ impl SystemPrompt {
         sections.insert("tone", TONE.to_owned());
         sections.insert("tool_efficiency", TOOL_EFFICIENCY.to_owned());
         sections.insert("environment_context", environment_context(environment));
-        sections.insert("code_change_rules", CODE_CHANGES.to_owned());
+        // Whoever only reads is not told how to change code.
+        if EDITORS.into_iter().any(offered) {
+            sections.insert("code_change_rules", CODE_CHANGES.to_owned());
+        }
         let mut guidelines = GUIDELINES.to_owned();
         if offered("sql") {
             guidelines.push_str(TODOS);
@@ -103,9 +111,9 @@ fn environment_context(environment: &Environment) -> String {
         None => "Not a git repository.".to_owned(),
     };
     format!(
-        "<environment>\nWorking directory: {}\n{root}\nOperating system: {}\nSession folder, for plans and notes that \
-         do not belong in the repository: {}\n</environment>",
-        environment.cwd, environment.os, environment.session_dir
+        "<environment>\nWorking directory: {}\n{root}\nOperating system: {}\nHangar: {}\nThe session folder, the model, \
+         the state of git and what may be done are told in the user's messages.\n</environment>",
+        environment.cwd, environment.os, environment.version
     )
 }
 
@@ -167,7 +175,7 @@ mod tests {
             cwd: "/repo".to_owned(),
             git_root: None,
             os: "linux".to_owned(),
-            session_dir: "/home/s".to_owned(),
+            version: "1.2.3".to_owned(),
             tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
         }
     }
@@ -186,7 +194,7 @@ mod tests {
 
     #[test]
     fn changing_a_section_changes_no_other() {
-        let usual = SystemPrompt::new(&environment(&["bash", "sql"]), "Use tabs.");
+        let usual = SystemPrompt::new(&environment(&["bash", "sql", "edit"]), "Use tabs.");
         for name in ORDER {
             let mut changed = usual.clone();
             changed.set_section(name, "MARK".to_owned()).unwrap();
@@ -206,5 +214,13 @@ mod tests {
     fn a_tool_that_is_not_offered_is_not_explained() {
         let prompt = SystemPrompt::new(&environment(&["view"]), "").render();
         assert!(!prompt.contains("<todos>") && !prompt.contains("<shell>"), "{prompt}");
+    }
+
+    #[test]
+    fn only_those_who_can_change_code_are_told_how_to() {
+        let told =
+            |tools: &[&str]| SystemPrompt::new(&environment(tools), "").render().contains("<code_changes>");
+        assert!(!told(&["view", "grep", "glob", "bash"]));
+        assert!(told(&["view", "edit"]) && told(&["create"]) && told(&["bash", "apply_patch"]));
     }
 }

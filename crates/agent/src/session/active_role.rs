@@ -33,7 +33,7 @@ impl Session {
     /// The system prompt: that of the role, or the session's own, and what MCP servers say about their tools.
     pub(super) fn system(&self) -> Arc<str> {
         let prompt = self.role_prompt.as_ref().unwrap_or(&self.config.system);
-        match &self.mcp_instructions {
+        match self.mcp_instructions.in_system() {
             Some(instructions) => format!("{prompt}\n\n{instructions}").into(),
             None => Arc::clone(prompt),
         }

@@ -1,27 +1,20 @@
 //! One model call: from the request to an answer or a failure.
 
-use std::sync::Arc;
-
 use hangar_protocol::data::{self, CallOutcome};
 use jiff::Timestamp;
+use serde_json::value::RawValue;
 
-use super::own_tools::ToolConditions;
+use super::ending::Verdict;
 use super::run::{Ending, Phase, Run, millis_between};
 use super::tools::is_file_edit;
 use super::truncation::Reduction;
-use super::{CallOptions, CallSeq, Context, Effect, Session, Step, own_tools};
-use crate::interned;
+use super::{CallOptions, CallSeq, Context, Effect, Session, Step};
 use crate::model::{
-    Finish, Initiator, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Reply, ToolCall, ToolChoice,
+    Initiator, ModelError, ModelErrorKind, ModelEvent, ModelRequest, NativeTurn, Reply, TokenUsage, ToolCall,
+    ToolChoice,
 };
-use crate::prompt::notices;
 use crate::retry::{self, RetryDecision, RetryReason};
-use crate::tool::{ToolSource, ToolSpec};
-
-/// Source of the message that asks the model to go on with an answer that the output limit cut.
-pub const OUTPUT_LIMIT: &str = "output-limit";
-/// How often an answer that the output limit cut is asked to go on.
-const MAX_CUT_ANSWERS: u32 = 3;
+use crate::token_counts::Sent;
 
 pub(super) struct Call {
     seq: CallSeq,
@@ -34,6 +27,7 @@ pub(super) struct Call {
     reasoning_id: Option<String>,
     /// Reason for the retry, while waiting for it.
     retry_reason: Option<RetryReason>,
+    sent: Option<Sent>,
 }
 
 impl Call {
@@ -59,13 +53,18 @@ impl Session {
             message_id: None,
             reasoning_id: None,
             retry_reason: None,
+            sent: None,
         });
         let turn_id = run.turn.to_string();
         let call_options = run.call_options.clone();
         let model = Some(self.state.model.clone());
         let request = ModelRequest { initiator: self.initiator(), ..self.next_request(call_options) };
+        self.note_shown(&request.tools);
         if retries == 0 {
             self.report_context(&request, step);
+        }
+        if let Some(Run { phase: Phase::Calling(call), .. }) = &mut self.run {
+            call.sent = Sent::of(&request);
         }
         self.emit(step, data::ModelCallStart { turn_id, model });
         step.effects.push(Effect::CallModel(seq, Box::new(request)));
@@ -88,6 +87,12 @@ impl Session {
             session_id: self.state.session_id.clone(),
             headers: self.config.headers.iter().cloned().chain(call_options.headers).collect(),
             answer: call_options.answer,
+            // An answer that its limit cut inside a call gets all the room that the model has.
+            max_output_tokens: self
+                .config
+                .provider
+                .max_output_tokens
+                .filter(|_| self.run.as_ref().is_some_and(|run| run.endings.needs_room())),
         }
     }
 
@@ -107,33 +112,6 @@ impl Session {
         self.emit(step, usage);
     }
 
-    /// Tools that the model is shown, the session's own included.
-    pub(super) fn visible_tools(&self) -> Arc<[Arc<ToolSpec>]> {
-        let config = &self.config;
-        let conditions = ToolConditions {
-            mode: self.mode(),
-            may_ask: config.may_ask,
-            questions_answered: config.questions_answered,
-            plans_reviewed: self.answerable.plans,
-            agent_config: config.agent_config.as_deref(),
-        };
-        let role = self.active_role();
-        let plays = |name: &str| role.is_none_or(|agent| agent.tools.admits(name));
-        let own = own_tools::specs(conditions)
-            .filter(|own| self.agent().is_none_or(|role| role.tools.admits(&own.name)))
-            .filter(|own| plays(&own.name))
-            // A client may bring a tool of the same name; its own one is meant then.
-            .filter(|own| config.tools.iter().all(|tool| tool.name != own.name))
-            .filter(|own| config.own_tools.admits(ToolSource::Builtin, &own.name));
-        let mut own = own.peekable();
-        if own.peek().is_none() && role.is_none() {
-            return Arc::clone(&self.config.tools);
-        }
-        // Shared, because most sessions show the same, and a call holds on to it.
-        let own: Vec<Arc<ToolSpec>> = own.map(interned::spec).collect();
-        interned::list(self.config.tools.iter().filter(|tool| plays(&tool.name)).chain(&own))
-    }
-
     pub(super) fn model(
         &mut self,
         seq: CallSeq,
@@ -148,6 +126,9 @@ impl Session {
         match event {
             Ok(ModelEvent::Finished(reply)) => self.answered(*reply, step, context),
             Err(error) => self.failed(&error, step, context),
+            Ok(ModelEvent::Notice(notice)) => {
+                self.emit(step, data::SessionInfo::new("model_adapted", notice));
+            }
             Ok(piece) => {
                 call.first_token.get_or_insert(context.now);
                 if !self.config.streaming {
@@ -182,38 +163,67 @@ impl Session {
                         };
                         self.emit(step, delta);
                     }
-                    ModelEvent::ToolInput { .. } | ModelEvent::Finished(_) => {}
+                    ModelEvent::ToolInput { .. } | ModelEvent::Notice(_) | ModelEvent::Finished(_) => {}
                 }
             }
         }
     }
 
-    fn answered(&mut self, reply: Reply, step: &mut Step, context: &mut Context<'_>) {
-        let Some(Run { phase, interaction_id, message_id: origin, turn, cut_answers, .. }) = &mut self.run
-        else {
-            return;
-        };
-        let Phase::Calling(call) = std::mem::replace(phase, Phase::Between) else { return };
-        let (interaction_id, origin, turn_id) = (interaction_id.clone(), origin.clone(), turn.to_string());
-        let cut = reply.finish == Finish::Length
-            && reply.turn.tool_calls.is_empty()
-            && !reply.turn.text.is_empty()
-            && *cut_answers < MAX_CUT_ANSWERS;
-        *cut_answers += u32::from(cut);
-
+    fn answered(&mut self, mut reply: Reply, step: &mut Step, context: &mut Context<'_>) {
+        let Some(run) = &mut self.run else { return };
+        let Phase::Calling(call) = std::mem::replace(&mut run.phase, Phase::Between) else { return };
+        let verdict = run.endings.judge(&mut reply);
         self.account(&call, &reply, step, context);
+        if let (Some(sent), Some(tokens)) = (call.sent.clone(), reply.usage.input_tokens) {
+            self.token_counts.report(sent, tokens);
+        }
+        let outcome = match &verdict {
+            Verdict::Retry(_) | Verdict::Withheld(_) => CallOutcome::Error,
+            _ => CallOutcome::Success,
+        };
         let edits = reply.turn.tool_calls.iter().any(|call| is_file_edit(&call.name));
-        self.finish_call_event(&call, CallOutcome::Success, Some(edits), step, context);
+        self.finish_call_event(&call, outcome, Some(edits), step, context);
+        if let Verdict::Retry(reason) = verdict {
+            return self.retry_answer(reason, call.retries, step, context);
+        }
+        let calls = std::mem::take(&mut reply.turn.tool_calls);
+        self.publish_answer(call, reply, &calls, step, context);
+        match verdict {
+            Verdict::Calls { notice } => {
+                if let Some(notice) = notice {
+                    self.after_tools(notice.into());
+                }
+                self.begin_tools(calls, step, context);
+            }
+            verdict => {
+                self.final_result("success".to_owned(), step);
+                self.end_turn(step);
+                self.conclude(verdict, step, context);
+            }
+        }
+    }
 
+    /// Emits the answer and its reasoning.
+    fn publish_answer(
+        &mut self,
+        call: Call,
+        reply: Reply,
+        calls: &[ToolCall],
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
         let reasoning = reply.turn.reasoning.unwrap_or_default();
+        let message_id = call.message_id.unwrap_or_else(|| context.entropy.uuid());
+        self.log_items(&message_id, reply.turn.native, step);
+        let Some(Run { interaction_id, message_id: origin, turn, .. }) = &self.run else { return };
         let message = data::AssistantMessage {
-            message_id: call.message_id.unwrap_or_else(|| context.entropy.uuid()),
-            originating_message_id: Some(origin),
+            message_id,
+            originating_message_id: Some(origin.clone()),
             model: Some(self.state.model.clone()),
             content: reply.turn.text,
-            tool_requests: reply.turn.tool_calls.iter().map(|call| self.tool_request(call)).collect(),
-            interaction_id: Some(interaction_id),
-            turn_id: Some(turn_id),
+            tool_requests: calls.iter().map(|call| self.tool_request(call)).collect(),
+            interaction_id: Some(interaction_id.clone()),
+            turn_id: Some(turn.to_string()),
             reasoning_text: (!reasoning.text.is_empty()).then(|| reasoning.text.clone()),
             reasoning_opaque: reasoning.opaque,
             encrypted_content: reasoning.encrypted,
@@ -221,48 +231,28 @@ impl Session {
             api_call_id: reply.id,
             parent_tool_call_id: None,
         };
-        let empty = message.content.is_empty() && message.tool_requests.is_empty();
         let said = message.content.clone();
         self.emit(step, message);
         if !reasoning.text.is_empty() {
             let reasoning_id = call.reasoning_id.unwrap_or_else(|| context.entropy.uuid());
             self.emit(step, data::Reasoning { reasoning_id, content: reasoning.text });
         }
-
         if let Some(run) = &mut self.run {
-            // An answer that the output limit cut goes on where it stopped.
-            if run.cut_answers == 0 {
+            // An answer that was cut goes on where it stopped. An empty one takes nothing back.
+            if !run.endings.goes_on() && !said.is_empty() {
                 run.answer.clear();
             }
             run.answer.push_str(&said);
         }
-        if !reply.turn.tool_calls.is_empty() {
-            self.begin_tools(reply.turn.tool_calls, step, context);
-            return;
-        }
-        self.final_result("success".to_owned(), step);
-        self.end_turn(step);
-        if empty {
-            let message = match reply.finish {
-                Finish::ContentFilter => "The provider's content filter withheld the answer.",
-                _ => "The model returned an empty answer. Send the message again to retry.",
-            };
-            self.announce_error(message, step, context);
-            self.fail_run("query", message.to_owned(), None, None, step, context);
-        } else if cut {
-            self.emit(
-                step,
-                data::UserMessage {
-                    content: String::new(),
-                    transformed_content: Some(notices::CUT_SHORT.to_owned()),
-                    source: Some(OUTPUT_LIMIT.to_owned()),
-                    ..Default::default()
-                },
-            );
-            self.begin_turn(step, context);
-        } else {
-            self.run_stop_hooks(Ending::Answered, step, context);
-        }
+    }
+
+    /// Logs the vendor's own items of an answer, before the answer itself: a log that ends in between has no answer
+    /// without its items.
+    fn log_items(&mut self, message_id: &str, native: Option<NativeTurn>, step: &mut Step) {
+        let Some(native) = native else { return };
+        // Items that are no JSON could not go back either.
+        let Ok(items) = RawValue::from_string(native.items.to_string()) else { return };
+        self.emit(step, data::ModelItems { message_id: message_id.to_owned(), origin: native.origin, items });
     }
 
     /// Initiator of this turn's call.
@@ -272,6 +262,11 @@ impl Session {
             (None, Some(run)) if run.turn > 0 => Initiator::Agent,
             (None, _) => Initiator::User,
         }
+    }
+
+    /// Cost of a call in US dollars: as the provider reported it, else by the price of the model.
+    pub(super) fn cost(&self, usage: &TokenUsage) -> Option<f64> {
+        usage.cost.or_else(|| self.config.provider.price.as_ref()?.cost(usage))
     }
 
     /// Emits the usage of a call, as `assistant.usage` and for the log.
@@ -288,7 +283,7 @@ impl Session {
             cache_read_tokens: reply.usage.cache_read_tokens,
             cache_write_tokens: reply.usage.cache_write_tokens,
             reasoning_tokens: reply.usage.reasoning_tokens,
-            cost: None,
+            cost: self.cost(&reply.usage),
             duration: Some(call.elapsed_ms(context.now)),
             time_to_first_token_ms: call.first_token.map(|at| millis_between(call.started, at) as f64),
             initiator: Some(initiator.to_owned()),
@@ -316,7 +311,10 @@ impl Session {
             error_code: error.code.clone(),
             error_type: error_type(error),
         };
-        self.emit(step, failure);
+        // A call that the budget forbids was never made.
+        if error.kind != ModelErrorKind::Budget {
+            self.emit(step, failure);
+        }
         self.finish_call_event(&call, CallOutcome::Error, None, step, context);
         self.announce_error(&error.message, step, context);
         if error.kind == ModelErrorKind::ContextLength && self.reduce_request(error, step, context) {
@@ -351,6 +349,7 @@ impl Session {
     ) {
         self.final_result(result_name(error), step);
         let retried = match retries {
+            _ if error.kind == ModelErrorKind::Budget => String::new(),
             0 => String::new(),
             1 => " (retried once)".to_owned(),
             n => format!(" (retried {n} times)"),
@@ -358,6 +357,8 @@ impl Session {
         let kind = match error.kind {
             ModelErrorKind::Authentication | ModelErrorKind::AccessDenied => "authentication",
             ModelErrorKind::RateLimit => "rate_limit",
+            ModelErrorKind::Quota => "quota",
+            ModelErrorKind::Budget => "budget",
             ModelErrorKind::ContextLength => "context_limit",
             _ => "query",
         };

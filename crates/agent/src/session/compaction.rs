@@ -216,6 +216,10 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
+        if let Ok(ModelEvent::Finished(reply)) = &event {
+            // A summary that nobody waits for any more was paid for, too.
+            self.account_summary(reply, step);
+        }
         let Some(compacting) = self.compacting.as_mut().filter(|compacting| compacting.seq == seq) else {
             return;
         };
@@ -230,6 +234,26 @@ impl Session {
             Ok(_) => {}
             Err(error) => self.compaction_failed(error.message, error.status, step, context),
         }
+    }
+
+    /// Logs the usage of a summary. Listeners hear of it when the compaction is complete.
+    fn account_summary(&mut self, reply: &Reply, step: &mut Step) {
+        let usage = data::AssistantUsage {
+            model: self.state.model.clone(),
+            input_tokens: reply.usage.input_tokens,
+            output_tokens: reply.usage.output_tokens,
+            cache_read_tokens: reply.usage.cache_read_tokens,
+            cache_write_tokens: reply.usage.cache_write_tokens,
+            reasoning_tokens: reply.usage.reasoning_tokens,
+            cost: self.cost(&reply.usage),
+            initiator: Some("agent".to_owned()),
+            api_call_id: reply.id.clone(),
+            api_endpoint: Some(self.config.provider.endpoint.to_owned()),
+            reasoning_effort: self.state.effort.clone(),
+            finish_reason: Some(reply.finish.name().to_owned()),
+            ..Default::default()
+        };
+        self.emit(step, data::UsageRecord { usage });
     }
 
     /// Completes a compaction, once the summary, the plan and the todos are there.
@@ -250,7 +274,9 @@ impl Session {
         let checkpoint = Checkpoint::new(self.state.checkpoints + 1, &reply.turn.text);
         let complete = self.completed(&compacting, &checkpoint, reply, context);
         self.failed_at = None;
+        let dropped = self.state.conversation.native_turns(compacting.covers);
         self.emit(step, complete);
+        self.tell_dropped_reasoning(dropped, "was summarised", step);
         if self.agent().is_none() {
             step.effects.push(Effect::Checkpoint(checkpoint));
         }
@@ -370,7 +396,7 @@ fn excerpt(message: &Arc<Message>) -> Arc<Message> {
     };
     match &**message {
         Message::User(_) => Arc::clone(message),
-        Message::Tool { call_id, kind, parts } => {
+        Message::Tool { call_id, kind, parts, is_error } => {
             let parts = parts
                 .iter()
                 .map(|part| match part {
@@ -380,12 +406,13 @@ fn excerpt(message: &Arc<Message>) -> Arc<Message> {
                     }
                 })
                 .collect();
-            Arc::new(Message::Tool { call_id: call_id.clone(), kind: *kind, parts })
+            Arc::new(Message::Tool { call_id: call_id.clone(), kind: *kind, parts, is_error: *is_error })
         }
         Message::Assistant(turn) => {
             let mut turn = turn.clone();
             turn.text = cut(&turn.text);
             turn.reasoning = None;
+            turn.native = None;
             Arc::new(Message::Assistant(turn))
         }
     }

@@ -3,6 +3,7 @@
 use hangar_protocol::data::{self, SessionLimits};
 
 use super::{Session, Step};
+use crate::budget::USD_PER_CREDIT;
 
 /// `source` of messages about the budget.
 pub(super) const SOURCE: &str = "session-limits";
@@ -17,8 +18,10 @@ impl Session {
     /// Tells the model its budget, if that has changed since it was last told.
     pub(super) fn tell_limits(&mut self, step: &mut Step) {
         let Some(most) = self.state.limits.and_then(|limits| limits.max_ai_credits) else { return };
-        // No provider says yet what a call cost in credits, so all of them are left.
-        let text = status(most);
+        // Calls of unknown cost leave all of them.
+        let used = self.state.totals.cost.unwrap_or(0.0) / USD_PER_CREDIT;
+        let left = (most - used).max(0.0);
+        let text = status((left * 100.0).round() / 100.0);
         if self.state.told_limits.as_ref() == Some(&text) {
             return;
         }

@@ -10,7 +10,7 @@ use hangar_protocol::{Body, data};
 use super::run::{Phase, Run};
 use super::tools::CallStage;
 use super::{CallOptions, Context, Origin, Prompt, Session, SessionConfig, Step, Unqueue};
-use crate::model::{Initiator, Message, ModelRequest, Part, TokenCount, ToolChoice};
+use crate::model::{Initiator, Message, ModelRequest, Part, ProviderFacts, TokenCount, ToolChoice};
 use crate::permissions::Policy;
 use crate::prompt::mcp::server_instructions;
 use crate::tool::ToolSpec;
@@ -104,10 +104,16 @@ impl Session {
         self.config.own_tools = filter;
     }
 
-    /// Sets what the next run says of the MCP servers, and what the model is told of their tools from the next call on.
+    /// Sets what the next run says of the MCP servers, and what the model is told of their tools: by the system prompt if
+    /// it has not been told any yet, else with the next message.
     pub fn set_mcp_servers(&mut self, servers: Vec<serde_json::Value>) {
-        self.mcp_instructions = server_instructions(&servers);
+        self.mcp_instructions.set(server_instructions(&servers));
         self.mcp_servers = servers;
+    }
+
+    /// Sets the facts about the provider, which has changed.
+    pub(crate) fn set_provider_facts(&mut self, facts: ProviderFacts) {
+        self.config.provider = facts;
     }
 
     /// Sets whether the model is shown images, from the next model call on.

@@ -11,24 +11,28 @@ mod background_hooks;
 mod call;
 mod checkpoint;
 mod compaction;
+mod ending;
+mod facts;
 mod hooks;
 mod io;
 mod just_in_time;
 mod limits;
 mod live;
+mod mcp_instructions;
 mod news;
 mod own_tools;
 mod pending;
 mod prompt_hooks;
 mod questions;
 mod queue;
+mod repetition;
 mod run;
 pub mod state;
 mod stop_hooks;
 mod switch;
-mod token_counts;
 mod tools;
 mod truncation;
+mod visible_tools;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -38,9 +42,9 @@ use hangar_protocol::Body;
 use hangar_protocol::data::{self, Mode, SkillInvoked};
 
 pub use agent::{AgentEnd, AgentRole, Role};
-pub use call::OUTPUT_LIMIT;
 pub use checkpoint::Checkpoint;
 pub use compaction::{Compaction, NOTHING_TO_COMPACT};
+pub use ending::OUTPUT_LIMIT;
 pub(crate) use hooks::{ended, started};
 pub use io::{
     CallOptions, CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt,
@@ -60,12 +64,14 @@ use crate::entropy::Entropy;
 use crate::hook::{HookKind, HookSet};
 use crate::model::{ProviderFacts, TokenMeter};
 use crate::permissions::{Policy, Rule};
+use crate::token_counts::TokenCounts;
 use crate::tool::{ToolFilter, ToolSpec};
+use crate::tool_search::Deferral;
 use compaction::Compacting;
 use just_in_time::JustInTimeState;
 use live::ToolsChanged;
+use mcp_instructions::McpInstructions;
 use run::Run;
-use token_counts::TokenCounts;
 
 /// Capacity of the queue. A sender beyond it is told so by an event.
 const QUEUE_LIMIT: usize = 256;
@@ -110,6 +116,11 @@ pub struct SessionConfig {
     pub own_tools: ToolFilter,
     /// The session's folder, where plan mode may write.
     pub session_dir: PathBuf,
+    /// Tools that are hidden behind a search when they are many; none if absent.
+    pub deferral: Option<Deferral>,
+    /// Facts about the place of the session, one line each, which the model is told in messages. Without any it is told
+    /// none of its other facts either.
+    pub facts: Vec<String>,
     /// Built-in tools that are switched off, which are published.
     pub disabled_tools: Vec<String>,
     pub discovers_instructions: bool,
@@ -131,6 +142,8 @@ pub struct Session {
     nudges: u32,
     /// Whether `sessionStart` has run.
     greeted: bool,
+    /// Names of the tools of requests so far, in the order in which they were first shown.
+    shown_tools: Vec<String>,
     /// Changes of the tools that the model has not been told yet.
     tools_changed: ToolsChanged,
     /// Whether the session was resumed.
@@ -143,8 +156,7 @@ pub struct Session {
     just_in_time: JustInTimeState,
     /// MCP servers, as events list them.
     mcp_servers: Vec<serde_json::Value>,
-    /// Instructions of the MCP servers, as the model is shown them.
-    mcp_instructions: Option<String>,
+    mcp_instructions: McpInstructions,
     /// Hooks that are running.
     open_hooks: Vec<(String, HookKind)>,
     /// News for the next prompt, which do not start a run: from before the session was resumed, or from a run that was
@@ -178,6 +190,7 @@ impl Session {
             calls: 0,
             nudges: 0,
             greeted: false,
+            shown_tools: Vec::new(),
             tools_changed: ToolsChanged::default(),
             resumed: false,
             compacting: None,
@@ -185,7 +198,7 @@ impl Session {
             token_counts: TokenCounts::default(),
             just_in_time: JustInTimeState::default(),
             mcp_servers: Vec::new(),
-            mcp_instructions: None,
+            mcp_instructions: McpInstructions::default(),
             open_hooks: Vec::new(),
             owed: Vec::new(),
             idle_owed: false,

@@ -12,8 +12,12 @@ pub(super) enum OwnTool {
     TaskComplete,
     AskUser,
     ExitPlanMode,
+    ToolSearch,
     Agents(AgentTool),
 }
+
+/// The tool that finds tools.
+pub(super) const TOOL_SEARCH: &str = "tool_search_tool";
 
 /// Conditions for showing the session's own tools.
 #[derive(Clone, Copy)]
@@ -22,6 +26,8 @@ pub(super) struct ToolConditions<'a> {
     pub(super) may_ask: bool,
     pub(super) questions_answered: bool,
     pub(super) plans_reviewed: bool,
+    /// Whether there are tools that are not shown, or were.
+    pub(super) defers_tools: bool,
     /// Agents that the session may start, if any.
     pub(super) agent_config: Option<&'a AgentConfig>,
 }
@@ -29,7 +35,8 @@ pub(super) struct ToolConditions<'a> {
 impl OwnTool {
     fn all() -> impl Iterator<Item = Self> {
         let agents = AgentTool::ALL.into_iter().map(OwnTool::Agents);
-        [OwnTool::TaskComplete, OwnTool::AskUser, OwnTool::ExitPlanMode].into_iter().chain(agents)
+        let others = [OwnTool::TaskComplete, OwnTool::AskUser, OwnTool::ExitPlanMode, OwnTool::ToolSearch];
+        others.into_iter().chain(agents)
     }
 
     pub(super) fn named(name: &str) -> Option<Self> {
@@ -41,6 +48,7 @@ impl OwnTool {
             OwnTool::TaskComplete => "task_complete",
             OwnTool::AskUser => "ask_user",
             OwnTool::ExitPlanMode => "exit_plan_mode",
+            OwnTool::ToolSearch => TOOL_SEARCH,
             OwnTool::Agents(tool) => tool.name(),
         }
     }
@@ -57,6 +65,7 @@ impl OwnTool {
             },
             OwnTool::AskUser => now.may_ask && (now.questions_answered || now.mode == Mode::Autopilot),
             OwnTool::ExitPlanMode => now.mode == Mode::Plan && now.plans_reviewed,
+            OwnTool::ToolSearch => now.defers_tools,
             OwnTool::Agents(_) => {
                 now.agent_config.is_some_and(|agent_config| agent_config.callable().next().is_some())
             }
@@ -82,6 +91,25 @@ impl OwnTool {
                         }
                     },
                     "required": ["summary"]
+                })),
+            },
+            OwnTool::ToolSearch => ToolSpec {
+                name: self.name().to_owned(),
+                title: Some("Searching tools".to_owned()),
+                description: "Find tools of MCP servers that are not in your list yet. What it finds can be called from \
+                              your next answer on. Your messages name the tools that there are."
+                    .to_owned(),
+                input: ToolSchema::function(json!({
+                    "type": "object",
+                    "properties": {
+                        "query": {
+                            "type": "string",
+                            "description": "Words about what you want to do, or `select:` and names: \
+                                            \"select:a-read,a-write\"."
+                        },
+                        "limit": { "type": "number", "description": "How many to find; 5 unless you say so." }
+                    },
+                    "required": ["query"]
                 })),
             },
             OwnTool::AskUser => ToolSpec {

@@ -167,6 +167,8 @@ impl Session {
                     ..Default::default()
                 };
                 self.emit(step, change);
+                // Which model answers now, and at what price, only the provider knows.
+                self.config.provider.price = None;
                 self.call_model(0, step, context);
             }
             SwitchAnswer::No => {

@@ -5,9 +5,11 @@ use hangar_protocol::data::{self, AgentMode, Attachment, AutopilotStop, Delivery
 use jiff::Timestamp;
 
 use super::call::Call;
+use super::ending::Endings;
 use super::live::ToolsChanged;
 use super::prompt_hooks::Preparing;
 use super::questions::Switching;
+use super::repetition::Repetitions;
 use super::tools::RunningCall;
 use super::truncation::Reduction;
 use super::{CallOptions, Context, Effect, Origin, Prompt, QUEUE_LIMIT, Session, Step, Timing, iso};
@@ -23,8 +25,12 @@ pub(super) struct Run {
     pub(super) task_id: String,
     pub(super) turn: u32,
     pub(super) phase: Phase,
-    /// Number of answers that reached the output limit.
-    pub(super) cut_answers: u32,
+    /// How the answers so far ended.
+    pub(super) endings: Endings,
+    /// Whether the conversation has filled the context window, so that the next call waits for a summary.
+    pub(super) context_full: bool,
+    /// Calls and results so far.
+    pub(super) repetitions: Repetitions,
     /// Whether `task_complete` was called.
     pub(super) completed: bool,
     /// Whether a call was refused in a way that ends the run.
@@ -52,7 +58,9 @@ impl Run {
             task_id,
             turn: 0,
             phase: Phase::Between,
-            cut_answers: 0,
+            endings: Endings::default(),
+            context_full: false,
+            repetitions: Repetitions::default(),
             completed: false,
             rejected: false,
             ended: false,
@@ -232,6 +240,7 @@ impl Session {
         let transformed =
             wording.unwrap_or_else(|| self.wording(&prompt.text, &prompt.attachments, context.now));
         self.tools_changed.clear();
+        self.mcp_instructions.told();
         let message = data::UserMessage {
             content: if nudge { String::new() } else { prompt.shown.unwrap_or(prompt.text) },
             transformed_content: Some(transformed),
@@ -257,11 +266,18 @@ impl Session {
     pub(super) fn wording(&self, text: &str, attachments: &[Attachment], now: Timestamp) -> String {
         let mode = self.mode();
         let notice = (mode != self.state.noticed_mode).then_some(mode);
-        decorate(text, attachments, notice, &self.tools_changed, now)
+        let mut wording = decorate(text, attachments, notice, &self.tools_changed, now);
+        for news in [self.mcp_instructions.news(), self.news_of_facts()].into_iter().flatten() {
+            wording.push_str("\n\n");
+            wording.push_str(&news);
+        }
+        wording
     }
 
     /// Logs the system prompt if it has changed.
     fn log_system_prompt(&mut self, step: &mut Step) {
+        let prompt = self.role_prompt.as_ref().unwrap_or(&self.config.system);
+        self.mcp_instructions.freeze(prompt, self.state.system.as_deref());
         let system = self.system();
         if self.state.system.as_ref() != Some(&system) {
             let content = system.to_string();
@@ -288,7 +304,7 @@ impl Session {
             interaction_id: Some(run.interaction_id.clone()),
         };
         self.emit(step, start);
-        if self.check_context_size(step, context) {
+        if self.make_room(step, context) || self.check_context_size(step, context) {
             if let Some(run) = &mut self.run {
                 run.phase = Phase::AwaitingSummary { refused: None };
             }
@@ -306,6 +322,7 @@ impl Session {
             run.turn += 1;
             run.phase = Phase::Between;
             run.reduction = Reduction::default();
+            run.endings.turn_ended();
         }
     }
 

@@ -1,12 +1,12 @@
 //! The durable state of a session: a fold over its log, the same for a live session and for one that is resumed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use hangar_protocol::data::{
-    AgentMode, AssistantMessage, CompactionComplete, Delivery, Mode, NotificationKind, PlanAndTodos,
-    SessionLimits, SkillInvoked, UserMessage,
+    AgentMode, AssistantMessage, CompactionComplete, Delivery, Mode, ModelItems, NotificationKind,
+    PlanAndTodos, SessionLimits, SkillInvoked, UserMessage,
 };
 use hangar_protocol::{AgentId, Body, Event, EventKind, Totals};
 
@@ -16,6 +16,7 @@ use crate::agents::registry::AgentRegistry;
 use crate::conversation::Conversation;
 use crate::hook::changed_arguments;
 use crate::log::Seq;
+use crate::prompt::context;
 use crate::summary::Summary;
 
 /// Bytes of conversation that the fold keeps, so that a log of any length can be resumed in bounded memory. No model
@@ -41,6 +42,10 @@ pub struct State {
     pub limits: Option<SessionLimits>,
     /// Last text about the budget that the model was given.
     pub told_limits: Option<String>,
+    /// Facts that the model was told and can still see.
+    pub told_facts: Vec<String>,
+    /// Tools that searches have found, in the order in which they were found.
+    pub found_tools: Vec<String>,
     /// Calls that `preToolUse` is running for, by the invocation's id. Its answer may rewrite the call.
     pub hooked_calls: BTreeMap<String, String>,
     /// Plan and todos at the last compaction.
@@ -59,6 +64,8 @@ pub struct State {
     pub selected: Option<String>,
     /// Skills that were invoked, in order.
     pub skills: Vec<SkillInvoked>,
+    /// The vendor's items of the answer that comes next in the log.
+    pub arriving: Option<ModelItems>,
 }
 
 impl Default for State {
@@ -78,6 +85,8 @@ impl Default for State {
             last_event: None,
             limits: None,
             told_limits: None,
+            told_facts: Vec::new(),
+            found_tools: Vec::new(),
             hooked_calls: BTreeMap::new(),
             plan_and_todos: PlanAndTodos::default(),
             checkpoints: 0,
@@ -87,6 +96,7 @@ impl Default for State {
             agents: AgentRegistry::default(),
             selected: None,
             skills: Vec::new(),
+            arriving: None,
         }
     }
 }
@@ -107,6 +117,7 @@ impl State {
                     | EventKind::CompactionComplete
                     | EventKind::PlanAndTodos
                     | EventKind::ImagesWithheld
+                    | EventKind::ModelItems
                     | EventKind::SkillInvoked
                     | EventKind::PermissionRequested
                     | EventKind::PermissionCompleted
@@ -116,6 +127,7 @@ impl State {
                     | EventKind::SystemNotification
                     | EventKind::AssistantMessage
                     | EventKind::ToolComplete
+                    | EventKind::ToolSearchActivated
                     | EventKind::HookStart
                     | EventKind::HookEnd
                     | EventKind::SkillContextDelivered
@@ -212,8 +224,14 @@ impl State {
     /// Applies messages to and from the model.
     fn apply_message(&mut self, body: &Body) {
         match body {
-            Body::SystemMessage(message) => self.system = Some(message.content.as_str().into()),
+            Body::SystemMessage(message) => {
+                if self.system.as_deref().is_some_and(|system| system != message.content) {
+                    self.conversation.drop_reasoning(0);
+                }
+                self.system = Some(message.content.as_str().into());
+            }
             Body::UserMessage(message) => self.apply_user_message(message),
+            Body::ModelItems(items) => self.arriving = Some(items.clone()),
             Body::AssistantMessage(message) => self.apply_answer(message),
             Body::SystemNotification(notification) => match notification.kind {
                 NotificationKind::InstructionDiscovered { .. } => {
@@ -238,6 +256,9 @@ impl State {
         if message.source.as_deref() == Some(super::limits::SOURCE) {
             self.told_limits.clone_from(&message.transformed_content);
         }
+        if let Some(text) = &message.transformed_content {
+            context::note(text, &mut self.told_facts);
+        }
         self.open_turn.task_id.clone_from(&message.parent_agent_task_id);
         let mode = message.agent_mode.and_then(AgentMode::of_session);
         match message.delivery {
@@ -254,7 +275,8 @@ impl State {
         self.open_turn.message_id.clone_from(&message.originating_message_id);
         let turn = message.turn_id.as_deref().and_then(|turn| turn.parse().ok());
         self.open_turn.turn = turn.unwrap_or_default();
-        self.conversation.assistant(message);
+        let items = self.arriving.take().filter(|items| items.message_id == message.message_id);
+        self.conversation.assistant(message, items);
     }
 
     /// Applies requests and results of tool calls.
@@ -263,6 +285,13 @@ impl State {
             Body::ToolComplete(complete) => {
                 self.pending.remove(&complete.tool_call_id);
                 self.conversation.tool(complete);
+            }
+            Body::ToolSearchActivated(found) => {
+                for name in &found.tool_names {
+                    if !self.found_tools.contains(name) {
+                        self.found_tools.push(name.clone());
+                    }
+                }
             }
             Body::PermissionRequested(asked) => {
                 let request = Box::new(asked.permission_request.clone());
@@ -306,6 +335,7 @@ impl State {
             }
             Body::ImagesWithheld(_) => self.conversation.withhold_images(),
             Body::Truncation(truncation) => {
+                self.told_facts.clear();
                 self.conversation.drop_oldest(truncation.messages_removed_during_truncation as usize);
             }
             Body::ContextCleared(_) => {
@@ -313,6 +343,7 @@ impl State {
                 // What the model was told of its mode, its limits and its skills is gone with it.
                 self.noticed_mode = Mode::Interactive;
                 self.told_limits = None;
+                self.told_facts.clear();
                 self.skills.clear();
                 self.pending.clear();
             }
@@ -323,12 +354,12 @@ impl State {
 
     fn apply_summary(&mut self, complete: &CompactionComplete) {
         if let (Some(count), Some(text)) = (complete.messages_removed, &complete.summary_content) {
-            let path = complete.checkpoint_path.as_deref().map(Path::new);
-            let checkpoint = path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+            let checkpoint = complete.checkpoint_path.as_deref().map(PathBuf::from);
             let token_limit = complete.token_limit;
             let summary = Summary { text: text.clone(), checkpoint, token_limit };
             let count = usize::try_from(count).unwrap_or(usize::MAX);
             self.conversation.compact(count, summary, &self.plan_and_todos);
+            self.told_facts.clear();
         }
         self.checkpoints = complete.checkpoint_number.unwrap_or(self.checkpoints);
     }

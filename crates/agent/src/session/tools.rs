@@ -1,6 +1,7 @@
 //! Tool calls of a turn: start, permission, run, result. All calls of one answer run concurrently.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use hangar_protocol::Body;
 use hangar_protocol::data::{self, Mode, NotificationKind};
@@ -10,6 +11,7 @@ use serde_json::json;
 
 use super::call::parse_arguments;
 use super::own_tools::OwnTool;
+use super::repetition::CallPrint;
 use super::run::{Ending, Phase, Run, millis_between};
 use super::{Context, Effect, Inspection, Reminder, Session, Step};
 use crate::hook::HookKind;
@@ -33,6 +35,8 @@ pub(super) struct RunningCall {
     asked_of_client: Option<String>,
     /// Access that it has within limits. The user may be asked whether it may do more.
     pub(super) limited: Option<Box<PermissionRequest>>,
+    /// The call with its result, once it has one.
+    print: Option<CallPrint>,
 }
 
 pub(super) enum CallStage {
@@ -89,6 +93,7 @@ impl RunningCall {
             stage,
             asked_of_client: None,
             limited: None,
+            print: None,
         }
     }
 
@@ -156,6 +161,7 @@ pub(super) fn is_file_edit(name: &str) -> bool {
 impl Session {
     /// Inspects all calls. None is started before all are inspected.
     pub(super) fn begin_tools(&mut self, calls: Vec<ToolCall>, step: &mut Step, context: &mut Context<'_>) {
+        calls.iter().for_each(|call| self.load_called(&call.name, step));
         let calls: Vec<RunningCall> = calls
             .into_iter()
             .map(|call| RunningCall {
@@ -167,6 +173,7 @@ impl Session {
                 allowed: false,
                 asked_of_client: None,
                 limited: None,
+                print: None,
             })
             .collect();
         let inspect = calls
@@ -308,6 +315,7 @@ impl Session {
                 Err(outcome) => return self.not_run(id, outcome, step, context),
             },
             Some(OwnTool::ExitPlanMode) => return self.hand_in_plan(id, &arguments, step),
+            Some(OwnTool::ToolSearch) => return self.search_tools(id, &arguments, step),
             None => {}
         }
         let access = match inspection.map(|inspection| inspection.access) {
@@ -480,7 +488,12 @@ impl Session {
             self.invoke_skill(*invoked_skill, &mut outcome, step);
         }
         let Some(running) = self.running(id) else { return };
+        let name = running.call.name.clone();
+        let print = CallPrint::new(&name, &running.arguments, succeeded, &outcome.text);
+        self.tell_repetition(&name, print, &mut outcome);
+        let Some(running) = self.running(id) else { return };
         running.stage = CallStage::Done;
+        running.print = Some(print);
         if !succeeded {
             running.touched.clear();
         }
@@ -502,6 +515,9 @@ impl Session {
         };
         if changes != data::CodeChanges::default() {
             complete.set_code_changes(&changes);
+            if let Some(run) = &mut self.run {
+                run.endings.changed();
+            }
         }
         self.emit(step, complete);
     }
@@ -521,7 +537,7 @@ impl Session {
 
     /// Ends the turn when its last call is done: the next turn follows, or the end of the run.
     pub(super) fn finish_tools(&mut self, step: &mut Step, context: &mut Context<'_>) {
-        let Some(Run { phase: Phase::Tools { calls, .. }, completed, rejected, ended, .. }) = &self.run
+        let Some(Run { phase: Phase::Tools { calls, since }, completed, rejected, ended, .. }) = &self.run
         else {
             return;
         };
@@ -533,6 +549,9 @@ impl Session {
             .iter()
             .flat_map(|running| running.touched.iter().map(|path| (path.clone(), running.call.name.clone())))
             .collect();
+        let prints = calls.iter().filter_map(|running| Some((running.call.name.clone(), running.print?)));
+        let prints: Vec<(String, CallPrint)> = prints.collect();
+        let took = Duration::from_millis(millis_between(*since, context.now));
         self.end_turn(step);
         let afterwards = self.run.as_mut().map(|run| std::mem::take(&mut run.afterwards)).unwrap_or_default();
         for body in afterwards {
@@ -544,6 +563,8 @@ impl Session {
             self.end_run(Ending::Rejected, step, context);
         } else if ended {
             self.run_stop_hooks(Ending::Answered, step, context);
+        } else if self.check_repetition(&prints, took, step, context) {
+            // The run was stopped.
         } else if self.config.discovers_instructions && !touched.is_empty() {
             if let Some(run) = &mut self.run {
                 run.phase = Phase::Discovering;

@@ -6,7 +6,6 @@ use super::compaction::MIN_MESSAGES;
 use super::run::{Phase, Run};
 use super::{Context, Session, Step};
 use crate::model::{ModelError, TokenCount};
-use crate::tool::ToolSpec;
 
 /// Bytes per token of ordinary text and code.
 const BYTES_PER_TOKEN: usize = 4;
@@ -32,7 +31,9 @@ impl Session {
         let done = run.reduction;
         if done < Reduction::WithoutImages && self.config.vision && self.state.conversation.has_images() {
             self.note_reduction(Reduction::WithoutImages, "images_withheld", step);
+            let dropped = self.state.conversation.native_turns_behind_images();
             self.emit(step, data::ImagesWithheld {});
+            self.tell_dropped_reasoning(dropped, "lost its images", step);
             self.call_model(0, step, context);
             return true;
         }
@@ -67,6 +68,19 @@ impl Session {
         self.truncate_to(target, step);
         self.call_model(0, step, context);
         true
+    }
+
+    /// Makes room in a context window that an answer has filled. True if the next call has to wait for a summary.
+    pub(super) fn make_room(&mut self, step: &mut Step, context: &mut Context<'_>) -> bool {
+        let Some(run) = &mut self.run else { return false };
+        if !std::mem::take(&mut run.context_full) {
+            return false;
+        }
+        if self.config.compaction.is_some() {
+            return self.force_compaction(step, context);
+        }
+        self.truncate_to(self.state.conversation.bytes() / 2, step);
+        false
     }
 
     fn note_reduction(&mut self, reduction: Reduction, reason: &str, step: &mut Step) {
@@ -115,7 +129,21 @@ impl Session {
         };
         // A summary on its way covers messages that are gone now.
         self.cancel_compaction(step);
+        let dropped = self.state.conversation.native_turns(removed);
         self.emit(step, truncation);
+        self.tell_dropped_reasoning(dropped, "was cut", step);
+    }
+
+    /// Tells that answers go back without their reasoning from now on, because of what became of the conversation before
+    /// them.
+    pub(super) fn tell_dropped_reasoning(&mut self, answers: usize, because: &str, step: &mut Step) {
+        if answers > 0 {
+            let message = format!(
+                "The reasoning behind {answers} answer(s) is left out from now on, because the conversation before them \
+                 {because}."
+            );
+            self.emit(step, data::SessionInfo::new("reasoning_dropped", message));
+        }
     }
 
     /// Bytes of the next request, without the overhead of the wire.
@@ -129,15 +157,11 @@ impl Session {
         TokenCount {
             system: tokens(self.config.system.len()),
             conversation: tokens(self.state.conversation.bytes()),
-            tools: tokens(self.config.tools.iter().map(|tool| spec_size(tool)).sum()),
+            tools: tokens(self.config.tools.iter().map(|tool| tool.size()).sum()),
         }
     }
 
     fn fixed_bytes(&self) -> usize {
-        self.config.system.len() + self.config.tools.iter().map(|tool| spec_size(tool)).sum::<usize>()
+        self.config.system.len() + self.config.tools.iter().map(|tool| tool.size()).sum::<usize>()
     }
-}
-
-fn spec_size(spec: &ToolSpec) -> usize {
-    spec.name.len() + spec.description.len() + spec.input.size()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use expect_test::expect;
-use hangar_agent::agents::config::{AgentConfig, AgentLimits, Reporting};
+use hangar_agent::agents::config::{AgentConfig, AgentLimits, AgentSetting, AgentSettings, Reporting};
 use hangar_agent::agents::registry::Status;
 use hangar_agent::agents::{AgentDefinition, AgentTools, builtin};
 use hangar_agent::model::{ModelErrorKind, ToolChoice};
@@ -110,6 +110,43 @@ async fn the_model_is_the_one_asked_for_or_the_definitions_or_the_callers() {
     check("explore", Some("gone"), "m", "session_inheritance").await;
     check("parrot", None, "other", "agent_definition_default").await;
     check("parrot", Some("m"), "m", "explicit_override").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_has_the_model_that_is_set_for_it() {
+    let set = |model: &str| AgentSettings {
+        agents: [("explore".to_owned(), AgentSetting { model: Some(model.to_owned()), effort: None })].into(),
+        ..AgentSettings::default()
+    };
+    let check = async |agent: &str, config: AgentConfig, expected: &str| {
+        let lines = vec![Line::Call(vec![task("t", agent, "DO:nothing", "sync")]), Line::Say("thanks")];
+        let mut stage = Stage::set(setting(config), lines);
+        stage.play("go").await;
+        assert_eq!(stage.requests()[1].model, expected, "{agent}");
+    };
+    let small = || AgentConfig { small_model: Some("other".to_owned()), ..agent_config() };
+    check("explore", small(), "other").await;
+    check("task", small(), "other").await;
+    check("general-purpose", small(), "m").await;
+    check("explore", AgentConfig { settings: set("other"), ..agent_config() }, "other").await;
+    check("explore", AgentConfig { settings: set("m"), ..small() }, "m").await;
+    check(
+        "explore",
+        AgentConfig { settings: set("m"), client_settings: set("other"), ..agent_config() },
+        "other",
+    )
+    .await;
+    // One that nobody offers is passed over.
+    check("explore", AgentConfig { settings: set("gone"), ..small() }, "other").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_is_switched_off_is_neither_offered_nor_started() {
+    let client_settings = AgentSettings { disabled: vec!["explore".to_owned()], ..AgentSettings::default() };
+    let lines = vec![Line::Call(vec![task("t", "explore", "DO:nothing", "sync")]), Line::Say("thanks")];
+    let mut stage = Stage::set(setting(AgentConfig { client_settings, ..agent_config() }), lines);
+    stage.play("go").await;
+    assert!(stage.last_request().contains("Unknown agent_type: explore"), "{}", stage.last_request());
 }
 
 #[tokio::test(start_paused = true)]

@@ -113,7 +113,7 @@ async fn what_was_said_since_a_summary_began_stays_as_it_was() {
     say(&mut stage, "second").await;
     let (requests, shown) = (stage.requests(), stage.last_request());
     assert_eq!(requests.last().unwrap().system, requests[0].system);
-    let (summarized, since) = shown.split_once("</summary>\n").unwrap();
+    let (summarized, since) = shown.split_once("</system_reminder>\n").unwrap();
     assert!(
         summarized.contains("THE SUMMARY") && summarized.contains("first") && summarized.contains("second"),
         "{summarized}"
@@ -176,6 +176,8 @@ async fn a_summary_takes_the_place_of_what_it_covers_and_people_s_words_stay() {
         <summary>
         THE SUMMARY
         </summary>
+
+        <system_reminder>The session folder is /s.</system_reminder>
         user: second"#]]
     .assert_eq(&stage.last_request());
 }

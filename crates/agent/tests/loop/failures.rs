@@ -63,6 +63,7 @@ async fn each_failure_is_an_event_and_has_its_number_of_retries() {
     .await;
     check(Refused, Some(400), expect!["1 requests, 1 failures, 0 retries: query Some(400) Refused"]).await;
     check(Refused, Some(404), expect!["1 requests, 1 failures, 0 retries: query Some(404) Refused"]).await;
+    check(Quota, Some(429), expect!["1 requests, 1 failures, 0 retries: quota Some(429) Quota"]).await;
     check(Stalled, None, expect!["6 requests, 6 failures, 5 retries: query None Stalled (retried 5 times)"])
         .await;
 }

@@ -9,7 +9,8 @@ use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use hangar_agent::agents::builtin;
-use hangar_agent::agents::config::{AgentConfig, AgentLimits, ModelChoice, Models, Reporting};
+use hangar_agent::agents::config::{AgentConfig, AgentLimits, AgentSettings, ModelChoice, Models, Reporting};
+use hangar_agent::budget::{Budget, Ledger, Spending};
 use hangar_agent::driver::{Driver, EventSink, Host, Surroundings};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::hook::HookSet;
@@ -19,6 +20,7 @@ use hangar_agent::permissions::{Grant, Policy};
 use hangar_agent::prompt::Environment;
 use hangar_agent::session::*;
 use hangar_agent::tool::*;
+use hangar_agent::tool_search::Deferral;
 use hangar_protocol::data::{CodeChanges, Mode, PlanAndTodos, ToolType, WorkingDirectory};
 use hangar_protocol::permission::{PermissionRequest, ShellCommand, ShellRequest};
 use hangar_protocol::{Body, Event};
@@ -38,6 +40,8 @@ pub(crate) enum Line {
     Fail(ModelErrorKind, Option<u16>),
     FailAfter(ModelErrorKind, Duration),
     Finish(&'static str, Finish),
+    /// Says something, calls `(id, tool, input)`, and ends in this way.
+    Ends(&'static str, Vec<(&'static str, &'static str, &'static str)>, Finish),
     Hang(&'static str),
 }
 
@@ -55,18 +59,22 @@ impl TokenMeter for Letters {
     }
 
     fn message(&self, message: &Message) -> u64 {
-        let letters = |parts: &[Part]| -> u64 {
-            parts.iter().map(|part| if let Part::Text(text) = part { text.len() as u64 } else { 0 }).sum()
-        };
         self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        match message {
-            Message::User(parts) | Message::Tool { parts, .. } => letters(parts),
-            Message::Assistant(turn) => turn.text.len() as u64,
-        }
+        letters(message)
     }
 
     fn tools(&self, _: &[Arc<ToolSpec>]) -> u64 {
         0
+    }
+}
+
+fn letters(message: &Message) -> u64 {
+    let letters = |parts: &[Part]| -> u64 {
+        parts.iter().map(|part| if let Part::Text(text) = part { text.len() as u64 } else { 0 }).sum()
+    };
+    match message {
+        Message::User(parts) | Message::Tool { parts, .. } => letters(parts),
+        Message::Assistant(turn) => turn.text.len() as u64,
     }
 }
 
@@ -88,26 +96,36 @@ impl Surroundings for Place {
 }
 
 struct Actor {
+    facts: ProviderFacts,
+    /// Whether each answer uses all tokens that it may, and so costs as much as it can.
+    uses_all: bool,
     lines: Mutex<VecDeque<Line>>,
     requests: Arc<Mutex<Vec<(tokio::time::Instant, ModelRequest)>>>,
 }
 
-fn reply(text: &str, calls: Vec<ToolCall>, finish: Finish) -> ModelEvent {
+fn reply(text: &str, calls: Vec<ToolCall>, finish: Finish, usage: Option<TokenUsage>) -> ModelEvent {
+    let usual = TokenUsage { input_tokens: Some(10), output_tokens: Some(1), ..TokenUsage::default() };
     ModelEvent::Finished(Box::new(Reply {
         id: Some("api".to_owned()),
-        turn: AssistantTurn { text: text.to_owned(), reasoning: None, tool_calls: calls },
+        turn: AssistantTurn { text: text.to_owned(), reasoning: None, tool_calls: calls, native: None },
         finish,
-        usage: TokenUsage { input_tokens: Some(10), output_tokens: Some(1), ..TokenUsage::default() },
+        usage: usage.unwrap_or(usual),
     }))
 }
 
 fn error(kind: ModelErrorKind, status: Option<u16>) -> ModelError {
-    ModelError { kind, status, message: format!("{kind:?}"), body: None, code: None, retry_after: None }
+    ModelError { status, ..ModelError::new(kind, format!("{kind:?}")) }
 }
 
 impl ModelProvider for Actor {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
         let line = agent_line(&request);
+        let usage = self.uses_all.then(|| TokenUsage {
+            input_tokens: Some(request.messages.iter().map(|message| letters(message)).sum()),
+            output_tokens: request.max_output_tokens,
+            ..TokenUsage::default()
+        });
+        let reply = move |text: &str, calls: Vec<ToolCall>, finish: Finish| reply(text, calls, finish, usage);
         self.requests.lock().push((tokio::time::Instant::now(), request));
         let line = line.unwrap_or_else(|| self.lines.lock().pop_front().unwrap_or(Line::Say("pong")));
         let text = |text: &str| Ok(ModelEvent::Text(text.to_owned()));
@@ -122,6 +140,16 @@ impl ModelProvider for Actor {
             .boxed(),
             Line::Finish(say, finish) => {
                 futures_util::stream::iter([text(say), Ok(reply(say, Vec::new(), finish))]).boxed()
+            }
+            Line::Ends(say, calls, finish) => {
+                let call = |(id, name, input): (&str, &str, &str)| ToolCall {
+                    id: id.to_owned(),
+                    name: name.to_owned(),
+                    kind: ToolType::Function,
+                    input: input.to_owned(),
+                };
+                let calls = calls.into_iter().map(call).collect();
+                futures_util::stream::iter([text(say), Ok(reply(say, calls, finish))]).boxed()
             }
             Line::Call(calls) => {
                 let calls = calls
@@ -151,7 +179,7 @@ impl ModelProvider for Actor {
     }
 
     fn facts(&self) -> ProviderFacts {
-        facts()
+        self.facts.clone()
     }
 }
 
@@ -162,6 +190,8 @@ pub(crate) fn facts() -> ProviderFacts {
         is_byok: true,
         base_url: "test:".to_owned(),
         max_prompt_tokens: None,
+        max_output_tokens: None,
+        price: None,
     }
 }
 
@@ -303,12 +333,15 @@ pub(crate) fn agent_config() -> AgentConfig {
     AgentConfig {
         definitions: builtin::definitions(),
         limits: AgentLimits::default(),
+        settings: AgentSettings::default(),
+        client_settings: AgentSettings::default(),
+        small_model: None,
         reporting: Reporting::Announced,
         environment: Environment {
             cwd: "/w".to_owned(),
             git_root: None,
             os: "linux".to_owned(),
-            session_dir: "/s".to_owned(),
+            version: "0".to_owned(),
             tools: Vec::new(),
         },
         instructions: String::new(),
@@ -343,6 +376,12 @@ pub(crate) struct Setting {
     pub(crate) place: Place,
     /// Whether the provider is GitHub's rather than the user's own.
     pub(crate) github: bool,
+    pub(crate) budget: Budget,
+    pub(crate) price: Option<Price>,
+    /// Whether each answer uses all tokens that it may.
+    pub(crate) uses_all: bool,
+    pub(crate) deferral: Option<Deferral>,
+    pub(crate) facts: Vec<String>,
 }
 
 impl Default for Setting {
@@ -362,6 +401,11 @@ impl Default for Setting {
             just_in_time: Vec::new(),
             place: Place::default(),
             github: false,
+            budget: Budget::default(),
+            price: None,
+            uses_all: false,
+            deferral: None,
+            facts: Vec::new(),
         }
     }
 }
@@ -391,9 +435,17 @@ impl Stage {
             .collect();
         let tools = Toolset::new(tools);
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let provider = Arc::new(Actor { lines: Mutex::new(lines.into()), requests: Arc::clone(&requests) });
+        let facts = ProviderFacts { price: setting.price.clone(), ..facts() };
+        let lines = Mutex::new(lines.into());
+        let actor = Actor { facts, uses_all: setting.uses_all, lines, requests: Arc::clone(&requests) };
+        let provider: Arc<dyn ModelProvider> = Arc::new(actor);
+        let mut state = State { model: "m".to_owned(), mode: setting.mode, ..State::default() };
+        for event in &setting.log {
+            state.apply_event(event);
+        }
+        let ledger = Ledger::new(setting.budget, Spending::from(&state.totals));
         let models = ModelChoice {
-            provider: Arc::clone(&provider) as Arc<dyn ModelProvider>,
+            provider: Arc::clone(&provider),
             model: "other".to_owned(),
             max_prompt_tokens: 64_000,
         };
@@ -422,15 +474,13 @@ impl Stage {
             own_tools: ToolFilter::default(),
             may_ask: true,
             session_dir: "/s".into(),
+            deferral: setting.deferral.clone(),
+            facts: setting.facts.clone(),
             disabled_tools: Vec::new(),
             discovers_instructions: false,
             role: Role::Main,
             agent_config: setting.agent_config.clone().map(Arc::new),
         };
-        let mut state = State { model: "m".to_owned(), mode: setting.mode, ..State::default() };
-        for event in &setting.log {
-            state.apply_event(event);
-        }
         let memory = Memory(Arc::new(Mutex::new(setting.log.clone())));
         let audience = Audience::default();
         let (inbox, commands) = mpsc::channel(16);
@@ -445,6 +495,7 @@ impl Stage {
             hooks: setting.hooks.clone(),
             surroundings: Some(Box::new(setting.place.clone())),
             models: Some(Arc::new(Shelf(models))),
+            ledger,
             now: Box::new(move || start + clock.elapsed()),
             entropy: Entropy::seeded(1),
             retry_scale: 1.0,

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use hangar_protocol::Totals;
 use hangar_store::{Filter, SessionName, SessionSummary, Store};
 use serde_json::json;
 
@@ -11,6 +12,10 @@ use crate::args::SessionsCommand;
 use crate::exit::Exit;
 use crate::selection;
 use crate::settings::Settings;
+use crate::usage;
+
+/// Sessions, newest first, whose cost is listed. It takes reading their logs.
+const COSTED: usize = 200;
 
 pub(crate) fn run(settings: &Settings, command: Option<SessionsCommand>) -> Result<Exit> {
     let store = Store::new(&settings.home);
@@ -34,18 +39,25 @@ pub(crate) fn run(settings: &Settings, command: Option<SessionsCommand>) -> Resu
 
 fn list(store: &Store, as_json: bool) -> Result<()> {
     let sessions = store.list(&Filter::default())?;
+    let figures = |(place, session): (usize, &SessionSummary)| {
+        if place < COSTED { totals(store, session) } else { None }
+    };
     if as_json {
-        let rows: Vec<serde_json::Value> = sessions.iter().map(row).collect();
+        let figures = sessions.iter().enumerate().map(figures);
+        let rows: Vec<serde_json::Value> =
+            sessions.iter().zip(figures).map(|(session, totals)| row(session, totals.as_ref())).collect();
         return print_line(&serde_json::to_string_pretty(&rows)?);
     }
     if sessions.is_empty() {
         return print_line("No sessions yet. Start one with: hangar -p \"...\"");
     }
-    for session in sessions {
+    for (place, session) in sessions.iter().enumerate() {
+        let cost = figures((place, session)).as_ref().and_then(usage::cost);
+        let cost = cost.map(|cost| format!("  {cost}")).unwrap_or_default();
         let updated = session.meta.updated_at.strftime("%Y-%m-%d %H:%M");
         let cwd = session.meta.context.as_ref().map_or("", |context| context.cwd.as_str());
-        let name = name(&session).lines().next().unwrap_or_default().to_owned();
-        print_line(&format!("{}  {updated}  {name}  {cwd}", session.id))?;
+        let name = name(session).lines().next().unwrap_or_default().to_owned();
+        print_line(&format!("{}  {updated}  {name}  {cwd}{cost}", session.id))?;
     }
     Ok(())
 }
@@ -57,7 +69,16 @@ fn name(session: &SessionSummary) -> &str {
     }
 }
 
-fn row(session: &SessionSummary) -> serde_json::Value {
+/// What a session used, by its log. A log that cannot be read says nothing.
+fn totals(store: &Store, session: &SessionSummary) -> Option<Totals> {
+    let mut totals = Totals::default();
+    for event in store.read_kinds(&session.id, Totals::wants).ok()? {
+        totals.apply(&event.ok()?);
+    }
+    Some(totals)
+}
+
+fn row(session: &SessionSummary, totals: Option<&Totals>) -> serde_json::Value {
     let context = session.meta.context.as_ref();
     json!({
         "sessionId": session.id.as_str(),
@@ -70,6 +91,10 @@ fn row(session: &SessionSummary) -> serde_json::Value {
         "createdAt": session.meta.created_at.to_string(),
         "updatedAt": session.meta.updated_at.to_string(),
         "logBytes": session.log_bytes,
+        "inputTokens": totals.and_then(|totals| totals.input_tokens),
+        "outputTokens": totals.and_then(|totals| totals.output_tokens),
+        "costUsd": totals.and_then(|totals| totals.cost),
+        "unpricedCalls": totals.map(|totals| totals.unpriced),
     })
 }
 

@@ -1,13 +1,15 @@
 //! The agents of a session, and the one whose role it plays.
 
 use anyhow::{Result, bail};
-use hangar_agent::agents::config::{AgentConfig, AgentLimits, Models};
+use hangar_agent::agents::config::{AgentConfig, AgentSettings, Models};
 use hangar_agent::agents::{AgentDefinition, AgentSource, builtin};
 use hangar_agent::prompt::Environment;
 use hangar_custom::skills::Skills;
+use hangar_models::facts;
 use hangar_spec::AgentOptions;
 
 use super::Host;
+use super::tuning::Tuning;
 use crate::custom::ConfigSources;
 use crate::mcp;
 use crate::providers::Chosen;
@@ -83,6 +85,7 @@ impl SessionAgents {
         match wanted.into_iter().find_map(|name| models.find(name)) {
             Some(found) => Chosen {
                 provider: found.provider,
+                facts: facts::of(&found.model),
                 model: found.model,
                 max_prompt_tokens: found.max_prompt_tokens,
                 ..chosen
@@ -94,7 +97,8 @@ impl SessionAgents {
     pub(super) fn config(
         &self,
         skills: &Skills,
-        limits: AgentLimits,
+        tuning: &Tuning,
+        small_model: Option<String>,
         host: &Host,
         environment: &Environment,
         instructions: &str,
@@ -103,7 +107,10 @@ impl SessionAgents {
         definitions.iter_mut().for_each(|agent| skills.brief(agent));
         AgentConfig {
             definitions,
-            limits,
+            limits: tuning.agents,
+            settings: tuning.agent_settings.clone(),
+            client_settings: AgentSettings::default(),
+            small_model: tuning.small_model.clone().or(small_model),
             reporting: host.conduct.reporting,
             environment: environment.clone(),
             instructions: instructions.to_owned(),

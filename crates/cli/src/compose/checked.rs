@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use hangar_agent::agents::config::Models;
+use hangar_agent::budget::{Budget, no_price};
 use hangar_agent::driver::{EventSink, Hooks};
 use hangar_protocol::data::Attachment;
 use hangar_spec::SessionSpec;
@@ -56,6 +57,7 @@ pub(crate) struct Checked<'a> {
     pub(super) confinement: Confinement,
     pub(super) models: Arc<dyn Models>,
     pub(super) model: Chosen,
+    pub(super) budget: Budget,
     pub(super) redactor: Redactor,
 }
 
@@ -89,7 +91,10 @@ pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Chec
     if spec.model.name.is_none() && !host.models.is_fixed {
         model = agents.preferred_model(&*models, model);
     }
+    let budget = budget(host, &model)?;
+    model::check_effort(&model, spec.model.effort.as_deref())?;
     Ok(Checked {
+        budget,
         redactor: redactor(settings, host, &model),
         settings,
         store,
@@ -106,6 +111,19 @@ pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Chec
         model,
         request,
     })
+}
+
+/// The caps of the session. One on cost is refused where nobody knows the price of the model.
+fn budget(host: &Host, model: &Chosen) -> Result<Budget> {
+    let budget = host.conduct.budget;
+    if model.scripted {
+        // It costs nothing.
+        return Ok(Budget { max_cost: None, ..budget });
+    }
+    if budget.max_cost.is_some() && model.provider.facts().price.is_none() {
+        bail!("{}", no_price(&model.model));
+    }
+    Ok(budget)
 }
 
 impl Checked<'_> {

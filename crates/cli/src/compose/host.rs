@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use hangar_agent::agents::config::Reporting;
+use hangar_agent::budget::Budget;
 use hangar_agent::features::Features;
 use hangar_agent::permissions::Policy;
 use hangar_models::Ways;
@@ -82,6 +83,7 @@ pub(crate) struct Conduct {
     pub(crate) reporting: Reporting,
     /// Whether requests to the model name the client.
     pub(crate) names_client: bool,
+    pub(crate) budget: Budget,
 }
 
 impl Conduct {

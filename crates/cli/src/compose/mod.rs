@@ -11,6 +11,7 @@ mod agents;
 mod attachments;
 mod checked;
 mod confinement;
+mod facts;
 mod host;
 mod instructions;
 mod live;

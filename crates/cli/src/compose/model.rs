@@ -1,26 +1,23 @@
 //! The choice of a model: from a provider of the client, or from a configured one.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, anyhow, bail};
 use hangar_agent::agents::config::{ModelChoice, Models};
 use hangar_agent::model::{
     ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, ProviderFacts,
 };
+use hangar_images::{ImageLimits, ScaledImages};
 use hangar_models::base_url::BaseUrl;
-use hangar_models::catalogue::Cache;
 use hangar_models::config::{self, Auth, ProviderConfig, ProviderKind, Style, WireApi};
-use hangar_models::{Secret, Ways, known};
+use hangar_models::facts::{DEFAULT_PROMPT_TOKENS, Level, ModelFacts, is_same};
+use hangar_models::{Secret, Ways};
 use hangar_spec::{ModelOptions, ModelSpec, ProviderSpec};
 
 use super::checked::redactor;
 use super::{Host, ModelSource};
 use crate::providers::{self, Chosen, ProviderRequest};
 use crate::settings::Settings;
-
-/// Maximum age of a cached model list that is trusted to be complete.
-const LIST_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Chooses the model of a session; `before` is the model of a resumed one.
 pub(super) fn choose(
@@ -43,6 +40,27 @@ pub(super) fn choose(
     }
 }
 
+/// Checks that an effort is one, and says which ones the model takes otherwise.
+pub(super) fn check_effort(chosen: &Chosen, effort: Option<&str>) -> Result<()> {
+    let Some(effort) = effort else { return Ok(()) };
+    if chosen.scripted || Level::parse(effort).is_some() {
+        return Ok(());
+    }
+    let accepted = chosen.facts.accepted_efforts();
+    let levels: &[Level] = if accepted.is_empty() { &Level::ALL } else { &accepted };
+    let names: Vec<&str> = levels.iter().map(|level| level.name()).collect();
+    let whose =
+        if accepted.is_empty() { "efforts are".to_owned() } else { format!("`{}` takes", chosen.model) };
+    bail!("`{effort}` is not a reasoning effort; {whose} {}", names.join(", "))
+}
+
+/// What people are told if the model gets another effort than they asked for.
+pub(super) fn effort_warning(chosen: &Chosen, effort: Option<&str>) -> Option<String> {
+    let sent = chosen.facts.effort(effort);
+    let asked = sent.instead_of?;
+    Some(format!("`{}` does not take the effort {}; it gets {}", chosen.model, asked.name(), sent.value()?))
+}
+
 /// The provider of the requested model, redacted.
 pub(crate) fn provider(
     settings: &Settings,
@@ -54,7 +72,7 @@ pub(crate) fn provider(
 }
 
 fn find(settings: &Settings, options: &ModelOptions, request: ProviderRequest<'_>) -> Result<Chosen> {
-    let mut chosen = match of_client(options, request.model, &request.ways)? {
+    let mut chosen = match of_client(settings, options, request.model, &request.ways)? {
         Some(chosen) => chosen,
         None => {
             // Client tokens are for client providers only.
@@ -68,6 +86,7 @@ fn find(settings: &Settings, options: &ModelOptions, request: ProviderRequest<'_
     {
         chosen.max_prompt_tokens = limit;
     }
+    chosen.provider = Arc::new(ScaledImages::new(chosen.provider, ImageLimits::default()));
     Ok(chosen)
 }
 
@@ -112,18 +131,22 @@ impl Models for AgentModels {
 fn is_listed(settings: &Settings, name: &str) -> bool {
     let Ok(providers) = providers::configured(settings) else { return false };
     let Some((provider, model)) = config::find(&providers, name) else { return true };
-    let cache = Cache { dir: settings.home.join("cache"), ttl: LIST_AGE };
-    let list = cache.read(provider, SystemTime::now());
-    list.is_none_or(|list| list.iter().any(|listed| listed.id == model))
+    let list = provider.learnt.listed.as_deref();
+    list.is_none_or(|list| list.iter().any(|listed| is_same(&listed.id, model)))
 }
 
 /// A provider that the client brought, if the model is one of its own.
-fn of_client(options: &ModelOptions, model: Option<&str>, ways: &Ways) -> Result<Option<Chosen>> {
+fn of_client(
+    settings: &Settings,
+    options: &ModelOptions,
+    model: Option<&str>,
+    ways: &Ways,
+) -> Result<Option<Chosen>> {
     if let Some(provider) = &options.provider {
         let model = model.or(provider.model_id.as_deref());
         let model = model.ok_or_else(|| anyhow!("a session with a provider of its own needs a model"))?;
-        let config = configure(provider, None, options)?;
-        return Ok(Some(chosen(config, model, ways_of(provider, ways))));
+        let config = learnt(settings, configure(provider, None, options)?)?;
+        return Ok(Some(Chosen::of(config, model, ways_of(provider, ways))));
     }
     let Some(providers) = &options.providers else { return Ok(None) };
     let Some(model) = model else { return Ok(None) };
@@ -135,8 +158,14 @@ fn of_client(options: &ModelOptions, model: Option<&str>, ways: &Ways) -> Result
     let Some(provider) = providers.iter().find(named) else {
         bail!("the model `{model}` names the provider `{}`, which is not there", listed.provider);
     };
-    let config = configure(provider, Some(listed), options)?;
-    Ok(Some(chosen(config, model, ways_of(provider, ways))))
+    let config = learnt(settings, configure(provider, Some(listed), options)?)?;
+    Ok(Some(Chosen::of(config, model, ways_of(provider, ways))))
+}
+
+/// A provider with what this machine knows of its models.
+fn learnt(settings: &Settings, mut config: ProviderConfig) -> Result<ProviderConfig> {
+    providers::learn(settings, std::slice::from_mut(&mut config))?;
+    Ok(config)
 }
 
 /// A provider whose token the client knows asks for it; others have theirs.
@@ -145,27 +174,14 @@ fn ways_of(provider: &ProviderSpec, ways: &Ways) -> Ways {
     Ways { tokens: ways.tokens.clone().filter(|_| asks), request_proxy: ways.request_proxy.clone() }
 }
 
-fn chosen(config: ProviderConfig, model: &str, ways: Ways) -> Chosen {
-    let limit = config
-        .max_prompt_tokens
-        .or_else(|| known::limits(model).map(|limits| limits.max_prompt_tokens))
-        .unwrap_or(known::DEFAULT_PROMPT_TOKENS);
-    Chosen {
-        secrets: config.secrets(),
-        model: model.to_owned(),
-        max_prompt_tokens: limit,
-        provider: hangar_models::build_by(config, ways),
-        scripted: false,
-    }
-}
-
 fn configure(
     spec: &ProviderSpec,
     model: Option<&ModelSpec>,
     options: &ModelOptions,
 ) -> Result<ProviderConfig> {
     let wire = match spec.wire_api.as_deref() {
-        None | Some("completions") => WireApi::Completions,
+        None => WireApi::PerModel,
+        Some("completions") => WireApi::Completions,
         Some("responses") => WireApi::Responses,
         Some(other) => bail!("wireApi is `{other}`; it must be completions or responses"),
     };
@@ -205,7 +221,9 @@ fn missing(model: Option<&str>, error: &anyhow::Error) -> Chosen {
     Chosen {
         provider: Arc::new(NoProvider(format!("{error:#}"))),
         model: model.unwrap_or_default().to_owned(),
-        max_prompt_tokens: known::DEFAULT_PROMPT_TOKENS,
+        max_prompt_tokens: DEFAULT_PROMPT_TOKENS,
+        facts: ModelFacts::default(),
+        small: None,
         scripted: false,
         secrets: Vec::new(),
     }
@@ -219,14 +237,7 @@ impl ModelProvider for NoProvider {
         &self,
         _request: ModelRequest,
     ) -> futures_util::stream::BoxStream<'static, Result<ModelEvent, ModelError>> {
-        let error = ModelError {
-            kind: ModelErrorKind::Configuration,
-            status: None,
-            message: self.0.clone(),
-            body: None,
-            code: None,
-            retry_after: None,
-        };
+        let error = ModelError::new(ModelErrorKind::Configuration, &*self.0);
         Box::pin(futures_util::stream::iter([Err(error)]))
     }
 
@@ -236,6 +247,8 @@ impl ModelProvider for NoProvider {
             is_byok: false,
             base_url: String::new(),
             max_prompt_tokens: None,
+            max_output_tokens: None,
+            price: None,
         }
     }
 }

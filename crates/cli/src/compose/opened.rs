@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
+use futures_util::future::BoxFuture;
+use hangar_agent::budget::{Ledger, Spending};
 use hangar_agent::driver::{Driver, Host as DriverHost, InstructionFinder};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::hook::HookSet;
@@ -12,6 +14,7 @@ use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::{Environment, SystemPrompt};
 use hangar_agent::session::{Command, Input, Opening, Role, Session, SessionConfig, State};
 use hangar_agent::tool::{Tool, ToolFilter, ToolSpec};
+use hangar_agent::tool_search::Deferral;
 use hangar_custom::skills::Skills;
 use hangar_mcp::{McpHost, News};
 use hangar_models::tokens::Counter;
@@ -26,6 +29,7 @@ use hangar_tools::sql::Database;
 use tokio::sync::mpsc;
 
 use super::live::LiveSession;
+use super::model::effort_warning;
 use super::spill::SpillDir;
 use super::tools::{BuiltinTools, Storage};
 use super::{Checked, Host, SessionRequest, instructions};
@@ -68,6 +72,8 @@ pub(crate) struct Opened {
     pub(crate) sandbox: Option<Sandbox>,
     /// Recomposes parts.
     pub(crate) live: LiveSession,
+    /// The state of the working tree, for the model.
+    pub(crate) git_state: Option<BoxFuture<'static, Option<String>>>,
 }
 
 /// Everything that is created before the session is assembled.
@@ -98,12 +104,13 @@ impl Checked<'_> {
             cwd: self.paths.cwd.display().to_string(),
             git_root: self.paths.shown_repository().map(|repository| repository.root.display().to_string()),
             os: std::env::consts::OS.to_owned(),
-            session_dir: log.dir().display().to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             tools: tools.shown.names().map(str::to_owned).collect(),
         };
         let instructions = instructions::render(self.instructions.as_ref(), &self.request.spec.instructions);
+        let git_state = self.git_state();
         let made = Made { log, past, inbox, commands, storage, tools, mcp, environment, instructions };
-        Ok(self.assemble(made))
+        Ok(Opened { git_state, ..self.assemble(made) })
     }
 
     /// Creates the log of a new session, or opens that of a resumed one.
@@ -206,6 +213,7 @@ impl Checked<'_> {
             hooks,
             surroundings: Some(Box::new(work_state)),
             models: Some(redactor.models(self.models)),
+            ledger: Ledger::new(self.budget, Spending::from(&state.totals)),
             now: Box::new(jiff::Timestamp::now),
             entropy: Entropy::seeded(uuid::Uuid::new_v4().as_u128()),
             retry_scale: self.tuning.retry_scale,
@@ -232,6 +240,7 @@ impl Checked<'_> {
             spill: storage.spill,
             sandbox,
             live,
+            git_state: None,
         }
     }
 
@@ -239,9 +248,11 @@ impl Checked<'_> {
         let Made { log, tools, environment, instructions, .. } = made;
         let mut warnings = std::mem::take(&mut self.configured.warnings);
         warnings.append(&mut self.agents.warnings);
+        warnings.extend(effort_warning(&self.model, self.request.spec.model.effort.as_deref()));
         let SessionRequest { spec, host, .. } = &self.request;
         let skills = &self.configured.skills;
-        let agents = self.agents.config(skills, self.tuning.agents, host, environment, instructions);
+        let small = self.model.small.clone();
+        let agents = self.agents.config(skills, &self.tuning, small, host, environment, instructions);
         let policy = Policy {
             roots: self.paths.roots.clone(),
             confinement: self.confinement.rules(&self.paths),
@@ -273,11 +284,22 @@ impl Checked<'_> {
             headers: headers(spec, host),
             own_tools,
             session_dir: log.dir(),
+            deferral: self.deferral(),
+            facts: self.facts(&log.dir()),
             disabled_tools: tools.disabled.clone(),
             discovers_instructions: self.instructions.is_some() && on_demand,
             role: Role::Main,
             agent_config: Some(Arc::new(agents)),
         }
+    }
+
+    /// Which tools are hidden behind a search, and when; `None` if none ever are.
+    fn deferral(&self) -> Option<Deferral> {
+        let options = self.request.spec.tools.tool_search.unwrap_or_default();
+        let tokens = self.tuning.tool_tokens;
+        let wanted = options.enabled.unwrap_or(true) && tokens > 0;
+        let count = options.defer_threshold.and_then(|count| usize::try_from(count).ok());
+        wanted.then(|| Deferral { tokens, count, ..Deferral::default() })
     }
 
     /// The initial state, the first inputs, and the on-demand instructions that the model already knows.

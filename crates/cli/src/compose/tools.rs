@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hangar_agent::session::{Input, Notice};
 use hangar_agent::tool::{Tool, ToolSource, ToolSpec, Toolset};
-use hangar_models::known;
+use hangar_models::facts;
 use hangar_store::snapshots::Snapshots;
 use hangar_tools::shell::{ShellCompletion, ShellOptions, Shells};
 use hangar_tools::spill::{DEFAULT_THRESHOLD, Spill};
@@ -107,7 +107,7 @@ fn web_access(checked: &Checked<'_>) -> Option<WebAccess> {
 }
 
 fn dialect(model: &str) -> Dialect {
-    if known::edits_by_patch(model) { Dialect::Patches } else { Dialect::Edits }
+    if facts::of(model).patches { Dialect::Patches } else { Dialect::Edits }
 }
 
 /// Tells the session when a command that it left in the background ends.

@@ -67,7 +67,9 @@ impl Redactor {
         if let Some(reasoning) = &mut reasoning {
             reasoning.text = self.text(std::mem::take(&mut reasoning.text));
         }
-        AssistantTurn { text: self.text(turn.text), reasoning, tool_calls: turn.tool_calls }
+        // What a vendor has signed goes back as it came or not at all.
+        let native = turn.native.filter(|native| !self.finds(&native.items));
+        AssistantTurn { text: self.text(turn.text), reasoning, tool_calls: turn.tool_calls, native }
     }
 
     fn error(&self, error: ModelError) -> ModelError {
@@ -99,6 +101,7 @@ impl Redactor {
                 self.finds(&turn.text)
                     || turn.reasoning.as_ref().is_some_and(|reasoning| self.finds(&reasoning.text))
                     || turn.tool_calls.iter().any(|call| self.finds(&call.input))
+                    || turn.native.as_ref().is_some_and(|native| self.finds(&native.items))
             }
         }
     }
@@ -113,8 +116,8 @@ impl Redactor {
         };
         match message {
             Message::User(said) => Message::User(parts(said)),
-            Message::Tool { call_id, kind, parts: said } => {
-                Message::Tool { call_id, kind, parts: parts(said) }
+            Message::Tool { call_id, kind, parts: said, is_error } => {
+                Message::Tool { call_id, kind, parts: parts(said), is_error }
             }
             Message::Assistant(turn) => {
                 let mut turn = self.turn(turn);
@@ -276,6 +279,7 @@ impl Answer {
             Ok(ModelEvent::ToolInput { call_id, name, kind, delta }) => {
                 (Spoken::ToolInput { call_id, name, kind }, delta)
             }
+            notice @ Ok(ModelEvent::Notice(_)) => return vec![notice],
             Ok(ModelEvent::Finished(reply)) => {
                 // Calls stay as they are: what runs is what was meant, and what is shown of it is guarded elsewhere.
                 let reply = Reply { turn: redactor.turn(reply.turn), ..*reply };

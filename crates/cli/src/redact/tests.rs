@@ -184,6 +184,7 @@ fn answer(pieces: Vec<Result<ModelEvent, ModelError>>) -> Vec<String> {
     let mut answer = Answer::default();
     let told = pieces.into_iter().flat_map(|piece| answer.redact(&redactor, piece));
     told.map(|piece| match piece {
+        Ok(ModelEvent::Notice(text)) => text,
         Ok(ModelEvent::Text(text)) => format!("text {text}"),
         Ok(ModelEvent::Reasoning(text)) => format!("reasoning {text}"),
         Ok(ModelEvent::ToolInput { call_id, delta, .. }) => format!("{call_id} {delta}"),
@@ -232,12 +233,9 @@ fn a_secret_is_found_in_the_inputs_of_calls_that_come_in_turns() {
 #[test]
 fn an_error_of_a_provider_is_redacted_and_its_body_stays_json() {
     let error = ModelError {
-        kind: ModelErrorKind::Refused,
         status: Some(400),
-        message: "tok-3n-secret is wrong".to_owned(),
         body: Some(r#"{"error":{"message":"tok-3n-secret"}}"#.to_owned()),
-        code: None,
-        retry_after: None,
+        ..ModelError::new(ModelErrorKind::Refused, "tok-3n-secret is wrong")
     };
     assert_eq!(
         answer(vec![said("tok"), Err(error)]),

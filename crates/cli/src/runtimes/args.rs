@@ -131,7 +131,7 @@ pub(crate) struct RunWithArgs {
     #[arg(long, visible_alias = "max-autopilot-continues", value_name = "COUNT", help_heading = "Limits")]
     pub(crate) max_steps: Option<u32>,
     /// Maximum cost of a turn
-    #[arg(long, value_name = "USD", help_heading = "Limits")]
+    #[arg(long, visible_alias = "max-cost", value_name = "USD", help_heading = "Limits")]
     pub(crate) budget: Option<f64>,
 }
 

@@ -15,10 +15,10 @@ use super::config::RuntimesConfig;
 use super::mcp_config::mcp_config;
 use crate::args::Switch;
 
-/// The agent that works when nobody says which.
+/// Default agent.
 pub(crate) const NATIVE: &str = "native";
 
-/// A value with who said so.
+/// Value with its origin.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Sourced<T> {
     pub(crate) value: T,
@@ -28,7 +28,7 @@ pub(crate) struct Sourced<T> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     Flag(&'static str),
-    /// The session that goes on.
+    /// The resumed session.
     Session,
     /// The table of the agent.
     Agent(String),
@@ -264,7 +264,7 @@ impl Choice {
         ssh_host(self.ssh.value.as_deref(), args.ssh_port, config, &self.runtime.value)
     }
 
-    /// The order for a session, as far as this choice says it: the same for a run, a job and the portal.
+    /// Order for a session, as far as this choice determines it: the same for a run, a job and the portal.
     pub(crate) fn order(
         &self,
         config: &RuntimesConfig,
@@ -300,7 +300,7 @@ impl Choice {
         Ok(order)
     }
 
-    /// Switches, rules and servers that somebody chose, as lines show them.
+    /// Switches, rules and servers that were set, for display.
     fn chosen(&self) -> Vec<(&'static str, String, &Source)> {
         fn flag<'a>(
             name: &'static str,
@@ -338,7 +338,7 @@ impl Choice {
         .collect()
     }
 
-    /// A line per value: its name, itself, who said so.
+    /// One line per value: name, value, origin.
     pub(crate) fn lines(&self) -> Vec<String> {
         fn shown<T: ToString>(value: Option<&T>) -> String {
             value.map_or_else(|| "-".to_owned(), ToString::to_string)
@@ -381,7 +381,7 @@ fn ssh_host(target: Option<&str>, port: Option<u16>, config: &RuntimesConfig, na
     })
 }
 
-/// An empty word is how people take back what they said.
+/// Treats an empty word as unset, so that it can override a configured value.
 fn said(word: Option<String>) -> Option<String> {
     word.filter(|word| !word.is_empty())
 }
@@ -391,7 +391,7 @@ struct Sources {
 }
 
 impl Sources {
-    /// A list that is empty says nothing.
+    /// Picks a list; an empty one counts as unset.
     fn pick_list(
         &self,
         (flag, typed): (&'static str, Vec<String>),
@@ -422,7 +422,7 @@ impl Sources {
 }
 
 impl Sourced<Option<String>> {
-    /// A session keeps what it had, unless somebody types something else.
+    /// Keeps the value of the resumed session, unless a flag sets another.
     fn unless_before(self, before: Option<&str>) -> Self {
         match (before, &self.source) {
             (Some(before), Source::Session | Source::Agent(_) | Source::Fleet | Source::Default) => {

@@ -59,7 +59,7 @@ impl Look {
     }
 }
 
-/// Looks at all agents at once: each takes its time to say its version.
+/// Checks all agents concurrently: each takes its time to report its version.
 pub(crate) async fn look(settings: &Settings, fleet: &Fleet) -> Vec<Look> {
     let looks = fleet.iter().map(|runtime| async {
         let card = runtime.card().clone();
@@ -159,7 +159,7 @@ fn abilities(capabilities: &Capabilities) -> Vec<String> {
     names
 }
 
-/// `hangar models --runtime NAME`: what the agent can be asked to use, or that nobody knows.
+/// `hangar models --runtime NAME`: the models that the agent offers, or that they are unknown.
 pub(crate) fn models(settings: &Settings, name: &str, lookup: Lookup, as_json: bool) -> Result<Exit> {
     let fleet = Fleet::assemble(settings)?;
     let agent = fleet.find(name)?;

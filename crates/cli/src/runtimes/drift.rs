@@ -14,7 +14,7 @@ const MAX_UNKNOWN: usize = 64;
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ProbeRecord {
     pub(super) version: Option<String>,
-    /// Of what `--help` said.
+    /// Hash of its help.
     pub(super) help_hash: Option<String>,
     pub(super) probed_at: Option<String>,
     pub(super) proofs: BTreeMap<String, Proof>,

@@ -1,4 +1,4 @@
-//! Agents behind one interface, put together: which there are here, which of them works, and what becomes of its words.
+//! Agents behind one interface: which are available here, which one runs, and the output of its session.
 
 pub(crate) mod args;
 pub(crate) mod choice;
@@ -60,7 +60,7 @@ fn agent_settings(config: &RuntimesConfig) -> BTreeMap<String, AgentSettings> {
     config.agents.iter().map(settings).collect()
 }
 
-/// Remembers what agents say that no adapter knows, whoever runs them.
+/// Records unknown output of agents, whoever runs them.
 fn drift(settings: &Settings, redactor: &Redactor) -> Drift {
     let (home, redactor) = (settings.home.clone(), redactor.clone());
     Drift(Arc::new(move |runtime, types| {

@@ -1,4 +1,5 @@
-//! Our own agent behind the interface of all agents: in this process, without a pipe. `-p` opens its session here too.
+//! Hangar's own agent behind the interface of all agents: in this process, without a pipe. `-p` opens its session here
+//! too.
 
 mod task;
 
@@ -32,9 +33,11 @@ use crate::selection::Selection;
 use crate::settings::Settings;
 use task::{EventBuffer, FirstPrompt, NativeTask, TaskProgress, used};
 
-/// News that may wait for whoever listens before the session has to.
+/// Capacity of the queue of news; the session has to wait beyond it.
 const NEWS_QUEUE: usize = 256;
 const COMMAND_QUEUE: usize = 64;
+/// Name by which a rehearsal asks for the scripted model.
+const REHEARSED: &str = "gpt-5-mini";
 
 pub(super) struct Native {
     settings: Settings,
@@ -49,10 +52,10 @@ impl Native {
             resume: true,
             session_id_given: true,
             session_id_early: true,
-            cost: false,
+            cost: true,
             input_tokens: true,
             effort_levels: levels.map(str::to_owned).into(),
-            budget_cap: false,
+            budget_cap: true,
             system_prompt: true,
             model_discovery: true,
             permission_callbacks: true,
@@ -146,6 +149,8 @@ impl Runtime for Native {
 
     fn rehearse(&self, order: &mut AgentOrder, stage: &RehearsalStage) {
         order.env.extend(copilot::rehearsal(stage));
+        // A model that has a price, so that budgets can be rehearsed.
+        order.env.push(("COPILOT_MODEL".to_owned(), REHEARSED.to_owned()));
     }
 }
 
@@ -239,7 +244,7 @@ pub(crate) struct NativeSession {
     pub(crate) store: Store,
     /// The state in which it ends.
     pub(crate) last: oneshot::Receiver<State>,
-    /// Cancelled by whoever does not wait for its last event.
+    /// Cancelled when the caller does not wait for the last event.
     pub(crate) hurry: CancellationToken,
 }
 

@@ -105,7 +105,7 @@ fn report(card: &AgentCard, known: &ProbeRecord, as_json: bool) -> Result<()> {
 struct ProbeFindings {
     proofs: BTreeMap<String, Proof>,
     unknown: BTreeSet<String>,
-    /// Why the probe could not go on.
+    /// Reason why the probe stopped early.
     problem: Option<String>,
 }
 
@@ -170,7 +170,7 @@ async fn turns(
     Ok(())
 }
 
-/// A turn of a probe, with all that was said in it.
+/// Turn of a probe, with its events.
 pub(super) struct ProbedTurn {
     events: Vec<Event>,
     pub(super) ended: TurnEnded,

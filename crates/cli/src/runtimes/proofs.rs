@@ -13,7 +13,7 @@ use super::rehearsal::Rehearsal;
 
 /// Timeout of a probe's turn. Some agents need twenty seconds to start.
 const TURN_PATIENCE: Duration = Duration::from_secs(120);
-/// An agent that could go on by itself does not.
+/// Disables autonomous steps.
 const STEPS: u32 = 0;
 /// The level that is ordered, if it is claimed.
 const LEVEL: &str = "high";
@@ -43,7 +43,7 @@ pub(super) struct Orders<'a> {
 }
 
 impl Orders<'_> {
-    /// An order without wishes.
+    /// Order without options.
     pub(super) fn plain(self) -> Result<AgentOrder, String> {
         let workspace = self.workspace();
         std::fs::create_dir_all(&workspace).map_err(|error| error.to_string())?;

@@ -79,8 +79,8 @@ impl SessionPast {
         Ok(past)
     }
 
-    /// Usage of the session before it was taken up. What a process used that was killed is not known, unless it was on
-    /// record call by call.
+    /// Usage of the session before it was resumed. The usage of a killed process is unknown, unless it was recorded
+    /// call by call.
     fn used(&self) -> Usage {
         match self.totals.models.is_empty() || !self.totals.covers_all() {
             true => Usage::default(),
@@ -100,7 +100,7 @@ pub(crate) struct SessionRecorder {
     started: jiff::Timestamp,
     /// Record of the resumed session; absent for a new one.
     past: Option<SessionPast>,
-    /// Totals of the whole session, what was before it was taken up included.
+    /// Totals of the whole session, including the time before it was resumed.
     totals: Totals,
 }
 

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// The file in its home that holds what the model was asked.
 const REQUESTS: &str = "requests.jsonl";
 
-/// Ends with whoever holds it.
+/// Scripted model and scratch home of a rehearsal. Both end with it.
 pub(super) struct Rehearsal {
     pub(super) stage: RehearsalStage,
     shutdown: CancellationToken,
@@ -53,7 +53,7 @@ impl Rehearsal {
         Ok(Self { stage: stage(model_url, home)?, shutdown, scratch: None })
     }
 
-    /// With a model that somebody else serves.
+    /// Rehearsal with a model that is already served.
     pub(super) fn with(model_url: &str, home: &Path) -> Result<Self> {
         let model_url = model_url.trim_end_matches('/').to_owned();
         Ok(Self { stage: stage(model_url, home)?, shutdown: CancellationToken::new(), scratch: None })
@@ -67,7 +67,7 @@ impl Rehearsal {
         log.lines().filter_map(request).collect()
     }
 
-    /// Leaves nothing behind.
+    /// Removes the scratch home at the end.
     pub(super) fn in_passing(mut self) -> Self {
         self.scratch = Some(self.stage.home.clone());
         self

@@ -56,7 +56,7 @@ impl Refused {
         Self { kind, message: format!("{error:#}") }.into()
     }
 
-    /// The event that tells drivers about it.
+    /// Event that reports the error to programs.
     fn event(error: &anyhow::Error) -> Event {
         let kind = error.downcast_ref::<Self>().map_or(ErrorKind::InvalidRequest, |refused| refused.kind);
         let body = SessionError {
@@ -393,6 +393,8 @@ fn run_usage(usage: &Usage, code_changes: CodeChanges, duration_ms: u64) -> RunU
         code_changes,
         input_tokens: usage.input_tokens.count(),
         output_tokens: usage.output_tokens.count(),
+        cost_usd: usage.cost_usd.value(),
+        unpriced_calls: None,
     }
 }
 

@@ -4,7 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, bail};
 use hangar_models::catalogue::{Cache, ModelInfo};
-use hangar_models::known;
+use hangar_models::config::ProviderConfig;
+use hangar_models::facts::{self, DEFAULT_PROMPT_TOKENS, Level};
 use serde_json::{Value, json};
 
 use crate::providers;
@@ -15,41 +16,48 @@ const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
 
 /// Models of the configured providers, in the form that clients receive.
 pub(super) async fn list(settings: &Settings) -> Result<Vec<Value>> {
-    let configured = providers::configured(settings)?;
+    let mut configured = providers::configured(settings)?;
     if configured.is_empty() {
         bail!("Not authenticated: no model provider is configured");
     }
     let cache = Cache { dir: settings.home.join("cache"), ttl: TIME_TO_LIVE };
     let mut models = Vec::new();
-    for provider in &configured {
+    for provider in &mut configured {
         let found = cache.refresh(provider, SystemTime::now()).await?;
-        models.extend(found.iter().map(describe));
+        provider.learnt.listed = Some(found.clone().into());
+        models.extend(found.iter().map(|model| describe(provider, model)));
     }
     Ok(models)
 }
 
-fn describe(model: &ModelInfo) -> Value {
-    let mut limits = json!({
-        "max_context_window_tokens": model.max_context_tokens.unwrap_or(known::DEFAULT_PROMPT_TOKENS),
-    });
-    if let Some(limit) = model.max_prompt_tokens {
+/// What the provider says of a model itself goes before what is known of it otherwise.
+fn describe(provider: &ProviderConfig, model: &ModelInfo) -> Value {
+    let facts = facts::resolve(provider, &model.id).facts;
+    let mut limits = json!({ "max_context_window_tokens": facts.window.unwrap_or(DEFAULT_PROMPT_TOKENS) });
+    if let Some(limit) = facts.max_input {
         limits["max_prompt_tokens"] = json!(limit);
     }
-    if let Some(limit) = model.max_output_tokens {
+    if let Some(limit) = facts.max_output {
         limits["max_output_tokens"] = json!(limit);
     }
-    let efforts = model.efforts.as_deref().unwrap_or_default();
+    let efforts: Vec<&str> = match &model.efforts {
+        Some(listed) => listed.iter().map(String::as_str).collect(),
+        None => facts.accepted_efforts().into_iter().map(Level::name).collect(),
+    };
     let mut value = json!({
         "id": model.id,
         "name": model.name.as_ref().unwrap_or(&model.id),
         "capabilities": {
-            "supports": { "vision": model.vision.unwrap_or(false), "reasoningEffort": !efforts.is_empty() },
+            "supports": { "vision": facts.vision.unwrap_or(false), "reasoningEffort": !efforts.is_empty() },
             "limits": limits,
         },
         "policy": { "state": "enabled", "terms": "" },
     });
     if !efforts.is_empty() {
         value["supportedReasoningEfforts"] = json!(efforts);
+    }
+    if let Some(default) = facts.default_effort {
+        value["defaultReasoningEffort"] = json!(default);
     }
     if let Some(multiplier) = model.multiplier.as_deref().and_then(|text| text.parse::<f64>().ok()) {
         value["billing"] = json!({ "multiplier": multiplier });

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use hangar_agent::agents::config::Reporting;
 use hangar_agent::tool::{ToolFilter, ToolSpec};
 use hangar_engine::Parts;
-use hangar_models::known;
+use hangar_models::facts;
 use hangar_server::{
     Accounts, AuthStatus, InstructionSource, ModelTransport, OpenError, OpenRequest, Opened,
     RecomposeRequest, Recomposed, Recomposer, SessionOpener, Todo, TodoBoard, TodoDependency, Todos,
@@ -146,6 +146,8 @@ impl Opener {
                 background: Arc::new(opened.shells),
                 directory: opened.cwd,
                 sandboxed: opened.sandbox.is_some(),
+                // Messages of a client are taken at once, in the order of its requests.
+                fact: None,
             },
             tools: opened.builtin,
             environment: opened.environment,
@@ -236,7 +238,7 @@ impl SessionOpener for Opener {
     }
 
     fn known_models(&self) -> &'static [&'static str] {
-        known::CATALOGUE
+        facts::ids()
     }
 
     fn tools(&self, model: Option<&str>) -> Vec<Arc<ToolSpec>> {

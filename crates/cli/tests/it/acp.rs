@@ -342,16 +342,35 @@ fn a_prompt_takes_the_place_of_the_one_before() {
 }
 
 #[test]
-fn a_prompt_that_waits_for_its_background_makes_way_for_the_next_one() {
+fn a_prompt_does_not_wait_for_a_command_that_it_left_running() {
     let (scratch, model) = stage();
     let mut client = Client::start(&scratch, &model);
     let session = client.open();
     client.allow_all(&session);
     let command = json!({ "command": "sleep 1000", "description": "Sleep", "mode": "async" });
+    let answer = client.prompt(&session, &format!("TOOL:bash:{command}\nSAY:left it"));
+    assert_eq!(answer["stopReason"], "end_turn");
+    // The end of a command is news for the model, whose words reach the client outside of a prompt.
+    let command = json!({ "command": "until [ -e gate ]; do sleep 0.05; done", "description": "Wait", "mode": "async" });
+    client.prompt(&session, &format!("TOOL:bash:{command}\nSAY:left another"));
+    scratch.file("gate", "");
+    client.until("words", |message| message["params"]["update"]["sessionUpdate"] == "agent_message_chunk");
+    client.finish();
+}
+
+#[test]
+fn a_prompt_that_waits_for_its_agents_makes_way_for_the_next_one() {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    let session = client.open();
+    client.allow_all(&session);
+    let agent = json!({
+        "description": "d", "prompt": "STREAM:1000:100", "agent_type": "explore", "name": "n", "mode": "background",
+    });
     let said = |client: &mut Client, words: &'static str| {
         client.until(words, |message| message["params"]["update"]["content"]["text"].as_str() == Some(words));
     };
-    let first = client.send_prompt(&session, &format!("TOOL:bash:{command}\nSAY:left it"));
+    let first = client.send_prompt(&session, &format!("TOOL:task:{agent}\nSAY:left it"));
     said(&mut client, "left it");
     let second = client.send_prompt(&session, "SAY:second");
     assert_eq!(client.answer_to(first)["result"]["stopReason"], "end_turn");

@@ -133,7 +133,8 @@ fn prompts_are_reworded_for_the_model_alone() {
     let run = place.run("SAY:mine", &[]);
     let told = place.told();
     assert_eq!(told[0].1, "one\n\ntwo");
-    assert!(told[1].1.ends_with("SAY:other\n\n<system_reminder>\nmore\n</system_reminder>"), "{told:?}");
+    assert!(told[1].1.contains("</current_datetime>\n\nSAY:other\n\n<system_reminder>\n"), "{told:?}");
+    assert!(told[1].1.ends_with("\n\n<system_reminder>\nmore\n</system_reminder>"), "{told:?}");
     let events = run.events();
     let messages = Finished::of_type(&events, "user.message");
     let prompt =
@@ -319,7 +320,7 @@ fn a_prompt_calls_a_skill_by_its_name() {
     place.run("/deploy prod", &[]);
     let told = place.told();
     assert!(told[0].1.contains("Deploy to prod."), "{told:?}");
-    assert!(told[1].1.ends_with("/deploy prod"), "{told:?}");
+    assert!(told[1].1.contains("</current_datetime>\n\n/deploy prod\n\n"), "{told:?}");
 }
 
 #[test]

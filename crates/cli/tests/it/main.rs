@@ -4,6 +4,7 @@ mod acp;
 mod agents;
 mod api;
 mod attacks;
+mod budget;
 mod captures;
 mod checked;
 mod children;

@@ -106,8 +106,27 @@ fn instructions_of_a_server_reach_the_model() {
 }
 
 #[test]
+fn tools_that_are_too_many_are_searched_for() {
+    let stage = Stage::odd("fine");
+    let prompt = "TOOL:tool_search_tool:{\"query\": \"select:s-echo\"}\nTOOL:s-echo:{\"text\": \"hi there\"}";
+    let run =
+        stage.args(prompt, &["--allow-all-tools"]).env("HANGAR_MCP_TOOL_TOKENS", "1").finish().expect_exit(0);
+    assert!(stage.told().contains("hi there"), "{}", stage.told());
+    assert_eq!(stage.tools(), ["s-echo"]);
+    let events = run.events();
+    let found = &Finished::of_type(&events, "tool_search.activated")[0]["data"];
+    assert_eq!(found["toolNames"], json!(["s-echo"]));
+    let first = stage.model.requests()[0].body.clone();
+    let told = first["messages"][1]["content"].to_string();
+    assert!(told.contains("Tools that tool_search_tool finds:") && told.contains("s-echo"), "{told}");
+    let shown = first["tools"].to_string();
+    assert!(shown.contains("tool_search_tool") && !shown.contains("s-echo"), "{shown}");
+}
+
+#[test]
 fn an_image_is_shown_to_the_model() {
-    let events = check(&Stage::odd("fine"), "TOOL:s-picture:{}", "data:image/png;base64,iVBORw0KGgo=");
+    let events =
+        check(&Stage::odd("fine"), "TOOL:s-picture:{}", "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg");
     let result = &Finished::of_type(&events, "tool.execution_complete")[0]["data"]["result"];
     assert_eq!(result["contents"][0]["type"], "image");
 }

@@ -39,7 +39,8 @@ fn the_context_is_the_sum_of_its_parts_and_grows_by_what_is_said() {
     // "word" and its blank are one token of the o200k vocabulary.
     let long = usage_info(&format!("SAY:hi {}", "word ".repeat(100)), &[]);
     let grown = count(&long, "conversationTokens") - count(&short, "conversationTokens");
-    assert!((100..=220).contains(&grown), "{grown}");
+    // The folders of the two sessions, which messages name, do not have the same number of tokens.
+    assert!((80..=240).contains(&grown), "{grown}");
 }
 
 #[test]

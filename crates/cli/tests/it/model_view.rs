@@ -195,13 +195,67 @@ fn models_that_patch_get_a_patch_tool() {
 }
 
 #[test]
-fn a_large_output_is_spilled_and_previewed() {
+fn sessions_of_one_repository_share_their_system_prompt_and_tools() {
+    let shown = Shown::new();
+    shown.scratch.file(".git/HEAD", "ref: refs/heads/main\n");
+    shown.scratch.file("AGENTS.md", "Be kind.");
+    let ids: Vec<String> = ["hi", "hello"].iter().map(|prompt| shown.run(prompt, &[]).session_id()).collect();
+    let bodies = shown.bodies();
+    assert_eq!(text(&bodies[0]["messages"][0]), text(&bodies[1]["messages"][0]));
+    assert_eq!(bodies[0]["tools"].to_string(), bodies[1]["tools"].to_string());
+    for (id, body) in ids.iter().zip(&bodies) {
+        assert!(!shown.system().contains(id.as_str()), "the session is named in the system prompt");
+        let told = text(&body["messages"][1]);
+        for fact in [
+            id.as_str(),
+            "Git branch: main",
+            "In the working directory: AGENTS.md",
+            "Model: ",
+            "Permissions: ",
+        ] {
+            assert!(told.contains(fact), "{fact} is not in {told}");
+        }
+    }
+}
+
+#[test]
+fn the_state_of_git_is_told_and_the_system_prompt_does_not_know_it() {
+    let shown = Shown::new();
+    let git = |args: &[&str]| {
+        let work = shown.scratch.work();
+        let made = std::process::Command::new("git").args(args).current_dir(work).output().expect("git");
+        assert!(made.status.success(), "{made:?}");
+    };
+    git(&["init", "-q"]);
+    shown.run("hi", &[]);
+    shown.scratch.file("new.txt", "x");
+    shown.run("hi", &[]);
+    let bodies = shown.bodies();
+    let told = |body: &Value| text(&body["messages"][1]);
+    assert!(told(&bodies[0]).contains("Git state: clean"), "{}", told(&bodies[0]));
+    assert!(told(&bodies[1]).contains("Git state: 1 untracked"), "{}", told(&bodies[1]));
+    assert_eq!(text(&bodies[0]["messages"][0]), text(&bodies[1]["messages"][0]));
+}
+
+#[test]
+fn agents_that_only_read_are_not_told_how_to_change_code() {
+    let shown = Shown::new();
+    let task = json!({ "description": "d", "agent_type": "explore", "name": "a", "prompt": "SAY:found", "mode": "sync" });
+    shown.run(&format!("TOOL:task:{task}\nSAY:done"), &["--allow-all-tools"]);
+    let systems: Vec<String> = shown.bodies().iter().map(|body| text(&body["messages"][0])).collect();
+    assert!(systems[0].contains("<code_changes>"), "{}", systems[0]);
+    assert!(systems[1].contains("explorer") && !systems[1].contains("<code_changes>"), "{}", systems[1]);
+}
+
+#[test]
+fn a_large_output_is_spilled_and_shown_by_its_ends() {
     let shown = Shown::new();
     let run =
         shown.run("TOOL:bash:{\"command\":\"seq 1 20000\",\"description\":\"d\"}", &["--allow-all-tools"]);
     let seen = shown.last();
     assert!(seen.starts_with("Output too large to read at once (106.3 KB). Saved to: "), "{seen}");
-    assert!(seen.contains("Preview (first 500 chars):\n1\n2\n3\n"), "{seen}");
+    assert!(seen.contains("Preview (first 2000 chars):\n1\n2\n3\n"), "{seen}");
+    assert!(seen.contains("\n19999\n20000\n<exited with exit code 0>"), "{seen}");
     let path = seen.split("Saved to: ").nth(1).and_then(|rest| rest.lines().next()).unwrap_or_default();
     let saved = std::fs::read_to_string(path).expect("the whole output is in the file");
     assert!(saved.starts_with("1\n2\n") && saved.contains("\n20000\n"));

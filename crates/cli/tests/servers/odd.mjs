@@ -7,6 +7,10 @@
 import { appendFileSync, existsSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
+/** A PNG image of one pixel. */
+const PIXEL =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
 const [how = "fine", file] = process.argv.slice(2);
 if (file) appendFileSync(file, `${process.pid}\n`);
 
@@ -33,7 +37,7 @@ const calls = {
   echo: (id, args) => send({ id, result: text(args.text ?? "") }),
   env: (id, args) => send({ id, result: text(process.env[args.name] ?? "unset") }),
   picture: (id) =>
-    send({ id, result: { content: [{ type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" }] } }),
+    send({ id, result: { content: [{ type: "image", mimeType: "image/png", data: PIXEL }] } }),
   large: (id, args) => send({ id, result: text("x".repeat(args.bytes)) }),
   write: (id, args) => {
     writeFileSync(args.path, "x");

@@ -1,4 +1,4 @@
-//! Running one hook command: the payload in, one document out, and nothing left behind.
+//! Runs one hook command: payload in, one document out, no process left.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

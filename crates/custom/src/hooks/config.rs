@@ -55,7 +55,7 @@ impl HookEntry {
 /// Origin of a configuration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum HookOrigin {
-    /// Of the machine; nobody else can switch it off.
+    /// Of the machine; users cannot disable it.
     #[default]
     Policy,
     User,
@@ -107,7 +107,7 @@ enum Shape {
 }
 
 impl HookFiles {
-    /// Looks at every documented place. `disabled` switches off all but the machine's own.
+    /// Reads every documented path. `disabled` disables all but the machine's own.
     pub fn find(policy_dir: Option<&Path>, places: &CustomPaths, plugins: &[Plugin], disabled: bool) -> Self {
         let mut found = Self { root: places.root().to_owned(), home: places.home.clone(), ..Self::default() };
         for path in policy_dir.map(|dir| files_in(dir, &[".json"])).unwrap_or_default() {

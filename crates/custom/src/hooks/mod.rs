@@ -38,7 +38,7 @@ pub struct HookEnvironment {
 pub struct ConfiguredHooks {
     entries: Vec<Arc<HookEntry>>,
     environment: Arc<HookEnvironment>,
-    /// Takes what is worth telling while a hook works.
+    /// Receives progress while a hook runs.
     news: mpsc::Sender<Box<Input>>,
 }
 

@@ -8,7 +8,7 @@ use crate::{CustomPaths, Tree, files_in, front_matter};
 
 /// Skills of one session.
 const MAX_SKILLS: usize = 500;
-/// Names of a directory that are looked at.
+/// Maximum number of entries that are read of a directory.
 const MAX_ENTRIES: usize = 2000;
 /// Maximum number of grouping directories above a skill.
 const GROUP_DEPTH: usize = 1;
@@ -86,7 +86,7 @@ pub(super) fn find(wanted: &SkillPlaces) -> (Vec<Skill>, Vec<String>) {
     (found.skills, found.warnings)
 }
 
-/// The skills that a project brings, whoever works in it. With what was wrong.
+/// Skills of a project, independent of the user, with warnings.
 pub fn of_project(places: &CustomPaths) -> (Vec<Skill>, Vec<String>) {
     let mut found = SkillSearch::default();
     found.project_skills(places);

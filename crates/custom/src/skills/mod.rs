@@ -1,4 +1,4 @@
-//! Skills: instructions that are listed by a line and told in full when they are needed.
+//! Skills: instructions that are listed by a line and shown in full when they are needed.
 
 mod find;
 mod tool;
@@ -82,7 +82,7 @@ struct LoadedSkills {
     warnings: Vec<String>,
 }
 
-/// Why a skill was not told.
+/// Reason why a skill was not returned.
 #[derive(Debug, PartialEq, Eq)]
 enum SkillUnavailable {
     Unknown,
@@ -109,7 +109,7 @@ impl Skills {
         self.lock().skills.is_empty()
     }
 
-    /// All of them, as clients are told.
+    /// All skills, as clients receive them.
     pub fn list(&self) -> Vec<LoadedSkill> {
         let shelf = self.lock();
         shelf
@@ -139,7 +139,7 @@ impl Skills {
         shelf.skills.iter().any(|skill| skill.name == name)
     }
 
-    /// Looks again. Returns what was wrong.
+    /// Reloads the skills. Returns warnings.
     pub fn reload(&self) -> Vec<String> {
         let Some(places) = &self.places else { return Vec::new() };
         let (skills, warnings) = find::find(places);
@@ -149,7 +149,7 @@ impl Skills {
         warnings
     }
 
-    /// The tool that tells them, as they are now.
+    /// Tool that returns skills, with the current list.
     pub fn tool(self: &Arc<Self>) -> Arc<dyn Tool> {
         let shelf = self.lock();
         let listed = shelf

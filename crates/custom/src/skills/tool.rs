@@ -1,4 +1,4 @@
-//! The tool that tells the model a skill.
+//! Tool by which the model reads a skill.
 
 use std::sync::Arc;
 

@@ -71,7 +71,7 @@ impl Engine {
         })
     }
 
-    /// Carries out what somebody typed, to its end. Answers are events.
+    /// Executes a typed command to its end. Replies are events.
     pub(crate) fn execute(&mut self, command: Result<SlashCommand, CommandRefusal>) -> Result<(), LogError> {
         let done = command.map_err(CommandError::from).and_then(|command| {
             let outcome = self.carry_out(command)?;
@@ -145,7 +145,7 @@ impl Engine {
         Ok(CommandReply::Text(format!("Model changed from {before} to {model}")))
     }
 
-    /// Goes on with the session composed anew. If that fails, it goes on as it was.
+    /// Recomposes the session. If that fails, it continues unchanged.
     fn recompose(&mut self, directory: &Path) -> Result<(), CommandError> {
         if !self.driver.is_idle() {
             let busy = "the session is at work; abort it or wait for it to be idle";
@@ -212,7 +212,7 @@ impl Engine {
         }
     }
 
-    /// Has the session ask as the mode says, and says so in an event. False for a mode that there is not.
+    /// Sets the permission mode and publishes it. False for an unknown mode.
     pub fn set_permission_mode(&mut self, mode: PermissionMode) -> Result<bool, LogError> {
         let before = self.permission_mode();
         let all = match mode {
@@ -229,7 +229,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Shows the model the skills as they are now, and says so in an event.
+    /// Shows the model the current skills, and publishes them.
     fn renew_skills(&mut self) -> Result<(), LogError> {
         self.offer_skills()?;
         let skills = self.skills.list();

@@ -113,7 +113,7 @@ impl CommandRefusal {
 pub enum CommandError {
     #[error(transparent)]
     Refused(#[from] CommandRefusal),
-    /// The session cannot go on.
+    /// The session cannot continue.
     #[error(transparent)]
     Log(#[from] LogError),
 }
@@ -126,7 +126,7 @@ pub enum CommandOutcome {
     Send(Box<Prompt>),
     /// A prompt to send or a mode to change to, which some front ends leave to their client.
     Propose(Proposal),
-    /// The conversation is to be summed up.
+    /// Compacts the conversation.
     Compact(Option<String>),
     /// It takes more than the session.
     Compose(ComposerRequest),
@@ -179,7 +179,7 @@ pub fn summarized(complete: &CompactionComplete) -> CommandReply {
     ))
 }
 
-/// The first word of what is written behind a command, and what follows it.
+/// First word of a command's argument, and the rest.
 fn first_word(input: &str) -> (&str, &str) {
     let (word, rest) = input.split_once(char::is_whitespace).unwrap_or((input, ""));
     (word, rest.trim_start())

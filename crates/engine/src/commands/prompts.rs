@@ -37,7 +37,7 @@ pub(super) fn security_review(input: &str) -> CommandOutcome {
     about(SECURITY_REVIEW, "Security review", input)
 }
 
-/// A prompt, and what it is to be about if that is said.
+/// Prompt with its subject, if one is given.
 fn about(prompt: &str, shown: &str, input: &str) -> CommandOutcome {
     match input {
         "" => propose(prompt.to_owned(), format!("{shown}: my changes")),

@@ -14,14 +14,14 @@ pub struct SlashCommandSpec {
     pub takes: CommandArgument,
     /// Whether the command may run while the agent works.
     pub meanwhile: bool,
-    /// Reads what is written behind it. `None` for what it does not take.
+    /// Parses the argument. `None` for an invalid one.
     read: fn(&str) -> Option<SlashCommand>,
 }
 
 /// Argument of a command.
 pub enum CommandArgument {
     Nothing,
-    /// Words of one's own, all of them at once.
+    /// Free text.
     Text(&'static str),
     Directory(ArgumentNeed),
     /// One of these words, and for some of them a name.
@@ -292,7 +292,7 @@ pub fn find(name: &str) -> Option<&'static SlashCommandSpec> {
 }
 
 impl SlashCommandSpec {
-    /// The command with what is written behind it. What it does not take is answered with what it takes.
+    /// Parses the command's argument. An invalid one is answered with the valid ones.
     pub fn parse(&self, input: &str) -> Result<SlashCommand, CommandRefusal> {
         (self.read)(input.trim()).ok_or_else(|| {
             let name = self.name;

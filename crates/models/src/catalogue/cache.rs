@@ -10,7 +10,7 @@ use super::{ModelInfo, list_models};
 use crate::config::ProviderConfig;
 
 /// Changes when [`ModelInfo`] does; older and newer files are then ignored.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// A directory with a file for each provider.
 #[derive(Debug, Clone)]

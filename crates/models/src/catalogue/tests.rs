@@ -13,9 +13,12 @@ fn config(kind: ProviderKind) -> ProviderConfig {
 fn check(kind: ProviderKind, body: &str, expected: Expect) {
     let config = config(kind);
     let shown: Vec<String> = match Page::parse(body) {
-        Ok(page) => {
-            page.models.iter().filter_map(|model| read(&config, model)).map(|info| show(&info)).collect()
-        }
+        Ok(page) => page
+            .models
+            .iter()
+            .filter_map(|model| parse_entry(&config, model))
+            .map(|info| show(&info))
+            .collect(),
         Err(error) => vec![error.message],
     };
     expected.assert_eq(&shown.join("\n"));
@@ -55,7 +58,7 @@ fn github_s_list_says_whose_a_model_is_and_whether_the_account_may_use_it() {
     let config = config(ProviderKind::Copilot);
     let check = |model: &str, expected: Option<bool>| {
         let model = serde_json::from_str(model).unwrap();
-        let info = read(&config, &model).unwrap();
+        let info = parse_entry(&config, &model).unwrap();
         assert_eq!((info.vendor.as_deref(), info.entitled), (Some("Anthropic"), expected), "{model}");
     };
     check(r#"{"id":"a","vendor":"Anthropic","model_picker_enabled":true}"#, Some(true));
@@ -115,14 +118,35 @@ fn other_shapes_of_lists_are_read_and_what_is_none_is_said() {
 }
 
 #[test]
-fn the_limit_of_a_prompt_leaves_room_for_the_answer() {
-    let limit =
-        |body: &str| read(&config(OPENAI), &serde_json::from_str(body).unwrap()).unwrap().prompt_limit();
-    assert_eq!(limit(r#"{"id":"a","max_input_tokens":10,"context_length":99}"#), Some(10));
-    assert_eq!(limit(r#"{"id":"a","context_length":99,"max_output_tokens":9}"#), Some(90));
-    assert_eq!(limit(r#"{"id":"a","context_length":99,"max_output_tokens":100}"#), Some(99));
-    assert_eq!(limit(r#"{"id":"a","context_length":99}"#), Some(99));
-    assert_eq!(limit(r#"{"id":"a"}"#), None);
+fn prices_efforts_and_limits_of_images_are_read_where_a_provider_tells_them() {
+    let info = |kind, body: &str| parse_entry(&config(kind), &serde_json::from_str(body).unwrap()).unwrap();
+    let github = info(
+        ProviderKind::Copilot,
+        r#"{"id":"a","billing":{"token_prices":{"batch_size":1000000,"default":{"input_price":300,"output_price":1500,"cache_price":30,"context_max":200000},"long_context":{"input_price":600,"output_price":2250,"cache_price":60,"context_max":936000}}},"capabilities":{"limits":{"vision":{"max_prompt_images":5,"max_prompt_image_size":3145728}},"supports":{"adaptive_thinking":true,"max_thinking_budget":32000}}}"#,
+    );
+    let price = github.price.unwrap();
+    assert_eq!((price.rates.input, price.rates.output, price.rates.cache_read), (3.0, 15.0, Some(0.3)));
+    assert_eq!((price.first_step(), price.steps[0].rates.output), (Some(200_000), 22.5));
+    assert_eq!((github.max_images, github.max_image_bytes), (Some(5), Some(3_145_728)));
+    assert_eq!((github.adaptive_thinking, github.max_thinking_budget), (Some(true), Some(32_000)));
+
+    let router = info(
+        OPENAI,
+        r#"{"id":"a/b","pricing":{"prompt":"0.000002","completion":"0.00001","input_cache_read":"0.0000002"},"reasoning":{"supported_efforts":["low","high"]}}"#,
+    );
+    let price = router.price.unwrap().rates;
+    assert!((price.input - 2.0).abs() < 1e-9 && (price.cache_read.unwrap() - 0.2).abs() < 1e-9, "{price:?}");
+    assert_eq!(router.efforts.unwrap(), ["low", "high"]);
+    assert_eq!(info(OPENAI, r#"{"id":"auto","pricing":{"prompt":"-1","completion":"-1"}}"#).price, None);
+
+    let anthropic = info(
+        ProviderKind::Anthropic,
+        r#"{"id":"c","max_input_tokens":1000000,"max_tokens":128000,"capabilities":{"effort":{"low":{"supported":true},"max":{"supported":false}},"thinking":{"types":{"adaptive":{"supported":true}}},"image_input":{"supported":true}}}"#,
+    );
+    assert_eq!(anthropic.efforts.unwrap(), ["low"]);
+    assert_eq!((anthropic.adaptive_thinking, anthropic.vision), (Some(true), Some(true)));
+    let studio = info(OPENAI, r#"{"id":"q","max_context_length":131072,"loaded_context_length":8192}"#);
+    assert_eq!(studio.max_context_tokens, Some(8192));
 }
 
 /// A cached list, and whether it is found at another moment and for another address.
@@ -134,7 +158,7 @@ fn cached(dir: &std::path::Path) -> (Cache, ProviderConfig, SystemTime) {
         .unwrap()
         .models
         .iter()
-        .filter_map(|model| read(&config, model))
+        .filter_map(|model| parse_entry(&config, model))
         .collect();
     cache.write(&config, now, &models);
     (cache, config, now)

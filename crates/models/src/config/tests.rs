@@ -43,7 +43,7 @@ fn a_base_url_makes_a_provider() {
     check_variables(
         &[URL],
         expect![
-            "custom OpenAi { wire: Completions } http://127.0.0.1:1/v1 no credential [] None as None (None, None, System, 120s)"
+            "custom OpenAi { wire: PerModel } http://127.0.0.1:1/v1 no credential [] None as None (None, None, System, 120s)"
         ],
     );
 }
@@ -78,13 +78,13 @@ fn a_bearer_token_wins_over_a_command_and_that_over_a_key() {
     check_variables(
         &[URL, key, command, token],
         expect![
-            "custom OpenAi { wire: Completions } http://127.0.0.1:1/v1 token token-1 [] None as None (None, None, System, 120s)"
+            "custom OpenAi { wire: PerModel } http://127.0.0.1:1/v1 token token-1 [] None as None (None, None, System, 120s)"
         ],
     );
     check_variables(
         &[URL, key, command],
         expect![
-            "custom OpenAi { wire: Completions } http://127.0.0.1:1/v1 command print key [] None as None (None, None, System, 120s)"
+            "custom OpenAi { wire: PerModel } http://127.0.0.1:1/v1 command print key [] None as None (None, None, System, 120s)"
         ],
     );
 }
@@ -94,13 +94,13 @@ fn the_model_is_its_own_wire_name_unless_both_are_given() {
     check_variables(
         &[URL, ("COPILOT_MODEL", "m")],
         expect![[
-            r#"custom OpenAi { wire: Completions } http://127.0.0.1:1/v1 no credential [] Some("m") as None (None, None, System, 120s)"#
+            r#"custom OpenAi { wire: PerModel } http://127.0.0.1:1/v1 no credential [] Some("m") as None (None, None, System, 120s)"#
         ]],
     );
     check_variables(
         &[URL, ("COPILOT_MODEL", "m"), ("COPILOT_PROVIDER_MODEL_ID", "gpt-5")],
         expect![[
-            r#"custom OpenAi { wire: Completions } http://127.0.0.1:1/v1 no credential [] Some("gpt-5") as Some("m") (None, None, System, 120s)"#
+            r#"custom OpenAi { wire: PerModel } http://127.0.0.1:1/v1 no credential [] Some("gpt-5") as Some("m") (None, None, System, 120s)"#
         ]],
     );
 }
@@ -185,17 +185,54 @@ fn a_file_has_many_providers() {
         expect![[r#"
             claude Anthropic https://api.anthropic.com command pass claude ["x-team=a"] None as None (None, None, System, 120s)
             github Copilot https://api.githubcopilot.com token gho_1 [] None as None (None, None, System, 120s)
-            local OpenAi { wire: Completions } http://localhost:11434/v1 no credential [] Some("qwen3-coder") as None (Some(32000), None, None, 600s)
+            local OpenAi { wire: PerModel } http://localhost:11434/v1 no credential [] Some("qwen3-coder") as None (Some(32000), None, None, 600s)
             openai OpenAi { wire: Responses } https://api.openai.com/v1 key sk-from-env [] None as None (None, None, System, 120s)
-            work Azure { wire: Completions, api_version: Some("2024-10-21") } https://work.openai.azure.com no credential [] None as Some("dep") (None, None, System, 120s)"#]],
+            work Azure { wire: PerModel, api_version: Some("2024-10-21") } https://work.openai.azure.com no credential [] None as Some("dep") (None, None, System, 120s)"#]],
     );
+}
+
+#[test]
+fn a_preset_needs_three_lines_at_most() {
+    let variables = |name: &str| name.ends_with("_KEY").then(|| format!("the {name}"));
+    let check = |toml: &str, expected: &str| {
+        let provider = table::providers(toml, variables).unwrap().remove(0);
+        let auth = match &provider.auth {
+            Auth::None => "none".to_owned(),
+            Auth::ApiKey(key) | Auth::Bearer(key) => key.reveal().to_owned(),
+            Auth::Command(command) => format!("$({command})"),
+        };
+        let host = crate::facts::host(&provider).name.unwrap();
+        assert_eq!(format!("{host} {} {auth}", provider.base_url), expected, "{toml}");
+    };
+    check(
+        "[providers.r]\ntype = \"openrouter\"",
+        "openrouter https://openrouter.ai/api/v1 the OPENROUTER_API_KEY",
+    );
+    check("[providers.x]\ntype = \"xai\"", "xai https://api.x.ai/v1 the XAI_API_KEY");
+    check("[providers.k]\ntype = \"kimi\"\napi_key = \"mine\"", "kimi https://api.moonshot.ai/v1 mine");
+    check("[providers.a]\ntype = \"anthropic\"", "anthropic https://api.anthropic.com the ANTHROPIC_API_KEY");
+    check("[providers.o]\ntype = \"ollama\"", "ollama http://localhost:11434/v1 none");
+    check("[providers.v]\ntype = \"vllm\"\nbase_url = \"http://gpu:9/v1\"", "vllm http://gpu:9/v1 none");
+    check(
+        "[providers.v]\ntype = \"vertex\"\nbase_url = \"https://us-east5-aiplatform.googleapis.com/v1/p\"",
+        "vertex https://us-east5-aiplatform.googleapis.com/v1/p $(gcloud auth print-access-token)",
+    );
+}
+
+#[test]
+fn the_usual_key_of_a_vendor_is_not_for_another_address() {
+    let toml = "[providers.x]\ntype = \"anthropic\"\nbase_url = \"https://proxy.example\"";
+    let provider = table::providers(toml, |_| Some("sk-usual".to_owned())).unwrap().remove(0);
+    assert_eq!(provider.auth, Auth::None);
 }
 
 #[test]
 fn a_mistake_in_the_file_is_named() {
     check_file(
         "[providers.x]\ntype = \"foo\"",
-        expect![[r#"providers.x.type is "foo"; it must be one of: openai, azure, anthropic, copilot"#]],
+        expect![[
+            r#"providers.x.type is "foo"; it must be one of: anthropic, azure, bedrock, copilot, deepseek, gemini, glm, groq, kimi, llamacpp, lmstudio, minimax, mistral, ollama, openai, openrouter, qwen, vertex, vllm, xai"#
+        ]],
     );
     check_file("[providers.x]\ntype = \"azure\"", expect!["providers.x needs a base_url"]);
     check_file(
@@ -257,4 +294,15 @@ fn the_wire_name_is_for_the_model_that_it_is_about() {
     assert_eq!(config.wire_name("any"), "dep");
     config.model = Some("a/m".into());
     assert_eq!((config.wire_name("m"), config.wire_name("other")), ("dep", "other"));
+}
+
+#[test]
+fn a_price_is_read_and_one_that_makes_no_sense_is_refused() {
+    let table = |price: &str| format!("[providers.p]\nbase_url = \"http://x/v1\"\nprice = {price}\n");
+    let price = |text: &str| table::providers(&table(text), |_| None).map(|mut read| read.remove(0).price);
+    let rates = price("{ input = 1, output = 5.5, cache_read = 0.1 }").unwrap().unwrap().rates;
+    assert_eq!((rates.input, rates.output, rates.cache_read, rates.cache_write), (1.0, 5.5, Some(0.1), None));
+    let refused = price("{ input = -1, output = 5 }").unwrap_err().to_string();
+    assert!(refused.contains("price has a rate that is not a number of US dollars"), "{refused}");
+    assert!(price("{ input = 1 }").unwrap_err().to_string().contains("output"));
 }

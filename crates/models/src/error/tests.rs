@@ -1,9 +1,10 @@
 use expect_test::{Expect, expect};
 
+use super::said::BODY_KEPT;
 use super::*;
 
 fn show(error: &ModelError) -> String {
-    let ModelError { kind, status, message, body, code, retry_after } = error;
+    let ModelError { kind, status, message, body, code, retry_after, should_retry: _ } = error;
     format!("{kind:?} {status:?}\n{message}\nbody: {body:?}\ncode: {code:?}\nretry after: {retry_after:?}\n")
 }
 
@@ -68,6 +69,7 @@ fn other_shapes_of_errors_are_read_too() {
 fn the_status_decides_what_the_loop_does() {
     for (status, kind) in [
         (401, ModelErrorKind::Authentication),
+        (402, ModelErrorKind::Quota),
         (403, ModelErrorKind::AccessDenied),
         (404, ModelErrorKind::Refused),
         (408, ModelErrorKind::Server),
@@ -108,6 +110,138 @@ fn a_context_that_is_too_long_is_known_by_each_provider_s_words() {
         ModelErrorKind::ContextLength,
     );
     check_kind(400, r#"{"error":{"message":"unknown parameter: context"}}"#, ModelErrorKind::Refused);
+    for words in [
+        "Invalid request: Your request exceeded model token limit: 131072",
+        "Range of input length should be [1, 129024]",
+        "input tokens are more than max tokens allowed",
+    ] {
+        check_kind(400, &format!(r#"{{"error":{{"message":"{words}"}}}}"#), ModelErrorKind::ContextLength);
+    }
+}
+
+#[test]
+fn a_code_wins_over_the_status() {
+    use ModelErrorKind::*;
+    let coded = |code: &str| format!(r#"{{"error":{{"message":"no","type":"x","code":"{code}"}}}}"#);
+    for (status, code, kind) in [
+        (429, "insufficient_quota", Quota),
+        (429, "credit_balance_exhausted", Quota),
+        (429, "organization_spend_limit_exceeded", Quota),
+        (429, "project_spend_limit_exceeded", Quota),
+        (429, "organization_usage_limit_exceeded", Quota),
+        (403, "quota_exceeded", Quota),
+        (429, "free_quota_exceeded", Quota),
+        (429, "overage_limit_reached", Quota),
+        (400, "billing_not_configured", Quota),
+        (429, "rate_limit_exceeded", RateLimit),
+        (429, "slow_down", RateLimit),
+        (403, "user_model_rate_limited", RateLimit),
+        (413, "rate_limit_exceeded", RateLimit),
+        (503, "server_is_overloaded", Server),
+        (400, "model_overloaded", Server),
+        (400, "context_length_exceeded", ContextLength),
+        (404, "model_not_found", Refused),
+    ] {
+        check_kind(status, &coded(code), kind);
+    }
+}
+
+#[test]
+fn an_account_without_money_is_known_by_other_names_and_by_words() {
+    for (status, body) in [
+        (402, r#"{"type":"error","error":{"type":"billing_error","message":"payment failed"}}"#),
+        (
+            429,
+            r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":null}}"#,
+        ),
+        (
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}"#,
+        ),
+        (
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified API usage limits."}}"#,
+        ),
+        (
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"This workspace has reached its spend limit."}}"#,
+        ),
+        (402, r#"{"error":{"code":402,"message":"Insufficient credits"}}"#),
+    ] {
+        check_kind(status, body, ModelErrorKind::Quota);
+    }
+    // Google says the same words for a limit per minute.
+    check_kind(
+        429,
+        r#"{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED"}}"#,
+        ModelErrorKind::RateLimit,
+    );
+}
+
+#[test]
+fn a_request_that_is_larger_than_the_limit_per_minute_is_not_waited_for() {
+    let limit = |status, code: &str, words: &str, kind| {
+        let body = format!(
+            r#"{{"error":{{"message":"{words} for model x on tokens per min (TPM): {code}","type":"tokens","code":"rate_limit_exceeded"}}}}"#
+        );
+        check_kind(status, &body, kind);
+    };
+    limit(429, "Limit 30000, Requested 40000.", "Request too large", ModelErrorKind::ContextLength);
+    limit(
+        413,
+        "Limit 6,000, Requested 8,000, please reduce",
+        "Request too large",
+        ModelErrorKind::ContextLength,
+    );
+    limit(429, "Limit 30000, Used 29000, Requested 2000.", "Rate limit reached", ModelErrorKind::RateLimit);
+    limit(413, "Limit 6000, Used 5000, Requested 2000.", "Rate limit reached", ModelErrorKind::RateLimit);
+    limit(
+        429,
+        "the input or output tokens must be reduced",
+        "Request too large",
+        ModelErrorKind::ContextLength,
+    );
+}
+
+#[test]
+fn openrouter_names_errors_in_their_metadata() {
+    let body = |kind: &str, retryable: bool| {
+        format!(
+            r#"{{"error":{{"code":429,"message":"upstream","metadata":{{"error_type":"{kind}","availability":{{"retryable":{retryable}}}}}}}}}"#
+        )
+    };
+    check_kind(429, &body("insufficient_credits", false), ModelErrorKind::Quota);
+    check_kind(400, &body("context_length_exceeded", false), ModelErrorKind::ContextLength);
+    let error = |retryable| refused(StatusCode::TOO_MANY_REQUESTS, &HeaderMap::new(), &body("x", retryable));
+    assert_eq!(error(true).should_retry, Some(true));
+    assert_eq!(error(false).should_retry, Some(false));
+}
+
+#[test]
+fn the_header_about_retries_wins_over_the_body() {
+    let should_retry = |value: &'static str| {
+        let headers = HeaderMap::from_iter([("x-should-retry".parse().unwrap(), value.parse().unwrap())]);
+        let body = r#"{"error":{"message":"no","availability":{"retryable":true}}}"#;
+        refused(StatusCode::BAD_GATEWAY, &headers, body).should_retry
+    };
+    assert_eq!(should_retry("false"), Some(false));
+    assert_eq!(should_retry("true"), Some(true));
+    assert_eq!(should_retry("maybe"), Some(true));
+}
+
+#[test]
+fn the_wait_is_read_from_the_details_of_an_error_if_no_header_says() {
+    let body = r#"[{"error":{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED","details":[
+        {"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[]},
+        {"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}]}}]"#;
+    let wait = |headers: &HeaderMap| refused(StatusCode::TOO_MANY_REQUESTS, headers, body).retry_after;
+    assert_eq!(wait(&HeaderMap::new()), Some(Duration::from_millis(34_500)));
+    let header = HeaderMap::from_iter([(RETRY_AFTER, "2".parse().unwrap())]);
+    assert_eq!(wait(&header), Some(Duration::from_secs(2)));
+    assert_eq!(
+        in_stream(&serde_json::from_str(body).unwrap()).retry_after,
+        Some(Duration::from_millis(34_500))
+    );
 }
 
 #[test]
@@ -159,4 +293,28 @@ fn errors_inside_a_stream_are_classified_by_name() {
         ModelErrorKind::ContextLength
     );
     assert_eq!(kind(r#"{"type":"error","code":"server_error","message":"oops"}"#), ModelErrorKind::Server);
+    assert_eq!(
+        kind(
+            r#"{"error":{"code":"rate_limit_exceeded","message":"Rate limit reached: reduce the length of the messages"}}"#
+        ),
+        ModelErrorKind::RateLimit
+    );
+    assert_eq!(
+        kind(r#"{"error":{"message":"Rate limit reached, too many tokens"}}"#),
+        ModelErrorKind::RateLimit
+    );
+    assert_eq!(
+        kind(r#"{"response":{"error":{"code":"insufficient_quota","message":"no"}}}"#),
+        ModelErrorKind::Quota
+    );
+    assert_eq!(kind(r#"{"error":{"code":402,"message":"Insufficient credits"}}"#), ModelErrorKind::Quota);
+    assert_eq!(kind(r#"{"error":{"type":"permission_error","message":"no"}}"#), ModelErrorKind::AccessDenied);
+    assert_eq!(
+        kind(r#"{"response":{"error":{"code":"cyber_policy","message":"no"}}}"#),
+        ModelErrorKind::Refused
+    );
+    assert_eq!(
+        kind(r#"{"error":{"code":400,"message":"prompt is too long: 3 tokens > 2 maximum"}}"#),
+        ModelErrorKind::ContextLength
+    );
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::base_url::BaseUrl;
+use crate::config::WireApi;
 
 fn config(kind: ProviderKind, base: &str) -> ProviderConfig {
     ProviderConfig::new("p", kind, BaseUrl::parse(base).unwrap())
@@ -7,7 +8,7 @@ fn config(kind: ProviderKind, base: &str) -> ProviderConfig {
 
 fn check(kind: ProviderKind, base: &str, expected: &str) {
     let config = config(kind, base);
-    assert_eq!(url(&config, fixed_wire(&config.kind), "gpt 5").as_str(), expected);
+    assert_eq!(url(&config, facts::endpoint(&config, "gpt 5").into(), "gpt 5").as_str(), expected);
 }
 
 fn azure(wire: WireApi, version: Option<&str>) -> ProviderKind {

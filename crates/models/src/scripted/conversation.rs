@@ -32,6 +32,7 @@ pub(super) fn request(messages: Vec<Message>) -> ModelRequest {
         session_id: "s".to_owned(),
         headers: Vec::new(),
         answer: None,
+        max_output_tokens: None,
     }
 }
 
@@ -40,7 +41,8 @@ pub(super) fn user(text: &str) -> Message {
 }
 
 pub(super) fn result(call: &ToolCall, text: &str) -> Message {
-    Message::Tool { call_id: call.id.clone(), kind: call.kind, parts: vec![Part::Text(text.to_owned())] }
+    let parts = vec![Part::Text(text.to_owned())];
+    Message::Tool { call_id: call.id.clone(), kind: call.kind, parts, is_error: false }
 }
 
 pub(super) fn call(id: &str, name: &str, input: &str) -> ToolCall {
@@ -48,7 +50,12 @@ pub(super) fn call(id: &str, name: &str, input: &str) -> ToolCall {
 }
 
 pub(super) fn assistant(text: &str, calls: &[ToolCall]) -> Message {
-    Message::Assistant(AssistantTurn { text: text.to_owned(), reasoning: None, tool_calls: calls.to_vec() })
+    Message::Assistant(AssistantTurn {
+        text: text.to_owned(),
+        reasoning: None,
+        tool_calls: calls.to_vec(),
+        native: None,
+    })
 }
 
 pub(super) async fn answer(
@@ -61,6 +68,7 @@ pub(super) async fn answer(
 /// One line for each event, for expectations.
 pub(super) fn lines(events: &[Result<ModelEvent, ModelError>]) -> String {
     let line = |event: &Result<ModelEvent, ModelError>| match event {
+        Ok(ModelEvent::Notice(text)) => format!("notice {text:?}"),
         Ok(ModelEvent::Text(text)) => format!("text {text:?}"),
         Ok(ModelEvent::Reasoning(text)) => format!("reasoning {text:?}"),
         Ok(ModelEvent::ToolInput { call_id, name, kind, delta }) => {

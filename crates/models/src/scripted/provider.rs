@@ -62,6 +62,8 @@ impl ModelProvider for ScriptedModel {
             is_byok: true,
             base_url: "scripted:".to_owned(),
             max_prompt_tokens: None,
+            max_output_tokens: None,
+            price: None,
         }
     }
 }

@@ -30,7 +30,7 @@ const MAX_DELAY: Duration = Duration::from_secs(60 * 60);
 const DEFAULT_ANSWER: &str = "pong";
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Step {
+pub enum Step {
     Say(String),
     Stream {
         pieces: u32,
@@ -54,11 +54,11 @@ pub(super) enum Step {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Failure {
-    pub(super) status: u16,
+pub struct Failure {
+    pub status: u16,
     /// How many requests it meets; all when `None`.
-    pub(super) times: Option<u32>,
-    pub(super) retry_after: Option<Duration>,
+    pub times: Option<u32>,
+    pub retry_after: Option<Duration>,
 }
 
 impl Step {
@@ -246,7 +246,10 @@ fn finish(reason: &str) -> Option<Finish> {
         "stop" | "end_turn" => Finish::Stop,
         "tool_calls" | "tool_use" => Finish::ToolCalls,
         "length" | "max_tokens" | "max_output_tokens" => Finish::Length,
-        "content_filter" | "refusal" => Finish::ContentFilter,
+        "content_filter" => Finish::ContentFilter,
+        "refusal" => Finish::Refusal(None),
+        "pause_turn" => Finish::Paused,
+        "model_context_window_exceeded" => Finish::ContextFull,
         other => Finish::Other(other.to_owned()),
     })
 }
@@ -283,7 +286,7 @@ impl fmt::Display for Step {
 
 /// Whether a request lets the model call tools. Title generation and the like do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Offer {
+pub enum Offer {
     Tools,
     TextOnly,
 }

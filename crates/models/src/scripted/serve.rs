@@ -5,39 +5,28 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use futures_core::stream::BoxStream;
 use futures_util::stream::{self, StreamExt};
 use hangar_agent::model::Finish;
-use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited, StreamBody};
-use hyper::body::{Body as _, Frame, Incoming};
-use hyper::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use hyper::http::request::Parts;
+use http_body_util::{Either, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::dialect::{Answer, Dialect, End, Event, Head, encode};
 use super::request_log::{Entry, Outcome, RequestLog};
 use super::script::{Failure, Script};
 use super::turn::{Beat, Beats, Pace, Playbook, tokens};
+use crate::loopback::{self, Body, Cut, Service, Unread};
 
-const MAX_CONNECTIONS: usize = 1024;
-const MAX_BODY: usize = 64 * 1024 * 1024;
-const BODY_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a connection may stay without a request.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
-/// Rest after a failed accept: out of descriptors, the next one fails at once too.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Different paths that are counted; requests to further ones only count in the sum.
 const MAX_PATHS: usize = 256;
 
@@ -64,59 +53,8 @@ pub async fn serve(
     options: ServeOptions,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let address = listener.local_addr()?;
-    if !address.ip().is_loopback() {
-        return Err(not_loopback(address));
-    }
-    let model = Arc::new(ServedModel::new(options));
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            () = shutdown.cancelled() => break,
-            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
-                Ok((stream, _)) => {
-                    connections.spawn(converse(stream, Arc::clone(&model)));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a connection to the scripted model was not accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
-            Some(_) = connections.join_next() => {}
-        }
-    }
-    connections.shutdown().await;
-    Ok(())
+    loopback::serve(listener, Arc::new(ServedModel::new(options)), shutdown).await
 }
-
-fn not_loopback(address: SocketAddr) -> io::Error {
-    let message = format!("the scripted model is served on loopback only, not on {address}");
-    io::Error::new(io::ErrorKind::InvalidInput, message)
-}
-
-async fn converse(stream: TcpStream, model: Arc<ServedModel>) {
-    // Small events must not wait for each other. Without it they come late, not wrong.
-    let _ = stream.set_nodelay(true);
-    let service = hyper::service::service_fn(move |request| {
-        let model = Arc::clone(&model);
-        async move { model.respond(request).await }
-    });
-    let served = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(IDLE_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-    if let Err(error) = served {
-        tracing::debug!(%error, "a connection to the scripted model ended early");
-    }
-}
-
-type Body = Either<Full<Bytes>, StreamBody<BoxStream<'static, Result<Frame<Bytes>, Cut>>>>;
-
-/// Ends a connection in the middle of an answer, as `DROP:` asks.
-#[derive(Debug, thiserror::Error)]
-#[error("the script cut the connection")]
-struct Cut;
 
 struct ServedModel {
     playbook: Playbook,
@@ -152,33 +90,6 @@ impl ServedModel {
             log: options.log.map(|file| Arc::new(RequestLog::new(file))),
             clock: options.clock,
             counters: Mutex::default(),
-        }
-    }
-
-    async fn respond(&self, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
-        let (head, body) = request.into_parts();
-        let path = head.uri.path().trim_end_matches('/').to_owned();
-        let number = self.counters.lock().count(&path);
-        let now = (self.clock)().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let mut entry = Entry::new(self.log.clone(), number, now.as_secs_f64(), &head);
-        let answered = match head.method {
-            Method::GET | Method::HEAD => Ok(self.get(&path)),
-            Method::POST => match read(&head, body).await {
-                Ok(raw) => self.post(&path, &raw, Moment { number, now }, &mut entry).await,
-                Err(refusal) => Ok(Answered::Now(refusal.response(&path))),
-            },
-            _ => Ok(Answered::Now(refuse(405, &format!("{} is not served", head.method)).response(&path))),
-        };
-        match answered {
-            Ok(Answered::Now(response)) => {
-                entry.outcome = Outcome::Status(response.status().as_u16());
-                Ok(response.map(|whole| Either::Left(Full::new(whole))))
-            }
-            Ok(Answered::Streamed(performance)) => Ok(stream_response(performance, entry)),
-            Err(cut) => {
-                entry.outcome = Outcome::Cut;
-                Err(cut)
-            }
         }
     }
 
@@ -242,6 +153,37 @@ impl ServedModel {
             Ok(Answered::Streamed(performance))
         } else {
             performance.whole().await.map(|whole| Answered::Now(ok(&whole)))
+        }
+    }
+}
+
+impl Service for ServedModel {
+    async fn respond(&self, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path().trim_end_matches('/').to_owned();
+        let number = self.counters.lock().count(&path);
+        let now = (self.clock)().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut entry = Entry::new(self.log.clone(), number, now.as_secs_f64(), &head);
+        let answered = match head.method {
+            Method::GET | Method::HEAD => Ok(self.get(&path)),
+            Method::POST => match loopback::read_body(&head, body).await {
+                Ok(raw) => self.post(&path, &raw, Moment { number, now }, &mut entry).await,
+                Err(Unread { status, message }) => {
+                    Ok(Answered::Now(refuse(status, &message).response(&path)))
+                }
+            },
+            _ => Ok(Answered::Now(refuse(405, &format!("{} is not served", head.method)).response(&path))),
+        };
+        match answered {
+            Ok(Answered::Now(response)) => {
+                entry.outcome = Outcome::Status(response.status().as_u16());
+                Ok(response.map(|whole| Either::Left(Full::new(whole))))
+            }
+            Ok(Answered::Streamed(performance)) => Ok(stream_response(performance, entry)),
+            Err(cut) => {
+                entry.outcome = Outcome::Cut;
+                Err(cut)
+            }
         }
     }
 }
@@ -355,23 +297,6 @@ fn stream_response(mut performance: Performance, entry: Entry) -> Response<Body>
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response
-}
-
-async fn read(head: &Parts, body: Incoming) -> Result<Bytes, Refusal> {
-    if let Some(encoding) = head.headers.get(CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
-        let encoding = String::from_utf8_lossy(encoding.as_bytes());
-        return Err(refuse(415, &format!("bodies in the encoding `{encoding}` are not read")));
-    }
-    let too_long = || refuse(413, &format!("the body has more than {MAX_BODY} bytes"));
-    if body.size_hint().lower() > MAX_BODY as u64 {
-        return Err(too_long());
-    }
-    match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, MAX_BODY).collect()).await {
-        Err(_) => Err(refuse(408, "the body did not arrive in time")),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_long()),
-        Ok(Err(_)) => Err(refuse(400, "the body broke off")),
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-    }
 }
 
 /// An error in the words of a provider.

@@ -19,7 +19,7 @@ const MAX_BUDGETS: usize = 4096;
 
 /// What a request asks, gathered message by message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
+pub struct Asked {
     prompts: usize,
     /// The last message may turn out to be no prompt.
     doubtful: bool,
@@ -30,7 +30,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn new(offer: Offer) -> Self {
+    pub fn new(offer: Offer) -> Self {
         Self {
             prompts: 0,
             doubtful: false,
@@ -41,7 +41,7 @@ impl Asked {
         }
     }
 
-    pub(super) fn user(&mut self, text: String) {
+    pub fn user(&mut self, text: String) {
         // Some clients send what they know of the machine in a message of its own, before the one that was typed.
         if !self.doubtful {
             self.prompts += 1;
@@ -52,11 +52,11 @@ impl Asked {
         self.last_result.clear();
     }
 
-    pub(super) fn assistant(&mut self) {
+    pub fn assistant(&mut self) {
         self.doubtful = false;
     }
 
-    pub(super) fn result(&mut self, text: String) {
+    pub fn result(&mut self, text: String) {
         self.results += 1;
         self.last_result = text;
     }
@@ -71,18 +71,18 @@ fn is_block(text: &str) -> bool {
 
 /// A script being played, with how often its failures have happened.
 #[derive(Debug)]
-pub(super) struct Playbook {
+pub struct Playbook {
     script: Script,
     spent: Mutex<HashMap<u64, u32>>,
     hasher: RandomState,
 }
 
 impl Playbook {
-    pub(super) fn new(script: Script) -> Self {
+    pub fn new(script: Script) -> Self {
         Self { script, spent: Mutex::default(), hasher: RandomState::new() }
     }
 
-    pub(super) fn turn(&self, asked: &Asked) -> Turn {
+    pub fn turn(&self, asked: &Asked) -> Turn {
         let script = self.script.steps(&asked.prompt, asked.prompts);
         let position =
             Position { results: asked.results, last_result: &asked.last_result, offer: asked.offer };
@@ -112,10 +112,10 @@ impl Playbook {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Turn {
-    pub(super) steps: Vec<Step>,
+pub struct Turn {
+    pub steps: Vec<Step>,
     /// Set when the request fails instead. It does so before anything is said, wherever the step stands in the turn.
-    pub(super) failure: Option<Failure>,
+    pub failure: Option<Failure>,
 }
 
 impl Turn {

@@ -18,6 +18,7 @@ fn a_call_is_its_name_its_arguments_and_three() {
     let turn = AssistantTurn {
         text: "hello world".into(),
         reasoning: None,
+        native: None,
         tool_calls: vec![call("long-id-that-does-not-count", "view", ToolType::Function, "hello world")],
     };
     assert_eq!(Counter::new("gpt-5").message(&Message::Assistant(turn)), 2 + (1 + 2 + 3) + 4);

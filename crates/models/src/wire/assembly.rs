@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use hangar_agent::model::{
-    AssistantTurn, Finish, Message, ModelEvent, ModelRequest, Reasoning, Reply, TokenUsage, ToolCall,
+    AssistantTurn, Finish, Message, ModelEvent, ModelRequest, NativeTurn, Reasoning, Reply, TokenUsage,
+    ToolCall,
 };
 use hangar_agent::tool::{ToolSchema, ToolSpec};
-use hangar_protocol::data::ToolType;
+use hangar_protocol::data::{ModelOrigin, ToolType};
 use serde_json::Value;
 
 use super::INPUT;
@@ -17,6 +18,7 @@ pub(super) struct Assembly {
     text: String,
     thoughts: String,
     calls: Vec<Call>,
+    origin: ModelOrigin,
     tools: Arc<[Arc<ToolSpec>]>,
     history: Vec<Arc<Message>>,
 }
@@ -37,8 +39,9 @@ enum Form {
 }
 
 impl Assembly {
-    pub(super) fn new(request: &ModelRequest) -> Self {
+    pub(super) fn new(request: &ModelRequest, origin: ModelOrigin) -> Self {
         Self {
+            origin,
             id: None,
             usage: TokenUsage::default(),
             text: String::new(),
@@ -62,6 +65,10 @@ impl Assembly {
 
     pub(super) fn has_thoughts(&self) -> bool {
         !self.thoughts.is_empty()
+    }
+
+    pub(super) fn thoughts(&self) -> &str {
+        &self.thoughts
     }
 
     pub(super) fn text(&mut self, delta: &str, out: &mut Vec<ModelEvent>) {
@@ -103,6 +110,19 @@ impl Assembly {
         &self.calls[call].call.input
     }
 
+    /// Whether a call broke off. It is not run, and so does not go back either. Free text has no end that could be seen.
+    pub(super) fn is_cut(&self, call: usize, finish: &Finish) -> bool {
+        let ToolCall { kind, input, .. } = &self.calls[call].call;
+        let is_whole = *kind == ToolType::Function
+            && serde_json::from_str::<serde_json::Map<String, Value>>(input).is_ok();
+        let is_last = call + 1 == self.calls.len();
+        matches!(finish, Finish::Length | Finish::ContextFull) && is_last && !is_whole
+    }
+
+    pub(super) fn call_id(&self, call: usize) -> &str {
+        &self.calls[call].call.id
+    }
+
     pub(super) fn extend_call(&mut self, call: usize, delta: &str, out: &mut Vec<ModelEvent>) {
         let call = &mut self.calls[call];
         if delta.is_empty() {
@@ -119,18 +139,22 @@ impl Assembly {
         self.calls[call].unwrap_input(out);
     }
 
-    /// `reasoning` is given the text of the thoughts and adds the marks of its wire.
+    /// Ends the answer. `reasoning` is given the text of the thoughts and adds the marks of its wire; `items` is the answer
+    /// as JSON of its wire, if text and calls do not tell all of it.
     pub(super) fn finish(
         &mut self,
         finish: Finish,
         reasoning: impl FnOnce(String) -> Reasoning,
+        items: Option<String>,
         out: &mut Vec<ModelEvent>,
     ) -> Reply {
+        // An answer that was cut may end in a call without its arguments, which is not a call without arguments.
+        let cut = matches!(finish, Finish::Length | Finish::ContextFull);
         let calls: Vec<ToolCall> = std::mem::take(&mut self.calls)
             .into_iter()
             .map(|mut call| {
                 call.unwrap_input(out);
-                if call.call.kind == ToolType::Function && call.call.input.is_empty() {
+                if !cut && call.call.kind == ToolType::Function && call.call.input.is_empty() {
                     call.call.input.push_str("{}");
                 }
                 call.call
@@ -139,12 +163,16 @@ impl Assembly {
         // Some servers end a turn of calls with `stop`.
         let finish = if finish == Finish::Stop && !calls.is_empty() { Finish::ToolCalls } else { finish };
         let reasoning = reasoning(std::mem::take(&mut self.thoughts));
+        // A line of the log has to hold it.
+        let items = items.map(|items| if items.contains(['\n', '\r']) { compact(&items) } else { items });
+        let origin = std::mem::take(&mut self.origin);
         Reply {
             id: self.id.take(),
             turn: AssistantTurn {
                 text: std::mem::take(&mut self.text),
                 reasoning: (reasoning != Reasoning::default()).then_some(reasoning),
                 tool_calls: calls,
+                native: items.map(|items| NativeTurn { origin, items: items.into(), rewritten: false }),
             },
             finish,
             usage: self.usage,
@@ -163,6 +191,12 @@ impl Assembly {
         // Among one more name than there are calls, one is free.
         (first..).map(|n| format!("call_{n}")).find(|id| !taken(id)).unwrap_or_default()
     }
+}
+
+/// JSON without the line breaks between its values.
+fn compact(json: &str) -> String {
+    let value: Result<Value, _> = serde_json::from_str(json);
+    value.map_or_else(|_| json.to_owned(), |value| value.to_string())
 }
 
 impl Call {

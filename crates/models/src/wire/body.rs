@@ -11,11 +11,12 @@ const PER_TOOL: usize = 128;
 /// What there may be beside tools and system prompt before the text has to move to a larger place.
 const REST: usize = 4 << 10;
 
-/// The text of a request. Tools are written from where they are: a session may have hundreds, and all of them go with
-/// every request.
+/// The text of a request: its fields, the conversation under the name that the wire has for it, and the tools. Tools are
+/// written from where they are: a session may have hundreds, and all of them go with every request.
 pub(super) fn write_body(
     request: &ModelRequest,
     fields: &Map<String, Value>,
+    (name, conversation): (&str, &impl Serialize),
     tools: &[impl Serialize],
 ) -> Vec<u8> {
     let size = |tool: &ToolSpec| tool.name.len() + tool.description.len() + tool.input.size() + PER_TOOL;
@@ -25,6 +26,7 @@ pub(super) fn write_body(
         for (name, value) in fields {
             map.serialize_entry(name, value)?;
         }
+        map.serialize_entry(name, conversation)?;
         if !tools.is_empty() {
             map.serialize_entry("tools", tools)?;
         }

@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use expect_test::Expect;
 use hangar_agent::model::{
-    AnswerSchema, AssistantTurn, Initiator, Message, ModelEvent, ModelRequest, Part, Reasoning, Reply,
-    ToolCall, ToolChoice,
+    AnswerSchema, AssistantTurn, Initiator, Message, ModelEvent, ModelRequest, NativeTurn, Part, Reasoning,
+    Reply, ToolCall, ToolChoice,
 };
 use hangar_agent::tool::{ToolSchema, ToolSpec};
-use hangar_protocol::data::ToolType;
+use hangar_protocol::data::{ModelOrigin, ToolType};
 use serde_json::json;
 
 use super::{Ask, Carrier, Decode, Dialect, Progress, Wire};
 use crate::config::Style;
-use crate::known;
+use crate::facts::{self, HostFacts};
+use crate::learned::Learned;
 
 pub(crate) fn request(model: &str, messages: Vec<Message>) -> ModelRequest {
     ModelRequest {
@@ -29,6 +30,7 @@ pub(crate) fn request(model: &str, messages: Vec<Message>) -> ModelRequest {
         session_id: "session-1".into(),
         headers: Vec::new(),
         answer: None,
+        max_output_tokens: None,
     }
 }
 
@@ -58,17 +60,33 @@ pub(crate) fn tools() -> Arc<[Arc<ToolSpec>]> {
     .into()
 }
 
+/// Where the answers of the tests come from.
+pub(crate) fn origin() -> ModelOrigin {
+    ModelOrigin { provider: "http://here/".to_owned(), ..ModelOrigin::default() }
+}
+
+/// A turn in the items of its vendor, which is the one that is asked.
+pub(crate) fn native(items: &str) -> Option<NativeTurn> {
+    Some(NativeTurn { origin: origin(), items: items.into(), rewritten: false })
+}
+
+/// A turn in the items of somebody else.
+pub(crate) fn foreign(items: &str) -> Option<NativeTurn> {
+    Some(NativeTurn { origin: ModelOrigin::default(), items: items.into(), rewritten: false })
+}
+
 /// A turn with text, reasoning and two calls, one of them of a custom tool, and its results, one with an image.
-pub(crate) fn conversation(model: &str, reasoning: Reasoning) -> ModelRequest {
+pub(crate) fn conversation(model: &str, native: Option<NativeTurn>) -> ModelRequest {
     let turn = AssistantTurn {
         text: "Looking.".into(),
-        reasoning: Some(reasoning),
+        reasoning: Some(Reasoning { text: "hmm".into(), ..Reasoning::default() }),
+        native,
         tool_calls: vec![
             call("call:1", "view", ToolType::Function, r#"{"path": "/a"}"#),
             call("call_2", "apply_patch", ToolType::Custom, "*** Begin Patch\n"),
         ],
     };
-    let result = |id: &str, kind, parts| Message::Tool { call_id: id.into(), kind, parts };
+    let result = |id: &str, kind, parts| Message::Tool { call_id: id.into(), kind, parts, is_error: false };
     let mut request = request(
         model,
         vec![
@@ -84,10 +102,22 @@ pub(crate) fn conversation(model: &str, reasoning: Reasoning) -> ModelRequest {
 }
 
 pub(crate) fn body(wire: Wire, dialect: Dialect, request: &ModelRequest) -> serde_json::Value {
+    body_for(wire, dialect, &HostFacts::default(), request)
+}
+
+pub(crate) fn body_for(
+    wire: Wire,
+    dialect: Dialect,
+    host: &HostFacts,
+    request: &ModelRequest,
+) -> serde_json::Value {
     let body = wire.body(&Ask {
         request,
         model: &request.model,
-        family: known::family(&request.model),
+        facts: &facts::of(&request.model),
+        host,
+        origin: &origin(),
+        learned: &Learned::default(),
         max_output_tokens: None,
         dialect,
         carrier: Carrier::Http,
@@ -126,7 +156,7 @@ pub(crate) fn check_parameters(wire: Wire, request: &ModelRequest, expected: Exp
 
 /// Reads a stream and says what it said. Blank lines and lines with `#` are passed over.
 pub(crate) fn check_stream(wire: Wire, request: &ModelRequest, events: &str, expected: Expect) {
-    let mut decoder = wire.decoder(request);
+    let mut decoder = wire.decoder(request, origin());
     let mut shown = String::new();
     let mut out = Vec::new();
     for data in events.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -143,7 +173,7 @@ pub(crate) fn check_stream(wire: Wire, request: &ModelRequest, events: &str, exp
 
 /// Reads an answer in one piece.
 pub(crate) fn check_whole(wire: Wire, request: &ModelRequest, answer: &str, expected: Expect) {
-    let mut decoder = wire.decoder(request);
+    let mut decoder = wire.decoder(request, origin());
     match decoder.whole(answer) {
         Ok(()) => finish(&mut *decoder, String::new(), Vec::new(), &expected),
         Err(error) => expected.assert_eq(&format!("error: {:?}: {}\n", error.kind, error.message)),
@@ -174,7 +204,9 @@ fn show_events(shown: &mut String, events: &[ModelEvent]) {
             ModelEvent::ToolInput { call_id, name, kind, delta } => {
                 writeln!(shown, "{kind:?} {name} {call_id} {delta:?}")
             }
-            ModelEvent::Finished(_) => unreachable!("a decoder does not finish by itself"),
+            ModelEvent::Notice(_) | ModelEvent::Finished(_) => {
+                unreachable!("a decoder does not finish by itself")
+            }
         }
         .unwrap();
     }
@@ -191,6 +223,9 @@ fn show_reply(shown: &mut String, reply: &Reply) {
     }
     for ToolCall { id, name, kind, input } in &turn.tool_calls {
         writeln!(shown, "{kind:?} {name} {id} {input:?}").unwrap();
+    }
+    if let Some(native) = &turn.native {
+        writeln!(shown, "items {}", native.items).unwrap();
     }
     let count = |count: Option<u64>| count.map_or("?".to_owned(), |count| count.to_string());
     writeln!(
@@ -212,7 +247,7 @@ fn assert_pieces_make_the_reply(events: &[ModelEvent], reply: &Reply) {
         match event {
             ModelEvent::Text(delta) => text += delta,
             ModelEvent::Reasoning(delta) => thoughts += delta,
-            ModelEvent::ToolInput { .. } | ModelEvent::Finished(_) => {}
+            ModelEvent::ToolInput { .. } | ModelEvent::Notice(_) | ModelEvent::Finished(_) => {}
         }
     }
     assert_eq!(text, reply.turn.text);

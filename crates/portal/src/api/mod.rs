@@ -128,7 +128,7 @@ async fn not_that_way() -> Problem {
 
 type SchemaOf = fn(&mut schemars::SchemaGenerator) -> schemars::Schema;
 
-/// One route and what is said about it.
+/// One route and its documentation.
 struct Endpoint {
     method: &'static str,
     path: &'static str,
@@ -184,7 +184,7 @@ impl Endpoint {
         Self { answer: Answered::Empty(status), ..self }
     }
 
-    /// Takes bodies of so many bytes and no more.
+    /// Limits the size of bodies.
     fn limit(self, bytes: usize) -> Self {
         let route: MethodRouter<App> = self.route.layer(DefaultBodyLimit::max(bytes));
         Self { route: route.layer(Extension(BodyLimit(bytes))), ..self }

@@ -110,8 +110,7 @@ fn query_parameters(schema: &Value, definitions: &Map<String, Value>) -> Vec<Val
         .collect()
 }
 
-/// A member as people type it behind a question mark: it is left out where a body could say `null`, and a number is one
-/// that fits.
+/// Schema of a query parameter: it is omitted where a body could have `null`, and a number is bounded.
 fn as_typed(mut schema: Value) -> Value {
     if let Some(kinds) = schema["type"].as_array() {
         let mut kinds: Vec<Value> = kinds.iter().filter(|kind| **kind != "null").cloned().collect();

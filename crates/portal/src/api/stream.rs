@@ -67,7 +67,7 @@ pub(super) fn session(subscription: Subscription) -> Response {
 struct Reading {
     /// Gone once the session is.
     subscription: Option<Subscription>,
-    /// When the reader was last told something as it happened.
+    /// Time of the last live event that was sent.
     told: Option<Instant>,
 }
 

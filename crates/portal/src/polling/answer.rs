@@ -18,7 +18,7 @@ pub(crate) enum PollingError {
     SessionClosed,
     TaskNotFound,
     TaskClosed,
-    /// It works in a session that somebody lent it, and ends by itself.
+    /// The task works in a leased session, and ends by itself.
     TaskCannotClose,
     JobNotFound,
     JobsClosed,
@@ -32,7 +32,7 @@ pub(crate) enum PollingResponse {
     Done(serde_json::Value),
     Refused(PollingError),
     UnknownEndpoint,
-    /// A page of somebody else may have sent it.
+    /// The request may come from another site's page.
     Foreign,
     /// The client sent something that cannot be read.
     Unreadable(StatusCode, String),

@@ -1,5 +1,5 @@
-//! A session's events in the words of its callbacks. Pure: a fold with what it must remember to tell a text's first piece
-//! from its next, and a tool's new output from what was shown before.
+//! Converts a session's events into callbacks. Pure: a fold that remembers what it needs to distinguish a text's first
+//! delta from its next, and a tool's new output from earlier output.
 
 use std::collections::{HashMap, HashSet};
 

@@ -15,7 +15,8 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::callbacks::Callbacks;
-use super::live::{PollItem, PollLog};
+use super::item::PollItem;
+use super::live::PollLog;
 use super::response::{JobResponse, SessionResponse, TaskResponse};
 use super::table::{Entity, Table};
 
@@ -75,7 +76,7 @@ impl Session {
         Self { log: tables.log(), owner: SessionOwner::Task, workspace: None, callbacks: Mutex::default() }
     }
 
-    /// Tells what happened in the words of callbacks.
+    /// Pushes callbacks to the log.
     pub(crate) fn tell(&self, told: impl FnOnce(&mut Callbacks) -> Vec<SessionResponse>) {
         let mut callbacks = self.callbacks.lock();
         told(&mut callbacks).into_iter().for_each(|response| self.log.push(response));
@@ -88,7 +89,7 @@ pub(crate) struct Task {
 }
 
 pub(crate) enum TaskOwner {
-    /// It works in a session that somebody lent it.
+    /// It works in a leased session.
     Borrower,
     /// A job, whose run knows it by this id.
     Job { job: Arc<Job>, task: TaskId },
@@ -148,7 +149,7 @@ impl Job {
         self.progress().ended.is_none_or(|ended| ended.elapsed() < LISTED)
     }
 
-    /// Ends it, with the last that is told of it. One that has ended stays as it is.
+    /// Ends it with its last responses. One that has ended is not changed.
     pub(crate) fn end(&self, status: JobStatus, last: impl IntoIterator<Item = JobResponse>) {
         let mut progress = self.progress();
         if progress.ended.is_some() {

@@ -15,6 +15,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use super::item::{PollItem, TextId, TextPart};
+
 /// Longest wait of a call, and the interval between two answers to a waiting reader with a token.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum size of one log.
@@ -26,38 +28,6 @@ const LEFT_BYTES: usize = MOST_BYTES / 4 * 3;
 const MOST_TOKENS: usize = 256;
 /// Tokens are UUIDs.
 const LONGEST_TOKEN: usize = 128;
-
-/// Item of a log.
-pub(crate) trait PollItem: Clone {
-    fn piece(&self) -> TextDelta<'_>;
-
-    /// Takes in the next piece of the same text.
-    fn join(&mut self, next: &Self);
-
-    /// About how many bytes it takes.
-    fn weight(&self) -> usize;
-
-    /// Notice that replaces items that were dropped before they were read.
-    fn dropped() -> Self;
-}
-
-/// The part that an item has in a text that arrives in pieces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TextDelta<'a> {
-    /// None: it stands for itself.
-    Whole,
-    Start(TextId<'a>),
-    Delta(TextId<'a>),
-    /// Repeats all the pieces.
-    End(TextId<'a>),
-}
-
-/// Identity of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum TextId<'a> {
-    Reasoning(&'a str),
-    Message(&'a str),
-}
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Reader {
@@ -360,16 +330,16 @@ fn repeated<'a, T: PollItem + 'a>(
     let mut found = HashSet::new();
     for (index, item) in items.enumerate().rev() {
         match item.piece() {
-            TextDelta::End(text) => {
+            TextPart::End(text) => {
                 ended.insert(text);
             }
-            TextDelta::Start(text) => {
+            TextPart::Start(text) => {
                 ended.remove(&text);
             }
-            TextDelta::Delta(text) if ended.contains(&text) => {
+            TextPart::Delta(text) if ended.contains(&text) => {
                 found.insert(index);
             }
-            TextDelta::Delta(_) | TextDelta::Whole => {}
+            TextPart::Delta(_) | TextPart::Whole => {}
         }
     }
     found
@@ -384,9 +354,7 @@ fn put_together<T: PollItem>(items: Vec<T>) -> Vec<T> {
             continue;
         }
         match (out.last_mut(), item.piece()) {
-            (Some(last), TextDelta::Delta(text)) if last.piece() == TextDelta::Delta(text) => {
-                last.join(&item)
-            }
+            (Some(last), TextPart::Delta(text)) if last.piece() == TextPart::Delta(text) => last.join(&item),
             _ => out.push(item),
         }
     }

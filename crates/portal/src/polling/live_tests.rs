@@ -38,7 +38,7 @@ fn spawn(log: &Arc<PollLog<SessionResponse>>, reader: Reader) -> JoinHandle<Poll
     tokio::spawn(async move { log.read(reader).await })
 }
 
-/// Lets everybody who can go on do so, without time passing.
+/// Runs all ready tasks, without time passing.
 async fn settle() {
     for _ in 0..8 {
         tokio::task::yield_now().await;

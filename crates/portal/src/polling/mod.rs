@@ -8,6 +8,7 @@ mod answer;
 mod callbacks;
 mod entities;
 mod install;
+mod item;
 mod jobs;
 mod live;
 mod response;

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-use super::live::{PollItem, TextDelta, TextId};
+use super::item::{PollItem, TextId, TextPart};
 
 /// Estimated size of an item without its texts.
 const FRAME: usize = 64;
@@ -142,23 +142,23 @@ impl From<JobCallback> for JobResponse {
 }
 
 impl PollItem for SessionResponse {
-    fn piece(&self) -> TextDelta<'_> {
+    fn piece(&self) -> TextPart<'_> {
         use SessionCallback as Call;
-        let Self::Callback(callback) = self else { return TextDelta::Whole };
+        let Self::Callback(callback) = self else { return TextPart::Whole };
         match callback {
-            Call::OnStartReasoning { reasoning_id } => TextDelta::Start(TextId::Reasoning(reasoning_id)),
-            Call::OnReasoning { reasoning_id, .. } => TextDelta::Delta(TextId::Reasoning(reasoning_id)),
-            Call::OnEndReasoning { reasoning_id, .. } => TextDelta::End(TextId::Reasoning(reasoning_id)),
-            Call::OnStartMessage { message_id } => TextDelta::Start(TextId::Message(message_id)),
-            Call::OnMessage { message_id, .. } => TextDelta::Delta(TextId::Message(message_id)),
-            Call::OnEndMessage { message_id, .. } => TextDelta::End(TextId::Message(message_id)),
+            Call::OnStartReasoning { reasoning_id } => TextPart::Start(TextId::Reasoning(reasoning_id)),
+            Call::OnReasoning { reasoning_id, .. } => TextPart::Delta(TextId::Reasoning(reasoning_id)),
+            Call::OnEndReasoning { reasoning_id, .. } => TextPart::End(TextId::Reasoning(reasoning_id)),
+            Call::OnStartMessage { message_id } => TextPart::Start(TextId::Message(message_id)),
+            Call::OnMessage { message_id, .. } => TextPart::Delta(TextId::Message(message_id)),
+            Call::OnEndMessage { message_id, .. } => TextPart::End(TextId::Message(message_id)),
             Call::OnStartToolExecution { .. }
             | Call::OnToolExecution { .. }
             | Call::OnEndToolExecution { .. }
             | Call::OnAgentStart { .. }
             | Call::OnAgentEnd { .. }
             | Call::OnIdle
-            | Call::OnGeneratedUserPrompt { .. } => TextDelta::Whole,
+            | Call::OnGeneratedUserPrompt { .. } => TextPart::Whole,
         }
     }
 
@@ -213,8 +213,8 @@ impl PollItem for SessionResponse {
 }
 
 impl PollItem for TaskResponse {
-    fn piece(&self) -> TextDelta<'_> {
-        TextDelta::Whole
+    fn piece(&self) -> TextPart<'_> {
+        TextPart::Whole
     }
 
     fn join(&mut self, _: &Self) {}
@@ -234,8 +234,8 @@ impl PollItem for TaskResponse {
 }
 
 impl PollItem for JobResponse {
-    fn piece(&self) -> TextDelta<'_> {
-        TextDelta::Whole
+    fn piece(&self) -> TextPart<'_> {
+        TextPart::Whole
     }
 
     fn join(&mut self, _: &Self) {}

@@ -15,7 +15,8 @@ use serde_json::json;
 
 use super::Polling;
 use super::answer::{PollingError, PollingResponse};
-use super::live::{self, PollItem, PollLog, Reader};
+use super::item::PollItem;
+use super::live::{self, PollLog, Reader};
 use crate::guard::Changes;
 use crate::serve::Stalled;
 

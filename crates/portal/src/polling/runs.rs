@@ -14,7 +14,7 @@ use super::entities::{Job, JobStatus, Session, SessionOwner, Tables, Task, TaskO
 use super::response::{JobCallback, JobResponse, SessionCallback, TaskCallback, TaskResponse};
 use super::table::Named;
 
-/// Tells one run.
+/// Converts one run's records into callbacks.
 pub(crate) struct RunCallbacks {
     tables: Arc<Tables>,
     subject: Subject,
@@ -33,7 +33,7 @@ impl RunCallbacks {
         Self { tables, subject: Subject::Job(job), tasks: HashMap::new(), sessions: HashMap::new() }
     }
 
-    /// The prompts of a task that borrows a session are told in that session.
+    /// Callbacks of a task in a leased session, to which its prompts are reported.
     pub(crate) fn of_borrower(
         tables: Arc<Tables>,
         task: Named<Task>,
@@ -43,7 +43,7 @@ impl RunCallbacks {
         Self { tables, subject, tasks: HashMap::new(), sessions: HashMap::from([lent]) }
     }
 
-    /// For whoever carries the run out.
+    /// Listener for the executor of the run.
     pub(crate) fn into_audience(self) -> Arc<dyn RunListener> {
         Arc::new(Listening(Mutex::new(self)))
     }
@@ -128,7 +128,7 @@ impl RunCallbacks {
         }
     }
 
-    /// Ends what the run leaves open: nothing more will be heard.
+    /// Ends everything that the run leaves open.
     fn run_ended(&mut self, end: &RunEnd) {
         for (_, named) in self.tasks.drain() {
             named.entity.log.close();

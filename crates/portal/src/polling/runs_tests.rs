@@ -3,7 +3,8 @@ use hangar_protocol::Event;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::polling::live::{PollAnswer, PollItem, PollLog, Reader};
+use crate::polling::item::PollItem;
+use crate::polling::live::{PollAnswer, PollLog, Reader};
 use crate::polling::table::Entity;
 
 const HEAD: (&str, u64) = ("2026-01-01T00:00:00.000Z", 0);

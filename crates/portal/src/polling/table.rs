@@ -64,7 +64,7 @@ impl<E: Entity> Table<E> {
         if open < MOST_OPEN { Ok(()) } else { Err(Full) }
     }
 
-    /// Puts something there and gives it the next id.
+    /// Adds an entity and gives it the next id.
     pub(crate) fn put(&self, entity: E) -> Named<E> {
         let mut places = self.places();
         places.tidy();

@@ -1,6 +1,7 @@
 //! Events of one model call.
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_with::skip_serializing_none;
 
 #[skip_serializing_none]
@@ -58,4 +59,28 @@ pub struct ModelCallFinalResult {
     pub is_byok: bool,
     /// `success`, `http_400`, `http_429`, `http_5xx`, `transport_error`, ...
     pub result: String,
+}
+
+/// An answer in the vendor's own items, logged right before the `assistant.message` that tells it in ours. The vendor that
+/// sent them gets them back as they came: it signs or encrypts some, and refuses the next request without them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelItems {
+    pub message_id: String,
+    pub origin: ModelOrigin,
+    /// JSON in the form of the wire: content blocks, output items, or a message.
+    pub items: Box<RawValue>,
+}
+
+/// Where items of an answer come from. They mean something there and nowhere else.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ModelOrigin {
+    /// Base URL, without credentials.
+    pub provider: String,
+    /// `/chat/completions`, `/responses` or `/v1/messages`.
+    pub wire: String,
+    pub model: String,
+    /// Fingerprint of the account, which tells two accounts apart and nothing else.
+    pub account: String,
 }

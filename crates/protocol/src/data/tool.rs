@@ -203,3 +203,11 @@ pub struct PermissionCompleted {
     pub tool_call_id: Option<String>,
     pub result: PermissionOutcome,
 }
+
+/// Tools that a search has found, whose descriptions the model is shown from then on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolSearchActivated {
+    pub strategy: String,
+    pub tool_names: Vec<String>,
+}

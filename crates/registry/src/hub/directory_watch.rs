@@ -15,7 +15,7 @@ use super::{Hub, lock};
 
 /// Interval between two scans of the directory.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Looks without anything new after which a session that others have begun is left alone.
+/// Scans without a change after which a session of another process is no longer watched.
 const PATIENCE: u32 = 30;
 /// Maximum number of new sessions that are watched at once.
 const MOST_YOUNG: usize = 256;
@@ -36,7 +36,7 @@ pub(super) struct DirectoryWatch {
 struct Young {
     /// Length of its log, once there is one.
     length: Option<u64>,
-    /// Looks since that changed.
+    /// Scans since its last change.
     quiet: u32,
 }
 
@@ -56,7 +56,7 @@ impl DirectoryWatch {
         Self { known, young: HashMap::new(), changed, settled: false }
     }
 
-    /// Looks again. Those that are open here tell themselves how they are.
+    /// Scans again. Sessions that are open here report their changes themselves.
     fn look(&mut self, store: &Store, is_open: impl Fn(&SessionId) -> bool) -> Changes {
         let changed = changed(store);
         let same = changed == self.changed;
@@ -157,7 +157,7 @@ impl Hub {
         Ok(())
     }
 
-    /// A session was deleted, whoever did it.
+    /// Publishes that a session was deleted, by any process.
     pub(super) fn gone(&self, id: &SessionId) {
         if let Some(live) = self.live(id) {
             live.end_now();

@@ -1,4 +1,4 @@
-//! Leases: a task holds a session, says what is to be done there, and hears how it goes.
+//! Leases: a task holds a session, sends its prompts, and receives the news.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::Hub;
 use crate::error::RegistryError;
 use crate::live::{LiveSession, PromptSender};
 
-/// News that may wait for the holder of a lease.
+/// Capacity of a lease holder's queue of news.
 const LEASE_QUEUE: usize = 256;
 
 /// Whether a session ends with its lease.

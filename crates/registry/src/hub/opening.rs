@@ -35,7 +35,7 @@ pub struct NewSession {
     pub model: Option<String>,
     pub effort: Option<String>,
     pub workspace: PathBuf,
-    /// Asks where the agent can, unless somebody says otherwise.
+    /// Defaults to `ask`, where the agent supports it.
     pub policy: Option<Policy>,
     pub name: Option<String>,
     pub prompt: Option<String>,
@@ -310,7 +310,7 @@ impl Hub {
         }
     }
 
-    /// The name of the agent that works where nobody names one.
+    /// Name of the default agent.
     pub fn default_runtime(&self) -> &str {
         self.runtimes().first().map_or("", |runtime| &*runtime.card().name)
     }

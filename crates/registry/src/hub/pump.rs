@@ -1,4 +1,4 @@
-//! One agent, heard out: what it says is written down and told, what it asks is kept for whoever answers.
+//! Pump of one agent: its events are logged and published, its questions are kept until they are answered.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::live::{self, LiveSession, SessionUpdate};
 use crate::resource::Policy;
 use crate::subscription;
 
-/// Approvals that may wait for an agent which asks and does not listen. More would be no use to anybody.
+/// Maximum number of pending approvals of one agent, which asks and never reads answers.
 const MOST_APPROVALS: usize = 10_000;
 
-/// Hears one agent out.
+/// Reads one agent's news to their end.
 pub(super) struct Pump {
     pub(super) hub: Hub,
     pub(super) live: Arc<LiveSession>,
@@ -91,7 +91,7 @@ impl Pump {
         self.end(failure).await;
     }
 
-    /// Writes an event down and tells it. An error means that it could not be written, or that nothing comes of it.
+    /// Logs and publishes an event. An error means that it could not be logged, or that it has no effect.
     fn hear(&mut self, event: &mut Event) -> Option<String> {
         if let Some(record) = &mut self.record {
             match record.append(event) {
@@ -155,8 +155,7 @@ impl Pump {
     }
 }
 
-/// Waits until it is time to see whether another process has gone on with a session that rests. That is nobody's business
-/// while nobody watches.
+/// Waits for the next check whether another process has continued an idle session. Not needed without subscribers.
 async fn until_look(live: &LiveSession, quiet: u32) {
     if !live.own_log {
         return std::future::pending().await;

@@ -1,4 +1,4 @@
-//! Telling sessions things: messages, other names, and that they are to end.
+//! Commands to sessions: messages, names, and the end.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub enum Delivery {
     /// As a turn of its own, after those that wait.
     #[default]
     Enqueue,
-    /// Into the turn that is under way, where the agent can do that.
+    /// Into the current turn, where the agent supports it.
     Immediate,
 }
 
@@ -59,7 +59,7 @@ impl Hub {
         Ok(state)
     }
 
-    /// Ends the turn that is under way.
+    /// Ends the current turn.
     pub async fn abort(&self, id: &SessionId) -> Result<(), RegistryError> {
         let live = self.opened(id)?;
         let _ = live.commands.send(SessionCommand::Abort).await;
@@ -117,7 +117,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Has somebody hear what a session that is open here says from now on.
+    /// Adds a listener to a session that is open here.
     pub fn listen(&self, id: &SessionId, listener: Arc<dyn SessionListener>) -> Result<(), RegistryError> {
         self.opened(id)?.listen(listener);
         Ok(())

@@ -17,7 +17,7 @@ struct HubRuntime {
     agent: Arc<dyn Runtime>,
 }
 
-/// The agents of a hub, for whoever carries runs out.
+/// Agents of a hub, for an executor of runs.
 pub fn hub_runtimes(hub: &Hub) -> Vec<Arc<dyn Runtime>> {
     let hub_runtimes = |agent: &Arc<dyn Runtime>| {
         Arc::new(HubRuntime { hub: hub.clone(), agent: Arc::clone(agent) }) as Arc<dyn Runtime>

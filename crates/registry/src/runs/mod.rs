@@ -1,4 +1,4 @@
-//! Runs of jobs: started, watched, stopped and gone on with. What they have done for them are sessions of the hub.
+//! Runs of jobs: started, followed, stopped and continued. Their tasks work in sessions of the hub.
 
 mod agents;
 mod installed;
@@ -29,7 +29,7 @@ pub use installed::{Installed, JobsView};
 pub use stream::Following;
 pub use view::{DecisionView, Run, RunDetails, RunState, SessionView, WorkState, WorkView};
 
-/// Records that may wait for the slowest of those who watch a run.
+/// Capacity of a subscriber's queue of records.
 const WATCHED_QUEUE: usize = 1024;
 /// Runs that have ended and whose views are kept.
 const KEPT: usize = 256;
@@ -54,14 +54,14 @@ struct Inner {
     installed: Mutex<Option<Installed>>,
 }
 
-/// Runs under way, and who hears of them.
+/// Active runs and their listeners.
 struct ActiveRuns {
     hub: Hub,
     runs: Mutex<HashMap<RunId, ActiveRun>>,
     /// Runs that are about to be resumed, so that each is by one caller.
     resuming: Mutex<HashSet<RunId>>,
     ended: Mutex<HashMap<RunId, Arc<View>>>,
-    /// Changes when a run is taken up or left.
+    /// Changes when a run becomes active or inactive.
     changes: watch::Sender<u64>,
 }
 
@@ -89,7 +89,7 @@ impl Drop for Resuming<'_> {
     }
 }
 
-/// Everybody who hears one run: those who watch runs, and whoever started this one.
+/// Listeners of one run: those of all runs, and the one that it was started with.
 struct Hearers {
     active_runs: Arc<ActiveRuns>,
     listener: Option<Arc<dyn RunListener>>,
@@ -181,7 +181,7 @@ impl Runs {
         hub.check_workspace(&order.working_directory, names)
     }
 
-    /// Starts what is ordered, and tells somebody all that happens.
+    /// Starts a run with a listener.
     pub fn start(
         &self,
         order: RunOrder,
@@ -200,7 +200,7 @@ impl Runs {
         self.begin(Some(listener), |executor, hearers| executor.start_borrowing(order, session, hearers))
     }
 
-    /// Goes on with a run whose process ended.
+    /// Continues a run whose process ended.
     pub fn resume(&self, run: &RunId) -> Result<RunDetails, RegistryError> {
         let active_runs = &self.0.active_runs;
         let under_way = || RegistryError::RunUnderWay(run.0.clone());

@@ -22,7 +22,7 @@ use crate::host::{Host, Input, RemoteProgram};
 use crate::invocation::Argument;
 use crate::stderr_buffer::{MAX_LINE, StderrBuffer};
 
-/// News that may wait for a session before the agent has to.
+/// Capacity of a session's queue of messages; the agent has to wait beyond it.
 pub(super) const INCOMING: usize = 1024;
 /// Grace period between an agent's closed output and SIGTERM.
 const EXIT_GRACE: Duration = Duration::from_millis(200);
@@ -40,7 +40,7 @@ pub(super) enum Incoming {
     },
 }
 
-/// The process ends with whoever holds the last of these.
+/// Connection to the agent. The process ends when the last handle is dropped.
 pub(super) struct Connection {
     shared: Arc<ConnectionShared>,
     _stop: DropGuard,
@@ -50,7 +50,7 @@ struct ConnectionShared {
     peer: Peer,
     sessions: Mutex<HashMap<String, mpsc::Sender<Incoming>>>,
     stderr: Mutex<StderrBuffer>,
-    /// The code that it ended with, if it ended by itself.
+    /// Exit code, if the process exited without a signal from us.
     exit: Mutex<Option<i32>>,
 }
 
@@ -130,7 +130,7 @@ impl Connection {
         *locked(&self.shared.exit)
     }
 
-    /// From now on, what the agent says of this session goes there.
+    /// Subscribes to the agent's messages about a session.
     pub(super) fn subscribe(&self, session: &str) -> mpsc::Receiver<Incoming> {
         let (sender, receiver) = mpsc::channel(INCOMING);
         locked(&self.shared.sessions).insert(session.to_owned(), sender);
@@ -185,7 +185,7 @@ impl ConnectionShared {
         }
     }
 
-    /// False if nobody listens for that session.
+    /// Delivers a message to its session; false if the session has no subscriber.
     async fn pass_on(&self, params: &Value, incoming: Incoming) -> bool {
         let session = params["sessionId"].as_str().unwrap_or_default();
         let listener = locked(&self.sessions).get(session).cloned();
@@ -208,7 +208,7 @@ struct Stdin {
     outgoing: Outgoing,
 }
 
-/// Looks after the process.
+/// Owner of the process.
 struct ProcessOwner {
     child: Child,
     group: Group,

@@ -55,7 +55,7 @@ struct CurrentProcess {
     made_for: Option<(Host, Vec<(String, String)>)>,
 }
 
-/// A process, and what it said of itself.
+/// Process of an agent, with the capabilities that it announced.
 struct AgentProcess {
     connection: Connection,
     loads: bool,
@@ -209,7 +209,7 @@ impl AcpShared {
     }
 }
 
-/// A new session of the agent, or the one that goes on; what the agent calls it.
+/// Opens or loads a session of the agent; returns the agent's name for it.
 async fn open_session(
     agent: &AgentProcess,
     order: &AgentOrder,

@@ -1,4 +1,4 @@
-//! Permissions that an agent asks for: our question about it, and our answer in its words.
+//! Permission requests of an agent: converted into our events, and our answers into its options.
 
 use hangar_protocol::permission::{PermissionRequest, ShellRequest};
 use serde_json::{Value, json};

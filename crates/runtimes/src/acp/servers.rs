@@ -1,4 +1,4 @@
-//! The MCP servers of an order in the words of the protocol.
+//! MCP servers of an order, in the format of the protocol.
 
 use serde_json::{Map, Value, json};
 

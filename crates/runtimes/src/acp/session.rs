@@ -41,13 +41,13 @@ pub(super) struct AcpSession {
     working: bool,
 }
 
-/// A turn under way.
+/// Turn in progress.
 struct AcpTurn {
     translator: Acp,
     said: Translation,
     facts: TurnFacts,
     heard: Instant,
-    /// When a turn that was told to stop is given up.
+    /// Deadline of a turn that was told to stop.
     given_up: Option<Instant>,
     /// Whether the session ends with this turn.
     last: bool,

@@ -11,7 +11,7 @@ use crate::runtime::{AgentCard, AgentOrder, RehearsalStage, ShellTool};
 use crate::translate::Translator;
 use crate::usage::Counting;
 
-/// Steps that autopilot may take in a turn, if nobody says. Its own default is 5, which ends most work half done.
+/// Default number of steps of autopilot in a turn. Copilot's own default is 5, which ends most work half done.
 const AUTOPILOT_STEPS: u32 = 50;
 /// Takes the id of a new session from outside. Version 1.0.36 does not have it yet.
 const SESSION_ID: &str = "--session-id";

@@ -1,5 +1,5 @@
-//! The Agent Client Protocol: updates of a session, told in our events. Answers come in pieces only, so the whole of one is
-//! said when something else begins.
+//! Translator of the Agent Client Protocol: updates of a session into our events. Answers come as deltas only, so the
+//! full text is emitted when something else begins.
 
 use hangar_protocol::data;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! The account of a turn: which call to the model is under way, which tools run. Every translator keeps one, so that
-//! starts and ends pair up in what we say even where they do not in what the agent says.
+//! Bookkeeping of a turn: the open model call and the running tools. Every translator keeps one, so that starts and
+//! ends are paired in our events even where they are not in the agent's output.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ impl Bookkeeping {
         self.model.as_deref()
     }
 
-    /// Begins a call to the model, if none is under way.
+    /// Begins a model call, if none is open.
     pub(super) fn open_turn(&mut self, said: &mut Translation) {
         if self.turn.is_none() {
             let turn = self.turns;

@@ -28,7 +28,7 @@ pub struct Claude {
     blocks: BTreeMap<Option<String>, (String, usize)>,
     /// The message whose pieces are coming.
     streaming: Option<String>,
-    /// Sub-agents under way, by the call that began them.
+    /// Running sub-agents, by the call that started them.
     agents: BTreeMap<String, String>,
 }
 
@@ -191,7 +191,7 @@ impl Claude {
         }
     }
 
-    /// Notes which message the next blocks belong to; says whether it is a new one.
+    /// Notes which message the next blocks belong to; true if it is a new one.
     fn next_message(&mut self, agent: &Option<AgentId>, id: &str) -> bool {
         let key = agent.as_ref().map(|agent| agent.0.clone());
         match self.blocks.get(&key) {

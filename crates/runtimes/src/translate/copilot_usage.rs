@@ -36,7 +36,7 @@ struct Tokens {
     reasoning_tokens: Option<u64>,
 }
 
-/// Adds what the file tells. A turn that was cut short leaves none, and what it used stays unknown.
+/// Adds the usage in the file. A turn that was interrupted leaves no file, and its usage stays unknown.
 pub(super) fn add(text: &str, usage: &mut Usage) -> bool {
     match serde_json::from_str::<Document>(text) {
         Ok(document) => {

@@ -1,6 +1,6 @@
-//! From the words of other agents to our events. Pure: a line goes in, events and facts come out.
+//! Translation of other agents' output into our events. Pure: a line goes in, events and facts come out.
 //!
-//! No line goes by without a trace: one that nobody knows becomes an event that holds it, and its type is counted as drift.
+//! No line is lost: an unknown one becomes an event that holds it, and its type is counted as drift.
 
 pub(crate) mod acp;
 mod bookkeeping;

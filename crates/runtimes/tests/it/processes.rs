@@ -18,24 +18,27 @@ struct Stage {
 }
 
 impl Stage {
-    /// An agent that speaks as codex does and is this script.
+    /// An agent that speaks as codex does and is this script. It is logged in, and notes where it was asked about that.
     fn new(script: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("home")).unwrap();
         let program = dir.path().join("agent");
         let text = dir.path().join("script");
-        std::fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
+        let login = "if [ \"$1\" = login ]; then pwd -P > \"${0%/*}/login-asked-in\"; exit 0; fi";
+        std::fs::write(&text, format!("#!/bin/sh\n{login}\n{script}\n")).unwrap();
         // By another process: a file that this one wrote may still be open in a child that another test is starting, and
         // such a file cannot be run.
         let installed =
             std::process::Command::new("install").args(["-m", "755"]).args([&text, &program]).status();
         assert!(installed.unwrap().success());
         let settings = AgentSettings { program: Some(program.display().to_string()), ..Default::default() };
-        let surroundings = RuntimeEnvironment {
-            vars: std::env::vars().collect(),
+        let environment = RuntimeEnvironment {
+            // No key of the user's: it would answer the question about the login.
+            vars: std::env::vars().filter(|(name, _)| name == "PATH").collect(),
             agents: BTreeMap::from([("codex".to_owned(), settings)]),
-            ..RuntimeEnvironment::bare(dir.path())
+            ..RuntimeEnvironment::bare(&dir.path().join("home"))
         };
-        let runtime = agents::all(&surroundings).into_iter().find(|r| r.card().name == "codex").unwrap();
+        let runtime = agents::all(&environment).into_iter().find(|r| r.card().name == "codex").unwrap();
         Self { dir, runtime }
     }
 
@@ -114,6 +117,14 @@ async fn a_turn_is_told_and_ends() {
     assert_eq!(kind(&outcome), None);
     assert_eq!(outcome.usage.input_tokens.count(), Some(3));
     assert_eq!(std::fs::read_to_string(stage.file("prompt")).unwrap(), "it's $(a) \"prompt\"\n");
+}
+
+#[tokio::test]
+async fn an_agent_is_asked_about_its_login_in_the_home() {
+    let stage = Stage::new(DONE);
+    drop(stage.open(stage.order()).await);
+    let asked_in = std::fs::read_to_string(stage.file("login-asked-in")).unwrap();
+    assert_eq!(Path::new(asked_in.trim()), stage.file("home").canonicalize().unwrap());
 }
 
 #[tokio::test]

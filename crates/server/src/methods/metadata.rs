@@ -188,10 +188,11 @@ async fn usage(call: Call) -> Result<Reply, Failure> {
         state.started.clone()
     };
     let changes = &totals.changes;
-    // What a request costs is the provider's secret; the SDKs want a figure.
+    // The SDKs want a figure, also where the cost is not known.
     let mut metrics = json!(totals.models);
     for metric in metrics.as_object_mut().into_iter().flat_map(|metrics| metrics.values_mut()) {
-        metric["requests"]["cost"] = json!(0);
+        let cost = metric["requests"]["cost"].as_f64().unwrap_or(0.0);
+        metric["requests"]["cost"] = json!(cost);
     }
     Reply::of(json!({
         "totalPremiumRequestCost": 0,

@@ -1,5 +1,8 @@
 //! Tools that clients run.
 
+use std::collections::BTreeMap;
+
+use hangar_agent::agents::config::{AgentSetting, AgentSettings};
 use hangar_agent::session::Command;
 use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::rpc;
@@ -68,9 +71,44 @@ pub(super) fn describe(tool: &ToolSpec) -> Value {
     value
 }
 
-/// Accepts settings of sub-agents. Sessions have none that can be changed from outside.
+#[derive(Deserialize)]
+struct SubagentParams {
+    /// `null` clears them.
+    subagents: Option<SubagentSettings>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+struct SubagentSettings {
+    agents: BTreeMap<String, SubagentEntry>,
+    disabled_subagents: Vec<String>,
+    max_concurrency: Option<usize>,
+    max_depth: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SubagentEntry {
+    model: Option<String>,
+    effort_level: Option<String>,
+}
+
+/// Sets models, efforts and limits of sub-agents that are started from now on.
 async fn update_subagents(call: Call) -> Result<Reply, Failure> {
-    call.live()?;
+    let params: SubagentParams = call.params()?;
+    let SubagentSettings { agents, disabled_subagents, max_concurrency, max_depth } =
+        params.subagents.unwrap_or_default();
+    let setting = |(name, entry): (String, SubagentEntry)| {
+        (name, AgentSetting { model: entry.model, effort: entry.effort_level })
+    };
+    let settings = AgentSettings {
+        agents: agents.into_iter().map(setting).collect(),
+        disabled: disabled_subagents,
+        depth: max_depth,
+        running: max_concurrency,
+    };
+    call.live()?.ask(move |task| task.set_agent_settings(settings)).await?;
     Reply::of(json!({}))
 }
 

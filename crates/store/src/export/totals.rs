@@ -1,4 +1,4 @@
-//! The table at the end of an export: totals of the session, and from when to when it went.
+//! Table at the end of an export: totals of the session, and its start and end.
 
 use std::io::{self, Write};
 

@@ -1,6 +1,7 @@
 //! `create`: a new file, and only a new one.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -45,8 +46,8 @@ impl Create {
                 name: "create".to_owned(),
                 title: Some("Creating file".to_owned()),
                 description:
-                    "Writes a new file. Fails if something exists at the path already (change that with \
-                              `edit`) or if the directory does not exist."
+                    "Writes a new file, and the directories that it needs. Fails if something exists at the \
+                              path already: change that with `edit`."
                         .to_owned(),
                 input: ToolSchema::function(json!({
                     "type": "object",
@@ -117,7 +118,7 @@ fn parse(call: &ToolInput) -> Result<Arguments, ToolOutcome> {
 
 fn create(files: &ToolFiles, location: &Location, arguments: &Arguments) -> Result<ToolOutcome, ToolOutcome> {
     check_vacant(files, location)?;
-    files.create(&location.real, arguments.text.as_bytes()).map_err(|error| match error.kind() {
+    write_new(files, &location.real, arguments.text.as_bytes()).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => occupied(location, "file"),
         _ => unusable(&location.shown, &error),
     })?;
@@ -128,6 +129,33 @@ fn create(files: &ToolFiles, location: &Location, arguments: &Arguments) -> Resu
     Ok(ToolOutcome { detailed: Some(diff), changes, ..ToolOutcome::success(text) })
 }
 
+/// Writes a new file and the directories on its way; after a failure, nothing.
+fn write_new(files: &ToolFiles, path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut made = Vec::new();
+    let written = files
+        .missing_parents(path)
+        .into_iter()
+        .try_for_each(|directory| match files.make_dir(&directory) {
+            Ok(()) => {
+                made.push(directory);
+                Ok(())
+            }
+            // Another call of the same answer was faster.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        })
+        .and_then(|()| files.create(path, content));
+    if written.is_err() {
+        for directory in made.iter().rev() {
+            if files.names(directory, 1).is_ok_and(|names| names.is_empty()) {
+                // An empty directory that stays behind is not worth another failure.
+                let _ = files.remove_dir(directory);
+            }
+        }
+    }
+    written
+}
+
 fn report_creation(location: &Location, arguments: &Arguments) -> Report {
     report(Change::Created { path: &location.shown, new: arguments.text.as_bytes() })
 }
@@ -136,18 +164,16 @@ fn check_vacant(files: &ToolFiles, location: &Location) -> Result<(), ToolOutcom
     if let Ok(found) = files.find(&location.real) {
         return Err(occupied(location, if found.is_dir { "directory" } else { "file" }));
     }
-    match location.real.parent() {
-        Some(parent) if files.find(parent).is_ok_and(|found| found.is_dir) => Ok(()),
-        _ => {
-            let parent = location.shown.parent().unwrap_or(&location.shown).display();
-            Err(answer::failed(
-                "Parent directory does not exist",
-                format!(
-                    "Parent directory {parent} does not exist. You need to create it before creating the file."
-                ),
-            ))
-        }
+    // What is not there can be made, but not below a file.
+    let above = location.real.ancestors().skip(1).find_map(|above| files.find(above).ok());
+    if above.is_some_and(|above| !above.is_dir) {
+        let parent = location.shown.parent().unwrap_or(&location.shown).display();
+        return Err(answer::failed(
+            "Parent is not a directory",
+            format!("The directory {parent} cannot be made: there is a file in its way."),
+        ));
     }
+    Ok(())
 }
 
 fn occupied(location: &Location, kind: &str) -> ToolOutcome {

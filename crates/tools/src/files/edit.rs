@@ -1,4 +1,4 @@
-//! `edit`: one exact piece of a file replaced by another.
+//! `edit`: one piece of a file replaced by another.
 
 use std::sync::Arc;
 
@@ -11,8 +11,9 @@ use serde_json::json;
 
 use super::claim::{self, Claim, Names};
 use super::diff::{Change, Report, report};
-use super::replacement::{Mismatch, replace_once};
-use super::{WriteRequest, locate, unusable};
+use super::forgiving::Form;
+use super::replacement::{Lines, Mismatch, Replacement, replace_once};
+use super::{WriteRequest, locate, nearest, unusable};
 use crate::answer;
 use crate::arguments;
 use crate::inspected::InspectedCalls;
@@ -44,6 +45,8 @@ impl Names for Arguments {
 struct Plan {
     old: Vec<u8>,
     new: Vec<u8>,
+    /// What the model is told about a text that is not quite the one that it asked for.
+    forgiven: Option<String>,
 }
 
 impl Edit {
@@ -52,9 +55,9 @@ impl Edit {
             spec: interned::spec(ToolSpec {
                 name: "edit".to_owned(),
                 title: Some("Editing file".to_owned()),
-                description: "Replaces one piece of a file. `old_str` must be exactly the text in the file, without \
-                              the line numbers that `view` prints, and must occur once: include enough lines around \
-                              the change. Several edits in one answer are made in their order."
+                description: "Replaces one piece of a file. `old_str` is the text in the file, without the line \
+                              numbers that `view` prints, and must occur once: include enough lines around the \
+                              change. Several edits in one answer are made in their order."
                     .to_owned(),
                 input: ToolSchema::function(json!({
                     "type": "object",
@@ -138,7 +141,11 @@ fn edit(files: &ToolFiles, location: &Location, arguments: &Arguments) -> Result
     let plan = plan(files, location, arguments)?;
     files.replace(&location.real, &plan.new).map_err(|error| unusable(&location.shown, &error))?;
     let Report { diff, changes } = report_edit(location, &plan);
-    let text = format!("File {} updated with changes.", location.shown.display());
+    let mut text = format!("File {} updated with changes.", location.shown.display());
+    if let Some(forgiven) = &plan.forgiven {
+        text.push(' ');
+        text.push_str(forgiven);
+    }
     Ok(ToolOutcome { detailed: Some(diff), changes, ..ToolOutcome::success(text) })
 }
 
@@ -152,37 +159,49 @@ fn plan(files: &ToolFiles, location: &Location, arguments: &Arguments) -> Result
     }
     let new = arguments.new.as_deref().ok_or_else(|| lacking("new_str"))?;
     if old.is_empty() {
-        return Ok(Plan { old: content, new: new.as_bytes().to_vec() });
+        return Ok(Plan { old: content, new: new.as_bytes().to_vec(), forgiven: None });
     }
     match replace_once(&content, old, new) {
-        Ok(new) => Ok(Plan { old: content, new }),
-        Err(mismatch) => Err(explain(location, old, &mismatch)),
+        Ok(Replacement { content: new, form, lines }) => {
+            Ok(Plan { old: content, new, forgiven: forgiven(form, lines) })
+        }
+        Err(mismatch) => Err(explain(location, &content, old, &mismatch)),
     }
 }
 
-fn explain(location: &Location, old: &str, mismatch: &Mismatch) -> ToolOutcome {
+/// Says which text was replaced, if it is not the one that was asked for.
+fn forgiven(form: Form, lines: Lines) -> Option<String> {
+    (form != Form::Exact).then(|| {
+        format!(
+            "old_str was not there exactly; the text at {} was replaced, which differs {}.",
+            lines.told(),
+            form.difference()
+        )
+    })
+}
+
+fn explain(location: &Location, content: &[u8], old: &str, mismatch: &Mismatch) -> ToolOutcome {
     let shown = location.shown.display();
     match mismatch {
-        Mismatch::NotFound => answer::failed(
-            "No match found",
-            format!(
-                "No match found: old_str not found in {shown}; no changes made; you might want to try again with \
-                 correct old_str"
-            ),
-        ),
+        Mismatch::NotFound => {
+            let nearest = nearest::excerpt(&String::from_utf8_lossy(content), old);
+            let nearest = nearest.map(|lines| format!(". The nearest text is:{lines}")).unwrap_or_default();
+            answer::failed(
+                "No match found",
+                format!(
+                    "No match found: old_str not found in {shown}; no changes made; you might want to try again with \
+                     correct old_str{nearest}"
+                ),
+            )
+        }
         Mismatch::Ambiguous(places) => {
-            let places: Vec<String> = places
-                .iter()
-                .map(|lines| match lines.first == lines.last {
-                    true => lines.first.to_string(),
-                    false => format!("{}-{}", lines.first, lines.last),
-                })
-                .collect();
+            let count = places.len();
+            let places: Vec<String> = places.iter().map(Lines::range).collect();
             answer::failed(
                 "Multiple matches found",
                 format!(
-                    "Ambiguous match for old_str in {shown}: pattern starting with \"{}\" matched at lines {}. No \
-                     changes made; try again with a more specific old_str.",
+                    "Ambiguous match for old_str in {shown}: pattern starting with \"{}\" matched {count} times, at \
+                     lines {}. No changes made; try again with a more specific old_str.",
                     quote(old),
                     places.join(", ")
                 ),

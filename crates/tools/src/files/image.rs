@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-/// Bytes of an image that is sent to a model; base64 makes them the 5 MB that providers accept.
-pub(crate) const SIZE_LIMIT: u64 = 3 * 1024 * 1024 + 768 * 1024;
+/// Bytes of an image that are read. More than any image has that can be scaled.
+pub(crate) const SIZE_LIMIT: u64 = 32 << 20;
 
 /// Whether the name promises an image.
 pub(crate) fn is_named_as_image(path: &Path) -> bool {

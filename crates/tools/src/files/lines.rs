@@ -1,5 +1,6 @@
 //! Some lines of a file, read without holding the rest of it.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead, Read};
 
 use tokio_util::sync::CancellationToken;
@@ -24,15 +25,27 @@ pub(crate) struct Excerpt {
     pub(crate) continues_at: Option<usize>,
 }
 
-/// Reads as many whole lines of the range as fit into `limit` bytes; a first line that does not fit is cut. `None` when
-/// cancelled.
+/// Mark behind a line that is cut.
+const CUT: &str = " [... omitted end of long line]";
+
+/// Bytes of an excerpt.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Of the text of all lines.
+    pub(crate) text: usize,
+    /// Of one line; a longer one is cut, with a mark.
+    pub(crate) line: usize,
+}
+
+/// Reads as many lines of the range as fit. `None` when cancelled.
 pub(crate) fn read(
     mut file: impl BufRead,
     range: Range,
-    limit: usize,
+    limits: Limits,
     cancel: &CancellationToken,
 ) -> io::Result<Option<Excerpt>> {
-    let mut text = Vec::new();
+    let line_limit = limits.line.min(limits.text);
+    let mut text = String::new();
     let mut lines_seen = 0;
     let mut continues_at = None;
     let mut line = Vec::new();
@@ -44,7 +57,7 @@ pub(crate) fn read(
         }
         line.clear();
         // No more of a line is held than could be shown: it may be a gigabyte.
-        let piece = file.by_ref().take(limit as u64 + 1).read_until(b'\n', &mut line)?;
+        let piece = file.by_ref().take(line_limit as u64 + 1).read_until(b'\n', &mut line)?;
         if piece == 0 && !after_newline {
             break;
         }
@@ -52,25 +65,37 @@ pub(crate) fn read(
             line.pop();
             true
         } else {
-            piece > limit && skip_line(&mut file, cancel)?
+            piece > line_limit && skip_line(&mut file, cancel)?
         };
         lines_seen += 1;
-        if lines_seen == range.first {
-            if line.len() > limit {
-                continues_at = Some(lines_seen + 1);
-                line.truncate(limit);
-            }
-            text.extend_from_slice(&line);
-        } else if lines_seen > range.first {
-            if continues_at.is_some() || text.len() + 1 + line.len() > limit {
-                continues_at = continues_at.or(Some(lines_seen));
-                break;
-            }
-            text.push(b'\n');
-            text.extend_from_slice(&line);
+        if lines_seen < range.first {
+            continue;
         }
+        let is_first = lines_seen == range.first;
+        let shown = shown(&line, line_limit);
+        if !is_first && text.len() + 1 + shown.len() > limits.text {
+            continues_at = Some(lines_seen);
+            break;
+        }
+        if !is_first {
+            text.push('\n');
+        }
+        text.push_str(&shown);
     }
-    Ok(Some(Excerpt { text: String::from_utf8_lossy(&text).into_owned(), lines_seen, continues_at }))
+    Ok(Some(Excerpt { text, lines_seen, continues_at }))
+}
+
+/// A line as it is shown. Bytes that are no text are replaced.
+fn shown(line: &[u8], limit: usize) -> Cow<'_, str> {
+    if line.len() <= limit {
+        return String::from_utf8_lossy(line);
+    }
+    // Less than a character is cut off with the rest, rather than replaced.
+    let whole = match std::str::from_utf8(&line[..limit]) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        _ => limit,
+    };
+    Cow::Owned(String::from_utf8_lossy(&line[..whole]).into_owned() + CUT)
 }
 
 /// Whether the line ended before the file did.
@@ -94,7 +119,8 @@ mod tests {
     use super::*;
 
     fn check(content: &str, first: usize, last: Option<usize>, expected: (&str, usize, Option<usize>)) {
-        let excerpt = read(content.as_bytes(), Range { first, last }, 8, &CancellationToken::new());
+        let limits = Limits { text: 16, line: 8 };
+        let excerpt = read(content.as_bytes(), Range { first, last }, limits, &CancellationToken::new());
         let (text, lines_seen, continues_at) = expected;
         let expected = Excerpt { text: text.to_owned(), lines_seen, continues_at };
         assert_eq!(excerpt.unwrap(), Some(expected), "{content:?}");
@@ -111,23 +137,26 @@ mod tests {
     }
 
     #[test]
-    fn whole_lines_are_given_as_far_as_they_fit() {
-        check("1234\n567\n", 1, Some(2), ("1234\n567", 2, None));
-        check("1234\n5678\n9\n", 1, None, ("1234", 2, Some(2)));
+    fn lines_are_given_as_far_as_they_fit() {
+        check("12345678\n1234567\n", 1, Some(2), ("12345678\n1234567", 2, None));
+        check("12345678\n12345678\n9\n", 1, None, ("12345678", 2, Some(2)));
     }
 
     #[test]
-    fn a_line_that_cannot_fit_is_cut_and_passed() {
-        check("123456789abc\nnext\n", 1, Some(1), ("12345678", 1, Some(2)));
-        check("123456789abc\nnext\n", 1, None, ("12345678", 2, Some(2)));
+    fn a_long_line_is_cut_with_a_mark() {
+        let cut = "12345678 [... omitted end of long line]";
+        check("123456789abc\nnext\n", 1, Some(1), (cut, 1, None));
+        check("123456789abc\nnext\n", 1, None, (cut, 2, Some(2)));
         check("123456789abc\nnext\n", 2, None, ("next\n", 3, None));
         check("123456789abc", 2, None, ("", 1, None));
+        check("1234567\u{e9}xyz", 1, None, ("1234567 [... omitted end of long line]", 1, None));
     }
 
     #[test]
     fn a_cancelled_reading_gives_nothing() {
         let cancel = CancellationToken::new();
         cancel.cancel();
-        assert_eq!(read(b"a".as_slice(), Range { first: 1, last: None }, 8, &cancel).unwrap(), None);
+        let limits = Limits { text: 8, line: 8 };
+        assert_eq!(read(b"a".as_slice(), Range { first: 1, last: None }, limits, &cancel).unwrap(), None);
     }
 }

@@ -6,9 +6,12 @@ pub(crate) mod content;
 mod create;
 pub(crate) mod diff;
 mod edit;
+mod forgiving;
 mod image;
+mod indentation;
 mod lines;
 pub(crate) mod locks;
+mod nearest;
 mod replacement;
 mod view;
 

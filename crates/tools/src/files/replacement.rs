@@ -2,11 +2,31 @@
 //!
 //! Models write `\n`. In a file with `\r\n` those match, and the lines that are written get the ending of the place
 //! they go to; every byte outside that place stays as it was, including a byte order mark and bytes that are no UTF-8.
+//!
+//! A text that is not there exactly is looked for in forgiving forms. Only what is found in one place is replaced.
+
+use std::ops::Range;
 
 use memchr::memmem::Finder;
 
+use super::forgiving::{self, Form, Found};
+
 /// Places listed when a text is found more than once.
-const PLACES_LISTED: usize = 100;
+pub(super) const PLACES_LISTED: usize = 100;
+
+/// Bytes of a file in which forgiving forms are looked for.
+const FORGIVING_LIMIT: usize = 4 * 1024 * 1024;
+
+/// A replacement that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Replacement {
+    /// The whole content, as it is now.
+    pub(crate) content: Vec<u8>,
+    /// How the replaced text differs from the one that was asked for.
+    pub(crate) form: Form,
+    /// The lines that it was on.
+    pub(crate) lines: Lines,
+}
 
 /// Error of a replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,27 +42,64 @@ pub(crate) struct Lines {
     pub(crate) last: usize,
 }
 
+impl Lines {
+    /// `7` or `7-9`.
+    pub(crate) fn range(&self) -> String {
+        match self.first == self.last {
+            true => self.first.to_string(),
+            false => format!("{}-{}", self.first, self.last),
+        }
+    }
+
+    /// `line 7` or `lines 7-9`.
+    pub(crate) fn told(&self) -> String {
+        format!("{} {}", if self.first == self.last { "line" } else { "lines" }, self.range())
+    }
+}
+
 /// Replaces the one occurrence of `old`, which is not empty.
-pub(crate) fn replace_once(content: &[u8], old: &str, new: &str) -> Result<Vec<u8>, Mismatch> {
+pub(crate) fn replace_once(content: &[u8], old: &str, new: &str) -> Result<Replacement, Mismatch> {
     let flat = Flat::of(content);
     if flat.returns.is_empty() {
-        return match find_once(content, old.as_bytes()) {
-            Ok(start) => Ok(splice(content, start..start + old.len(), new)),
-            // The model wrote endings that the file does not have.
-            Err(Mismatch::NotFound) if old.contains("\r\n") => {
-                let (old, new) = (old.replace("\r\n", "\n"), new.replace("\r\n", "\n"));
-                let start = find_once(content, old.as_bytes())?;
-                Ok(splice(content, start..start + old.len(), &new))
+        match find_once(content, old.as_bytes()) {
+            Ok(start) => {
+                let place = start..start + old.len();
+                let lines = lines_at(content, &place);
+                return Ok(Replacement { content: splice(content, place, new), form: Form::Exact, lines });
             }
-            Err(mismatch) => Err(mismatch),
-        };
+            Err(Mismatch::NotFound) => {}
+            Err(mismatch) => return Err(mismatch),
+        }
     }
-    let old = old.replace("\r\n", "\n");
-    let start = find_once(&flat.text, old.as_bytes())?;
-    let place = flat.original(start)..flat.original(start + old.len());
-    let new = new.replace("\r\n", "\n");
+    // In the endings of the flat text, which may not be those that the model wrote.
+    let (old, new) = (old.replace("\r\n", "\n"), new.replace("\r\n", "\n"));
+    let (form, place, new) = match find_once(&flat.text, old.as_bytes()) {
+        Ok(start) => (Form::Exact, start..start + old.len(), new),
+        Err(Mismatch::NotFound) => find_forgiving(&flat.text, &old, &new)?,
+        Err(mismatch) => return Err(mismatch),
+    };
+    let lines = lines_at(&flat.text, &place);
+    let place = flat.original(place.start)..flat.original(place.end);
     let new = if flat.has_returns_at(&content[place.clone()]) { new.replace('\n', "\r\n") } else { new };
-    Ok(splice(content, place, &new))
+    Ok(Replacement { content: splice(content, place, &new), form, lines })
+}
+
+fn find_forgiving(text: &[u8], old: &str, new: &str) -> Result<(Form, Range<usize>, String), Mismatch> {
+    let text = match std::str::from_utf8(text) {
+        Ok(text) if text.len() <= FORGIVING_LIMIT => text,
+        _ => return Err(Mismatch::NotFound),
+    };
+    let mut found = forgiving::find(text, old, new);
+    match found.pop() {
+        None => Err(Mismatch::NotFound),
+        Some(Found { form, place, new }) if found.is_empty() => {
+            new.map(|new| (form, place, new)).ok_or(Mismatch::NotFound)
+        }
+        Some(last) => {
+            let places = found.iter().chain([&last]).take(PLACES_LISTED);
+            Err(Mismatch::Ambiguous(places.map(|found| lines_at(text.as_bytes(), &found.place)).collect()))
+        }
+    }
 }
 
 /// Content without the carriage returns of its line endings.
@@ -78,7 +135,7 @@ impl Flat {
     fn has_returns_at(&self, place: &[u8]) -> bool {
         match place.iter().position(|&byte| byte == b'\n') {
             Some(newline) => newline > 0 && place[newline - 1] == b'\r',
-            None => self.returns.len() * 2 >= self.newlines,
+            None => !self.returns.is_empty() && self.returns.len() * 2 >= self.newlines,
         }
     }
 }
@@ -117,7 +174,14 @@ fn newlines(text: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', text).count()
 }
 
-fn splice(content: &[u8], place: std::ops::Range<usize>, new: &str) -> Vec<u8> {
+/// The lines of a place. A newline at its end does not begin another one.
+fn lines_at(text: &[u8], place: &Range<usize>) -> Lines {
+    let first = 1 + newlines(&text[..place.start]);
+    let body = &text[place.clone()];
+    Lines { first, last: first + newlines(body.strip_suffix(b"\n").unwrap_or(body)) }
+}
+
+fn splice(content: &[u8], place: Range<usize>, new: &str) -> Vec<u8> {
     [&content[..place.start], new.as_bytes(), &content[place.end..]].concat()
 }
 
@@ -128,8 +192,8 @@ mod tests {
     use super::*;
 
     fn check(content: &str, old: &str, new: &str, expected: &str) {
-        let replaced =
-            replace_once(content.as_bytes(), old, new).map(|bytes| String::from_utf8(bytes).unwrap());
+        let replaced = replace_once(content.as_bytes(), old, new)
+            .map(|replacement| String::from_utf8(replacement.content).unwrap());
         assert_eq!(replaced.as_deref(), Ok(expected));
     }
 
@@ -155,7 +219,9 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_text_stay() {
-        assert_eq!(replace_once(b"\xff\xfeabc\n", "abc", "ABC"), Ok(b"\xff\xfeABC\n".to_vec()));
+        let replaced = replace_once(b"\xff\xfeabc\n", "abc", "ABC").unwrap();
+        assert_eq!(replaced.content, b"\xff\xfeABC\n");
+        assert_eq!(replace_once(b"\xff\xfe  abc\n", "\tabc\n", "ABC"), Err(Mismatch::NotFound));
     }
 
     #[test]
@@ -168,6 +234,21 @@ mod tests {
         check("a\nb\na\nb\n", "a\nb", &[(1, 2), (3, 4)]);
         check("a\r\nb\r\na\r\nb\r\n", "a\nb\n", &[(1, 2), (3, 4)]);
         check("aaa", "aa", &[(1, 1), (1, 1)]);
+    }
+
+    #[test]
+    fn a_text_that_is_remembered_badly_is_replaced_where_it_is() {
+        check("\u{feff}if x {\r\n    y\r\n}\r\n", "  if x {\n      y\n  }\n", "  z\n", "\u{feff}z\r\n");
+        let replaced = replace_once(b"a\n  b\n  c\nd\n", "b\nc\n", "B\n").unwrap();
+        assert_eq!((replaced.form, replaced.lines), (Form::Indentation, Lines { first: 2, last: 3 }));
+        assert_eq!(replaced.content, b"a\n  B\nd\n");
+    }
+
+    #[test]
+    fn a_text_that_is_remembered_badly_and_there_twice_is_not_replaced() {
+        let lines = vec![Lines { first: 1, last: 1 }, Lines { first: 3, last: 3 }];
+        let ambiguous = Err(Mismatch::Ambiguous(lines));
+        assert_eq!(replace_once(b" a b\nc\n\ta b\n", "    a b", "x"), ambiguous);
     }
 
     #[test]
@@ -185,10 +266,10 @@ mod tests {
         ) {
             let content = format!("{before}{old}{after}");
             let content = if crlf { content.replace('\n', "\r\n") } else { content };
-            let changed = replace_once(content.as_bytes(), &old, &new).unwrap();
+            let changed = replace_once(content.as_bytes(), &old, &new).unwrap().content;
             // A file whose every newline was in the replaced piece has no endings left to tell its kind by.
             prop_assume!(!crlf || changed.windows(2).any(|pair| pair == b"\r\n") || !old.contains('\n'));
-            let back = replace_once(&changed, &new, &old).unwrap();
+            let back = replace_once(&changed, &new, &old).unwrap().content;
             prop_assert_eq!(String::from_utf8(back).unwrap(), content);
         }
     }

@@ -12,11 +12,12 @@ use hangar_agent::model::Part;
 use hangar_agent::tool::{
     Access, AccessRequest, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec,
 };
+use hangar_images::{Fitted, ImageLimits};
 use hangar_protocol::permission::PermissionRequest;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::lines::{self, Range};
+use super::lines::{self, Limits, Range};
 use super::{diff, image, locate, unusable};
 use crate::answer;
 use crate::arguments;
@@ -29,6 +30,9 @@ const WHOLE_FILE_LIMIT: u64 = 10 * 1024 * 1024;
 
 /// Bytes of text that one call can put into the context, even when asked to.
 const FORCED_LIMIT: usize = 256 * 1024;
+
+/// Bytes of one line that are shown, as a search does. Longer ones are not written by people.
+const LINE_LIMIT: usize = 2_000;
 
 /// Names of a directory that are read. The text of this many is spilled anyway.
 const NAMES_LIMIT: usize = 50_000;
@@ -200,7 +204,8 @@ fn view_lines(
 ) -> Result<ToolOutcome, ToolOutcome> {
     let file = workspace.files.open(&location.real).map_err(|error| unusable(&location.shown, &error))?;
     let wanted = range.unwrap_or(Range { first: 1, last: None });
-    let excerpt = lines::read(BufReader::new(file), wanted, limit, cancel)
+    let limits = Limits { text: limit, line: LINE_LIMIT };
+    let excerpt = lines::read(BufReader::new(file), wanted, limits, cancel)
         .map_err(|error| unusable(&location.shown, &error))?
         .ok_or_else(answer::interrupted)?;
     if range.is_some() && wanted.first > excerpt.lines_seen {
@@ -250,18 +255,22 @@ fn view_image(workspace: &Workspace, location: &Location) -> ToolOutcome {
     if let Err(error) = read {
         return answer::failed(FAILED, format!("{FAILED} {error}."));
     }
-    if content.len() as u64 > image::SIZE_LIMIT {
-        let limit = megabytes(image::SIZE_LIMIT, 1);
-        return answer::failed(FAILED, format!("{FAILED} It is larger than {limit}."));
-    }
-    let Some(mime_type) = image::mime_type(&content) else {
+    if image::mime_type(&content).is_none() {
         return answer::failed(FAILED, FAILED);
+    }
+    // Scaled here, so that the log does not grow by what no model takes.
+    let (mime_type, content, scaled) = match hangar_images::fit(&content, &ImageLimits::default(), 1) {
+        Fitted::Unchanged { mime_type } => (mime_type, content, String::new()),
+        Fitted::Scaled { mime_type, data, from, to } => {
+            (mime_type, data, format!(", scaled from {from} to {to} pixels"))
+        }
+        Fitted::Unusable { why } => return answer::failed(FAILED, format!("{FAILED} It {why}.")),
     };
     let shown = location.shown.display();
     ToolOutcome {
         detailed: Some(format!("Viewed image file at path {shown}")),
         images: vec![
-            Part::Text(format!("Image file at path {shown}")),
+            Part::Text(format!("Image file at path {shown}{scaled}")),
             Part::Image { mime_type: mime_type.to_owned(), data: BASE64.encode(&content) },
         ],
         ..ToolOutcome::success("Viewed image file successfully.")

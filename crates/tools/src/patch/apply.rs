@@ -76,11 +76,9 @@ fn step(files: &ToolFiles, path: &Path, entry: Entry, done: &mut Vec<AppliedStep
 }
 
 fn make_directories(files: &ToolFiles, path: &Path, done: &mut Vec<AppliedStep>) -> io::Result<()> {
-    let missing: Vec<&Path> =
-        path.ancestors().skip(1).take_while(|directory| files.find(directory).is_err()).collect();
-    for directory in missing.into_iter().rev() {
-        files.make_dir(directory)?;
-        done.push(AppliedStep::MadeDirectory(directory.to_path_buf()));
+    for directory in files.missing_parents(path) {
+        files.make_dir(&directory)?;
+        done.push(AppliedStep::MadeDirectory(directory));
     }
     Ok(())
 }

@@ -92,7 +92,7 @@ fn schema() -> serde_json::Value {
             "-A": {"type": "number", "description": "Lines to show after each match (content)."},
             "-B": {"type": "number", "description": "Lines to show before each match (content)."},
             "-C": {"type": "number", "description": "Lines to show on both sides of each match (content)."},
-            "-n": {"type": "boolean", "description": "Show line numbers (content)."},
+            "-n": {"type": "boolean", "description": "Show line numbers (content). On by default."},
             "head_limit": {"type": "number", "description": "Stop after this many results."},
             "multiline": {"type": "boolean", "description": "Let a match span several lines."}
         },
@@ -147,7 +147,7 @@ fn parse(call: &ToolInput) -> Result<Arguments, ToolOutcome> {
             ignore_case: a.flag("-i"),
             before,
             after,
-            numbered: a.flag("-n"),
+            numbered: a.optional_flag("-n").unwrap_or(true),
             head_limit: a.count("head_limit", 1),
             multiline: a.flag("multiline"),
         }

@@ -28,7 +28,7 @@ async fn only_what_is_new_is_created() {
     let create = |path| json!({"path": path, "file_text": "new"});
     bench.check("create", create("$W/a.txt"), expect!["Failure (Path already exists): Path $W/a.txt already exists as a file. Use `view` to check contents then edit it."]).await;
     bench.check("create", create("$W/sub"), expect!["Failure (Path already exists): Path $W/sub already exists as a directory. Use `view` to check contents then edit it."]).await;
-    bench.check("create", create("$W/no/dir/f"), expect!["Failure (Parent directory does not exist): Parent directory $W/no/dir does not exist. You need to create it before creating the file."]).await;
+    bench.check("create", create("$W/a.txt/sub/f"), expect!["Failure (Parent is not a directory): The directory $W/a.txt/sub cannot be made: there is a file in its way."]).await;
     bench
         .check(
             "create",
@@ -37,6 +37,23 @@ async fn only_what_is_new_is_created() {
         )
         .await;
     assert_eq!(bench.read("a.txt"), "old");
+}
+
+#[tokio::test]
+async fn missing_directories_are_made() {
+    let bench = Bench::new(&[]);
+    let create = json!({"path": "$W/no/such/dir/f", "file_text": "new"});
+    bench.check("create", create, expect!["Created file $W/no/such/dir/f with 3 characters"]).await;
+    assert_eq!(bench.read("no/such/dir/f"), "new");
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_written_leaves_no_directories() {
+    let bench = Bench::new(&[]);
+    let create = json!({"path": format!("$W/new/{}", "x".repeat(300)), "file_text": "new"});
+    let text = bench.call("create", &create).await.outcome.text;
+    assert!(text.starts_with("Cannot use "), "{text}");
+    assert!(!bench.path("new").exists());
 }
 
 #[tokio::test]
@@ -67,7 +84,7 @@ async fn an_edit_that_does_not_fit_says_why() {
     let bench = Bench::new(&[("a.txt", "one\ntwo\none\ntwo\n"), ("empty.txt", ""), ("sub/x", "")]);
     let edit = |old: &str, new: &str| json!({"path": "$W/a.txt", "old_str": old, "new_str": new});
     bench.check("edit", edit("nope", "x"), expect!["Failure (No match found): No match found: old_str not found in $W/a.txt; no changes made; you might want to try again with correct old_str"]).await;
-    bench.check("edit", edit("one\ntwo", "x"), expect![[r#"Failure (Multiple matches found): Ambiguous match for old_str in $W/a.txt: pattern starting with "one" matched at lines 1-2, 3-4. No changes made; try again with a more specific old_str."#]]).await;
+    bench.check("edit", edit("one\ntwo", "x"), expect![[r#"Failure (Multiple matches found): Ambiguous match for old_str in $W/a.txt: pattern starting with "one" matched 2 times, at lines 1-2, 3-4. No changes made; try again with a more specific old_str."#]]).await;
     bench
         .check("edit", edit("one", "one"), expect!["No changes made: old_str and new_str are the same"])
         .await;
@@ -108,10 +125,34 @@ async fn an_edit_that_does_not_fit_says_why() {
 }
 
 #[tokio::test]
+async fn an_edit_that_does_not_fit_shows_the_nearest_text() {
+    let bench = Bench::new(&[("a.rs", "fn one() {\n    call(1);\n    more();\n}\n")]);
+    let edit = json!({"path": "$W/a.rs", "old_str": "    call(2);\n    much_more();", "new_str": "x"});
+    bench.check("edit", edit, expect![[r#"
+        Failure (No match found): No match found: old_str not found in $W/a.rs; no changes made; you might want to try again with correct old_str. The nearest text is:
+        2.     call(1);
+        3.     more();"#]]).await;
+}
+
+#[tokio::test]
+async fn a_text_that_is_not_copied_exactly_is_replaced_where_it_is_the_only_one() {
+    let bench = Bench::new(&[("a.rs", "fn one() {\n    if x {\n        y();\n    }\n}\n")]);
+    let edit = json!({"path": "$W/a.rs", "old_str": "if x {\n    y();\n}", "new_str": "if x {\n    z();\n}"});
+    bench
+        .check(
+            "edit",
+            edit,
+            expect!["File $W/a.rs updated with changes. old_str was not there exactly; the text at lines 2-4 was replaced, which differs in its indentation."],
+        )
+        .await;
+    assert_eq!(bench.read("a.rs"), "fn one() {\n    if x {\n        z();\n    }\n}\n");
+}
+
+#[tokio::test]
 async fn a_long_old_text_is_quoted_in_part() {
     let line = "a line that is so long that nobody would want to see all of it again in an error message";
     let bench = Bench::new(&[("a.txt", &format!("{line}\n{line}\n"))]);
-    bench.check("edit", json!({"path": "a.txt", "old_str": line, "new_str": "x"}), expect![[r#"Failure (Multiple matches found): Ambiguous match for old_str in $W/a.txt: pattern starting with "a line that is so long that nobody would want to see all of it again in an er..." matched at lines 1, 2. No changes made; try again with a more specific old_str."#]]).await;
+    bench.check("edit", json!({"path": "a.txt", "old_str": line, "new_str": "x"}), expect![[r#"Failure (Multiple matches found): Ambiguous match for old_str in $W/a.txt: pattern starting with "a line that is so long that nobody would want to see all of it again in an er..." matched 2 times, at lines 1, 2. No changes made; try again with a more specific old_str."#]]).await;
 }
 
 #[tokio::test]

@@ -82,7 +82,9 @@ async fn matching_lines_are_shown_as_ripgrep_does() {
         .check(
             "grep",
             content(json!({"pattern": "foo", "paths": "src", "glob": "*.rs"})),
-            expect!["src/a.rs:fn foo() {\nsrc/a.rs:    foo();"],
+            expect![[r#"
+                src/a.rs:1:fn foo() {
+                src/a.rs:6:    foo();"#]],
         )
         .await;
     bench
@@ -110,13 +112,13 @@ async fn matching_lines_are_shown_as_ripgrep_does() {
             "grep",
             content(json!({"pattern": "foo", "paths": ["src/b.txt", "src/deep"], "-A": 1})),
             expect![[r#"
-        src/b.txt:foo
-        src/b.txt-x
-        --
-        src/b.txt:foo
-        src/b.txt:foo foo
-        --
-        src/deep/c.ts:export const foo = 1;"#]],
+                src/b.txt:1:foo
+                src/b.txt-2-x
+                --
+                src/b.txt:7:foo
+                src/b.txt:8:foo foo
+                --
+                src/deep/c.ts:1:export const foo = 1;"#]],
         )
         .await;
     bench
@@ -133,21 +135,23 @@ async fn matching_lines_are_shown_as_ripgrep_does() {
         .check(
             "grep",
             content(json!({"pattern": "foo", "paths": "src/b.txt", "head_limit": 2})),
-            expect!["src/b.txt:foo\nsrc/b.txt:foo"],
+            expect![[r#"
+                src/b.txt:1:foo
+                src/b.txt:7:foo"#]],
         )
         .await;
     bench
         .check(
             "grep",
             content(json!({"pattern": "foo", "paths": "src/crlf.txt"})),
-            expect!["src/crlf.txt:foo"],
+            expect!["src/crlf.txt:1:foo"],
         )
         .await;
     bench
         .check(
             "grep",
             content(json!({"pattern": "foo", "paths": "src/latin.txt"})),
-            expect!["src/latin.txt:latin \u{fffd} foo"],
+            expect!["src/latin.txt:1:latin � foo"],
         )
         .await;
 }

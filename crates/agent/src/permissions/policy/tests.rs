@@ -278,3 +278,25 @@ fn a_server_may_ask_the_model_by_rule_or_by_an_approval_of_just_that() {
         "ask",
     );
 }
+
+#[test]
+fn what_may_be_done_is_told_in_a_sentence() {
+    let check = |policy: Policy, reachable: bool, expected: Option<&str>| {
+        assert_eq!(policy.told(reachable).as_deref(), expected);
+    };
+    let all = |deny: &str| Policy { allow_all_tools: true, allow_all_paths: true, ..policy("", deny) };
+    check(policy("", ""), true, None);
+    check(all(""), false, Some("all tool calls are allowed."));
+    check(all("shell(git push)"), true, Some("all tool calls are allowed; refused always: shell(git push)."));
+    check(
+        policy("shell(git:*), write", ""),
+        false,
+        Some(
+            "allowed without asking: shell(git:*), write; reading in the working directory is allowed; nobody can be \
+             asked, so everything else is refused.",
+        ),
+    );
+    let many: Vec<String> = (0..30).map(|n| format!("shell(c{n})")).collect();
+    let told = policy(&many.join(", "), "").told(true).unwrap();
+    assert!(told.contains("shell(c19), and more") && !told.contains("shell(c20)"), "{told}");
+}

@@ -1,4 +1,4 @@
-//! The task of one session of our own agent: turns, one after the other, and what may be said to it meanwhile.
+//! Task of one session of Hangar's own agent: runs its turns one after the other, and takes commands meanwhile.
 
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use futures_util::future::BoxFuture;
 use hangar_agent::agents::fleet;
+use hangar_agent::budget::{Budget, Cap};
 use hangar_agent::driver::EventSink;
 use hangar_agent::log::Fact;
 use hangar_agent::permissions::Approval;
@@ -90,7 +91,7 @@ pub(super) struct TaskProgress {
 /// Why a session does not wait for more.
 struct SessionOver;
 
-/// A turn under way.
+/// Turn in progress.
 struct NativeTurn {
     facts: TurnFacts,
     model: Option<String>,
@@ -150,7 +151,7 @@ impl NativeTask {
         }
     }
 
-    /// Says what the session said at its end. Whoever waits for a turn hears why there is none.
+    /// Emits the last events of the session. A caller that waits for a turn receives the reason why there is none.
     pub(super) async fn finish(mut self) {
         let mut message = self.progress.failure.take();
         for event in self.events.take() {
@@ -183,6 +184,9 @@ impl NativeTask {
             implements_plan,
         };
         let mut over = None;
+        let ledger = self.engine.driver().ledger();
+        let max_cost = self.limits.budget_usd.map(|budget| ledger.spent().cost + budget);
+        ledger.set(Cap::Turn, Budget { max_cost, ..Budget::default() });
         match fleet {
             true => self.engine.send(Prompt { attachments, ..fleet::prompt(Some(&text)) })?,
             false => self.engine.submit(Prompt { attachments, ..Prompt::user(text) })?,
@@ -221,7 +225,7 @@ impl NativeTask {
         Ok(over)
     }
 
-    /// Takes what somebody says while a turn is under way.
+    /// Takes a command during a turn.
     fn hear(
         &mut self,
         command: Option<SessionCommand>,
@@ -295,7 +299,7 @@ impl NativeTask {
         }
     }
 
-    /// Puts on record that a limit ended the turn; what else can go wrong the session tells by itself.
+    /// Records that a limit ended the turn; other failures are recorded by the session itself.
     fn report(&mut self, ended: &TurnEnded) -> Result<()> {
         match &ended.outcome.end {
             TurnResult::Failed(TurnFailure {

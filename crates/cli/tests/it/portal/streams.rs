@@ -8,8 +8,9 @@ use super::client::Message;
 
 /// A turn of many events.
 fn long(calls: usize) -> String {
-    let call = r#"TOOL:bash:{"command":"true","description":"nothing"}"#;
-    std::iter::repeat_n(call, calls).chain(["SAY:last words"]).collect::<Vec<_>>().join("\n")
+    // A model that repeats itself is stopped.
+    let call = |n| format!(r#"TOOL:bash:{{"command":"true {n}","description":"nothing"}}"#);
+    (0..calls).map(call).chain(["SAY:last words".to_owned()]).collect::<Vec<_>>().join("\n")
 }
 
 fn numbers(heard: &[Message]) -> Vec<u64> {

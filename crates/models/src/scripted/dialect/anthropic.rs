@@ -174,7 +174,9 @@ fn reason(finish: &Finish) -> &str {
         Finish::Stop => "end_turn",
         Finish::ToolCalls => "tool_use",
         Finish::Length => "max_tokens",
-        Finish::ContentFilter => "refusal",
-        Finish::Other(reason) => reason,
+        Finish::ContextFull => "model_context_window_exceeded",
+        Finish::Paused => "pause_turn",
+        Finish::ContentFilter | Finish::Refusal(_) => "refusal",
+        Finish::Broken(reason) | Finish::Other(reason) => reason,
     }
 }

@@ -309,7 +309,12 @@ fn summary_text(text: &str) -> Value {
 fn incomplete(finish: &Finish) -> Option<&'static str> {
     match finish {
         Finish::Length => Some("max_output_tokens"),
-        Finish::ContentFilter => Some("content_filter"),
-        Finish::Stop | Finish::ToolCalls | Finish::Other(_) => None,
+        Finish::ContentFilter | Finish::Refusal(_) => Some("content_filter"),
+        Finish::Stop
+        | Finish::ToolCalls
+        | Finish::ContextFull
+        | Finish::Paused
+        | Finish::Broken(_)
+        | Finish::Other(_) => None,
     }
 }

@@ -163,6 +163,7 @@ async fn a_failure_says_what_a_provider_would() {
             retry_after: Some(
                 2s,
             ),
+            should_retry: None,
         }
     "#]]
     .assert_debug_eq(error);

@@ -80,7 +80,7 @@ fn continues(event: &ModelEvent, next: &ModelEvent) -> bool {
 fn delta(event: &ModelEvent) -> &str {
     match event {
         ModelEvent::Text(delta) | ModelEvent::Reasoning(delta) | ModelEvent::ToolInput { delta, .. } => delta,
-        ModelEvent::Finished(_) => "",
+        ModelEvent::Notice(_) | ModelEvent::Finished(_) => "",
     }
 }
 
@@ -89,7 +89,10 @@ fn each_text(event: &mut ModelEvent, mut change: impl FnMut(&mut String)) {
         ModelEvent::Text(delta) | ModelEvent::Reasoning(delta) | ModelEvent::ToolInput { delta, .. } => {
             change(delta);
         }
+        ModelEvent::Notice(_) => {}
         ModelEvent::Finished(reply) => {
+            // Items that a vendor has signed cannot be changed, and a recording goes back to no vendor.
+            reply.turn.native = None;
             change(&mut reply.turn.text);
             if let Some(reasoning) = &mut reply.turn.reasoning {
                 change(&mut reasoning.text);

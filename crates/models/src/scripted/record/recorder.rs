@@ -81,7 +81,7 @@ fn bytes(piece: &ModelEvent) -> usize {
         ModelEvent::Text(delta) | ModelEvent::Reasoning(delta) | ModelEvent::ToolInput { delta, .. } => {
             delta.len()
         }
-        ModelEvent::Finished(_) => 0,
+        ModelEvent::Notice(_) | ModelEvent::Finished(_) => 0,
     }
 }
 

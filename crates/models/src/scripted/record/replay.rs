@@ -109,6 +109,8 @@ impl ModelProvider for Replay {
             is_byok: true,
             base_url: "recording:".to_owned(),
             max_prompt_tokens: None,
+            max_output_tokens: None,
+            price: None,
         }
     }
 }

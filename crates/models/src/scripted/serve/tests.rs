@@ -1,10 +1,14 @@
 use std::io::Read;
+use std::net::SocketAddr;
 
 use expect_test::{Expect, expect};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
+use crate::loopback::MAX_BODY;
 
 struct Server {
     address: SocketAddr,
@@ -514,8 +518,5 @@ async fn only_loopback_is_served() {
     let port = listener.local_addr().unwrap().port();
     let options = ServeOptions::new(Script::default(), || UNIX_EPOCH);
     let error = serve(listener, options, CancellationToken::new()).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!("the scripted model is served on loopback only, not on 0.0.0.0:{port}")
-    );
+    assert_eq!(error.to_string(), format!("models are served on loopback only, not on 0.0.0.0:{port}"));
 }

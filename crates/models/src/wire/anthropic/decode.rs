@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use hangar_agent::model::{Finish, ModelError, ModelEvent, ModelRequest, Reasoning, Reply, TokenUsage};
+use hangar_agent::model::{Finish, ModelError, ModelEvent, Reasoning, Reply, TokenUsage};
 use hangar_protocol::data::ToolType;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use crate::error;
 use crate::wire::assembly::Assembly;
-use crate::wire::{Decode, Progress, count};
+use crate::wire::{Decode, Progress, cost, count};
 
 /// Any event: each uses some of the fields.
 #[derive(Deserialize)]
@@ -19,7 +20,7 @@ struct Event {
     #[serde(default)]
     index: u64,
     message: Option<Value>,
-    content_block: Option<Value>,
+    content_block: Option<Map<String, Value>>,
     delta: Option<Delta>,
     usage: Option<Value>,
     error: Option<Value>,
@@ -31,7 +32,9 @@ struct Delta {
     thinking: Option<String>,
     signature: Option<String>,
     partial_json: Option<String>,
+    citation: Option<Value>,
     stop_reason: Option<String>,
+    stop_details: Option<Value>,
 }
 
 pub(crate) struct Decoder {
@@ -42,20 +45,23 @@ pub(crate) struct Decoder {
     over: bool,
 }
 
-enum Block {
+/// A content block as it goes back: the fields that it began with, with what was added to them since.
+struct Block {
+    kind: Kind,
+    fields: Map<String, Value>,
+    /// Input of a call, as text.
+    input: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
     Text,
-    Thinking {
-        text: String,
-        signature: String,
-    },
-    Redacted {
-        data: String,
-    },
-    /// `given` is the input that came with the start of the block: meant to be empty, but some servers send it all there.
-    Call {
-        call: usize,
-        given: Option<Value>,
-    },
+    Thinking,
+    /// Thinking that only the vendor can read.
+    Redacted,
+    /// A call, by its number in the assembly.
+    Call(usize),
+    /// A block of the vendor's own tools, and whatever comes next year.
     Other,
 }
 
@@ -66,17 +72,13 @@ struct Counted {
     read: Option<u64>,
     written: Option<u64>,
     output: Option<u64>,
+    thinking: Option<u64>,
+    cost: Option<f64>,
 }
 
 impl Decoder {
-    pub(crate) fn new(request: &ModelRequest) -> Self {
-        Self {
-            assembly: Assembly::new(request),
-            blocks: BTreeMap::new(),
-            counted: Counted::default(),
-            finish: None,
-            over: false,
-        }
+    pub(in crate::wire) fn new(assembly: Assembly) -> Self {
+        Self { assembly, blocks: BTreeMap::new(), counted: Counted::default(), finish: None, over: false }
     }
 
     fn message(&mut self, message: &Value) {
@@ -86,77 +88,148 @@ impl Decoder {
         }
     }
 
-    fn begin(&mut self, index: u64, block: &Value, out: &mut Vec<ModelEvent>) {
-        let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
-        let begun = match text("type") {
+    fn begin(&mut self, index: u64, mut fields: Map<String, Value>, out: &mut Vec<ModelEvent>) {
+        let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
+        let mut input = String::new();
+        let kind = match text("type") {
             "text" => {
                 self.assembly.text(text("text"), out);
-                Block::Text
+                Kind::Text
             }
             "thinking" => {
                 if self.assembly.has_thoughts() {
                     self.assembly.thought("\n\n", out);
                 }
                 self.assembly.thought(text("thinking"), out);
-                Block::Thinking { text: text("thinking").into(), signature: text("signature").into() }
+                Kind::Thinking
             }
-            "redacted_thinking" => Block::Redacted { data: text("data").into() },
-            "tool_use" => {
-                let call = self.assembly.open_call(text("id"), text("name"), ToolType::Function);
-                let is_given = |input: &&Value| input.as_object().is_some_and(|input| !input.is_empty());
-                Block::Call { call, given: block.get("input").filter(is_given).cloned() }
-            }
-            _ => Block::Other,
+            "redacted_thinking" => Kind::Redacted,
+            "tool_use" => Kind::Call(self.assembly.open_call(text("id"), text("name"), ToolType::Function)),
+            _ => Kind::Other,
         };
-        self.blocks.insert(index, begun);
+        // The input is meant to be empty at first, but some servers send it all here.
+        if matches!(kind, Kind::Call(_) | Kind::Other)
+            && fields.get("input").and_then(Value::as_object).is_some_and(|input| !input.is_empty())
+        {
+            input = fields.shift_remove("input").unwrap_or_default().to_string();
+        }
+        self.blocks.insert(index, Block { kind, fields, input });
     }
 
     fn delta(&mut self, index: u64, delta: Delta, out: &mut Vec<ModelEvent>) {
-        match self.blocks.get_mut(&index) {
-            Some(Block::Text) => self.assembly.text(&delta.text.unwrap_or_default(), out),
-            Some(Block::Thinking { text, signature }) => {
+        let Some(block) = self.blocks.get_mut(&index) else { return };
+        let piece = delta.partial_json.unwrap_or_default();
+        match block.kind {
+            Kind::Text => {
+                let said = delta.text.unwrap_or_default();
+                append(&mut block.fields, "text", &said);
+                self.assembly.text(&said, out);
+                if let Some(citation) = delta.citation {
+                    let cited = block.fields.entry("citations").or_insert_with(|| json!([]));
+                    match cited.as_array_mut() {
+                        Some(list) => list.push(citation),
+                        None => *cited = json!([citation]),
+                    }
+                }
+            }
+            Kind::Thinking => {
                 let thought = delta.thinking.unwrap_or_default();
-                text.push_str(&thought);
-                signature.push_str(&delta.signature.unwrap_or_default());
+                append(&mut block.fields, "thinking", &thought);
+                append(&mut block.fields, "signature", &delta.signature.unwrap_or_default());
                 self.assembly.thought(&thought, out);
             }
-            Some(Block::Call { call, .. }) => {
-                self.assembly.extend_call(*call, &delta.partial_json.unwrap_or_default(), out);
+            Kind::Call(call) => {
+                block.input.push_str(&piece);
+                self.assembly.extend_call(call, &piece, out);
             }
-            Some(Block::Redacted { .. } | Block::Other) | None => {}
+            Kind::Other => block.input.push_str(&piece),
+            Kind::Redacted => {}
         }
     }
 
     fn end(&mut self, index: u64, out: &mut Vec<ModelEvent>) {
-        if let Some(Block::Call { call, given }) = self.blocks.get_mut(&index) {
-            if let Some(input) = given.take()
-                && self.assembly.call_input(*call).is_empty()
-            {
-                self.assembly.extend_call(*call, &input.to_string(), out);
+        let Some(block) = self.blocks.get(&index) else { return };
+        if let Kind::Call(call) = block.kind {
+            if self.assembly.call_input(call).is_empty() {
+                self.assembly.extend_call(call, &block.input, out);
             }
-            self.assembly.close_call(*call, out);
+            self.assembly.close_call(call, out);
         }
     }
 
-    /// A signature is kept beside the text; anything more is kept as it came.
-    fn reasoning(&mut self) -> (Option<String>, Option<String>) {
-        let blocks: Vec<Value> = std::mem::take(&mut self.blocks)
-            .into_values()
-            .filter_map(|block| match block {
-                Block::Thinking { text, signature } if !signature.is_empty() => {
-                    Some(json!({ "type": "thinking", "thinking": text, "signature": signature }))
-                }
-                Block::Redacted { data } => Some(json!({ "type": "redacted_thinking", "data": data })),
-                Block::Thinking { .. } | Block::Text | Block::Call { .. } | Block::Other => None,
-            })
-            .collect();
+    /// Marks of the thinking for the log: a signature beside its text, or all blocks as they came.
+    fn marks(&self) -> (Option<String>, Option<String>) {
+        let signed = |block: &&Block| match block.kind {
+            Kind::Thinking => block.text("signature").is_some_and(|signature| !signature.is_empty()),
+            Kind::Redacted => true,
+            Kind::Text | Kind::Call(_) | Kind::Other => false,
+        };
+        let blocks: Vec<&Block> = self.blocks.values().filter(signed).collect();
         match blocks.as_slice() {
             [] => (None, None),
-            [block] if block.get("signature").is_some() => {
-                (block.get("signature").and_then(Value::as_str).map(str::to_owned), None)
+            [block] if block.kind == Kind::Thinking => (block.text("signature").map(str::to_owned), None),
+            _ => {
+                (None, Some(json!(blocks.iter().map(|block| &block.fields).collect::<Vec<_>>()).to_string()))
             }
-            _ => (None, Some(Value::Array(blocks).to_string())),
         }
+    }
+
+    /// The blocks as they go back; `None` where a text and calls behind it say the same.
+    fn items(&self, finish: &Finish) -> Option<String> {
+        let is_cut =
+            |block: &&Block| matches!(block.kind, Kind::Call(call) if self.assembly.is_cut(call, finish));
+        let blocks = self.blocks.values().filter(|block| !block.is_blank() && !is_cut(block));
+        let blocks: Vec<&Block> = blocks.collect();
+        let is_plain = |(at, block): (usize, &&Block)| match block.kind {
+            Kind::Text => at == 0 && !block.fields.contains_key("citations"),
+            Kind::Call(_) => true,
+            Kind::Thinking | Kind::Redacted | Kind::Other => false,
+        };
+        // Thinking alone says nothing that could go back.
+        let is_thinking = |block: &&Block| matches!(block.kind, Kind::Thinking | Kind::Redacted);
+        if blocks.iter().enumerate().all(is_plain) || blocks.iter().all(is_thinking) {
+            return None;
+        }
+        let written: Vec<String> = blocks.iter().filter_map(|block| self.written(block)).collect();
+        Some(format!("[{}]", written.join(",")))
+    }
+
+    /// A block as JSON. A call that broke off has none.
+    fn written(&self, block: &Block) -> Option<String> {
+        let mut fields = block.fields.clone();
+        if let Kind::Call(call) = block.kind {
+            // A server that gives no id gets back the one that was made up.
+            fields.insert("id".into(), json!(self.assembly.call_id(call)));
+        }
+        let input = if block.input.is_empty() { None } else { Some(block.input.as_str()) };
+        let Some(input) = input else { return serde_json::to_string(&fields).ok() };
+        let raw: &RawValue = serde_json::from_str(input).ok()?;
+        fields.shift_remove("input");
+        let head = serde_json::to_string(&fields).ok()?;
+        Some(format!("{},\"input\":{}}}", head.strip_suffix('}')?, raw.get()))
+    }
+}
+
+impl Block {
+    fn text(&self, field: &str) -> Option<&str> {
+        self.fields.get(field).and_then(Value::as_str)
+    }
+
+    /// Whether it says nothing, as a text that the vendor sends and refuses to take.
+    fn is_blank(&self) -> bool {
+        let empty_text =
+            self.kind == Kind::Text && self.text("text").is_none_or(|text| text.trim().is_empty());
+        empty_text || self.fields.is_empty()
+    }
+}
+
+fn append(fields: &mut Map<String, Value>, field: &str, piece: &str) {
+    if piece.is_empty() {
+        return;
+    }
+    match fields.get_mut(field) {
+        Some(Value::String(text)) => text.push_str(piece),
+        _ => drop(fields.insert(field.to_owned(), json!(piece))),
     }
 }
 
@@ -173,7 +246,7 @@ impl Decode for Decoder {
         }
         match event.kind.as_str() {
             "message_start" => self.message(&event.message.unwrap_or_default()),
-            "content_block_start" => self.begin(event.index, &event.content_block.unwrap_or_default(), out),
+            "content_block_start" => self.begin(event.index, event.content_block.unwrap_or_default(), out),
             "content_block_delta" => {
                 if let Some(delta) = event.delta {
                     self.delta(event.index, delta, out);
@@ -181,8 +254,8 @@ impl Decode for Decoder {
             }
             "content_block_stop" => self.end(event.index, out),
             "message_delta" => {
-                if let Some(reason) = event.delta.and_then(|delta| delta.stop_reason) {
-                    self.finish = Some(read_finish(reason));
+                if let Some(Delta { stop_reason: Some(reason), stop_details, .. }) = event.delta {
+                    self.finish = Some(read_finish(reason, stop_details.as_ref()));
                 }
                 if let Some(usage) = &event.usage {
                     self.counted.update(usage);
@@ -195,23 +268,25 @@ impl Decode for Decoder {
     }
 
     fn whole(&mut self, body: &str) -> Result<(), ModelError> {
-        let message: Value = serde_json::from_str(body).map_err(|error| {
+        let mut message: Value = serde_json::from_str(body).map_err(|error| {
             error::protocol(format!("the model provider sent what is not a message: {error}"))
         })?;
         if message.get("error").is_some_and(|error| !error.is_null()) {
             return Err(error::in_stream(&message));
         }
-        let Some(content) = message.get("content").and_then(Value::as_array) else {
+        let Some(Value::Array(content)) = message.get_mut("content").map(Value::take) else {
             return Err(error::protocol("the model provider's answer has no content"));
         };
         let out = &mut Vec::new();
         for (index, block) in (0..).zip(content) {
-            self.begin(index, block, out);
-            self.end(index, out);
+            if let Value::Object(fields) = block {
+                self.begin(index, fields, out);
+                self.end(index, out);
+            }
         }
         self.message(&message);
         let reason = message.get("stop_reason").and_then(Value::as_str);
-        self.finish = reason.map(|reason| read_finish(reason.to_owned()));
+        self.finish = reason.map(|reason| read_finish(reason.to_owned(), message.get("stop_details")));
         self.over = true;
         Ok(())
     }
@@ -225,9 +300,10 @@ impl Decode for Decoder {
             return None;
         }
         self.assembly.usage = self.counted.usage();
-        let (opaque, encrypted) = self.reasoning();
+        let (opaque, encrypted) = self.marks();
         let finish = self.finish.take().unwrap_or(Finish::Stop);
-        Some(self.assembly.finish(finish, |text| Reasoning { text, opaque, encrypted }, out))
+        let items = self.items(&finish);
+        Some(self.assembly.finish(finish, |text| Reasoning { text, opaque, encrypted }, items, out))
     }
 }
 
@@ -238,6 +314,8 @@ impl Counted {
         self.read = count(usage, "/cache_read_input_tokens").or(self.read);
         self.written = count(usage, "/cache_creation_input_tokens").or(self.written);
         self.output = count(usage, "/output_tokens").or(self.output);
+        self.thinking = count(usage, "/output_tokens_details/thinking_tokens").or(self.thinking);
+        self.cost = cost(usage).or(self.cost);
     }
 
     fn usage(&self) -> TokenUsage {
@@ -248,17 +326,30 @@ impl Counted {
             output_tokens: self.output,
             cache_read_tokens: self.read,
             cache_write_tokens: self.written,
-            reasoning_tokens: None,
+            reasoning_tokens: self.thinking,
+            cost: self.cost,
         }
     }
 }
 
-fn read_finish(reason: String) -> Finish {
+/// `details` are `stop_details`, which say why a model refused.
+fn read_finish(reason: String, details: Option<&Value>) -> Finish {
     match reason.as_str() {
         "end_turn" | "stop_sequence" | "stop" => Finish::Stop,
         "tool_use" => Finish::ToolCalls,
-        "max_tokens" | "model_context_window_exceeded" | "length" => Finish::Length,
-        "refusal" => Finish::ContentFilter,
+        "max_tokens" | "length" => Finish::Length,
+        "model_context_window_exceeded" => Finish::ContextFull,
+        "pause_turn" => Finish::Paused,
+        "refusal" => Finish::Refusal(details.and_then(explanation)),
         _ => Finish::Other(reason),
+    }
+}
+
+/// What `stop_details` say for people: `{"category": "cyber", "explanation": "…"}`.
+fn explanation(details: &Value) -> Option<String> {
+    let text = |name: &str| details.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    match (text("category"), text("explanation")) {
+        (Some(category), Some(explanation)) => Some(format!("{category}: {explanation}")),
+        (category, explanation) => category.or(explanation).map(str::to_owned),
     }
 }

@@ -1,39 +1,40 @@
 //! An Anthropic messages request.
 
-use hangar_agent::model::{AssistantTurn, Message, ModelRequest, Part, Reasoning, ToolCall, ToolChoice};
+use hangar_agent::model::{AssistantTurn, Message, Part, ToolCall};
 use hangar_agent::schema::Schema;
 use hangar_agent::tool::ToolSpec;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use serde_with::skip_serializing_none;
 
-use crate::known::{self, Family, Thinking};
+use crate::facts::{Reasoning, Thinking, ThinkingMode};
+use crate::wire::native::{Entry, call_id, entries, native_to};
 use crate::wire::{Ask, arguments, function_schema, has_images, text_of, write_body};
 
 /// The answer of a model of which nothing is known may be this long. The wire wants a limit.
 const DEFAULT_OUTPUT: u64 = 8192;
 /// The smallest number of tokens for thinking that is accepted.
 const LEAST_BUDGET: u64 = 1024;
-const DEFAULT_EFFORT: &str = "medium";
+/// Type of a block that the vendor's own tools leave. A turn that ends with one was paused and goes on by itself.
+const PAUSED: &str = "server_tool_use";
+/// What the model is told where nobody says anything and it is its turn again.
+const GO_ON: &str = "Continue.";
 
 pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let request = ask.request;
-    let max_tokens = ask
-        .max_output_tokens
-        .or_else(|| known::limits(&request.model).map(|limits| limits.max_output_tokens))
-        .unwrap_or(DEFAULT_OUTPUT);
+    let max_tokens = ask.max_output_tokens.or(ask.facts.answer_limit()).unwrap_or(DEFAULT_OUTPUT);
     let mut body = Map::new();
     body.insert("model".into(), json!(ask.model));
     body.insert("max_tokens".into(), json!(max_tokens));
     if !request.system.is_empty() {
         let mut block = json!({ "type": "text", "text": &*request.system });
-        mark_cached(&mut block);
+        mark(ask, &mut block);
         body.insert("system".into(), json!([block]));
     }
-    body.insert("messages".into(), messages(request, ask.citations).into());
-    if !request.tools.is_empty() && request.tool_choice == ToolChoice::None {
-        body.insert("tool_choice".into(), json!({ "type": "none" }));
-    }
+    let messages = messages(ask);
     think(ask, max_tokens, &mut body);
+    // `tool_choice` stays as it is: forbidding tools for one request would lose the cache of the whole conversation, and
+    // whoever asks for it says so in words, too.
     if let Some(answer) = &request.answer {
         let config = body.entry("output_config").or_insert_with(|| json!({}));
         config["format"] = json!({ "type": "json_schema", "schema": answer.schema });
@@ -41,100 +42,144 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     if request.stream {
         body.insert("stream".into(), json!(true));
     }
-    let tools: Vec<Tool> = request.tools.iter().map(|spec| Tool::of(spec)).collect();
-    write_body(request, &body, &tools)
+    ask.forget(&mut body);
+    let mut tools: Vec<Tool> = request.tools.iter().map(|spec| Tool::of(spec)).collect();
+    if let Some(last) = tools.last_mut().filter(|_| ask.marks_cache()) {
+        last.cache_control = Some(ephemeral());
+    }
+    write_body(request, &body, ("messages", &messages), &tools)
 }
 
-/// Whether and how the model thinks. A model that thinks takes no temperature.
+/// Whether and how the model thinks. Models of others are told nothing: they think as they see fit, or by what their own
+/// endpoints call it.
 fn think(ask: &Ask<'_>, max_tokens: u64, body: &mut Map<String, Value>) {
-    let effort = ask.request.effort.as_deref();
-    let thinking = match (ask.family, effort) {
-        (Family::Claude(thinking), _) => thinking,
-        (Family::Gpt5 | Family::OSeries | Family::OldGpt | Family::Other, Some(_)) => Thinking::Budget,
-        (Family::Gpt5 | Family::OSeries | Family::OldGpt | Family::Other, None) => Thinking::Never,
+    let effort = ask.effort();
+    let Some(rule) = &ask.facts.thinking else {
+        if let Reasoning::Level(level) = effort {
+            body.insert("output_config".into(), json!({ "effort": level.name() }));
+        }
+        return;
     };
-    match thinking {
-        Thinking::Adaptive => {
-            body.insert("thinking".into(), json!({ "type": "adaptive", "display": "summarized" }));
-            body.insert("output_config".into(), json!({ "effort": effort.unwrap_or(DEFAULT_EFFORT) }));
-        }
-        Thinking::Budget if may_think(ask.request) => {
-            let budget = budget(effort).min(max_tokens / 2);
-            if budget >= LEAST_BUDGET {
-                let thinking = json!({ "type": "enabled", "budget_tokens": budget, "display": "summarized" });
-                body.insert("thinking".into(), thinking);
+    if let Some(thinking) = thinking(ask, rule, effort, max_tokens) {
+        body.insert("thinking".into(), thinking);
+    }
+    if let Reasoning::Level(level) = effort {
+        body.insert("output_config".into(), json!({ "effort": level.name() }));
+    }
+}
+
+fn thinking(ask: &Ask<'_>, rule: &Thinking, effort: Reasoning, max_tokens: u64) -> Option<Value> {
+    let mut thinking = match (rule.mode, effort) {
+        (ThinkingMode::None, _) => return None,
+        (_, Reasoning::Off) => return Some(json!({ "type": "disabled" })),
+        (ThinkingMode::Adaptive, _) => json!({ "type": "adaptive" }),
+        (ThinkingMode::Budget, _) if !may_think(ask) => return None,
+        (ThinkingMode::Budget, effort) => {
+            let asked = match effort {
+                Reasoning::Budget(tokens) => tokens,
+                Reasoning::Unset | Reasoning::Level(_) | Reasoning::Off => LEAST_BUDGET,
+            };
+            let budget = asked.min(max_tokens / 2);
+            if budget < LEAST_BUDGET {
+                return None;
             }
+            json!({ "type": "enabled", "budget_tokens": budget })
         }
-        Thinking::Budget => {}
-        Thinking::Never => {
-            body.insert("temperature".into(), json!(0));
-        }
+    };
+    if rule.text_omitted {
+        thinking["display"] = json!("summarized");
     }
+    // A net under what is done on purpose: a block that no longer fits its conversation is left out, not refused.
+    if rule.prefix_bound && ask.binds_thinking() {
+        thinking["block_binding"] = json!({ "prefix_mismatch_behavior": "drop_block" });
+    }
+    Some(thinking)
 }
 
-fn budget(effort: Option<&str>) -> u64 {
-    match effort {
-        None | Some("none" | "minimal" | "low") => LEAST_BUDGET,
-        Some("medium") => 2048,
-        Some("high") => 4096,
-        Some(_) => 16_384,
-    }
-}
-
-/// A turn that calls tools must start with the thinking that led to it, once thinking is on. The last turn may come from
-/// another model, so that there is none.
-fn may_think(request: &ModelRequest) -> bool {
-    let last = request.messages.iter().rev().find_map(|message| match &**message {
+/// Whether a model that thinks by budget may think now. A turn that calls tools must start with the thinking that led to
+/// it, once thinking is on; the last turn may come from another model, so that there is none.
+fn may_think(ask: &Ask<'_>) -> bool {
+    let last = ask.request.messages.iter().rev().find_map(|message| match &**message {
         Message::Tool { .. } => None,
         Message::User(_) => Some(None),
         Message::Assistant(turn) => Some(Some(turn)),
     });
     match last {
         Some(Some(turn)) if !turn.tool_calls.is_empty() => {
-            turn.reasoning.as_ref().is_some_and(|reasoning| !thoughts(reasoning).is_empty())
+            native_to(turn, ask.origin).is_some_and(|native| native.items.contains("thinking\""))
         }
         _ => true,
     }
 }
 
+#[derive(Serialize)]
+struct Turn<'a> {
+    role: &'static str,
+    content: Vec<Entry<'a>>,
+}
+
 /// Messages of the same side become one: results of tools come from the user here.
-fn messages(request: &ModelRequest, citations: bool) -> Vec<Value> {
-    let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
-    for message in &request.messages {
-        let (role, blocks) = match &**message {
-            Message::User(parts) => ("user", blocks(parts, citations)),
-            Message::Assistant(turn) => ("assistant", assistant(turn)),
-            Message::Tool { call_id, parts, .. } => ("user", vec![result(call_id, parts, citations)]),
+fn messages<'a>(ask: &'a Ask<'_>) -> Vec<Turn<'a>> {
+    let mut turns: Vec<Turn> = Vec::new();
+    for message in &ask.request.messages {
+        let (role, content) = match &**message {
+            Message::User(parts) => ("user", made(blocks(ask, parts))),
+            Message::Assistant(turn) => ("assistant", assistant(ask, turn)),
+            Message::Tool { call_id, parts, is_error, .. } => {
+                ("user", made(vec![result(ask, call_id, parts, *is_error)]))
+            }
         };
         match turns.last_mut() {
-            _ if blocks.is_empty() => {}
-            Some((last, together)) if *last == role => together.extend(blocks),
-            _ => turns.push((role, blocks)),
+            _ if content.is_empty() => {}
+            Some(last) if last.role == role => last.content.extend(content),
+            _ => turns.push(Turn { role, content }),
         }
     }
-    // Everything up to the end is worth keeping for the next request.
-    let last = turns.last_mut().and_then(|(_, blocks)| blocks.iter_mut().rfind(|block| may_be_marked(block)));
-    if let Some(block) = last {
-        mark_cached(block);
+    // Newer models refuse to go on with their own words, except where the vendor itself paused them.
+    let last = ask.request.messages.last().map(|message| &**message);
+    if let Some(Message::Assistant(turn)) = last
+        && !is_paused(turn)
+    {
+        turns.push(Turn { role: "user", content: made(vec![json!({ "type": "text", "text": GO_ON })]) });
     }
-    turns.into_iter().map(|(role, content)| json!({ "role": role, "content": content })).collect()
+    if ask.marks_cache() {
+        mark_ends(&mut turns);
+    }
+    turns
 }
 
-fn mark_cached(block: &mut Value) {
-    block["cache_control"] = json!({ "type": "ephemeral" });
+fn made<'a>(blocks: Vec<Value>) -> Vec<Entry<'a>> {
+    blocks.into_iter().map(Entry::Made).collect()
 }
 
-fn may_be_marked(block: &Value) -> bool {
-    !matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"))
+/// Marks the end of the conversation, for the next request, and the end of the last one, where this request finds what the
+/// last has left. In between there may be more blocks than the vendor looks back.
+fn mark_ends(turns: &mut [Turn<'_>]) {
+    let users = turns.iter_mut().rev().filter(|turn| turn.role == "user");
+    for turn in users.take(2) {
+        if let Some(Entry::Made(block)) = turn.content.last_mut() {
+            block["cache_control"] = ephemeral();
+        }
+    }
+}
+
+fn mark(ask: &Ask<'_>, block: &mut Value) {
+    if ask.marks_cache() {
+        block["cache_control"] = ephemeral();
+    }
+}
+
+fn ephemeral() -> Value {
+    json!({ "type": "ephemeral" })
 }
 
 /// Empty text is refused, so it is left out.
-fn blocks(parts: &[Part], citations: bool) -> Vec<Value> {
-    let said = parts.iter().filter(|part| !matches!(part, Part::Text(text) if text.is_empty()));
-    said.map(|part| block(part, citations)).collect()
+fn blocks(ask: &Ask<'_>, parts: &[Part]) -> Vec<Value> {
+    let said = parts.iter().filter(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()));
+    said.map(|part| block(ask, part)).collect()
 }
 
-fn block(part: &Part, citations: bool) -> Value {
+fn block(ask: &Ask<'_>, part: &Part) -> Value {
     match part {
         Part::Text(text) => json!({ "type": "text", "text": text }),
         Part::Image { mime_type, data } => json!({
@@ -147,7 +192,8 @@ fn block(part: &Part, citations: bool) -> Value {
                 "source": { "type": "base64", "media_type": mime_type, "data": data },
                 "title": title,
             });
-            if citations {
+            // The vendor has them or answers of a given form, not both.
+            if ask.citations && ask.request.answer.is_none() {
                 block["citations"] = json!({ "enabled": true });
             }
             block
@@ -155,59 +201,70 @@ fn block(part: &Part, citations: bool) -> Value {
     }
 }
 
-fn result(call_id: &str, parts: &[Part], citations: bool) -> Value {
-    let content = if has_images(parts) { blocks(parts, citations).into() } else { json!(text_of(parts)) };
-    json!({ "type": "tool_result", "tool_use_id": tool_id(call_id), "content": content })
+fn result(ask: &Ask<'_>, id: &str, parts: &[Part], is_error: bool) -> Value {
+    let content = if has_images(parts) { blocks(ask, parts).into() } else { json!(text_of(parts)) };
+    let id = call_id(id, &ask.host.ids);
+    let mut block = json!({ "type": "tool_result", "tool_use_id": id, "content": content });
+    if is_error {
+        // An error without a word is refused.
+        if block["content"] == "" {
+            block["content"] = json!("The call failed.");
+        }
+        block["is_error"] = json!(true);
+    }
+    block
 }
 
-fn assistant(turn: &AssistantTurn) -> Vec<Value> {
-    let mut blocks = turn.reasoning.as_ref().map(thoughts).unwrap_or_default();
-    if !turn.text.is_empty() {
+/// A turn of the model: in its own blocks where they came from, else what can be said in plain ones.
+fn assistant<'a>(ask: &Ask<'_>, turn: &'a AssistantTurn) -> Vec<Entry<'a>> {
+    let rewrite = |block: &mut Value, call: &ToolCall| {
+        if block.get("id").and_then(Value::as_str) == Some(&call.id) {
+            block["input"] = arguments(call.kind, &call.input);
+        }
+    };
+    if let Some(native) = native_to(turn, ask.origin)
+        && let Some(blocks) = entries(native, turn, rewrite)
+    {
+        return blocks;
+    }
+    let mut blocks = Vec::new();
+    if !turn.text.trim().is_empty() {
         blocks.push(json!({ "type": "text", "text": turn.text }));
     }
-    blocks.extend(turn.tool_calls.iter().map(call));
-    blocks
+    blocks.extend(turn.tool_calls.iter().map(|made| call(ask, made)));
+    made(blocks)
 }
 
-/// Thinking goes back with its signature or not at all. Marks of other wires are passed over.
-fn thoughts(reasoning: &Reasoning) -> Vec<Value> {
-    match (&reasoning.opaque, &reasoning.encrypted) {
-        (Some(signature), None) if !signature.starts_with("rs_") => {
-            vec![json!({ "type": "thinking", "thinking": reasoning.text, "signature": signature })]
-        }
-        // Several blocks, kept as they came.
-        (None, Some(blocks)) if blocks.starts_with('[') => serde_json::from_str::<Vec<Value>>(blocks)
-            .unwrap_or_default()
-            .into_iter()
-            .filter(|block| !may_be_marked(block))
-            .collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn call(call: &ToolCall) -> Value {
+fn call(ask: &Ask<'_>, call: &ToolCall) -> Value {
     json!({
         "type": "tool_use",
-        "id": tool_id(&call.id),
+        "id": call_id(&call.id, &ask.host.ids),
         "name": call.name,
         "input": arguments(call.kind, &call.input),
     })
 }
 
-/// Ids of other providers may have characters that are refused here.
-fn tool_id(id: &str) -> String {
-    id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect()
+/// Whether a turn was paused by the vendor, so that the conversation goes on from it without a word of ours.
+fn is_paused(turn: &AssistantTurn) -> bool {
+    turn.native.as_ref().is_some_and(|native| native.items.contains(PAUSED))
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct Tool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: Schema,
+    cache_control: Option<Value>,
 }
 
 impl<'a> Tool<'a> {
     fn of(spec: &'a ToolSpec) -> Self {
-        Self { name: &spec.name, description: &spec.description, input_schema: function_schema(spec) }
+        Self {
+            name: &spec.name,
+            description: &spec.description,
+            input_schema: function_schema(spec),
+            cache_control: None,
+        }
     }
 }

@@ -1,5 +1,7 @@
+use std::sync::Arc;
+
 use expect_test::{Expect, expect};
-use hangar_agent::model::{AssistantTurn, Message, Part, Reasoning};
+use hangar_agent::model::{AssistantTurn, Message, NativeTurn, Part};
 use hangar_protocol::data::ToolType;
 
 use crate::wire::testing::*;
@@ -11,29 +13,27 @@ fn check(events: &str, expected: Expect) {
     check_stream(Wire::Messages, &request, events, expected);
 }
 
-fn signed() -> Reasoning {
-    Reasoning { text: "hmm".into(), opaque: Some("c2ln".into()), encrypted: None }
-}
+const SIGNED: &str = r#"[{"type":"thinking","thinking":"hmm","signature":"c2ln"},{"type":"text","text":"Looking."},{"type":"thinking","thinking":"more","signature":"bW9yZQ=="},{"type":"tool_use","id":"call_1","name":"view","input":{"path": "/a"}},{"type":"tool_use","id":"call_2","name":"apply_patch","input":{"input":"*** Begin Patch\n"}}]"#;
 
 #[test]
 fn a_conversation_is_written() {
     check_body(
         Wire::Messages,
-        &conversation("claude-sonnet-4.5", signed()),
+        &conversation("claude-sonnet-4.5", native(SIGNED)),
         expect![[r#"
             model: "claude-sonnet-4.5"
             max_tokens: 32000
             system:
               {"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}
-            messages:
-              {"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw=="}}]}
-              {"role":"assistant","content":[{"type":"thinking","thinking":"hmm","signature":"c2ln"},{"type":"text","text":"Looking."},{"type":"tool_use","id":"call_1","name":"view","input":{"path":"/a"}},{"type":"tool_use","id":"call_2","name":"apply_patch","input":{"input":"*** Begin Patch\n"}}]}
-              {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"Viewed."},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw=="}}]},{"type":"tool_result","tool_use_id":"call_2","content":"Done.","cache_control":{"type":"ephemeral"}}]}
-            thinking: {"type":"enabled","budget_tokens":1024,"display":"summarized"}
+            thinking: {"type":"enabled","budget_tokens":1024}
             stream: true
+            messages:
+              {"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw=="},"cache_control":{"type":"ephemeral"}}]}
+              {"role":"assistant","content":[{"type":"thinking","thinking":"hmm","signature":"c2ln"},{"type":"text","text":"Looking."},{"type":"thinking","thinking":"more","signature":"bW9yZQ=="},{"type":"tool_use","id":"call_1","name":"view","input":{"path":"/a"}},{"type":"tool_use","id":"call_2","name":"apply_patch","input":{"input":"*** Begin Patch\n"}}]}
+              {"role":"user","content":[{"type":"tool_result","tool_use_id":"call:1","content":[{"type":"text","text":"Viewed."},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw=="}}]},{"type":"tool_result","tool_use_id":"call_2","content":"Done.","cache_control":{"type":"ephemeral"}}]}
             tools:
               {"name":"view","description":"The tool view.","input_schema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}
-              {"name":"apply_patch","description":"The tool apply_patch.","input_schema":{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"]}}
+              {"name":"apply_patch","description":"The tool apply_patch.","input_schema":{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"]},"cache_control":{"type":"ephemeral"}}
         "#]],
     );
 }
@@ -45,63 +45,73 @@ fn thinking_fits_the_model_and_the_effort() {
         request.effort = effort.map(str::to_owned);
         check_parameters(Wire::Messages, &request, expected);
     };
-    parameters(
-        "mock-model",
-        None,
-        expect![[r#"{"model":"mock-model","max_tokens":8192,"temperature":0,"stream":true}"#]],
-    );
+    parameters("mock-model", None, expect![[r#"{"model":"mock-model","max_tokens":8192,"stream":true}"#]]);
     parameters(
         "mock-model",
         Some("high"),
         expect![[
-            r#"{"model":"mock-model","max_tokens":8192,"thinking":{"type":"enabled","budget_tokens":4096,"display":"summarized"},"stream":true}"#
+            r#"{"model":"mock-model","max_tokens":8192,"output_config":{"effort":"high"},"stream":true}"#
         ]],
     );
     parameters(
         "claude-sonnet-4.5",
         None,
         expect![[
-            r#"{"model":"claude-sonnet-4.5","max_tokens":32000,"thinking":{"type":"enabled","budget_tokens":1024,"display":"summarized"},"stream":true}"#
+            r#"{"model":"claude-sonnet-4.5","max_tokens":32000,"thinking":{"type":"enabled","budget_tokens":1024},"stream":true}"#
         ]],
     );
     parameters(
         "claude-opus-4.6",
         None,
         expect![[
-            r#"{"model":"claude-opus-4.6","max_tokens":64000,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"medium"},"stream":true}"#
+            r#"{"model":"claude-opus-4.6","max_tokens":128000,"thinking":{"type":"adaptive"},"stream":true}"#
         ]],
     );
     parameters(
         "claude-opus-4.6",
         Some("max"),
         expect![[
-            r#"{"model":"claude-opus-4.6","max_tokens":64000,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"max"},"stream":true}"#
+            r#"{"model":"claude-opus-4.6","max_tokens":128000,"thinking":{"type":"adaptive"},"output_config":{"effort":"max"},"stream":true}"#
         ]],
     );
     parameters(
         "claude-3-5-haiku-20241022",
         None,
-        expect![[r#"{"model":"claude-3-5-haiku-20241022","max_tokens":8192,"temperature":0,"stream":true}"#]],
+        expect![[r#"{"model":"claude-3-5-haiku-20241022","max_tokens":8192,"stream":true}"#]],
     );
 }
 
 #[test]
 fn a_turn_that_another_model_thought_through_is_continued_without_thinking() {
-    let foreign =
-        Reasoning { text: "hmm".into(), opaque: Some("rs_1".into()), encrypted: Some("gAAAA".into()) };
-    let body = body(Wire::Messages, Dialect::Vendor, &conversation("claude-sonnet-4.5", foreign));
-    assert_eq!(body.get("thinking"), None);
-    assert_eq!(body["messages"][1]["content"][0]["type"], "text");
+    for items in [foreign(SIGNED), None] {
+        let body = body(Wire::Messages, Dialect::Vendor, &conversation("claude-sonnet-4.5", items));
+        assert_eq!(body.get("thinking"), None);
+        assert_eq!(body["messages"][1]["content"][0]["type"], "text");
+    }
 }
 
 #[test]
-fn several_thoughts_go_back_as_they_came() {
-    let blocks =
-        r#"[{"type":"thinking","thinking":"a","signature":"s"},{"type":"redacted_thinking","data":"x"}]"#;
-    let reasoning = Reasoning { text: "a".into(), opaque: None, encrypted: Some(blocks.into()) };
-    let body = body(Wire::Messages, Dialect::Vendor, &conversation("claude-sonnet-4.5", reasoning));
-    let content = body["messages"][1]["content"].as_array().unwrap();
-    assert_eq!(serde_json::to_string(&content[..2]).unwrap(), blocks);
+fn arguments_that_a_hook_changed_are_told_and_the_thinking_stays() {
+    let changed = native(SIGNED).map(|native| NativeTurn { rewritten: true, ..native });
+    let mut request = conversation("claude-sonnet-4.5", changed);
+    let Message::Assistant(turn) = Arc::make_mut(&mut request.messages[1]) else { panic!() };
+    turn.tool_calls[0] = call("call_1", "view", ToolType::Function, r#"{"path":"/b"}"#);
+    let body = body(Wire::Messages, Dialect::Vendor, &request);
+    let content = &body["messages"][1]["content"];
+    assert_eq!((&content[0]["signature"], &content[3]["input"]["path"]), (&"c2ln".into(), &"/b".into()));
+}
+
+#[test]
+fn a_conversation_that_ends_with_the_model_is_handed_back_to_it_unless_it_was_paused() {
+    let last = |native| {
+        let turn = AssistantTurn { text: "So".into(), native, ..AssistantTurn::default() };
+        let messages = vec![user("hi"), Message::Assistant(turn)];
+        let body = body(Wire::Messages, Dialect::Vendor, &request("claude-opus-4.6", messages));
+        body["messages"].as_array().unwrap().last().unwrap()["role"].clone()
+    };
+    assert_eq!(last(None), "user");
+    let paused = r#"[{"type":"text","text":"So"},{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}]"#;
+    assert_eq!(last(native(paused)), "assistant");
 }
 
 #[test]
@@ -110,15 +120,16 @@ fn empty_text_is_left_out_and_neighbours_of_one_side_are_joined() {
         tool_calls: vec![call("t1", "view", ToolType::Function, "not json")],
         ..AssistantTurn::default()
     };
-    let result = Message::Tool { call_id: "t1".into(), kind: ToolType::Function, parts: vec![] };
+    let result =
+        Message::Tool { call_id: "t1".into(), kind: ToolType::Function, parts: vec![], is_error: true };
     let messages = vec![user("a"), user(""), user("b"), Message::Assistant(turn), result, user("c")];
     let body = body(Wire::Messages, Dialect::Vendor, &request("m", messages));
-    expect![[r#"[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"view","input":{"invalid_arguments":"not json"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":""},{"type":"text","text":"c","cache_control":{"type":"ephemeral"}}]}]"#]].assert_eq(&body["messages"].to_string());
+    expect![[r#"[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"view","input":{"invalid_arguments":"not json"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"The call failed.","is_error":true},{"type":"text","text":"c"}]}]"#]].assert_eq(&body["messages"].to_string());
 }
 
 #[test]
 fn the_mark_for_the_cache_is_never_on_a_thought() {
-    let thought = AssistantTurn { reasoning: Some(signed()), ..AssistantTurn::default() };
+    let thought = AssistantTurn { native: native(SIGNED), ..AssistantTurn::default() };
     let messages = vec![Message::User(vec![Part::Text("hi".into())]), Message::Assistant(thought)];
     let body = body(Wire::Messages, Dialect::Vendor, &request("claude-sonnet-4.5", messages));
     assert_eq!(body["messages"][1]["content"][0].get("cache_control"), None);
@@ -162,6 +173,7 @@ fn text_thinking_calls_and_usage() {
             reasoning "hmm" opaque Some("c2ln") encrypted None
             Function view toolu_1 "{\"path\":\"/a\"}"
             Custom apply_patch toolu_2 "*** Begin"
+            items [{"type":"thinking","thinking":"hmm","signature":"c2ln"},{"type":"text","text":"pong"},{"type":"tool_use","id":"toolu_1","name":"view","input":{"path":"/a"}},{"type":"tool_use","id":"toolu_2","name":"apply_patch","input":{"input":"*** Begin"}}]
             input 115 output 42 read 100 written 5 reasoning ?
         "#]],
     );
@@ -210,7 +222,7 @@ fn redacted_thoughts_are_kept_as_they_came() {
             reasoning "a"
             reasoning "\n\n"
             reasoning "b"
-            -- ContentFilter without id
+            -- Refusal(None) without id
             reasoning "a\n\nb" opaque None encrypted Some("[{\"type\":\"redacted_thinking\",\"data\":\"xyz\"},{\"type\":\"thinking\",\"thinking\":\"a\",\"signature\":\"s\"},{\"type\":\"thinking\",\"thinking\":\"b\",\"signature\":\"t\"}]")
             input ? output ? read ? written ? reasoning ?
         "#]],
@@ -313,6 +325,7 @@ fn an_answer_in_one_piece_is_read() {
             reasoning "hmm" opaque Some("c2ln") encrypted None
             Function view t1 "{\"path\":\"/a\"}"
             Custom apply_patch t2 "*** Begin"
+            items [{"type":"thinking","thinking":"hmm","signature":"c2ln"},{"type":"text","text":"pong"},{"type":"tool_use","id":"t1","name":"view","input":{"path":"/a"}},{"type":"tool_use","id":"t2","name":"apply_patch","input":{"input":"*** Begin"}}]
             input 3 output 3 read 2 written ? reasoning ?
         "#]],
     );
@@ -340,7 +353,7 @@ fn an_answer_of_a_wanted_form_is_asked_for() {
         Wire::Messages,
         &formed("claude-sonnet-4.6"),
         expect![[
-            r#"{"model":"claude-sonnet-4.6","max_tokens":64000,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"medium","format":{"type":"json_schema","schema":{"type":"object","properties":{"ok":{"type":"boolean"}}}}},"stream":true}"#
+            r#"{"model":"claude-sonnet-4.6","max_tokens":128000,"thinking":{"type":"adaptive"},"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"ok":{"type":"boolean"}}}}},"stream":true}"#
         ]],
     );
 }

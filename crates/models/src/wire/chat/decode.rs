@@ -1,13 +1,13 @@
 //! A chat completions answer.
 
-use hangar_agent::model::{Finish, ModelError, ModelEvent, ModelRequest, Reasoning, Reply, TokenUsage};
+use hangar_agent::model::{Finish, ModelError, ModelEvent, Reasoning, Reply, TokenUsage};
 use hangar_protocol::data::ToolType;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::error;
 use crate::wire::assembly::Assembly;
-use crate::wire::{Decode, Progress, count};
+use crate::wire::{Decode, Progress, cost, count};
 
 /// Chunks of a stream and whole answers alike: a message is a delta that says everything.
 #[derive(Deserialize)]
@@ -24,6 +24,8 @@ struct Choice {
     delta: Option<Delta>,
     message: Option<Delta>,
     finish_reason: Option<String>,
+    /// Where some servers put it instead.
+    usage: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -33,6 +35,7 @@ struct Delta {
     reasoning: Option<Value>,
     reasoning_text: Option<Value>,
     reasoning_opaque: Option<String>,
+    reasoning_details: Option<Vec<Value>>,
     refusal: Option<Value>,
     tool_calls: Option<Vec<CallDelta>>,
 }
@@ -43,6 +46,8 @@ struct CallDelta {
     id: Option<String>,
     function: Option<FunctionDelta>,
     custom: Option<CustomDelta>,
+    /// Marks of the vendor on this call, such as the signature of the thought behind it.
+    extra_content: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -61,11 +66,22 @@ pub(crate) struct Decoder {
     assembly: Assembly,
     /// The calls begun so far, by how the wire tells them apart.
     slots: Vec<Slot>,
-    opaque: Option<String>,
+    kept: Kept,
     finish: Option<Finish>,
     /// Something of a choice came.
     answered: bool,
     over: bool,
+}
+
+/// Parts of a message that go back as they came, beside its text and its calls.
+#[derive(Default)]
+struct Kept {
+    /// Name of the field that the thoughts came in.
+    thoughts_in: Option<&'static str>,
+    opaque: Option<String>,
+    details: Vec<Value>,
+    /// Marks of the vendor by the number of the call.
+    on_calls: Vec<(usize, Value)>,
 }
 
 struct Slot {
@@ -77,11 +93,11 @@ struct Slot {
 }
 
 impl Decoder {
-    pub(crate) fn new(request: &ModelRequest) -> Self {
+    pub(in crate::wire) fn new(assembly: Assembly) -> Self {
         Self {
-            assembly: Assembly::new(request),
+            assembly,
             slots: Vec::new(),
-            opaque: None,
+            kept: Kept::default(),
             finish: None,
             answered: false,
             over: false,
@@ -101,6 +117,9 @@ impl Decoder {
         }
         for choice in chunk.choices.into_iter().flatten() {
             let index = choice.index.unwrap_or(0);
+            if let Some(usage) = choice.usage.filter(Value::is_object) {
+                self.assembly.usage = read_usage(&usage);
+            }
             if let Some(delta) = choice.delta.or(choice.message) {
                 self.answered = true;
                 self.delta(index, delta, out);
@@ -114,14 +133,25 @@ impl Decoder {
 
     fn delta(&mut self, choice: u64, delta: Delta, out: &mut Vec<ModelEvent>) {
         // Servers that say it under two names say the same twice.
-        let thoughts = [delta.reasoning_content, delta.reasoning, delta.reasoning_text].into_iter().flatten();
-        if let Some(thought) = thoughts.map(|value| text(&value)).find(|text| !text.is_empty()) {
+        let thoughts = [
+            ("reasoning_content", delta.reasoning_content),
+            ("reasoning", delta.reasoning),
+            ("reasoning_text", delta.reasoning_text),
+        ];
+        let thoughts = thoughts.into_iter().filter_map(|(field, value)| Some((field, text(&value?))));
+        if let Some((field, thought)) = thoughts.into_iter().find(|(_, text)| !text.is_empty()) {
+            self.kept.thoughts_in = Some(field);
             self.assembly.thought(&thought, out);
         }
         if let Some(opaque) = delta.reasoning_opaque.filter(|opaque| !opaque.is_empty()) {
-            self.opaque = Some(opaque);
+            self.kept.opaque = Some(opaque);
+        }
+        for detail in delta.reasoning_details.into_iter().flatten() {
+            self.kept.add_detail(detail);
         }
         for said in [delta.content, delta.refusal].into_iter().flatten() {
+            let thought = thinking(&said);
+            self.assembly.thought(&thought, out);
             self.assembly.text(&text(&said), out);
         }
         for call in delta.tool_calls.into_iter().flatten() {
@@ -148,6 +178,9 @@ impl Decoder {
                 call
             }
         };
+        if let Some(mark) = delta.extra_content.filter(|mark| !mark.is_null()) {
+            self.kept.on_calls.push((call, mark));
+        }
         match input {
             Some(Value::String(piece)) => self.assembly.extend_call(call, &piece, out),
             // Arguments that are an object instead of its text.
@@ -201,13 +234,66 @@ impl Decode for Decoder {
     fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Option<Reply> {
         let finish = match self.finish.take() {
             Some(finish) => finish,
-            None if self.over => Finish::Stop,
+            None if self.over && (self.assembly.has_text() || !self.slots.is_empty()) => Finish::Stop,
+            // An end without a reason and without an answer is not one that a model makes.
+            None if self.over => Finish::Other(String::new()),
             None => return None,
         };
-        let opaque = self.opaque.take();
-        let reasoning = |text| Reasoning { text, opaque: None, encrypted: opaque };
-        Some(self.assembly.finish(finish, reasoning, out))
+        let kept = std::mem::take(&mut self.kept);
+        let items = kept.items(&self.assembly);
+        let reasoning = |text| Reasoning { text, opaque: None, encrypted: kept.opaque };
+        Some(self.assembly.finish(finish, reasoning, items, out))
     }
+}
+
+impl Kept {
+    /// Adds a detail, or a piece of the last one: they are streamed like text.
+    fn add_detail(&mut self, piece: Value) {
+        let same = |last: &Value, field: &str| last.get(field) == piece.get(field);
+        let last = self.details.last_mut().filter(|last| same(last, "type") && same(last, "index"));
+        // A server that gives no index gives each whole.
+        match (last, piece) {
+            (Some(Value::Object(last)), Value::Object(piece)) if piece.contains_key("index") => {
+                for (field, value) in piece {
+                    match (last.get_mut(&field), value) {
+                        (Some(Value::String(text)), Value::String(more))
+                            if matches!(field.as_str(), "text" | "summary" | "data") =>
+                        {
+                            text.push_str(&more);
+                        }
+                        (_, Value::Null) => {}
+                        (_, value) => drop(last.insert(field, value)),
+                    }
+                }
+            }
+            (_, piece) => self.details.push(piece),
+        }
+    }
+
+    /// What goes back beside text and calls, as a message that has only that; `None` where there is nothing.
+    fn items(&self, assembly: &Assembly) -> Option<String> {
+        let mut message = Map::new();
+        if let Some(field) = self.thoughts_in {
+            message.insert(field.to_owned(), json!(assembly.thoughts()));
+        }
+        if let Some(opaque) = &self.opaque {
+            message.insert("reasoning_opaque".to_owned(), json!(opaque));
+        }
+        if !self.details.is_empty() {
+            message.insert("reasoning_details".to_owned(), json!(self.details));
+        }
+        if !self.on_calls.is_empty() {
+            let call = |(call, mark): &(usize, Value)| json!({ "id": assembly.call_id(*call), "extra_content": mark });
+            message.insert("tool_calls".to_owned(), self.on_calls.iter().map(call).collect());
+        }
+        (!message.is_empty()).then(|| Value::Object(message).to_string())
+    }
+}
+
+/// The thoughts in a list of parts, where some servers put them.
+fn thinking(value: &Value) -> String {
+    let parts = value.as_array().into_iter().flatten();
+    parts.filter_map(|part| part.get("thinking")).map(text).collect()
 }
 
 /// Text, or the text parts of a list.
@@ -221,12 +307,18 @@ fn text(value: &Value) -> String {
     }
 }
 
+/// Gateways pass on the words of other wires, too.
 fn read_finish(reason: String) -> Finish {
-    match reason.as_str() {
-        "stop" => Finish::Stop,
-        "tool_calls" | "function_call" => Finish::ToolCalls,
-        "length" => Finish::Length,
-        "content_filter" => Finish::ContentFilter,
+    match reason.to_lowercase().as_str() {
+        "stop" | "end_turn" | "stop_sequence" => Finish::Stop,
+        "tool_calls" | "function_call" | "tool_use" => Finish::ToolCalls,
+        "length" | "max_tokens" => Finish::Length,
+        "model_context_window_exceeded" => Finish::ContextFull,
+        "pause_turn" => Finish::Paused,
+        "content_filter" | "safety" => Finish::ContentFilter,
+        "refusal" => Finish::Refusal(None),
+        // Google: `function_call_filter: MALFORMED_FUNCTION_CALL`. OpenRouter: `error`.
+        words if words == "error" || words.contains("malformed") => Finish::Broken(reason),
         _ => Finish::Other(reason),
     }
 }
@@ -240,5 +332,6 @@ fn read_usage(usage: &Value) -> TokenUsage {
         cache_write_tokens: count(usage, "/prompt_tokens_details/cache_write_tokens"),
         reasoning_tokens: count(usage, "/completion_tokens_details/reasoning_tokens")
             .or_else(|| count(usage, "/reasoning_tokens")),
+        cost: cost(usage),
     }
 }

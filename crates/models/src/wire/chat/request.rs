@@ -1,6 +1,8 @@
-//! A chat completions request.
+//! A chat completions request. Many hosts speak this wire, each with rules of its own: they are data, in [`HostFacts`].
+//!
+//! [`HostFacts`]: crate::facts::HostFacts
 
-use hangar_agent::model::{AssistantTurn, Message, Part, Reasoning, ToolCall, ToolChoice};
+use hangar_agent::model::{AssistantTurn, Message, Part, ToolCall, ToolChoice};
 use hangar_agent::schema::Schema;
 use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::data::ToolType;
@@ -8,25 +10,27 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use serde_with::skip_serializing_none;
 
-use crate::known::Family;
+use crate::facts::{ChatTools, EffortField, Level, Reasoning, ReasoningBack};
+use crate::wire::native::{argument_text, call_id, native_to};
+use crate::wire::schema::{conform, is_empty};
 use crate::wire::{
-    Ask, Dialect, answer_schema, arguments, data_url, function_schema, has_images, has_media, text_of,
+    Ask, CACHE_KEY, Dialect, answer_schema, data_url, function_schema, has_images, has_media, text_of,
     write_body,
 };
+
+/// What stands between the results of tools and a message of the user where a host does not let them meet.
+const FILLER: &str = "Noted.";
+/// What a signed call of another model carries to a host that wants every call signed.
+pub(super) const UNSIGNED: &str = "skip_thought_signature_validator";
 
 pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let request = ask.request;
     let mut body = Map::new();
     body.insert("model".into(), json!(ask.model));
-    body.insert("messages".into(), messages(ask).into());
     sampling(ask, &mut body);
+    reason(ask, &mut body);
     if let Some(limit) = ask.max_output_tokens {
-        // The older name is the one that compatible servers know; the models that reason refuse it.
-        let name = match ask.family {
-            Family::Gpt5 | Family::OSeries => "max_completion_tokens",
-            Family::OldGpt | Family::Claude(_) | Family::Other => "max_tokens",
-        };
-        body.insert(name.into(), json!(limit));
+        body.insert(ask.host.max_tokens_field(ask.facts).into(), json!(limit));
     }
     if !request.tools.is_empty() && request.tool_choice == ToolChoice::None {
         body.insert("tool_choice".into(), json!("none"));
@@ -35,35 +39,93 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
         let format = json!({ "type": "json_schema", "json_schema": answer_schema(answer) });
         body.insert("response_format".into(), format);
     }
+    if ask.host.cache_key && (1..=CACHE_KEY).contains(&request.session_id.len()) {
+        body.insert("prompt_cache_key".into(), json!(request.session_id));
+    }
     if request.stream {
         body.insert("stream".into(), json!(true));
         body.insert("stream_options".into(), json!({ "include_usage": true }));
     }
-    let tools: Vec<Tool> = request.tools.iter().map(|spec| Tool::of(spec, ask.family)).collect();
-    write_body(request, &body, &tools)
+    ask.forget(&mut body);
+    let tools: Vec<Tool> = request.tools.iter().map(|spec| Tool::of(ask, spec)).collect();
+    write_body(request, &body, ("messages", &messages(ask)), &tools)
 }
 
-/// Models that reason, and Claude behind this wire, refuse parameters for sampling or have opinions on them; the others
-/// are asked for their most likely answer.
+/// Parameters for sampling go only to models that are known to do well with them: others refuse them, or have opinions.
 fn sampling(ask: &Ask<'_>, body: &mut Map<String, Value>) {
-    let effort = ask.request.effort.as_deref();
-    if let Some(effort) = effort {
-        body.insert("reasoning_effort".into(), json!(effort));
-    }
     if let Some(verbosity) = ask.style.verbosity {
         body.insert("verbosity".into(), json!(verbosity));
     }
-    match (ask.family, effort) {
-        (Family::Gpt5 | Family::OSeries | Family::Claude(_), _) => {}
-        (Family::OldGpt | Family::Other, Some(_)) => {
-            body.insert("temperature".into(), json!(1));
+    if ask.facts.sampling {
+        body.insert("temperature".into(), json!(0));
+        body.insert("top_p".into(), json!(0.95));
+    }
+}
+
+/// How much the model is to think, in the host's own words.
+fn reason(ask: &Ask<'_>, body: &mut Map<String, Value>) {
+    let effort = match ask.effort() {
+        // Functions are refused while such a model reasons, and it does unless it is told otherwise.
+        _ if ask.refuses_tools_with_effort() => Reasoning::Level(Level::None),
+        effort => effort,
+    };
+    let level = match effort {
+        Reasoning::Level(level) => Some(level.name()),
+        Reasoning::Unset | Reasoning::Budget(_) | Reasoning::Off => None,
+    };
+    match ask.host.effort_field {
+        EffortField::ReasoningEffort => {
+            if let Some(level) = level {
+                body.insert("reasoning_effort".into(), json!(level));
+            }
         }
-        (Family::OldGpt | Family::Other, None) => {
-            body.insert("temperature".into(), json!(0));
-            body.insert("top_p".into(), json!(0.95));
-            body.insert("frequency_penalty".into(), json!(0));
-            body.insert("presence_penalty".into(), json!(0));
+        EffortField::Reasoning => {
+            let reasoning = match effort {
+                Reasoning::Unset => None,
+                Reasoning::Level(level) => Some(json!({ "effort": level.name() })),
+                Reasoning::Budget(tokens) => Some(json!({ "max_tokens": tokens })),
+                Reasoning::Off => Some(json!({ "effort": "none" })),
+            };
+            body.extend(reasoning.map(|reasoning| ("reasoning".to_owned(), reasoning)));
         }
+        EffortField::Thinking => {
+            let off = matches!(effort, Reasoning::Off | Reasoning::Level(Level::None));
+            let mut thinking = Map::new();
+            if off || level.is_some() || ask.host.keeps_thinking {
+                thinking.insert("type".to_owned(), json!(if off { "disabled" } else { "enabled" }));
+            }
+            if ask.host.keeps_thinking && !off {
+                thinking.insert("clear_thinking".to_owned(), json!(false));
+            }
+            if !thinking.is_empty() && (ask.facts.reasons || !ask.facts.known) {
+                body.insert("thinking".into(), thinking.into());
+            }
+            if let Some(level) = level.filter(|_| !off) {
+                body.insert("reasoning_effort".into(), json!(level));
+            }
+        }
+        EffortField::EnableThinking => {
+            // Thinking is only streamed there.
+            let (on, budget) = match effort {
+                Reasoning::Unset => (None, None),
+                Reasoning::Budget(tokens) => (Some(true), Some(tokens)),
+                Reasoning::Level(_) => (Some(true), None),
+                Reasoning::Off => (Some(false), None),
+            };
+            let on = if ask.request.stream { on } else { ask.facts.reasons.then_some(false) };
+            body.extend(on.map(|on| ("enable_thinking".to_owned(), json!(on))));
+            let budget = budget.filter(|_| on == Some(true));
+            body.extend(budget.map(|tokens| ("thinking_budget".to_owned(), json!(tokens))));
+        }
+    }
+}
+
+impl Ask<'_> {
+    /// Whether this host refuses functions of this model while it reasons.
+    fn refuses_tools_with_effort(&self) -> bool {
+        self.host.reasons_without_tools
+            && self.facts.chat_tools != ChatTools::Always
+            && !self.request.tools.is_empty()
     }
 }
 
@@ -78,12 +140,12 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     let mut behind: Vec<&Part> = Vec::new();
     for message in &request.messages {
         if !matches!(**message, Message::Tool { .. }) {
-            push_behind(&mut messages, &mut behind);
+            push_behind(ask, &mut messages, &mut behind);
         }
         match &**message {
-            Message::User(parts) => messages.push(json!({ "role": "user", "content": content(parts) })),
+            Message::User(parts) => push_user(ask, &mut messages, content(parts)),
             Message::Assistant(turn) => messages.push(assistant(ask, turn)),
-            Message::Tool { call_id, parts, .. } => {
+            Message::Tool { call_id: id, parts, .. } => {
                 // Text between the images says what they are, so it goes with them.
                 let (result, rest) = match parts.split_first() {
                     Some((Part::Text(_), rest)) if has_images(rest) => {
@@ -92,33 +154,59 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
                     _ if has_images(parts) => (&parts[..0], &parts[..]),
                     _ => (&parts[..], &parts[parts.len()..]),
                 };
-                messages.push(json!({ "role": "tool", "tool_call_id": call_id, "content": text_of(result) }));
+                let id = call_id(id, &ask.host.ids);
+                messages.push(json!({ "role": "tool", "tool_call_id": id, "content": text_of(result) }));
                 behind.extend(rest);
             }
         }
     }
-    push_behind(&mut messages, &mut behind);
-    if ask.dialect == Dialect::Copilot && matches!(ask.family, Family::Claude(_)) {
-        mark_cached(&mut messages);
+    push_behind(ask, &mut messages, &mut behind);
+    match ask.dialect {
+        Dialect::Copilot if ask.facts.is_claude() => mark_for_copilot(&mut messages),
+        Dialect::Vendor if ask.marks_cache() => mark_cached(&mut messages),
+        Dialect::Copilot | Dialect::Vendor => {}
     }
     messages
 }
 
-fn push_behind(messages: &mut Vec<Value>, parts: &mut Vec<&Part>) {
+fn push_user(ask: &Ask<'_>, messages: &mut Vec<Value>, content: Value) {
+    let behind_results = messages.last().is_some_and(|last| last["role"] == "tool");
+    if ask.host.filler && behind_results {
+        messages.push(json!({ "role": "assistant", "content": FILLER }));
+    }
+    messages.push(json!({ "role": "user", "content": content }));
+}
+
+fn push_behind(ask: &Ask<'_>, messages: &mut Vec<Value>, parts: &mut Vec<&Part>) {
     if !parts.is_empty() {
         let content: Vec<Value> = parts.drain(..).map(part).collect();
-        messages.push(json!({ "role": "user", "content": content }));
+        push_user(ask, messages, content.into());
     }
 }
 
 /// GitHub's API caches a Claude prompt up to these marks.
-fn mark_cached(messages: &mut [Value]) {
+fn mark_for_copilot(messages: &mut [Value]) {
     let last = messages.len().saturating_sub(1);
     for (at, message) in messages.iter_mut().enumerate() {
         if (at == 0 || at == last)
             && let Value::Object(message) = message
         {
             message.insert("copilot_cache_control".into(), json!({ "type": "ephemeral" }));
+        }
+    }
+}
+
+/// Marks the system prompt, the end of the conversation and the end of the last request, as gateways to Claude take it.
+fn mark_cached(messages: &mut [Value]) {
+    let answer = messages.iter().rposition(|message| message["role"] == "assistant");
+    let ends = [Some(0), messages.len().checked_sub(1), answer.and_then(|at| at.checked_sub(1))];
+    for at in ends.into_iter().flatten() {
+        let content = &mut messages[at]["content"];
+        if let Value::String(text) = content {
+            *content = json!([{ "type": "text", "text": text }]);
+        }
+        if let Some(part) = content.as_array_mut().and_then(|parts| parts.last_mut()) {
+            part["cache_control"] = json!({ "type": "ephemeral" });
         }
     }
 }
@@ -150,58 +238,73 @@ fn assistant(ask: &Ask<'_>, turn: &AssistantTurn) -> Value {
     let text =
         if turn.text.is_empty() && !turn.tool_calls.is_empty() { Value::Null } else { json!(turn.text) };
     message.insert("content".into(), text);
+    let kept: Value = native_to(turn, ask.origin)
+        .and_then(|native| serde_json::from_str(&native.items).ok())
+        .unwrap_or_default();
     if !turn.tool_calls.is_empty() {
-        let calls: Value = turn.tool_calls.iter().map(|made| call(ask.family, made)).collect();
+        let calls: Value =
+            turn.tool_calls.iter().enumerate().map(|(at, made)| call(ask, at, made, &kept)).collect();
         message.insert("tool_calls".into(), calls);
     }
-    if let Some(reasoning) = &turn.reasoning {
-        add_reasoning(ask, reasoning, &mut message);
-    }
+    add_reasoning(ask, turn, &kept, &mut message);
     Value::Object(message)
 }
 
-/// GitHub's API takes reasoning back with its own mark; compatible servers have the text under one name. OpenAI takes
-/// none on this wire.
-fn add_reasoning(ask: &Ask<'_>, reasoning: &Reasoning, message: &mut Map<String, Value>) {
-    match (ask.dialect, ask.family) {
-        (Dialect::Copilot, _) => match (&reasoning.opaque, &reasoning.encrypted) {
-            (None, Some(opaque)) if !opaque.starts_with('[') => {
-                if !reasoning.text.is_empty() {
-                    message.insert("reasoning_text".into(), json!(reasoning.text));
-                }
-                message.insert("reasoning_opaque".into(), json!(opaque));
-            }
-            _ => {}
-        },
-        (Dialect::Vendor, Family::Gpt5 | Family::OSeries | Family::OldGpt) => {}
-        (Dialect::Vendor, Family::Claude(_) | Family::Other) => {
-            if !reasoning.text.is_empty() {
-                message.insert("reasoning_content".into(), json!(reasoning.text));
+/// Reasoning goes back as the host takes it. `kept` is what came of the same host beside text and calls.
+fn add_reasoning(ask: &Ask<'_>, turn: &AssistantTurn, kept: &Value, message: &mut Map<String, Value>) {
+    let thoughts =
+        ["reasoning_content", "reasoning", "reasoning_text"].into_iter().find_map(|field| kept.get(field));
+    if ask.dialect == Dialect::Copilot {
+        if let Some(opaque) = kept.get("reasoning_opaque") {
+            message.extend(thoughts.map(|thoughts| ("reasoning_text".to_owned(), thoughts.clone())));
+            message.insert("reasoning_opaque".into(), opaque.clone());
+        }
+        return;
+    }
+    match ask.host.reasoning_back(ask.facts) {
+        ReasoningBack::None | ReasoningBack::ThoughtSignatures => {}
+        ReasoningBack::ReasoningContent => {
+            // Some hosts refuse a turn with calls without the field, whoever made the turn.
+            let owed = ask.host.name.is_some() && ask.facts.reasons && !turn.tool_calls.is_empty();
+            if let Some(thoughts) = thoughts.cloned().or_else(|| owed.then(|| json!(""))) {
+                message.insert("reasoning_content".into(), thoughts);
             }
         }
+        ReasoningBack::ReasoningDetails => match (kept.get("reasoning_details"), thoughts) {
+            (Some(details), _) => drop(message.insert("reasoning_details".into(), details.clone())),
+            (None, Some(thoughts)) => drop(message.insert("reasoning".into(), thoughts.clone())),
+            (None, None) => {}
+        },
+    }
+    if ask.is_forgotten("reasoning_content") {
+        message.shift_remove("reasoning_content");
     }
 }
 
-fn call(family: Family, call: &ToolCall) -> Value {
-    match call.kind {
-        ToolType::Custom if takes_custom(family) => json!({
-            "id": call.id,
-            "type": "custom",
-            "custom": { "name": call.name, "input": call.input },
-        }),
-        kind => {
-            // As the model wrote it, if it can be read: the bytes are in the provider's cache.
-            let readable =
-                kind == ToolType::Function && serde_json::from_str::<Map<String, Value>>(&call.input).is_ok();
-            let arguments =
-                if readable { call.input.clone() } else { arguments(kind, &call.input).to_string() };
-            json!({
-                "id": call.id,
-                "type": "function",
-                "function": { "name": call.name, "arguments": arguments },
-            })
+fn call(ask: &Ask<'_>, at: usize, call: &ToolCall, kept: &Value) -> Value {
+    let id = call_id(&call.id, &ask.host.ids);
+    let mut made = match call.kind {
+        ToolType::Custom if ask.takes_custom() => {
+            json!({ "id": id, "type": "custom", "custom": { "name": call.name, "input": call.input } })
         }
+        ToolType::Function | ToolType::Custom => json!({
+            "id": id,
+            "type": "function",
+            "function": { "name": call.name, "arguments": argument_text(call) },
+        }),
+    };
+    let is_this = |kept: &&Value| kept.get("id").and_then(Value::as_str) == Some(&call.id);
+    let marked = kept.get("tool_calls").and_then(Value::as_array).into_iter().flatten().find(is_this);
+    if let Some(mark) = marked.and_then(|kept| kept.get("extra_content")) {
+        made["extra_content"] = mark.clone();
+    } else if at == 0
+        && kept.get("tool_calls").is_none()
+        && ask.facts.signatures
+        && ask.host.reasoning_back(ask.facts) == ReasoningBack::ThoughtSignatures
+    {
+        made["extra_content"] = json!({ "google": { "thought_signature": UNSIGNED } });
     }
+    made
 }
 
 #[derive(Serialize)]
@@ -211,11 +314,12 @@ enum Tool<'a> {
     Custom { custom: Custom<'a> },
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct Function<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: Schema,
+    parameters: Option<Schema>,
 }
 
 #[skip_serializing_none]
@@ -227,23 +331,21 @@ struct Custom<'a> {
 }
 
 impl<'a> Tool<'a> {
-    fn of(spec: &'a ToolSpec, family: Family) -> Self {
+    fn of(ask: &Ask<'_>, spec: &'a ToolSpec) -> Self {
         let ToolSpec { name, description, .. } = spec;
         match &spec.input {
-            ToolSchema::Custom { grammar } if takes_custom(family) => {
+            ToolSchema::Custom { grammar } if ask.takes_custom() => {
                 let format = grammar.as_ref().map(|definition| {
                     json!({ "type": "grammar", "grammar": { "syntax": "lark", "definition": definition } })
                 });
                 Self::Custom { custom: Custom { name, description, format } }
             }
             ToolSchema::Custom { .. } | ToolSchema::Function(_) => {
-                Self::Function { function: Function { name, description, parameters: function_schema(spec) } }
+                let parameters = conform(function_schema(spec), ask.host);
+                let silent = ask.host.strict_schemas && is_empty(&parameters);
+                let parameters = (!silent).then_some(parameters);
+                Self::Function { function: Function { name, description, parameters } }
             }
         }
     }
-}
-
-/// Only these models have custom tools, and servers that imitate the API do not know them.
-fn takes_custom(family: Family) -> bool {
-    family == Family::Gpt5
 }

@@ -1,7 +1,10 @@
 use expect_test::{Expect, expect};
-use hangar_agent::model::{AssistantTurn, Message, Reasoning, ToolChoice};
+use hangar_agent::model::{AssistantTurn, Message, NativeTurn, ToolChoice};
 use hangar_protocol::data::ToolType;
+use serde_json::{Value, json};
 
+use super::request::UNSIGNED;
+use crate::facts::{HostFacts, ReasoningBack};
 use crate::wire::testing::*;
 use crate::wire::{Dialect, Wire};
 
@@ -11,17 +14,17 @@ fn check(events: &str, expected: Expect) {
     check_stream(Wire::Chat, &request, events, expected);
 }
 
-fn thought(text: &str) -> Reasoning {
-    Reasoning { text: text.into(), opaque: None, encrypted: None }
-}
+const THOUGHT: &str = r#"{"reasoning_content":"hmm"}"#;
 
 #[test]
 fn a_conversation_is_written_for_any_server() {
     check_body(
         Wire::Chat,
-        &conversation("mock-model", thought("hmm")),
+        &conversation("mock-model", native(THOUGHT)),
         expect![[r#"
             model: "mock-model"
+            stream: true
+            stream_options: {"include_usage":true}
             messages:
               {"role":"system","content":"Be brief."}
               {"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
@@ -29,12 +32,6 @@ fn a_conversation_is_written_for_any_server() {
               {"role":"tool","tool_call_id":"call:1","content":"Viewed."}
               {"role":"tool","tool_call_id":"call_2","content":"Done."}
               {"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
-            temperature: 0
-            top_p: 0.95
-            frequency_penalty: 0
-            presence_penalty: 0
-            stream: true
-            stream_options: {"include_usage":true}
             tools:
               {"type":"function","function":{"name":"view","description":"The tool view.","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}}
               {"type":"function","function":{"name":"apply_patch","description":"The tool apply_patch.","parameters":{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"]}}}
@@ -46,9 +43,11 @@ fn a_conversation_is_written_for_any_server() {
 fn a_model_with_custom_tools_gets_them() {
     check_body(
         Wire::Chat,
-        &conversation("gpt-5.4", thought("hmm")),
+        &conversation("gpt-5.4", native(THOUGHT)),
         expect![[r#"
             model: "gpt-5.4"
+            stream: true
+            stream_options: {"include_usage":true}
             messages:
               {"role":"system","content":"Be brief."}
               {"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
@@ -56,8 +55,6 @@ fn a_model_with_custom_tools_gets_them() {
               {"role":"tool","tool_call_id":"call:1","content":"Viewed."}
               {"role":"tool","tool_call_id":"call_2","content":"Done."}
               {"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
-            stream: true
-            stream_options: {"include_usage":true}
             tools:
               {"type":"function","function":{"name":"view","description":"The tool view.","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}}
               {"type":"custom","custom":{"name":"apply_patch","description":"The tool apply_patch.","format":{"type":"grammar","grammar":{"syntax":"lark","definition":"start: LINE+"}}}}
@@ -75,15 +72,13 @@ fn parameters_fit_the_model() {
     parameters(
         "mock-model",
         None,
-        expect![[
-            r#"{"model":"mock-model","temperature":0,"top_p":0.95,"frequency_penalty":0,"presence_penalty":0,"stream":true,"stream_options":{"include_usage":true}}"#
-        ]],
+        expect![[r#"{"model":"mock-model","stream":true,"stream_options":{"include_usage":true}}"#]],
     );
     parameters(
         "mock-model",
         Some("high"),
         expect![[
-            r#"{"model":"mock-model","reasoning_effort":"high","temperature":1,"stream":true,"stream_options":{"include_usage":true}}"#
+            r#"{"model":"mock-model","reasoning_effort":"high","stream":true,"stream_options":{"include_usage":true}}"#
         ]],
     );
     parameters(
@@ -111,13 +106,7 @@ fn an_answer_in_one_piece_is_asked_for_without_a_stream() {
     request.stream = false;
     request.tools = tools();
     request.tool_choice = ToolChoice::None;
-    check_parameters(
-        Wire::Chat,
-        &request,
-        expect![[
-            r#"{"model":"mock-model","temperature":0,"top_p":0.95,"frequency_penalty":0,"presence_penalty":0,"tool_choice":"none"}"#
-        ]],
-    );
+    check_parameters(Wire::Chat, &request, expect![[r#"{"model":"mock-model","tool_choice":"none"}"#]]);
 }
 
 #[test]
@@ -138,7 +127,7 @@ fn arguments_that_no_server_would_read_are_wrapped() {
 
 #[test]
 fn github_caches_a_claude_prompt_up_to_its_marks() {
-    let request = conversation("claude-sonnet-4.5", thought("hmm"));
+    let request = conversation("claude-sonnet-4.5", native(THOUGHT));
     let body = body(Wire::Chat, Dialect::Copilot, &request);
     let messages = body["messages"].as_array().unwrap();
     let marked: Vec<bool> =
@@ -149,15 +138,103 @@ fn github_caches_a_claude_prompt_up_to_its_marks() {
 
 #[test]
 fn github_takes_reasoning_back_with_its_mark() {
-    let reasoning = Reasoning { text: "hmm".into(), opaque: None, encrypted: Some("b3BhcXVl".into()) };
-    let body = body(Wire::Chat, Dialect::Copilot, &conversation("gemini-3-pro", reasoning));
+    let items = native(r#"{"reasoning_text":"hmm","reasoning_opaque":"b3BhcXVl"}"#);
+    let body = body(Wire::Chat, Dialect::Copilot, &conversation("gemini-3-pro", items));
     assert_eq!(body["messages"][2]["reasoning_text"], "hmm");
     assert_eq!(body["messages"][2]["reasoning_opaque"], "b3BhcXVl");
 }
 
+/// The first answer of a conversation as a host is sent it back.
+fn answer_for(host: HostFacts, model: &str, items: Option<NativeTurn>) -> Value {
+    let host = HostFacts { name: Some("somebody".to_owned()), ..host };
+    body_for(Wire::Chat, Dialect::Vendor, &host, &conversation(model, items))["messages"][2].take()
+}
+
+#[test]
+fn reasoning_goes_back_as_the_host_takes_it_and_to_nobody_else() {
+    let details =
+        r#"{"reasoning":"hmm","reasoning_details":[{"type":"reasoning.text","text":"hmm","signature":"s"}]}"#;
+    let check = |back, model: &str, items, field: &str, expected: Value| {
+        let host = HostFacts { reasoning_back: back, ..HostFacts::default() };
+        assert_eq!(answer_for(host, model, items)[field], expected, "{back:?} {field}");
+    };
+    check(ReasoningBack::None, "m", native(THOUGHT), "reasoning_content", Value::Null);
+    check(ReasoningBack::ReasoningContent, "m", native(THOUGHT), "reasoning_content", json!("hmm"));
+    check(ReasoningBack::ReasoningContent, "m", foreign(THOUGHT), "reasoning_content", Value::Null);
+    check(
+        ReasoningBack::ReasoningContent,
+        "deepseek-v4-pro",
+        foreign(THOUGHT),
+        "reasoning_content",
+        json!(""),
+    );
+    let kept: Value = serde_json::from_str(details).unwrap();
+    check(
+        ReasoningBack::ReasoningDetails,
+        "m",
+        native(details),
+        "reasoning_details",
+        kept["reasoning_details"].clone(),
+    );
+}
+
+#[test]
+fn signatures_of_calls_go_back_and_calls_of_others_say_that_they_have_none() {
+    let host = HostFacts { reasoning_back: ReasoningBack::ThoughtSignatures, ..HostFacts::default() };
+    let signature = |items, call: usize| {
+        let calls = answer_for(host.clone(), "gemini-3.1-pro-preview", items)["tool_calls"].take();
+        calls[call]["extra_content"]["google"]["thought_signature"].clone()
+    };
+    let signed =
+        r#"{"tool_calls":[{"id":"call:1","extra_content":{"google":{"thought_signature":"c2ln"}}}]}"#;
+    assert_eq!((signature(native(signed), 0), signature(native(signed), 1)), (json!("c2ln"), Value::Null));
+    assert_eq!(signature(foreign(signed), 0), UNSIGNED);
+    assert_eq!(signature(None, 1), Value::Null);
+}
+
+#[test]
+fn a_host_that_lets_no_user_follow_a_tool_gets_a_word_in_between() {
+    let host = HostFacts { filler: true, ..HostFacts::default() };
+    let request = conversation("m", None);
+    let body = body_for(Wire::Chat, Dialect::Vendor, &host, &request);
+    let roles: Vec<&str> = body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(roles, ["system", "user", "assistant", "tool", "tool", "assistant", "user"]);
+}
+
+#[test]
+fn claude_behind_a_gateway_is_cached_up_to_three_marks() {
+    let body = body(Wire::Chat, Dialect::Vendor, &conversation("claude-sonnet-4.5", None));
+    let marked: Vec<bool> = body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| {
+            message["content"]
+                .as_array()
+                .is_some_and(|parts| parts.iter().any(|part| part.get("cache_control").is_some()))
+        })
+        .collect();
+    assert_eq!(marked, [true, true, false, false, false, true]);
+}
+
+#[test]
+fn functions_go_without_effort_where_the_host_refuses_both() {
+    let host = HostFacts { reasons_without_tools: true, ..HostFacts::default() };
+    let mut request = conversation("gpt-5.4", None);
+    request.effort = Some("high".to_owned());
+    assert_eq!(body_for(Wire::Chat, Dialect::Vendor, &host, &request)["reasoning_effort"], "none");
+    request.tools = [].into();
+    assert_eq!(body_for(Wire::Chat, Dialect::Vendor, &host, &request)["reasoning_effort"], "high");
+}
+
 #[test]
 fn a_longer_conversation_begins_with_the_same_bytes() {
-    let longer = conversation("mock-model", thought("hmm"));
+    let longer = conversation("mock-model", native(THOUGHT));
     let mut shorter = longer.clone();
     shorter.messages.truncate(2);
     let text = |request| body(Wire::Chat, Dialect::Vendor, request)["messages"].to_string();
@@ -186,6 +263,7 @@ fn text_reasoning_and_usage() {
             -- Stop chatcmpl-1
             text "pong"
             reasoning "hmm" opaque None encrypted None
+            items {"reasoning_content":"hmm"}
             input 20 output 7 read 16 written ? reasoning 5
         "#]],
     );
@@ -377,6 +455,7 @@ fn reasoning_comes_under_other_names_too() {
             -- Length without id
             text "c"
             reasoning "ab" opaque None encrypted Some("b3BhcXVl")
+            items {"reasoning":"ab","reasoning_opaque":"b3BhcXVl"}
             input ? output ? read ? written ? reasoning ?
         "#]],
     );
@@ -494,7 +573,7 @@ fn an_answer_of_a_wanted_form_is_asked_for() {
         Wire::Chat,
         &formed("mock-model"),
         expect![[
-            r#"{"model":"mock-model","temperature":0,"top_p":0.95,"frequency_penalty":0,"presence_penalty":0,"response_format":{"type":"json_schema","json_schema":{"name":"verdict","schema":{"type":"object","properties":{"ok":{"type":"boolean"}}},"description":"Whether it is right.","strict":true}},"stream":true,"stream_options":{"include_usage":true}}"#
+            r#"{"model":"mock-model","response_format":{"type":"json_schema","json_schema":{"name":"verdict","schema":{"type":"object","properties":{"ok":{"type":"boolean"}}},"description":"Whether it is right.","strict":true}},"stream":true,"stream_options":{"include_usage":true}}"#
         ]],
     );
 }

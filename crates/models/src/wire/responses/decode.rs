@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use hangar_agent::model::{Finish, ModelError, ModelEvent, ModelRequest, Reasoning, Reply, TokenUsage};
+use hangar_agent::model::{Finish, ModelError, ModelEvent, Reasoning, Reply, TokenUsage};
 use hangar_protocol::data::ToolType;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::error;
 use crate::wire::assembly::Assembly;
-use crate::wire::{Decode, Progress, count};
+use crate::wire::{Decode, Progress, cost, count};
 
 /// Any event: each uses some of the fields.
 #[derive(Deserialize)]
@@ -23,26 +24,28 @@ struct Event {
     summary_index: u64,
     #[serde(default)]
     delta: String,
-    item: Option<Value>,
+    item: Option<Box<RawValue>>,
     response: Option<Value>,
 }
 
 pub(crate) struct Decoder {
     assembly: Assembly,
     items: BTreeMap<u64, Item>,
+    /// The items that are complete, as they came.
+    done: BTreeMap<u64, Box<RawValue>>,
     finish: Option<Finish>,
 }
 
 enum Item {
     Message { said: bool },
-    Reasoning { said: bool, done: Option<Value> },
+    Reasoning { said: bool },
     Call { call: usize },
     Other,
 }
 
 impl Decoder {
-    pub(crate) fn new(request: &ModelRequest) -> Self {
-        Self { assembly: Assembly::new(request), items: BTreeMap::new(), finish: None }
+    pub(in crate::wire) fn new(assembly: Assembly) -> Self {
+        Self { assembly, items: BTreeMap::new(), done: BTreeMap::new(), finish: None }
     }
 
     fn begin(&mut self, index: u64, item: &Value) {
@@ -52,7 +55,7 @@ impl Decoder {
         let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
         let begun = match text("type") {
             "message" => Item::Message { said: false },
-            "reasoning" => Item::Reasoning { said: false, done: None },
+            "reasoning" => Item::Reasoning { said: false },
             kind @ ("function_call" | "custom_tool_call") => {
                 let kind = if kind == "function_call" { ToolType::Function } else { ToolType::Custom };
                 Item::Call { call: self.assembly.open_call(text("call_id"), text("name"), kind) }
@@ -76,8 +79,8 @@ impl Decoder {
     }
 
     fn think(&mut self, index: u64, delta: &str, out: &mut Vec<ModelEvent>) {
-        let item = self.items.entry(index).or_insert(Item::Reasoning { said: false, done: None });
-        if let Item::Reasoning { said, .. } = item
+        let item = self.items.entry(index).or_insert(Item::Reasoning { said: false });
+        if let Item::Reasoning { said } = item
             && !delta.is_empty()
         {
             if !std::mem::replace(said, true) && self.assembly.has_thoughts() {
@@ -88,18 +91,19 @@ impl Decoder {
     }
 
     /// An item is complete. What its pieces did not say is said now.
-    fn end(&mut self, index: u64, item: Value, out: &mut Vec<ModelEvent>) {
+    fn end(&mut self, index: u64, raw: Box<RawValue>, out: &mut Vec<ModelEvent>) {
+        let item = read(&raw);
         self.begin(index, &item);
+        self.done.insert(index, raw);
         let list = |name: &str| item.get(name).and_then(Value::as_array).into_iter().flatten();
         match self.items.get_mut(&index) {
             Some(Item::Message { said: false }) => {
                 let text: String = list("content").filter_map(spoken).collect();
                 self.say(index, &text, out);
             }
-            Some(Item::Reasoning { said, done }) => {
+            Some(Item::Reasoning { said }) => {
                 let parts: Vec<&str> = list("summary").chain(list("content")).filter_map(spoken).collect();
                 let unsaid = if *said { String::new() } else { parts.join("\n\n") };
-                *done = Some(item);
                 self.think(index, &unsaid, out);
             }
             Some(Item::Call { call }) => {
@@ -128,26 +132,27 @@ impl Decoder {
         self.finish = Some(match (status, reason) {
             ("incomplete", Some("max_output_tokens")) => Finish::Length,
             ("incomplete", Some("content_filter")) => Finish::ContentFilter,
-            ("incomplete" | "cancelled", reason) => Finish::Other(reason.unwrap_or(status).to_owned()),
+            ("incomplete" | "cancelled", reason) => Finish::Broken(reason.unwrap_or(status).to_owned()),
             _ => Finish::Stop,
         });
         if let Some(Value::Array(output)) = response.get_mut("output").map(Value::take) {
             for (index, item) in (0..).zip(output) {
-                if !self.items.contains_key(&index) {
-                    self.end(index, item, out);
+                if !self.items.contains_key(&index)
+                    && let Ok(raw) = serde_json::value::to_raw_value(&item)
+                {
+                    self.end(index, raw, out);
                 }
             }
         }
         Ok(())
     }
 
-    /// One item is kept in its parts; several are kept as they came.
-    fn marks(&mut self) -> (Option<String>, Option<String>) {
-        let items = std::mem::take(&mut self.items).into_values().filter_map(|item| match item {
-            Item::Reasoning { done, .. } => done,
-            Item::Message { .. } | Item::Call { .. } | Item::Other => None,
-        });
-        let items: Vec<Value> = items.collect();
+    /// Marks of the reasoning for the log: one item in its parts, several as they came.
+    fn marks(&self) -> (Option<String>, Option<String>) {
+        let is_reasoning = |(index, _): &(&u64, &Box<RawValue>)| {
+            matches!(self.items.get(index), Some(Item::Reasoning { .. }))
+        };
+        let items: Vec<Value> = self.done.iter().filter(is_reasoning).map(|(_, raw)| read(raw)).collect();
         let text = |item: &Value, name: &str| item.get(name).and_then(Value::as_str).map(str::to_owned);
         match items.as_slice() {
             [] => (None, None),
@@ -157,6 +162,37 @@ impl Decoder {
             }
             _ => (None, None),
         }
+    }
+
+    /// The items as they go back; `None` where a text and calls behind it say the same. Reasoning that nothing follows
+    /// belongs to an item that never came, and is refused without it.
+    fn items(&self, finish: &Finish) -> Option<String> {
+        let is_cut = |item: &Item| matches!(item, Item::Call { call } if self.assembly.is_cut(*call, finish));
+        let done = self.done.iter().filter_map(|(index, raw)| Some((self.items.get(index)?, &**raw)));
+        let mut items: Vec<(&Item, &RawValue)> = done.filter(|(item, _)| !is_cut(item)).collect();
+        while matches!(items.last(), Some((Item::Reasoning { .. }, _))) {
+            items.pop();
+        }
+        let is_plain = |(at, (item, raw)): (usize, &(&Item, &RawValue))| match item {
+            Item::Message { .. } => at == 0 && read(raw).get("phase").is_none_or(Value::is_null),
+            Item::Call { .. } => true,
+            Item::Reasoning { .. } | Item::Other => false,
+        };
+        // An item that broke off is in the text and the calls alone, and reasoning that is not encrypted would be looked for
+        // where nothing is stored.
+        let is_sealed =
+            |raw: &RawValue| read(raw)["encrypted_content"].as_str().is_some_and(|sealed| !sealed.is_empty());
+        let is_whole = self.items.iter().all(|(index, item)| match (item, self.done.get(index)) {
+            (Item::Message { said }, done) => !said || done.is_some(),
+            (call @ Item::Call { .. }, done) => done.is_some() || is_cut(call),
+            (Item::Reasoning { .. }, Some(raw)) => is_sealed(raw),
+            (Item::Reasoning { .. }, None) | (Item::Other, _) => true,
+        });
+        if !is_whole || items.iter().enumerate().all(is_plain) {
+            return None;
+        }
+        let written: Vec<&str> = items.iter().map(|(_, raw)| raw.get()).collect();
+        Some(format!("[{}]", written.join(",")))
     }
 }
 
@@ -176,7 +212,9 @@ impl Decode for Decoder {
                     event.response.as_ref().and_then(|response| response.get("id")).and_then(Value::as_str);
                 self.assembly.identify(id.unwrap_or_default());
             }
-            "response.output_item.added" => self.begin(index, &event.item.unwrap_or_default()),
+            "response.output_item.added" => {
+                self.begin(index, &event.item.as_deref().map(read).unwrap_or_default());
+            }
             "response.output_text.delta" | "response.refusal.delta" => self.say(index, &event.delta, out),
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 self.think(index, &event.delta, out);
@@ -189,7 +227,11 @@ impl Decode for Decoder {
                     self.assembly.extend_call(*call, &event.delta, out);
                 }
             }
-            "response.output_item.done" => self.end(index, event.item.unwrap_or_default(), out),
+            "response.output_item.done" => {
+                if let Some(item) = event.item {
+                    self.end(index, item, out);
+                }
+            }
             "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
                 return self.response(event.response.unwrap_or_default(), out);
             }
@@ -223,8 +265,13 @@ impl Decode for Decoder {
     fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Option<Reply> {
         let finish = self.finish.take()?;
         let (opaque, encrypted) = self.marks();
-        Some(self.assembly.finish(finish, |text| Reasoning { text, opaque, encrypted }, out))
+        let items = self.items(&finish);
+        Some(self.assembly.finish(finish, |text| Reasoning { text, opaque, encrypted }, items, out))
     }
+}
+
+fn read(raw: &RawValue) -> Value {
+    serde_json::from_str(raw.get()).unwrap_or_default()
 }
 
 /// The text of a part of a message (spoken or refused) or of a summary.
@@ -239,5 +286,6 @@ fn read_usage(usage: &Value) -> TokenUsage {
         cache_read_tokens: count(usage, "/input_tokens_details/cached_tokens"),
         cache_write_tokens: count(usage, "/input_tokens_details/cache_write_tokens"),
         reasoning_tokens: count(usage, "/output_tokens_details/reasoning_tokens"),
+        cost: cost(usage),
     }
 }

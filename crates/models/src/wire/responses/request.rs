@@ -1,7 +1,7 @@
 //! A responses request. The provider stores nothing: each request carries the whole conversation, with the reasoning
 //! encrypted.
 
-use hangar_agent::model::{AssistantTurn, Message, Part, Reasoning, ToolCall, ToolChoice};
+use hangar_agent::model::{AssistantTurn, Message, Part, ToolCall, ToolChoice};
 use hangar_agent::schema::Schema;
 use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::data::{ReasoningSummary, ToolType};
@@ -9,11 +9,13 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use serde_with::skip_serializing_none;
 
-use crate::known::Family;
-use crate::wire::{Ask, Carrier, Dialect, answer_schema, data_url, has_images, text_of, write_body};
-
-/// Longer cache keys are refused.
-const CACHE_KEY: usize = 64;
+use crate::facts::Reasoning;
+use crate::wire::native::{Entry, argument_text, call_id, entries, native_to};
+use crate::wire::schema::conform;
+use crate::wire::{
+    Ask, CACHE_KEY, Carrier, Dialect, answer_schema, data_url, function_schema, has_images, text_of,
+    write_body,
+};
 
 pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let request = ask.request;
@@ -22,24 +24,13 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     if !request.system.is_empty() {
         body.insert("instructions".into(), json!(&*request.system));
     }
-    body.insert("input".into(), request.messages.iter().flat_map(|message| items(message)).collect());
+    let input: Vec<Entry> = request.messages.iter().flat_map(|message| items(ask, message)).collect();
     if !request.tools.is_empty() && request.tool_choice == ToolChoice::None {
         body.insert("tool_choice".into(), json!("none"));
     }
-    let reasons = ask.family != Family::OldGpt;
-    if reasons {
-        let mut reasoning = Map::new();
-        if let Some(effort) = &request.effort {
-            reasoning.insert("effort".into(), json!(effort));
-        }
-        match ask.style.summary {
-            None => drop(reasoning.insert("summary".into(), json!("auto"))),
-            Some(ReasoningSummary::None) => {}
-            Some(wanted) => drop(reasoning.insert("summary".into(), json!(wanted))),
-        }
-        if !reasoning.is_empty() {
-            body.insert("reasoning".into(), reasoning.into());
-        }
+    let reasons = ask.facts.reasons || !ask.facts.known;
+    if reasons && let Some(reasoning) = reasoning(ask) {
+        body.insert("reasoning".into(), reasoning);
     }
     if let Some(answer) = &request.answer {
         let mut format = answer_schema(answer);
@@ -67,23 +58,44 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     {
         text.insert("verbosity".into(), json!(verbosity));
     }
-    let tools: Vec<Tool> = request.tools.iter().map(|spec| Tool::of(spec)).collect();
-    write_body(request, &body, &tools)
+    ask.forget(&mut body);
+    let tools: Vec<Tool> = request.tools.iter().map(|spec| Tool::of(ask, spec)).collect();
+    write_body(request, &body, ("input", &input), &tools)
 }
 
-fn items(message: &Message) -> Vec<Value> {
+/// Effort and summary. Vendors give summaries to organisations that they know, and refuse the others; so they are only
+/// asked for where somebody wants them, or where the host is known to have them.
+fn reasoning(ask: &Ask<'_>) -> Option<Value> {
+    let mut reasoning = Map::new();
+    if let Reasoning::Level(level) = ask.effort() {
+        reasoning.insert("effort".into(), json!(level.name()));
+    }
+    match ask.style.summary {
+        None if ask.host.verified_summaries => {}
+        None => drop(reasoning.insert("summary".into(), json!("auto"))),
+        Some(ReasoningSummary::None) => {}
+        Some(wanted) => drop(reasoning.insert("summary".into(), json!(wanted))),
+    }
+    if ask.is_forgotten("reasoning.summary") {
+        reasoning.shift_remove("summary");
+    }
+    (!reasoning.is_empty()).then(|| reasoning.into())
+}
+
+fn items<'a>(ask: &Ask<'_>, message: &'a Message) -> Vec<Entry<'a>> {
     match message {
         Message::User(parts) => {
-            vec![json!({ "role": "user", "content": content(parts), "type": "message" })]
+            vec![Entry::Made(json!({ "role": "user", "content": content(parts), "type": "message" }))]
         }
-        Message::Assistant(turn) => assistant(turn),
-        Message::Tool { call_id, kind, parts } => {
+        Message::Assistant(turn) => assistant(ask, turn),
+        Message::Tool { call_id: id, kind, parts, .. } => {
             let kind = match kind {
                 ToolType::Function => "function_call_output",
                 ToolType::Custom => "custom_tool_call_output",
             };
             let output = if has_images(parts) { content(parts) } else { json!(text_of(parts)) };
-            vec![json!({ "type": kind, "call_id": call_id, "output": output })]
+            let id = call_id(id, &ask.host.ids);
+            vec![Entry::Made(json!({ "type": kind, "call_id": id, "output": output }))]
         }
     }
 }
@@ -101,8 +113,22 @@ fn content(parts: &[Part]) -> Value {
     parts.iter().map(part).collect()
 }
 
-fn assistant(turn: &AssistantTurn) -> Vec<Value> {
-    let mut items = turn.reasoning.as_ref().map(reasoning).unwrap_or_default();
+/// A turn of the model: its own items where they came from, else what can be said in plain ones.
+fn assistant<'a>(ask: &Ask<'_>, turn: &'a AssistantTurn) -> Vec<Entry<'a>> {
+    let rewrite = |item: &mut Value, call: &ToolCall| {
+        if item.get("call_id").and_then(Value::as_str) == Some(&call.id) {
+            match call.kind {
+                ToolType::Function => item["arguments"] = json!(call.input),
+                ToolType::Custom => item["input"] = json!(call.input),
+            }
+        }
+    };
+    if let Some(native) = native_to(turn, ask.origin)
+        && let Some(items) = entries(native, turn, rewrite)
+    {
+        return items;
+    }
+    let mut items = Vec::new();
     if !turn.text.is_empty() {
         items.push(json!({
             "role": "assistant",
@@ -110,39 +136,18 @@ fn assistant(turn: &AssistantTurn) -> Vec<Value> {
             "type": "message",
         }));
     }
-    items.extend(turn.tool_calls.iter().map(call));
-    items
+    items.extend(turn.tool_calls.iter().map(|made| call(ask, made)));
+    items.into_iter().map(Entry::Made).collect()
 }
 
-/// Reasoning goes back only with its encrypted content: without it the provider would look for an item that it did not
-/// store.
-fn reasoning(reasoning: &Reasoning) -> Vec<Value> {
-    match (&reasoning.opaque, &reasoning.encrypted) {
-        (Some(id), Some(encrypted)) => {
-            let mut summary = Vec::new();
-            if !reasoning.text.is_empty() {
-                summary.push(json!({ "type": "summary_text", "text": reasoning.text }));
-            }
-            vec![json!({ "id": id, "type": "reasoning", "summary": summary, "encrypted_content": encrypted })]
-        }
-        // Several items, kept as they came.
-        (None, Some(items)) if items.starts_with('[') => serde_json::from_str::<Vec<Value>>(items)
-            .unwrap_or_default()
-            .into_iter()
-            .filter(|item| item.get("type") == Some(&json!("reasoning")))
-            .collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn call(call: &ToolCall) -> Value {
+fn call(ask: &Ask<'_>, call: &ToolCall) -> Value {
+    let id = call_id(&call.id, &ask.host.ids);
     match call.kind {
-        ToolType::Function => {
-            let arguments = if call.input.is_empty() { "{}" } else { &call.input };
-            json!({ "type": "function_call", "name": call.name, "arguments": arguments, "call_id": call.id })
+        ToolType::Custom if ask.takes_custom() => {
+            json!({ "type": "custom_tool_call", "name": call.name, "input": call.input, "call_id": id })
         }
-        ToolType::Custom => {
-            json!({ "type": "custom_tool_call", "name": call.name, "input": call.input, "call_id": call.id })
+        ToolType::Function | ToolType::Custom => {
+            json!({ "type": "function_call", "name": call.name, "arguments": argument_text(call), "call_id": id })
         }
     }
 }
@@ -151,22 +156,23 @@ fn call(call: &ToolCall) -> Value {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Tool<'a> {
-    Function { name: &'a str, description: &'a str, parameters: &'a Schema, strict: bool },
+    Function { name: &'a str, description: &'a str, parameters: Schema, strict: bool },
     Custom { name: &'a str, description: &'a str, format: Option<Value> },
 }
 
 impl<'a> Tool<'a> {
-    fn of(spec: &'a ToolSpec) -> Self {
+    fn of(ask: &Ask<'_>, spec: &'a ToolSpec) -> Self {
         let ToolSpec { name, description, .. } = spec;
         match &spec.input {
-            ToolSchema::Function(parameters) => {
-                Self::Function { name, description, parameters, strict: false }
-            }
-            ToolSchema::Custom { grammar } => {
+            ToolSchema::Custom { grammar } if ask.takes_custom() => {
                 let format = grammar.as_ref().map(
                     |definition| json!({ "type": "grammar", "syntax": "lark", "definition": definition }),
                 );
                 Self::Custom { name, description, format }
+            }
+            ToolSchema::Custom { .. } | ToolSchema::Function(_) => {
+                let parameters = conform(function_schema(spec), ask.host);
+                Self::Function { name, description, parameters, strict: false }
             }
         }
     }

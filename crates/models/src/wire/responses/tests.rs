@@ -1,5 +1,4 @@
 use expect_test::{Expect, expect};
-use hangar_agent::model::Reasoning;
 
 use crate::wire::testing::*;
 use crate::wire::{Dialect, Wire};
@@ -10,26 +9,16 @@ fn check(events: &str, expected: Expect) {
     check_stream(Wire::Responses, &request, events, expected);
 }
 
-fn encrypted() -> Reasoning {
-    Reasoning { text: "hmm".into(), opaque: Some("rs_1".into()), encrypted: Some("gAAAA".into()) }
-}
+const ENCRYPTED: &str = r#"[{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"gAAAA"},{"id":"msg_1","type":"message","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"Looking."}]},{"id":"rs_2","type":"reasoning","summary":[],"encrypted_content":"gBBBB"},{"id":"fc_1","type":"function_call","call_id":"call:1","name":"view","arguments":"{\"path\": \"/a\"}"},{"id":"ct_1","type":"custom_tool_call","call_id":"call_2","name":"apply_patch","input":"*** Begin Patch\n"}]"#;
 
 #[test]
 fn a_conversation_is_written() {
     check_body(
         Wire::Responses,
-        &conversation("gpt-5.4", encrypted()),
+        &conversation("gpt-5.4", native(ENCRYPTED)),
         expect![[r#"
             model: "gpt-5.4"
             instructions: "Be brief."
-            input:
-              {"role":"user","content":[{"type":"input_text","text":"What is this?"},{"type":"input_image","image_url":"data:image/png;base64,iVBORw=="}],"type":"message"}
-              {"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"hmm"}],"encrypted_content":"gAAAA"}
-              {"role":"assistant","content":[{"type":"output_text","text":"Looking."}],"type":"message"}
-              {"type":"function_call","name":"view","arguments":"{\"path\": \"/a\"}","call_id":"call:1"}
-              {"type":"custom_tool_call","name":"apply_patch","input":"*** Begin Patch\n","call_id":"call_2"}
-              {"type":"function_call_output","call_id":"call:1","output":[{"type":"input_text","text":"Viewed."},{"type":"input_image","image_url":"data:image/png;base64,iVBORw=="}]}
-              {"type":"custom_tool_call_output","call_id":"call_2","output":"Done."}
             reasoning: {"summary":"auto"}
             prompt_cache_key: "session-1"
             store: false
@@ -37,6 +26,15 @@ fn a_conversation_is_written() {
             include:
               "reasoning.encrypted_content"
             parallel_tool_calls: true
+            input:
+              {"role":"user","content":[{"type":"input_text","text":"What is this?"},{"type":"input_image","image_url":"data:image/png;base64,iVBORw=="}],"type":"message"}
+              {"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"gAAAA"}
+              {"id":"msg_1","type":"message","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"Looking."}]}
+              {"id":"rs_2","type":"reasoning","summary":[],"encrypted_content":"gBBBB"}
+              {"id":"fc_1","type":"function_call","call_id":"call:1","name":"view","arguments":"{\"path\": \"/a\"}"}
+              {"id":"ct_1","type":"custom_tool_call","call_id":"call_2","name":"apply_patch","input":"*** Begin Patch\n"}
+              {"type":"function_call_output","call_id":"call:1","output":[{"type":"input_text","text":"Viewed."},{"type":"input_image","image_url":"data:image/png;base64,iVBORw=="}]}
+              {"type":"custom_tool_call_output","call_id":"call_2","output":"Done."}
             tools:
               {"type":"function","name":"view","description":"The tool view.","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]},"strict":false}
               {"type":"custom","name":"apply_patch","description":"The tool apply_patch.","format":{"type":"grammar","syntax":"lark","definition":"start: LINE+"}}
@@ -82,24 +80,20 @@ fn github_is_given_no_cache_key() {
 }
 
 #[test]
-fn reasoning_goes_back_only_if_the_provider_can_read_it() {
-    let sent = |reasoning| {
-        let body = body(Wire::Responses, Dialect::Vendor, &conversation("gpt-5.4", reasoning));
-        let items = body["input"].as_array().unwrap();
-        items.iter().filter(|item| item["type"] == "reasoning").count()
+fn items_go_back_in_their_order_and_only_where_they_came_from() {
+    let sent = |native| {
+        let body = body(Wire::Responses, Dialect::Vendor, &conversation("gpt-5.4", native));
+        body["input"].as_array().unwrap()[1..]
+            .iter()
+            .map(|item| item["type"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
-    let marks = |opaque: Option<&str>, encrypted: Option<&str>| Reasoning {
-        text: "hmm".into(),
-        opaque: opaque.map(str::to_owned),
-        encrypted: encrypted.map(str::to_owned),
-    };
-    assert_eq!(sent(encrypted()), 1);
-    assert_eq!(sent(marks(Some("rs_1"), None)), 0);
-    assert_eq!(sent(marks(Some("c2lnbmF0dXJl"), None)), 0);
-    assert_eq!(sent(marks(None, Some("b3BhcXVl"))), 0);
-    assert_eq!(sent(marks(None, Some(r#"[{"type":"redacted_thinking","data":"x"}]"#))), 0);
-    let items = r#"[{"type":"reasoning","id":"rs_1"},{"type":"reasoning","id":"rs_2"}]"#;
-    assert_eq!(sent(marks(None, Some(items))), 2);
+    let results = ["function_call_output", "custom_tool_call_output"];
+    let own = ["reasoning", "message", "reasoning", "function_call", "custom_tool_call"];
+    assert_eq!(sent(native(ENCRYPTED)), [&own[..], &results].concat());
+    let plain = ["message", "function_call", "custom_tool_call"];
+    assert_eq!(sent(foreign(ENCRYPTED)), [&plain[..], &results].concat());
+    assert_eq!(sent(None), [&plain[..], &results].concat());
 }
 
 #[test]
@@ -143,6 +137,7 @@ fn text_reasoning_calls_and_usage() {
             reasoning "one\n\ntwo" opaque Some("rs_1") encrypted Some("gAAAA")
             Function view call_1 "{\"path\":\"/a\"}"
             Custom apply_patch call_2 "*** Begin"
+            items [{"id":"rs_1","type":"reasoning","encrypted_content":"gAAAA","summary":[{"type":"summary_text","text":"one"},{"type":"summary_text","text":"two"}]},{"id":"other","type":"message","content":[{"type":"output_text","text":"pong"}]},{"id":"fc_1","type":"function_call","call_id":"call_1","name":"view","arguments":"{\"path\":\"/a\"}"},{"id":"ctc_1","type":"custom_tool_call","call_id":"call_2","name":"apply_patch","input":"*** Begin"}]
             input 20 output 9 read 16 written ? reasoning 4
         "#]],
     );
@@ -291,6 +286,7 @@ fn an_answer_in_one_piece_is_read() {
             text "pong"
             reasoning "" opaque Some("rs_1") encrypted Some("gAAAA")
             Function view c "{}"
+            items [{"type":"reasoning","id":"rs_1","encrypted_content":"gAAAA","summary":[]},{"type":"message","content":[{"type":"output_text","text":"pong"}]},{"type":"function_call","call_id":"c","name":"view","arguments":"{}"}]
             input 1 output 2 read ? written ? reasoning ?
         "#]],
     );

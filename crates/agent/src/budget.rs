@@ -1,0 +1,492 @@
+//! The budget of a session: caps on cost, tokens and turns that hold before a call is made.
+//!
+//! Every call of a session passes its [`Ledger`]: those of the main agent, of its agents, of summaries, and those beside
+//! the conversation. What the call could use at most is reserved first, and settled to what it did use when it ends. A call
+//! that does not fit gets a lower output limit, and if that would leave too little for an answer it waits for the calls
+//! under way, or is not made.
+
+use std::sync::Arc;
+
+use futures_core::stream::BoxStream;
+use futures_util::{StreamExt, stream};
+use hangar_protocol::Totals;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::conversation;
+use crate::model::{
+    Initiator, Message, ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, Price,
+    ProviderFacts, Reply, TokenMeter,
+};
+use crate::token_counts::TokenCounts;
+use crate::tool::ToolSpec;
+
+/// Price of one of GitHub's AI credits, in which clients set limits.
+pub const USD_PER_CREDIT: f64 = 0.01;
+/// Shortest answer that is worth a call.
+const LEAST_OUTPUT: u64 = 1024;
+/// Output limit of a model of which none is known, where a budget needs one.
+const USUAL_OUTPUT: u64 = 8192;
+/// Length of an answer that nearly all answers keep to.
+const AMPLE_OUTPUT: u64 = 8192;
+/// A call reserves no more than this part of what is left, unless it needs it for an ample answer: agents that work side by
+/// side do not wait for each other then.
+const SHARE: f64 = 0.25;
+/// Counted tokens are taken to be this many percent of the counted ones: tokenizers are estimates.
+const INPUT_PERCENT: u64 = 125;
+
+/// Caps of a session; absent ones do not hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Budget {
+    /// US dollars.
+    pub max_cost: Option<f64>,
+    /// Input and output tokens.
+    pub max_tokens: Option<u64>,
+    /// Calls of the model by the main agent and its agents.
+    pub max_turns: Option<u64>,
+}
+
+impl Budget {
+    pub fn is_unlimited(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The caps of both; where both have one, the lower one.
+    #[must_use]
+    pub fn within(self, other: Self) -> Self {
+        fn lower<T: PartialOrd>(a: Option<T>, b: Option<T>) -> Option<T> {
+            match (a, b) {
+                (Some(a), Some(b)) => Some(if b < a { b } else { a }),
+                (a, b) => a.or(b),
+            }
+        }
+        Self {
+            max_cost: lower(self.max_cost, other.max_cost),
+            max_tokens: lower(self.max_tokens, other.max_tokens),
+            max_turns: lower(self.max_turns, other.max_turns),
+        }
+    }
+}
+
+/// What calls used, or could use.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Spending {
+    pub cost: f64,
+    pub tokens: u64,
+    pub turns: u64,
+}
+
+impl Spending {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            cost: self.cost + other.cost,
+            tokens: self.tokens.saturating_add(other.tokens),
+            turns: self.turns.saturating_add(other.turns),
+        }
+    }
+}
+
+impl From<&Totals> for Spending {
+    /// What is on record. Calls that nobody told the cost of count as nothing here; the process that made them knew better.
+    fn from(totals: &Totals) -> Self {
+        Self {
+            cost: totals.cost.unwrap_or(0.0),
+            tokens: totals.input_tokens.unwrap_or(0).saturating_add(totals.output_tokens.unwrap_or(0)),
+            turns: totals.requests,
+        }
+    }
+}
+
+/// The account of a session's budget, shared by all providers that its calls go to.
+#[derive(Debug, Clone, Default)]
+pub struct Ledger(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    account: Mutex<Account>,
+    /// Wakes calls that wait for others to end.
+    settled: Notify,
+}
+
+/// Who set a cap. All of them hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cap {
+    /// The session, by flags and configuration.
+    Session,
+    /// A client, at any time.
+    Client,
+    /// Whoever gave the prompt of the current turn.
+    Turn,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    session: Budget,
+    client: Budget,
+    turn: Budget,
+    spent: Spending,
+    /// What the calls under way could use at most, each by its number.
+    reserved: Vec<(u64, Spending)>,
+    calls: u64,
+}
+
+impl Ledger {
+    /// The account of a session that has spent something before.
+    pub fn new(budget: Budget, spent: Spending) -> Self {
+        let account = Mutex::new(Account { session: budget, spent, ..Account::default() });
+        Self(Arc::new(Shared { account, settled: Notify::new() }))
+    }
+
+    /// The caps that hold.
+    pub fn budget(&self) -> Budget {
+        self.0.account.lock().budget()
+    }
+
+    /// Changes the caps that somebody set, for calls from now on.
+    pub fn set(&self, cap: Cap, budget: Budget) {
+        let mut account = self.0.account.lock();
+        match cap {
+            Cap::Session => account.session = budget,
+            Cap::Client => account.client = budget,
+            Cap::Turn => account.turn = budget,
+        }
+        drop(account);
+        self.0.settled.notify_waiters();
+    }
+
+    pub fn spent(&self) -> Spending {
+        self.0.account.lock().spent
+    }
+
+    /// A provider whose calls are made within the budget.
+    pub fn provider(
+        &self,
+        provider: Arc<dyn ModelProvider>,
+        meter: Option<Arc<dyn TokenMeter>>,
+    ) -> Arc<dyn ModelProvider> {
+        let meter = meter.unwrap_or_else(|| Arc::new(Bytes));
+        Arc::new(BudgetedProvider { provider, meter, counts: Arc::default(), ledger: self.clone() })
+    }
+
+    /// Reserves what a call could use at most, with an output limit that fits. `None` if it fits once calls under way have
+    /// ended.
+    fn reserve(
+        &self,
+        request: &mut ModelRequest,
+        facts: &ProviderFacts,
+        input: u64,
+    ) -> Result<Option<Reservation>, OverBudget> {
+        let mut account = self.0.account.lock();
+        let is_turn = match request.initiator {
+            Initiator::User | Initiator::Agent | Initiator::Subagent => true,
+            Initiator::Compaction | Initiator::Aside => false,
+        };
+        let output = match account.fit(account.taken(), request, facts, input, is_turn) {
+            Ok(output) => output,
+            // Without the calls under way it would fit: some of what they could use will be left over.
+            Err(_) if account.fit(account.spent, request, facts, input, is_turn).is_ok() => return Ok(None),
+            Err(over) => return Err(over),
+        };
+        let held = Spending {
+            cost: facts.price.as_ref().map_or(0.0, |price| price.at_most(input, output)),
+            tokens: input.saturating_add(output),
+            turns: u64::from(is_turn),
+        };
+        let budget = account.budget();
+        if budget.max_cost.is_some() || budget.max_tokens.is_some() {
+            request.max_output_tokens = Some(output);
+        }
+        account.calls += 1;
+        let number = account.calls;
+        account.reserved.push((number, held));
+        let ledger = self.clone();
+        let price = facts.price.clone();
+        Ok(Some(Reservation { ledger, number, held, price, heard: false, settled: false }))
+    }
+
+    fn settle(&self, number: u64, used: Spending) {
+        let mut account = self.0.account.lock();
+        account.reserved.retain(|(reserved, _)| *reserved != number);
+        account.spent = account.spent.plus(used);
+        drop(account);
+        self.0.settled.notify_waiters();
+    }
+}
+
+impl Account {
+    fn budget(&self) -> Budget {
+        self.session.within(self.client).within(self.turn)
+    }
+
+    /// Spent or reserved.
+    fn taken(&self) -> Spending {
+        self.reserved.iter().fold(self.spent, |sum, (_, held)| sum.plus(*held))
+    }
+
+    /// Output limit with which a call fits into what of the budget is not taken.
+    fn fit(
+        &self,
+        taken: Spending,
+        request: &ModelRequest,
+        facts: &ProviderFacts,
+        input: u64,
+        is_turn: bool,
+    ) -> Result<u64, OverBudget> {
+        let Budget { max_cost, max_tokens, max_turns } = self.budget();
+        if let Some(cap) = max_turns
+            && is_turn
+            && taken.turns >= cap
+        {
+            return Err(OverBudget::Turns { cap, spent: self.spent.turns });
+        }
+        let wanted = request.max_output_tokens.or(facts.max_output_tokens).unwrap_or(USUAL_OUTPUT);
+        let least = LEAST_OUTPUT.min(wanted);
+        let mut output = wanted;
+        if let Some(cap) = max_tokens {
+            let left = cap.saturating_sub(taken.tokens);
+            let share = ((left as f64 * SHARE) as u64).saturating_sub(input).max(AMPLE_OUTPUT);
+            output = output.min(left.saturating_sub(input)).min(share);
+            if output < least {
+                return Err(OverBudget::Tokens { cap, spent: self.spent.tokens, next: input + least });
+            }
+        }
+        if let Some(cap) = max_cost {
+            let Some(price) = &facts.price else {
+                return Err(OverBudget::NoPrice { model: request.model.clone() });
+            };
+            let left = cap - taken.cost;
+            let share = affordable(price, input, output, left * SHARE).max(AMPLE_OUTPUT);
+            output = affordable(price, input, output.min(share), left);
+            if output < least {
+                let next = price.at_most(input, least);
+                return Err(OverBudget::Cost { cap, spent: self.spent.cost, next });
+            }
+        }
+        Ok(output)
+    }
+}
+
+/// Largest output limit up to `most` with which a call costs no more than `left`; zero if none does.
+fn affordable(price: &Price, input: u64, most: u64, left: f64) -> u64 {
+    let fits = |output: u64| price.at_most(input, output) <= left;
+    if fits(most) {
+        return most;
+    }
+    // The cost grows with the limit, so the last one that fits is found by halving.
+    let (mut low, mut high) = (0, most);
+    while low + 1 < high {
+        let middle = low + (high - low) / 2;
+        if fits(middle) { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// Why a call was not made.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+enum OverBudget {
+    #[error(
+        "the budget is used up: ${spent:.4} of ${cap} are spent and the next call could cost ${next:.4}; raise `--max-cost`, \
+         or `max_cost` in [budget] of config.toml, to go on"
+    )]
+    Cost { cap: f64, spent: f64, next: f64 },
+    #[error(
+        "the budget is used up: {spent} of {cap} tokens are spent and the next call could use {next}; raise `--max-tokens`, \
+         or `max_tokens` in [budget] of config.toml, to go on"
+    )]
+    Tokens { cap: u64, spent: u64, next: u64 },
+    #[error(
+        "the budget is used up: {spent} of {cap} turns are spent; raise `--max-turns`, or `max_turns` in [budget] of \
+         config.toml, to go on"
+    )]
+    Turns { cap: u64, spent: u64 },
+    #[error("{}", no_price(model))]
+    NoPrice { model: String },
+}
+
+/// Error of a cap on cost with a model whose price nobody knows.
+pub fn no_price(model: &str) -> String {
+    format!(
+        "the price of the model `{model}` is not known, so a cap on cost cannot be held; set `price = {{ input = 1.0, output = \
+         5.0 }}` (US dollars for a million tokens) in its [providers.NAME] table of config.toml, or use `--max-tokens` instead"
+    )
+}
+
+impl From<OverBudget> for ModelError {
+    fn from(over: OverBudget) -> Self {
+        let code = match over {
+            OverBudget::Cost { .. } => "max_cost",
+            OverBudget::Tokens { .. } => "max_tokens",
+            OverBudget::Turns { .. } => "max_turns",
+            OverBudget::NoPrice { .. } => "no_price",
+        };
+        Self { code: Some(code.to_owned()), ..Self::new(ModelErrorKind::Budget, over.to_string()) }
+    }
+}
+
+/// What a call under way could use at most. Dropping it before the end of the answer takes it all as used: what a provider
+/// charges for an answer that nobody waited for is not known.
+struct Reservation {
+    ledger: Ledger,
+    number: u64,
+    held: Spending,
+    price: Option<Price>,
+    /// Whether a piece of the answer came.
+    heard: bool,
+    settled: bool,
+}
+
+impl Reservation {
+    fn hear(&mut self, event: &Result<ModelEvent, ModelError>) {
+        match event {
+            Ok(ModelEvent::Finished(reply)) => self.settle(self.used(reply)),
+            Ok(_) => self.heard = true,
+            Err(error) => {
+                let billed = self.heard
+                    || matches!(
+                        error.kind,
+                        ModelErrorKind::Cut | ModelErrorKind::Stalled | ModelErrorKind::Protocol
+                    );
+                self.settle(if billed { self.held } else { Spending::default() });
+            }
+        }
+    }
+
+    /// What an answer used. What is not reported is taken to be what could have been used.
+    fn used(&self, reply: &Reply) -> Spending {
+        let usage = &reply.usage;
+        let cost = usage.cost.or_else(|| self.price.as_ref()?.cost(usage));
+        let tokens = match (usage.input_tokens, usage.output_tokens) {
+            (Some(input), Some(output)) => input.saturating_add(output),
+            _ => self.held.tokens,
+        };
+        Spending { cost: cost.unwrap_or(self.held.cost), tokens, turns: self.held.turns }
+    }
+
+    fn settle(&mut self, used: Spending) {
+        if !std::mem::replace(&mut self.settled, true) {
+            self.ledger.settle(self.number, used);
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.settle(self.held);
+    }
+}
+
+#[derive(Clone)]
+struct BudgetedProvider {
+    provider: Arc<dyn ModelProvider>,
+    meter: Arc<dyn TokenMeter>,
+    counts: Arc<TokenCounts>,
+    ledger: Ledger,
+}
+
+impl BudgetedProvider {
+    /// Upper bound of the input of a call. Counting costs time, so it is done only where a cap needs it.
+    fn input(&self, request: &ModelRequest) -> u64 {
+        let budget = self.ledger.budget();
+        if budget.max_cost.is_none() && budget.max_tokens.is_none() {
+            return 0;
+        }
+        let counted = self.counts.measure(&*self.meter, request).total();
+        counted.saturating_mul(INPUT_PERCENT).div_ceil(100)
+    }
+
+    /// Makes a call that fits; `None` if it has to wait.
+    fn call(&self, request: &mut ModelRequest, input: u64) -> Option<Answer> {
+        match self.ledger.reserve(request, &self.provider.facts(), input) {
+            Ok(None) => None,
+            Ok(Some(mut reservation)) => {
+                let answer = self.provider.stream(request.clone());
+                Some(answer.inspect(move |event| reservation.hear(event)).boxed())
+            }
+            Err(over) => Some(stream::iter([Err(over.into())]).boxed()),
+        }
+    }
+}
+
+/// Counts where there is no tokenizer, rather too many than too few.
+struct Bytes;
+
+impl Bytes {
+    const PER_TOKEN: usize = 3;
+
+    fn tokens(bytes: usize) -> u64 {
+        bytes.div_ceil(Self::PER_TOKEN) as u64
+    }
+}
+
+impl TokenMeter for Bytes {
+    fn system(&self, text: &str) -> u64 {
+        Self::tokens(text.len())
+    }
+
+    fn message(&self, message: &Message) -> u64 {
+        Self::tokens(conversation::size(message))
+    }
+
+    fn tools(&self, tools: &[Arc<ToolSpec>]) -> u64 {
+        Self::tokens(tools.iter().map(|tool| tool.size()).sum())
+    }
+}
+
+type Answer = BoxStream<'static, Result<ModelEvent, ModelError>>;
+
+impl ModelProvider for BudgetedProvider {
+    fn stream(&self, mut request: ModelRequest) -> Answer {
+        let input = self.input(&request);
+        if let Some(answer) = self.call(&mut request, input) {
+            return answer;
+        }
+        let this = self.clone();
+        let later = async move {
+            loop {
+                // Whoever settles between the attempt and the wait must not be missed.
+                let settled = this.ledger.0.settled.notified();
+                if let Some(answer) = this.call(&mut request, input) {
+                    return answer;
+                }
+                settled.await;
+            }
+        };
+        stream::once(later).flatten().boxed()
+    }
+
+    fn facts(&self) -> ProviderFacts {
+        self.provider.facts()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Rates;
+
+    fn price() -> Price {
+        Price::flat(Rates { input: 2.0, output: 10.0, cache_read: None, cache_write: None })
+    }
+
+    #[test]
+    fn the_output_limit_is_lowered_to_what_the_rest_of_the_budget_pays_for() {
+        // 10,000 tokens of input cost two cents, each thousand of output one.
+        let check = |left: f64, most: u64, expected: u64| {
+            assert_eq!(affordable(&price(), 10_000, most, left), expected, "{left}");
+        };
+        check(1.0, 32_000, 32_000);
+        check(0.05, 32_000, 3000);
+        check(0.02, 32_000, 0);
+        check(0.0, 32_000, 0);
+        check(-1.0, 32_000, 0);
+    }
+
+    #[test]
+    fn the_lower_cap_of_two_holds() {
+        let one = Budget { max_cost: Some(1.0), max_tokens: None, max_turns: Some(3) };
+        let two = Budget { max_cost: Some(0.5), max_tokens: Some(10), max_turns: Some(5) };
+        let both = Budget { max_cost: Some(0.5), max_tokens: Some(10), max_turns: Some(3) };
+        assert_eq!((one.within(two), two.within(one)), (both, both));
+        assert!(Budget::default().is_unlimited() && !both.is_unlimited());
+    }
+}

@@ -1,0 +1,214 @@
+//! How an answer ended, and what follows from that: its calls run, the model goes on, the call is made again, or the run
+//! ends.
+
+use hangar_protocol::data;
+
+use super::call::parse_arguments;
+use super::run::{Ending, Run};
+use super::{Context, Session, Step};
+use crate::model::{Finish, Reply, ToolCall};
+use crate::prompt::notices;
+
+/// Source of the message that asks the model to go on with an answer that a limit cut.
+pub const OUTPUT_LIMIT: &str = "output-limit";
+/// Source of the message that asks a model for the answer that it left out.
+const EMPTY_ANSWER: &str = "empty-answer";
+
+/// How often in a row an answer that a limit cut is asked to go on.
+const MAX_CUT_ANSWERS: u32 = 3;
+/// How often in a row a paused answer is sent back.
+const MAX_PAUSES: u32 = 5;
+/// How often a turn is asked again because its answer was not usable.
+const MAX_UNUSABLE: u32 = 1;
+/// How often a run that did nothing and says nothing is asked for an answer.
+const MAX_NUDGES: u32 = 1;
+
+/// What follows from an answer.
+pub(super) enum Verdict {
+    /// Its calls run. The notice follows their results.
+    Calls { notice: Option<data::UserMessage> },
+    /// It is the answer, and ends the run.
+    Answer,
+    /// The model goes on, after a notice if there is one.
+    GoOn { notice: Option<data::UserMessage> },
+    /// As `GoOn`, once there is room again in the context window.
+    MakeRoom { notice: Option<data::UserMessage> },
+    /// The call is made again, for this reason.
+    Retry(&'static str),
+    /// Nothing of it may be used. The run fails with this message.
+    Withheld(String),
+    /// There is no answer. The run fails with this message.
+    Failed(String),
+}
+
+/// How the answers of a run ended so far.
+#[derive(Debug, Default)]
+pub(super) struct Endings {
+    /// Answers in a row that a limit cut.
+    cut: u32,
+    /// Answers in a row that the provider paused.
+    paused: u32,
+    /// Answers of this turn that were not usable.
+    unusable: u32,
+    /// How often the model was asked for the answer that it left out.
+    nudges: u32,
+    /// Whether the last answer was cut inside a call.
+    half: bool,
+    /// Whether the last answer continues the one before it.
+    goes_on: bool,
+    /// Whether tools were called.
+    called: bool,
+    /// Whether a tool changed something: an end without a word is an end then.
+    worked: bool,
+}
+
+impl Endings {
+    pub(super) fn goes_on(&self) -> bool {
+        self.goes_on
+    }
+
+    /// Whether the next answer needs a higher output limit, if there is one.
+    pub(super) fn needs_room(&self) -> bool {
+        self.half
+    }
+
+    /// A tool changed something.
+    pub(super) fn changed(&mut self) {
+        self.worked = true;
+    }
+
+    pub(super) fn turn_ended(&mut self) {
+        self.unusable = 0;
+    }
+
+    /// Judges an answer, and takes out of it what may not be used: a call that a limit cut, and all that was withheld.
+    pub(super) fn judge(&mut self, reply: &mut Reply) -> Verdict {
+        self.goes_on = self.cut > 0 || self.paused > 0;
+        let withheld = match &reply.finish {
+            Finish::ContentFilter => Some(notices::FILTERED.to_owned()),
+            Finish::Refusal(explanation) => Some(notices::refused(explanation.as_deref())),
+            _ => None,
+        };
+        if let Some(message) = withheld {
+            reply.turn = Default::default();
+            return Verdict::Withheld(message);
+        }
+        let half = match reply.finish {
+            Finish::Length | Finish::ContextFull => reply.turn.tool_calls.pop_if(|call| !is_whole(call)),
+            _ => None,
+        };
+        self.half = half.is_some();
+        let empty = reply.turn.text.is_empty() && reply.turn.tool_calls.is_empty();
+        let unusable = match &reply.finish {
+            Finish::Broken(_) => true,
+            // Servers have names of their own for an ordinary end; only one without an answer is suspect.
+            Finish::Other(_) => empty,
+            _ => false,
+        };
+        if unusable && self.unusable < MAX_UNUSABLE {
+            self.unusable += 1;
+            return Verdict::Retry("unusable_answer");
+        }
+        let verdict = self.judge_usable(reply, half.as_ref(), empty);
+        let paused = reply.finish == Finish::Paused && !matches!(verdict, Verdict::Calls { .. });
+        let cut = matches!(reply.finish, Finish::Length | Finish::ContextFull);
+        self.paused = if paused { self.paused + 1 } else { 0 };
+        self.cut = if cut { self.cut + 1 } else { 0 };
+        self.called |= !reply.turn.tool_calls.is_empty();
+        verdict
+    }
+
+    fn judge_usable(&mut self, reply: &Reply, half: Option<&ToolCall>, empty: bool) -> Verdict {
+        let may_go_on = self.cut < MAX_CUT_ANSWERS;
+        let cut_notice = match (half, empty) {
+            (Some(call), _) => Some(message(OUTPUT_LIMIT, notices::cut_call(&call.name))),
+            (None, false) => Some(message(OUTPUT_LIMIT, notices::CUT_SHORT.to_owned())),
+            (None, true) => None,
+        };
+        if !reply.turn.tool_calls.is_empty() {
+            return Verdict::Calls { notice: half.and(cut_notice) };
+        }
+        if let Some(call) = half.filter(|_| !may_go_on) {
+            return Verdict::Failed(notices::calls_stay_cut(&call.name));
+        }
+        match &reply.finish {
+            Finish::ContextFull if may_go_on => Verdict::MakeRoom { notice: cut_notice },
+            Finish::ContextFull if empty => Verdict::Failed(notices::CONTEXT_FULL.to_owned()),
+            Finish::Length if may_go_on && !(empty && half.is_none()) => Verdict::GoOn { notice: cut_notice },
+            Finish::Paused if self.paused < MAX_PAUSES => Verdict::GoOn { notice: None },
+            Finish::Broken(reason) | Finish::Other(reason) if empty => {
+                Verdict::Failed(notices::unusable(reason))
+            }
+            _ if !empty || (self.called && self.worked) => Verdict::Answer,
+            _ if self.called && self.nudges < MAX_NUDGES => {
+                self.nudges += 1;
+                Verdict::GoOn { notice: Some(message(EMPTY_ANSWER, notices::SAY_SOMETHING.to_owned())) }
+            }
+            _ => Verdict::Failed(notices::EMPTY.to_owned()),
+        }
+    }
+}
+
+/// Whether a call of an answer that was cut is whole. An object that parses ends with its brace; free text has no end
+/// that could be seen.
+fn is_whole(call: &ToolCall) -> bool {
+    call.kind == data::ToolType::Function && !call.input.is_empty() && parse_arguments(call).is_object()
+}
+
+/// A message to the model that nobody wrote.
+fn message(source: &str, text: String) -> data::UserMessage {
+    data::UserMessage {
+        content: String::new(),
+        transformed_content: Some(text),
+        source: Some(source.to_owned()),
+        ..Default::default()
+    }
+}
+
+impl Session {
+    /// Does what follows from an answer without calls.
+    pub(super) fn conclude(&mut self, verdict: Verdict, step: &mut Step, context: &mut Context<'_>) {
+        match verdict {
+            Verdict::Calls { .. } | Verdict::Retry(_) => {}
+            Verdict::Answer => self.run_stop_hooks(Ending::Answered, step, context),
+            Verdict::GoOn { notice } => self.go_on(notice, step, context),
+            Verdict::MakeRoom { notice } => {
+                if let Some(run) = &mut self.run {
+                    run.context_full = true;
+                }
+                self.go_on(notice, step, context);
+            }
+            Verdict::Withheld(message) | Verdict::Failed(message) => {
+                self.announce_error(&message, step, context);
+                self.fail_run("query", message, None, None, step, context);
+            }
+        }
+    }
+
+    fn go_on(&mut self, notice: Option<data::UserMessage>, step: &mut Step, context: &mut Context<'_>) {
+        if let Some(notice) = notice {
+            self.emit(step, notice);
+        }
+        self.begin_turn(step, context);
+    }
+
+    /// Makes the call again, because its answer was not usable.
+    pub(super) fn retry_answer(
+        &mut self,
+        reason: &str,
+        retries: u32,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let Some(Run { turn, .. }) = &self.run else { return };
+        let retry = data::TurnRetry {
+            turn_id: turn.to_string(),
+            model: Some(self.state.model.clone()),
+            reason: Some(reason.to_owned()),
+        };
+        self.emit(step, retry);
+        let message = "The answer was not usable; trying again.".to_owned();
+        self.emit(step, data::SessionInfo::new("model_retry", message));
+        self.call_model(retries + 1, step, context);
+    }
+}

@@ -1,0 +1,205 @@
+//! Budgets: what calls cost, and caps that hold before a call is made.
+
+use expect_test::{Expect, expect};
+use hangar_agent::budget::Budget;
+use hangar_agent::model::{ModelErrorKind, Price, Rates};
+use hangar_agent::session::Compaction;
+use hangar_protocol::Body;
+use serde_json::json;
+
+use crate::stage::{Line, Setting, Stage, agent_config, call};
+
+/// A thousandth of a dollar for each letter in, and for each token out.
+fn price() -> Option<Price> {
+    Some(Price::flat(Rates { input: 1000.0, output: 1000.0, cache_read: None, cache_write: None }))
+}
+
+fn within(budget: Budget) -> Setting {
+    Setting { budget, price: price(), uses_all: true, ..Setting::default() }
+}
+
+fn dollars(max_cost: f64) -> Setting {
+    within(Budget { max_cost: Some(max_cost), ..Budget::default() })
+}
+
+/// Plays a prompt; prints the output limits that were asked for, what was spent, and the error.
+async fn check(setting: Setting, lines: Vec<Line>, expect: Expect) -> Stage {
+    let mut stage = Stage::set(setting, lines);
+    stage.play("go").await;
+    expect.assert_eq(&told(&stage));
+    stage
+}
+
+fn told(stage: &Stage) -> String {
+    let limits: Vec<String> = stage
+        .requests()
+        .iter()
+        .map(|request| request.max_output_tokens.map_or("-".to_owned(), |limit| limit.to_string()))
+        .collect();
+    let totals = &stage.driver.session().state().totals;
+    let mut told = vec![
+        format!("limits {}", limits.join(" ")),
+        format!(
+            "{} calls, ${:.3}, {} unpriced",
+            totals.requests,
+            totals.cost.unwrap_or(-1.0),
+            totals.unpriced
+        ),
+    ];
+    told.extend(stage.bodies().into_iter().filter_map(|body| match body {
+        Body::SessionError(error) => {
+            Some(format!("{} {}: {}", error.error_type, error.error_code.unwrap_or_default(), error.message))
+        }
+        _ => None,
+    }));
+    told.join("\n")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_has_the_cost_that_its_price_makes() {
+    let setting = Setting { price: price(), ..Setting::default() };
+    check(
+        setting,
+        vec![call("a", "echo"), Line::Say("done")],
+        expect![[r#"
+        limits - -
+        2 calls, $0.022, 0 unpriced"#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_price_is_not_a_price_of_zero() {
+    check(
+        Setting::default(),
+        vec![Line::Say("done")],
+        expect![[r#"
+        limits -
+        1 calls, $-1.000, 1 unpriced"#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_output_limit_is_lowered_to_what_fits_and_then_no_call_is_made() {
+    let stage =
+        check(dollars(5.0), vec![call("a", "echo"), call("b", "echo"), Line::Say("done")], expect![[r#"
+            limits 4918
+            1 calls, $4.983, 0 unpriced
+            budget max_cost: the budget is used up: $4.9830 of $5 are spent and the next call could cost $1.1110; raise `--max-cost`, or `max_cost` in [budget] of config.toml, to go on"#]])
+            .await;
+    assert_eq!(stage.count("model.call_failure"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cap_on_tokens_holds_for_input_and_output() {
+    let budget = Budget { max_tokens: Some(3000), ..Budget::default() };
+    check(within(budget), vec![call("a", "echo"), Line::Say("done")], expect![[r#"
+        limits 2918
+        1 calls, $2.983, 0 unpriced
+        budget max_tokens: the budget is used up: 2983 of 3000 tokens are spent and the next call could use 1111; raise `--max-tokens`, or `max_tokens` in [budget] of config.toml, to go on"#]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cap_on_turns_holds_and_lowers_nothing() {
+    let budget = Budget { max_turns: Some(2), ..Budget::default() };
+    let setting = Setting { budget, ..Setting::default() };
+    check(setting, vec![call("a", "echo"), call("b", "echo"), Line::Say("never")], expect![[r#"
+        limits - -
+        2 calls, $-1.000, 2 unpriced
+        budget max_turns: the budget is used up: 2 of 2 turns are spent; raise `--max-turns`, or `max_turns` in [budget] of config.toml, to go on"#]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cap_on_cost_makes_no_call_without_a_price() {
+    let setting = Setting { price: None, ..dollars(1.0) };
+    check(setting, vec![Line::Say("never")], expect![[r#"
+        limits 
+        0 calls, $-1.000, 0 unpriced
+        budget no_price: the price of the model `m` is not known, so a cap on cost cannot be held; set `price = { input = 1.0, output = 5.0 }` (US dollars for a million tokens) in its [providers.NAME] table of config.toml, or use `--max-tokens` instead"#]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_call_costs_nothing_and_a_cut_one_what_it_could() {
+    let refused = Line::Fail(ModelErrorKind::Server, Some(503));
+    check(
+        dollars(9.0),
+        vec![refused, Line::Say("done")],
+        expect![[r#"
+        limits 8192 8192
+        1 calls, $8.257, 0 unpriced"#]],
+    )
+    .await;
+    check(dollars(9.0), vec![Line::Cut("half"), Line::Say("done")], expect![[r#"
+        limits 8192
+        0 calls, $-1.000, 0 unpriced
+        budget max_cost: the budget is used up: $8.2740 of $9 are spent and the next call could cost $1.1060; raise `--max-cost`, or `max_cost` in [budget] of config.toml, to go on"#]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_spent_before_a_resume_is_spent() {
+    let mut first = Stage::set(dollars(5.0), vec![Line::Say("one")]);
+    first.play("go").await;
+    let setting = Setting { log: first.log(), ..dollars(5.0) };
+    check(setting, vec![Line::Say("never")], expect![[r#"
+        limits 
+        1 calls, $4.983, 0 unpriced
+        budget max_cost: the budget is used up: $4.9830 of $5 are spent and the next call could cost $1.1910; raise `--max-cost`, or `max_cost` in [budget] of config.toml, to go on"#]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn agents_and_summaries_share_the_budget_of_their_session() {
+    let start = |id: &'static str| {
+        (
+            id,
+            "task",
+            json!({ "name": id, "agent_type": "task", "description": "d", "prompt": "DO:echo", "mode": "background" }),
+        )
+    };
+    for cap in [2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0, 55.0] {
+        let setting = Setting {
+            agent_config: Some(agent_config()),
+            compaction: Some(Compaction::default()),
+            max_prompt_tokens: 700,
+            ..dollars(cap)
+        };
+        let calls = vec![start("a"), start("b"), start("c"), start("d")];
+        let mut stage = Stage::set(
+            setting,
+            vec![Line::Call(calls), Line::Say("one"), Line::Say("two"), Line::Say("three")],
+        );
+        stage.send("go");
+        stage.until_settled().await;
+        let totals = &stage.driver.session().state().totals;
+        assert!(totals.cost.unwrap_or(0.0) <= cap, "{:?} of {cap}", totals.cost);
+        assert_eq!(totals.unpriced, 0);
+        assert!(totals.requests > 0 || cap < 3.0, "{cap}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summary_is_accounted() {
+    let setting = Setting { price: price(), compaction: Some(Compaction::default()), ..Setting::default() };
+    let mut stage = Stage::set(setting, vec![Line::Say("one"), Line::Say("a summary")]);
+    stage.play("go").await;
+    stage.command(hangar_agent::session::Command::Compact { instructions: None, trigger: None });
+    stage.until("session.compaction_complete").await;
+    assert_eq!(stage.driver.session().state().totals.requests, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn agents_that_do_not_fit_side_by_side_wait_for_each_other() {
+    let start = |id: &'static str| {
+        let prompt = json!({
+            "name": id, "agent_type": "task", "description": "d", "prompt": "DO:nothing", "mode": "background",
+        });
+        (id, "task", prompt)
+    };
+    // Answers may be long and are short: what is reserved is nearly all left over.
+    let setting = Setting { agent_config: Some(agent_config()), uses_all: false, ..dollars(9.0) };
+    let calls = vec![start("a"), start("b"), start("c"), start("d")];
+    let mut stage = Stage::set(setting, vec![Line::Call(calls)]);
+    stage.send("go");
+    stage.until_settled().await;
+    assert_eq!((stage.count("subagent.completed"), stage.count("session.error")), (4, 0));
+}

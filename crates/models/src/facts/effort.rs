@@ -1,0 +1,141 @@
+//! Reasoning efforts: the levels, and which of them a model is sent for the one that was asked for.
+
+use serde::{Deserialize, Serialize};
+
+use super::model::{ModelFacts, ThinkingMode, ThinkingType};
+
+/// Tokens for thinking that a model with budgets gets for each level.
+const BUDGETS: [(Level, u64); 6] = [
+    (Level::Minimal, 1024),
+    (Level::Low, 4000),
+    (Level::Medium, 10_000),
+    (Level::High, 16_000),
+    (Level::Xhigh, 31_999),
+    (Level::Max, 31_999),
+];
+
+/// A reasoning effort. The order is that of how much the model thinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    None,
+    Minimal,
+    Low,
+    Medium,
+    High,
+    Xhigh,
+    Max,
+}
+
+impl Level {
+    pub const ALL: [Self; 7] =
+        [Self::None, Self::Minimal, Self::Low, Self::Medium, Self::High, Self::Xhigh, Self::Max];
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.name().eq_ignore_ascii_case(name.trim()))
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Minimal => "minimal",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Xhigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
+}
+
+/// What a model is told about how much to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reasoning {
+    /// Nothing: the model decides, or knows no efforts.
+    Unset,
+    /// The level to send.
+    Level(Level),
+    /// Tokens for thinking, of a model that is not asked by level.
+    Budget(u64),
+    /// Thinking is switched off, where that is not a level of its own.
+    Off,
+}
+
+/// The effort that a model is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effort {
+    pub reasoning: Reasoning,
+    /// The level that was asked for, if the model does not take it and gets another one. People are told once.
+    pub instead_of: Option<Level>,
+}
+
+impl Effort {
+    const UNSET: Self = Self { reasoning: Reasoning::Unset, instead_of: None };
+
+    /// The level as it is written on the wire.
+    pub fn value(&self) -> Option<&'static str> {
+        match self.reasoning {
+            Reasoning::Level(level) => Some(level.name()),
+            Reasoning::Unset | Reasoning::Budget(_) | Reasoning::Off => None,
+        }
+    }
+}
+
+impl ModelFacts {
+    /// The effort to send for the one that was asked for. Nothing is sent where nothing was asked for, or where the
+    /// model's efforts are not known. A level that the model does not take becomes the nearest lower one, or its lowest.
+    pub fn effort(&self, asked: Option<&str>) -> Effort {
+        let Some(asked) = asked.and_then(Level::parse) else { return Effort::UNSET };
+        if self.budgets() && self.efforts.is_empty() {
+            return Effort { reasoning: budget(asked), instead_of: None };
+        }
+        if self.efforts.is_empty() {
+            return Effort::UNSET;
+        }
+        // Claude has no level for it, but a type of thinking that some models refuse.
+        if asked == Level::None
+            && self.thinking.as_ref().is_some_and(|rule| rule.accepts(ThinkingType::Disabled))
+        {
+            return Effort { reasoning: Reasoning::Off, instead_of: None };
+        }
+        let level = self.nearest(asked);
+        Effort { reasoning: Reasoning::Level(level), instead_of: (level != asked).then_some(asked) }
+    }
+
+    /// Whether the model is asked to think by a number of tokens.
+    pub fn budgets(&self) -> bool {
+        self.thinks_by_budget || self.thinking.as_ref().is_some_and(|rule| rule.mode == ThinkingMode::Budget)
+    }
+
+    /// The names of the efforts that can be asked for without one being changed. Empty if the model takes none, or if
+    /// they are not known.
+    pub fn accepted_efforts(&self) -> Vec<Level> {
+        if self.efforts.is_empty() && self.budgets() {
+            return Level::ALL.to_vec();
+        }
+        let off = self.thinking.as_ref().is_some_and(|rule| rule.accepts(ThinkingType::Disabled));
+        let off =
+            (off && !self.efforts.is_empty() && !self.efforts.contains(&Level::None)).then_some(Level::None);
+        off.into_iter().chain(self.efforts.iter().copied()).collect()
+    }
+
+    fn nearest(&self, asked: Level) -> Level {
+        if self.efforts.contains(&asked) {
+            return asked;
+        }
+        if let Some((_, instead)) = self.effort_map.iter().find(|(from, _)| *from == asked) {
+            return *instead;
+        }
+        // Not to think at all is another thing than to think little.
+        let thinking = || self.efforts.iter().copied().filter(|level| *level != Level::None);
+        let below = thinking().filter(|level| *level < asked).max();
+        below.or_else(|| thinking().min()).unwrap_or(Level::None)
+    }
+}
+
+fn budget(asked: Level) -> Reasoning {
+    BUDGETS
+        .iter()
+        .find(|(level, _)| *level == asked)
+        .map_or(Reasoning::Off, |(_, tokens)| Reasoning::Budget(*tokens))
+}

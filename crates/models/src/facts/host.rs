@@ -1,0 +1,229 @@
+//! Facts about a host: what it speaks, and what it accepts there.
+
+use serde::{Deserialize, Serialize};
+
+use super::model::{Endpoint, ModelFacts};
+
+/// What is known of the host that serves a provider's models. The default is what holds of a server that nobody knows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostFacts {
+    /// Name in the table: `openai`, `openrouter`, `ollama`. `None` for a server that nobody knows.
+    pub name: Option<String>,
+    /// Name of its models in the catalogue of models.dev.
+    pub catalogue: Option<String>,
+    /// What it speaks, best first.
+    pub endpoints: Vec<Endpoint>,
+    /// Endpoints that the models of a vendor are asked at here.
+    pub wires: Vec<(String, Endpoint)>,
+    /// The endpoint of all other models, if the order of the model's own endpoints does not count here.
+    pub first: Option<Endpoint>,
+    /// How reasoning goes back on chat completions.
+    pub reasoning_back: ReasoningBack,
+    /// How an effort is written on chat completions.
+    pub effort_field: EffortField,
+    pub ids: IdRule,
+    pub max_tokens: MaxTokensField,
+    /// Whether it takes `prompt_cache_key`.
+    pub cache_key: bool,
+    /// Whether it takes `cache_control` marks.
+    pub cache_marks: bool,
+    /// Whether it refuses fields that it does not know.
+    pub strict: bool,
+    /// Whether an assistant message has to stand between a tool message and a user message.
+    pub filler: bool,
+    /// Whether content that is only text has to be a string, never a list of parts.
+    pub plain_content: bool,
+    /// Whether schemas of tools have to keep to a small subset: no `null` unions, no siblings of `$ref`.
+    pub strict_schemas: bool,
+    /// Whether custom tools are taken, of models that call them.
+    pub custom_tools: bool,
+    /// Whether chat completions refuse functions while a model reasons, of the models that [`ChatTools`] says it of.
+    ///
+    /// [`ChatTools`]: super::ChatTools
+    pub reasons_without_tools: bool,
+    /// Whether summaries of reasoning are refused to organisations that are not verified.
+    pub verified_summaries: bool,
+    /// Whether thinking of earlier turns is dropped unless the request asks to keep it.
+    pub keeps_thinking: bool,
+    /// How it writes version numbers in names of models.
+    pub spelling: Spelling,
+    /// Whether it drops the oldest messages silently when a prompt is too long.
+    pub drops_overflow: bool,
+    /// Whether requests are billed rather than tokens, so that a vendor's price says nothing.
+    pub billed_by_request: bool,
+    /// Which server on one's own machine it is. Its tokens cost nothing.
+    pub local: Option<LocalServer>,
+    /// Whether a key goes into `Authorization`, whatever the wire.
+    pub bearer: bool,
+    /// Seconds until the first byte of an answer, where the vendor says that they may be many.
+    pub first_byte_seconds: Option<u64>,
+}
+
+/// How reasoning of earlier turns goes back on chat completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReasoningBack {
+    /// Not at all: the field would be refused or ignored.
+    None,
+    /// As text in `reasoning_content`.
+    ReasoningContent,
+    /// As the list `reasoning_details`, unchanged.
+    ReasoningDetails,
+    /// As `extra_content.google.thought_signature` of each call.
+    ThoughtSignatures,
+}
+
+/// How an effort is written on chat completions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EffortField {
+    /// `"reasoning_effort": "high"`.
+    #[default]
+    ReasoningEffort,
+    /// `"reasoning": {"effort": "high"}` or `{"max_tokens": n}`.
+    Reasoning,
+    /// `"thinking": {"type": "enabled" | "disabled"}` beside `reasoning_effort`.
+    Thinking,
+    /// `"enable_thinking": true` with `thinking_budget`.
+    EnableThinking,
+}
+
+/// Ids of tool calls that are accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IdRule {
+    /// Characters of the longest id.
+    pub max: usize,
+    #[serde(default)]
+    pub characters: Characters,
+    /// Whether every id has to have exactly `max` characters.
+    #[serde(default)]
+    pub exact: bool,
+}
+
+impl IdRule {
+    pub fn accepts(&self, id: &str) -> bool {
+        let length = if self.exact { id.len() == self.max } else { (1..=self.max).contains(&id.len()) };
+        length && id.chars().all(|character| self.characters.contain(character))
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Characters {
+    #[default]
+    Any,
+    /// Letters, digits, `_` and `-`.
+    Word,
+    Alphanumeric,
+}
+
+impl Characters {
+    pub fn contain(self, character: char) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Word => character.is_ascii_alphanumeric() || character == '_' || character == '-',
+            Self::Alphanumeric => character.is_ascii_alphanumeric(),
+        }
+    }
+}
+
+/// Name of the field that limits an answer on chat completions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MaxTokensField {
+    /// `max_completion_tokens` for models of OpenAI that reason, which refuse the older name; `max_tokens` for others,
+    /// which is what compatible servers know.
+    #[default]
+    ByModel,
+    MaxCompletionTokens,
+}
+
+/// How version numbers are written in the names of Claude models.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Spelling {
+    /// As the host's own list has it, else as it was typed.
+    #[default]
+    Listed,
+    /// `claude-sonnet-4-5`.
+    Dashes,
+    /// `claude-sonnet-4.5`.
+    Dots,
+}
+
+/// A server that runs models on one's own machine, with a window that somebody chose when it was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LocalServer {
+    Ollama,
+    LmStudio,
+    LlamaCpp,
+    Vllm,
+}
+
+impl Default for HostFacts {
+    fn default() -> Self {
+        Self {
+            name: None,
+            catalogue: None,
+            endpoints: vec![Endpoint::Chat],
+            wires: Vec::new(),
+            first: None,
+            reasoning_back: ReasoningBack::ReasoningContent,
+            effort_field: EffortField::ReasoningEffort,
+            ids: IdRule { max: 64, characters: Characters::Any, exact: false },
+            max_tokens: MaxTokensField::ByModel,
+            cache_key: false,
+            cache_marks: false,
+            strict: false,
+            filler: false,
+            plain_content: false,
+            strict_schemas: false,
+            custom_tools: false,
+            reasons_without_tools: false,
+            verified_summaries: false,
+            keeps_thinking: false,
+            spelling: Spelling::Listed,
+            drops_overflow: false,
+            billed_by_request: false,
+            local: None,
+            bearer: false,
+            first_byte_seconds: None,
+        }
+    }
+}
+
+impl HostFacts {
+    /// The endpoint at which a model is asked here.
+    pub fn endpoint(&self, model: &ModelFacts) -> Endpoint {
+        let speaks = |endpoint: &Endpoint| self.endpoints.contains(endpoint);
+        let by_vendor = self.wires.iter().find(|(vendor, _)| model.vendor.as_ref() == Some(vendor));
+        by_vendor
+            .map(|(_, endpoint)| *endpoint)
+            .or(self.first)
+            .or_else(|| model.endpoints.iter().copied().find(speaks))
+            .or_else(|| self.endpoints.first().copied())
+            .unwrap_or(Endpoint::Chat)
+    }
+
+    /// Name of the field that limits an answer on chat completions.
+    pub fn max_tokens_field(&self, model: &ModelFacts) -> &'static str {
+        match self.max_tokens {
+            MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
+            MaxTokensField::ByModel if model.max_completion_tokens => "max_completion_tokens",
+            MaxTokensField::ByModel => "max_tokens",
+        }
+    }
+
+    /// How a model's reasoning goes back on chat completions here.
+    pub fn reasoning_back(&self, model: &ModelFacts) -> ReasoningBack {
+        match (self.name.is_some(), model.reasoning_back, model.vendor.as_deref()) {
+            (true, ..) => self.reasoning_back,
+            (false, Some(back), _) => back,
+            (false, None, Some("openai")) => ReasoningBack::None,
+            (false, None, Some("google")) => ReasoningBack::ThoughtSignatures,
+            (false, None, _) => self.reasoning_back,
+        }
+    }
+}

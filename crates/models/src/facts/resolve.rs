@@ -1,0 +1,284 @@
+//! What holds of a model at a provider: configuration, then the provider's own list, then the user's catalogue, then the
+//! embedded tables, then a default. Everybody who needs a limit or a price asks here.
+
+use std::sync::Arc;
+
+use hangar_agent::model::{Price, Rates};
+use serde::Serialize;
+
+use super::effort::Level;
+use super::host::HostFacts;
+use super::model::ModelFacts;
+use super::models_dev::{self, Catalogue, Offer};
+use super::name::{key, spelled};
+use super::{DEFAULT_PROMPT_TOKENS, table};
+use crate::catalogue::ModelInfo;
+use crate::config::ProviderConfig;
+
+/// Parts of a window, out of four, that a server that drops what does not fit is given: tokens are counted with another
+/// vocabulary than its own.
+const SAFE_QUARTERS: u64 = 3;
+
+/// What was learnt of models outside of the program.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Learnt {
+    /// The provider's own list, as it was read last.
+    pub listed: Option<Arc<[ModelInfo]>>,
+    /// The user's own catalogue.
+    pub user: Option<Arc<Catalogue>>,
+}
+
+/// Where a fact comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    Config,
+    Provider,
+    UserFile,
+    Embedded,
+    #[default]
+    Default,
+}
+
+impl Source {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Config => "config",
+            Self::Provider => "provider",
+            Self::UserFile => "user file",
+            Self::Embedded => "embedded",
+            Self::Default => "default",
+        }
+    }
+}
+
+/// Where the numbers of a model come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sources {
+    pub window: Source,
+    pub prompt: Source,
+    pub output: Source,
+    pub price: Source,
+    pub efforts: Source,
+    pub vision: Source,
+}
+
+/// What holds of a model at a provider.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// Facts of the model. Its price is that of this provider.
+    pub facts: ModelFacts,
+    pub host: HostFacts,
+    pub sources: Sources,
+    /// Tokens that a prompt may have. It is below the first step of the price, unless the configuration says otherwise.
+    pub prompt_limit: u64,
+    /// The limit that the model has, if `prompt_limit` is lower because of the price.
+    pub full_prompt_limit: Option<u64>,
+}
+
+/// What holds of a model at a provider.
+pub fn resolve(config: &ProviderConfig, model: &str) -> Resolved {
+    let table = table::embedded();
+    let host = table.host(config);
+    let model = config.bare(model);
+    let (mut facts, mut sources) = embedded(&host, model);
+    if let Some(user) = &config.learnt.user {
+        let newer = user.date.as_str() >= table.date.as_str();
+        if let Some(offer) = user.find(&places(&host, &facts), model) {
+            layer(&mut facts, &mut sources, offer, Source::UserFile, |had| newer || had == Source::Default);
+        }
+    }
+    if host.billed_by_request {
+        facts.price = None;
+    }
+    if let Some(info) = listed(config, model) {
+        layer(&mut facts, &mut sources, &Offer::from(info), Source::Provider, |_| true);
+    }
+    if host.local.is_some() {
+        facts.price =
+            Some(Price::flat(Rates { input: 0.0, output: 0.0, cache_read: None, cache_write: None }));
+        sources.price = Source::Embedded;
+    }
+    let about = config.is_about(model);
+    if let Some(limit) = config.max_output_tokens.filter(|_| about) {
+        facts.max_output = Some(limit);
+        sources.output = Source::Config;
+    }
+    if let Some(price) = config.price.as_ref().filter(|_| about) {
+        facts.price = Some(price.clone());
+        sources.price = Source::Config;
+    }
+    sources.prompt = match (facts.max_input, facts.window) {
+        (None, None) => Source::Default,
+        _ => sources.window,
+    };
+    let (prompt_limit, full_prompt_limit) = match config.max_prompt_tokens.filter(|_| about) {
+        Some(limit) => {
+            sources.prompt = Source::Config;
+            (limit, None)
+        }
+        None => prompt_limits(&facts, &host, config.full_window),
+    };
+    Resolved { facts, host, sources, prompt_limit, full_prompt_limit }
+}
+
+/// What the embedded tables say of a model at a host.
+pub(super) fn embedded(host: &HostFacts, model: &str) -> (ModelFacts, Sources) {
+    let table = table::embedded();
+    let (mut facts, exact) = table.model(model);
+    let mut sources = Sources::default();
+    let mark = |has: bool| if has { Source::Embedded } else { Source::Default };
+    sources.window = mark(facts.window.is_some());
+    sources.output = mark(facts.max_output.is_some());
+    sources.price = mark(facts.price.is_some());
+    sources.efforts = mark(!facts.efforts.is_empty() || facts.budgets());
+    sources.vision = mark(facts.vision.is_some());
+    // What the table says of the very model is newer than the catalogue, unless a new one was embedded.
+    let table_wins = table.date.as_str() >= models_dev::embedded_date();
+    if let Some(vendor) = facts.vendor.clone()
+        && let Some(mut offer) = models_dev::embedded(&[&vendor], model)
+    {
+        if table_wins && exact.limits {
+            (offer.window, offer.max_input, offer.max_output) = (None, None, None);
+        }
+        offer.price = offer.price.filter(|_| !(table_wins && exact.price));
+        offer.efforts = offer.efforts.filter(|_| !(table_wins && exact.efforts));
+        offer.vision = offer.vision.filter(|_| !(table_wins && exact.vision));
+        layer(&mut facts, &mut sources, &offer, Source::Embedded, |_| true);
+        facts.known = true;
+    }
+    if let Some(own) = host.catalogue.as_deref().filter(|own| facts.vendor.as_deref() != Some(own))
+        && let Some(offer) = models_dev::embedded(&[own], model)
+    {
+        layer(&mut facts, &mut sources, &offer, Source::Embedded, |_| true);
+        facts.known = true;
+    }
+    (facts, sources)
+}
+
+/// The names under which a catalogue of models.dev may have the model: that of its host, then that of its vendor.
+fn places<'a>(host: &'a HostFacts, facts: &'a ModelFacts) -> Vec<&'a str> {
+    [host.catalogue.as_deref(), host.name.as_deref(), facts.vendor.as_deref()].into_iter().flatten().collect()
+}
+
+/// Puts what one source says on top of the others, where `may` allows it for the source that had the fact before.
+fn layer(
+    facts: &mut ModelFacts,
+    sources: &mut Sources,
+    offer: &Offer,
+    source: Source,
+    may: impl Fn(Source) -> bool,
+) {
+    if (offer.window.is_some() || offer.max_input.is_some()) && may(sources.window) {
+        // A limit of the input belongs to the window that it was told with.
+        facts.window = offer.window.or(facts.window);
+        facts.max_input = offer.max_input;
+        sources.window = source;
+    }
+    if offer.max_output.is_some() && may(sources.output) {
+        facts.max_output = offer.max_output;
+        sources.output = source;
+    }
+    if offer.price.is_some() && may(sources.price) {
+        facts.price.clone_from(&offer.price);
+        sources.price = source;
+    }
+    if let Some(efforts) = &offer.efforts
+        && may(sources.efforts)
+    {
+        facts.default_effort = facts.default_effort.filter(|level| efforts.contains(level));
+        facts.efforts.clone_from(efforts);
+        facts.efforts.sort_unstable();
+        facts.effort_map.retain(|(_, to)| efforts.contains(to));
+        sources.efforts = source;
+    }
+    if offer.vision.is_some() && may(sources.vision) {
+        facts.vision = offer.vision;
+        sources.vision = source;
+    }
+    facts.reasons = offer.reasons.unwrap_or(facts.reasons);
+}
+
+/// The limit of a prompt, and the model's own one if that is higher.
+fn prompt_limits(facts: &ModelFacts, host: &HostFacts, full_window: bool) -> (u64, Option<u64>) {
+    let own = facts.prompt_limit().unwrap_or(DEFAULT_PROMPT_TOKENS);
+    let own = if host.drops_overflow { own / 4 * SAFE_QUARTERS } else { own };
+    match facts.price.as_ref().and_then(Price::first_step) {
+        Some(step) if step < own && !full_window => (step, Some(own)),
+        _ => (own, None),
+    }
+}
+
+/// The entry of a model in the provider's own list, however its name is written.
+fn listed<'a>(config: &'a ProviderConfig, model: &str) -> Option<&'a ModelInfo> {
+    let list = config.learnt.listed.as_deref()?;
+    let wire = config.wire_name(model);
+    let exact = list.iter().find(|info| info.id == model || info.id == wire);
+    exact.or_else(|| {
+        let wanted = key(model);
+        list.iter().find(|info| key(&info.id) == wanted)
+    })
+}
+
+impl From<&ModelInfo> for Offer {
+    fn from(info: &ModelInfo) -> Self {
+        let efforts =
+            info.efforts.as_ref().map(|names| names.iter().filter_map(|name| Level::parse(name)).collect());
+        Self {
+            window: info.max_context_tokens,
+            max_input: info.max_prompt_tokens,
+            max_output: info.max_output_tokens,
+            price: info.price.clone(),
+            efforts: efforts.filter(|levels: &Vec<Level>| !levels.is_empty()),
+            vision: info.vision,
+            reasons: None,
+        }
+    }
+}
+
+/// The name by which the provider knows the model: a configured one, else that of its list, else by the rule of its host.
+pub fn wire_name(config: &ProviderConfig, model: &str) -> String {
+    let model = config.bare(model);
+    let configured = config.wire_name(model);
+    if configured != model {
+        return configured.to_owned();
+    }
+    let listed: Vec<&str> =
+        config.learnt.listed.iter().flat_map(|list| list.iter()).map(|info| info.id.as_str()).collect();
+    spelled(model, table::embedded().host(config).spelling, &listed).unwrap_or_else(|| model.to_owned())
+}
+
+/// A cheap model of the same provider for asides: a model of the same vendor that the provider lists, or, at the vendor's
+/// own host, one that the table has. `None` if there is none, or if it is the model itself.
+pub fn small_model(config: &ProviderConfig, model: &str) -> Option<String> {
+    let table = table::embedded();
+    let host = table.host(config);
+    let vendor = embedded(&host, config.bare(model)).0.vendor?;
+    let candidates = table.small.get(&vendor)?;
+    let found = match config.learnt.listed.as_deref() {
+        Some(list) => {
+            let usable = |info: &&ModelInfo| info.entitled != Some(false) && info.tools != Some(false);
+            candidates.iter().find_map(|small| {
+                let wanted = key(small);
+                list.iter().filter(usable).find(|info| key(&info.id) == wanted).map(|info| info.id.clone())
+            })
+        }
+        None if host.catalogue.as_deref() == Some(vendor.as_str()) => candidates.first().cloned(),
+        None => None,
+    };
+    found.filter(|small| key(small) != key(model))
+}
+
+/// The models that the tables have at a host, and those that the provider lists: for suggestions.
+pub fn known_models(config: &ProviderConfig) -> Vec<String> {
+    let host = table::embedded().host(config);
+    let listed = config.learnt.listed.iter().flat_map(|list| list.iter()).map(|info| info.id.clone());
+    let embedded =
+        host.catalogue.iter().flat_map(|host| models_dev::embedded_models(host)).map(str::to_owned);
+    let mut names: Vec<String> =
+        if config.learnt.listed.is_some() { listed.collect() } else { embedded.collect() };
+    names.sort_unstable();
+    names.dedup();
+    names
+}

@@ -1,0 +1,321 @@
+//! The embedded table: `facts.toml` as it is written, and as it is asked.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use hangar_agent::model::{Price, PriceStep, Rates};
+use serde::Deserialize;
+
+use super::effort::Level;
+use super::host::{EffortField, HostFacts, IdRule, LocalServer, MaxTokensField, ReasoningBack, Spelling};
+use super::model::{ChatTools, Endpoint, ImageFacts, ModelFacts, Thinking};
+use super::name::{fits, key};
+use crate::config::{ProviderConfig, ProviderKind};
+
+const FACTS: &str = include_str!("facts.toml");
+
+/// The table. It is a part of the program, and a test reads it: that it is empty here cannot happen.
+static EMBEDDED: LazyLock<Table> = LazyLock::new(|| Table::parse(FACTS).unwrap_or_default());
+
+pub(super) fn embedded() -> &'static Table {
+    &EMBEDDED
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Table {
+    /// Day on which the numbers were right: `2026-11-17`.
+    pub(super) date: String,
+    /// Current models, as their vendors write them.
+    pub(super) ids: Vec<String>,
+    models: Vec<ModelEntry>,
+    /// Cheap models of each vendor, best first.
+    pub(super) small: BTreeMap<String, Vec<String>>,
+    pub(super) hosts: BTreeMap<String, HostEntry>,
+}
+
+/// Facts of all models whose names fit. Later entries override earlier ones, field by field.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ModelEntry {
+    #[serde(rename = "match")]
+    patterns: Vec<String>,
+    vendor: Option<String>,
+    window: Option<u64>,
+    input: Option<u64>,
+    output: Option<u64>,
+    /// Input, output, cache read. Empty takes the price away.
+    price: Option<Vec<f64>>,
+    /// Price of what is written to the cache, as a multiple of that of input.
+    cache_write: Option<f64>,
+    step: Option<Step>,
+    reasons: Option<bool>,
+    efforts: Option<Vec<Level>>,
+    default_effort: Option<Level>,
+    effort_map: Option<BTreeMap<Level, Level>>,
+    budgets: Option<bool>,
+    thinking: Option<Thinking>,
+    endpoints: Option<Vec<Endpoint>>,
+    chat_tools: Option<ChatTools>,
+    max_completion_tokens: Option<bool>,
+    sampling: Option<bool>,
+    vision: Option<bool>,
+    custom_tools: Option<bool>,
+    patches: Option<bool>,
+    signatures: Option<bool>,
+    reasoning_back: Option<ReasoningBack>,
+    cache_min: Option<u64>,
+    token_percent: Option<u64>,
+    images: Option<ImageFacts>,
+}
+
+/// A price step, with multiples of the price below it.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    /// Zero takes a step away.
+    above: u64,
+    input: f64,
+    output: f64,
+}
+
+/// A host, and how a provider there is configured if only its name is given.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct HostEntry {
+    /// Host names; one that starts with a dot stands for all below it.
+    urls: Vec<String>,
+    /// Ports of this machine.
+    ports: Vec<u16>,
+    pub(super) wire: PresetKind,
+    pub(super) base_url: Option<String>,
+    pub(super) api_key_env: Option<String>,
+    pub(super) api_key_command: Option<String>,
+    /// Whether a key goes into `Authorization`, whatever the wire.
+    bearer: bool,
+    catalogue: Option<String>,
+    endpoints: Vec<Endpoint>,
+    wires: BTreeMap<String, Endpoint>,
+    first: Option<Endpoint>,
+    reasoning_back: Option<ReasoningBack>,
+    effort_field: EffortField,
+    ids: Option<IdRule>,
+    max_tokens: MaxTokensField,
+    cache_key: bool,
+    cache_marks: bool,
+    strict: bool,
+    filler: bool,
+    plain_content: bool,
+    strict_schemas: bool,
+    custom_tools: bool,
+    reasons_without_tools: bool,
+    verified_summaries: bool,
+    keeps_thinking: bool,
+    spelling: Spelling,
+    drops_overflow: bool,
+    billed_by_request: bool,
+    local: Option<LocalServer>,
+    first_byte_seconds: Option<u64>,
+}
+
+/// The kind of provider that a host is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PresetKind {
+    #[default]
+    OpenAi,
+    Azure,
+    Anthropic,
+    Copilot,
+}
+
+impl Table {
+    pub(super) fn parse(text: &str) -> Result<Self, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    /// What the entries for a name say, and which of the numbers were said of that very model.
+    /// What the entries for a name say, and which of the numbers were said of that very model.
+    pub(super) fn model(&self, model: &str) -> (ModelFacts, Exact) {
+        let key = key(model);
+        let mut facts = ModelFacts::default();
+        let mut price = RawPrice::default();
+        let mut exact = Exact::default();
+        for entry in &self.models {
+            let fitting = || entry.patterns.iter().filter(|pattern| fits(pattern, &key));
+            if fitting().next().is_none() {
+                continue;
+            }
+            facts.known = true;
+            entry.apply(&mut facts);
+            price.apply(entry);
+            if fitting().any(|pattern| pattern.trim_end_matches('*') == key) {
+                exact.note(entry);
+            }
+        }
+        facts.price = price.price();
+        (facts, exact)
+    }
+
+    pub(super) fn host(&self, config: &ProviderConfig) -> HostFacts {
+        let named = |name: &str| self.hosts.get_key_value(name);
+        let by_kind = || match config.kind {
+            ProviderKind::Anthropic => named("anthropic"),
+            ProviderKind::Azure { .. } => named("azure"),
+            ProviderKind::Copilot => named("copilot"),
+            ProviderKind::OpenAi { .. } => None,
+        };
+        let found = config
+            .preset
+            .as_deref()
+            .and_then(named)
+            .or_else(|| self.hosts.iter().find(|(_, entry)| entry.is_at(config)))
+            .or_else(by_kind);
+        found.map_or_else(HostFacts::default, |(name, entry)| entry.facts(name))
+    }
+}
+
+/// Numbers that the table has of a model by its own name, rather than by the name of its family.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Exact {
+    pub(super) limits: bool,
+    pub(super) price: bool,
+    pub(super) efforts: bool,
+    pub(super) vision: bool,
+}
+
+impl Exact {
+    fn note(&mut self, entry: &ModelEntry) {
+        self.limits |= entry.window.is_some();
+        self.price |= entry.price.is_some();
+        self.efforts |= entry.efforts.is_some();
+        self.vision |= entry.vision.is_some();
+    }
+}
+
+impl ModelEntry {
+    fn apply(&self, facts: &mut ModelFacts) {
+        fn set<T: Clone>(to: &mut T, from: &Option<T>) {
+            if let Some(value) = from {
+                *to = value.clone();
+            }
+        }
+        fn add<T: Clone>(to: &mut Option<T>, from: &Option<T>) {
+            if from.is_some() {
+                to.clone_from(from);
+            }
+        }
+        add(&mut facts.vendor, &self.vendor);
+        add(&mut facts.window, &self.window);
+        add(&mut facts.max_input, &self.input);
+        add(&mut facts.max_output, &self.output);
+        // Efforts of another entry say nothing of the default among these.
+        if self.efforts.is_some() {
+            facts.default_effort = None;
+        }
+        set(&mut facts.reasons, &self.reasons);
+        set(&mut facts.efforts, &self.efforts);
+        add(&mut facts.default_effort, &self.default_effort);
+        if let Some(map) = &self.effort_map {
+            facts.effort_map = map.iter().map(|(from, to)| (*from, *to)).collect();
+        }
+        set(&mut facts.thinks_by_budget, &self.budgets);
+        add(&mut facts.thinking, &self.thinking);
+        set(&mut facts.endpoints, &self.endpoints);
+        set(&mut facts.chat_tools, &self.chat_tools);
+        set(&mut facts.max_completion_tokens, &self.max_completion_tokens);
+        set(&mut facts.sampling, &self.sampling);
+        add(&mut facts.vision, &self.vision);
+        set(&mut facts.custom_tools, &self.custom_tools);
+        set(&mut facts.patches, &self.patches);
+        set(&mut facts.signatures, &self.signatures);
+        add(&mut facts.reasoning_back, &self.reasoning_back);
+        add(&mut facts.cache_min, &self.cache_min);
+        set(&mut facts.token_percent, &self.token_percent);
+        set(&mut facts.images, &self.images);
+    }
+}
+
+/// The parts of a price, which come from several entries.
+#[derive(Default)]
+struct RawPrice {
+    rates: Vec<f64>,
+    cache_write: Option<f64>,
+    step: Option<Step>,
+}
+
+impl RawPrice {
+    fn apply(&mut self, entry: &ModelEntry) {
+        if let Some(rates) = &entry.price {
+            self.rates.clone_from(rates);
+        }
+        self.cache_write = entry.cache_write.or(self.cache_write);
+        self.step = entry.step.or(self.step);
+    }
+
+    fn price(&self) -> Option<Price> {
+        let [input, output, rest @ ..] = self.rates.as_slice() else { return None };
+        let rates = Rates {
+            input: *input,
+            output: *output,
+            cache_read: rest.first().copied(),
+            cache_write: self.cache_write.map(|times| times * input),
+        };
+        let step = self.step.filter(|step| step.above > 0).map(|step| PriceStep {
+            above: step.above,
+            rates: Rates {
+                input: rates.input * step.input,
+                output: rates.output * step.output,
+                cache_read: rates.cache_read.map(|rate| rate * step.input),
+                cache_write: rates.cache_write.map(|rate| rate * step.input),
+            },
+        });
+        Some(Price { rates, steps: step.into_iter().collect() })
+    }
+}
+
+impl HostEntry {
+    fn is_at(&self, config: &ProviderConfig) -> bool {
+        let host = config.base_url.host();
+        let named = |url: &String| match url.strip_prefix('.') {
+            Some(_) => host.ends_with(url.as_str()),
+            None => host == url,
+        };
+        let here = || {
+            config.base_url.is_loopback()
+                && self.ports.iter().any(|port| config.base_url.port() == Some(*port))
+        };
+        self.urls.iter().any(named) || here()
+    }
+
+    fn facts(&self, name: &str) -> HostFacts {
+        let usual = HostFacts::default();
+        HostFacts {
+            name: Some(name.to_owned()),
+            catalogue: self.catalogue.clone(),
+            endpoints: if self.endpoints.is_empty() { usual.endpoints } else { self.endpoints.clone() },
+            wires: self.wires.iter().map(|(vendor, endpoint)| (vendor.clone(), *endpoint)).collect(),
+            first: self.first,
+            reasoning_back: self.reasoning_back.unwrap_or(usual.reasoning_back),
+            effort_field: self.effort_field,
+            ids: self.ids.unwrap_or(usual.ids),
+            max_tokens: self.max_tokens,
+            cache_key: self.cache_key,
+            cache_marks: self.cache_marks,
+            strict: self.strict,
+            filler: self.filler,
+            plain_content: self.plain_content,
+            strict_schemas: self.strict_schemas,
+            custom_tools: self.custom_tools,
+            reasons_without_tools: self.reasons_without_tools,
+            verified_summaries: self.verified_summaries,
+            keeps_thinking: self.keeps_thinking,
+            spelling: self.spelling,
+            drops_overflow: self.drops_overflow,
+            billed_by_request: self.billed_by_request,
+            local: self.local,
+            bearer: self.bearer,
+            first_byte_seconds: self.first_byte_seconds,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What a provider teaches by refusing: that a model is asked at another endpoint, or that a field is not taken. Tables know
+//! most of it beforehand; this is for servers that nobody knows, and for rules that changed since.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hangar_agent::model::{ModelError, ModelErrorKind};
+use parking_lot::Mutex;
+
+use crate::wire::Wire;
+
+/// Changes that one model's requests go through before its provider is believed to refuse them for another reason.
+const MOST: usize = 4;
+
+/// Fields that a request can do without, and by which name a refusal may have them.
+const OPTIONAL: &[(&str, &str)] = &[
+    ("temperature", "temperature"),
+    ("top_p", "top_p"),
+    ("reasoning_effort", "reasoning_effort"),
+    ("reasoning_effort", "reasoningEffort"),
+    ("reasoning.summary", "reasoning.summary"),
+    ("reasoning.summary", "reasoning summaries"),
+    ("reasoning_content", "reasoning_content"),
+    ("reasoning_details", "reasoning_details"),
+    ("thinking.block_binding", "block_binding"),
+    ("thinking", "thinking"),
+    ("output_config", "output_config"),
+    ("output_config", "effort"),
+    ("stream_options", "stream_options"),
+    ("prompt_cache_key", "prompt_cache_key"),
+    ("cache_control", "cache_control"),
+    ("verbosity", "verbosity"),
+    ("parallel_tool_calls", "parallel_tool_calls"),
+    ("include", "include"),
+    ("store", "store"),
+    ("reasoning", "reasoning"),
+];
+
+/// Words by which a refusal says that a field is the reason.
+const UNSUPPORTED: &[&str] = &[
+    "unsupported",
+    "not supported",
+    "does not support",
+    "unrecognized",
+    "unknown",
+    "extra inputs are not permitted",
+    "additional properties",
+    "not permitted",
+    "must be verified",
+    "unexpected",
+];
+
+/// What was learned of one model.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Learned {
+    wire: Option<Wire>,
+    refused: BTreeSet<&'static str>,
+}
+
+impl Learned {
+    pub(crate) fn wire(&self) -> Option<Wire> {
+        self.wire
+    }
+
+    pub(crate) fn has_refused(&self, field: &str) -> bool {
+        self.refused.contains(field)
+    }
+
+    /// Takes a refusal to heart. Says what is done about it, or nothing if there is nothing new to do.
+    fn learn(&mut self, error: &ModelError, spoken: Wire) -> Option<String> {
+        if error.kind != ModelErrorKind::Refused || self.refused.len() >= MOST {
+            return None;
+        }
+        let text = format!("{} {}", error.message, error.body.as_deref().unwrap_or_default());
+        if let Some(wire) = other_endpoint(&text, error.code.as_deref(), spoken)
+            && self.wire.is_none()
+        {
+            self.wire = Some(wire);
+            return Some(format!(
+                "The provider wants this model to be asked at {}; it is from now on.",
+                wire.endpoint()
+            ));
+        }
+        let said = text.to_lowercase();
+        if !UNSUPPORTED.iter().any(|word| said.contains(word)) {
+            return None;
+        }
+        let (field, _) = OPTIONAL.iter().find(|(_, name)| names(&text, name))?;
+        if self.refused.contains(field) {
+            return None;
+        }
+        self.refused.insert(field);
+        Some(format!("The provider does not take `{field}` for this model; it is left out from now on."))
+    }
+}
+
+/// Whether a text has a word, rather than a part of a longer one.
+fn names(text: &str, word: &str) -> bool {
+    let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.match_indices(word)
+        .any(|(at, _)| !text[..at].ends_with(part) && !text[at + word.len()..].starts_with(part))
+}
+
+/// The endpoint that a refusal names, if it is another one.
+fn other_endpoint(text: &str, code: Option<&str>, spoken: Wire) -> Option<Wire> {
+    let elsewhere = code == Some("unsupported_api_for_model") || text.contains("unsupported_api_for_model");
+    let wire = match spoken {
+        Wire::Chat if text.contains("/v1/responses") || text.contains("Responses API") => Wire::Responses,
+        Wire::Responses if text.contains("/v1/chat/completions") => Wire::Chat,
+        Wire::Chat if elsewhere => Wire::Responses,
+        Wire::Responses | Wire::Messages if elsewhere => Wire::Chat,
+        Wire::Chat | Wire::Responses | Wire::Messages => return None,
+    };
+    Some(wire)
+}
+
+/// What was learned of the models of a provider.
+#[derive(Default)]
+pub(crate) struct Lessons(Mutex<BTreeMap<String, Learned>>);
+
+impl Lessons {
+    pub(crate) fn of(&self, model: &str) -> Learned {
+        self.0.lock().get(model).cloned().unwrap_or_default()
+    }
+
+    /// Takes a refusal to heart. Says what is done about it, or nothing if the request would be the same.
+    pub(crate) fn learn(&self, model: &str, error: &ModelError, spoken: Wire) -> Option<String> {
+        self.0.lock().entry(model.to_owned()).or_default().learn(error, spoken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error;
+
+    #[track_caller]
+    fn check(message: &str, spoken: Wire, expected: Option<(&str, Option<Wire>)>) {
+        let mut learned = Learned::default();
+        let error = error::bare(ModelErrorKind::Refused, message.to_owned());
+        let said = learned.learn(&error, spoken);
+        match expected {
+            None => assert_eq!((said, learned), (None, Learned::default()), "{message}"),
+            Some((field, wire)) => {
+                assert!(said.is_some(), "{message}");
+                assert_eq!((learned.has_refused(field), learned.wire), (wire.is_none(), wire), "{message}");
+                let again = learned.learn(&error, wire.unwrap_or(spoken));
+                assert_eq!(again, None, "learned once: {message}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_refusal_that_names_the_other_endpoint_switches_to_it_once() {
+        let tools = "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. To use \
+                     function tools, use /v1/responses or set reasoning_effort to 'none'.";
+        let mut learned = Learned::default();
+        let error = error::bare(ModelErrorKind::Refused, tools.to_owned());
+        assert!(learned.learn(&error, Wire::Chat).is_some());
+        assert_eq!((learned.wire, learned.refused.len()), (Some(Wire::Responses), 0));
+        check(
+            "This model is only supported in v1/chat/completions and not in /v1/responses; use /v1/chat/completions",
+            Wire::Responses,
+            Some(("", Some(Wire::Chat))),
+        );
+    }
+
+    #[test]
+    fn a_field_that_a_refusal_names_is_left_out() {
+        for (message, field) in [
+            ("Unsupported parameter: 'temperature' is not supported with this model.", "temperature"),
+            ("property 'reasoning_content' is unsupported", "reasoning_content"),
+            ("Model grok-3 does not support parameter reasoningEffort.", "reasoning_effort"),
+            ("Your organization must be verified to generate reasoning summaries.", "reasoning.summary"),
+            ("thinking.block_binding: Extra inputs are not permitted", "thinking.block_binding"),
+            ("Unrecognized request argument supplied: stream_options", "stream_options"),
+        ] {
+            check(message, Wire::Chat, Some((field, None)));
+        }
+    }
+
+    #[test]
+    fn other_refusals_teach_nothing() {
+        check("The model `gpt-9` does not exist.", Wire::Chat, None);
+        check("messages.1: the temperature of the room is fine", Wire::Messages, None);
+        check("Unsupported parameter: 'messages'", Wire::Chat, None);
+    }
+}

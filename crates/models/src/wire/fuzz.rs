@@ -1,0 +1,191 @@
+//! Decoders under any stream: where its bytes are cut makes no difference, and nothing that a server sends makes one panic.
+
+use hangar_agent::model::Reply;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use serde_json::{Value, json};
+
+use super::testing::{origin, request, tools, user};
+use super::{Decode, Wire};
+use crate::sse::{SseError, SseParser};
+
+const MESSAGES: &[&str] = &[
+    r#"{"type":"message_start","message":{"id":"msg_1","usage":{"input_tokens":10,"cache_read_input_tokens":4,"output_tokens":1}}}"#,
+    r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
+    r#"{"type":"ping"}"#,
+    r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Äh, 思考 🦀"}}"#,
+    r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}"#,
+    r#"{"type":"content_block_stop","index":0}"#,
+    r#"{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}"#,
+    r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"Grüße\n"}}"#,
+    r#"{"type":"content_block_stop","index":1}"#,
+    r#"{"type":"content_block_start","index":2,"content_block":{"type":"redacted_thinking","data":"eA=="}}"#,
+    r#"{"type":"content_block_stop","index":2}"#,
+    r#"{"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"toolu_1","name":"view","input":{}}}"#,
+    r#"{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"{\"path\":"}}"#,
+    r#"{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"\"/ä\"}"}}"#,
+    r#"{"type":"content_block_stop","index":3}"#,
+    r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":7}}"#,
+    r#"{"type":"message_stop"}"#,
+];
+
+const RESPONSES: &[&str] = &[
+    r#"{"type":"response.created","response":{"id":"resp_1","status":"in_progress"}}"#,
+    r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"rs_1","summary":[]}}"#,
+    r#"{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"思考"}"#,
+    r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"思考"}],"encrypted_content":"gAAA"}}"#,
+    r#"{"type":"response.output_item.added","output_index":1,"item":{"type":"message","id":"msg_1","content":[]}}"#,
+    r#"{"type":"response.output_text.delta","output_index":1,"delta":"Grüße 🦀"}"#,
+    r#"{"type":"response.output_item.done","output_index":1,"item":{"type":"message","id":"msg_1","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"Grüße 🦀"}]}}"#,
+    r#"{"type":"response.output_item.added","output_index":2,"item":{"type":"function_call","id":"fc_1","call_id":"call_1","name":"view","arguments":""}}"#,
+    r#"{"type":"response.function_call_arguments.delta","output_index":2,"delta":"{\"path\":\"/a\"}"}"#,
+    r#"{"type":"response.output_item.done","output_index":2,"item":{"type":"function_call","id":"fc_1","call_id":"call_1","name":"view","arguments":"{\"path\":\"/a\"}"}}"#,
+    r#"{"type":"response.completed","response":{"id":"resp_1","status":"completed","usage":{"input_tokens":9,"output_tokens":3}}}"#,
+];
+
+const CHAT: &[&str] = &[
+    r#"{"id":"c1","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}"#,
+    r#"{"id":"c1","choices":[{"index":0,"delta":{"reasoning_content":"思考","reasoning_details":[{"type":"reasoning.text","index":0,"text":"思"}]}}]}"#,
+    r#"{"id":"c1","choices":[{"index":0,"delta":{"reasoning_details":[{"type":"reasoning.text","index":0,"text":"考","signature":"s"}]}}]}"#,
+    r#"{"id":"c1","choices":[{"index":0,"delta":{"content":"Grüße 🦀"}}]}"#,
+    r#"{"id":"c1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"view","arguments":"{\"pa"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]}}]}"#,
+    r#"{"id":"c1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"th\":\"/a\"}"}}]}}]}"#,
+    r#"{"id":"c1","choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"id":"call_2","function":{"name":"view","arguments":"{}"}}]}}]}"#,
+    r#"{"id":"c1","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#,
+    r#"{"id":"c1","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":3}}"#,
+    "[DONE]",
+];
+
+fn wires() -> impl Strategy<Value = (Wire, &'static [&'static str])> {
+    prop_oneof![
+        Just((Wire::Messages, MESSAGES)),
+        Just((Wire::Responses, RESPONSES)),
+        Just((Wire::Chat, CHAT))
+    ]
+}
+
+fn decoder(wire: Wire) -> Box<dyn Decode> {
+    let mut request = request("some-model", vec![user("hi")]);
+    request.tools = tools();
+    wire.decoder(&request, origin())
+}
+
+/// Reads pieces of bytes as a stream. `None` where the stream is refused or breaks off.
+fn read<'a>(wire: Wire, pieces: impl Iterator<Item = &'a [u8]>) -> Option<Reply> {
+    let mut decoder = decoder(wire);
+    let mut sse = SseParser::default();
+    let mut out = Vec::new();
+    let mut refused = false;
+    for piece in pieces {
+        let pushed: Result<(), SseError> = sse.push(piece, |data| {
+            refused |= decoder.event(data, &mut out).is_err();
+            Ok(())
+        });
+        refused |= pushed.is_err();
+    }
+    let reply = decoder.finish(&mut out);
+    if refused { None } else { reply }
+}
+
+fn framed(events: &[String], line_end: &str, comments: bool) -> Vec<u8> {
+    let mut text = String::new();
+    for event in events {
+        if comments {
+            text.push_str(": keep-alive");
+            text.push_str(line_end);
+        }
+        text.push_str(&format!("data: {event}{line_end}{line_end}"));
+    }
+    text.into_bytes()
+}
+
+fn lines(events: &[&str]) -> Vec<String> {
+    events.iter().map(|&event| event.to_owned()).collect()
+}
+
+/// Anything that a field of an event may be instead of what it should be.
+fn anything() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+        Just(json!([])),
+        Just(json!({})),
+        Just(json!([{}, null, 7, "x"])),
+        Just(json!({ "type": "tool_use", "index": -1, "text": 5 })),
+    ]
+}
+
+/// Replaces the value at some place of a document.
+fn replace(value: &mut Value, at: &Index, with: Value) {
+    fn places<'a>(value: &'a mut Value, out: &mut Vec<&'a mut Value>) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(|item| places(item, out)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| places(field, out)),
+            leaf => out.push(leaf),
+        }
+    }
+    let mut found = Vec::new();
+    places(value, &mut found);
+    if !found.is_empty() {
+        *found.swap_remove(at.index(found.len())) = with;
+    }
+}
+
+proptest! {
+    #[test]
+    fn where_a_stream_is_cut_makes_no_difference(
+        (wire, events) in wires(),
+        mut cuts in prop::collection::vec(any::<Index>(), 0..40),
+        line_end in prop_oneof![Just("\n"), Just("\r\n"), Just("\r")],
+        comments in any::<bool>(),
+    ) {
+        let bytes = framed(&lines(events), line_end, comments);
+        let expected = read(wire, std::iter::once(bytes.as_slice()));
+        prop_assert!(expected.as_ref().is_some_and(|reply| reply.turn.native.is_some() && !reply.turn.tool_calls.is_empty()));
+        cuts.sort_by_key(|cut| cut.index(bytes.len()));
+        let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len())).collect();
+        ends.push(bytes.len());
+        let mut start = 0;
+        let pieces = ends.into_iter().map(|end| &bytes[std::mem::replace(&mut start, end)..end]).collect::<Vec<_>>();
+        prop_assert_eq!(read(wire, pieces.into_iter()), expected);
+    }
+
+    #[test]
+    fn no_event_makes_a_decoder_panic(
+        (wire, events) in wires(),
+        broken in prop::collection::vec((any::<Index>(), any::<Index>(), anything()), 1..4),
+        dropped in prop::collection::vec(any::<Index>(), 0..3),
+    ) {
+        let mut events = lines(events);
+        for (event, place, with) in broken {
+            let at = event.index(events.len());
+            if let Ok(mut value) = serde_json::from_str::<Value>(&events[at]) {
+                replace(&mut value, &place, with);
+                events[at] = value.to_string();
+            }
+        }
+        for event in dropped {
+            events.remove(event.index(events.len()));
+        }
+        if let Some(reply) = read(wire, std::iter::once(framed(&events, "\n", false).as_slice())) {
+            let items = reply.turn.native.map(|native| native.items);
+            prop_assert!(items.is_none_or(|items| serde_json::from_str::<Value>(&items).is_ok() && !items.contains('\n')));
+        }
+    }
+
+    #[test]
+    fn no_answer_in_one_piece_makes_a_decoder_panic((wire, _) in wires(), at in any::<Index>(), with in anything()) {
+        let mut whole = match wire {
+            Wire::Messages => json!({ "id": "m", "content": [{ "type": "text", "text": "hi" }, { "type": "tool_use", "id": "t", "name": "view", "input": {} }], "stop_reason": "tool_use", "usage": { "input_tokens": 1 } }),
+            Wire::Responses => json!({ "id": "r", "status": "completed", "output": [{ "type": "message", "content": [{ "type": "output_text", "text": "hi" }] }], "usage": { "input_tokens": 1 } }),
+            Wire::Chat => json!({ "id": "c", "choices": [{ "message": { "content": "hi", "tool_calls": [{ "id": "t", "function": { "name": "view", "arguments": "{}" } }] }, "finish_reason": "stop" }], "usage": { "prompt_tokens": 1 } }),
+        };
+        replace(&mut whole, &at, with);
+        let mut decoder = decoder(wire);
+        if decoder.whole(&whole.to_string()).is_ok() {
+            decoder.finish(&mut Vec::new());
+        }
+    }
+}

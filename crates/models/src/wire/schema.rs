@@ -1,0 +1,245 @@
+//! Schemas of tools in the words that a host understands. Tools bring any JSON Schema; some hosts read only part of it and
+//! refuse the request for the rest.
+
+use hangar_agent::schema::Schema;
+use serde_json::{Map, Value, json};
+
+use crate::facts::HostFacts;
+
+/// How deep references are followed: schemas may refer to themselves.
+const DEPTH: usize = 8;
+/// Words that every host with a small vocabulary knows.
+const KNOWN: &[&str] = &[
+    "type",
+    "title",
+    "description",
+    "properties",
+    "required",
+    "items",
+    "enum",
+    "anyOf",
+    "minimum",
+    "maximum",
+    "minItems",
+    "maxItems",
+];
+
+/// The schema as the host takes it. It stays the same text wherever it may.
+pub(super) fn conform(schema: Schema, host: &HostFacts) -> Schema {
+    let text = schema.as_str();
+    if host.strict_schemas {
+        let root = schema.to_value();
+        return Schema::from(as_object(reduced(&root, &root, DEPTH)));
+    }
+    let has_object_root = text.contains(r#""type":"object""#) || text.contains(r#""type": "object""#);
+    let may_have_booleans = text.contains(":true") || text.contains(": true");
+    if has_object_root && !(host.strict && may_have_booleans) {
+        return schema;
+    }
+    let mut value = schema.to_value();
+    spell_booleans(&mut value);
+    Schema::from(as_object(value))
+}
+
+/// Whether a tool takes no arguments at all, which some hosts want to be told by silence.
+pub(super) fn is_empty(schema: &Schema) -> bool {
+    let value = schema.to_value();
+    value.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty)
+}
+
+/// Arguments are always an object, whatever the schema says.
+fn as_object(schema: Value) -> Value {
+    match schema {
+        Value::Object(mut fields) => {
+            fields.insert("type".to_owned(), json!("object"));
+            fields.entry("properties").or_insert_with(|| json!({}));
+            Value::Object(fields)
+        }
+        _ => json!({ "type": "object", "properties": {} }),
+    }
+}
+
+/// Writes out schemas that are `true` or `false`: anything, or nothing.
+fn spell_booleans(schema: &mut Value) {
+    let Value::Object(fields) = schema else { return };
+    for (name, field) in fields.iter_mut() {
+        match (name.as_str(), field) {
+            ("properties" | "$defs" | "definitions" | "patternProperties", Value::Object(named)) => {
+                named.values_mut().for_each(spell_boolean);
+            }
+            ("items" | "not" | "contains", item) => spell_boolean(item),
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(list)) => {
+                list.iter_mut().for_each(spell_boolean);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn spell_boolean(schema: &mut Value) {
+    match schema {
+        Value::Bool(_) => *schema = json!({}),
+        _ => spell_booleans(schema),
+    }
+}
+
+/// A schema in the small vocabulary: references written out, no `null`, names only as texts.
+fn reduced(schema: &Value, root: &Value, depth: usize) -> Value {
+    let Value::Object(fields) = schema else { return json!({ "type": "string" }) };
+    if let Some(target) = fields.get("$ref").and_then(Value::as_str) {
+        let found = target.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
+        return match found.filter(|_| depth > 0) {
+            Some(found) => reduced(found, root, depth - 1),
+            None => json!({ "type": "string" }),
+        };
+    }
+    let mut out = Map::new();
+    for (name, value) in fields.iter().filter(|(name, _)| KNOWN.contains(&name.as_str())) {
+        let value = match (name.as_str(), value) {
+            ("type", Value::Array(types)) => {
+                types.iter().find(|kind| **kind != "null").cloned().unwrap_or(json!("string"))
+            }
+            ("properties", Value::Object(named)) => {
+                named.iter().map(|(name, value)| (name.clone(), reduced(value, root, depth))).collect()
+            }
+            // A list with a schema for each place becomes a list of the first.
+            ("items", Value::Array(places)) => {
+                places.first().map_or(json!({ "type": "string" }), |first| reduced(first, root, depth))
+            }
+            ("items", item) => reduced(item, root, depth),
+            ("anyOf", Value::Array(choices)) => choices_of(choices, root, depth),
+            ("enum", Value::Array(values)) => {
+                values.iter().filter(|value| !value.is_null()).map(as_text).collect()
+            }
+            (_, value) => value.clone(),
+        };
+        out.insert(name.clone(), value);
+    }
+    if let Some(choices) = fields.get("oneOf").or_else(|| fields.get("allOf")).and_then(Value::as_array) {
+        out.insert("anyOf".to_owned(), choices_of(choices, root, depth));
+    }
+    if let Some(value) = fields.get("const").filter(|value| !value.is_null()) {
+        out.insert("enum".to_owned(), json!([as_text(value)]));
+    }
+    if out.contains_key("enum") {
+        out.insert("type".to_owned(), json!("string"));
+    }
+    settle(out)
+}
+
+fn choices_of(choices: &[Value], root: &Value, depth: usize) -> Value {
+    let is_null = |choice: &&Value| choice.get("type") == Some(&json!("null"));
+    choices.iter().filter(|choice| !is_null(choice)).map(|choice| reduced(choice, root, depth)).collect()
+}
+
+/// One choice is no choice, a list has items, and an object that names no properties is a text to those who need names.
+fn settle(mut fields: Map<String, Value>) -> Value {
+    if let Some(Value::Array(choices)) = fields.get("anyOf")
+        && choices.len() < 2
+    {
+        let only = choices.first().cloned();
+        fields.shift_remove("anyOf");
+        if let Some(Value::Object(only)) = only {
+            for (name, value) in only {
+                fields.entry(name).or_insert(value);
+            }
+        }
+    }
+    let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default();
+    let has_properties =
+        fields.get("properties").and_then(Value::as_object).is_some_and(|named| !named.is_empty());
+    match kind {
+        "array" if !fields.contains_key("items") => {
+            fields.insert("items".to_owned(), json!({ "type": "string" }));
+        }
+        "object" if !has_properties => {
+            fields.insert("type".to_owned(), json!("string"));
+            fields.shift_remove("properties");
+            fields.shift_remove("required");
+        }
+        "" if has_properties => drop(fields.insert("type".to_owned(), json!("object"))),
+        "" if !fields.contains_key("anyOf") => drop(fields.insert("type".to_owned(), json!("string"))),
+        _ => {}
+    }
+    Value::Object(fields)
+}
+
+fn as_text(value: &Value) -> Value {
+    match value {
+        Value::String(_) => value.clone(),
+        other => json!(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(host: &HostFacts, schema: Value, expected: Value) {
+        assert_eq!(conform(Schema::from(schema), host).to_value(), expected);
+    }
+
+    fn small() -> HostFacts {
+        HostFacts { strict_schemas: true, ..HostFacts::default() }
+    }
+
+    fn of(property: Value) -> Value {
+        json!({ "type": "object", "properties": { "a": property } })
+    }
+
+    #[test]
+    fn a_schema_of_the_small_vocabulary_has_no_nulls_numbers_in_enums_or_references() {
+        for (property, expected) in [
+            (json!({ "type": ["string", "null"] }), json!({ "type": "string" })),
+            (json!({ "enum": [1, null, "b"] }), json!({ "enum": ["1", "b"], "type": "string" })),
+            (json!({ "const": 5 }), json!({ "enum": ["5"], "type": "string" })),
+            (json!({ "anyOf": [{ "type": "integer" }, { "type": "null" }] }), json!({ "type": "integer" })),
+            (json!({ "type": "object" }), json!({ "type": "string" })),
+            (json!({ "type": "array" }), json!({ "type": "array", "items": { "type": "string" } })),
+            (
+                json!({ "type": "array", "items": [{ "type": "integer" }, { "type": "string" }] }),
+                json!({ "type": "array", "items": { "type": "integer" } }),
+            ),
+            (json!(true), json!({ "type": "string" })),
+            (json!({ "type": "string", "pattern": "^a", "default": "a" }), json!({ "type": "string" })),
+        ] {
+            check(&small(), of(property), of(expected));
+        }
+    }
+
+    #[test]
+    fn references_are_written_out_as_deep_as_is_useful() {
+        let schema = json!({
+            "type": "object",
+            "properties": { "a": { "$ref": "#/$defs/A", "description": "lost" } },
+            "$defs": { "A": { "type": "object", "properties": { "b": { "$ref": "#/$defs/A" } } } },
+        });
+        let mut shown = conform(Schema::from(schema), &small()).to_value();
+        let mut depth = 0;
+        while let Some(inner) = shown.get_mut("properties").and_then(|named| {
+            let name = if named.get("a").is_some() { "a" } else { "b" };
+            named.get_mut(name).map(Value::take)
+        }) {
+            shown = inner;
+            depth += 1;
+        }
+        assert_eq!((depth, shown), (DEPTH + 1, json!({ "type": "string" })));
+    }
+
+    #[test]
+    fn other_hosts_get_the_schema_as_it_is() {
+        let schema =
+            Schema::from(json!({ "type": "object", "properties": { "a": { "type": ["string", "null"] } } }));
+        assert_eq!(conform(schema.clone(), &HostFacts::default()).as_str(), schema.as_str());
+    }
+
+    #[test]
+    fn a_strict_host_gets_no_boolean_schemas_and_every_host_an_object() {
+        let strict = HostFacts { strict: true, ..HostFacts::default() };
+        check(&strict, of(json!(true)), of(json!({})));
+        let closed = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+        check(&strict, closed.clone(), closed);
+        check(&HostFacts::default(), json!({}), json!({ "type": "object", "properties": {} }));
+    }
+}

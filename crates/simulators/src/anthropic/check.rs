@@ -1,0 +1,103 @@
+//! The check of a request, in the order in which the vendor looks: credentials, version, model, shape, rules.
+
+use serde_json::{Value, json};
+
+use super::error::{flawed, invalid, refuse};
+use super::prompt::Reading;
+use super::{Anthropic, Claude, marks, messages, parameters, thinking, tools};
+use crate::cache::Caching;
+use crate::history::History;
+use crate::refusal::Refusal;
+use crate::request::{Request, Strictness};
+use crate::shape::{Flaw, FlawKind};
+use crate::vendor::Accepted;
+
+/// Bytes of the longest body.
+const MAX_BODY: usize = 32 * 1024 * 1024;
+/// Blocks before a mark within which an older mark is found.
+const LOOK_BACK: usize = 20;
+
+pub(super) fn check(vendor: &Anthropic, request: &Request, history: &History) -> Result<Accepted, Refusal> {
+    if request.method != "POST" || !request.path.ends_with("/messages") {
+        return Err(refuse(404, "not_found_error", "Not found"));
+    }
+    let account = account(request)?;
+    if request.header("anthropic-version").is_none() {
+        return Err(invalid("anthropic-version: header is required"));
+    }
+    if request.size > MAX_BODY {
+        return Err(refuse(413, "request_too_large", "Request exceeds the maximum size"));
+    }
+    let body = &request.body;
+    let foreign = shape(vendor, request)?;
+    let model = model(vendor, body)?;
+    let mode = parameters::check(model, request)?;
+    tools::check(body)?;
+    messages::check(model, body)?;
+    marks::check(body)?;
+    let sealed = thinking::check(model, request, &account, mode, history)?;
+    let reading = Reading { model, body, dropped: &sealed.dropped };
+    let prompt = reading.prompt();
+    let tokens = prompt.tokens();
+    if tokens > model.window {
+        return Err(invalid(format!("prompt is too long: {tokens} tokens > {} maximum", model.window)));
+    }
+    let context = json!({
+        "mode": mode, "prefix": sealed.prefix, "tools": sealed.tools, "preserved": model.rules.preserved,
+        "prose_is_thinking": model.rules.prose_is_thinking, "dropped": sealed.dropped,
+        "named": body["model"],
+    });
+    Ok(Accepted {
+        model: model.id.clone(),
+        account,
+        stream: body["stream"] == true,
+        asked: reading.asked(),
+        prompt_text: reading.prompt_text(),
+        thinks: mode.thinks,
+        tools: tools::offered(body),
+        prompt,
+        caching: Caching::Marked { minimum: model.cache_minimum, look_back: LOOK_BACK },
+        price: model.price,
+        token_percent: model.token_percent,
+        foreign,
+        violations: Vec::new(),
+        context,
+    })
+}
+
+/// Exactly one credential.
+fn account(request: &Request) -> Result<String, Refusal> {
+    let unauthorized = |message: &str| refuse(401, "authentication_error", message);
+    let key = request.header("x-api-key").filter(|key| !key.is_empty());
+    let betas = request.header("anthropic-beta").unwrap_or_default();
+    match (key, request.bearer()) {
+        (None, None) => Err(unauthorized("x-api-key header is required")),
+        (Some(_), Some(_)) => {
+            Err(unauthorized("Only one of the x-api-key and authorization headers may be provided"))
+        }
+        (Some(key), None) => Ok(Request::account(key)),
+        (None, Some(token)) if token.starts_with("sk-ant-oat") && !betas.contains("oauth-2025-04-20") => {
+            Err(unauthorized("OAuth authentication is currently not supported."))
+        }
+        (None, Some(token)) => Ok(Request::account(token)),
+    }
+}
+
+/// Fields that are not known are refused, or told if the simulator is lenient.
+fn shape(vendor: &Anthropic, request: &Request) -> Result<Vec<String>, Refusal> {
+    let flaws = vendor.shapes.flaws("request", &request.body);
+    let tolerated = |flaw: &Flaw| {
+        let foreign = matches!(flaw.kind, FlawKind::Unknown | FlawKind::Tag { .. });
+        foreign && request.strictness == Strictness::Lenient
+    };
+    match flaws.iter().find(|flaw| !tolerated(flaw)) {
+        Some(flaw) => Err(flawed(flaw)),
+        None => Ok(flaws.iter().map(|flaw| flaw.dotted(false)).collect()),
+    }
+}
+
+/// Ids are exact: no dots, and no dates that were not published.
+pub(super) fn model<'a>(vendor: &'a Anthropic, body: &Value) -> Result<&'a Claude, Refusal> {
+    let id = body["model"].as_str().unwrap_or_default();
+    vendor.models.find(id).ok_or_else(|| refuse(404, "not_found_error", format!("model: {id}")))
+}

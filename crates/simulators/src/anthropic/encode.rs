@@ -1,0 +1,256 @@
+//! Answers as messages, whole or as a stream of events.
+
+use serde_json::{Value, json};
+
+use super::error::{body as error_body, failed, request_id};
+use super::parameters::Mode;
+use super::prefix::{Prefix, canonical};
+use super::thinking::content_hash;
+use crate::history::History;
+use crate::scenario::{End, Fault, Piece};
+use crate::signature::{Seal, Signature};
+use crate::stream::{Answer, Event, Frame};
+use crate::tokens::Counter;
+use crate::usage::Usage;
+use crate::vendor::{Accepted, Reply};
+
+/// Characters of a delta.
+const DELTA: usize = 40;
+
+pub(super) fn answer(accepted: &Accepted, reply: &Reply, history: &mut History) -> Answer {
+    if let End::Failed(failure) = &reply.end
+        && !accepted.stream
+    {
+        return failed(failure).into();
+    }
+    let mut writer = Writer::new(accepted, reply);
+    writer.write();
+    let content: Vec<Value> = writer.blocks.clone();
+    for call in content.iter().filter(|block| block["type"] == "tool_use") {
+        let id = call["id"].as_str().unwrap_or_default();
+        history.remember(format!("call:{id}"), json!({"model": accepted.model, "content": content}));
+    }
+    if reply.end == End::Pause
+        && let Some(last) = content.last()
+    {
+        history.remember(format!("paused:{}", canonical(last)), json!(true));
+    }
+    let answer = if accepted.stream {
+        Answer::stream(writer.frames)
+    } else {
+        let mut message = message(accepted, reply, &content, &reply.usage);
+        message["stop_reason"] = json!(stop_reason(reply));
+        message["stop_details"] = stop_details(reply);
+        Answer::ok(message)
+    };
+    answer.with_header("request-id", request_id(&reply.id))
+}
+
+fn message(accepted: &Accepted, reply: &Reply, content: &[Value], usage: &Usage) -> Value {
+    let mut message = json!({
+        "id": format!("msg_{}", reply.id), "type": "message", "role": "assistant", "model": accepted.model,
+        "content": content, "stop_reason": null, "stop_sequence": null, "usage": told(usage),
+    });
+    if let Some(dropped) = accepted.context["dropped"].as_array().filter(|dropped| !dropped.is_empty()) {
+        let drop = |path: &Value| json!({"type": "thinking_block_dropped", "path": path});
+        message["input_transformations"] = dropped.iter().map(drop).collect();
+    }
+    message
+}
+
+fn told(usage: &Usage) -> Value {
+    json!({
+        "input_tokens": usage.uncached(), "cache_creation_input_tokens": usage.cache_write,
+        "cache_read_input_tokens": usage.cache_read,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": usage.cache_write, "ephemeral_1h_input_tokens": 0,
+        },
+        "output_tokens": usage.output, "output_tokens_details": {"thinking_tokens": usage.reasoning},
+        "service_tier": "standard",
+    })
+}
+
+fn stop_reason(reply: &Reply) -> &str {
+    match &reply.end {
+        End::Natural | End::Cut | End::Failed(_) => {
+            let calls = reply.pieces.iter().any(|piece| matches!(piece, Piece::Call { .. }));
+            if calls { "tool_use" } else { "end_turn" }
+        }
+        End::Length => "max_tokens",
+        End::Pause => "pause_turn",
+        End::Refusal | End::ContentFilter => "refusal",
+        End::ContextWindow => "model_context_window_exceeded",
+        End::Other(reason) => reason,
+    }
+}
+
+fn stop_details(reply: &Reply) -> Value {
+    match reply.end {
+        End::Refusal | End::ContentFilter => json!({
+            "type": "refusal", "category": "cyber", "explanation": "This request was declined by a safety classifier.",
+        }),
+        End::Natural
+        | End::Length
+        | End::Pause
+        | End::ContextWindow
+        | End::Failed(_)
+        | End::Cut
+        | End::Other(_) => Value::Null,
+    }
+}
+
+/// Writes blocks, and the events that announce them.
+struct Writer<'a> {
+    accepted: &'a Accepted,
+    reply: &'a Reply,
+    mode: Option<Mode>,
+    prefix: Prefix,
+    blocks: Vec<Value>,
+    frames: Vec<Frame>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(accepted: &'a Accepted, reply: &'a Reply) -> Self {
+        let prefix = &accepted.context["prefix"];
+        let (hash, role) = (prefix["hash"].as_str(), prefix["role"].as_str());
+        let mut prefix = Prefix::resume(hash.unwrap_or_default(), role.unwrap_or_default());
+        prefix.role("assistant");
+        let mode = serde_json::from_value(accepted.context["mode"].clone()).ok();
+        Self { accepted, reply, mode, prefix, blocks: Vec::new(), frames: Vec::new() }
+    }
+
+    fn event(&mut self, data: &Value) {
+        self.frames.push(Event::typed(data).into());
+    }
+
+    fn write(&mut self) {
+        let (accepted, reply) = (self.accepted, self.reply);
+        let started = message(accepted, reply, &[], &Usage { output: 1, reasoning: 0, ..reply.usage });
+        self.event(&json!({"type": "message_start", "message": started}));
+        let last_call = reply.pieces.iter().rposition(|piece| matches!(piece, Piece::Call { .. }));
+        let half = reply.end == End::Length || reply.end == End::Cut;
+        for (index, piece) in reply.pieces.iter().enumerate() {
+            let before_call = last_call.is_some_and(|call| index < call);
+            let prose = before_call && accepted.context["prose_is_thinking"] == true;
+            let is_last = index + 1 == reply.pieces.len();
+            match piece {
+                Piece::Text { text, .. } if prose => self.thinking(text),
+                Piece::Text { text, .. } => self.text(text),
+                Piece::Thinking(text) => self.thinking(text),
+                Piece::Redacted(text) => self.redacted(text),
+                Piece::Call { tool, arguments } => self.call(tool, arguments, !(half && is_last)),
+                Piece::Wait(delay) => self.frames.push(Frame::Wait(*delay)),
+                Piece::Ping => self.event(&json!({"type": "ping"})),
+            }
+        }
+        self.end();
+    }
+
+    fn end(&mut self) {
+        match &self.reply.end {
+            End::Cut => self.frames.push(Frame::Cut),
+            End::Failed(failure) => {
+                let refusal = failed(failure);
+                let kind = refusal.body["error"]["type"].as_str().unwrap_or_default();
+                let body = error_body(kind, &refusal.message);
+                self.event(&body);
+            }
+            End::Natural
+            | End::Length
+            | End::Pause
+            | End::Refusal
+            | End::ContentFilter
+            | End::ContextWindow
+            | End::Other(_) => {
+                let delta = json!({
+                    "stop_reason": stop_reason(self.reply), "stop_sequence": null,
+                    "stop_details": stop_details(self.reply),
+                });
+                self.event(
+                    &json!({"type": "message_delta", "delta": delta, "usage": told(&self.reply.usage)}),
+                );
+                self.event(&json!({"type": "message_stop"}));
+            }
+        }
+    }
+
+    /// A block: how it opens, its deltas, and what it is in the end.
+    fn block(&mut self, opening: &Value, deltas: Vec<Value>, whole: Value) {
+        let index = self.blocks.len();
+        self.event(&json!({"type": "content_block_start", "index": index, "content_block": opening}));
+        if index == 0 {
+            self.event(&json!({"type": "ping"}));
+        }
+        for delta in deltas {
+            self.event(&json!({"type": "content_block_delta", "index": index, "delta": delta}));
+        }
+        self.event(&json!({"type": "content_block_stop", "index": index}));
+        self.prefix.block(&whole);
+        self.blocks.push(whole);
+    }
+
+    fn text(&mut self, text: &str) {
+        let deltas = pieces(text, DELTA).map(|part| json!({"type": "text_delta", "text": part}));
+        let (deltas, whole) = (deltas.collect(), json!({"type": "text", "text": text}));
+        self.block(&json!({"type": "text", "text": ""}), deltas, whole);
+    }
+
+    fn seal(&self, visible: &str, text: &str) -> String {
+        let tools = self.accepted.context["tools"].as_str().unwrap_or_default();
+        let counter = Counter::new(&self.accepted.model, self.accepted.token_percent);
+        let seal = Seal {
+            vendor: "anthropic".to_owned(),
+            account: self.accepted.account.clone(),
+            model: self.accepted.model.clone(),
+            prefix: format!("{tools}:{}", self.prefix.hash()),
+            content: content_hash(&json!({"thinking": visible})),
+            tokens: counter.text(text),
+        };
+        let Signature(signature) = seal.close();
+        signature
+    }
+
+    fn thinking(&mut self, text: &str) {
+        let visible = if self.mode.is_some_and(|mode| mode.omitted) { "" } else { text };
+        let signature = self.seal(visible, text);
+        let deltas = pieces(visible, DELTA).map(|part| json!({"type": "thinking_delta", "thinking": part}));
+        let sealed = json!({"type": "signature_delta", "signature": signature});
+        let deltas = deltas.chain([sealed]).collect();
+        let whole = json!({"type": "thinking", "thinking": visible, "signature": signature});
+        self.block(&json!({"type": "thinking", "thinking": "", "signature": ""}), deltas, whole);
+    }
+
+    fn redacted(&mut self, text: &str) {
+        let block = json!({"type": "redacted_thinking", "data": self.seal("", text)});
+        self.block(&block, Vec::new(), block.clone());
+    }
+
+    /// A call that is cut has no end, and its input is no JSON.
+    fn call(&mut self, tool: &str, arguments: &str, complete: bool) {
+        let id = self.reply.call_id("toolu_", self.blocks.len());
+        let size = if self.reply.has(Fault::Fragments) { 1 } else { DELTA };
+        let deltas = [String::new()].into_iter().chain(pieces(arguments, size).map(str::to_owned));
+        let deltas = deltas.map(|part| json!({"type": "input_json_delta", "partial_json": part})).collect();
+        let input = serde_json::from_str(arguments).ok().filter(Value::is_object).unwrap_or(json!({}));
+        let opening = json!({"type": "tool_use", "id": id, "name": tool, "input": {}});
+        let whole = json!({"type": "tool_use", "id": id, "name": tool, "input": input});
+        self.block(&opening, deltas, whole);
+        if !complete && self.reply.end == End::Cut {
+            self.frames.pop();
+        }
+    }
+}
+
+/// A text in parts of so many characters.
+pub(super) fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = rest.char_indices().nth(size).map_or(rest.len(), |(at, _)| at);
+        let (part, after) = rest.split_at(end);
+        rest = after;
+        Some(part)
+    })
+}

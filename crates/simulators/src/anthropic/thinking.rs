@@ -1,0 +1,183 @@
+//! Thinking that comes back: unchanged, in its place, and behind what it was thought about.
+
+use serde_json::Value;
+
+use super::Claude;
+use super::error::invalid;
+use super::messages::list;
+use super::parameters::Mode;
+use super::prefix::{Prefix, canonical, content, tools_hash};
+use crate::history::History;
+use crate::refusal::Refusal;
+use crate::request::Request;
+use crate::signature::{Seal, digest};
+
+const TOOL_CHANGES: &str = "mid-conversation-tool-changes-2026-07-01";
+
+/// What the next thinking is bound to, and which blocks of the request the model will not see.
+#[derive(Debug)]
+pub(super) struct Sealed {
+    pub(super) prefix: Value,
+    pub(super) tools: String,
+    /// Paths like `messages.1.content.0`.
+    pub(super) dropped: Vec<String>,
+}
+
+pub(super) fn check(
+    model: &Claude,
+    request: &Request,
+    account: &str,
+    mode: Mode,
+    history: &History,
+) -> Result<Sealed, Refusal> {
+    let body = &request.body;
+    let betas = request.header("anthropic-beta").unwrap_or_default();
+    let mut binding = Binding {
+        model,
+        account,
+        mode,
+        prefix: Prefix::new(&body["system"]),
+        tools: tools_hash(body),
+        tools_may_change: betas.contains(TOOL_CHANGES),
+        dropped: Vec::new(),
+    };
+    let messages = list(&body["messages"]);
+    let cycle = cycle(messages);
+    for (index, message) in messages.iter().enumerate() {
+        if mode.thinks && index >= cycle && message["role"] == "assistant" {
+            places(model, mode, index, message, history)?;
+        }
+        binding.message(index, message)?;
+    }
+    ends_with_user(model, messages, history)?;
+    let prefix = serde_json::json!({"hash": binding.prefix.hash(), "role": binding.prefix.last_role()});
+    Ok(Sealed { prefix, tools: binding.tools, dropped: binding.dropped })
+}
+
+pub(super) fn is_thinking(block: &Value) -> bool {
+    block["type"] == "thinking" || block["type"] == "redacted_thinking"
+}
+
+/// Index of the first message behind the last prompt: from there on the same turn of the model goes on.
+fn cycle(messages: &[Value]) -> usize {
+    let is_prompt = |message: &Value| {
+        message["role"] == "user"
+            && !list(&message["content"]).iter().any(|block| block["type"] == "tool_result")
+    };
+    messages.iter().rposition(is_prompt).map_or(0, |index| index + 1)
+}
+
+const MODIFIED: &str = "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These \
+                        blocks must remain as they were in the original response.";
+
+/// Within a turn, thinking stands where it stood in the answer.
+fn places(
+    model: &Claude,
+    mode: Mode,
+    index: usize,
+    message: &Value,
+    history: &History,
+) -> Result<(), Refusal> {
+    let sent = list(&message["content"]);
+    let Some(call) = sent.iter().find(|block| block["type"] == "tool_use") else { return Ok(()) };
+    let begins_with_text = || {
+        let found = sent[0]["type"].as_str().unwrap_or_default();
+        invalid(format!(
+            "messages.{index}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{found}`. When \
+             `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost \
+             set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To \
+             avoid this requirement, disable `thinking`."
+        ))
+    };
+    if mode.budget && !is_thinking(&sent[0]) {
+        return Err(begins_with_text());
+    }
+    let issued = history.recall(&format!("call:{}", call["id"].as_str().unwrap_or_default()));
+    // Of another model, or from before this server.
+    let Some(issued) = issued.filter(|issued| issued["model"] == model.id) else { return Ok(()) };
+    let places = |blocks: &[Value]| -> Vec<(usize, String)> {
+        let thinking = blocks.iter().enumerate().filter(|(_, block)| is_thinking(block));
+        thinking.map(|(place, block)| (place, canonical(block))).collect()
+    };
+    let (before, now) = (places(list(&issued["content"])), places(sent));
+    if before == now {
+        return Ok(());
+    }
+    if before.first().is_some_and(|(place, _)| *place == 0) && !is_thinking(&sent[0]) {
+        return Err(begins_with_text());
+    }
+    let place = now.iter().find(|block| !before.contains(block)).map_or(0, |(place, _)| *place);
+    Err(invalid(format!("messages.{index}.content.{place}: {MODIFIED}")))
+}
+
+struct Binding<'a> {
+    model: &'a Claude,
+    account: &'a str,
+    mode: Mode,
+    prefix: Prefix,
+    tools: String,
+    tools_may_change: bool,
+    dropped: Vec<String>,
+}
+
+impl Binding<'_> {
+    fn message(&mut self, index: usize, message: &Value) -> Result<(), Refusal> {
+        self.prefix.role(message["role"].as_str().unwrap_or_default());
+        for (place, block) in content(&message["content"]).iter().enumerate() {
+            if is_thinking(block) && !self.is_valid(&format!("messages.{index}.content.{place}"), block)? {
+                continue;
+            }
+            self.prefix.block(block);
+        }
+        Ok(())
+    }
+
+    /// Whether the model sees a block of thinking. One of another model is dropped, one that was changed is refused.
+    fn is_valid(&mut self, path: &str, block: &Value) -> Result<bool, Refusal> {
+        let kind = block["type"].as_str().unwrap_or_default();
+        let wrong = format!("{path}: Invalid `signature` in `{kind}` block");
+        let signature = if kind == "thinking" { &block["signature"] } else { &block["data"] };
+        let Some(seal) = Seal::open(signature.as_str().unwrap_or_default()) else {
+            return Err(invalid(wrong));
+        };
+        if seal.model != self.model.id {
+            self.dropped.push(path.to_owned());
+            return Ok(false);
+        }
+        if seal.content != content_hash(block) {
+            return Err(invalid(format!("{path}: {MODIFIED}")));
+        }
+        let (tools, before) = seal.prefix.split_once(':').unwrap_or_default();
+        let account = !self.model.rules.account_bound || seal.account == self.account;
+        let same = before == self.prefix.hash() && (tools == self.tools || self.tools_may_change) && account;
+        if !self.model.rules.preserved || same {
+            return Ok(true);
+        }
+        if self.mode.drops {
+            self.dropped.push(path.to_owned());
+            return Ok(false);
+        }
+        Err(invalid(format!(
+            "{wrong}. The block is bound to a different conversation: the system prompt, the tools or an earlier message \
+             have changed since it was created."
+        )))
+    }
+}
+
+/// Hash of what a client sees of a block.
+pub(super) fn content_hash(block: &Value) -> String {
+    digest(&["thinking", block["thinking"].as_str().unwrap_or_default()])
+}
+
+/// Only a turn that was paused may go on from the assistant's words.
+fn ends_with_user(model: &Claude, messages: &[Value], history: &History) -> Result<(), Refusal> {
+    let Some(last) = messages.last().filter(|last| last["role"] == "assistant") else { return Ok(()) };
+    let paused = content(&last["content"]).last().map(|block| format!("paused:{}", canonical(block)));
+    let paused = paused.is_some_and(|key| history.recall(&key).is_some());
+    if paused || model.rules.prefill {
+        return Ok(());
+    }
+    Err(invalid(
+        "This model does not support assistant message prefill. The conversation must end with a user message.",
+    ))
+}

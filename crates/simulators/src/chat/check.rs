@@ -1,0 +1,84 @@
+//! The check of a request by the rules of its host. It is pure: a body and what was said before go in, a refusal comes
+//! out, or what the answer needs.
+
+mod effort;
+mod fields;
+mod limits;
+mod messages;
+mod order;
+mod reasoning;
+mod rules;
+mod schema;
+mod tools;
+
+use serde_json::Value;
+
+use super::model::Model;
+use super::rulebook::Rulebook;
+use super::template::Vars;
+use super::wording::Wording;
+use crate::{History, Prompt, Refusal, Strictness};
+
+/// A request that its host takes.
+#[derive(Debug)]
+pub(crate) struct Passed<'a> {
+    pub(crate) model: &'a Model,
+    /// What the model reads.
+    pub(crate) prompt: Prompt,
+    /// Whether the model reasons for this request.
+    pub(crate) reasons: bool,
+    /// Fields that the host does not know and that were passed over.
+    pub(crate) foreign: Vec<String>,
+    /// Rules of the simulator that the request breaks, though the host would not notice.
+    pub(crate) violations: Vec<String>,
+}
+
+pub(crate) fn check<'a>(
+    book: &'a Rulebook,
+    body: &Value,
+    history: &History,
+    strictness: Strictness,
+) -> Result<Passed<'a>, Refusal> {
+    let model = fields::model(book, body)?;
+    let checked = Checked { book, model, body, messages: fields::messages(book, body)?, history };
+    let foreign = checked.unknown_fields(strictness)?;
+    checked.rules()?;
+    checked.messages()?;
+    checked.order()?;
+    checked.tools()?;
+    checked.effort()?;
+    let mut violations = checked.reasoning()?;
+    let (prompt, too_long) = checked.limits()?;
+    violations.extend(too_long);
+    Ok(Passed { model, prompt, reasons: checked.reasons(), foreign, violations })
+}
+
+/// What the parts of the check look at.
+struct Checked<'a> {
+    book: &'a Rulebook,
+    model: &'a Model,
+    body: &'a Value,
+    messages: &'a [Value],
+    history: &'a History,
+}
+
+impl Checked<'_> {
+    /// The refusal, if the host has words for it.
+    fn refuse(&self, wording: Option<&Wording>, vars: Vars) -> Result<(), Refusal> {
+        wording.map_or(Ok(()), |wording| Err(self.refusal(wording, vars)))
+    }
+
+    fn refusal(&self, wording: &Wording, mut vars: Vars) -> Refusal {
+        vars.set("model", self.model.id.clone());
+        wording.refusal(self.book, vars)
+    }
+}
+
+/// The calls of a message of the assistant.
+fn calls(message: &Value) -> &[Value] {
+    message["tool_calls"].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn role(message: &Value) -> &str {
+    message["role"].as_str().unwrap_or_default()
+}

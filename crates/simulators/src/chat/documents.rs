@@ -1,0 +1,45 @@
+//! Documents beside the chat: lists of models, and what local servers tell of themselves.
+
+use serde_json::Value;
+
+use super::forms::{Document, Method};
+use super::model;
+use super::rulebook::Rulebook;
+use super::template::Vars;
+use crate::{Answer, Request};
+
+/// The document that a request asks for, if it is one.
+pub(crate) fn document(book: &Rulebook, request: &Request) -> Option<Answer> {
+    let method = if request.is_get() { Method::Get } else { Method::Post };
+    book.document.iter().find_map(|document| {
+        let rest = request.path.strip_prefix(document.path.trim_end_matches("{id}"))?;
+        let named = match (rest, document.path.ends_with("{id}")) {
+            ("", false) => None,
+            ("", true) | (_, false) => return None,
+            (id, true) => Some(id.to_owned()),
+        };
+        (document.method == method).then(|| answer(book, document, named, request))
+    })
+}
+
+fn answer(book: &Rulebook, document: &Document, named: Option<String>, request: &Request) -> Answer {
+    let asked = document.model_at.as_ref().and_then(|at| request.body.pointer(at)).and_then(Value::as_str);
+    let mut vars = Vars::default();
+    // A document about one model names it; a server that holds one model tells of that.
+    match named.as_deref().or(asked) {
+        Some(id) => match book.model(id) {
+            Some(found) => vars = model::vars(found),
+            None => return book.unknown_model.refusal(book, vars.with("model", id)).into(),
+        },
+        None => {
+            if let Some(first) = book.model.first() {
+                vars = model::vars(first);
+            }
+        }
+    }
+    if let Some(entry) = &document.entry {
+        let models = book.model.iter().map(|model| model::vars(model).json(&entry.0));
+        vars.set("models", models.collect::<Value>());
+    }
+    Answer::ok(vars.json(&document.body.0))
+}

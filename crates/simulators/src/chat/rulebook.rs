@@ -1,0 +1,161 @@
+//! A host of chat completions: everything that is known of it, read from its profile. What is written there is what the
+//! simulator accepts, refuses and answers; code knows only how to apply it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::Error as _;
+use toml::Table;
+
+use super::billing::Billing;
+use super::condition::Pattern;
+use super::forms::{AnswerForm, Document, ErrorForm, UsageForm};
+use super::model::{CachingForm, Model};
+use super::rules::{
+    Context, CredentialRule, Effort, Fields, HeaderRule, Messages, OrderRule, Output, Reasoning, Rule, Tools,
+};
+use super::wording::Wording;
+use crate::FactsError;
+
+/// Every host with its file.
+const HOSTS: &[(&str, &str)] = &[
+    ("azure", include_str!("profiles/azure.toml")),
+    ("copilot", include_str!("profiles/copilot.toml")),
+    ("deepseek", include_str!("profiles/deepseek.toml")),
+    ("gemini", include_str!("profiles/gemini.toml")),
+    ("glm", include_str!("profiles/glm.toml")),
+    ("groq", include_str!("profiles/groq.toml")),
+    ("kimi", include_str!("profiles/kimi.toml")),
+    ("litellm", include_str!("profiles/litellm.toml")),
+    ("llama-cpp", include_str!("profiles/llama-cpp.toml")),
+    ("lm-studio", include_str!("profiles/lm-studio.toml")),
+    ("mistral", include_str!("profiles/mistral.toml")),
+    ("ollama", include_str!("profiles/ollama.toml")),
+    ("openai", include_str!("profiles/openai.toml")),
+    ("openrouter", include_str!("profiles/openrouter.toml")),
+    ("qwen", include_str!("profiles/qwen.toml")),
+    ("vllm", include_str!("profiles/vllm.toml")),
+    ("xai", include_str!("profiles/xai.toml")),
+];
+
+/// What hosts have in common, to be `like`.
+const COMMON: &[(&str, &str)] = &[("compatible", include_str!("profiles/compatible.toml"))];
+
+/// What is known of one host.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rulebook {
+    pub(crate) name: String,
+    /// The path of chat completions. A group in it is the name of the model.
+    pub(crate) path: Pattern,
+    pub(crate) unknown_path: Wording,
+    #[serde(default)]
+    pub(crate) credential: Option<CredentialRule>,
+    /// Headers that a request must have.
+    #[serde(default)]
+    pub(crate) header: Vec<HeaderRule>,
+    pub(crate) fields: Fields,
+    pub(crate) messages: Messages,
+    /// Refusals that follow from the request alone.
+    #[serde(default)]
+    pub(crate) refuse: Vec<Rule>,
+    #[serde(default)]
+    pub(crate) order: BTreeMap<OrderRule, Wording>,
+    #[serde(default)]
+    pub(crate) tools: Tools,
+    #[serde(default)]
+    pub(crate) effort: Effort,
+    #[serde(default)]
+    pub(crate) reasoning: Reasoning,
+    #[serde(default)]
+    pub(crate) context: Context,
+    #[serde(default)]
+    pub(crate) output: Output,
+    #[serde(default)]
+    pub(crate) caching: CachingForm,
+    /// Refusal of more tokens than the account may send per minute, for models that have `tpm`.
+    pub(crate) tokens_per_minute: Option<Wording>,
+    /// The answer to a model that the host does not have.
+    pub(crate) unknown_model: Wording,
+    /// The answer to a model that is served at another endpoint only.
+    pub(crate) wrong_endpoint: Option<Wording>,
+    pub(crate) billing: Option<Billing>,
+    pub(crate) error: ErrorForm,
+    /// Failures by the names that scenarios have for them.
+    #[serde(default)]
+    pub(crate) failures: BTreeMap<String, Wording>,
+    pub(crate) answer: AnswerForm,
+    pub(crate) usage: UsageForm,
+    /// Documents beside the chat itself: catalogues and what local servers tell of themselves.
+    #[serde(default)]
+    pub(crate) document: Vec<Document>,
+    pub(crate) model: Vec<Model>,
+}
+
+impl Rulebook {
+    /// The rulebook of a host that has a file here.
+    pub(crate) fn named(name: &str) -> Result<Self, FactsError> {
+        Ok(table(name)?.try_into()?)
+    }
+
+    pub(crate) fn model(&self, id: &str) -> Option<&Model> {
+        self.model.iter().find(|model| model.id == id || model.aliases.iter().any(|alias| alias == id))
+    }
+}
+
+/// The table of a host, on top of the one that it is `like`.
+fn table(name: &str) -> Result<Table, toml::de::Error> {
+    let Some((_, text)) = HOSTS.iter().chain(COMMON).find(|(known, _)| *known == name) else {
+        return Err(toml::de::Error::custom(format!("there is no chat host `{name}`")));
+    };
+    let mut own: Table = text.parse()?;
+    match own.remove("like") {
+        Some(toml::Value::String(other)) => Ok(merged(table(&other)?, own)),
+        _ => Ok(own),
+    }
+}
+
+/// Tables are merged, refusals are added, everything else is replaced.
+fn merged(mut base: Table, own: Table) -> Table {
+    for (name, value) in own {
+        let value = match (base.remove(&name), value) {
+            (Some(toml::Value::Table(below)), toml::Value::Table(above)) if !is_wording(&above) => {
+                toml::Value::Table(merged(below, above))
+            }
+            (Some(toml::Value::Array(mut below)), toml::Value::Array(above)) if name == "refuse" => {
+                below.extend(above);
+                toml::Value::Array(below)
+            }
+            (_, value) => value,
+        };
+        base.insert(name, value);
+    }
+    base
+}
+
+/// A wording is replaced as a whole: half of another host's words would be nobody's.
+fn is_wording(table: &Table) -> bool {
+    table.contains_key("message") || table.contains_key("status")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rulebook_can_be_read_and_has_models_and_a_catalogue() {
+        for (name, _) in HOSTS {
+            let book = Rulebook::named(name).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(book.name, *name);
+            assert!(!book.model.is_empty(), "{name} has no models");
+            assert!(book.document.iter().any(|document| document.entry.is_some()), "{name} has no catalogue");
+        }
+    }
+
+    #[test]
+    fn a_rulebook_adds_refusals_to_those_of_the_one_it_is_like() {
+        let (openai, azure) = (Rulebook::named("openai").unwrap(), Rulebook::named("azure").unwrap());
+        assert!(azure.refuse.len() >= openai.refuse.len());
+        assert_eq!(azure.fields.accepted, openai.fields.accepted);
+    }
+}

@@ -1,0 +1,152 @@
+//! Hosts that speak several wires, Copilot first of all.
+
+use serde_json::json;
+
+use super::requests::{BEARER, posted, reply};
+use super::*;
+use crate::chat::Gateway;
+use crate::{Accepted, Answer, End, Piece, Vendor};
+
+const INTEGRATION: &str = "copilot-integration-id: copilot-developer-cli";
+const EDITOR: &str = "editor-version: hangar/0";
+const USER: &[&str] = &[BEARER, INTEGRATION, EDITOR, "x-initiator: user", "anthropic-version: 2023-06-01"];
+const AGENT: &[&str] = &[BEARER, INTEGRATION, EDITOR, "x-initiator: agent", "anthropic-version: 2023-06-01"];
+
+fn copilot(path: &str, headers: &[&str], body: Value) -> Result<Accepted, String> {
+    let checked = Gateway::copilot().unwrap().check(&posted(path, headers, body), &History::default());
+    checked.map_err(|refusal| format!("{refusal}, {}", refusal.body["error"]["code"]))
+}
+
+fn input(model: &str) -> Value {
+    json!({"model": model, "store": false, "input": [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]},
+    ]})
+}
+
+fn claude() -> Value {
+    json!({"model": "claude-sonnet-4.6", "max_tokens": 100, "messages": [{"role": "user", "content": "hi"}]})
+}
+
+#[test]
+fn copilot_passes_each_wire_on_to_the_vendor_of_the_model() {
+    for (path, body, model) in [
+        ("/chat/completions", super::request("gpt-4.1", &json!({})), "gpt-4.1"),
+        ("/responses", input("gpt-5.6-terra"), "gpt-5.6-terra"),
+        ("/v1/messages", claude(), "claude-sonnet-4-6"),
+    ] {
+        assert_eq!(copilot(path, USER, body).map(|accepted| accepted.model), Ok(model.to_owned()), "{path}");
+    }
+}
+
+#[test]
+fn copilot_refuses_a_model_at_an_endpoint_that_does_not_serve_it() {
+    for (path, body, words) in [
+        (
+            "/chat/completions",
+            super::request("gpt-5.6-terra", &json!({})),
+            "400 model \"gpt-5.6-terra\" is not accessible via the /chat/completions endpoint, \"unsupported_api_for_model\"",
+        ),
+        (
+            "/responses",
+            input("claude-sonnet-4.6"),
+            "400 model \"claude-sonnet-4.6\" is not accessible via the /responses endpoint, \"unsupported_api_for_model\"",
+        ),
+        (
+            "/v1/messages",
+            json!({"model": "x"}),
+            "400 The requested model is not supported., \"model_not_supported\"",
+        ),
+    ] {
+        assert_eq!(copilot(path, USER, body).map(|accepted| accepted.model), Err(words.to_owned()));
+    }
+}
+
+#[test]
+fn copilot_wants_to_know_who_asks_and_whether_there_are_images() {
+    let body = || super::request("gpt-4.1", &json!({}));
+    let images = || super::request("gpt-4.1", &json!({"messages": image(PNG)}));
+    let vision = "400 missing required Copilot-Vision-Request header for vision requests, \"\"";
+    for (headers, body, words) in [
+        (vec![INTEGRATION, EDITOR], body(), "401 unauthorized: token is missing, \"unauthorized\""),
+        (vec![BEARER, EDITOR], body(), "403 unknown Copilot-Integration-Id, \"forbidden\""),
+        (
+            vec![BEARER, INTEGRATION],
+            body(),
+            "400 bad request: missing Editor-Version header for IDE auth, \"bad_request\"",
+        ),
+        (vec![BEARER, INTEGRATION, EDITOR], images(), vision),
+    ] {
+        assert_eq!(
+            copilot("/chat/completions", &headers, body).map(|accepted| accepted.model),
+            Err(words.to_owned())
+        );
+    }
+    let shown = [BEARER, INTEGRATION, EDITOR, "copilot-vision-request: true"];
+    assert!(copilot("/chat/completions", &shown, images()).is_ok());
+}
+
+#[test]
+fn a_turn_of_tools_that_is_billed_breaks_a_rule_of_the_simulator() {
+    let body = || answered("gpt-4.1", "a", &json!({}), &json!({}));
+    let violations = |headers: &[&str]| copilot("/chat/completions", headers, body()).unwrap().violations;
+    let billed = "`x-initiator` is not `agent` though the request has results of tools: it is billed";
+    assert_eq!(violations(USER), [billed]);
+    assert_eq!(violations(AGENT), [""; 0]);
+}
+
+#[test]
+fn billed_requests_are_counted_in_the_quota_that_every_answer_tells() {
+    let gateway = Gateway::copilot().unwrap();
+    let mut history = History::default();
+    let mut quota = |headers: &[&str], path: &str, body: Value| {
+        let accepted = gateway.check(&posted(path, headers, body), &history).unwrap();
+        let answer =
+            gateway.encode(&accepted, &reply(vec![Piece::text("hi")], End::Natural, vec![]), &mut history);
+        let (Answer::Whole { headers, .. } | Answer::Stream { headers, .. }) = answer;
+        let told = headers.into_iter().find(|(name, _)| name == "x-quota-snapshot-premium_interactions");
+        told.unwrap().1
+    };
+    assert_eq!(
+        quota(USER, "/chat/completions", super::request("gpt-4.1", &json!({}))),
+        "ent=300&used=1&ov=0.0&ovPerm=false&rem=99.7"
+    );
+    assert!(quota(AGENT, "/v1/messages", claude()).contains("used=1"));
+    assert!(quota(USER, "/responses", input("gpt-5.6-terra")).contains("used=2"));
+}
+
+#[test]
+fn copilot_has_smaller_windows_than_the_vendor_of_the_model() {
+    let long = json!({
+        "model": "claude-sonnet-4.6", "max_tokens": 100,
+        "messages": [{"role": "user", "content": "word ".repeat(210_000)}],
+    });
+    let words = copilot("/v1/messages", USER, long).map(|accepted| accepted.model).unwrap_err();
+    assert!(words.starts_with("400 prompt token count of 2"), "{words}");
+    assert!(words.ends_with("exceeds the limit of 200000, \"model_max_prompt_tokens_exceeded\""), "{words}");
+}
+
+#[test]
+fn other_hosts_serve_their_second_wire_at_the_same_address() {
+    let checked = |gateway: Gateway, path: &str, header: &str, body: Value| {
+        let checked = gateway
+            .check(&posted(path, &[header, "anthropic-version: 2023-06-01"], body), &History::default());
+        checked.map(|accepted| accepted.model).map_err(|refusal| refusal.to_string())
+    };
+    let ok = |model: &str| Ok(model.to_owned());
+    assert_eq!(checked(Gateway::openai().unwrap(), "/v1/responses", BEARER, input("gpt-5.4")), ok("gpt-5.4"));
+    assert_eq!(
+        checked(Gateway::azure().unwrap(), "/openai/v1/responses", "api-key: k", input("gpt-5.4")),
+        ok("gpt-5.4")
+    );
+    assert_eq!(checked(Gateway::xai().unwrap(), "/v1/responses", BEARER, input("grok-4.6")), ok("grok-4.6"));
+    let mut body = claude();
+    body["model"] = json!("anthropic/claude-sonnet-4.6");
+    assert_eq!(
+        checked(Gateway::openrouter().unwrap(), "/api/v1/messages", BEARER, body),
+        ok("claude-sonnet-4-6")
+    );
+    assert_eq!(
+        checked(Gateway::openai().unwrap(), "/v1/messages", BEARER, claude()),
+        Err("404 Invalid URL (POST /v1/messages)".to_owned())
+    );
+}

@@ -1,0 +1,60 @@
+//! What a vendor's page says of its models: a table in TOML, with the rules that only this vendor has.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::usage::Price;
+
+/// A model, with what the vendor's own rules need to know of it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model<R> {
+    pub id: String,
+    /// Other names that the vendor accepts.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// Tokens of request and answer together.
+    pub window: u64,
+    /// Tokens of the longest answer.
+    pub output: u64,
+    /// In the vendor's words, lowest first. Empty: the model takes none.
+    #[serde(default)]
+    pub efforts: Vec<String>,
+    pub default_effort: Option<String>,
+    /// Shortest prompt that is cached.
+    #[serde(default)]
+    pub cache_minimum: u64,
+    #[serde(default = "hundred")]
+    pub token_percent: u64,
+    pub price: Price,
+    pub rules: R,
+}
+
+fn hundred() -> u64 {
+    100
+}
+
+/// The models of a vendor.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Catalogue<R> {
+    #[serde(rename = "model")]
+    pub models: Vec<Model<R>>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("a table of models is not valid: {0}")]
+pub struct FactsError(#[from] toml::de::Error);
+
+impl<R: DeserializeOwned> Catalogue<R> {
+    pub fn parse(text: &str) -> Result<Self, FactsError> {
+        Ok(toml::from_str(text)?)
+    }
+}
+
+impl<R> Catalogue<R> {
+    /// A model by its id or an alias, in exactly these letters.
+    pub fn find(&self, id: &str) -> Option<&Model<R>> {
+        self.models.iter().find(|model| model.id == id || model.aliases.iter().any(|alias| alias == id))
+    }
+}

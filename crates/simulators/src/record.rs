@@ -1,0 +1,167 @@
+//! What a simulator was asked and what it said, for tests, benchmarks and people.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::refusal::Refusal;
+use crate::request::Request;
+use crate::usage::Usage;
+
+/// Exchanges that are kept with their bodies. Totals count the older ones too.
+const MAX_EXCHANGES: usize = 2000;
+/// Parts of header names whose values are credentials.
+const SECRET: [&str; 5] = ["authorization", "cookie", "key", "secret", "token"];
+/// Sentences that a report keeps.
+const MAX_PROBLEMS: usize = 200;
+
+/// One request for an answer.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    /// Counted from 1.
+    pub number: usize,
+    pub path: String,
+    /// Without those that are secret.
+    pub headers: Value,
+    pub body: Value,
+    pub outcome: Outcome,
+}
+
+impl Exchange {
+    /// Everything but headers and body, as JSON.
+    fn told(&self) -> Value {
+        let mut told = json!({"number": self.number, "path": self.path, "model": self.body["model"]});
+        match &self.outcome {
+            Outcome::Answered { usage, cost, foreign, .. } => {
+                told["usage"] = json!(usage);
+                told["cost"] = json!(cost);
+                told["foreign"] = json!(foreign);
+            }
+            Outcome::Failed { status } => told["failed"] = json!(status),
+            Outcome::Refused { refusal, .. } => told["refused"] = json!(refusal.to_string()),
+        }
+        told
+    }
+}
+
+/// How a request ended.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    Answered {
+        model: String,
+        usage: Usage,
+        /// USD.
+        cost: f64,
+        /// Fields that the vendor does not know, passed over because the simulator is lenient.
+        foreign: Vec<String>,
+    },
+    /// The scenario said so.
+    Failed { status: u16 },
+    /// A rule of the vendor said so.
+    Refused { refusal: Refusal, expected: bool },
+}
+
+/// Sums over all answers.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Totals {
+    pub requests: usize,
+    pub answers: usize,
+    pub refusals: usize,
+    pub usage: Usage,
+    /// USD.
+    pub cost: f64,
+}
+
+/// Why a test that used a simulator fails.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct Failures(pub Vec<String>);
+
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    exchanges: VecDeque<Exchange>,
+    pub(crate) totals: Totals,
+    problems: Vec<String>,
+    log: Option<File>,
+}
+
+impl Record {
+    /// Appends each further exchange to a file, as a line of JSON.
+    pub(crate) fn log_to(&mut self, file: File) {
+        self.log = Some(file);
+    }
+
+    pub(crate) fn push(&mut self, request: &Request, outcome: Outcome) {
+        self.totals.requests += 1;
+        let number = self.totals.requests;
+        match &outcome {
+            Outcome::Answered { usage, cost, .. } => {
+                self.totals.answers += 1;
+                self.totals.usage += *usage;
+                self.totals.cost += cost;
+            }
+            Outcome::Failed { .. } | Outcome::Refused { expected: true, .. } => {}
+            Outcome::Refused { refusal, expected: false } => {
+                self.totals.refusals += 1;
+                self.problem(format!("request {number} to {} was refused: {refusal}", request.path));
+            }
+        }
+        if self.exchanges.len() == MAX_EXCHANGES {
+            self.exchanges.pop_front();
+        }
+        let (path, headers, body) = (request.path.clone(), shown(request), request.body.clone());
+        let exchange = Exchange { number, path, headers, body, outcome };
+        if let Some(log) = &mut self.log {
+            let mut told = exchange.told();
+            told["headers"] = exchange.headers.clone();
+            told["body"] = exchange.body.clone();
+            // The log is a by-product; a full disk must not fail the request.
+            let _ = writeln!(log, "{told}");
+        }
+        self.exchanges.push_back(exchange);
+    }
+
+    pub(crate) fn problem(&mut self, problem: String) {
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(problem);
+        }
+    }
+
+    pub(crate) fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    pub(crate) fn exchanges(&self) -> Vec<Exchange> {
+        self.exchanges.iter().cloned().collect()
+    }
+
+    /// Usage over the kept answers from the `first`-th on, counted from 1.
+    pub(crate) fn usage_from(&self, first: usize) -> Usage {
+        let answers = self.exchanges.iter().filter_map(|exchange| match &exchange.outcome {
+            Outcome::Answered { usage, .. } => Some(*usage),
+            Outcome::Failed { .. } | Outcome::Refused { .. } => None,
+        });
+        let mut sum = Usage::default();
+        answers.skip(first.saturating_sub(1)).for_each(|usage| sum += usage);
+        sum
+    }
+
+    /// As `GET /__stats` tells it.
+    pub(crate) fn stats(&self) -> Value {
+        let exchanges: Vec<_> = self.exchanges.iter().map(Exchange::told).collect();
+        json!({"totals": self.totals, "exchanges": exchanges, "problems": self.problems})
+    }
+}
+
+fn shown(request: &Request) -> Value {
+    let shown = request.headers.iter().map(|(name, value)| {
+        let name = name.as_str();
+        let secret = SECRET.iter().any(|part| name.contains(part));
+        let value = if secret { "***".into() } else { String::from_utf8_lossy(value.as_bytes()) };
+        (name.to_owned(), json!(value))
+    });
+    Value::Object(shown.collect())
+}

@@ -1,0 +1,98 @@
+//! OpenAI's Responses API without stored responses: every item goes back as it came, reasoning encrypted.
+
+mod aside;
+mod check;
+mod encode;
+mod error;
+mod items;
+mod parameters;
+mod prompt;
+mod reasoning;
+#[cfg(test)]
+mod tests;
+mod tools;
+
+use serde::Deserialize;
+
+use crate::facts::{Catalogue, FactsError, Model};
+use crate::history::History;
+use crate::profile::Profile;
+use crate::refusal::Refusal;
+use crate::request::Request;
+use crate::scenario::Failure;
+use crate::shape::Shapes;
+use crate::stream::Answer;
+use crate::vendor::{Accepted, Reply, Vendor};
+
+pub const PROFILE: Profile = Profile {
+    name: "openai-responses",
+    base_path: "/v1",
+    models: ["gpt-5.6-sol", "gpt-6.1-terra"],
+    vendor: || Ok(Box::new(Responses::new()?)),
+};
+
+/// The wire, with the tables of a host.
+pub struct Responses {
+    models: Catalogue<Rules>,
+    shapes: Shapes,
+    item_ids: ItemIds,
+}
+
+/// Whether the events of one item agree on its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemIds {
+    Stable,
+    /// Each event has another one, as GitHub's proxy makes them.
+    Changing,
+}
+
+type Gpt = Model<Rules>;
+
+/// What only models of this wire differ in.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rules {
+    /// Whether `phase` of messages is given and must come back.
+    #[serde(default)]
+    phase: bool,
+    /// Whether writes to the cache cost more than other input.
+    #[serde(default)]
+    charges_writes: bool,
+    /// Whether another effort loses the cache.
+    #[serde(default)]
+    effort_in_prefix: bool,
+}
+
+impl Responses {
+    /// OpenAI itself.
+    pub fn new() -> Result<Self, FactsError> {
+        Self::of_models(include_str!("models.toml"), ItemIds::Stable)
+    }
+
+    /// Another host that speaks this wire, with models of its own.
+    pub fn of_models(models: &str, item_ids: ItemIds) -> Result<Self, FactsError> {
+        Ok(Self {
+            models: Catalogue::parse(models)?,
+            shapes: Shapes::parse(include_str!("shapes.toml"))?,
+            item_ids,
+        })
+    }
+}
+
+impl Vendor for Responses {
+    fn aside(&self, request: &Request) -> Option<Answer> {
+        aside::answer(self, request)
+    }
+
+    fn check(&self, request: &Request, history: &History) -> Result<Accepted, Refusal> {
+        check::check(self, request, history)
+    }
+
+    fn fail(&self, _: &Accepted, failure: &Failure) -> Refusal {
+        error::failed(failure)
+    }
+
+    fn encode(&self, accepted: &Accepted, reply: &Reply, history: &mut History) -> Answer {
+        encode::answer(accepted, reply, self.item_ids, history)
+    }
+}

@@ -1,0 +1,180 @@
+//! The tools of a request and their schemas.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::error::invalid;
+use super::parameters::too_long;
+use crate::refusal::Refusal;
+use crate::vendor::ToolKind;
+
+const MAX_NAME: usize = 64;
+/// Levels of a schema that are looked at.
+const MAX_DEPTH: usize = 32;
+
+pub(super) fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+pub(super) fn check(body: &Value) -> Result<(), Refusal> {
+    for (index, tool) in list(&body["tools"]).iter().enumerate() {
+        let Some(name) = tool["name"].as_str() else { continue };
+        let param = format!("tools[{index}].name");
+        check_name(name, &param)?;
+        if tool["type"] == "function" {
+            Schema { name, param: &format!("tools[{index}].parameters"), strict: tool["strict"] == true }
+                .root(&tool["parameters"])?;
+        }
+    }
+    if !body["tool_choice"].is_null()
+        && body["tool_choice"] != "none"
+        && body["tool_choice"] != "auto"
+        && list(&body["tools"]).is_empty()
+    {
+        return Err(invalid(
+            "Tool choice is only allowed when 'tools' are specified.",
+            "tool_choice",
+            "invalid_value",
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn check_name(name: &str, param: &str) -> Result<(), Refusal> {
+    if name.len() > MAX_NAME {
+        return Err(too_long(param, MAX_NAME, name.len()));
+    }
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() || !name.chars().all(fits) {
+        let message = format!(
+            "Invalid '{param}': string does not match pattern. Expected a string that matches the pattern \
+             '^[a-zA-Z0-9_-]+$'."
+        );
+        return Err(invalid(message, param, "invalid_value"));
+    }
+    Ok(())
+}
+
+struct Schema<'a> {
+    name: &'a str,
+    param: &'a str,
+    strict: bool,
+}
+
+impl Schema<'_> {
+    fn wrong(&self, context: &[String], said: &str) -> Refusal {
+        let place: Vec<_> = context.iter().map(|step| format!("'{step}'")).collect();
+        let place = if place.len() == 1 { format!("{},", place[0]) } else { place.join(", ") };
+        let message = format!("Invalid schema for function '{}': In context=({place}), {said}", self.name);
+        invalid(message, self.param, "invalid_function_parameters")
+    }
+
+    fn root(&self, schema: &Value) -> Result<(), Refusal> {
+        let kind = match schema {
+            Value::Null if !self.strict => return Ok(()),
+            Value::Object(fields) => fields.get("type").and_then(Value::as_str).unwrap_or("None"),
+            _ => "None",
+        };
+        if kind != "object" {
+            let message = format!(
+                "Invalid schema for function '{}': schema must be a JSON Schema of 'type: \"object\"', got 'type: \
+                 \"{kind}\"'.",
+                self.name
+            );
+            return Err(invalid(message, self.param, "invalid_function_parameters"));
+        }
+        self.node(schema, &mut Vec::new())
+    }
+
+    fn node(&self, schema: &Value, context: &mut Vec<String>) -> Result<(), Refusal> {
+        if context.len() > MAX_DEPTH {
+            return Ok(());
+        }
+        let Value::Object(fields) = schema else {
+            let word = if schema == &Value::Bool(true) { "True" } else { "False" };
+            return Err(self.wrong(context, &format!("{word} is not of type 'object'.")));
+        };
+        let is = |kind: &str| fields.get("type").is_some_and(|found| found == kind);
+        if is("array") && !fields.contains_key("items") && !fields.contains_key("prefixItems") {
+            return Err(self.wrong(context, "array schema missing items."));
+        }
+        if self.strict && is("object") {
+            self.strict_object(schema, context)?;
+        }
+        for (name, property) in fields.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            self.inside(property, context, &["properties", name])?;
+        }
+        if let Some(items) = fields.get("items") {
+            self.inside(items, context, &["items"])?;
+        }
+        for keyword in ["anyOf", "oneOf", "allOf"] {
+            for (index, part) in fields.get(keyword).map_or(&[][..], list).iter().enumerate() {
+                self.inside(part, context, &[keyword, &index.to_string()])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn inside(&self, schema: &Value, context: &mut Vec<String>, steps: &[&str]) -> Result<(), Refusal> {
+        let depth = context.len();
+        context.extend(steps.iter().map(|step| (*step).to_owned()));
+        let checked = self.node(schema, context);
+        context.truncate(depth);
+        checked
+    }
+
+    fn strict_object(&self, schema: &Value, context: &[String]) -> Result<(), Refusal> {
+        if schema["additionalProperties"] != false {
+            let said = "'additionalProperties' is required to be supplied and to be false.";
+            return Err(self.wrong(context, said));
+        }
+        let required = list(&schema["required"]);
+        let missing = schema["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .find(|(name, _)| !required.iter().any(|required| required == name.as_str()));
+        match missing {
+            Some((name, _)) => Err(self.wrong(
+                context,
+                &format!(
+                    "'required' is required to be supplied and to be an array including every key in properties. Missing \
+                     '{name}'."
+                ),
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Tools stand in `tools`, in items that add more, and in namespaces in either.
+fn all(body: &Value) -> Vec<(&Value, Option<&str>)> {
+    let added = list(&body["input"]).iter().filter(|item| item["type"] == "additional_tools");
+    let listed = list(&body["tools"]).iter().chain(added.flat_map(|item| list(&item["tools"])));
+    let mut found = Vec::new();
+    for tool in listed {
+        if tool["type"] == "namespace" {
+            found.extend(list(&tool["tools"]).iter().map(|member| (member, tool["name"].as_str())));
+        } else {
+            found.push((tool, None));
+        }
+    }
+    found
+}
+
+pub(super) fn offered(body: &Value) -> BTreeMap<String, ToolKind> {
+    if body["tool_choice"] == "none" {
+        return BTreeMap::new();
+    }
+    let kind = |tool: &Value| if tool["type"] == "custom" { ToolKind::Custom } else { ToolKind::Function };
+    let named = all(body).into_iter().filter_map(|(tool, _)| Some((tool["name"].as_str()?, kind(tool))));
+    named.map(|(name, kind)| (name.to_owned(), kind)).collect()
+}
+
+/// The namespaces of the tools that are in one.
+pub(super) fn namespaces(body: &Value) -> BTreeMap<String, String> {
+    let all = all(body);
+    let named = all.iter().filter_map(|(tool, space)| Some((tool["name"].as_str()?, (*space)?)));
+    named.map(|(name, space)| (name.to_owned(), space.to_owned())).collect()
+}

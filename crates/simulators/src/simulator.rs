@@ -1,0 +1,319 @@
+//! A vendor with a scenario, a cache and a record: everything but the socket.
+
+use std::fs::File;
+
+use hangar_models::scripted::Script;
+use hangar_models::scripted::markers::Playbook;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::cache::PromptCache;
+use crate::history::History;
+use crate::markers;
+use crate::record::{Exchange, Failures, Outcome, Record, Totals};
+use crate::refusal::Refusal;
+use crate::request::{Request, Strictness};
+use crate::scenario::{Act, End, Fault, Piece, Scenario, Turn, When};
+use crate::signature::digest;
+use crate::stream::Answer;
+use crate::tokens::Counter;
+use crate::usage::Usage;
+use crate::vendor::{Accepted, Reply, Vendor};
+
+/// When the first answer is said to be made. The clock is left alone, so that the same requests get the same answers.
+const EPOCH: u64 = 1_790_000_000;
+/// Characters of an id.
+const ID: usize = 18;
+
+/// A simulated vendor.
+pub struct Simulator {
+    name: String,
+    vendor: Box<dyn Vendor>,
+    strictness: Strictness,
+    playbook: Playbook,
+    state: Mutex<State>,
+}
+
+struct State {
+    play: Play,
+    history: History,
+    cache: PromptCache,
+    record: Record,
+}
+
+impl Simulator {
+    /// A strict one, which answers as the markers in prompts say.
+    pub fn new(name: &str, vendor: Box<dyn Vendor>) -> Self {
+        let state = State {
+            play: Play::new(Scenario::default()),
+            history: History::default(),
+            cache: PromptCache::default(),
+            record: Record::default(),
+        };
+        Self {
+            name: name.to_owned(),
+            vendor,
+            strictness: Strictness::Strict,
+            playbook: Playbook::new(Script::default()),
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Plays a scenario. When its turns are over, markers are obeyed again.
+    #[must_use]
+    pub fn with_scenario(self, scenario: Scenario) -> Self {
+        self.state.lock().play = Play::new(scenario);
+        self
+    }
+
+    /// Answers requests that neither a scenario nor a marker answers by a script.
+    #[must_use]
+    pub fn with_script(mut self, script: Script) -> Self {
+        self.playbook = Playbook::new(script);
+        self
+    }
+
+    #[must_use]
+    pub fn with_strictness(mut self, strictness: Strictness) -> Self {
+        self.strictness = strictness;
+        self
+    }
+
+    /// Appends each exchange to a file, as a line of JSON.
+    #[must_use]
+    pub fn with_log(self, file: File) -> Self {
+        self.state.lock().record.log_to(file);
+        self
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn strictness(&self) -> Strictness {
+        self.strictness
+    }
+
+    /// Replaces what is left of the scenario, between two parts of a test.
+    pub fn play(&self, scenario: Scenario) {
+        self.state.lock().play = Play::new(scenario);
+    }
+
+    /// Answers a request.
+    pub fn answer(&self, request: &Request) -> Answer {
+        if let Some(aside) = self.vendor.aside(request) {
+            return aside;
+        }
+        let mut state = self.state.lock();
+        match self.vendor.check(request, &state.history) {
+            Ok(accepted) => self.accept(&mut state, request, &accepted),
+            Err(refusal) => {
+                let expected = state.play.expects(&refusal);
+                state.record.push(request, Outcome::Refused { refusal: refusal.clone(), expected });
+                refusal.into()
+            }
+        }
+    }
+
+    fn accept(&self, state: &mut State, request: &Request, accepted: &Accepted) -> Answer {
+        let number = state.record.totals.requests + 1;
+        while let Some(containing) = state.play.take_missed_refusal(accepted) {
+            state.record.problem(format!("request {number} should have been refused with `{containing}`"));
+        }
+        for violation in &accepted.violations {
+            state.record.problem(format!("request {number}: {violation}"));
+        }
+        let turn = state.play.next(accepted);
+        let (act, expect) = match turn {
+            Some(Turn { act, expect, .. }) => (act, expect),
+            None => (markers::act(self.playbook.turn(&accepted.asked)), Default::default()),
+        };
+        let (usage, answer) = match act {
+            Act::Say { mut pieces, end, faults } => {
+                let is_thought = |piece: &Piece| matches!(piece, Piece::Thinking(_) | Piece::Redacted(_));
+                pieces.retain(|piece| accepted.thinks || !is_thought(piece));
+                let (usage, answer) = self.say(state, request, accepted, pieces, end, faults);
+                (Some(usage), answer)
+            }
+            Act::Fail(failure) => {
+                let refusal = self.vendor.fail(accepted, &failure);
+                state.record.push(request, Outcome::Failed { status: refusal.status });
+                (None, refusal.into())
+            }
+            // Taken before.
+            Act::Refuse { .. } => unreachable!("turns that refuse are taken before others"),
+        };
+        for unmet in expect.unmet(&request.body, usage.as_ref()) {
+            state.record.problem(format!("request {number}: {unmet}"));
+        }
+        answer
+    }
+
+    fn say(
+        &self,
+        state: &mut State,
+        request: &Request,
+        accepted: &Accepted,
+        pieces: Vec<Piece>,
+        end: End,
+        faults: Vec<Fault>,
+    ) -> (Usage, Answer) {
+        let scope = format!("{}/{}", accepted.account, accepted.model);
+        let hit = state.cache.apply(&scope, &accepted.prompt, accepted.caching);
+        let (output, reasoning) = count(accepted, &pieces);
+        let usage = Usage {
+            input: accepted.prompt.tokens(),
+            cache_read: hit.read,
+            cache_write: hit.written,
+            output,
+            reasoning,
+        };
+        let cost = accepted.price.of(&usage);
+        let number = state.record.totals.requests;
+        let seed = digest(&[&self.name, &scope, &accepted.prompt.hash(), &number.to_string()]);
+        let reply = Reply {
+            id: seed[..ID].to_owned(),
+            created: EPOCH + number as u64,
+            pieces,
+            end,
+            faults,
+            usage,
+            cost,
+        };
+        let answer = self.vendor.encode(accepted, &reply, &mut state.history).with_faults(&reply.faults);
+        let (model, foreign) = (accepted.model.clone(), accepted.foreign.clone());
+        state.record.push(request, Outcome::Answered { model, usage, cost, foreign });
+        (usage, answer)
+    }
+
+    /// The requests for answers so far, oldest first.
+    pub fn exchanges(&self) -> Vec<Exchange> {
+        self.state.lock().record.exchanges()
+    }
+
+    /// Refusals that the scenario did not expect.
+    pub fn refusals(&self) -> Vec<Refusal> {
+        let exchanges = self.exchanges().into_iter();
+        let refused = exchanges.filter_map(|exchange| match exchange.outcome {
+            Outcome::Refused { refusal, expected: false } => Some(refusal),
+            Outcome::Refused { .. } | Outcome::Answered { .. } | Outcome::Failed { .. } => None,
+        });
+        refused.collect()
+    }
+
+    pub fn totals(&self) -> Totals {
+        self.state.lock().record.totals
+    }
+
+    /// Totals and exchanges without bodies, as JSON.
+    pub fn stats(&self) -> Value {
+        let state = self.state.lock();
+        let mut stats = state.record.stats();
+        stats["vendor"] = json!(self.name);
+        stats
+    }
+
+    /// Fails with all refusals and expectations that did not hold, and turns that nobody asked for.
+    pub fn finish(&self) -> Result<Totals, Failures> {
+        let state = self.state.lock();
+        let mut problems = state.record.problems().to_vec();
+        problems.extend(state.play.open_turns());
+        let Scenario { calls, cached, cached_from, .. } = &state.play.scenario;
+        let answers = state.record.totals.answers;
+        if let Some(calls) = calls.filter(|calls| answers > *calls) {
+            problems.push(format!("{answers} requests were answered, more than {calls}"));
+        }
+        let usage = state.record.usage_from(*cached_from);
+        if let Some(least) = cached.filter(|least| usage.hit_ratio() < *least) {
+            let (read, input) = (usage.cache_read, usage.input);
+            problems.push(format!(
+                "{read} of {input} tokens came from the cache from answer {cached_from} on, less than {least}"
+            ));
+        }
+        if problems.is_empty() { Ok(state.record.totals) } else { Err(Failures(problems)) }
+    }
+}
+
+/// Tokens of an answer, and of its reasoning alone.
+fn count(accepted: &Accepted, pieces: &[Piece]) -> (u64, u64) {
+    let counter = Counter::new(&accepted.model, accepted.token_percent);
+    let (mut output, mut reasoning) = (0, 0);
+    for piece in pieces {
+        match piece {
+            Piece::Thinking(text) | Piece::Redacted(text) => reasoning += counter.text(text),
+            Piece::Text { text, .. } => output += counter.text(text),
+            Piece::Call { tool, arguments } => {
+                output += counter.text(tool) + counter.text(arguments) + counter.message();
+            }
+            Piece::Wait(_) | Piece::Ping => {}
+        }
+    }
+    (output + reasoning, reasoning)
+}
+
+/// A scenario being played.
+struct Play {
+    scenario: Scenario,
+    played: Vec<bool>,
+}
+
+impl Play {
+    fn new(scenario: Scenario) -> Self {
+        let played = vec![false; scenario.turns.len()];
+        Self { scenario, played }
+    }
+
+    fn open(&self) -> impl Iterator<Item = (usize, &Turn)> {
+        self.scenario.turns.iter().enumerate().filter(|(index, _)| !self.played[*index])
+    }
+
+    /// A turn that waits for this request goes before those that wait for any.
+    fn place(&self, accepted: &Accepted) -> Option<usize> {
+        let fits = |turn: &Turn| turn.when.as_ref().is_some_and(|when| when.fits(accepted));
+        let waiting = self.open().find(|(_, turn)| fits(turn));
+        waiting.or_else(|| self.open().find(|(_, turn)| turn.when.is_none())).map(|(index, _)| index)
+    }
+
+    fn next(&mut self, accepted: &Accepted) -> Option<Turn> {
+        let index = self.place(accepted)?;
+        self.played[index] = true;
+        self.scenario.turns.get(index).cloned()
+    }
+
+    /// Takes the next turn if it expects this refusal.
+    fn expects(&mut self, refusal: &Refusal) -> bool {
+        let next = self.open().find_map(|(index, turn)| match &turn.act {
+            Act::Refuse { containing } if refusal.message.contains(containing) => Some(Some(index)),
+            _ if turn.when.is_none() => Some(None),
+            _ => None,
+        });
+        let Some(index) = next.flatten() else { return false };
+        self.played[index] = true;
+        true
+    }
+
+    /// Takes the next turn if it expects a refusal, which this request did not get.
+    fn take_missed_refusal(&mut self, accepted: &Accepted) -> Option<String> {
+        let index = self.place(accepted)?;
+        let Act::Refuse { containing } = &self.scenario.turns[index].act else { return None };
+        let containing = containing.clone();
+        self.played[index] = true;
+        Some(containing)
+    }
+
+    fn open_turns(&self) -> impl Iterator<Item = String> {
+        self.open().map(|(index, _)| format!("no request came for turn {} of the scenario", index + 1))
+    }
+}
+
+impl When {
+    fn fits(&self, accepted: &Accepted) -> bool {
+        let prompt = self.prompt.as_ref().is_none_or(|part| accepted.prompt_text.contains(part));
+        let model = self.model.as_ref().is_none_or(|model| *model == accepted.model);
+        let tools = self.tools.is_none_or(|offered| offered != accepted.tools.is_empty());
+        prompt && model && tools
+    }
+}
+
+#[cfg(test)]
+mod tests;
