@@ -9,7 +9,7 @@ use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, join_all};
 use hangar_agent::agents::builtin;
-use hangar_agent::agents::config::{AgentConfig, AgentLimits, Reporting};
+use hangar_agent::agents::config::{AgentConfig, AgentLimits, AgentSettings, Reporting};
 use hangar_agent::driver::{Driver, EventSink, Host};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::hook::HookSet;
@@ -187,6 +187,9 @@ fn agents() -> AgentConfig {
             tools: Vec::new(),
         },
         instructions: String::new(),
+        settings: AgentSettings::default(),
+        client_settings: AgentSettings::default(),
+        small_model: None,
     }
 }
 

@@ -14,6 +14,7 @@ mod commands;
 mod context;
 mod custom;
 mod front_ends;
+mod gate;
 mod hooks;
 mod jobs;
 mod mcp;

@@ -29,6 +29,8 @@ struct File {
 struct Table {
     #[serde(rename = "type")]
     kind: Option<String>,
+    /// The host whose rules hold although the address is another: for gateways that pass requests on as they are.
+    host: Option<String>,
     base_url: Option<String>,
     wire_api: Option<String>,
     api_key: Option<Secret>,
@@ -117,7 +119,8 @@ impl Table {
         let mut config = ProviderConfig::new(name.clone(), kind, url);
         // A server of unknown make is asked as such, whatever API it imitates.
         let named = self.kind.is_some() && !GENERIC.contains(&preset.name);
-        config.preset = named.then(|| preset.name.to_owned());
+        let host = self.host.as_deref().map(|host| known_host(&setting("host"), host)).transpose()?;
+        config.preset = host.or(named.then_some(preset.name)).map(str::to_owned);
         config.auth = self.auth(&preset, &setting, lookup)?;
         for (header, value) in &self.headers {
             add_header(&mut config.headers, &setting("headers"), header, value)?;
@@ -139,12 +142,7 @@ impl Table {
     }
 
     fn preset(&self, setting: &str) -> Result<Preset, ConfigError> {
-        let wanted = self.kind.as_deref().unwrap_or("openai");
-        facts::preset(wanted).ok_or_else(|| ConfigError::Choice {
-            setting: setting.to_owned(),
-            value: wanted.to_owned(),
-            allowed: facts::presets().collect::<Vec<_>>().join(", "),
-        })
+        known_preset(setting, self.kind.as_deref().unwrap_or("openai"))
     }
 
     fn auth(
@@ -172,4 +170,16 @@ impl Table {
         }
         Ok(preset.api_key_command.map_or(Auth::None, |command| Auth::Command(command.to_owned())))
     }
+}
+
+fn known_preset(setting: &str, wanted: &str) -> Result<Preset, ConfigError> {
+    facts::preset(wanted).ok_or_else(|| ConfigError::Choice {
+        setting: setting.to_owned(),
+        value: wanted.to_owned(),
+        allowed: facts::presets().collect::<Vec<_>>().join(", "),
+    })
+}
+
+fn known_host(setting: &str, wanted: &str) -> Result<&'static str, ConfigError> {
+    known_preset(setting, wanted).map(|preset| preset.name)
 }

@@ -1,0 +1,288 @@
+//! One piece of work at every simulated vendor: what the vendor refuses, the test fails with.
+//!
+//! The work has everything that vendors are strict about: reasoning between calls, parallel calls, an image, a call that the
+//! output limit cut, a sub-agent, a summary, another model and back, a process that was killed, and a tool that comes late.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use std::fmt::Write as _;
+
+use hangar_test_support::simulators::{Exchange, Outcome, Profile};
+use hangar_test_support::{Invocation, Scratch, Signal, VendorServer};
+use serde_json::{Value, json};
+
+use crate::HANGAR;
+
+const ODD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/odd.mjs");
+const SESSION: &str = "5e5510a0-0000-4000-8000-00000000a11e";
+/// Share of the input that comes from the cache from the third request on, where the vendor caches.
+const CACHED: f64 = 0.8;
+/// How far what Hangar counts may be from what the vendor reports.
+const MISCOUNT: f64 = 0.1;
+
+/// How a vendor is configured, and what it can do.
+struct Desk {
+    /// Name of the simulator.
+    vendor: &'static str,
+    /// The lines of its table in `config.toml` beside address and key.
+    table: &'static str,
+    caches: bool,
+}
+
+const DESKS: &[Desk] = &[
+    Desk { vendor: "anthropic", table: "type = \"anthropic\"", caches: true },
+    Desk { vendor: "openai-responses", table: "host = \"openai\"", caches: true },
+    Desk { vendor: "openai", table: "host = \"openai\"", caches: true },
+    Desk { vendor: "azure", table: "type = \"azure\"", caches: true },
+    Desk { vendor: "gemini", table: "type = \"gemini\"", caches: false },
+    Desk { vendor: "xai", table: "type = \"xai\"", caches: true },
+    Desk { vendor: "mistral", table: "type = \"mistral\"", caches: true },
+    Desk { vendor: "groq", table: "type = \"groq\"", caches: false },
+    Desk { vendor: "deepseek", table: "type = \"deepseek\"", caches: true },
+    Desk { vendor: "kimi", table: "type = \"kimi\"", caches: true },
+    Desk { vendor: "qwen", table: "type = \"qwen\"", caches: true },
+    Desk { vendor: "glm", table: "type = \"glm\"", caches: true },
+    Desk { vendor: "openrouter", table: "type = \"openrouter\"", caches: true },
+    Desk { vendor: "litellm", table: "type = \"openai\"", caches: true },
+    Desk { vendor: "copilot", table: "type = \"copilot\"", caches: false },
+    Desk { vendor: "ollama", table: "type = \"ollama\"", caches: false },
+    Desk { vendor: "llama-cpp", table: "type = \"llamacpp\"", caches: false },
+    Desk { vendor: "vllm", table: "type = \"vllm\"", caches: false },
+    Desk { vendor: "lm-studio", table: "type = \"lmstudio\"", caches: false },
+];
+
+/// A vendor, a machine with Hangar on it, and the work so far.
+struct Stage {
+    scratch: Scratch,
+    vendor: VendorServer,
+    models: [&'static str; 2],
+}
+
+impl Stage {
+    fn new(desk: &Desk) -> Self {
+        let scratch = Scratch::new();
+        let vendor = VendorServer::start(desk.vendor);
+        let config = format!(
+            "[providers.v]\nbase_url = \"{}\"\napi_key = \"key-of-this-test-1\"\n{}\n",
+            vendor.base_url(),
+            desk.table
+        );
+        std::fs::create_dir_all(scratch.state()).unwrap();
+        std::fs::write(scratch.state().join("config.toml"), config).unwrap();
+        for (file, text) in [("a.txt", "alpha\n"), ("b.txt", "beta\n"), ("c.txt", "gamma\n")] {
+            scratch.file(file, text);
+        }
+        std::fs::write(scratch.work().join("dot.png"), png()).unwrap();
+        let models = vendor.profile().models;
+        Self { scratch, vendor, models }
+    }
+
+    fn run(&self, model: usize, prompt: &str) -> Invocation {
+        let model = format!("v/{}", self.models[model]);
+        self.scratch
+            .run(HANGAR)
+            .env("HANGAR_RETRY_SCALE", "0.01")
+            .args(["-p", prompt, "--model", &model, "--allow-all-tools", "--output-format", "json"])
+            .args(["--all-events", &format!("--session-id={SESSION}")])
+    }
+
+    fn play(&self, turns: &[String]) {
+        self.vendor.play(&turns.concat());
+    }
+}
+
+/// An image of one pixel.
+fn png() -> Vec<u8> {
+    const DOT: &[u8] = &[
+        0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, b'I', b'H', b'D', b'R', 0, 0, 0, 1, 0,
+        0, 0, 1, 8, 2, 0, 0, 0, 0x90, 0x77, 0x53, 0xde, 0, 0, 0, 0x0c, b'I', b'D', b'A', b'T', 0x08, 0xd7,
+        0x63, 0xf8, 0xcf, 0xc0, 0, 0, 3, 1, 1, 0, 0x18, 0xdd, 0x8d, 0xb0, 0, 0, 0, 0, b'I', b'E', b'N', b'D',
+        0xae, 0x42, 0x60, 0x82,
+    ];
+    DOT.to_vec()
+}
+
+/// A turn of the vendor, in the words of scenarios.
+struct Turn(String);
+
+impl Turn {
+    fn new() -> Self {
+        Self("[[turn]]\nsay = [\n".to_owned())
+    }
+
+    fn think(mut self, text: &str) -> Self {
+        writeln!(self.0, "{{ thinking = {} }},", json!(text)).unwrap();
+        self
+    }
+
+    fn say(mut self, text: &str) -> Self {
+        writeln!(self.0, "{{ text = {} }},", json!(text)).unwrap();
+        self
+    }
+
+    fn call(mut self, tool: &str, arguments: &Value) -> Self {
+        writeln!(self.0, "{{ call = {}, arguments = {} }},", json!(tool), json!(arguments.to_string()))
+            .unwrap();
+        self
+    }
+
+    /// A call that the output limit cuts.
+    fn cut(mut self, tool: &str, arguments: &str) -> String {
+        writeln!(self.0, "{{ call = {}, arguments = {} }},", json!(tool), json!(arguments)).unwrap();
+        format!("{}]\nend = \"length\"\n\n", self.0)
+    }
+
+    fn end(self) -> String {
+        format!("{}]\n\n", self.0)
+    }
+
+    /// The same, for the next request whose prompt has these words.
+    fn when(self, prompt: &str) -> String {
+        format!("{}]\nwhen = {{ prompt = {} }}\n\n", self.0, json!(prompt))
+    }
+}
+
+fn bash(command: &str) -> Value {
+    json!({ "command": command, "description": "work" })
+}
+
+/// The work, from the first prompt to the last.
+fn work(stage: &Stage) {
+    let view = |file: &str| json!({ "path": stage.scratch.work().join(file) });
+    stage.play(&[
+        Turn::new().think("The change comes first.").say("I change it.").call("bash", &bash("echo delta >> a.txt")).end(),
+        Turn::new()
+            .think("Now all three.")
+            .call("view", &view("a.txt"))
+            .call("view", &view("b.txt"))
+            .call("view", &view("c.txt"))
+            .end(),
+        Turn::new().think("And the picture.").call("view", &view("dot.png")).end(),
+        Turn::new().think("One more thing.").cut("bash", "{\"command\": \"echo never"),
+        Turn::new()
+            .think("Somebody else may look.")
+            .call("task", &json!({ "agent_type": "explore", "prompt": "LOOK AROUND", "description": "look", "name": "looker", "mode": "sync" }))
+            .end(),
+        Turn::new().think("I look.").call("view", &view("b.txt")).when("LOOK AROUND"),
+        Turn::new().say("There is beta.").end(),
+        Turn::new().think("That is all.").say("Done.").end(),
+    ]);
+    stage.run(0, "change a.txt").finish().expect_exit(0);
+    assert!(std::fs::read_to_string(stage.scratch.work().join("a.txt")).unwrap().contains("delta"));
+
+    // Another model reads what the first one left, and the first one reads both.
+    stage.play(&[
+        Turn::new().think("I am new here.").call("view", &view("c.txt")).end(),
+        Turn::new().say("Gamma.").end(),
+    ]);
+    stage.run(1, "and c.txt?").finish().expect_exit(0);
+    stage.play(&[Turn::new()
+        .think("Back again.")
+        .say("Sure.")
+        .call("bash", &bash("touch started; sleep 60"))
+        .end()]);
+    let mut running = stage.run(0, "wait a while").start();
+    running.wait_for_event("tool.execution_start");
+    running.signal(Signal::KILL);
+    running.finish();
+    stage.play(&[Turn::new().think("It was interrupted.").say("Then not.").end()]);
+    stage.run(0, "what happened?").finish().expect_exit(0);
+
+    // A tool that was not there before.
+    let servers = json!({ "mcpServers": { "late": { "command": "node", "args": [ODD, "plain", stage.scratch.root().join("starts")] } } });
+    stage.play(&[
+        Turn::new().think("A new tool.").call("view", &view("a.txt")).end(),
+        Turn::new().say("Seen.").end(),
+    ]);
+    stage
+        .run(0, "anything new?")
+        .args(["--additional-mcp-config", &servers.to_string()])
+        .finish()
+        .expect_exit(0);
+
+    stage.play(&[Turn::new().say("<overview>All of it.</overview>").end()]);
+    stage.run(0, "/compact").finish().expect_exit(0);
+    stage.play(&[
+        Turn::new().think("After the summary.").call("view", &view("a.txt")).end(),
+        Turn::new().say("Alpha.").end(),
+    ]);
+    stage.run(0, "and now?").finish().expect_exit(0);
+}
+
+/// Share of the input that came from the cache, from the third request of the first process on.
+fn cached(exchanges: &[Exchange]) -> f64 {
+    let (mut read, mut input) = (0, 0);
+    for exchange in exchanges.iter().skip(2).take(2) {
+        if let Outcome::Answered { usage, .. } = &exchange.outcome {
+            read += usage.cache_read;
+            input += usage.input;
+        }
+    }
+    read as f64 / f64::from(u32::try_from(input.max(1)).unwrap())
+}
+
+#[test]
+fn the_same_work_passes_at_every_vendor() {
+    let mut failures = Vec::new();
+    let covered: Vec<&str> = DESKS.iter().map(|desk| desk.vendor).collect();
+    let missing =
+        Profile::all().into_iter().map(|profile| profile.name).filter(|name| !covered.contains(name));
+    failures.extend(missing.map(|name| format!("{name} is not tried")));
+    let chosen = std::env::var("HANGAR_GATE").ok();
+    std::thread::scope(|scope| {
+        let desks = DESKS.iter().filter(|desk| chosen.as_ref().is_none_or(|name| name == desk.vendor));
+        let runs: Vec<_> = desks.map(|desk| (desk, scope.spawn(|| check(desk)))).collect();
+        for (desk, run) in runs {
+            match run.join() {
+                Ok(problems) => {
+                    failures.extend(problems.into_iter().map(|problem| format!("{}: {problem}", desk.vendor)))
+                }
+                Err(panic) => {
+                    let said =
+                        panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "a panic".to_owned());
+                    failures.push(format!("{}: {said}", desk.vendor));
+                }
+            }
+        }
+    });
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn check(desk: &Desk) -> Vec<String> {
+    let stage = Stage::new(desk);
+    work(&stage);
+    let mut problems = Vec::new();
+    if let Err(told) = stage.vendor.simulator().finish() {
+        problems.push(told.to_string());
+    }
+    let exchanges = stage.vendor.exchanges();
+    let ratio = cached(&exchanges);
+    if desk.caches && ratio < CACHED {
+        problems.push(format!("only {:.0} % of the input came from the cache", ratio * 100.0));
+    }
+    problems.extend(miscounted(&stage));
+    problems
+}
+
+/// Requests whose tokens Hangar counted otherwise than the vendor.
+fn miscounted(stage: &Stage) -> Vec<String> {
+    let log = stage.scratch.log(SESSION);
+    let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut problems = Vec::new();
+    for event in lines.filter(|event| event["type"] == "session.compaction_start") {
+        let (counted, limit) = (&event["data"]["currentTokens"], &event["data"]["tokenLimit"]);
+        let reported =
+            stage.vendor.exchanges().into_iter().rev().find_map(|exchange| match exchange.outcome {
+                Outcome::Answered { usage, .. } if exchange.body.to_string().contains("detailed summary") => {
+                    Some(usage.input)
+                }
+                _ => None,
+            });
+        let (Some(counted), Some(reported)) = (counted.as_f64(), reported) else { continue };
+        let reported = reported as f64;
+        if (counted - reported).abs() > reported * MISCOUNT {
+            problems.push(format!("{counted} tokens were counted and {reported} reported, of {limit}"));
+        }
+    }
+    problems
+}
