@@ -1,5 +1,5 @@
-//! What tests of the real binary stand on: a machine of their own, a process they can watch, and a model that follows
-//! a script.
+//! What tests of the real binary stand on: a machine of their own, a process they can watch, a model that follows
+//! a script, and simulated vendors.
 //!
 //! For tests only: everything here panics instead of returning errors, with a message that says what was being waited
 //! for and what had been printed until then.
@@ -9,7 +9,11 @@ pub mod model;
 pub mod normal;
 pub mod process;
 pub mod scratch;
+pub mod vendor;
 
 pub use model::{ModelServer, Request};
 pub use process::{Finished, Invocation, Running, Signal};
 pub use scratch::Scratch;
+pub use vendor::VendorServer;
+
+pub use hangar_simulators as simulators;
