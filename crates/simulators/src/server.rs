@@ -146,6 +146,9 @@ impl Service for Simulators {
                 body: json!({"error": message}),
             }));
         };
+        if rest.is_empty() && head.method != hyper::Method::POST {
+            return Ok(respond(Answer::ok(json!({"ok": true, "vendor": simulator.name()}))));
+        }
         let raw = match loopback::read_body(&head, body).await {
             Ok(raw) => raw,
             Err(Unread { status, message }) => {
@@ -211,3 +214,6 @@ fn extend(headers: &mut HeaderMap, more: Vec<(String, String)>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

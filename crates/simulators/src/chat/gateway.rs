@@ -10,9 +10,9 @@ use crate::responses::{ItemIds, Responses};
 use crate::{Accepted, Answer, FactsError, Failure, History, Refusal, Reply, Request, Vendor};
 
 /// The models of xAI on the wire that it advises.
-const GROK: &str = include_str!("profiles/xai-responses.toml");
+pub(super) const GROK: &str = include_str!("profiles/xai-responses.toml");
 /// The models of OpenAI, for hosts that pass requests on.
-const GPT: &str = include_str!("../responses/models.toml");
+pub(super) const GPT: &str = include_str!("../responses/models.toml");
 
 /// The wires of a host.
 pub struct Gateway {

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::requests::{BEARER, posted, reply};
 use super::*;
 use crate::chat::Gateway;
+use crate::chat::gateway::{GPT, GROK};
 use crate::{Accepted, Answer, End, Piece, Vendor};
 
 const INTEGRATION: &str = "copilot-integration-id: copilot-developer-cli";
@@ -148,5 +149,63 @@ fn other_hosts_serve_their_second_wire_at_the_same_address() {
     assert_eq!(
         checked(Gateway::openai().unwrap(), "/v1/messages", BEARER, claude()),
         Err("404 Invalid URL (POST /v1/messages)".to_owned())
+    );
+}
+
+/// The models of a table of another wire.
+fn models(table: &str) -> Vec<toml::Table> {
+    let table: toml::Table = table.parse().unwrap();
+    let models = table["model"].as_array().unwrap().iter();
+    models.map(|model| model.as_table().unwrap().clone()).collect()
+}
+
+#[test]
+fn the_wires_of_one_host_agree_on_its_models() {
+    for (host, table) in [("openai", GPT), ("azure", GPT), ("xai", GROK)] {
+        let book = Rulebook::named(host).unwrap();
+        for other in models(table) {
+            let id = other["id"].as_str().unwrap();
+            let model = book.model(id).unwrap_or_else(|| panic!("{host} has no {id} on chat completions"));
+            let limits = (other["window"].as_integer(), other["output"].as_integer());
+            assert_eq!(limits, (Some(model.window as i64), Some(model.output as i64)), "{host} {id}");
+            let efforts = other.get("efforts").and_then(toml::Value::as_array).map_or(0, Vec::len);
+            assert_eq!(efforts, model.efforts.len(), "{host} {id}");
+        }
+    }
+}
+
+#[test]
+fn every_model_that_is_passed_on_exists_at_its_vendor() {
+    let claude = include_str!("../../anthropic/models.toml");
+    let known: Vec<String> = [models(GPT), models(claude)]
+        .concat()
+        .iter()
+        .map(|model| model["id"].as_str().unwrap().to_owned())
+        .collect();
+    for host in ["copilot", "openrouter", "litellm"] {
+        for model in Rulebook::named(host).unwrap().model {
+            let upstream = model.rules.upstream;
+            assert!(
+                upstream.as_ref().is_none_or(|upstream| known.contains(upstream)),
+                "{host}: {upstream:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_model_that_chat_refuses_tools_for_is_served_by_the_wire_that_the_refusal_names() {
+    let gateway = Gateway::openai().unwrap();
+    let tools = super::request("gpt-5.6-sol", &json!({"tools": [tool("view", view_schema())]}));
+    let refusal =
+        gateway.check(&posted("/v1/chat/completions", &[BEARER], tools), &History::default()).unwrap_err();
+    assert!(refusal.message.contains("To use function tools, use /v1/responses"), "{refusal}");
+    let mut body = input("gpt-5.6-sol");
+    body["tools"] =
+        json!([{"type": "function", "name": "view", "parameters": view_schema(), "strict": false}]);
+    let accepted = gateway.check(&posted("/v1/responses", &[BEARER], body), &History::default());
+    assert_eq!(
+        accepted.map(|accepted| accepted.model).map_err(|refusal| refusal.message),
+        Ok("gpt-5.6-sol".to_owned())
     );
 }

@@ -49,6 +49,21 @@ impl Client {
         self.body["messages"].as_array_mut().unwrap().push(message);
     }
 
+    /// Makes all contents lists of parts, with marks at these messages only. The last message may be named by any
+    /// number that is too large.
+    fn mark(&mut self, marked: &[usize]) {
+        let messages = self.body["messages"].as_array_mut().unwrap();
+        let last = messages.len() - 1;
+        for (index, message) in messages.iter_mut().enumerate() {
+            let text = crate::chat::text(&message["content"]);
+            let mut part = json!({"type": "text", "text": text});
+            if marked.iter().any(|at| *at.min(&last) == index) {
+                part["cache_control"] = json!({"type": "ephemeral"});
+            }
+            message["content"] = json!([part]);
+        }
+    }
+
     /// Sends the conversation, keeps the answer, and answers its calls.
     fn turn(&mut self) {
         let Answer::Whole { status, body, .. } = self.simulator.answer(&self.request()) else { panic!() };
@@ -101,6 +116,26 @@ fn a_client_that_sends_back_what_came_is_never_refused_and_reads_from_the_cache(
 /// Whether the host thinks without being asked to.
 fn thinks(host: &str) -> bool {
     !matches!(host, "mistral" | "qwen")
+}
+
+#[test]
+fn claude_behind_chat_is_cached_up_to_marks_only() {
+    for (host, mark) in [("openrouter", true), ("openrouter", false), ("litellm", true), ("copilot", true)] {
+        let profile = PROFILES.iter().find(|profile| profile.name == host).unwrap();
+        let book = Rulebook::named(host).unwrap();
+        let claude = book.model.iter().find(|model| model.id.contains("claude")).unwrap();
+        let turns = (0..4).map(|_| Turn::say([Piece::text("so")]));
+        let cached = mark.then_some(0.8);
+        let mut client = Client::new(profile, &claude.id, Scenario { cached, ..Scenario::of(turns) });
+        for _ in 0..4 {
+            client.say(json!({"role": "user", "content": "go on"}));
+            client.mark(if mark { &[0, usize::MAX] } else { &[] });
+            client.turn();
+        }
+        let totals = client.simulator.finish().unwrap_or_else(|failures| panic!("{host}: {failures}"));
+        assert_eq!(totals.usage.cache_read > 0, mark, "{host}");
+        assert_eq!(totals.usage.cache_write > 0, mark, "{host}");
+    }
 }
 
 #[test]
