@@ -35,6 +35,19 @@ const OPTIONAL: &[(&str, &str)] = &[
     ("reasoning", "reasoning"),
 ];
 
+/// What a model without vision refuses.
+pub(crate) const IMAGES: &str = "images";
+
+/// Phrases by which a refusal says that a model sees no images. Some servers call it an error of their own.
+const BLIND: &[&str] = &[
+    "not support image",
+    "not support vision",
+    "image input is not supported",
+    "required for image input",
+    "that support image input",
+    "not a multimodal model",
+];
+
 /// Words by which a refusal says that a field is the reason.
 const UNSUPPORTED: &[&str] = &[
     "unsupported",
@@ -67,10 +80,18 @@ impl Learned {
 
     /// Takes a refusal to heart. Says what is done about it, or nothing if there is nothing new to do.
     fn learn(&mut self, error: &ModelError, spoken: Wire) -> Option<String> {
-        if error.kind != ModelErrorKind::Refused || self.refused.len() >= MOST {
+        let is_refusal = matches!(error.kind, ModelErrorKind::Refused | ModelErrorKind::Server);
+        if !is_refusal || self.refused.len() >= MOST {
             return None;
         }
         let text = format!("{} {}", error.message, error.body.as_deref().unwrap_or_default());
+        let said = text.to_lowercase();
+        if BLIND.iter().any(|phrase| said.contains(phrase)) && self.refused.insert(IMAGES) {
+            return Some("This model sees no images; they are left out from now on.".to_owned());
+        }
+        if error.kind == ModelErrorKind::Server {
+            return None;
+        }
         if let Some(wire) = other_endpoint(&text, error.code.as_deref(), spoken)
             && self.wire.is_none()
         {
@@ -80,7 +101,6 @@ impl Learned {
                 wire.endpoint()
             ));
         }
-        let said = text.to_lowercase();
         if !UNSUPPORTED.iter().any(|word| said.contains(word)) {
             return None;
         }
@@ -173,6 +193,7 @@ mod tests {
             ("Your organization must be verified to generate reasoning summaries.", "reasoning.summary"),
             ("thinking.block_binding: Extra inputs are not permitted", "thinking.block_binding"),
             ("Unrecognized request argument supplied: stream_options", "stream_options"),
+            ("Model does not support images. Please use a model that does.", IMAGES),
         ] {
             check(message, Wire::Chat, Some((field, None)));
         }

@@ -13,6 +13,7 @@ mod credential;
 mod error;
 pub mod facts;
 mod http;
+pub mod image;
 pub mod known;
 mod learned;
 pub mod loopback;

@@ -1,7 +1,9 @@
 //! A provider that is reached over HTTP.
 
-use parking_lot::Mutex;
+use std::borrow::Cow;
 use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
@@ -20,9 +22,9 @@ use crate::copilot::{self, Routes};
 use crate::credential::{Credential, Credentials};
 use crate::facts::{self, HostFacts};
 use crate::http::{self, Http};
-use crate::learned::Lessons;
+use crate::learned::{IMAGES, Lessons};
 use crate::secret::{Redactor, Secret};
-use crate::wire::{Ask, Carrier, Dialect, Wire};
+use crate::wire::{Ask, Carrier, Dialect, Wire, without_images};
 
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 const BETA: &str = "anthropic-beta";
@@ -145,8 +147,10 @@ impl Provider {
             model: model.clone(),
             account: inner.account.clone(),
         };
-        let facts = facts::of(&request.model);
+        let facts = facts::resolve(&inner.config, &request.model).facts;
         let learned = inner.lessons.of(&request.model);
+        let is_blind = facts.vision == Some(false) || learned.has_refused(IMAGES);
+        let request = &*if is_blind { Cow::Owned(without_images(request)) } else { Cow::Borrowed(request) };
         let ask = Ask {
             request,
             model: &model,

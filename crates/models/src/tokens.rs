@@ -11,14 +11,17 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 
 use crate::facts;
+use crate::image::Image;
 use crate::tokenizer::Encoding;
 
 /// What a message costs beside its content: its role and what sets it apart from the next.
 const PER_MESSAGE: u64 = 4;
 const PER_CALL: u64 = 3;
 const PER_REQUEST: u64 = 3;
-/// An image of about a megapixel. Its real price depends on its size and on the provider.
+/// An image whose size cannot be read.
 const PER_IMAGE: u64 = 765;
+/// Pixels of the longer edge that a model looks at, where that is not known.
+const LONGEST_EDGE: u32 = 1568;
 /// Bytes of encrypted reasoning for each token that it is taken to cost.
 const BYTES_PER_SEALED_TOKEN: usize = 8;
 /// Encoded bytes of a document for each token that it is taken to cost.
@@ -29,11 +32,17 @@ const BYTES_PER_DOCUMENT_TOKEN: usize = 16;
 pub struct Counter {
     encoding: Encoding,
     percent: u64,
+    longest_edge: u32,
 }
 
 impl Counter {
     pub fn new(model: &str) -> Self {
-        Self { encoding: Encoding::of_model(model), percent: facts::of(model).token_percent }
+        let facts = facts::of(model);
+        Self {
+            encoding: Encoding::of_model(model),
+            percent: facts.token_percent,
+            longest_edge: facts.images.max_edge.unwrap_or(LONGEST_EDGE),
+        }
     }
 
     pub fn text(&self, text: &str) -> u64 {
@@ -82,7 +91,9 @@ impl Counter {
     fn part(&self, part: &Part) -> u64 {
         match part {
             Part::Text(text) => self.text(text),
-            Part::Image { .. } => PER_IMAGE,
+            Part::Image { data, .. } => {
+                Image::of_base64(data).map_or(PER_IMAGE, |image| image.tokens(self.longest_edge))
+            }
             // Its pages are not counted here; the encoded bytes are at least of their order.
             Part::Document { data, .. } => (data.len() / BYTES_PER_DOCUMENT_TOKEN) as u64,
         }

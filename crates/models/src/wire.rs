@@ -14,6 +14,8 @@ mod schema;
 #[cfg(test)]
 pub(crate) mod testing;
 
+use std::sync::Arc;
+
 use hangar_agent::model::{AnswerSchema, Message, ModelError, ModelEvent, ModelRequest, Part, Reply};
 use hangar_agent::schema::Schema;
 use hangar_agent::tool::{ToolSchema, ToolSpec};
@@ -243,6 +245,23 @@ fn has_images(parts: &[Part]) -> bool {
 /// Whether there is more than text.
 fn has_media(parts: &[Part]) -> bool {
     parts.iter().any(|part| !matches!(part, Part::Text(_)))
+}
+
+/// What a model without vision sees in the place of an image.
+const UNSEEN: &str = "[An image is here, which this model cannot see.]";
+
+/// The request for a model that sees no images.
+pub(crate) fn without_images(request: &ModelRequest) -> ModelRequest {
+    let mut request = request.clone();
+    for message in &mut request.messages {
+        let shows =
+            matches!(&**message, Message::User(parts) | Message::Tool { parts, .. } if has_images(parts));
+        if shows && let Message::User(parts) | Message::Tool { parts, .. } = Arc::make_mut(message) {
+            let images = parts.iter_mut().filter(|part| matches!(part, Part::Image { .. }));
+            images.for_each(|part| *part = Part::Text(UNSEEN.to_owned()));
+        }
+    }
+    request
 }
 
 /// Whether a request shows the model an image.

@@ -3,7 +3,7 @@
 use hangar_models::tokenizer::Encoding;
 use serde_json::Value;
 
-use crate::image::Image;
+use hangar_models::image::Image;
 
 /// Tokens of a message beside its content.
 const PER_MESSAGE: u64 = 4;
@@ -37,10 +37,7 @@ impl Counter {
 
     /// An image of which `longest` pixels of the longer edge are looked at: a token for 750 of them.
     pub fn image(&self, image: Image, longest: u32) -> u64 {
-        let edge = image.width.max(image.height).max(1);
-        let scale = f64::from(longest.min(edge)) / f64::from(edge);
-        let pixels = f64::from(image.width) * scale * f64::from(image.height) * scale;
-        (pixels / 750.0).ceil() as u64
+        image.tokens(longest)
     }
 
     fn scale(&self, tokens: u64) -> u64 {

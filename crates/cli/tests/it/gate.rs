@@ -86,6 +86,16 @@ impl Stage {
             .args(["--all-events", &format!("--session-id={SESSION}")])
     }
 
+    /// Runs to the end. Panics with what the session says if that is a failure.
+    #[track_caller]
+    fn succeed(&self, run: Invocation, what: &str) {
+        let finished = run.finish();
+        let events = finished.events();
+        let errors = events.iter().filter(|event| event["type"] == "session.error");
+        let told: Vec<&str> = errors.filter_map(|event| event["data"]["message"].as_str()).collect();
+        assert_eq!(finished.exit, 0, "`{what}` failed: {} {}", told.join("; "), finished.stderr);
+    }
+
     fn play(&self, turns: &[String]) {
         self.vendor.play(&turns.concat());
     }
@@ -167,7 +177,7 @@ fn work(stage: &Stage) {
         Turn::new().say("There is beta.").end(),
         Turn::new().think("That is all.").say("Done.").end(),
     ]);
-    stage.run(0, "change a.txt").finish().expect_exit(0);
+    stage.succeed(stage.run(0, "change a.txt"), "change");
     assert!(std::fs::read_to_string(stage.scratch.work().join("a.txt")).unwrap().contains("delta"));
 
     // Another model reads what the first one left, and the first one reads both.
@@ -175,7 +185,7 @@ fn work(stage: &Stage) {
         Turn::new().think("I am new here.").call("view", &view("c.txt")).end(),
         Turn::new().say("Gamma.").end(),
     ]);
-    stage.run(1, "and c.txt?").finish().expect_exit(0);
+    stage.succeed(stage.run(1, "and c.txt?"), "another model");
     stage.play(&[Turn::new()
         .think("Back again.")
         .say("Sure.")
@@ -186,7 +196,7 @@ fn work(stage: &Stage) {
     running.signal(Signal::KILL);
     running.finish();
     stage.play(&[Turn::new().think("It was interrupted.").say("Then not.").end()]);
-    stage.run(0, "what happened?").finish().expect_exit(0);
+    stage.succeed(stage.run(0, "what happened?"), "resume");
 
     // A tool that was not there before.
     let servers = json!({ "mcpServers": { "late": { "command": "node", "args": [ODD, "plain", stage.scratch.root().join("starts")] } } });
@@ -194,19 +204,16 @@ fn work(stage: &Stage) {
         Turn::new().think("A new tool.").call("view", &view("a.txt")).end(),
         Turn::new().say("Seen.").end(),
     ]);
-    stage
-        .run(0, "anything new?")
-        .args(["--additional-mcp-config", &servers.to_string()])
-        .finish()
-        .expect_exit(0);
+    let late = stage.run(0, "anything new?").args(["--additional-mcp-config", &servers.to_string()]);
+    stage.succeed(late, "a late tool");
 
     stage.play(&[Turn::new().say("<overview>All of it.</overview>").end()]);
-    stage.run(0, "/compact").finish().expect_exit(0);
+    stage.succeed(stage.run(0, "/compact"), "compact");
     stage.play(&[
         Turn::new().think("After the summary.").call("view", &view("a.txt")).end(),
         Turn::new().say("Alpha.").end(),
     ]);
-    stage.run(0, "and now?").finish().expect_exit(0);
+    stage.succeed(stage.run(0, "and now?"), "after the summary");
 }
 
 /// Share of the input that came from the cache, from the third request of the first process on.

@@ -43,6 +43,8 @@ pub struct HostFacts {
     pub reasons_without_tools: bool,
     /// Whether summaries of reasoning are refused to organisations that are not verified.
     pub verified_summaries: bool,
+    /// Whether a turn with calls of a model that reasons is refused without its reasoning, whoever made the turn.
+    pub wants_reasoning: bool,
     /// Whether thinking of earlier turns is dropped unless the request asks to keep it.
     pub keeps_thinking: bool,
     /// How it writes version numbers in names of models.
@@ -183,6 +185,7 @@ impl Default for HostFacts {
             custom_tools: false,
             reasons_without_tools: false,
             verified_summaries: false,
+            wants_reasoning: false,
             keeps_thinking: false,
             spelling: Spelling::Listed,
             drops_overflow: false,

@@ -264,7 +264,10 @@ pub fn small_model(config: &ProviderConfig, model: &str) -> Option<String> {
                 list.iter().filter(usable).find(|info| key(&info.id) == wanted).map(|info| info.id.clone())
             })
         }
-        None if host.catalogue.as_deref() == Some(vendor.as_str()) => candidates.first().cloned(),
+        // A gateway may have other models than the vendor.
+        None if host.catalogue.as_deref() == Some(vendor.as_str()) && table.is_at_home(config) => {
+            candidates.first().cloned()
+        }
         None => None,
     };
     found.filter(|small| key(small) != key(model))

@@ -110,6 +110,7 @@ pub(super) struct HostEntry {
     custom_tools: bool,
     reasons_without_tools: bool,
     verified_summaries: bool,
+    wants_reasoning: bool,
     keeps_thinking: bool,
     spelling: Spelling,
     drops_overflow: bool,
@@ -155,6 +156,11 @@ impl Table {
         }
         facts.price = price.price();
         (facts, exact)
+    }
+
+    /// Whether a provider is at the address of its host, rather than at one that passes requests on to it.
+    pub(super) fn is_at_home(&self, config: &ProviderConfig) -> bool {
+        self.hosts.values().any(|entry| entry.is_at(config))
     }
 
     pub(super) fn host(&self, config: &ProviderConfig) -> HostFacts {
@@ -309,6 +315,7 @@ impl HostEntry {
             custom_tools: self.custom_tools,
             reasons_without_tools: self.reasons_without_tools,
             verified_summaries: self.verified_summaries,
+            wants_reasoning: self.wants_reasoning,
             keeps_thinking: self.keeps_thinking,
             spelling: self.spelling,
             drops_overflow: self.drops_overflow,

@@ -110,6 +110,10 @@ impl Assembly {
         &self.calls[call].call.input
     }
 
+    pub(super) fn has_whole_calls(&self, finish: &Finish) -> bool {
+        (0..self.calls.len()).any(|call| !self.is_cut(call, finish))
+    }
+
     /// Whether a call broke off. It is not run, and so does not go back either. Free text has no end that could be seen.
     pub(super) fn is_cut(&self, call: usize, finish: &Finish) -> bool {
         let ToolCall { kind, input, .. } = &self.calls[call].call;

@@ -30,6 +30,14 @@ pub(super) fn native_to<'a>(turn: &'a AssistantTurn, origin: &ModelOrigin) -> Op
     turn.native.as_ref().filter(|native| native.origin == *origin)
 }
 
+/// The items of a turn that came from another model at the same host, by the same account. What is signed or encrypted in
+/// them means nothing to this one; the rest does.
+pub(super) fn kin_to<'a>(turn: &'a AssistantTurn, origin: &ModelOrigin) -> Option<&'a NativeTurn> {
+    let is_kin =
+        |other: &ModelOrigin| ModelOrigin { model: origin.model.clone(), ..other.clone() } == *origin;
+    turn.native.as_ref().filter(|native| native.origin != *origin && is_kin(&native.origin))
+}
+
 /// The items of a turn as entries of a list. `arguments_of` finds the arguments of a call in an item, by which a call whose
 /// arguments were changed after the fact is told as it was run.
 pub(super) fn entries<'a>(

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::Claude;
 use super::error::invalid;
 use super::tools::is_word;
-use crate::image::Image;
 use crate::refusal::Refusal;
+use hangar_models::image::Image;
 
 const MAX_ID: usize = 64;
 const MAX_IMAGES: usize = 100;

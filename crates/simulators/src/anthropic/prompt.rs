@@ -9,9 +9,9 @@ use super::messages::list;
 use super::prefix::{canonical, content};
 use super::thinking::is_thinking;
 use crate::cache::{Mark, Prompt};
-use crate::image::Image;
 use crate::signature::Seal;
 use crate::tokens::Counter;
+use hangar_models::image::Image;
 
 /// Pixels of the longer edge that a model looks at.
 const EDGE: u32 = 1568;

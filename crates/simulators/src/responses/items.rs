@@ -7,9 +7,9 @@ use super::error::{invalid, refuse};
 use super::parameters::too_long;
 use super::tools::{check_name, list};
 use crate::history::History;
-use crate::image::Image;
 use crate::refusal::Refusal;
 use crate::signature::digest;
+use hangar_models::image::Image;
 
 const MAX_ID: usize = 64;
 

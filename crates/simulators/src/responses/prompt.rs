@@ -7,9 +7,9 @@ use super::Gpt;
 use super::items::{kind, text};
 use super::tools::{list, offered};
 use crate::cache::Prompt;
-use crate::image::Image;
 use crate::signature::Seal;
 use crate::tokens::Counter;
+use hangar_models::image::Image;
 
 /// Edge of the squares that an image is cut into, and the most that one image costs.
 const PATCH: u32 = 32;

@@ -240,7 +240,7 @@ impl Decode for Decoder {
             None => return None,
         };
         let kept = std::mem::take(&mut self.kept);
-        let items = kept.items(&self.assembly);
+        let items = kept.items(&self.assembly, &finish);
         let reasoning = |text| Reasoning { text, opaque: None, encrypted: kept.opaque };
         Some(self.assembly.finish(finish, reasoning, items, out))
     }
@@ -271,7 +271,11 @@ impl Kept {
     }
 
     /// What goes back beside text and calls, as a message that has only that; `None` where there is nothing.
-    fn items(&self, assembly: &Assembly) -> Option<String> {
+    fn items(&self, assembly: &Assembly, finish: &Finish) -> Option<String> {
+        // Thoughts alone say nothing that could go back.
+        if !assembly.has_text() && !assembly.has_whole_calls(finish) {
+            return None;
+        }
         let mut message = Map::new();
         if let Some(field) = self.thoughts_in {
             message.insert(field.to_owned(), json!(assembly.thoughts()));

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use serde_with::skip_serializing_none;
 
 use crate::facts::{ChatTools, EffortField, Level, Reasoning, ReasoningBack};
-use crate::wire::native::{argument_text, call_id, native_to};
+use crate::wire::native::{argument_text, call_id, kin_to, native_to};
 use crate::wire::schema::{conform, is_empty};
 use crate::wire::{
     Ask, CACHE_KEY, Dialect, answer_schema, data_url, function_schema, has_images, has_media, text_of,
@@ -246,17 +246,27 @@ fn assistant(ask: &Ask<'_>, turn: &AssistantTurn) -> Value {
             turn.tool_calls.iter().enumerate().map(|(at, made)| call(ask, at, made, &kept)).collect();
         message.insert("tool_calls".into(), calls);
     }
-    add_reasoning(ask, turn, &kept, &mut message);
+    let kin: Value = kin_to(turn, ask.origin)
+        .and_then(|native| serde_json::from_str(&native.items).ok())
+        .unwrap_or_default();
+    add_reasoning(ask, turn, [&kept, &kin], &mut message);
     Value::Object(message)
 }
 
-/// Reasoning goes back as the host takes it. `kept` is what came of the same host beside text and calls.
-fn add_reasoning(ask: &Ask<'_>, turn: &AssistantTurn, kept: &Value, message: &mut Map<String, Value>) {
-    let thoughts =
-        ["reasoning_content", "reasoning", "reasoning_text"].into_iter().find_map(|field| kept.get(field));
+/// Reasoning goes back as the host takes it. `kept` is what came from there beside text and calls, `kin` the same of another
+/// model: its thoughts are text to any of them, and nothing else is.
+fn add_reasoning(
+    ask: &Ask<'_>,
+    turn: &AssistantTurn,
+    [kept, kin]: [&Value; 2],
+    message: &mut Map<String, Value>,
+) {
+    const THOUGHTS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
+    let thoughts_of = |items: &Value| THOUGHTS.into_iter().find_map(|field| items.get(field)).cloned();
+    let thoughts = thoughts_of(kept);
     if ask.dialect == Dialect::Copilot {
         if let Some(opaque) = kept.get("reasoning_opaque") {
-            message.extend(thoughts.map(|thoughts| ("reasoning_text".to_owned(), thoughts.clone())));
+            message.extend(thoughts.map(|thoughts| ("reasoning_text".to_owned(), thoughts)));
             message.insert("reasoning_opaque".into(), opaque.clone());
         }
         return;
@@ -265,14 +275,15 @@ fn add_reasoning(ask: &Ask<'_>, turn: &AssistantTurn, kept: &Value, message: &mu
         ReasoningBack::None | ReasoningBack::ThoughtSignatures => {}
         ReasoningBack::ReasoningContent => {
             // Some hosts refuse a turn with calls without the field, whoever made the turn.
-            let owed = ask.host.name.is_some() && ask.facts.reasons && !turn.tool_calls.is_empty();
-            if let Some(thoughts) = thoughts.cloned().or_else(|| owed.then(|| json!(""))) {
+            let owed = ask.host.wants_reasoning && ask.facts.reasons && !turn.tool_calls.is_empty();
+            let thoughts = thoughts.or_else(|| thoughts_of(kin)).or_else(|| owed.then(|| json!("")));
+            if let Some(thoughts) = thoughts {
                 message.insert("reasoning_content".into(), thoughts);
             }
         }
         ReasoningBack::ReasoningDetails => match (kept.get("reasoning_details"), thoughts) {
             (Some(details), _) => drop(message.insert("reasoning_details".into(), details.clone())),
-            (None, Some(thoughts)) => drop(message.insert("reasoning".into(), thoughts.clone())),
+            (None, Some(thoughts)) => drop(message.insert("reasoning".into(), thoughts)),
             (None, None) => {}
         },
     }

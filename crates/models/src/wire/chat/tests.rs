@@ -155,7 +155,7 @@ fn reasoning_goes_back_as_the_host_takes_it_and_to_nobody_else() {
     let details =
         r#"{"reasoning":"hmm","reasoning_details":[{"type":"reasoning.text","text":"hmm","signature":"s"}]}"#;
     let check = |back, model: &str, items, field: &str, expected: Value| {
-        let host = HostFacts { reasoning_back: back, ..HostFacts::default() };
+        let host = HostFacts { reasoning_back: back, wants_reasoning: true, ..HostFacts::default() };
         assert_eq!(answer_for(host, model, items)[field], expected, "{back:?} {field}");
     };
     check(ReasoningBack::None, "m", native(THOUGHT), "reasoning_content", Value::Null);

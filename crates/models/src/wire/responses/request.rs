@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use serde_with::skip_serializing_none;
 
 use crate::facts::Reasoning;
-use crate::wire::native::{Entry, argument_text, call_id, entries, native_to};
+use crate::wire::native::{Entry, argument_text, call_id, entries, kin_to, native_to};
 use crate::wire::schema::conform;
 use crate::wire::{
     Ask, CACHE_KEY, Carrier, Dialect, answer_schema, data_url, function_schema, has_images, text_of,
@@ -128,6 +128,15 @@ fn assistant<'a>(ask: &Ask<'_>, turn: &'a AssistantTurn) -> Vec<Entry<'a>> {
     {
         return items;
     }
+    if let Some(native) = kin_to(turn, ask.origin)
+        && let Ok(items) = serde_json::from_str::<Vec<Value>>(&native.items)
+    {
+        return items
+            .into_iter()
+            .filter_map(|item| unsealed(item, &rewrite, turn))
+            .map(Entry::Made)
+            .collect();
+    }
     let mut items = Vec::new();
     if !turn.text.is_empty() {
         items.push(json!({
@@ -138,6 +147,21 @@ fn assistant<'a>(ask: &Ask<'_>, turn: &'a AssistantTurn) -> Vec<Entry<'a>> {
     }
     items.extend(turn.tool_calls.iter().map(|made| call(ask, made)));
     items.into_iter().map(Entry::Made).collect()
+}
+
+/// An item of another model of the same host: without its id, which binds it to reasoning that is left out.
+fn unsealed(
+    mut item: Value,
+    rewrite: &impl Fn(&mut Value, &ToolCall),
+    turn: &AssistantTurn,
+) -> Option<Value> {
+    let fields = item.as_object_mut()?;
+    if !matches!(fields.get("type")?.as_str()?, "message" | "function_call" | "custom_tool_call") {
+        return None;
+    }
+    fields.shift_remove("id");
+    turn.tool_calls.iter().for_each(|call| rewrite(&mut item, call));
+    Some(item)
 }
 
 fn call(ask: &Ask<'_>, call: &ToolCall) -> Value {

@@ -3,6 +3,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+/// Characters of base64 that hold the size, whatever a camera writes before it. Four of them are three bytes.
+const HEAD: usize = 256 << 10;
+const PIXELS_PER_TOKEN: f64 = 750.0;
+
 /// Width and height in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Image {
@@ -13,7 +17,16 @@ pub struct Image {
 impl Image {
     /// `None` if it is not base64 of a PNG, JPEG, GIF or WebP file.
     pub fn of_base64(data: &str) -> Option<Self> {
-        Self::of_bytes(&STANDARD.decode(data).ok()?)
+        let head = data.get(..HEAD).unwrap_or(data);
+        Self::of_bytes(&STANDARD.decode(head).ok()?)
+    }
+
+    /// Tokens of the image for most models, of which `longest` pixels of the longer edge are looked at: one for 750 pixels.
+    pub fn tokens(self, longest: u32) -> u64 {
+        let edge = self.width.max(self.height).max(1);
+        let scale = (f64::from(longest) / f64::from(edge)).min(1.0);
+        let pixels = f64::from(self.width) * scale * f64::from(self.height) * scale;
+        (pixels / PIXELS_PER_TOKEN).ceil() as u64
     }
 
     /// Reads `data:image/png;base64,…`.
