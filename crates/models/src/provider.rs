@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -16,7 +17,7 @@ use serde_json::Value;
 
 use crate::Ways;
 use crate::answer::{self, Answer, Told};
-use crate::config::{ProviderConfig, ProviderKind};
+use crate::config::{ProviderConfig, ProviderKind, TimeLimits};
 use crate::copilot::{self, Routes};
 use crate::credential::{Credential, Credentials};
 use crate::error;
@@ -74,9 +75,16 @@ impl Provider {
                 redactor.add(Secret::new(value));
             }
         }
+        // A vendor that says how long its models may think is given that time, unless the configuration says otherwise.
+        let mut limits = config.limits;
+        if let Some(seconds) = facts::host(&config).first_byte_seconds
+            && limits.first_byte == TimeLimits::default().first_byte
+        {
+            limits.first_byte = Duration::from_secs(seconds);
+        }
         Self(Arc::new(Inner {
             http: Arc::new(
-                Http::new(config.base_url.clone(), config.proxy.clone(), config.limits)
+                Http::new(config.base_url.clone(), config.proxy.clone(), limits)
                     .carried_by(ways.request_proxy),
             ),
             credentials: Credentials::new(&config.name, config.auth.clone(), ways.tokens),
