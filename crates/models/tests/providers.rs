@@ -621,3 +621,20 @@ async fn a_model_goes_out_as_its_provider_spells_it() {
     let body = server.requests.recv().await.unwrap().body;
     assert!(body.contains(r#""model":"claude-sonnet-4-5""#), "{body}");
 }
+
+#[tokio::test]
+async fn a_server_on_this_machine_is_asked_for_the_window_of_a_session_and_others_are_not() {
+    let props = json(r#"{"default_generation_settings":{"n_ctx":16384}}"#);
+    let mut server = serve(vec![props, response("404 Not Found", "", "{}")]).await;
+    let mut config = config(CHAT, &format!("{}/v1", server.url));
+    assert_eq!(hangar_models::local::look(&config, "m").await, None);
+    assert!(server.requests.try_recv().is_err(), "an unknown server is not asked");
+    config.preset = Some("llamacpp".to_owned());
+    let info = hangar_models::local::look(&config, "p/m").await.unwrap();
+    assert_eq!((info.id.as_str(), info.max_context_tokens), ("m", Some(16_384)));
+    assert_eq!(server.requests.recv().await.unwrap().line, "GET /props");
+    config.learnt.listed = Some([info].into());
+    let resolved = hangar_models::facts::resolve(&config, "m");
+    assert_eq!((resolved.prompt_limit, resolved.sources.prompt.name()), (13_764, "provider"));
+    assert_eq!(hangar_models::local::look(&config, "m").await, None, "a server that does not tell");
+}
