@@ -130,7 +130,7 @@ impl WorkProgress {
         }
         match (&mut self.at, moved) {
             (At::Ready(id), ProgressInput::Started(started)) if id == started => {
-                self.at = At::Running(*started)
+                self.at = At::Running(*started);
             }
             (At::Running(id), ProgressInput::Stopped(stopped, succeeded)) if id == stopped => {
                 self.at = At::Finished(*succeeded);

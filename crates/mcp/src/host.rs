@@ -280,7 +280,7 @@ impl McpHost {
 
     /// Ends the programs and connections of all servers. What is called again starts again.
     pub(crate) async fn rest(&self) {
-        let servers: Vec<Arc<Server>> = self.servers().values().cloned().collect();
+        let servers: Vec<Arc<Server>> = self.0.servers.lock().values().cloned().collect();
         for server in servers {
             server.rest().await;
         }
@@ -302,12 +302,12 @@ impl McpHost {
         let mut started = self.0.starting.lock().await;
         if std::mem::replace(&mut *started, true) {
             let due: Vec<Arc<Server>> =
-                self.servers().values().filter(|server| server.is_due()).cloned().collect();
+                self.0.servers.lock().values().filter(|server| server.is_due()).cloned().collect();
             drop(Self::attempts(due));
             return;
         }
         let unknown: Vec<Arc<Server>> =
-            self.servers().values().filter(|server| server.is_unknown()).cloned().collect();
+            self.0.servers.lock().values().filter(|server| server.is_unknown()).cloned().collect();
         self.start(unknown).await;
     }
 
@@ -316,7 +316,7 @@ impl McpHost {
         let mut started = self.0.starting.lock().await;
         *started = true;
         let idle: Vec<Arc<Server>> =
-            self.servers().values().filter(|server| server.is_idle()).cloned().collect();
+            self.0.servers.lock().values().filter(|server| server.is_idle()).cloned().collect();
         self.start(idle).await;
     }
 
@@ -350,7 +350,7 @@ impl McpHost {
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let mut names = ToolNames::default();
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-        for server in self.servers().values() {
+        for server in self.0.servers.lock().values() {
             let Some(offer) = server.offer() else { continue };
             for offered in offer.tools.iter().filter(|tool| server.config().wants(&tool.name)) {
                 let name = names.name(server.name(), &offered.name);
@@ -367,11 +367,11 @@ impl McpHost {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.servers().is_empty()
+        self.0.servers.lock().is_empty()
     }
 
     pub fn reports(&self) -> Vec<ServerReport> {
-        self.servers().values().map(|server| server.report()).collect()
+        self.0.servers.lock().values().map(|server| server.report()).collect()
     }
 
     /// The servers as `session.mcp_servers_loaded` lists them.
@@ -439,7 +439,7 @@ impl McpHost {
         let server = match (config, known) {
             (Some(config), _) => {
                 let server = Server::new(config, &self.0.common, false);
-                self.servers().insert(name.to_owned(), Arc::clone(&server));
+                self.0.servers.lock().insert(name.to_owned(), Arc::clone(&server));
                 server
             }
             (None, Ok(server)) => {
@@ -456,7 +456,7 @@ impl McpHost {
         let mut next = BTreeMap::new();
         let mut gone = Vec::new();
         {
-            let mut servers = self.servers();
+            let mut servers = self.0.servers.lock();
             for config in configs {
                 let off = config.off || disabled.contains(&config.name);
                 let same = servers
@@ -603,27 +603,23 @@ impl McpHost {
 
     /// Ends all servers and waits until their programs are gone.
     pub async fn shutdown(&self) {
-        for server in self.servers().values() {
+        for server in self.0.servers.lock().values() {
             server.authority().inspect(|authority| authority.forget_login());
         }
         self.0.common.launcher.shutdown().await;
     }
 
     pub fn has(&self, name: &str) -> bool {
-        self.servers().contains_key(name)
+        self.0.servers.lock().contains_key(name)
     }
 
     fn find(&self, name: &str) -> Result<Arc<Server>, HostError> {
-        self.servers().get(name).cloned().ok_or_else(|| HostError::NotConfigured(name.to_owned()))
+        self.0.servers.lock().get(name).cloned().ok_or_else(|| HostError::NotConfigured(name.to_owned()))
     }
 
     fn connected(&self, name: &str) -> Result<Arc<Server>, HostError> {
         let server = self.find(name).ok().filter(|server| server.is_running());
         server.ok_or_else(|| HostError::NotConnected(name.to_owned()))
-    }
-
-    fn servers(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Server>>> {
-        self.0.servers.lock()
     }
 }
 

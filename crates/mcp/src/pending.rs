@@ -1,6 +1,6 @@
 //! Questions that wait for an answer from outside: from a client of the session, by the question's id.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,18 +63,14 @@ impl<T> Questions<T> {
     /// Registers a question. Ask only then, so that no answer comes too early.
     pub(crate) fn open(&self, id: &str) -> Question<T> {
         let (sender, receiver) = oneshot::channel();
-        self.lock().insert(id.to_owned(), sender);
+        self.0.lock().insert(id.to_owned(), sender);
         Question { id: id.to_owned(), receiver, questions: Self(Arc::clone(&self.0)) }
     }
 
     /// Delivers an answer; false if nobody waits for it.
     pub(crate) fn answer(&self, id: &str, answer: T) -> bool {
-        let sender = self.lock().remove(id);
+        let sender = self.0.lock().remove(id);
         sender.is_some_and(|sender| sender.send(answer).is_ok())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<T>>> {
-        self.0.lock()
     }
 }
 
@@ -94,6 +90,6 @@ impl<T> Question<T> {
 
 impl<T> Drop for Question<T> {
     fn drop(&mut self) {
-        self.questions.lock().remove(&self.id);
+        self.questions.0.lock().remove(&self.id);
     }
 }

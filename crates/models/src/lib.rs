@@ -16,6 +16,7 @@ mod http;
 pub mod image;
 pub mod known;
 mod learned;
+pub mod local;
 pub mod loopback;
 mod provider;
 pub mod scripted;

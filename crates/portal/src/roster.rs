@@ -1,6 +1,6 @@
 //! Agents of this machine and their state. Checking them starts programs, so it happens on request only.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,10 +104,6 @@ enum AuthState {
     Unknown,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
-}
-
 impl Roster {
     pub(crate) fn new(hub: Hub) -> Self {
         Self {
@@ -126,7 +122,7 @@ impl Roster {
 
     fn entry(&self, runtime: &Arc<dyn Runtime>, default: bool) -> Entry {
         let card = runtime.card();
-        let look = lock(&self.looks).get(&*card.name).cloned();
+        let look = self.looks.lock().get(&*card.name).cloned();
         let capabilities = look.as_ref().and_then(|look| look.found.capabilities.clone());
         Entry {
             name: card.name.to_string(),
@@ -141,7 +137,7 @@ impl Roster {
 
     /// Whether the agents were checked since the start.
     pub(crate) fn is_known(&self) -> bool {
-        !lock(&self.looks).is_empty()
+        !self.looks.lock().is_empty()
     }
 
     /// Checks all agents and publishes each.
@@ -154,7 +150,7 @@ impl Roster {
                 ..Preflight::default()
             });
             let look = AgentCheck { found: Arc::new(found), at: self.hub.now() };
-            lock(&self.looks).insert(runtime.card().name.to_string(), look);
+            self.looks.lock().insert(runtime.card().name.to_string(), look);
             self.hub.announce("runtime", &self.entry(runtime, at == 0));
         });
         join_all(looks).await;
@@ -168,7 +164,7 @@ impl Roster {
         let runtime = self.hub.runtime(name)?;
         let name = runtime.card().name.to_string();
         let now = self.hub.now();
-        if let Some(offer) = lock(&self.models).get(&name)
+        if let Some(offer) = self.models.lock().get(&name)
             && now.duration_since(offer.at) < MODELS_GOOD
         {
             return Ok(offer.models.clone());
@@ -176,7 +172,7 @@ impl Roster {
         let models = tokio::time::timeout(MODELS_TIME, runtime.models(Lookup::Cached)).await.unwrap_or(None);
         // What could not be found out is tried again next time.
         if models.is_some() {
-            lock(&self.models).insert(name, ModelList { at: now, models: models.clone() });
+            self.models.lock().insert(name, ModelList { at: now, models: models.clone() });
         }
         Ok(models)
     }

@@ -1,6 +1,6 @@
 //! The sessions of the home as lists show them, without reading any log twice.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -34,23 +34,19 @@ struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     fn of(catalogue: &'a Catalogue, id: &'a SessionId) -> Self {
-        let gate = Arc::clone(lock(&catalogue.reading).entry(id.clone()).or_default());
+        let gate = Arc::clone(catalogue.reading.lock().entry(id.clone()).or_default());
         Self { catalogue, id, gate }
     }
 }
 
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
-        let mut reading = lock(&self.catalogue.reading);
+        let mut reading = self.catalogue.reading.lock();
         // The map has one, and this is the other.
         if Arc::strong_count(&self.gate) == 2 {
             reading.remove(self.id);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 impl Catalogue {
@@ -73,14 +69,14 @@ impl Catalogue {
 
     /// The same, for a log that is known to be so long. Only what came on top is read, and once for all who want it now.
     pub(crate) fn stats_of(&self, id: &SessionId, length: u64) -> Result<SessionStats, RegistryError> {
-        if let Some(kept) = lock(&self.kept_stats).get(id).filter(|kept| kept.at.offset == length) {
+        if let Some(kept) = self.kept_stats.lock().get(id).filter(|kept| kept.at.offset == length) {
             return Ok(SessionStats::clone(kept));
         }
         let reading = Reading::of(self, id);
         let _one = reading.gate.lock();
         let no_session = || RegistryError::NoSession(id.to_string());
         let length = self.store.log_bytes(id).ok_or_else(no_session)?;
-        let kept = lock(&self.kept_stats).get(id).cloned();
+        let kept = self.kept_stats.lock().get(id).cloned();
         let mut stats = match kept {
             Some(kept) if kept.at.offset == length => return Ok(SessionStats::clone(&kept)),
             // A log that has become shorter is another one.
@@ -99,11 +95,11 @@ impl Catalogue {
 
     /// A place in the log at or before a line, as far as one is known.
     pub(crate) fn mark_before(&self, id: &SessionId, seq: u64) -> LogPosition {
-        lock(&self.kept_stats).get(id).map(|stats| stats.mark_before(seq)).unwrap_or_default()
+        self.kept_stats.lock().get(id).map(|stats| stats.mark_before(seq)).unwrap_or_default()
     }
 
     pub(crate) fn keep(&self, id: &SessionId, stats: SessionStats) {
-        let mut kept_stats = lock(&self.kept_stats);
+        let mut kept_stats = self.kept_stats.lock();
         if kept_stats.len() >= KEPT && !kept_stats.contains_key(id) {
             // Which one goes hardly matters: lists want the newest, and those come back at once.
             if let Some(any) = kept_stats.keys().next().cloned() {
@@ -111,21 +107,21 @@ impl Catalogue {
             }
         }
         kept_stats.insert(id.clone(), Arc::new(stats));
-        lock(&self.names).remove(id);
+        self.names.lock().remove(id);
     }
 
     pub(crate) fn forget(&self, id: &SessionId) {
-        lock(&self.kept_stats).remove(id);
-        lock(&self.names).remove(id);
+        self.kept_stats.lock().remove(id);
+        self.names.lock().remove(id);
     }
 
     /// A session that is open writes its name itself, which takes a moment.
     pub(crate) fn renamed(&self, id: &SessionId, name: String) {
-        lock(&self.names).insert(id.clone(), name);
+        self.names.lock().insert(id.clone(), name);
     }
 
     pub(crate) fn name_given(&self, id: &SessionId) -> Option<String> {
-        lock(&self.names).get(id).cloned()
+        self.names.lock().get(id).cloned()
     }
 }
 
@@ -159,6 +155,6 @@ mod tests {
             }
         });
         assert_eq!(catalogue.reads.load(Ordering::Relaxed), 1);
-        assert!(lock(&catalogue.reading).is_empty());
+        assert!(catalogue.reading.lock().is_empty());
     }
 }

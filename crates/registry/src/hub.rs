@@ -12,7 +12,7 @@ mod questions;
 mod showing;
 mod speaking;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,10 +71,6 @@ struct Inner {
     feed: broadcast::Sender<Bytes>,
     stopping: CancellationToken,
     tasks: TaskTracker,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 impl Hub {
@@ -167,7 +163,7 @@ impl Hub {
     }
 
     pub(crate) fn live(&self, id: &SessionId) -> Option<Arc<LiveSession>> {
-        lock(&self.0.live).get(id).cloned()
+        self.0.live.lock().get(id).cloned()
     }
 
     /// Asks everything to end.
@@ -178,7 +174,7 @@ impl Hub {
     /// Ends all agents and waits for them, within bounds.
     pub async fn close(&self) {
         self.0.stopping.cancel();
-        let all: Vec<Arc<LiveSession>> = lock(&self.0.live).values().cloned().collect();
+        let all: Vec<Arc<LiveSession>> = self.0.live.lock().values().cloned().collect();
         for live in &all {
             live.end_now();
         }

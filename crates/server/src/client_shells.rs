@@ -1,7 +1,7 @@
 //! Commands that clients run in a session's place of work, outside the conversation. They are run by the session's own
 //! shell tool, so that its groups, limits and secrets hold for them too.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(crate) struct ShellSlot {
 impl ClientShells {
     /// `None` when the name is taken or too many run already.
     pub(crate) fn enter(self: &Arc<Self>, id: &str) -> Option<ShellSlot> {
-        let mut running = self.lock();
+        let mut running = self.0.lock();
         if running.len() >= MAX_RUNNING || running.contains_key(id) {
             return None;
         }
@@ -44,24 +44,20 @@ impl ClientShells {
 
     /// Ends a command. False when there is none of that name.
     pub(crate) fn cancel(&self, id: &str) -> bool {
-        self.lock().get(id).inspect(|cancel| cancel.cancel()).is_some()
+        self.0.lock().get(id).inspect(|cancel| cancel.cancel()).is_some()
     }
 
     /// Ends all of them.
     pub(crate) fn close(&self) {
-        for cancel in self.lock().values() {
+        for cancel in self.0.lock().values() {
             cancel.cancel();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, CancellationToken>> {
-        self.0.lock()
     }
 }
 
 impl Drop for ShellSlot {
     fn drop(&mut self) {
-        self.shells.lock().remove(&self.id);
+        self.shells.0.lock().remove(&self.id);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tools that clients run. A call is an event with a request id; the result comes back by that id, from any client.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -31,15 +31,11 @@ struct PendingCall {
 impl PendingCalls {
     /// Ends a call. The answer comes back when no call waits under this id.
     pub(crate) fn resolve(&self, request_id: &str, answer: ClientToolAnswer) -> Option<ClientToolAnswer> {
-        let Some(waiting) = self.lock().remove(request_id) else { return Some(answer) };
+        let Some(waiting) = self.0.lock().remove(request_id) else { return Some(answer) };
         let outcome = answer.outcome(&waiting.tool, &waiting.arguments);
         // Its run may have ended in between; then nobody needs the answer.
         let _ = waiting.answer.send(outcome);
         None
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, PendingCall>> {
-        self.0.lock()
     }
 }
 
@@ -96,7 +92,7 @@ impl Tool for ExternalTool {
         let request_id = uuid::Uuid::new_v4().to_string();
         let (answer, answered) = oneshot::channel();
         let waiting = PendingCall { tool: self.spec.name.clone(), arguments: call.arguments.clone(), answer };
-        self.pending.lock().insert(request_id.clone(), waiting);
+        self.pending.0.lock().insert(request_id.clone(), waiting);
         let requested = ExternalToolRequested {
             request_id: request_id.clone(),
             session_id: self.session_id.clone(),
@@ -136,7 +132,7 @@ struct CancelOnDrop {
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.pending.lock().remove(&self.request_id);
+        self.pending.0.lock().remove(&self.request_id);
     }
 }
 

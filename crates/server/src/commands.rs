@@ -1,6 +1,6 @@
 //! Slash commands that clients queue and clients carry out, one at a time.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 
 use tokio::sync::oneshot;
@@ -81,17 +81,13 @@ pub(crate) struct PendingCommands(Mutex<HashMap<String, oneshot::Sender<Option<S
 impl PendingCommands {
     pub(crate) fn begin(&self, request_id: &str) -> oneshot::Receiver<Option<String>> {
         let (answer, answered) = oneshot::channel();
-        self.lock().insert(request_id.to_owned(), answer);
+        self.0.lock().insert(request_id.to_owned(), answer);
         answered
     }
 
     /// Completes a command; true if a caller was waiting for it.
     pub(crate) fn finish(&self, request_id: &str, error: Option<String>) -> bool {
-        self.lock().remove(request_id).is_some_and(|answer| answer.send(error).is_ok())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Option<String>>>> {
-        self.0.lock()
+        self.0.lock().remove(request_id).is_some_and(|answer| answer.send(error).is_ok())
     }
 }
 

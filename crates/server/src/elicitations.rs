@@ -1,6 +1,6 @@
 //! Forms that wait for someone to fill them in.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 
 use hangar_protocol::data::ElicitationAction;
@@ -25,7 +25,7 @@ pub(crate) struct Elicitations(Mutex<HashMap<String, oneshot::Sender<Elicitation
 impl Elicitations {
     /// Registers a question and returns the receiver of its answer; `None` when too many are pending.
     pub(crate) fn expect(&self, request_id: &str) -> Option<oneshot::Receiver<ElicitationResult>> {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         // Whoever asked may have gone.
         waiting.retain(|_, answer| !answer.is_closed());
         if waiting.len() >= MAX_WAITING {
@@ -38,11 +38,7 @@ impl Elicitations {
 
     /// Delivers an answer; false when nobody waits for it.
     pub(crate) fn answer(&self, request_id: &str, result: ElicitationResult) -> bool {
-        let Some(answer) = self.lock().remove(request_id) else { return false };
+        let Some(answer) = self.0.lock().remove(request_id) else { return false };
         answer.send(result).is_ok()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<ElicitationResult>>> {
-        self.0.lock()
     }
 }

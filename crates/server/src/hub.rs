@@ -1,6 +1,6 @@
 //! The sessions that are alive and the clients that are connected.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -217,13 +217,13 @@ impl Hub {
 
     /// Ends all sessions, so that each has its last word in its log.
     pub async fn close(&self) {
-        let live: Vec<Arc<ServedSession>> = self.sessions().values().cloned().collect();
+        let live: Vec<Arc<ServedSession>> = self.sessions.lock().values().cloned().collect();
         futures_util::future::join_all(live.iter().map(|live| live.close())).await;
     }
 
     /// Adds a client to those that receive lifecycle events.
     pub(crate) fn joined(&self, client: &Arc<Client>) -> Result<(), ErrorObject> {
-        let mut clients = self.clients();
+        let mut clients = self.clients.lock();
         if clients.len() >= MAX_CLIENTS {
             let message =
                 format!("{MAX_CLIENTS} clients are connected to this server already; disconnect one");
@@ -236,10 +236,10 @@ impl Hub {
     /// Removes a client. Its sessions continue without it if they have other clients or are working.
     pub(crate) fn left(self: &Arc<Self>, client: &Arc<Client>) {
         // One that was never admitted has no sessions.
-        if self.clients().remove(&client.id).is_none() {
+        if self.clients.lock().remove(&client.id).is_none() {
             return;
         }
-        let sessions: Vec<Arc<ServedSession>> = self.sessions().values().cloned().collect();
+        let sessions: Vec<Arc<ServedSession>> = self.sessions.lock().values().cloned().collect();
         for live in sessions {
             if live.audience.leave(client.id) {
                 let now = (self.config.now)();
@@ -289,14 +289,14 @@ impl Hub {
             params["metadata"] = json!({ "startTime": began.unwrap_or(&now), "modifiedTime": now });
         }
         let frame = notification("session.lifecycle", &params);
-        for client in self.clients().values() {
+        for client in self.clients.lock().values() {
             client.peer.send(Arc::clone(&frame));
         }
     }
 
     /// A session that is alive and stays so.
     pub(crate) fn live(&self, id: &str) -> Result<Arc<ServedSession>, Failure> {
-        let live = self.sessions().get(id).filter(|live| !live.is_closing()).cloned();
+        let live = self.sessions.lock().get(id).filter(|live| !live.is_closing()).cloned();
         live.ok_or_else(|| Failure::new(format!("Session not found for sessionId: {id}")))
     }
 
@@ -308,7 +308,7 @@ impl Hub {
         client: &Arc<Client>,
     ) -> Result<Attached, Failure> {
         let _one_at_a_time = self.opening.lock(id.as_str()).await;
-        let known = self.sessions().get(id.as_str()).cloned();
+        let known = self.sessions.lock().get(id.as_str()).cloned();
         if let Some(live) = known {
             // Nobody is left to answer what the session waits for, and whoever comes does not want to.
             let orphaned = live.audience.is_empty() && !spec.entry.continue_pending.unwrap_or(false);
@@ -322,7 +322,7 @@ impl Hub {
             }
             live.done.cancelled().await;
         }
-        if self.sessions().len() >= MAX_SESSIONS {
+        if self.sessions.lock().len() >= MAX_SESSIONS {
             return Err(Failure::new(format!("{MAX_SESSIONS} sessions are open already")));
         }
         let client_session = load_client_session(client, &id).await?;
@@ -375,7 +375,7 @@ impl Hub {
         };
         let mut task = SessionTask::new(opened, options, queue, spec, audience, self.config.idle_timeout);
         task.refresh();
-        self.sessions().insert(live.id.to_string(), Arc::clone(&live));
+        self.sessions.lock().insert(live.id.to_string(), Arc::clone(&live));
         let (hub, ended) = (Arc::clone(self), Arc::clone(&live));
         tokio::spawn(async move {
             supervise(&mut task, std::future::pending()).await;
@@ -440,7 +440,7 @@ impl Hub {
     }
 
     fn forget(&self, live: &Arc<ServedSession>) {
-        let mut sessions = self.sessions();
+        let mut sessions = self.sessions.lock();
         if sessions.get(live.id.as_str()).is_some_and(|known| Arc::ptr_eq(known, live)) {
             sessions.remove(live.id.as_str());
         }
@@ -466,7 +466,7 @@ impl Hub {
 
     /// Registers a client as the storage of its sessions' files. It must do so before its first session.
     pub(crate) fn keep_files(&self, client: &Client, provider: FsProvider) -> Result<(), Failure> {
-        if !self.sessions().is_empty() {
+        if !self.sessions.lock().is_empty() {
             return Err(Failure::new(
                 "Cannot set session filesystem provider while sessions are active. Call sessionFs.setProvider before \
                  creating any sessions.",
@@ -474,14 +474,6 @@ impl Hub {
         }
         client.keep_files(provider);
         Ok(())
-    }
-
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<ServedSession>>> {
-        self.sessions.lock()
-    }
-
-    fn clients(&self) -> MutexGuard<'_, HashMap<ClientId, Arc<Client>>> {
-        self.clients.lock()
     }
 }
 

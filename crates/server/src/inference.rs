@@ -1,6 +1,6 @@
 //! Requests to models that a client makes in the server's place, and tokens that only a client knows.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ struct ChunkError {
 impl Exchanges {
     /// Delivers the head of a response; false when nobody waits for it.
     pub(crate) fn start(&self, start: ResponseStart) -> bool {
-        let mut exchanges = self.lock();
+        let mut exchanges = self.0.lock();
         let Some(head) = exchanges.get_mut(&start.request_id).and_then(|exchange| exchange.head.take())
         else {
             return false;
@@ -91,7 +91,8 @@ impl Exchanges {
 
     /// Delivers a chunk of a response; false when nobody waits for it. Waits while the session is behind.
     pub(crate) async fn chunk(&self, chunk: ResponseChunk) -> bool {
-        let Some(pieces) = self.lock().get(&chunk.request_id).map(|exchange| exchange.pieces.clone()) else {
+        let Some(pieces) = self.0.lock().get(&chunk.request_id).map(|exchange| exchange.pieces.clone())
+        else {
             return false;
         };
         let mut accepted = true;
@@ -106,13 +107,9 @@ impl Exchanges {
             accepted = pieces.send(piece).await.is_ok();
         }
         if chunk.end {
-            self.lock().remove(&chunk.request_id);
+            self.0.lock().remove(&chunk.request_id);
         }
         accepted
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Exchange>> {
-        self.0.lock()
     }
 }
 
@@ -127,7 +124,7 @@ impl RequestProxy for ClientProxy {
             let request_id = uuid::Uuid::new_v4().to_string();
             let (head, started) = oneshot::channel();
             let (pieces, mut body) = mpsc::channel(PIECES);
-            client.exchanges.lock().insert(request_id.clone(), Exchange { head: Some(head), pieces });
+            client.exchanges.0.lock().insert(request_id.clone(), Exchange { head: Some(head), pieces });
             let socket = request.transport == Transport::WebSocket;
             let cancel =
                 CancelRequest { client: Arc::clone(&client), request_id: request_id.clone(), socket };
@@ -203,7 +200,7 @@ struct CancelRequest {
 
 impl Drop for CancelRequest {
     fn drop(&mut self) {
-        let Some(_unfinished) = self.client.exchanges.lock().remove(&self.request_id) else { return };
+        let Some(_unfinished) = self.client.exchanges.0.lock().remove(&self.request_id) else { return };
         let (client, request_id) = (Arc::clone(&self.client), self.request_id.clone());
         let cancel = if self.socket {
             json!({ "requestId": request_id, "data": "", "end": true })

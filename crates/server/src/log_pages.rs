@@ -2,7 +2,7 @@
 //!
 //! A log only grows, so what it was is a list of positions in it; nothing is copied and no file stays open in between.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -130,7 +130,7 @@ impl LogReaders {
     /// Stores the rest of a log and returns its cursor.
     pub(crate) fn keep(&self, reader: LogReader) -> String {
         let cursor = format!("journal:{}", uuid::Uuid::new_v4());
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         if waiting.len() >= MAX_OPEN {
             waiting.pop_front();
         }
@@ -139,14 +139,10 @@ impl LogReaders {
     }
 
     pub(crate) fn take(&self, cursor: &str, id: &SessionId) -> Option<LogReader> {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         let now = Instant::now();
         waiting.retain(|waiting| now.duration_since(waiting.since) < PATIENCE);
         let at = waiting.iter().position(|known| known.cursor == cursor && known.reader.id == *id)?;
         waiting.remove(at).map(|waiting| waiting.reader)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<OpenReader>> {
-        self.0.lock()
     }
 }

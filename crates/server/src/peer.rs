@@ -121,7 +121,7 @@ fn cancelled_id(params: Option<&RawValue>) -> Option<Id> {
 fn message(peer: &Peer, body: &[u8], take: &mut impl FnMut(Incoming)) {
     match Message::parse(body) {
         Ok(Message::Request { id, method, params }) => {
-            take(Incoming::Request(Request { id, method, params }))
+            take(Incoming::Request(Request { id, method, params }));
         }
         Ok(Message::Notification { method, params }) if method == CANCEL => {
             cancelled_id(params.as_deref()).into_iter().for_each(|id| take(Incoming::Cancelled(id)));

@@ -1,6 +1,6 @@
 //! Recent events of a session, ephemeral ones included, for clients that poll.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 
 use hangar_protocol::Event;
@@ -61,7 +61,7 @@ pub(crate) struct EventPage {
 impl RecentEvents {
     pub(crate) fn push(&self, event: &Event) {
         let Ok(text) = serde_json::value::to_raw_value(event) else { return };
-        let mut kept = self.lock();
+        let mut kept = self.0.lock();
         let number = kept.next;
         kept.next += 1;
         kept.bytes += text.get().len();
@@ -74,7 +74,7 @@ impl RecentEvents {
 
     /// Number of the next event.
     pub(crate) fn end(&self) -> u64 {
-        self.lock().next
+        self.0.lock().next
     }
 
     /// Events from a number on that are wanted, or from the oldest on.
@@ -84,7 +84,7 @@ impl RecentEvents {
         max: usize,
         wanted: impl Fn(&EventFacts) -> bool,
     ) -> EventPage {
-        let kept = self.lock();
+        let kept = self.0.lock();
         let start = kept.events.front().map_or(kept.next, |oldest| oldest.number);
         let expired = from.is_some_and(|from| !(start..=kept.next).contains(&from));
         let from = from.filter(|_| !expired).unwrap_or(start);
@@ -99,10 +99,6 @@ impl RecentEvents {
         events.truncate(max);
         let next = if more { events.last().map_or(kept.next, |last| last.number + 1) } else { kept.next };
         EventPage { events, more, next, expired }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Ring> {
-        self.0.lock()
     }
 }
 

@@ -3,7 +3,7 @@
 mod find;
 mod tool;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -102,16 +102,16 @@ impl Skills {
     }
 
     pub fn warnings(&self) -> Vec<String> {
-        self.lock().warnings.clone()
+        self.shelf.lock().warnings.clone()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.lock().skills.is_empty()
+        self.shelf.lock().skills.is_empty()
     }
 
     /// All skills, as clients receive them.
     pub fn list(&self) -> Vec<LoadedSkill> {
-        let shelf = self.lock();
+        let shelf = self.shelf.lock();
         shelf
             .skills
             .iter()
@@ -130,7 +130,7 @@ impl Skills {
 
     /// Enables or disables a skill; false if there is none of that name.
     pub fn set_enabled(&self, name: &str, enabled: bool) -> bool {
-        let mut shelf = self.lock();
+        let mut shelf = self.shelf.lock();
         if enabled {
             shelf.disabled.remove(name);
         } else {
@@ -143,7 +143,7 @@ impl Skills {
     pub fn reload(&self) -> Vec<String> {
         let Some(places) = &self.places else { return Vec::new() };
         let (skills, warnings) = find::find(places);
-        let mut shelf = self.lock();
+        let mut shelf = self.shelf.lock();
         shelf.skills = skills;
         shelf.warnings.clone_from(&warnings);
         warnings
@@ -151,7 +151,7 @@ impl Skills {
 
     /// Tool that returns skills, with the current list.
     pub fn tool(self: &Arc<Self>) -> Arc<dyn Tool> {
-        let shelf = self.lock();
+        let shelf = self.shelf.lock();
         let listed = shelf
             .skills
             .iter()
@@ -184,20 +184,16 @@ impl Skills {
     }
 
     fn enabled(&self, name: &str) -> Option<Skill> {
-        let shelf = self.lock();
+        let shelf = self.shelf.lock();
         shelf.skills.iter().find(|skill| skill.name == name && !shelf.disabled.contains(name)).cloned()
     }
 
     /// Names of the skills that the model may call.
     fn names(&self) -> Vec<String> {
-        let shelf = self.lock();
+        let shelf = self.shelf.lock();
         let callable = |skill: &&Skill| skill.model_invocable && !shelf.disabled.contains(&skill.name);
         let enabled = shelf.skills.iter().filter(callable);
         enabled.map(|skill| skill.name.clone()).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LoadedSkills> {
-        self.shelf.lock()
     }
 }
 

@@ -91,6 +91,7 @@ pub fn resolve(config: &ProviderConfig, model: &str) -> Resolved {
     }
     if host.billed_by_request {
         facts.price = None;
+        sources.price = Source::Default;
     }
     if let Some(info) = listed(config, model) {
         layer(&mut facts, &mut sources, &Offer::from(info), Source::Provider, |_| true);

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use super::item::{PollItem, TextId, TextPart};
+use super::item::{PollItem, TextPart};
 
 /// Longest wait of a call, and the interval between two answers to a waiting reader with a token.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);

@@ -4,7 +4,7 @@
 //! What is open stays. What has ended stays until everybody has read its end, and no longer than there is room: the one that
 //! is oldest goes first.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -60,13 +60,13 @@ impl<E> Default for Table<E> {
 impl<E: Entity> Table<E> {
     /// Checks that a client may open another one.
     pub(crate) fn check_room(&self) -> Result<(), Full> {
-        let open = self.places().all.values().filter(|entity| entity.is_open()).count();
+        let open = self.places.lock().all.values().filter(|entity| entity.is_open()).count();
         if open < MOST_OPEN { Ok(()) } else { Err(Full) }
     }
 
     /// Adds an entity and gives it the next id.
     pub(crate) fn put(&self, entity: E) -> Named<E> {
-        let mut places = self.places();
+        let mut places = self.places.lock();
         places.tidy();
         places.last += 1;
         let number = places.last;
@@ -80,7 +80,7 @@ impl<E: Entity> Table<E> {
         // One way to write each id.
         let plain = number.bytes().all(|byte| byte.is_ascii_digit()) && !number.starts_with('0');
         let number = number.parse().ok().filter(|_| plain)?;
-        let mut places = self.places();
+        let mut places = self.places.lock();
         let found = places.all.get(&number)?;
         if found.is_done() {
             places.all.remove(&number);
@@ -91,7 +91,7 @@ impl<E: Entity> Table<E> {
 
     /// All of them, oldest first, with their ids.
     pub(crate) fn all(&self) -> Vec<Named<E>> {
-        let places = self.places();
+        let places = self.places.lock();
         let present = places.all.iter().filter(|(_, entity)| !entity.is_done());
         present
             .map(|(number, entity)| Named {
@@ -102,11 +102,7 @@ impl<E: Entity> Table<E> {
     }
 
     pub(crate) fn any_open(&self) -> bool {
-        self.places().all.values().any(|entity| entity.is_open())
-    }
-
-    fn places(&self) -> MutexGuard<'_, Places<E>> {
-        self.places.lock()
+        self.places.lock().all.values().any(|entity| entity.is_open())
     }
 }
 

@@ -11,7 +11,7 @@ use hangar_store::{SessionId, Store, StoreError};
 use serde::Serialize;
 use tokio::sync::broadcast;
 
-use super::{Hub, lock};
+use super::Hub;
 
 /// Interval between two scans of the directory.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -114,7 +114,7 @@ impl Hub {
     }
 
     fn begin_watch(&self) -> bool {
-        let mut watch = lock(&self.0.directory_watch);
+        let mut watch = self.0.directory_watch.lock();
         let begins = watch.is_none();
         if begins {
             *watch = Some(DirectoryWatch::take(self.store()));
@@ -140,7 +140,7 @@ impl Hub {
 
     /// Scans the directory. `None` once there is no subscriber.
     fn look_round(&self) -> Option<Changes> {
-        let mut watch = lock(&self.0.directory_watch);
+        let mut watch = self.0.directory_watch.lock();
         if !self.is_heard() {
             *watch = None;
         }
@@ -149,7 +149,7 @@ impl Hub {
 
     /// Removes the files of a session. No look falls between that and its being noted, so it is told once.
     pub(super) fn erase(&self, id: &SessionId) -> Result<(), StoreError> {
-        let mut watch = lock(&self.0.directory_watch);
+        let mut watch = self.0.directory_watch.lock();
         self.store().delete(id)?;
         if let Some(watch) = watch.as_mut() {
             watch.known.remove(id);

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::leases::AtRelease;
 use super::pump::Pump;
 use super::speaking::{Delivery, name_of};
-use super::{FAREWELL, Hub, Inner, lock};
+use super::{FAREWELL, Hub, Inner};
 use crate::error::RegistryError;
 use crate::host::{LogWriter, SessionRequest};
 use crate::live::{LiveSession, LiveState};
@@ -57,7 +57,7 @@ struct Opening<'a> {
 
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
-        lock(&self.hub.opening).remove(&self.id);
+        self.hub.opening.lock().remove(&self.id);
         self.hub.opened.notify_waiters();
     }
 }
@@ -138,10 +138,10 @@ impl Hub {
                 // Its agent is going, or has to; its log is about to be closed.
                 ending.end_now();
                 let _ = tokio::time::timeout(FAREWELL, ending.over.cancelled()).await;
-                lock(&self.0.live).remove(id);
+                self.0.live.lock().remove(id);
                 continue;
             }
-            if lock(&self.0.opening).insert(id.clone()) {
+            if self.0.opening.lock().insert(id.clone()) {
                 let _opening = Opening { hub: &self.0, id: id.clone() };
                 return self.reopen(id).await;
             }
@@ -244,7 +244,7 @@ impl Hub {
             joined: Notify::new(),
             over: CancellationToken::new(),
         });
-        lock(&self.0.live).insert(id, Arc::clone(&live));
+        self.0.live.lock().insert(id, Arc::clone(&live));
         self.0.openings.send_modify(|openings| *openings += 1);
         let (hub, approvals) = (self.clone(), VecDeque::new());
         let pump = Pump { hub, live: Arc::clone(&live), agent: opened, record, renamed, approvals };

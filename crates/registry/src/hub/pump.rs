@@ -7,7 +7,7 @@ use hangar_protocol::Event;
 use hangar_runtimes::runtime::{AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews};
 use tokio::sync::mpsc;
 
-use super::{Hub, lock};
+use super::Hub;
 use crate::approvals::{ApprovalKind, QuestionChange, asking};
 use crate::host::LogWriter;
 use crate::live::{self, LiveSession, SessionUpdate};
@@ -144,7 +144,7 @@ impl Pump {
             hub.0.catalogue.keep(&live.id, live.state().stats.clone());
         }
         {
-            let mut all = lock(&hub.0.live);
+            let mut all = hub.0.live.lock();
             if all.get(&live.id).is_some_and(|current| Arc::ptr_eq(current, &live)) {
                 all.remove(&live.id);
             }

@@ -4,14 +4,14 @@ use hangar_protocol::Event;
 use hangar_runtimes::runtime::SessionCommand;
 use serde_json::value::RawValue;
 
-use super::{Hub, lock};
+use super::Hub;
 use crate::approvals::{Approval, ApprovalKind, ApprovalReply, ApprovalState, NotOpen};
 use crate::error::RegistryError;
 use crate::live::LiveSession;
 
 impl Hub {
     pub fn approvals(&self) -> Vec<Approval> {
-        lock(&self.0.approvals).list()
+        self.0.approvals.lock().list()
     }
 
     /// Answers a question. Whoever comes second is told so.
@@ -21,7 +21,7 @@ impl Hub {
             NotOpen::AlreadyAnswered => RegistryError::AlreadyAnswered(id.to_owned()),
         };
         let (approval, answer) = {
-            let mut approvals = lock(&self.0.approvals);
+            let mut approvals = self.0.approvals.lock();
             let kind = approvals.get(id).map_err(closed)?.kind;
             let answer =
                 reply.to(kind).map_err(|missing| RegistryError::Unprocessable(missing.to_owned()))?;
@@ -49,14 +49,14 @@ impl Hub {
             state: ApprovalState::Open,
         };
         // Whoever sees that the session waits, or is told of the question, may answer it at once.
-        lock(&self.0.approvals).open(approval.clone());
+        self.0.approvals.lock().open(approval.clone());
         live.state().ask(request_id);
         self.announce("approval", &approval);
     }
 
     pub(super) fn settled(&self, live: &LiveSession, request_id: &str) {
         live.state().settle(request_id);
-        let settled = lock(&self.0.approvals).settle(request_id);
+        let settled = self.0.approvals.lock().settle(request_id);
         if let Ok(approval) = settled {
             self.announce("approval", &approval);
         }
@@ -65,7 +65,7 @@ impl Hub {
     /// Withdraws all open questions of a session.
     pub(super) fn settle_all(&self, live: &LiveSession) {
         let open: Vec<String> = {
-            let approvals = lock(&self.0.approvals);
+            let approvals = self.0.approvals.lock();
             approvals.of(&live.id).map(|approval| approval.id.clone()).collect()
         };
         open.iter().for_each(|id| self.settled(live, id));

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use serde_with::skip_serializing_none;
 
-use super::{Runs, lock};
+use super::Runs;
 use crate::error::RegistryError;
 
 #[derive(Debug, Clone)]
@@ -64,16 +64,16 @@ pub struct TaskView {
 
 impl Runs {
     pub fn entry(&self) -> Option<Arc<ValidEntry>> {
-        lock(&self.0.installed).as_ref().map(|installed| Arc::clone(&installed.entry))
+        self.0.installed.lock().as_ref().map(|installed| Arc::clone(&installed.entry))
     }
 
     pub fn entry_path(&self) -> Option<PathBuf> {
-        lock(&self.0.installed).as_ref().map(|installed| installed.path.clone())
+        self.0.installed.lock().as_ref().map(|installed| installed.path.clone())
     }
 
     /// Offers these jobs from now on. Runs that are under way keep theirs.
     pub fn install(&self, path: &Path, entry: Arc<ValidEntry>) {
-        *lock(&self.0.installed) = Some(Installed { path: path.to_owned(), entry });
+        *self.0.installed.lock() = Some(Installed { path: path.to_owned(), entry });
     }
 
     /// Offers the jobs of a file.
@@ -90,7 +90,7 @@ impl Runs {
     }
 
     pub fn jobs(&self) -> JobsView {
-        let Some(Installed { path, entry }) = lock(&self.0.installed).clone() else {
+        let Some(Installed { path, entry }) = self.0.installed.lock().clone() else {
             return JobsView {
                 entry: None,
                 grid: Vec::new(),

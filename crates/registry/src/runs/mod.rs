@@ -5,7 +5,7 @@ mod installed;
 mod stream;
 mod view;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ struct Resuming<'a> {
 
 impl Drop for Resuming<'_> {
     fn drop(&mut self) {
-        lock(&self.active_runs.resuming).remove(self.run);
+        self.active_runs.resuming.lock().remove(self.run);
     }
 }
 
@@ -111,10 +111,6 @@ impl RunListener for Hearers {
 pub(crate) enum RunNews {
     Record(u64, SseFrame),
     Changed(Bytes),
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 impl Runs {
@@ -212,7 +208,7 @@ impl Runs {
         if view.end.is_some() {
             return Err(RegistryError::RunEnded(run.0.clone()));
         }
-        lock(&active_runs.runs).insert(run.clone(), ActiveRun::new(View::clone(&view)));
+        active_runs.runs.lock().insert(run.clone(), ActiveRun::new(View::clone(&view)));
         let begun = self.begin(None, |executor, hearers| executor.resume(run, hearers));
         if begun.is_err() {
             active_runs.leave(run);
@@ -239,7 +235,7 @@ impl Runs {
     }
 
     pub async fn stop(&self, run: &RunId) -> Result<RunDetails, RegistryError> {
-        let controls = lock(&self.0.active_runs.runs).get(run).and_then(|active| active.controls.clone());
+        let controls = self.0.active_runs.runs.lock().get(run).and_then(|active| active.controls.clone());
         match controls {
             Some(controls) => controls.stop().await,
             None if self.view(run)?.end.is_some() => return Err(RegistryError::RunEnded(run.0.clone())),
@@ -262,7 +258,7 @@ impl Runs {
         let hearers = Arc::new(Hearers { active_runs: Arc::clone(active_runs), listener });
         let running = start(&self.0.executor, hearers).map_err(refused)?;
         let (run, controls) = (running.run().clone(), running.controls());
-        if let Some(active) = lock(&active_runs.runs).get_mut(&run) {
+        if let Some(active) = active_runs.runs.lock().get_mut(&run) {
             active.controls = Some(controls.clone());
         }
         active_runs.changes.send_modify(|changes| *changes += 1);
@@ -298,7 +294,7 @@ impl Runs {
     }
 
     fn is_active(&self, run: &RunId) -> bool {
-        lock(&self.0.active_runs.runs).contains_key(run)
+        self.0.active_runs.runs.lock().contains_key(run)
     }
 
     fn is_under_way(&self, run: &RunId) -> bool {
@@ -308,10 +304,10 @@ impl Runs {
 
     fn view(&self, run: &RunId) -> Result<Arc<View>, RegistryError> {
         let active_runs = &self.0.active_runs;
-        if let Some(active) = lock(&active_runs.runs).get(run) {
+        if let Some(active) = active_runs.runs.lock().get(run) {
             return Ok(Arc::new(active.view.clone()));
         }
-        if let Some(view) = lock(&active_runs.ended).get(run) {
+        if let Some(view) = active_runs.ended.lock().get(run) {
             return Ok(Arc::clone(view));
         }
         let records = self.0.store.read(run).map_err(|error| unread(run, &error))?;
@@ -326,7 +322,7 @@ impl Runs {
 
 impl ActiveRuns {
     fn keep(&self, run: &RunId, view: Arc<View>) {
-        let mut ended = lock(&self.ended);
+        let mut ended = self.ended.lock();
         if ended.len() >= KEPT
             && let Some(any) = ended.keys().next().cloned()
         {
@@ -337,12 +333,12 @@ impl ActiveRuns {
 
     /// Claims the resumption of a run. `None` if somebody else is about to resume it.
     fn resuming<'a>(&'a self, run: &'a RunId) -> Option<Resuming<'a>> {
-        lock(&self.resuming).insert(run.clone()).then(|| Resuming { active_runs: self, run })
+        self.resuming.lock().insert(run.clone()).then(|| Resuming { active_runs: self, run })
     }
 
     /// Removes the run from those that are carried out here.
     fn leave(&self, run: &RunId) {
-        let Some(active) = lock(&self.runs).remove(run) else { return };
+        let Some(active) = self.runs.lock().remove(run) else { return };
         let shown = active.view.run(false);
         if active.view.end.is_some() {
             self.keep(run, Arc::new(active.view));
@@ -355,7 +351,7 @@ impl ActiveRuns {
     }
 
     fn record(&self, run: &RunId, record: &Record) {
-        let mut all = lock(&self.runs);
+        let mut all = self.runs.lock();
         if let Fact::RunStarted { .. } = &record.fact {
             let Some(view) = View::begin(record) else { return };
             all.insert(run.clone(), ActiveRun::new(view));

@@ -8,7 +8,7 @@ use hangar_jobs::record::{Fact, RunId};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
-use super::{RunNews, Runs, WATCHED_QUEUE, lock};
+use super::{RunNews, Runs, WATCHED_QUEUE};
 use crate::error::RegistryError;
 use crate::frame::{self, SseFrame};
 use crate::subscription::SubscriptionEnd;
@@ -105,7 +105,7 @@ impl Following {
     /// Reads some of what is on record. Whoever carries the run out is listened to before, so nothing falls between.
     fn catch_up(&mut self) {
         if self.live.is_none() {
-            let mut active = lock(&self.runs.0.active_runs.runs);
+            let mut active = self.runs.0.active_runs.runs.lock();
             self.live = active.get_mut(&self.run).map(|active| {
                 active.watchers.get_or_insert_with(|| broadcast::channel(WATCHED_QUEUE).0).subscribe()
             });

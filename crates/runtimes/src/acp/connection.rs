@@ -1,7 +1,7 @@
 //! One process of an agent that speaks the Agent Client Protocol on its standard input and output: requests both ways, a
 //! message per line, any number of sessions.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::process::Stdio;
@@ -52,10 +52,6 @@ struct ConnectionShared {
     stderr: Mutex<StderrBuffer>,
     /// Exit code, if the process exited without a signal from us.
     exit: Mutex<Option<i32>>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 /// Command, directory and environment that the agent is started with.
@@ -123,22 +119,22 @@ impl Connection {
 
     /// The beginning and the end of what it wrote on stderr.
     pub(super) fn stderr(&self) -> String {
-        locked(&self.shared.stderr).text()
+        self.shared.stderr.lock().text()
     }
 
     pub(super) fn exit(&self) -> Option<i32> {
-        *locked(&self.shared.exit)
+        *self.shared.exit.lock()
     }
 
     /// Subscribes to the agent's messages about a session.
     pub(super) fn subscribe(&self, session: &str) -> mpsc::Receiver<Incoming> {
         let (sender, receiver) = mpsc::channel(INCOMING);
-        locked(&self.shared.sessions).insert(session.to_owned(), sender);
+        self.shared.sessions.lock().insert(session.to_owned(), sender);
         receiver
     }
 
     pub(super) fn unsubscribe(&self, session: &str) {
-        locked(&self.shared.sessions).remove(session);
+        self.shared.sessions.lock().remove(session);
     }
 
     pub(super) async fn request(&self, method: &str, params: &Value) -> Result<Value, PeerError> {
@@ -188,7 +184,7 @@ impl ConnectionShared {
     /// Delivers a message to its session; false if the session has no subscriber.
     async fn pass_on(&self, params: &Value, incoming: Incoming) -> bool {
         let session = params["sessionId"].as_str().unwrap_or_default();
-        let listener = locked(&self.sessions).get(session).cloned();
+        let listener = self.sessions.lock().get(session).cloned();
         match listener {
             Some(listener) => listener.send(incoming).await.is_ok(),
             None => false,
@@ -234,7 +230,7 @@ impl ProcessOwner {
             while let Ok(length) = stderr.read(&mut buffer).await
                 && length > 0
             {
-                locked(&shared.stderr).push(&buffer[..length]);
+                shared.stderr.lock().push(&buffer[..length]);
             }
             std::future::pending::<()>().await;
         };
@@ -253,7 +249,7 @@ impl ProcessOwner {
         }
         // An agent that ended by itself has said all, and its code says why.
         if let Ok(Ok(status)) = tokio::time::timeout(EXIT_GRACE, self.child.wait()).await {
-            *locked(&self.shared.exit) = status.code();
+            *self.shared.exit.lock() = status.code();
         }
         self.shared.peer.close();
         self.group.terminate();
