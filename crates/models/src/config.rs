@@ -136,7 +136,7 @@ impl Default for TimeLimits {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("{setting} is \"{value}\"; it must be one of: {allowed}")]
-    Choice { setting: String, value: String, allowed: &'static str },
+    Choice { setting: String, value: String, allowed: String },
     #[error("{setting} is \"{value}\"; it must be a positive whole number")]
     Number { setting: String, value: String },
     #[error("{setting} is not usable: {why}")]
@@ -223,7 +223,7 @@ fn choose<T: Copy>(
     found.map(|(_, choice)| *choice).ok_or_else(|| ConfigError::Choice {
         setting: setting.into(),
         value: value.into(),
-        allowed,
+        allowed: allowed.to_owned(),
     })
 }
 

@@ -207,8 +207,12 @@ impl Provider {
             Credential::None => None,
             Credential::Key(key) => Some(match inner.config.kind {
                 ProviderKind::Azure { .. } => (HeaderName::from_static("api-key"), key.clone(), key),
-                ProviderKind::Anthropic => (HeaderName::from_static("x-api-key"), key.clone(), key),
-                ProviderKind::OpenAi { .. } | ProviderKind::Copilot => (AUTHORIZATION, bearer(&key), key),
+                ProviderKind::Anthropic if !facts::host(&inner.config).bearer => {
+                    (HeaderName::from_static("x-api-key"), key.clone(), key)
+                }
+                ProviderKind::Anthropic | ProviderKind::OpenAi { .. } | ProviderKind::Copilot => {
+                    (AUTHORIZATION, bearer(&key), key)
+                }
             }),
             Credential::Bearer(token) => Some((AUTHORIZATION, bearer(&token), token)),
         };

@@ -8,13 +8,13 @@ use hangar_agent::model::{Price, Rates};
 use serde::Deserialize;
 
 use super::{Auth, ConfigError, ProviderConfig, ProviderKind, Proxy, TimeLimits};
-use super::{add_header, base_url, choose, secret, wire_api};
+use super::{add_header, base_url, secret, wire_api};
 use crate::base_url::BaseUrl;
+use crate::facts::{self, Preset, PresetKind};
 use crate::secret::Secret;
 
-const OPENAI_URL: &str = "https://api.openai.com/v1";
-const ANTHROPIC_URL: &str = "https://api.anthropic.com";
-pub(crate) const COPILOT_URL: &str = "https://api.githubcopilot.com";
+/// Presets that are APIs, spoken by many, rather than hosts.
+const GENERIC: [&str; 4] = ["openai", "azure", "anthropic", "copilot"];
 
 /// The part of the file that is about providers. Other tables are somebody else's.
 #[derive(Deserialize)]
@@ -84,19 +84,16 @@ pub fn providers(
     file.providers.into_iter().map(|(name, table)| table.resolve(name, &lookup)).collect()
 }
 
-/// The variables that a configuration file names with `api_key_env`. None where it cannot be read.
+/// The variables that hold keys by a configuration file: those that `api_key_env` names, and the usual ones of presets. None
+/// where it cannot be read.
 pub fn key_variables(toml: &str) -> Vec<String> {
     let file: Result<File, _> = toml::from_str(toml);
     let tables = file.map(|file| file.providers).unwrap_or_default();
-    tables.into_values().filter_map(|table| table.api_key_env).collect()
-}
-
-#[derive(Clone, Copy)]
-enum Type {
-    OpenAi,
-    Azure,
-    Anthropic,
-    Copilot,
+    let variable = |table: Table| {
+        let usual = || facts::preset(table.kind.as_deref()?)?.api_key_env.map(str::to_owned);
+        table.api_key_env.clone().or_else(usual)
+    };
+    tables.into_values().filter_map(variable).collect()
 }
 
 impl Table {
@@ -106,41 +103,22 @@ impl Table {
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> Result<ProviderConfig, ConfigError> {
         let setting = |key: &str| format!("providers.{name}.{key}");
-        let types = &[
-            ("openai", Type::OpenAi),
-            ("azure", Type::Azure),
-            ("anthropic", Type::Anthropic),
-            ("copilot", Type::Copilot),
-        ];
-        let allowed = "openai, azure, anthropic, copilot";
-        let kind = self
-            .kind
-            .as_deref()
-            .map(|value| choose(&setting("type"), value, types, allowed))
-            .transpose()?
-            .unwrap_or(Type::OpenAi);
+        let preset = self.preset(&setting("type"))?;
         let wire = wire_api(&setting("wire_api"), self.wire_api.as_deref())?;
-        let url = match (&self.base_url, kind) {
-            (Some(url), _) => url.as_str(),
-            (None, Type::OpenAi) => OPENAI_URL,
-            (None, Type::Anthropic) => ANTHROPIC_URL,
-            (None, Type::Copilot) => COPILOT_URL,
-            (None, Type::Azure) => {
-                return Err(ConfigError::Missing {
-                    setting: format!("providers.{name}"),
-                    needs: "a base_url",
-                });
-            }
+        let kind = match preset.kind {
+            PresetKind::OpenAi => ProviderKind::OpenAi { wire },
+            PresetKind::Azure => ProviderKind::Azure { wire, api_version: self.azure_api_version.clone() },
+            PresetKind::Anthropic => ProviderKind::Anthropic,
+            PresetKind::Copilot => ProviderKind::Copilot,
         };
+        let missing = || ConfigError::Missing { setting: format!("providers.{name}"), needs: "a base_url" };
+        let url = self.base_url.as_deref().or(preset.base_url).ok_or_else(missing)?;
         let url: BaseUrl = base_url(&setting("base_url"), url)?;
-        let kind = match kind {
-            Type::OpenAi => ProviderKind::OpenAi { wire },
-            Type::Azure => ProviderKind::Azure { wire, api_version: self.azure_api_version.clone() },
-            Type::Anthropic => ProviderKind::Anthropic,
-            Type::Copilot => ProviderKind::Copilot,
-        };
         let mut config = ProviderConfig::new(name.clone(), kind, url);
-        config.auth = self.auth(&setting, lookup)?;
+        // A server of unknown make is asked as such, whatever API it imitates.
+        let named = self.kind.is_some() && !GENERIC.contains(&preset.name);
+        config.preset = named.then(|| preset.name.to_owned());
+        config.auth = self.auth(&preset, &setting, lookup)?;
         for (header, value) in &self.headers {
             add_header(&mut config.headers, &setting("headers"), header, value)?;
         }
@@ -160,8 +138,18 @@ impl Table {
         Ok(config)
     }
 
+    fn preset(&self, setting: &str) -> Result<Preset, ConfigError> {
+        let wanted = self.kind.as_deref().unwrap_or("openai");
+        facts::preset(wanted).ok_or_else(|| ConfigError::Choice {
+            setting: setting.to_owned(),
+            value: wanted.to_owned(),
+            allowed: facts::presets().collect::<Vec<_>>().join(", "),
+        })
+    }
+
     fn auth(
         &self,
+        preset: &Preset,
         setting: &dyn Fn(&str) -> String,
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Auth, ConfigError> {
@@ -174,8 +162,14 @@ impl Table {
         if let Some(key) = &self.api_key {
             return Ok(Auth::ApiKey(secret(&setting("api_key"), key.reveal())?));
         }
-        // A variable that is not set is no key: the server says whether it needs one.
-        let key = self.api_key_env.as_deref().and_then(lookup).filter(|key| !key.trim().is_empty());
-        key.map_or(Ok(Auth::None), |key| Ok(Auth::ApiKey(secret(&setting("api_key_env"), &key)?)))
+        // A variable that is not set is no key: the server says whether it needs one. The usual variable counts only for
+        // the usual address: a key is not for whoever imitates the API.
+        let usual = preset.api_key_env.filter(|_| self.base_url.is_none() && self.kind.is_some());
+        let variable = self.api_key_env.as_deref().or(usual);
+        let key = variable.and_then(lookup).filter(|key| !key.trim().is_empty());
+        if let Some(key) = key {
+            return Ok(Auth::ApiKey(secret(&setting("api_key_env"), &key)?));
+        }
+        Ok(preset.api_key_command.map_or(Auth::None, |command| Auth::Command(command.to_owned())))
     }
 }

@@ -192,10 +192,47 @@ fn a_file_has_many_providers() {
 }
 
 #[test]
+fn a_preset_needs_three_lines_at_most() {
+    let variables = |name: &str| name.ends_with("_KEY").then(|| format!("the {name}"));
+    let check = |toml: &str, expected: &str| {
+        let provider = table::providers(toml, variables).unwrap().remove(0);
+        let auth = match &provider.auth {
+            Auth::None => "none".to_owned(),
+            Auth::ApiKey(key) | Auth::Bearer(key) => key.reveal().to_owned(),
+            Auth::Command(command) => format!("$({command})"),
+        };
+        let host = crate::facts::host(&provider).name.unwrap();
+        assert_eq!(format!("{host} {} {auth}", provider.base_url), expected, "{toml}");
+    };
+    check(
+        "[providers.r]\ntype = \"openrouter\"",
+        "openrouter https://openrouter.ai/api/v1 the OPENROUTER_API_KEY",
+    );
+    check("[providers.x]\ntype = \"xai\"", "xai https://api.x.ai/v1 the XAI_API_KEY");
+    check("[providers.k]\ntype = \"kimi\"\napi_key = \"mine\"", "kimi https://api.moonshot.ai/v1 mine");
+    check("[providers.a]\ntype = \"anthropic\"", "anthropic https://api.anthropic.com the ANTHROPIC_API_KEY");
+    check("[providers.o]\ntype = \"ollama\"", "ollama http://localhost:11434/v1 none");
+    check("[providers.v]\ntype = \"vllm\"\nbase_url = \"http://gpu:9/v1\"", "vllm http://gpu:9/v1 none");
+    check(
+        "[providers.v]\ntype = \"vertex\"\nbase_url = \"https://us-east5-aiplatform.googleapis.com/v1/p\"",
+        "vertex https://us-east5-aiplatform.googleapis.com/v1/p $(gcloud auth print-access-token)",
+    );
+}
+
+#[test]
+fn the_usual_key_of_a_vendor_is_not_for_another_address() {
+    let toml = "[providers.x]\ntype = \"anthropic\"\nbase_url = \"https://proxy.example\"";
+    let provider = table::providers(toml, |_| Some("sk-usual".to_owned())).unwrap().remove(0);
+    assert_eq!(provider.auth, Auth::None);
+}
+
+#[test]
 fn a_mistake_in_the_file_is_named() {
     check_file(
         "[providers.x]\ntype = \"foo\"",
-        expect![[r#"providers.x.type is "foo"; it must be one of: openai, azure, anthropic, copilot"#]],
+        expect![[
+            r#"providers.x.type is "foo"; it must be one of: anthropic, azure, bedrock, copilot, deepseek, gemini, glm, groq, kimi, llamacpp, lmstudio, minimax, mistral, ollama, openai, openrouter, qwen, vertex, vllm, xai"#
+        ]],
     );
     check_file("[providers.x]\ntype = \"azure\"", expect!["providers.x needs a base_url"]);
     check_file(

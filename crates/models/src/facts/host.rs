@@ -45,6 +45,8 @@ pub struct HostFacts {
     pub billed_by_request: bool,
     /// Which server on one's own machine it is. Its tokens cost nothing.
     pub local: Option<LocalServer>,
+    /// Whether a key goes into `Authorization`, whatever the wire.
+    pub bearer: bool,
     /// Seconds until the first byte of an answer, where the vendor says that they may be many.
     pub first_byte_seconds: Option<u64>,
 }
@@ -175,6 +177,7 @@ impl Default for HostFacts {
             drops_overflow: false,
             billed_by_request: false,
             local: None,
+            bearer: false,
             first_byte_seconds: None,
         }
     }

@@ -22,6 +22,7 @@ pub use model::{ChatTools, Endpoint, ImageFacts, ModelFacts, Thinking, ThinkingM
 pub use models_dev::{BadCatalogue, Catalogue};
 pub use name::{is_same, nearest, spelled};
 pub use resolve::{Learnt, Resolved, Source, Sources, known_models, resolve, small_model, wire_name};
+pub use table::PresetKind;
 
 use std::sync::LazyLock;
 
@@ -39,6 +40,37 @@ pub fn of(model: &str) -> ModelFacts {
 /// What is known of the host that a provider is at: by its preset, else by its address, else by its kind.
 pub fn host(config: &ProviderConfig) -> HostFacts {
     table::embedded().host(config)
+}
+
+/// How a provider is configured if only its host is named: `type = "openrouter"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Preset {
+    /// The name of the host in the table.
+    pub name: &'static str,
+    pub kind: PresetKind,
+    /// The address, where it does not depend on the account.
+    pub base_url: Option<&'static str>,
+    /// The variable that usually holds the key.
+    pub api_key_env: Option<&'static str>,
+    /// A command that prints the key, of hosts whose keys are short-lived.
+    pub api_key_command: Option<&'static str>,
+}
+
+/// The preset of a host.
+pub fn preset(name: &str) -> Option<Preset> {
+    let (name, host) = table::embedded().hosts.get_key_value(&name.trim().to_ascii_lowercase())?;
+    Some(Preset {
+        name,
+        kind: host.wire,
+        base_url: host.base_url.as_deref(),
+        api_key_env: host.api_key_env.as_deref(),
+        api_key_command: host.api_key_command.as_deref(),
+    })
+}
+
+/// The names of all presets.
+pub fn presets() -> impl Iterator<Item = &'static str> {
+    table::embedded().hosts.keys().map(String::as_str)
 }
 
 /// Current models of all vendors, as these write them.

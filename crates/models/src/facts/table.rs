@@ -87,12 +87,12 @@ pub(super) struct HostEntry {
     urls: Vec<String>,
     /// Ports of this machine.
     ports: Vec<u16>,
-    pub(super) wire: PresetWire,
+    pub(super) wire: PresetKind,
     pub(super) base_url: Option<String>,
     pub(super) api_key_env: Option<String>,
     pub(super) api_key_command: Option<String>,
     /// Whether a key goes into `Authorization`, whatever the wire.
-    pub(super) bearer: bool,
+    bearer: bool,
     catalogue: Option<String>,
     endpoints: Vec<Endpoint>,
     wires: BTreeMap<String, Endpoint>,
@@ -118,9 +118,10 @@ pub(super) struct HostEntry {
 /// The kind of provider that a host is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum PresetWire {
+pub enum PresetKind {
     #[default]
     OpenAi,
+    Azure,
     Anthropic,
     Copilot,
 }
@@ -307,6 +308,7 @@ impl HostEntry {
             drops_overflow: self.drops_overflow,
             billed_by_request: self.billed_by_request,
             local: self.local,
+            bearer: self.bearer,
             first_byte_seconds: self.first_byte_seconds,
         }
     }
