@@ -133,6 +133,9 @@ pub(crate) struct FeaturesArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
+    /// Ask each provider one tiny question with a tool, and tell what works. This costs a few hundred tokens each
+    #[arg(long)]
+    pub(crate) probe: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -254,9 +257,9 @@ pub(crate) struct RunArgs {
     /// Model to use; `hangar models` lists them
     #[arg(long, value_name = "MODEL", help_heading = "Model")]
     pub(crate) model: Option<String>,
-    /// Reasoning effort of the model
+    /// Reasoning effort of the model: none, minimal, low, medium, high, xhigh or max, as far as it takes them
     #[arg(long, visible_alias = "effort", value_name = "LEVEL", help_heading = "Model")]
-    pub(crate) reasoning_effort: Option<Effort>,
+    pub(crate) reasoning_effort: Option<String>,
 
     /// Record requests to the model and its answers in this file
     #[arg(long, value_name = "FILE", help_heading = "Model")]

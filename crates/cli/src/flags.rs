@@ -22,7 +22,7 @@ pub(crate) fn spec(args: &RunArgs) -> SessionSpec {
     SessionSpec {
         model: ModelOptions {
             name: args.model.clone(),
-            effort: args.reasoning_effort.map(|effort| effort.as_str().to_owned()),
+            effort: args.reasoning_effort.as_deref().map(str::to_ascii_lowercase),
             ..ModelOptions::default()
         },
         tools: ToolOptions {

@@ -12,7 +12,7 @@ use hangar_agent::model::ModelProvider;
 use hangar_models::base_url::BaseUrl;
 use hangar_models::catalogue::Cache;
 use hangar_models::config::{self, Auth, ProviderConfig, ProviderKind};
-use hangar_models::facts::{self, Catalogue, DEFAULT_PROMPT_TOKENS, ModelFacts};
+use hangar_models::facts::{self, Catalogue, DEFAULT_PROMPT_TOKENS, ModelFacts, Source};
 use hangar_models::scripted::{Names, Recorder, Replay, Script, ScriptedModel};
 use hangar_models::{Secret, Ways};
 use hangar_process::credentials::Child;
@@ -60,10 +60,10 @@ pub(crate) struct ProviderRequest<'a> {
 
 /// The file's own settings; its providers are read by their own crate.
 #[derive(Debug, Default, serde::Deserialize)]
-pub(crate) struct Preferences {
+struct Preferences {
     model: Option<String>,
     /// The model for titles, summaries and agents that only explore.
-    pub(crate) small_model: Option<String>,
+    small_model: Option<String>,
     #[serde(default)]
     models: ModelPreferences,
     /// The tables `[agents.NAME]`.
@@ -122,7 +122,7 @@ pub(crate) fn choose(settings: &Settings, request: ProviderRequest<'_>) -> Resul
     Ok(chosen)
 }
 
-fn preferred(settings: &Settings, wanted: Option<&str>) -> Result<Option<String>> {
+pub(crate) fn preferred(settings: &Settings, wanted: Option<&str>) -> Result<Option<String>> {
     Ok(match wanted.or(settings.var("COPILOT_MODEL")) {
         Some(model) => Some(model.to_owned()),
         None => preferences(settings)?
@@ -191,7 +191,10 @@ fn real(settings: &Settings, model: Option<&str>, replaying: bool, ways: Ways) -
 
 impl Chosen {
     /// A model of a provider, with the limits that hold of it there.
-    pub(crate) fn of(config: ProviderConfig, model: &str, ways: Ways) -> Self {
+    pub(crate) fn of(mut config: ProviderConfig, model: &str, ways: Ways) -> Self {
+        if ways.request_proxy.is_none() {
+            ask_local_server(&mut config, model);
+        }
         let resolved = facts::resolve(&config, model);
         Self {
             secrets: config.secrets(),
@@ -202,6 +205,26 @@ impl Chosen {
             provider: hangar_models::build_for(config, model, ways),
             scripted: false,
         }
+    }
+}
+
+/// Asks a server on this machine for the window that the model really has, which no table can know. Other providers are not
+/// asked. It has a thread of its own because sessions are composed inside and outside of runtimes.
+fn ask_local_server(config: &mut ProviderConfig, model: &str) {
+    if facts::host(config).local.is_none() || config.max_prompt_tokens.is_some() {
+        return;
+    }
+    let looked = std::thread::scope(|scope| {
+        let look = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+            runtime.block_on(hangar_models::local::look(config, model))
+        };
+        scope.spawn(look).join().ok().flatten()
+    });
+    if let Some(info) = looked {
+        let others = config.learnt.listed.iter().flat_map(|list| list.iter());
+        let others: Vec<_> = others.filter(|other| other.id != info.id).cloned().collect();
+        config.learnt.listed = Some(std::iter::once(info).chain(others).collect());
     }
 }
 
@@ -279,17 +302,30 @@ pub(crate) fn catalogue(settings: &Settings) -> Result<Option<Catalogue>> {
     Catalogue::parse(&text, date).map(Some).with_context(|| format!("cannot use {}", path.display()))
 }
 
-/// The model for asides: the configured one, else a cheap one of the same provider.
+/// A model for asides, and where it comes from.
+pub(crate) struct SmallModel {
+    /// `PROVIDER/MODEL`, or as somebody configured it.
+    pub(crate) id: String,
+    pub(crate) source: Source,
+}
+
+/// The model of agents that only explore, of titles and of summaries: `[agents.NAME] model`, then `small_model`, then a
+/// cheap one of the same provider.
 pub(crate) fn small_model(
     settings: &Settings,
     providers: &[ProviderConfig],
     model: &str,
-) -> Result<Option<String>> {
-    if let Some(configured) = preferences(settings)?.small_model {
-        return Ok(Some(configured));
+    agent: Option<&str>,
+) -> Result<Option<SmallModel>> {
+    let mut preferences = preferences(settings)?;
+    let of_agent = agent.and_then(|name| preferences.agents.remove(name)?.model);
+    if let Some(id) = of_agent.or(preferences.small_model) {
+        return Ok(Some(SmallModel { id, source: Source::Config }));
     }
-    let found = config::find(providers, model);
-    Ok(found.and_then(|(provider, name)| facts::small_model(provider, name)))
+    let Some((provider, name)) = config::find(providers, model) else { return Ok(None) };
+    let source = if provider.learnt.listed.is_some() { Source::Provider } else { Source::Embedded };
+    let small = facts::small_model(provider, name);
+    Ok(small.map(|small| SmallModel { id: format!("{}/{small}", provider.name), source }))
 }
 
 /// The login that is used, if there is one. `ask_gh` is whether it is worth a process to find out.
@@ -336,6 +372,6 @@ fn gh_auth_token(settings: &Settings) -> Option<String> {
     (!token.is_empty()).then_some(token)
 }
 
-pub(crate) fn preferences(settings: &Settings) -> Result<Preferences> {
+fn preferences(settings: &Settings) -> Result<Preferences> {
     settings.parse_config(&settings.config_text()?)
 }

@@ -14,6 +14,7 @@ mod error;
 pub mod facts;
 mod http;
 pub mod known;
+pub mod local;
 mod provider;
 pub mod scripted;
 mod secret;

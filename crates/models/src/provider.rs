@@ -1,7 +1,9 @@
 //! A provider that is reached over HTTP.
 
-use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
@@ -10,16 +12,20 @@ use hangar_agent::model::{
 };
 use reqwest::Url;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
 
 use crate::Ways;
 use crate::answer::{self, Answer, Told};
 use crate::config::{ProviderConfig, ProviderKind};
 use crate::copilot::{self, Routes};
 use crate::credential::{Credential, Credentials};
-use crate::facts::{self, Endpoint};
+use crate::error;
+use crate::facts::{self, Endpoint, LocalServer};
 use crate::http::{self, Http};
 use crate::known;
+use crate::local;
 use crate::secret::{Redactor, Secret};
+use crate::tokens::Counter;
 use crate::wire::{Ask, Carrier, Dialect, Wire};
 
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -38,6 +44,8 @@ struct Inner {
     routes: Option<Routes>,
     /// The model that its facts are about, if it is not the configured one.
     about: Option<String>,
+    /// The window that each model was found to have, where the server drops what does not fit.
+    windows: tokio::sync::Mutex<BTreeMap<String, Option<u64>>>,
 }
 
 impl Provider {
@@ -75,6 +83,7 @@ impl Provider {
             redactor: Mutex::new(redactor),
             routes,
             about: None,
+            windows: tokio::sync::Mutex::default(),
             config,
         }))
     }
@@ -104,9 +113,85 @@ impl Provider {
         self.clean(result.await).await
     }
 
+    /// Asks the server behind the API, which has its own paths beside `/v1`.
+    pub(crate) async fn ask_server(&self, path: &[&str], body: Option<Value>) -> Result<Value, ModelError> {
+        let base = &self.0.config.base_url;
+        let api = base.segments().filter(|segment| *segment != "v1").count();
+        let url = base.join_behind(api, path);
+        let result = async {
+            let mut headers = self.headers().await?;
+            headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+            let wait = self.0.http.limits().first_byte;
+            let mut response = match body {
+                None => self.0.http.get(url, headers, wait).await?,
+                Some(body) => {
+                    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                    self.0.http.post(url, headers, body.to_string().into_bytes(), wait).await?
+                }
+            };
+            self.0.http.read_body(&mut response, http::BODY, wait).await
+        };
+        let text = self.clean(result.await).await?;
+        serde_json::from_str(&text)
+            .map_err(|error| error::protocol(format!("the model server's answer is not JSON: {error}")))
+    }
+
+    /// Refuses a request that a server would cut silently because it does not fit into the model's window.
+    async fn check_window(&self, request: &ModelRequest) -> Result<(), ModelError> {
+        if !facts::host(&self.0.config).drops_overflow {
+            return Ok(());
+        }
+        let Some(window) = self.window(&request.model).await else { return Ok(()) };
+        let tokens = Counter::new(&request.model).request(request);
+        if tokens <= window {
+            return Ok(());
+        }
+        Err(error::bare(
+            ModelErrorKind::ContextLength,
+            format!(
+                "the request has about {tokens} tokens and `{}` has a window of {window}, of which the server would \
+                 silently drop the beginning; OLLAMA_CONTEXT_LENGTH sets a larger one",
+                request.model
+            ),
+        ))
+    }
+
+    /// The window of a model of Ollama. A model that is not loaded is loaded, as the request would do. A server that does
+    /// not tell is not asked again.
+    async fn window(&self, model: &str) -> Option<u64> {
+        let mut windows = self.0.windows.lock().await;
+        if let Some(window) = windows.get(model) {
+            return *window;
+        }
+        let loaded = local::window(self, LocalServer::Ollama, model).await;
+        let window = match loaded {
+            Ok(None) => local::load(self, model).await.ok().flatten(),
+            Ok(window) => window,
+            Err(_) => None,
+        };
+        windows.insert(model.to_owned(), window);
+        window
+    }
+
+    /// An error that says that there is no such model gets the names of those that there are.
+    fn suggest(&self, model: &str, mut error: ModelError) -> ModelError {
+        let unknown = error.code.as_deref() == Some("model_not_found")
+            || (error.status == Some(404) && error.message.to_ascii_lowercase().contains("model"));
+        if error.kind == ModelErrorKind::Refused && unknown {
+            let known = facts::known_models(&self.0.config);
+            let nearest =
+                facts::nearest(model, known.iter().map(String::as_str).filter(|name| *name != model));
+            if !nearest.is_empty() {
+                error.message = format!("{}; the nearest models are {}", error.message, nearest.join(", "));
+            }
+        }
+        error
+    }
+
     async fn open(&self, mut request: ModelRequest) -> Result<Answer, ModelError> {
         let inner = &*self.0;
         request.model = inner.config.bare(&request.model).to_owned();
+        self.check_window(&request).await?;
         let wire = self.wire(&request.model).await?;
         let carrier = match self.speaks_on_socket(wire, &request.model) {
             true => Carrier::Socket,
@@ -253,7 +338,11 @@ impl ModelProvider for Provider {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
         let opening = self.clone();
         let reading = self.clone();
-        let open = Box::pin(async move { opening.clean(opening.open(request).await).await });
+        let open = Box::pin(async move {
+            let model = opening.config().bare(&request.model).to_owned();
+            let opened = opening.open(request).await.map_err(|error| opening.suggest(&model, error));
+            opening.clean(opened).await
+        });
         Box::pin(answer::events(open).map(move |event| event.map_err(|error| reading.redact(error))))
     }
 

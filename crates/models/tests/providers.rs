@@ -579,3 +579,64 @@ async fn a_fresh_list_is_not_asked_for_again() {
     server.requests.recv().await.unwrap();
     assert!(server.requests.try_recv().is_err());
 }
+
+#[tokio::test]
+async fn ollama_is_never_sent_more_than_its_window() {
+    let ps = |window: u64| {
+        json(&format!(r#"{{"models":[{{"name":"mock-model:latest","context_length":{window}}}]}}"#))
+    };
+    let said = || stream(&[PONG, STOP, "[DONE]"]);
+    let long = || {
+        let text = "word ".repeat(6000);
+        ModelRequest { messages: vec![Message::User(vec![Part::Text(text)]).into()], ..request() }
+    };
+    let ollama = |url: &str| {
+        let mut config = config(CHAT, &format!("{url}/v1"));
+        config.preset = Some("ollama".to_owned());
+        config
+    };
+    let mut server = serve(vec![ps(4096)]).await;
+    let events = call(ollama(&server.url), long()).await;
+    let error = events[0].as_ref().unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::ContextLength, "{error}");
+    assert!(error.message.contains("window of 4096"), "{error}");
+    assert_eq!(server.requests.recv().await.unwrap().line, "GET /api/ps");
+    assert!(server.requests.try_recv().is_err(), "nothing else was sent");
+
+    // A model that is not loaded is loaded first, and its window is asked for once.
+    let not_loaded = json(r#"{"models":[]}"#);
+    let mut server = serve(vec![not_loaded, json("{}"), ps(32_768), said(), said()]).await;
+    let provider = build(ollama(&server.url));
+    for _ in 0..2 {
+        let events: Vec<_> = provider.stream(long()).collect().await;
+        assert!(events.last().unwrap().is_ok(), "{}", show(&events));
+    }
+    let mut lines = Vec::new();
+    while let Ok(request) = server.requests.try_recv() {
+        lines.push(request.line);
+    }
+    let chat = "POST /v1/chat/completions";
+    assert_eq!(lines, ["GET /api/ps", "POST /api/generate", "GET /api/ps", chat, chat]);
+}
+
+#[tokio::test]
+async fn an_unknown_model_is_answered_with_the_nearest_ones() {
+    let refusal = r#"{"error":{"message":"The model `gpt-5.9` does not exist","code":"model_not_found"}}"#;
+    let server = serve(vec![response("404 Not Found", "", refusal)]).await;
+    let list = serve(vec![json(r#"{"data":[{"id":"gpt-5.5"},{"id":"gpt-5.4"},{"id":"llama"}]}"#)]).await;
+    let models = list_models(&config(CHAT, &list.url)).await.unwrap();
+    let provider = build_with_models(config(CHAT, &server.url), models);
+    let asked = ModelRequest { model: "gpt-5.9".into(), ..request() };
+    let events: Vec<_> = provider.stream(asked).collect().await;
+    let message = &events[0].as_ref().unwrap_err().message;
+    assert!(message.ends_with("; the nearest models are gpt-5.4, gpt-5.5"), "{message}");
+}
+
+#[tokio::test]
+async fn a_model_goes_out_as_its_provider_spells_it() {
+    let mut server = serve(vec![json("{}")]).await;
+    let asked = ModelRequest { model: "claude-sonnet-4.5".into(), ..request() };
+    let _ = call(config(ProviderKind::Anthropic, &server.url), asked).await;
+    let body = server.requests.recv().await.unwrap().body;
+    assert!(body.contains(r#""model":"claude-sonnet-4-5""#), "{body}");
+}

@@ -14,7 +14,7 @@ use hangar_runtimes::runtime::{Lookup, Runtime};
 use hangar_sandbox::Gap;
 use serde_json::json;
 
-use super::print_line;
+use super::{print_line, probe};
 use crate::args::DoctorArgs;
 use crate::exit::Exit;
 use crate::portal::args::ListenArgs;
@@ -32,21 +32,21 @@ const PORTAL_PATIENCE: Duration = Duration::from_secs(2);
 const PORTAL_ANSWER: u64 = 64 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Health {
+pub(super) enum Health {
     Good,
     /// Worth knowing, nothing to do.
     Plain,
     Bad,
 }
 
-struct Finding {
+pub(super) struct Finding {
     health: Health,
     subject: String,
     says: String,
 }
 
 impl Finding {
-    fn new(health: Health, subject: impl Into<String>, says: impl Into<String>) -> Self {
+    pub(super) fn new(health: Health, subject: impl Into<String>, says: impl Into<String>) -> Self {
         Self { health, subject: subject.into(), says: says.into() }
     }
 }
@@ -55,6 +55,9 @@ pub(crate) fn run(settings: &Settings, args: &DoctorArgs) -> Result<Exit> {
     let mut findings = vec![home(&settings.home)];
     findings.extend(tokens(settings));
     findings.extend(providers(settings)?);
+    if args.probe {
+        findings.extend(probe::run(settings)?);
+    }
     findings.extend(tools(settings));
     findings.extend(agents(settings)?);
     findings.push(portal(settings, &args.portal)?);
@@ -145,10 +148,10 @@ fn providers(settings: &Settings) -> Result<Vec<Finding>> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    Ok(configured.iter().map(|provider| runtime.block_on(probe(provider))).collect())
+    Ok(configured.iter().map(|provider| runtime.block_on(look_at(provider))).collect())
 }
 
-async fn probe(provider: &ProviderConfig) -> Finding {
+async fn look_at(provider: &ProviderConfig) -> Finding {
     let subject = format!("provider {}", provider.name);
     let auth = match provider.auth {
         Auth::None => "no credentials",

@@ -1,37 +1,47 @@
-//! `hangar models`: what the configured providers really offer.
+//! `hangar models`: what the configured providers really offer, and what holds of each model.
 
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
+use hangar_agent::model::Price;
 use hangar_models::catalogue::{Cache, ModelInfo};
+use hangar_models::config::ProviderConfig;
+use hangar_models::facts::{self, Level, Resolved, Source};
 use hangar_runtimes::runtime::Lookup;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::print_line;
 use crate::args::ModelsArgs;
 use crate::exit::Exit;
 use crate::output::remark;
-use crate::providers::{self, SCRIPTED};
+use crate::providers::{self, SCRIPTED, SmallModel};
 use crate::settings::Settings;
 
 /// Catalogues change by the week, not by the minute.
 const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
+
+/// A model of a provider, and what holds of it there.
+struct Row {
+    info: ModelInfo,
+    resolved: Resolved,
+    small: Option<SmallModel>,
+}
 
 pub(crate) fn run(settings: &Settings, args: &ModelsArgs) -> Result<Exit> {
     if let Some(name) = &args.runtime {
         let lookup = if args.refresh { Lookup::Fresh } else { Lookup::Cached };
         return crate::runtimes::commands::models(settings, name, lookup, args.json);
     }
-    let configured = providers::configured(settings)?;
+    let mut configured = providers::configured(settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
     let cache = Cache { dir: settings.home.join("cache"), ttl: TIME_TO_LIVE };
     let now = SystemTime::now();
-    let mut models: Vec<ModelInfo> = Vec::new();
+    let mut rows: Vec<Row> = Vec::new();
     let mut failed = 0;
-    for provider in &configured {
+    for provider in &mut configured {
         let asked = async {
             if args.refresh {
                 cache.refresh(provider, now).await
@@ -40,7 +50,12 @@ pub(crate) fn run(settings: &Settings, args: &ModelsArgs) -> Result<Exit> {
             }
         };
         match runtime.block_on(asked) {
-            Ok(found) => models.extend(found),
+            Ok(found) => {
+                provider.learnt.listed = Some(found.clone().into());
+                for info in found {
+                    rows.push(Row::of(settings, provider, info)?);
+                }
+            }
             Err(error) => {
                 failed += 1;
                 remark(&format!("{}: {error}", provider.name));
@@ -48,14 +63,11 @@ pub(crate) fn run(settings: &Settings, args: &ModelsArgs) -> Result<Exit> {
         }
     }
     if args.json {
-        print_line(&serde_json::to_string_pretty(&json!(models))?)?;
+        let rows: Vec<Value> = rows.iter().map(Row::json).collect::<Result<_>>()?;
+        print_line(&serde_json::to_string_pretty(&rows)?)?;
     } else {
-        for model in &models {
-            let limit = model
-                .max_prompt_tokens
-                .or(model.max_context_tokens)
-                .map_or_else(String::new, |tokens| format!("  {}k", tokens / 1000));
-            print_line(&format!("{}/{}{limit}", model.provider, model.id))?;
+        for row in &rows {
+            print_line(&row.line())?;
         }
         print_line(&format!("{SCRIPTED}  (built in: answers from a script, for rehearsals)"))?;
     }
@@ -65,4 +77,73 @@ pub(crate) fn run(settings: &Settings, args: &ModelsArgs) -> Result<Exit> {
         );
     }
     Ok(if failed > 0 { Exit::Failed } else { Exit::Done })
+}
+
+impl Row {
+    fn of(settings: &Settings, provider: &ProviderConfig, info: ModelInfo) -> Result<Self> {
+        let resolved = facts::resolve(provider, &info.id);
+        let small = providers::small_model(settings, std::slice::from_ref(provider), &info.id, None)?;
+        Ok(Self { info, resolved, small })
+    }
+
+    /// One line, with the source of each fact.
+    fn line(&self) -> String {
+        let Resolved { facts, sources, prompt_limit, full_prompt_limit, .. } = &self.resolved;
+        let mut parts = vec![format!("{}/{}", self.info.provider, self.info.id)];
+        let mut add = |what: String, source: Source| parts.push(format!("{what} ({})", source.name()));
+        if let Some(window) = facts.window {
+            add(format!("window {}", thousands(window)), sources.window);
+        }
+        add(format!("prompt {}", thousands(*prompt_limit)), sources.prompt);
+        if let Some(output) = facts.max_output {
+            add(format!("answer {}", thousands(output)), sources.output);
+        }
+        if let Some(price) = &facts.price {
+            add(price_line(price), sources.price);
+        }
+        let efforts = facts.accepted_efforts();
+        if !efforts.is_empty() {
+            let mark = |level: &Level| if Some(*level) == facts.default_effort { "*" } else { "" };
+            let names: Vec<String> =
+                efforts.iter().map(|level| format!("{}{}", level.name(), mark(level))).collect();
+            add(format!("efforts {}", names.join(" ")), sources.efforts);
+        }
+        if let Some(small) = &self.small {
+            add(format!("small model {}", small.id), small.source);
+        }
+        if let Some(full) = full_prompt_limit {
+            parts.push(format!("{} with use_full_window", thousands(*full)));
+        }
+        parts.join("  ")
+    }
+
+    /// What the provider said, and what holds.
+    fn json(&self) -> Result<Value> {
+        let Resolved { facts, sources, prompt_limit, full_prompt_limit, .. } = &self.resolved;
+        let mut value = serde_json::to_value(&self.info)?;
+        value["resolved"] = json!({
+            "window": facts.window,
+            "promptLimit": prompt_limit,
+            "fullPromptLimit": full_prompt_limit,
+            "maxOutput": facts.max_output,
+            "price": facts.price,
+            "efforts": facts.accepted_efforts(),
+            "defaultEffort": facts.default_effort,
+            "vision": facts.vision,
+            "smallModel": self.small.as_ref().map(|small| &small.id),
+            "smallModelSource": self.small.as_ref().map(|small| small.source),
+            "sources": sources,
+        });
+        Ok(value)
+    }
+}
+
+fn thousands(tokens: u64) -> String {
+    if tokens < 10_000 { tokens.to_string() } else { format!("{}k", tokens / 1000) }
+}
+
+/// `$5 in, $25 out, $0.5 cached a million`.
+fn price_line(price: &Price) -> String {
+    let cached = price.rates.cache_read.map_or_else(String::new, |rate| format!(", ${rate} cached"));
+    format!("${} in, ${} out{cached} per million", price.rates.input, price.rates.output)
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
-use clap::{Parser as _, ValueEnum};
+use clap::Parser as _;
 use futures_util::future::BoxFuture;
 use hangar_agent::session::State;
 use hangar_engine::{Naming, ServerStart, supervise};
@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::choice::NATIVE;
-use crate::args::{Cli, Effort};
+use crate::args::Cli;
 use crate::opening::{self, Questions, Resumed, SessionOrder};
 use crate::providers;
 use crate::selection::Selection;
@@ -184,9 +184,7 @@ impl NativeOrder {
             .map_err(|error| anyhow!("{}", error.to_string().lines().next().unwrap_or_default()))?
             .run;
         if let Some(effort) = &order.effort {
-            let level =
-                Effort::from_str(effort, true).map_err(|_| anyhow!("`{effort}` is not a level of effort"))?;
-            args.reasoning_effort.get_or_insert(level);
+            args.reasoning_effort.get_or_insert_with(|| effort.clone());
         }
         if order.tools.allow.is_empty() && order.consent != Consent::Asked {
             args.allow_all = true;

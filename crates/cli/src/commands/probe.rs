@@ -1,0 +1,185 @@
+//! `hangar doctor --probe`: one tiny question with a tool to each configured provider, and what works.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use futures_util::StreamExt;
+use hangar_agent::model::{
+    Initiator, Message, ModelError, ModelEvent, ModelRequest, Part, Reply, ToolChoice,
+};
+use hangar_agent::tool::{ToolSchema, ToolSpec};
+use hangar_models::Ways;
+use hangar_models::config::{self, ProviderConfig};
+use hangar_models::facts::{self, Resolved};
+use hangar_models::tokens::Counter;
+use serde_json::json;
+
+use super::doctor::{Finding, Health};
+use crate::output::remark;
+use crate::providers;
+use crate::settings::Settings;
+
+/// How long a provider may take for its answer.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// Tokens of the longest answer. A model that reasons needs some for that.
+const ANSWER: u64 = 1024;
+const TOOL: &str = "report_word";
+const QUESTION: &str = "This is a test of the connection. Say `ready`, then call the tool `report_word` once with the word `blue`.";
+
+/// Asks every configured provider, one after the other. Before each question the most that it can cost is told.
+pub(super) fn run(settings: &Settings) -> Result<Vec<Finding>> {
+    let Ok(configured) = providers::configured(settings) else { return Ok(Vec::new()) };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let mut findings = Vec::new();
+    for provider in &configured {
+        let subject = format!("probe {}", provider.name);
+        let Some(model) = model(settings, &configured, provider)? else {
+            let says =
+                "no model is configured for it, and its list is not known; `hangar models` asks for it";
+            findings.push(Finding::new(Health::Plain, subject, says));
+            continue;
+        };
+        findings.push(runtime.block_on(ask(provider, &model, subject)));
+    }
+    Ok(findings)
+}
+
+/// The model to ask: the provider's own one, the one that is used without a flag if it is this provider's, a cheap one, or
+/// the first of its list that calls tools.
+fn model(settings: &Settings, all: &[ProviderConfig], provider: &ProviderConfig) -> Result<Option<String>> {
+    if let Some(model) = &provider.model {
+        return Ok(Some(provider.bare(model).to_owned()));
+    }
+    let usual = providers::preferred(settings, None)?;
+    if let Some((owner, name)) = usual.as_deref().and_then(|model| config::find(all, model))
+        && owner.name == provider.name
+    {
+        return Ok(Some(name.to_owned()));
+    }
+    let listed = provider.learnt.listed.as_deref().unwrap_or_default();
+    let first = listed.iter().find(|info| info.tools != Some(false)).map(|info| info.id.clone());
+    Ok(first.map(|first| facts::small_model(provider, &first).unwrap_or(first)))
+}
+
+async fn ask(provider: &ProviderConfig, model: &str, subject: String) -> Finding {
+    let mut config = provider.clone();
+    config.model = Some(model.to_owned());
+    config.wire_model.clone_from(&provider.wire_model.clone().filter(|_| provider.model.is_some()));
+    config.max_output_tokens = Some(ANSWER);
+    let resolved = facts::resolve(&config, model);
+    let request = request(model, &resolved);
+    let tokens = Counter::new(model).request(&request);
+    let bound = resolved.facts.price.as_ref().map(|price| price.at_most(tokens, ANSWER));
+    let bound =
+        bound.map_or_else(|| "an unknown price".to_owned(), |dollars| format!("{} at most", shown(dollars)));
+    remark(&format!(
+        "asking {model} at {}: about {tokens} tokens, an answer of up to {ANSWER}, {bound}",
+        provider.name
+    ));
+    let answered = tokio::time::timeout(PATIENCE, listen(config, request)).await;
+    match answered {
+        Err(_) => Finding::new(
+            Health::Bad,
+            subject,
+            format!("{model} gave no whole answer within {} s", PATIENCE.as_secs()),
+        ),
+        Ok(Err(error)) => Finding::new(Health::Bad, subject, format!("{model}: {error}")),
+        Ok(Ok(heard)) => {
+            let health = if heard.calls_tool() { Health::Good } else { Health::Bad };
+            Finding::new(health, subject, format!("{model}: {}", heard.tell(&resolved)))
+        }
+    }
+}
+
+fn request(model: &str, resolved: &Resolved) -> ModelRequest {
+    let schema = json!({
+        "type": "object",
+        "properties": { "word": { "type": "string", "description": "The word to report." } },
+        "required": ["word"],
+    });
+    let tool = ToolSpec {
+        name: TOOL.to_owned(),
+        title: None,
+        description: "Reports a word.".to_owned(),
+        input: ToolSchema::Function(schema.into()),
+    };
+    let lowest = resolved.facts.efforts.first().map(|level| level.name().to_owned());
+    ModelRequest {
+        model: model.to_owned(),
+        system: "You are being tested. Do what is asked and nothing else.".into(),
+        messages: vec![Arc::new(Message::User(vec![Part::Text(QUESTION.to_owned())]))],
+        tools: [Arc::new(tool)].into(),
+        tool_choice: ToolChoice::Auto,
+        effort: lowest,
+        stream: true,
+        initiator: Initiator::User,
+        session_id: "doctor".to_owned(),
+        headers: Vec::new(),
+        answer: None,
+    }
+}
+
+/// What came of an answer.
+struct Heard {
+    pieces: usize,
+    reasoned: bool,
+    reply: Box<Reply>,
+}
+
+async fn listen(config: ProviderConfig, request: ModelRequest) -> Result<Heard, ModelError> {
+    let model = request.model.clone();
+    let mut events = hangar_models::build_for(config, &model, Ways::default()).stream(request);
+    let (mut pieces, mut reasoned) = (0, false);
+    let mut reply = None;
+    while let Some(event) = events.next().await {
+        match event? {
+            ModelEvent::Text(_) | ModelEvent::ToolInput { .. } => pieces += 1,
+            ModelEvent::Reasoning(_) => (pieces, reasoned) = (pieces + 1, true),
+            ModelEvent::Finished(finished) => reply = Some(finished),
+        }
+    }
+    // A stream without an error ends with a reply.
+    reply.map(|reply| Heard { pieces, reasoned, reply }).ok_or_else(|| ModelError {
+        kind: hangar_agent::model::ModelErrorKind::Cut,
+        status: None,
+        message: "the answer has no end".to_owned(),
+        body: None,
+        code: None,
+        retry_after: None,
+    })
+}
+
+impl Heard {
+    fn calls_tool(&self) -> bool {
+        let calls = &self.reply.turn.tool_calls;
+        calls.iter().any(|call| call.name == TOOL && call.input.contains("blue"))
+    }
+
+    fn tell(&self, resolved: &Resolved) -> String {
+        let usage = &self.reply.usage;
+        let word = |has: bool| if has { "yes" } else { "no" };
+        let reasoned = self.reasoned || usage.reasoning_tokens.is_some_and(|tokens| tokens > 0);
+        let caches = usage.cache_read_tokens.is_some() || usage.cache_write_tokens.is_some();
+        let count = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
+        let cost = resolved.facts.price.as_ref().and_then(|price| price.cost(usage));
+        format!(
+            "text {}, tool call {}, streaming {}, reasoning {}, cache usage {}; {} tokens in, {} out, {}",
+            word(!self.reply.turn.text.is_empty()),
+            word(self.calls_tool()),
+            word(self.pieces > 1),
+            word(reasoned),
+            if caches { "reported" } else { "not reported" },
+            count(usage.input_tokens),
+            count(usage.output_tokens),
+            cost.map_or_else(|| "cost unknown".to_owned(), shown),
+        )
+    }
+}
+
+fn shown(dollars: f64) -> String {
+    format!("${dollars:.6}")
+}
