@@ -42,7 +42,7 @@ pub(super) fn choose(
 /// Checks that an effort is one, and says which ones the model takes otherwise.
 pub(super) fn check_effort(chosen: &Chosen, effort: Option<&str>) -> Result<()> {
     let Some(effort) = effort else { return Ok(()) };
-    if chosen.scripted || Level::parse(effort).is_some() {
+    if Level::parse(effort).is_some() {
         return Ok(());
     }
     let accepted = chosen.facts.accepted_efforts();

@@ -189,3 +189,94 @@ fn a_session_is_forked_and_rewound_to_a_prompt() {
     let missing = bare(&scratch, &["sessions", "rewind", &session, "--to", "nothing"]).expect_exit(1);
     assert!(missing.stderr.contains("lists its prompts"), "{}", missing.stderr);
 }
+
+/// A home with one OpenAI-compatible provider `p`, and further lines of configuration before it.
+fn with_provider(scratch: &Scratch, before: &str, url: &str) {
+    std::fs::create_dir_all(scratch.state()).expect("a home");
+    let config = format!("{before}\n[providers.p]\nbase_url = \"{url}/v1\"\n");
+    std::fs::write(scratch.state().join("config.toml"), config).expect("a configuration");
+}
+
+#[test]
+fn models_tells_what_holds_of_a_model_and_where_that_comes_from() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    with_provider(&scratch, "small_model = \"p/tiny\"\n", model.url());
+    let run = bare(&scratch, &["models"]).expect_exit(0);
+    let line = run.stdout.lines().find(|line| line.starts_with("p/mock-model")).expect("the model");
+    assert!(line.contains("prompt 128k (default)"), "{line}");
+    assert!(line.contains("small model p/tiny (config)"), "{line}");
+    let run = bare(&scratch, &["models", "--json"]).expect_exit(0);
+    let rows: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(rows[0]["resolved"]["sources"]["prompt"], "default", "{rows}");
+    assert_eq!(rows[0]["resolved"]["smallModelSource"], "config", "{rows}");
+}
+
+#[test]
+fn a_catalogue_of_the_user_s_own_is_used_and_a_broken_one_is_named() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    std::fs::create_dir_all(scratch.state()).expect("a home");
+    let config = format!("[providers.p]\ntype = \"vllm\"\nbase_url = \"{}/v1\"\n", model.url());
+    std::fs::write(scratch.state().join("config.toml"), config).expect("a configuration");
+    let catalogue = scratch.state().join("models.json");
+    let entry = r#"{"limit":{"context":64000,"output":4000},"reasoning_options":[{"type":"effort","values":["low","high"]}]}"#;
+    std::fs::write(&catalogue, format!(r#"{{"vllm":{{"models":{{"mock-model":{entry}}}}}}}"#))
+        .expect("a file");
+    let run = bare(&scratch, &["models"]).expect_exit(0);
+    assert!(run.stdout.contains("window 64k (user file)"), "{}", run.stdout);
+    assert!(run.stdout.contains("efforts low high (user file)"), "{}", run.stdout);
+    std::fs::write(&catalogue, "[]").expect("a file");
+    let run = bare(&scratch, &["models"]).expect_exit(1);
+    assert!(run.stderr.contains("models.json") && run.stderr.contains("models.dev"), "{}", run.stderr);
+}
+
+#[test]
+fn a_bad_effort_is_answered_with_those_that_the_model_takes_and_a_lowered_one_is_told() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    with_provider(&scratch, "", model.url());
+    let ask = |effort: &str| {
+        bare(&scratch, &["-p", "SAY:hi", "--model", "p/gpt-5", "--effort", effort, "--output-format", "json"])
+    };
+    let run = ask("extreme").expect_exit(1);
+    assert!(run.stderr.contains("`extreme`"), "{}", run.stderr);
+    assert!(run.stderr.contains("`gpt-5` takes minimal, low, medium, high"), "{}", run.stderr);
+    let events = ask("max").expect_exit(0).events();
+    let warnings = Finished::of_type(&events, "session.warning");
+    let told = |text: &str| warnings.iter().filter(|event| event.to_string().contains(text)).count();
+    assert_eq!(told("does not take the effort max; it gets high"), 1, "{warnings:?}");
+    let events = ask("high").expect_exit(0).events();
+    assert!(!format!("{events:?}").contains("does not take the effort"));
+}
+
+#[test]
+fn the_probe_says_what_works_and_what_it_costs_at_most() {
+    let scratch = Scratch::new();
+    let script = scratch.tmp().join("script.txt");
+    let call = "TOOL:report_word:{\"word\":\"blue\"}";
+    std::fs::write(&script, format!("THINK:easy\nSAY:ready\n{call}\n")).expect("a script");
+    let script = script.display().to_string();
+    let mut server = scratch.run(HANGAR).args(["model", "serve", "--port", "0", "--script", &script]).start();
+    let line = server.next_line().expect("the address").to_owned();
+    let url = line.strip_prefix("listening on ").expect("the address on the first line");
+    with_provider(&scratch, "model = \"p/gpt-5\"\n", url);
+    let run = bare(&scratch, &["doctor", "--probe"]);
+    let said = run.stdout.lines().find(|line| line.contains("probe p:")).expect("a finding");
+    for part in ["ok  probe p: gpt-5: text yes", "tool call yes", "streaming yes", "tokens in", "$0.00"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    assert!(
+        run.stderr.contains("asking gpt-5 at p: about") && run.stderr.contains("at most"),
+        "{}",
+        run.stderr
+    );
+    server.signal(hangar_test_support::Signal::TERM);
+    server.finish().expect_exit(0);
+}
+
+#[test]
+fn a_probe_of_a_model_that_calls_no_tool_is_bad() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    with_provider(&scratch, "model = \"p/mock-model\"\n", model.url());
+    let run = bare(&scratch, &["doctor", "--probe"]).expect_exit(2);
+    assert!(run.stdout.contains("BAD probe p: mock-model: text yes, tool call no"), "{}", run.stdout);
+    assert!(run.stderr.contains("an unknown price"), "{}", run.stderr);
+}

@@ -332,3 +332,36 @@ fn models_of_the_catalogue_that_the_table_does_not_name_have_numbers() {
     assert_eq!(of("glm-4.6").window, Some(204_800));
     assert!(of("claude-opus-4-1").price.is_some());
 }
+
+#[test]
+fn the_limits_of_every_current_model_are_known() {
+    let unknown: Vec<&&str> = ids().iter().filter(|model| of(model).prompt_limit().is_none()).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+#[test]
+fn patches_are_for_the_models_trained_on_them() {
+    for model in ["gpt-5.1-codex", "gpt-5.2-codex", "gpt-5.4", "gpt-5.4-mini", "gpt-4o"] {
+        assert!(of(model).patches, "{model}");
+    }
+    for model in
+        ["gpt-5", "gpt-5-mini-2025-08-07", "gpt-5.2", "gpt-4.1", "gpt-oss:20b", "o3", "claude-opus-5"]
+    {
+        assert!(!of(model).patches, "{model}");
+    }
+}
+
+#[test]
+fn claude_counts_more_tokens_than_the_vocabulary() {
+    for (model, percent) in [
+        ("claude-sonnet-4", 100),
+        ("claude-haiku-4.5", 100),
+        ("claude-sonnet-4-5-20250929", 110),
+        ("claude-opus-4.5", 115),
+        ("claude-sonnet-4.6", 117),
+        ("claude-opus-5", 150),
+        ("gpt-5", 100),
+    ] {
+        assert_eq!(of(model).token_percent, percent, "{model}");
+    }
+}
