@@ -18,14 +18,14 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::answers::{answer, error, internal};
-use crate::opener::{SessionOpener, Wanted};
+use crate::opener::{RequestedSession, SessionOpener};
 use crate::schema::{
-    ListSessions, LoadSession, NewSession, OfSession, PROTOCOL_VERSION, Prompt, SetConfigOption, SetMode,
-    SetModel,
+    ListSessions, LoadSession, NewSession, PROTOCOL_VERSION, PromptParams, SessionParams, SetConfigOption,
+    SetMode, SetModel,
 };
 use crate::servers;
-use crate::session::{Job, SessionTask};
-use crate::updates::{Channel, Reporter, Telling, Translator};
+use crate::session::{EditorSession, SessionMessage};
+use crate::updates::{Delivery, UpdateSender, UpdateSink, UpdateTranslator};
 
 /// Jobs that may wait for a session before the client has to.
 const JOBS: usize = 64;
@@ -39,17 +39,17 @@ const RESOURCE_NOT_FOUND: i64 = -32002;
 pub struct AgentConfig {
     pub opener: Box<dyn SessionOpener>,
     pub store: Store,
-    /// What clients are told the agent's version is.
+    /// Version of the agent, as clients are told it.
     pub version: String,
 }
 
 /// A session that is open.
-struct Live {
-    jobs: mpsc::Sender<Job>,
+struct OpenSession {
+    jobs: mpsc::Sender<SessionMessage>,
     running: JoinHandle<()>,
 }
 
-impl Live {
+impl OpenSession {
     /// Ends the session and waits until it is closed.
     async fn close(self) {
         drop(self.jobs);
@@ -62,7 +62,7 @@ impl Live {
 pub(crate) struct Agent {
     config: Arc<AgentConfig>,
     peer: Peer,
-    sessions: HashMap<String, Live>,
+    sessions: HashMap<String, OpenSession>,
 }
 
 impl Agent {
@@ -113,10 +113,10 @@ impl Agent {
 
     pub(crate) async fn notified(&mut self, method: &str, params: Option<&RawValue>) {
         if method == "session/cancel"
-            && let Ok(OfSession { session_id }) = read(params)
+            && let Ok(SessionParams { session_id }) = read(params)
         {
             // A session that is not there is not doing anything.
-            let _ = self.give(&session_id, Job::Cancel).await;
+            let _ = self.give(&session_id, SessionMessage::Cancel).await;
         }
     }
 
@@ -134,7 +134,7 @@ impl Agent {
         })
     }
 
-    async fn give(&self, session_id: &str, job: Job) -> Result<(), ErrorObject> {
+    async fn give(&self, session_id: &str, job: SessionMessage) -> Result<(), ErrorObject> {
         let missing = || ErrorObject {
             data: Some(json!({ "sessionId": session_id })),
             ..error(codes::INVALID_PARAMS, format!("Session {session_id} not found"))
@@ -191,7 +191,7 @@ impl Agent {
 
     async fn tell_again(&self, session_id: &str, events: Vec<Event>) {
         let channel = self.channel(session_id);
-        let mut translator = Translator::new(Telling::Again);
+        let mut translator = UpdateTranslator::new(Delivery::Again);
         for event in &events {
             for update in translator.translate(event) {
                 channel.send(&update);
@@ -200,8 +200,8 @@ impl Agent {
         }
     }
 
-    fn channel(&self, session_id: &str) -> Channel {
-        Channel { peer: self.peer.clone(), session_id: session_id.into() }
+    fn channel(&self, session_id: &str) -> UpdateSender {
+        UpdateSender { peer: self.peer.clone(), session_id: session_id.into() }
     }
 
     fn is_open(&self, session_id: &str) -> bool {
@@ -213,23 +213,23 @@ impl Agent {
         id: &SessionId,
         cwd: PathBuf,
         mcp_servers: Vec<Value>,
-    ) -> Result<(SessionTask, mpsc::Sender<Job>), ErrorObject> {
+    ) -> Result<(EditorSession, mpsc::Sender<SessionMessage>), ErrorObject> {
         if self.sessions.len() >= MAX_SESSIONS {
             return Err(internal(format!("{MAX_SESSIONS} sessions are open; close some first")));
         }
         let channel = self.channel(id.as_str());
         let told = channel.clone();
-        let sink = Box::new(move || Box::new(Reporter::new(told.clone())) as _);
+        let sink = Box::new(move || Box::new(UpdateSink::new(told.clone())) as _);
         let (mcp_servers, warnings) = servers::configured(mcp_servers);
-        let wanted = Wanted { id: id.clone(), directory: cwd, mcp_servers, warnings, sink };
+        let wanted = RequestedSession { id: id.clone(), directory: cwd, mcp_servers, warnings, sink };
         let engine = self.config.opener.open(wanted).map_err(|error| internal(error.to_string()))?;
         let (jobs, waiting) = mpsc::channel(JOBS);
-        Ok((SessionTask::new(channel, engine, waiting), jobs))
+        Ok((EditorSession::new(channel, engine, waiting), jobs))
     }
 
-    fn start(&mut self, session_id: String, (task, jobs): (SessionTask, mpsc::Sender<Job>)) {
+    fn start(&mut self, session_id: String, (task, jobs): (EditorSession, mpsc::Sender<SessionMessage>)) {
         let running = tokio::spawn(task.live());
-        self.sessions.insert(session_id, Live { jobs, running });
+        self.sessions.insert(session_id, OpenSession { jobs, running });
     }
 
     fn list(&self, params: ListSessions) -> Result<Value, ErrorObject> {
@@ -265,8 +265,8 @@ impl Agent {
         Ok(answer)
     }
 
-    async fn close_session(&mut self, params: OfSession) -> Result<Value, ErrorObject> {
-        let OfSession { session_id } = params;
+    async fn close_session(&mut self, params: SessionParams) -> Result<Value, ErrorObject> {
+        let SessionParams { session_id } = params;
         let Some(live) = self.sessions.remove(&session_id) else {
             let what = format!("Session {session_id} not found");
             let message = format!("Resource not found: {what}");
@@ -281,16 +281,16 @@ impl Agent {
 }
 
 /// A request about a session, as a job for its task.
-fn job(id: Id, method: &str, params: Option<&RawValue>) -> Result<(String, Job), ErrorObject> {
-    let OfSession { session_id } = read(params)?;
+fn job(id: Id, method: &str, params: Option<&RawValue>) -> Result<(String, SessionMessage), ErrorObject> {
+    let SessionParams { session_id } = read(params)?;
     let job = match method {
-        "session/set_mode" => Job::SetMode(id, read::<SetMode>(params)?.mode_id),
-        "session/set_model" => Job::SetModel(id, read::<SetModel>(params)?.model_id),
+        "session/set_mode" => SessionMessage::SetMode(id, read::<SetMode>(params)?.mode_id),
+        "session/set_model" => SessionMessage::SetModel(id, read::<SetModel>(params)?.model_id),
         "session/set_config_option" => {
             let SetConfigOption { config_id, value } = read(params)?;
-            Job::SetConfigOption(id, config_id, value)
+            SessionMessage::SetConfigOption(id, config_id, value)
         }
-        _ => Job::Prompt(id, read::<Prompt>(params)?.prompt),
+        _ => SessionMessage::Prompt(id, read::<PromptParams>(params)?.prompt),
     };
     Ok((session_id, job))
 }

@@ -1,4 +1,4 @@
-//! What requests are answered with.
+//! Results of requests.
 
 use hangar_peer::{Answer, raw};
 use hangar_protocol::rpc::{ErrorObject, codes};

@@ -19,5 +19,5 @@ mod transport;
 mod updates;
 
 pub use agent::AgentConfig;
-pub use opener::{OpenError, SessionOpener, Wanted};
+pub use opener::{OpenError, RequestedSession, SessionOpener};
 pub use transport::{serve_stdio, serve_tcp};

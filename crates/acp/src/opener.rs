@@ -1,4 +1,4 @@
-//! What the agent needs of whoever runs it: sessions to drive.
+//! Dependency that the host hands to the agent: sessions to drive.
 
 use std::path::PathBuf;
 
@@ -10,16 +10,16 @@ use serde_json::{Map, Value};
 /// Puts sessions together.
 pub trait SessionOpener: Send + Sync {
     /// Opens a session of the store, or a new one with this id. Nothing has happened in it when this returns.
-    fn open(&self, wanted: Wanted) -> Result<Engine, OpenError>;
+    fn open(&self, wanted: RequestedSession) -> Result<Engine, OpenError>;
 }
 
-pub struct Wanted {
+pub struct RequestedSession {
     pub id: SessionId,
     pub directory: PathBuf,
     /// The MCP servers that the client brings, by their names, as configuration files write them. Their values are
     /// meant as they are written.
     pub mcp_servers: Map<String, Value>,
-    /// What the session's log is to say of what was left out.
+    /// Warnings for the session's log about settings that were ignored.
     pub warnings: Vec<String>,
     /// Makes the sink of the session, each time that it is composed.
     pub sink: Box<dyn Fn() -> Box<dyn EventSink> + Send + Sync>,

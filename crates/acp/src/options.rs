@@ -1,4 +1,4 @@
-//! What a client may choose for a session: its mode, and whether it asks before it acts.
+//! Options of a session that a client may set: its mode and its permission policy.
 
 use hangar_agent::permissions::Policy;
 use hangar_protocol::data::Mode;
@@ -35,7 +35,7 @@ pub(crate) fn modes(current: Mode) -> Value {
     json!({ "availableModes": available, "currentModeId": mode_id(current) })
 }
 
-/// Everything that can be chosen, with what is chosen.
+/// All options with their current values.
 pub(crate) fn config(mode: Mode, policy: &Policy) -> Value {
     let modes: Vec<Value> = MODES
         .iter()

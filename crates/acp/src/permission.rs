@@ -6,7 +6,7 @@ use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::schema::{Location, PermissionAnswer, PermissionDecision, ToolCall, ToolCallStatus, ToolKind};
+use crate::schema::{FileLocation, PermissionAnswer, PermissionDecision, ToolCall, ToolCallStatus, ToolKind};
 
 const ALLOW_ONCE: &str = "allow_once";
 const ALLOW_ALWAYS: &str = "allow_always";
@@ -14,22 +14,22 @@ const REJECT_ONCE: &str = "reject_once";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Question {
+pub(crate) struct PermissionQuestion {
     session_id: String,
     tool_call: ToolCall,
     options: Value,
 }
 
-pub(crate) fn question(session_id: &str, request: &PermissionRequest) -> Question {
+pub(crate) fn question(session_id: &str, request: &PermissionRequest) -> PermissionQuestion {
     let options = json!([
         { "optionId": ALLOW_ONCE, "kind": ALLOW_ONCE, "name": "Allow once" },
         { "optionId": ALLOW_ALWAYS, "kind": ALLOW_ALWAYS, "name": "Always allow" },
         { "optionId": REJECT_ONCE, "kind": REJECT_ONCE, "name": "Deny" },
     ]);
-    Question { session_id: session_id.to_owned(), tool_call: subject(request), options }
+    PermissionQuestion { session_id: session_id.to_owned(), tool_call: subject(request), options }
 }
 
-/// What the question is about.
+/// Tool call that the question is about.
 fn subject(request: &PermissionRequest) -> ToolCall {
     let (call_id, title, kind, raw_input, path) = match request {
         PermissionRequest::Shell(shell) => (
@@ -80,12 +80,12 @@ fn subject(request: &PermissionRequest) -> ToolCall {
         kind,
         status: ToolCallStatus::Pending,
         raw_input,
-        locations: path.into_iter().map(|path| Location { path }).collect(),
+        locations: path.into_iter().map(|path| FileLocation { path }).collect(),
         content: Vec::new(),
     }
 }
 
-/// What becomes of the request. Anything but a clear yes is a no.
+/// Outcome of the request. Anything but a clear yes is a no.
 pub(crate) fn outcome(
     answer: Result<PermissionAnswer, PeerError>,
     request: &PermissionRequest,

@@ -58,12 +58,12 @@ pub(crate) struct ListSessions {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct OfSession {
+pub(crate) struct SessionParams {
     pub(crate) session_id: String,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Prompt {
+pub(crate) struct PromptParams {
     #[serde(default)]
     pub(crate) prompt: Vec<ContentBlock>,
 }
@@ -178,7 +178,7 @@ pub(crate) struct ToolCall {
     pub(crate) status: ToolCallStatus,
     pub(crate) raw_input: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) locations: Vec<Location>,
+    pub(crate) locations: Vec<FileLocation>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) content: Vec<ToolCallContent>,
 }
@@ -195,7 +195,7 @@ pub(crate) struct ToolCallUpdate {
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Location {
+pub(crate) struct FileLocation {
     pub(crate) path: String,
 }
 
@@ -226,7 +226,7 @@ pub(crate) enum StopReason {
     Cancelled,
 }
 
-/// What a session has used since it was opened.
+/// Usage of a session since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Usage {
@@ -244,7 +244,7 @@ pub(crate) struct PromptAnswer {
     pub(crate) usage: Usage,
 }
 
-/// What the client decided about a permission.
+/// Decision of the client about a permission.
 #[derive(Debug, Deserialize)]
 pub(crate) struct PermissionAnswer {
     pub(crate) outcome: PermissionDecision,

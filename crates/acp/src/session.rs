@@ -9,7 +9,7 @@ use futures_util::stream::FuturesUnordered;
 use hangar_agent::log::LogError;
 use hangar_agent::session::{Command, Session};
 use hangar_engine::commands::CommandError;
-use hangar_engine::{Engine, Progress, supervise};
+use hangar_engine::{Engine, EngineProgress, supervise};
 use hangar_peer::Peer;
 use hangar_protocol::data::Mode;
 use hangar_protocol::permission::PermissionOutcome;
@@ -23,10 +23,10 @@ use crate::content;
 use crate::options;
 use crate::permission;
 use crate::schema::{ContentBlock, PromptAnswer, StopReason, Update, Usage};
-use crate::updates::Channel;
+use crate::updates::UpdateSender;
 
-/// What a client wants of a session. Requests carry the id to answer to.
-pub(crate) enum Job {
+/// Message of a client to a session. Requests carry the id to answer to.
+pub(crate) enum SessionMessage {
     Prompt(Id, Vec<ContentBlock>),
     Cancel,
     SetMode(Id, String),
@@ -34,23 +34,23 @@ pub(crate) enum Job {
     SetModel(Id, String),
 }
 
-pub(crate) struct SessionTask {
-    channel: Channel,
+pub(crate) struct EditorSession {
+    channel: UpdateSender,
     engine: Engine,
-    jobs: mpsc::Receiver<Job>,
+    jobs: mpsc::Receiver<SessionMessage>,
     /// The prompt that waits for its answer.
     prompt: Option<Id>,
     /// Whether the session has had a prompt since it was opened.
     prompted: bool,
     /// Answers of the client to questions about permissions, on their way.
     answers: FuturesUnordered<BoxFuture<'static, (String, PermissionOutcome)>>,
-    /// What had been used when the session was opened.
+    /// Usage of the session when it was opened.
     used_before: Usage,
     /// The mode that the client knows of.
     known_mode: Mode,
 }
 
-impl hangar_engine::SessionTask for SessionTask {
+impl hangar_engine::FrontEndTask for EditorSession {
     fn engine(&mut self) -> &mut Engine {
         &mut self.engine
     }
@@ -65,8 +65,8 @@ impl hangar_engine::SessionTask for SessionTask {
     }
 }
 
-impl SessionTask {
-    pub(crate) fn new(channel: Channel, engine: Engine, jobs: mpsc::Receiver<Job>) -> Self {
+impl EditorSession {
+    pub(crate) fn new(channel: UpdateSender, engine: Engine, jobs: mpsc::Receiver<SessionMessage>) -> Self {
         let mut task = Self {
             channel,
             known_mode: engine.session().state().mode,
@@ -81,7 +81,7 @@ impl SessionTask {
         task
     }
 
-    /// What a client may choose, as the answer to opening the session.
+    /// Options of the session, as the answer to opening it.
     pub(crate) fn choices(&self) -> Value {
         json!({ "configOptions": self.config_options(), "modes": options::modes(self.session().state().mode) })
     }
@@ -119,9 +119,9 @@ impl SessionTask {
                     self.engine.command(Command::AnswerPermission { request_id, answer })?;
                 }
                 progress = self.engine.next() => match progress? {
-                    Progress::Moved => {}
-                    Progress::Ended(_) => self.answer(StopReason::EndTurn),
-                    Progress::Closed => return Ok(()),
+                    EngineProgress::Moved => {}
+                    EngineProgress::Ended(_) => self.answer(StopReason::EndTurn),
+                    EngineProgress::Closed => return Ok(()),
                 },
             }
             self.ask();
@@ -173,7 +173,7 @@ impl SessionTask {
         }
     }
 
-    /// What the session's log knows to have been used.
+    /// Usage according to the session's log.
     fn used(&self) -> Usage {
         let mut used = Usage::default();
         for metric in self.session().state().totals.models.values() {
@@ -185,20 +185,20 @@ impl SessionTask {
         used
     }
 
-    fn job(&mut self, job: Job) -> Result<(), LogError> {
+    fn job(&mut self, job: SessionMessage) -> Result<(), LogError> {
         match job {
-            Job::Prompt(id, blocks) => self.prompted(id, blocks)?,
-            Job::Cancel => self.stop()?,
-            Job::SetMode(id, mode) => {
+            SessionMessage::Prompt(id, blocks) => self.prompted(id, blocks)?,
+            SessionMessage::Cancel => self.stop()?,
+            SessionMessage::SetMode(id, mode) => {
                 let result = self.set_mode(&mode)?;
                 self.peer().respond(id, result.map_err(invalid).and_then(|()| answer(&json!({}))));
             }
-            Job::SetConfigOption(id, option, value) => {
+            SessionMessage::SetConfigOption(id, option, value) => {
                 let result = self.set_option(&option, &value)?;
                 let options = json!({ "configOptions": self.config_options() });
                 self.peer().respond(id, result.map_err(invalid).and_then(|()| answer(&options)));
             }
-            Job::SetModel(id, model) => {
+            SessionMessage::SetModel(id, model) => {
                 let result = self.set_model(model)?;
                 self.peer().respond(id, result.and_then(|()| answer(&json!({}))));
             }

@@ -1,10 +1,10 @@
-//! How a tool call looks to a client: what it is about, which files, what changes.
+//! Tool calls as clients see them: title, kind, files and diffs.
 
 use hangar_protocol::data::{ToolComplete, ToolStart};
 use serde_json::{Value, json};
 
 use crate::schema::{
-    ContentBlock, Location, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolKind,
+    ContentBlock, FileLocation, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolKind,
 };
 
 /// Longest title; a command may be a whole script.
@@ -30,7 +30,7 @@ pub(crate) fn started(start: &ToolStart) -> ToolCall {
         kind: kind(&start.tool_name),
         status: ToolCallStatus::Pending,
         raw_input: Some(input.clone()).filter(|input| told && !input.is_null()),
-        locations: path(&start.tool_name, input).into_iter().map(|path| Location { path }).collect(),
+        locations: path(&start.tool_name, input).into_iter().map(|path| FileLocation { path }).collect(),
         content: changes(&start.tool_name, input),
     }
 }

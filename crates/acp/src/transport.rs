@@ -1,4 +1,4 @@
-//! How clients reach the agent: one over standard input and output, or many over TCP on this machine.
+//! Transports of the agent: one client over standard input and output, or many over TCP on this machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +18,9 @@ const MAX_LINE: usize = 64 << 20;
 const MAX_CONNECTIONS: usize = 256;
 /// Connections that may be open without having said anything. The oldest makes room for a new one.
 const MAX_PENDING: usize = 64;
-/// How long a connection may take to say something.
+/// Timeout of a connection's first byte.
 const FIRST_TIME: Duration = Duration::from_secs(10);
-/// How long to wait after a connection could not be accepted.
+/// Delay after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves the one client on standard input and output until it closes its end or `stop` comes.
@@ -66,7 +66,7 @@ pub async fn serve_tcp(config: &Arc<AgentConfig>, listener: TcpListener, stop: &
     while connections.join_next().await.is_some() {}
 }
 
-/// Whether the first byte of a connection can begin a message. A request of HTTP, which a web page can have a browser
+/// Whether the first byte of a connection can begin a message. An HTTP request, which a web page can have a browser
 /// send here, begins with the name of a method, and the messages in its body must not be read.
 async fn begins_with_message(stream: &TcpStream, waiting: &PendingConnection) -> bool {
     let mut first = [0];

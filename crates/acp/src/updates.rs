@@ -14,16 +14,16 @@ use crate::options::mode_id;
 use crate::schema::{ContentBlock, Update};
 use crate::tool_call;
 
-/// Whether events happen now or are told again.
+/// Whether events are live or replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Telling {
+pub(crate) enum Delivery {
     Live,
     /// The whole conversation, its user's part too, and nothing but that.
     Again,
 }
 
-pub(crate) struct Translator {
-    telling: Telling,
+pub(crate) struct UpdateTranslator {
+    telling: Delivery,
     /// Calls that have begun and not ended.
     calls: HashMap<String, ToolStart>,
     /// Messages and thoughts that came in pieces, until they are whole.
@@ -31,8 +31,8 @@ pub(crate) struct Translator {
     thought_in_pieces: bool,
 }
 
-impl Translator {
-    pub(crate) fn new(telling: Telling) -> Self {
+impl UpdateTranslator {
+    pub(crate) fn new(telling: Delivery) -> Self {
         Self { telling, calls: HashMap::new(), in_pieces: HashSet::new(), thought_in_pieces: false }
     }
 
@@ -44,11 +44,11 @@ impl Translator {
         self.conversation(event.body()).or_else(|| self.news(event)).unwrap_or_default()
     }
 
-    /// What is said and done; the same whenever it is told.
+    /// Updates about the conversation; the same live and in a replay.
     fn conversation(&mut self, body: &Body) -> Option<Vec<Update>> {
         Some(match body {
             Body::UserMessage(message) => {
-                let spoken = self.telling == Telling::Again && message.source.is_none();
+                let spoken = self.telling == Delivery::Again && message.source.is_none();
                 let content = ContentBlock::text(message.content.clone());
                 spoken.then_some(Update::UserMessageChunk { content }).into_iter().collect()
             }
@@ -83,9 +83,9 @@ impl Translator {
         })
     }
 
-    /// What matters only while it happens.
+    /// Updates that matter only while they happen.
     fn news(&mut self, event: &Event) -> Option<Vec<Update>> {
-        if self.telling == Telling::Again {
+        if self.telling == Delivery::Again {
             return None;
         }
         let update = match event.body() {
@@ -132,32 +132,32 @@ struct SessionUpdate<'a> {
     update: &'a Update,
 }
 
-/// Where the news of one session go.
+/// Sender of one session's updates.
 #[derive(Clone)]
-pub(crate) struct Channel {
+pub(crate) struct UpdateSender {
     pub(crate) peer: Peer,
     pub(crate) session_id: Arc<str>,
 }
 
-impl Channel {
+impl UpdateSender {
     pub(crate) fn send(&self, update: &Update) {
         self.peer.notify("session/update", &SessionUpdate { session_id: &self.session_id, update });
     }
 }
 
 /// Tells the client what happens in a session.
-pub(crate) struct Reporter {
-    channel: Channel,
-    translator: Translator,
+pub(crate) struct UpdateSink {
+    channel: UpdateSender,
+    translator: UpdateTranslator,
 }
 
-impl Reporter {
-    pub(crate) fn new(channel: Channel) -> Self {
-        Self { channel, translator: Translator::new(Telling::Live) }
+impl UpdateSink {
+    pub(crate) fn new(channel: UpdateSender) -> Self {
+        Self { channel, translator: UpdateTranslator::new(Delivery::Live) }
     }
 }
 
-impl EventSink for Reporter {
+impl EventSink for UpdateSink {
     fn publish(&mut self, event: &Event) {
         for update in self.translator.translate(event) {
             self.channel.send(&update);
@@ -172,8 +172,8 @@ mod tests {
 
     use super::*;
 
-    fn check(telling: Telling, events: &[(&str, Value)], expect: Expect) {
-        let mut translator = Translator::new(telling);
+    fn check(telling: Delivery, events: &[(&str, Value)], expect: Expect) {
+        let mut translator = UpdateTranslator::new(telling);
         let mut told = String::new();
         for (kind, data) in events {
             let event = json!({"type": kind, "data": data, "id": "e", "timestamp": "T", "parentId": null});
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn an_answer_in_pieces_is_not_told_twice() {
         check(
-            Telling::Live,
+            Delivery::Live,
             &[
                 ("assistant.reasoning_delta", json!({"reasoningId": "r", "deltaContent": "hm"})),
                 ("assistant.message_delta", json!({"messageId": "m", "deltaContent": "po"})),
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_conversation_that_is_told_again_has_both_sides_and_no_news() {
         check(
-            Telling::Again,
+            Delivery::Again,
             &[
                 ("user.message", json!({"content": "say pong"})),
                 ("user.message", json!({"content": "go on", "source": "autopilot"})),
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn skills_are_commands_beside_our_own() {
-        let mut translator = Translator::new(Telling::Live);
+        let mut translator = UpdateTranslator::new(Delivery::Live);
         let skill = |name: &str, user_invocable: bool| json!({"name": name, "description": "Ship it", "source": "project", "userInvocable": user_invocable, "enabled": true});
         let skills = json!({"skills": [skill("deploy", true), skill("x", false)]});
         let event = json!({"type": "session.skills_loaded", "data": skills, "id": "e", "timestamp": "T", "parentId": null});
@@ -253,7 +253,7 @@ mod tests {
     fn an_edit_is_told_as_a_difference_and_a_failure_with_its_code() {
         let edit = json!({"path": "/w/a", "old_str": "x", "new_str": "y"});
         check(
-            Telling::Live,
+            Delivery::Live,
             &[
                 ("tool.execution_start", json!({"toolCallId": "1", "toolName": "edit", "arguments": edit})),
                 (
@@ -282,7 +282,7 @@ mod tests {
     fn a_command_is_told_with_its_output_so_far_and_its_end() {
         let bash = json!({"command": "make", "description": "Build"});
         check(
-            Telling::Live,
+            Delivery::Live,
             &[
                 ("tool.execution_start", json!({"toolCallId": "1", "toolName": "bash", "arguments": bash})),
                 ("tool.execution_partial_result", json!({"toolCallId": "1", "partialOutput": ""})),

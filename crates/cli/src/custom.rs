@@ -9,7 +9,7 @@ use hangar_agent::hook::{Chain, HookSet};
 use hangar_agent::permissions::{Policy, Rule};
 use hangar_agent::session::Input;
 use hangar_agent::tool::ToolSource;
-use hangar_custom::Places;
+use hangar_custom::CustomPaths;
 use hangar_custom::hooks::{self, ConfiguredHooks, HookFiles};
 use hangar_custom::plugins::Plugin;
 use hangar_custom::settings::Preferences;
@@ -43,8 +43,8 @@ impl ConfigSources<'_> {
         self.repository.map_or(self.cwd, |repository| &repository.root)
     }
 
-    fn places(&self) -> Places {
-        Places {
+    fn places(&self) -> CustomPaths {
+        CustomPaths {
             home: self.settings.home.clone(),
             user_home: self.settings.var("HOME").map(PathBuf::from),
             cwd: self.cwd.to_owned(),
@@ -161,7 +161,7 @@ impl Configured {
             return (client, HookSet::NONE);
         }
         let withheld = credentials::withheld_from_commands(settings, secrets);
-        let context = hooks::Surroundings {
+        let context = hooks::HookEnvironment {
             shell: PathBuf::from(SHELL),
             env: settings
                 .variables()

@@ -10,8 +10,8 @@ use anyhow::{Context, Result, bail};
 use hangar_agent::session::{State, iso};
 use hangar_engine::commands;
 use hangar_protocol::result::{ResultKind, RunResult};
-use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
-use hangar_runtimes::runtime::{Limits, TurnEnded};
+use hangar_runtimes::outcome::{ErrorKind, TurnResult};
+use hangar_runtimes::runtime::{TurnEnded, TurnLimits};
 use hangar_store::{SessionId, Store};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -19,8 +19,8 @@ use crate::args::{OutputFormat, RunArgs};
 use crate::exit::Exit;
 use crate::opening::{Questions, Resumed, SessionOrder};
 use crate::output::{Printer, SeenHandle, remark};
-use crate::runtimes::native::{self, FirstOrder, NativeOrder, NativeSession};
-use crate::runtimes::run::Listener;
+use crate::runtimes::native::{self, FirstMessage, NativeOrder, NativeSession};
+use crate::runtimes::run::RunListener;
 use crate::selection;
 use crate::settings::Settings;
 use crate::usage;
@@ -28,7 +28,7 @@ use crate::usage;
 /// Largest prompt that is read from standard input.
 const MAX_PROMPT: u64 = 16 << 20;
 
-/// What a prompt's run asks for when it is done, beside its answer.
+/// Work after the prompt's run, beside its answer.
 struct Afterwards {
     output_format: OutputFormat,
     silent: bool,
@@ -75,7 +75,7 @@ pub(crate) fn read_prompt(typed: Option<&str>) -> Result<String> {
 
 /// The session that flags ask for.
 fn order(settings: &Settings, args: RunArgs, text: &str) -> Result<NativeOrder> {
-    let first = FirstOrder { fleet: args.fleet, implements_plan: args.implements_plan() };
+    let first = FirstMessage { fleet: args.fleet, implements_plan: args.implements_plan() };
     let session = SessionOrder {
         selection: selection::select(&Store::new(&settings.home), &args)?,
         directory: args.directory.clone(),
@@ -91,7 +91,7 @@ fn order(settings: &Settings, args: RunArgs, text: &str) -> Result<NativeOrder> 
         args: Arc::new(args),
     };
     // One prompt takes as long as it takes.
-    let limits = Limits { turn: None, stall: None, startup: None, steps: None, budget_usd: None };
+    let limits = TurnLimits { turn: None, stall: None, startup: None, steps: None, budget_usd: None };
     Ok(NativeOrder { session, limits, first, warnings: Vec::new() })
 }
 
@@ -111,7 +111,7 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     let NativeSession { live, id, cwd, store, last, hurry } =
         native::open(settings.clone(), order(settings, args, &text)?)?;
     let mut listener =
-        Listener { live, record: None, printer, seen: seen.clone(), interrupts, stopped: false };
+        RunListener { live, record: None, printer, seen: seen.clone(), interrupts, stopped: false };
     let ended = listener.listen(text).await;
     listener.drain(true, &hurry).await;
     let state = last.await.context("the session ended without a state")?;
@@ -144,9 +144,9 @@ pub(crate) fn failure(ended: &Result<TurnEnded>, stopped: bool) -> Option<String
     match ended {
         Err(error) => Some(format!("{error:#}")),
         Ok(TurnEnded { outcome, .. }) => match &outcome.end {
-            TurnEnd::Completed => None,
-            TurnEnd::Failed(failure) if failure.kind == ErrorKind::TurnCancelled && stopped => None,
-            TurnEnd::Failed(failure) => Some(failure.message.clone()),
+            TurnResult::Completed => None,
+            TurnResult::Failed(failure) if failure.kind == ErrorKind::TurnCancelled && stopped => None,
+            TurnResult::Failed(failure) => Some(failure.message.clone()),
         },
     }
 }

@@ -7,9 +7,9 @@ use hangar_jobs::record::RunOrder;
 use hangar_models::config::ProviderConfig;
 use hangar_protocol::data::CodeChanges;
 use hangar_protocol::{Event, LogPosition};
-use hangar_registry::host::{AgentHost, LogWriter, LogWriterError, Past, SessionRequest};
+use hangar_registry::host::{AgentHost, LogWriter, LogWriterError, PastSession, SessionRequest};
 use hangar_runtimes::host::Host;
-use hangar_runtimes::runtime::{Order, Resume, Runtime};
+use hangar_runtimes::runtime::{AgentOrder, Resume, Runtime};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, Store, StoreError};
 
@@ -71,7 +71,7 @@ impl AgentHost for Machine {
         &self.runtimes
     }
 
-    fn order(&self, wanted: SessionRequest) -> Result<Order, String> {
+    fn order(&self, wanted: SessionRequest) -> Result<AgentOrder, String> {
         let host = self.location(&wanted.runtime);
         let order = choice::configured(&self.config, &wanted.runtime)
             .and_then(|usual| usual.order(&self.config, wanted.id.to_string(), wanted.workspace, host));
@@ -94,16 +94,16 @@ impl AgentHost for Machine {
     fn begin(
         &self,
         id: &SessionId,
-        order: &Order,
+        order: &AgentOrder,
         runtime: &str,
     ) -> Result<Box<dyn LogWriter>, LogWriterError> {
-        let log =
-            record::Record::create(&self.store, id, &order.workspace, None, runtime).map_err(trouble)?;
+        let log = record::SessionRecorder::create(&self.store, id, &order.workspace, None, runtime)
+            .map_err(trouble)?;
         Ok(Box::new(Logged { log, named: false, redactor: self.redactor.clone() }))
     }
 
     fn take_up(&self, id: &SessionId) -> Result<Box<dyn LogWriter>, LogWriterError> {
-        let log = record::Record::open(&self.store, id).map_err(trouble)?;
+        let log = record::SessionRecorder::open(&self.store, id).map_err(trouble)?;
         Ok(Box::new(Logged { log, named: true, redactor: self.redactor.clone() }))
     }
 
@@ -113,10 +113,14 @@ impl AgentHost for Machine {
         Some(providers::prompt_limit(providers, model))
     }
 
-    fn past(&self, id: &SessionId) -> Result<Past, LogWriterError> {
+    fn past(&self, id: &SessionId) -> Result<PastSession, LogWriterError> {
         let knows = |name: &str| self.runtimes.iter().any(|runtime| runtime.card().name == name);
-        let past = record::Past::read(&self.store, id, knows).map_err(trouble)?;
-        Ok(Past { runtime: past.runtime, agent_session: past.agent_session, workspace: past.workspace })
+        let past = record::SessionPast::read(&self.store, id, knows).map_err(trouble)?;
+        Ok(PastSession {
+            runtime: past.runtime,
+            agent_session: past.agent_session,
+            workspace: past.workspace,
+        })
     }
 }
 
@@ -129,7 +133,7 @@ fn trouble(error: anyhow::Error) -> LogWriterError {
 
 /// A log that the portal keeps for an agent.
 struct Logged {
-    log: record::Record,
+    log: record::SessionRecorder,
     /// Whether the session has a name, or is to be called by its first prompt.
     named: bool,
     redactor: Redactor,

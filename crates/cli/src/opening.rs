@@ -8,7 +8,7 @@ use anyhow::Result;
 use hangar_agent::driver::EventSink;
 use hangar_agent::model::ModelProvider;
 use hangar_agent::session::{AnswerableQuestions, Command, Input};
-use hangar_engine::commands::Refusal;
+use hangar_engine::commands::CommandRefusal;
 use hangar_engine::{
     Composer, DEFAULT_TASK_WAIT, Engine, Naming, Options, Parts, ServerStart, SessionRecord,
 };
@@ -245,18 +245,18 @@ struct OwnComposer {
     store: Store,
 }
 
-fn refused(error: anyhow::Error) -> Refusal {
-    Refusal(format!("{error:#}"))
+fn refused(error: anyhow::Error) -> CommandRefusal {
+    CommandRefusal(format!("{error:#}"))
 }
 
 impl Composer for OwnComposer {
-    fn provider(&self, model: &str) -> Result<Arc<dyn ModelProvider>, Refusal> {
+    fn provider(&self, model: &str) -> Result<Arc<dyn ModelProvider>, CommandRefusal> {
         let host = self.composing.host().map_err(refused)?;
         let options = ModelOptions { name: Some(model.to_owned()), ..self.composing.spec().model };
         compose::provider(&self.composing.settings, &host, &options).map_err(refused)
     }
 
-    fn recompose(&self, directory: &Path) -> Result<Parts, Refusal> {
+    fn recompose(&self, directory: &Path) -> Result<Parts, CommandRefusal> {
         let composed = self.composing.compose(Some(Again { id: &self.id, directory })).map_err(refused)?;
         Ok(self.composing.parts(composed))
     }
@@ -272,14 +272,14 @@ impl Composer for OwnComposer {
         }
     }
 
-    fn record(&self) -> Result<SessionRecord, Refusal> {
+    fn record(&self) -> Result<SessionRecord, CommandRefusal> {
         record(&self.store, &self.id)
     }
 }
 
 /// A session of the store, for commands that look at it.
-fn record(store: &Store, id: &SessionId) -> Result<SessionRecord, Refusal> {
-    let failed = |error| Refusal(format!("the folder of session {id} cannot be read: {error}"));
+fn record(store: &Store, id: &SessionId) -> Result<SessionRecord, CommandRefusal> {
+    let failed = |error| CommandRefusal(format!("the folder of session {id} cannot be read: {error}"));
     let files = Arc::new(LocalFiles::held(store.folder(id).map_err(failed)?));
     let name = store.look(id).and_then(|listed| listed.meta.name).map(|name| name.as_str().to_owned());
     Ok(SessionRecord { id: id.to_string(), name, files })

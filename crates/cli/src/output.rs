@@ -1,4 +1,4 @@
-//! What a headless run prints: JSONL or text on stdout, remarks on stderr.
+//! Output of a headless run: JSONL or text on stdout, remarks on stderr.
 
 use parking_lot::Mutex;
 use std::io::{self, Write};
@@ -14,21 +14,21 @@ use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::prose::Prose;
 
-/// What the run's caller needs to know of the events that went by.
+/// Facts about the printed events for the caller.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// Totals of the run.
     pub(crate) totals: Totals,
     /// A hook did not let a prompt through.
     pub(crate) refused: bool,
-    /// Nobody reads stdout any more.
+    /// Whether the reader of stdout is gone.
     broken_pipe: bool,
     /// Why stdout cannot be written, other than that.
     unwritable: Option<String>,
 }
 
 impl Seen {
-    /// Whether what is printed does not arrive.
+    /// Whether the output has no reader.
     pub(crate) fn is_unheard(&self) -> bool {
         self.broken_pipe || self.unwritable.is_some()
     }
@@ -47,7 +47,7 @@ pub(crate) struct Printer {
     format: OutputFormat,
     silent: bool,
     all_events: bool,
-    /// Whether the events with which a session begins or goes on are shown.
+    /// Whether the first events of a session are shown.
     beginning: bool,
     prose: Prose,
     seen: SeenHandle,
@@ -90,7 +90,7 @@ impl Printer {
         }
     }
 
-    /// How the program ends: what could not be printed is a failure that is said once.
+    /// Exit code of the program: a failed write is reported once and is a failure.
     pub(crate) fn exit(&self, exit: Exit) -> Exit {
         match self.seen.with(|seen| seen.unwritable.take()) {
             None => exit,
@@ -177,7 +177,7 @@ impl EventSink for Printer {
     }
 }
 
-/// Whether words that could not be parsed ask for JSON nevertheless.
+/// Whether a command line that could not be parsed asks for JSON.
 pub(crate) fn typed_json(words: impl Iterator<Item = std::ffi::OsString>) -> bool {
     let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     words.iter().any(|word| word == "--output-format=json")

@@ -6,55 +6,55 @@ use hangar_agent::agents::{AgentDefinition, AgentSource, AgentTools};
 use serde_json::Map;
 
 use crate::plugins::Plugin;
-use crate::{Places, Tree, files_below, front_matter, read};
+use crate::{CustomPaths, Tree, files_below, front_matter, read};
 
-/// How much an agent may be told, in characters.
+/// Maximum length of an agent's prompt, in characters.
 const PROMPT_LIMIT: usize = 128 << 10;
 /// Agents of one session.
 const MAX_AGENTS: usize = 200;
-/// Where a project keeps agents, in order.
+/// Directories of a project that hold agents, in order of precedence.
 const PROJECT_DIRS: [&str; 2] = [".github/agents", ".claude/agents"];
 
 /// All agents of the project, the user and the plugins; of two with the same name the nearer one. With what was wrong.
-pub fn find_agents(places: &Places, plugins: &[Plugin]) -> (Vec<AgentDefinition>, Vec<String>) {
-    let mut found = Found::default();
+pub fn find_agents(places: &CustomPaths, plugins: &[Plugin]) -> (Vec<AgentDefinition>, Vec<String>) {
+    let mut found = AgentSearch::default();
     found.project(places);
     found.host(places, plugins);
     (found.agents, found.warnings)
 }
 
 /// The agents that a project brings, whoever works in it.
-pub fn of_project(places: &Places) -> Vec<AgentDefinition> {
-    let mut found = Found::default();
+pub fn of_project(places: &CustomPaths) -> Vec<AgentDefinition> {
+    let mut found = AgentSearch::default();
     found.project(places);
     found.agents
 }
 
 /// The agents that are there wherever the user works.
-pub fn of_host(places: &Places, plugins: &[Plugin]) -> Vec<AgentDefinition> {
-    let mut found = Found::default();
+pub fn of_host(places: &CustomPaths, plugins: &[Plugin]) -> Vec<AgentDefinition> {
+    let mut found = AgentSearch::default();
     found.host(places, plugins);
     found.agents
 }
 
 /// The directories for the agents of a project, in order; new ones belong in the first. They need not be there.
-pub fn project_directories(places: &Places) -> [PathBuf; 2] {
+pub fn project_directories(places: &CustomPaths) -> [PathBuf; 2] {
     PROJECT_DIRS.map(|name| places.root().join(name))
 }
 
 /// The directory for the agents of the user.
-pub fn user_directory(places: &Places) -> PathBuf {
+pub fn user_directory(places: &CustomPaths) -> PathBuf {
     places.home.join("agents")
 }
 
 #[derive(Default)]
-struct Found {
+struct AgentSearch {
     agents: Vec<AgentDefinition>,
     warnings: Vec<String>,
 }
 
-impl Found {
-    fn project(&mut self, places: &Places) {
+impl AgentSearch {
+    fn project(&mut self, places: &CustomPaths) {
         for dir in places.upwards() {
             for name in PROJECT_DIRS {
                 self.directory(&dir.join(name), &Tree::below(places.root()));
@@ -62,7 +62,7 @@ impl Found {
         }
     }
 
-    fn host(&mut self, places: &Places, plugins: &[Plugin]) {
+    fn host(&mut self, places: &CustomPaths, plugins: &[Plugin]) {
         self.directory(&user_directory(places), &Tree::Any);
         for plugin in plugins {
             for dir in &plugin.agent_dirs {
@@ -158,11 +158,11 @@ mod tests {
 
     fn find(dir: &tempfile::TempDir, cwd: &str) -> (Vec<AgentDefinition>, Vec<String>) {
         let root = dir.path().to_path_buf();
-        let places = Places {
+        let places = CustomPaths {
             home: root.join("home"),
             cwd: root.join(cwd),
             git_root: Some(root),
-            ..Places::default()
+            ..CustomPaths::default()
         };
         find_agents(&places, &[])
     }
@@ -190,7 +190,7 @@ mod tests {
         let at = dir.path().join("repo/.github/agents/a.md");
         std::fs::create_dir_all(at.parent().unwrap()).unwrap();
         std::os::unix::fs::symlink(dir.path().join("outside.md"), at).unwrap();
-        let places = Places { cwd: dir.path().join("repo"), ..Places::default() };
+        let places = CustomPaths { cwd: dir.path().join("repo"), ..CustomPaths::default() };
         let (agents, warnings) = find_agents(&places, &[]);
         assert_eq!(agents.len(), 0);
         assert!(warnings[0].contains("is a link to a file outside of"), "{warnings:?}");

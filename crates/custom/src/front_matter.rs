@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::Tree;
 
-/// How much of a file is read for its front matter.
+/// Number of bytes that are read for the front matter of a file.
 const HEAD_LIMIT: u64 = 16 << 10;
 
 /// A Markdown file in two parts.

@@ -1,7 +1,7 @@
-//! What people put beside their code and into their home folder for agents: hooks, skills, agents, plugins, settings.
+//! Customisation files beside the code and in the home directory: hooks, skills, agents, plugins, settings.
 //!
-//! Everything here is found at documented places, read with tolerance, and reported on in one sentence when it is
-//! broken. A broken file costs its own content and nothing else.
+//! Everything is found at documented paths, read with tolerance, and reported in one sentence when it is broken. A
+//! broken file costs its own content and nothing else.
 
 pub mod agents;
 pub mod front_matter;
@@ -16,20 +16,20 @@ use std::path::{Path, PathBuf};
 /// The largest file of any kind that is read whole.
 const FILE_LIMIT: u64 = 1 << 20;
 
-/// Where a session is, and what may be believed there.
+/// Directories of a session, and whether they are trusted.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
+pub struct CustomPaths {
     /// The folder that Hangar keeps its things in.
     pub home: PathBuf,
     /// The user's own home, for what other programs share with us.
     pub user_home: Option<PathBuf>,
     pub cwd: PathBuf,
     pub git_root: Option<PathBuf>,
-    /// Whether what the project configures may run.
+    /// Whether programs that the project configures may run.
     pub trusted: bool,
 }
 
-impl Places {
+impl CustomPaths {
     /// The top of the project.
     pub fn root(&self) -> &Path {
         self.git_root.as_deref().unwrap_or(&self.cwd)
@@ -102,7 +102,7 @@ fn read(path: &Path, tree: &Tree) -> Result<Option<String>, String> {
 
 /// Names of one directory that are looked at.
 const MAX_NAMES: usize = 2000;
-/// How deep below a directory files are looked for.
+/// Maximum depth of the search below a directory.
 const MAX_DEPTH: usize = 4;
 
 /// The files of a directory that end in one of these, in the order of their names.
@@ -111,7 +111,7 @@ fn files_in(dir: &Path, endings: &[&str]) -> Vec<PathBuf> {
     entries(dir).into_iter().filter(|path| named(path) && path.is_file()).collect()
 }
 
-/// Those of the directories in it too, after its own.
+/// Files of a directory, then those of its subdirectories.
 fn files_below(dir: &Path, endings: &[&str]) -> Vec<PathBuf> {
     below(dir, endings, MAX_DEPTH)
 }
@@ -127,7 +127,7 @@ fn below(dir: &Path, endings: &[&str], depth: usize) -> Vec<PathBuf> {
     files
 }
 
-/// What is in a directory and not hidden, in the order of names.
+/// Entries of a directory that are not hidden, sorted by name.
 fn entries(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().take(MAX_NAMES);
     let mut paths: Vec<PathBuf> =

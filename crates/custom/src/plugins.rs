@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{Tree, jsonc, read};
 
-/// Where a plugin describes itself, in order.
+/// Paths of a plugin's manifest, in order of precedence.
 const MANIFESTS: [&str; 4] =
     ["plugin.json", ".plugin/plugin.json", ".github/plugin/plugin.json", ".claude-plugin/plugin.json"];
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::{Places, Tree, jsonc, read};
+use crate::{CustomPaths, Tree, jsonc, read};
 
 /// Settings of a project in the order in which they count, with those of Claude Code.
 pub(crate) const PROJECT_SETTINGS: [&str; 4] = [
@@ -14,7 +14,7 @@ pub(crate) const PROJECT_SETTINGS: [&str; 4] = [
     ".github/copilot/settings.local.json",
 ];
 
-/// What the settings files say that matters here.
+/// Settings of the settings files that matter here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preferences {
     pub model: Option<String>,
@@ -26,7 +26,7 @@ pub struct Preferences {
     pub skill_directories: Vec<PathBuf>,
     /// Folders whose own configuration may run. Only the user says so.
     pub trusted_folders: Vec<PathBuf>,
-    /// What was wrong.
+    /// Problems in the files.
     pub warnings: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl Preferences {
     }
 
     /// The user's settings with those of the project added. A project that is not trusted may restrict, not permit.
-    pub fn with_project(mut self, places: &Places) -> Self {
+    pub fn with_project(mut self, places: &CustomPaths) -> Self {
         let root = places.root();
         for file in PROJECT_SETTINGS {
             let Some(mut settings) = self.read(&root.join(file), &Tree::below(root)) else { continue };
@@ -117,7 +117,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, content).unwrap();
         }
-        let places = Places { cwd: dir.path().join("p"), trusted, ..Places::default() };
+        let places = CustomPaths { cwd: dir.path().join("p"), trusted, ..CustomPaths::default() };
         Preferences::of_user(&dir.path().join("home")).with_project(&places)
     }
 

@@ -358,7 +358,7 @@ impl Folder {
         })
     }
 
-    /// Whether there is a link on the way to a name, or at it.
+    /// Whether a component of the path, or the name itself, is a link.
     fn has_link(&self, name: &Path) -> bool {
         let path = |above: &Path| self.fd_path().join(above);
         name.ancestors().any(|above| {
@@ -449,7 +449,7 @@ mod tests {
         (place, ours, outside)
     }
 
-    /// Everything that could write, tried on a name below a folder.
+    /// Checks that every writing operation refuses a name below a folder.
     fn refuses(folder: &Folder, name: &str) {
         assert!(folder.read(name).is_err(), "{name}");
         assert!(folder.update(name).is_err(), "{name}");

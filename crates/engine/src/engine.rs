@@ -24,10 +24,10 @@ use hangar_protocol::data::{
 use hangar_store::SessionName;
 use tokio::time::Instant;
 
-use crate::commands::{Refusal, Reply};
+use crate::commands::{CommandRefusal, CommandReply};
 use crate::parts::{Background, Composer, Mcp, Naming, Options, Parts, ServerStart};
 use crate::servers::{self, Servers};
-use crate::wait::{Load, Wait};
+use crate::wait::{Activity, Wait};
 
 /// The type of events that carry the answer of a slash command, and of those that say why there is none.
 const COMMAND: &str = "command";
@@ -44,27 +44,27 @@ pub struct Engine {
     background: Arc<dyn Background>,
     /// The first inputs, until they were taken.
     opening: Option<Vec<Input>>,
-    /// Where the session has moved to, until that is on record.
+    /// New working directory, until it is recorded.
     moved: Option<WorkingDirectory>,
     servers: Option<Servers>,
-    offer: Offer,
+    offer: McpOffer,
     /// The MCP servers are starting.
     starting: Option<BoxFuture<'static, ()>>,
     /// Prompts that wait for the MCP servers.
     held: Vec<Prompt>,
     wait: Wait,
-    /// Whether somebody waits for a summary of the conversation.
+    /// Whether a requested summary is pending.
     compacting: bool,
     /// Answers of slash commands that are on their way.
-    replies: FuturesUnordered<BoxFuture<'static, Result<Reply, Refusal>>>,
+    replies: FuturesUnordered<BoxFuture<'static, Result<CommandReply, CommandRefusal>>>,
     /// Work that ended and was not reported yet.
-    ended: VecDeque<Ended>,
+    ended: VecDeque<SubmissionEnd>,
     /// Permissions that the front end knows to be asked for.
     asked: HashSet<String>,
 }
 
-/// What the model is shown beside the session's own tools.
-struct Offer {
+/// Tools that the model is shown beside the session's own.
+struct McpOffer {
     /// Tools that are not of MCP servers; they come first.
     others: Vec<Arc<dyn Tool>>,
     filter: ToolFilter,
@@ -72,20 +72,20 @@ struct Offer {
     hidden: Vec<String>,
 }
 
-/// What [`Engine::next`] came back with.
+/// Result of [`Engine::next`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// Something happened: questions may have come up, the session may have changed.
+pub enum EngineProgress {
+    /// The session made progress: it may have new questions or a new state.
     Moved,
-    /// What was submitted has come to its end.
-    Ended(Ended),
-    /// Nothing can happen any more.
+    /// A submission has ended.
+    Ended(SubmissionEnd),
+    /// The session is closed.
     Closed,
 }
 
-/// How something that was submitted ended.
+/// End of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum SubmissionEnd {
     /// The session is idle, and so is its background, or that was waited for long enough.
     Idle,
     /// A slash command was carried out; an event has its answer.
@@ -109,7 +109,7 @@ impl Engine {
             opening: Some(parts.opening),
             moved: None,
             servers: parts.mcp.map(Servers::new),
-            offer: Offer { others, filter: parts.filter, hidden: Vec::new() },
+            offer: McpOffer { others, filter: parts.filter, hidden: Vec::new() },
             starting: None,
             held: Vec::new(),
             compacting: false,
@@ -135,7 +135,7 @@ impl Engine {
         self.driver.session_mut().policy_mut()
     }
 
-    /// Where the session works.
+    /// Working directory of the session.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -255,7 +255,7 @@ impl Engine {
         self.replies.clear();
         self.ended.clear();
         if commanded {
-            self.ended.push_back(Ended::Refused);
+            self.ended.push_back(SubmissionEnd::Refused);
         }
         self.wait.stop();
         match self.driver.is_idle() {
@@ -264,20 +264,20 @@ impl Engine {
         }
     }
 
-    /// Whether nothing that was submitted is still under way.
+    /// Whether no submission is in progress.
     pub fn is_settled(&self) -> bool {
         self.wait.is_resting() && self.held.is_empty() && !self.compacting && self.replies.is_empty()
     }
 
-    /// Whether the session is idle and only the end of its background work is waited for.
+    /// Whether the session is idle and waits only for its background work.
     pub fn waits_for_background(&self) -> bool {
         self.session().is_idle() && self.wait.deadline().is_some()
     }
 
     /// Waits for the next thing to happen and takes it. Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Result<Progress, LogError> {
+    pub async fn next(&mut self) -> Result<EngineProgress, LogError> {
         if let Some(ended) = self.settle()? {
-            return Ok(Progress::Ended(ended));
+            return Ok(EngineProgress::Ended(ended));
         }
         let deadline = self.wait.deadline();
         tokio::select! {
@@ -286,15 +286,15 @@ impl Engine {
             () = arrival(&mut self.starting) => self.servers_arrived()?,
             Some(reply) = self.replies.next(), if !self.replies.is_empty() => self.answer(reply)?,
             going = self.driver.turn() => if !going? {
-                return Ok(Progress::Closed);
+                return Ok(EngineProgress::Closed);
             },
             () = until(deadline) => {}
         }
-        Ok(self.settle()?.map_or(Progress::Moved, Progress::Ended))
+        Ok(self.settle()?.map_or(EngineProgress::Moved, EngineProgress::Ended))
     }
 
-    /// What has ended by now.
-    fn settle(&mut self) -> Result<Option<Ended>, LogError> {
+    /// Settles the submission that has ended by now, if any.
+    fn settle(&mut self) -> Result<Option<SubmissionEnd>, LogError> {
         if self.compacting && !self.session().is_compacting() {
             self.compacting = false;
             let summary = crate::commands::summary(self.driver.take_compaction());
@@ -308,14 +308,14 @@ impl Engine {
         }
         let idle = self.session().is_idle();
         let background = idle && (self.background.is_running() || !self.driver.is_idle());
-        Ok(self.wait.has_ended(Load { idle, background }, Instant::now()).then_some(Ended::Idle))
+        Ok(self.wait.has_ended(Activity { idle, background }, Instant::now()).then_some(SubmissionEnd::Idle))
     }
 
     /// Publishes what a slash command says.
-    pub(crate) fn answer(&mut self, reply: Result<Reply, Refusal>) -> Result<(), LogError> {
+    pub(crate) fn answer(&mut self, reply: Result<CommandReply, CommandRefusal>) -> Result<(), LogError> {
         match reply {
             Ok(reply) => {
-                self.ended.push_back(Ended::Replied);
+                self.ended.push_back(SubmissionEnd::Replied);
                 match reply.into_text() {
                     Some(text) => {
                         self.record(SessionInfo { transient: true, ..SessionInfo::new(COMMAND, text) })
@@ -323,8 +323,8 @@ impl Engine {
                     None => Ok(()),
                 }
             }
-            Err(Refusal(message)) => {
-                self.ended.push_back(Ended::Refused);
+            Err(CommandRefusal(message)) => {
+                self.ended.push_back(SubmissionEnd::Refused);
                 self.record(SessionError {
                     error_type: COMMAND.to_owned(),
                     message,
@@ -336,7 +336,7 @@ impl Engine {
         }
     }
 
-    pub(crate) fn reply_later(&mut self, reply: BoxFuture<'static, Result<Reply, Refusal>>) {
+    pub(crate) fn reply_later(&mut self, reply: BoxFuture<'static, Result<CommandReply, CommandRefusal>>) {
         self.replies.push(reply);
     }
 
@@ -354,7 +354,7 @@ impl Engine {
         pending.into_iter().filter(|asked| self.asked.insert(asked.request_id.clone())).collect()
     }
 
-    /// Whether somebody is to answer something.
+    /// Whether questions are pending.
     pub fn has_questions(&self) -> bool {
         !self.asked.is_empty()
     }
@@ -411,7 +411,7 @@ impl Engine {
         filter: ToolFilter,
         hidden: &[String],
     ) -> Result<(), LogError> {
-        self.offer = Offer { others, filter, hidden: hidden.to_vec() };
+        self.offer = McpOffer { others, filter, hidden: hidden.to_vec() };
         self.offer_tools()
     }
 
@@ -505,7 +505,7 @@ impl Engine {
         }
         self.directory = parts.directory;
         self.set_mcp(parts.mcp);
-        self.offer = Offer {
+        self.offer = McpOffer {
             others: self.driver.tools().iter().cloned().collect(),
             filter: parts.filter,
             hidden: Vec::new(),
@@ -549,7 +549,7 @@ impl Engine {
     }
 }
 
-/// What happens next to the servers, if there are any.
+/// Next message of the servers; pending forever if there are none.
 async fn next_news(servers: &mut Option<Servers>) -> News {
     match servers {
         Some(servers) => servers.next().await,

@@ -13,7 +13,7 @@ mod servers;
 mod supervise;
 mod wait;
 
-pub use engine::{Ended, Engine, Progress};
+pub use engine::{Engine, EngineProgress, SubmissionEnd};
 pub use parts::{Background, Composer, Mcp, Naming, NoComposer, Options, Parts, ServerStart, SessionRecord};
-pub use supervise::{SessionTask, supervise};
+pub use supervise::{FrontEndTask, supervise};
 pub use wait::DEFAULT_TASK_WAIT;

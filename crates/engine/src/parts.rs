@@ -1,4 +1,4 @@
-//! What a session is made of when the engine takes it over, and how front ends may differ.
+//! Parts of a session that the engine takes over, and options of front ends.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use hangar_mcp::{McpHost, News};
 use hangar_tools::shell::Shells;
 use tokio::sync::mpsc;
 
-use crate::commands::Refusal;
+use crate::commands::CommandRefusal;
 use crate::wait::DEFAULT_TASK_WAIT;
 
 /// MCP servers and their news. None has been started.
@@ -28,22 +28,22 @@ pub struct Parts {
     /// The first inputs of the session. A resumed one says first what it was; what is different now follows.
     pub opening: Vec<Input>,
     pub mcp: Option<Mcp>,
-    /// Which of the MCP servers' tools the model is shown.
+    /// Filter on the MCP servers' tools that the model is shown.
     pub filter: ToolFilter,
     pub skills: Arc<Skills>,
     pub background: Arc<dyn Background>,
-    /// Where the session works.
+    /// Working directory of the session.
     pub directory: PathBuf,
     /// Whether all commands of the session run in a sandbox.
     pub sandboxed: bool,
 }
 
-/// Where front ends differ.
+/// Differences between front ends.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub servers: ServerStart,
     pub naming: Naming,
-    /// How long the end of background work is waited for before a prompt has ended.
+    /// Maximum wait for background work before a prompt is reported as ended.
     pub task_wait: Duration,
     /// Whether a change of the model's tools is an event (`session.tools_updated`).
     pub announces_tools: bool,
@@ -71,10 +71,10 @@ pub enum ServerStart {
     WithPrompt,
 }
 
-/// What the first prompt does to the name of the session.
+/// Effect of the first prompt on the session's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Naming {
-    /// Nothing: the session has a name.
+    /// None: the session has a name.
     Named,
     /// It names the session in lists.
     Quiet,
@@ -84,7 +84,7 @@ pub enum Naming {
 
 /// Work that outlives the calls that began it: commands that run on.
 pub trait Background: Send + Sync {
-    /// Whether there is some that ends with the session.
+    /// Whether work is running that ends with the session.
     fn is_running(&self) -> bool;
 
     fn shutdown(&self) -> BoxFuture<'static, ()>;
@@ -101,19 +101,19 @@ impl Background for Shells {
     }
 }
 
-/// Whoever composed the session, for slash commands that need a part of it anew.
+/// Composer of the session, for slash commands that recompose a part of it.
 pub trait Composer: Send + Sync {
     /// The provider that answers for a model.
-    fn provider(&self, model: &str) -> Result<Arc<dyn ModelProvider>, Refusal>;
+    fn provider(&self, model: &str) -> Result<Arc<dyn ModelProvider>, CommandRefusal>;
 
     /// Composes the session anew, to work in this directory. The engine has let go of its log.
-    fn recompose(&self, directory: &Path) -> Result<Parts, Refusal>;
+    fn recompose(&self, directory: &Path) -> Result<Parts, CommandRefusal>;
 
     /// The paths of the instruction files that hold for a directory.
     fn instruction_files(&self, directory: &Path) -> Vec<String>;
 
     /// The folder of the session and the name that lists have for it.
-    fn record(&self) -> Result<SessionRecord, Refusal>;
+    fn record(&self) -> Result<SessionRecord, CommandRefusal>;
 }
 
 /// A session as it is on this machine.
@@ -127,19 +127,19 @@ pub struct SessionRecord {
 pub struct NoComposer;
 
 impl Composer for NoComposer {
-    fn provider(&self, _: &str) -> Result<Arc<dyn ModelProvider>, Refusal> {
-        Err(Refusal::new("the model of this session cannot be changed"))
+    fn provider(&self, _: &str) -> Result<Arc<dyn ModelProvider>, CommandRefusal> {
+        Err(CommandRefusal::new("the model of this session cannot be changed"))
     }
 
-    fn recompose(&self, _: &Path) -> Result<Parts, Refusal> {
-        Err(Refusal::new("this session cannot be composed anew"))
+    fn recompose(&self, _: &Path) -> Result<Parts, CommandRefusal> {
+        Err(CommandRefusal::new("this session cannot be composed anew"))
     }
 
     fn instruction_files(&self, _: &Path) -> Vec<String> {
         Vec::new()
     }
 
-    fn record(&self) -> Result<SessionRecord, Refusal> {
-        Err(Refusal::new("this session has no folder on this machine"))
+    fn record(&self) -> Result<SessionRecord, CommandRefusal> {
+        Err(CommandRefusal::new("this session has no folder on this machine"))
     }
 }

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use crate::engine::Engine;
 
 /// A front end's task: it drives one engine.
-pub trait SessionTask: Send {
+pub trait FrontEndTask: Send {
     fn engine(&mut self) -> &mut Engine;
 
     /// Drives the session until it is over. Returns what went wrong, if something did.
@@ -18,7 +18,7 @@ pub trait SessionTask: Send {
 
 /// Runs a session to its end and closes it. A panic, in a tool, in the session or in the front end's own code, is an
 /// event of this session and its end; nobody else notices. `hurry` ends the wait for the session's last event.
-pub async fn supervise<T: SessionTask>(task: &mut T, hurry: impl Future<Output = ()>) {
+pub async fn supervise<T: FrontEndTask>(task: &mut T, hurry: impl Future<Output = ()>) {
     let (failure, crashed) = match AssertUnwindSafe(task.run()).catch_unwind().await {
         Ok(failure) => (failure, false),
         Err(panic) => (Some(format!("the session crashed: {}", words(&*panic))), true),
@@ -38,7 +38,7 @@ pub async fn supervise<T: SessionTask>(task: &mut T, hurry: impl Future<Output =
     }
 }
 
-/// What a panic said.
+/// Message of a panic.
 fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason was given")

@@ -5,34 +5,34 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long the end of background work is waited for, unless `COPILOT_TASK_WAIT_TIMEOUT_SECONDS` says otherwise.
+/// Maximum wait for background work, unless `COPILOT_TASK_WAIT_TIMEOUT_SECONDS` sets another.
 pub const DEFAULT_TASK_WAIT: Duration = Duration::from_secs(600);
 
-/// How long the news that a background command has ended may take to arrive.
+/// Maximum delay of the message that a background command has ended.
 const NEWS_PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Wait {
     limit: Duration,
-    phase: Phase,
+    phase: WaitPhase,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// Nothing was asked of the session.
+enum WaitPhase {
+    /// No submission is in progress.
     Resting,
     Working,
     /// The session is idle; its background work may go on until then. Events do not prolong it.
     Background(Instant),
     /// The background work has ended, and the session has until then to hear of it.
     News(Instant),
-    /// Somebody stopped the work: it has ended as soon as the session is idle.
+    /// The work was aborted: it has ended as soon as the session is idle.
     Stopping,
 }
 
-/// What a session is doing.
+/// Activity of a session.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Load {
+pub(crate) struct Activity {
     pub(crate) idle: bool,
     /// Commands or sub-agents that go on while the session is idle.
     pub(crate) background: bool,
@@ -40,53 +40,55 @@ pub(crate) struct Load {
 
 impl Wait {
     pub(crate) fn new(limit: Duration) -> Self {
-        Self { limit, phase: Phase::Resting }
+        Self { limit, phase: WaitPhase::Resting }
     }
 
-    /// Something was asked of the session.
+    /// Starts waiting for a submission.
     pub(crate) fn begin(&mut self) {
-        self.phase = Phase::Working;
+        self.phase = WaitPhase::Working;
     }
 
-    /// Nobody waits any more for what was asked before. A session that is still at work is noticed again.
+    /// Stops waiting for earlier submissions. A session that still works is noticed again.
     pub(crate) fn forget(&mut self) {
-        self.phase = Phase::Resting;
+        self.phase = WaitPhase::Resting;
     }
 
     pub(crate) fn stop(&mut self) {
-        if self.phase != Phase::Resting {
-            self.phase = Phase::Stopping;
+        if self.phase != WaitPhase::Resting {
+            self.phase = WaitPhase::Stopping;
         }
     }
 
     pub(crate) fn is_resting(&self) -> bool {
-        self.phase == Phase::Resting
+        self.phase == WaitPhase::Resting
     }
 
     /// When to look again, if nothing happens before.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Background(until) | Phase::News(until) => Some(until),
-            Phase::Resting | Phase::Working | Phase::Stopping => None,
+            WaitPhase::Background(until) | WaitPhase::News(until) => Some(until),
+            WaitPhase::Resting | WaitPhase::Working | WaitPhase::Stopping => None,
         }
     }
 
-    /// Whether the work has just ended. True once for each piece of work.
-    pub(crate) fn has_ended(&mut self, Load { idle, background }: Load, now: Instant) -> bool {
-        if idle && self.phase == Phase::Resting {
+    /// Whether the work has just ended. True once for each submission.
+    pub(crate) fn has_ended(&mut self, Activity { idle, background }: Activity, now: Instant) -> bool {
+        if idle && self.phase == WaitPhase::Resting {
             return false;
         }
         self.phase = match self.phase {
-            Phase::Stopping if !idle => Phase::Stopping,
-            _ if !idle => Phase::Working,
-            Phase::Background(until) | Phase::News(until) if until <= now => Phase::Resting,
-            Phase::Background(until) if background => Phase::Background(until),
-            Phase::Background(_) => Phase::News(now + NEWS_PATIENCE),
-            Phase::News(until) if !background => Phase::News(until),
-            Phase::Working | Phase::News(_) if background => Phase::Background(now + self.limit),
-            Phase::Resting | Phase::Working | Phase::News(_) | Phase::Stopping => Phase::Resting,
+            WaitPhase::Stopping if !idle => WaitPhase::Stopping,
+            _ if !idle => WaitPhase::Working,
+            WaitPhase::Background(until) | WaitPhase::News(until) if until <= now => WaitPhase::Resting,
+            WaitPhase::Background(until) if background => WaitPhase::Background(until),
+            WaitPhase::Background(_) => WaitPhase::News(now + NEWS_PATIENCE),
+            WaitPhase::News(until) if !background => WaitPhase::News(until),
+            WaitPhase::Working | WaitPhase::News(_) if background => WaitPhase::Background(now + self.limit),
+            WaitPhase::Resting | WaitPhase::Working | WaitPhase::News(_) | WaitPhase::Stopping => {
+                WaitPhase::Resting
+            }
         };
-        self.phase == Phase::Resting
+        self.phase == WaitPhase::Resting
     }
 }
 
@@ -102,9 +104,9 @@ mod tests {
         let mut played = Vec::new();
         for moment in row.split_whitespace() {
             let load = match moment {
-                "w" => Load { idle: false, background: false },
-                "i" => Load { idle: true, background: false },
-                "b" => Load { idle: true, background: true },
+                "w" => Activity { idle: false, background: false },
+                "i" => Activity { idle: true, background: false },
+                "b" => Activity { idle: true, background: true },
                 "begin" => {
                     wait.begin();
                     continue;

@@ -21,7 +21,8 @@ use hangar_agent::session::{Command, Input, Opening, Prompt, Role, Session, Sess
 use hangar_agent::tool::*;
 use hangar_custom::skills::Skills;
 use hangar_engine::{
-    Background, Composer, Ended, Engine, NoComposer, Options, Parts, Progress, SessionTask, supervise,
+    Background, Composer, Engine, EngineProgress, FrontEndTask, NoComposer, Options, Parts, SubmissionEnd,
+    supervise,
 };
 use hangar_protocol::data::{Mode, ToolType, WorkingDirectory};
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
@@ -275,17 +276,17 @@ impl Stage {
     }
 
     /// Runs until what was submitted has ended.
-    async fn ended(&mut self) -> Ended {
+    async fn ended(&mut self) -> SubmissionEnd {
         loop {
             match self.engine.next().await.expect("a log") {
-                Progress::Ended(ended) => return ended,
-                Progress::Moved => {}
-                Progress::Closed => panic!("the session closed"),
+                EngineProgress::Ended(ended) => return ended,
+                EngineProgress::Moved => {}
+                EngineProgress::Closed => panic!("the session closed"),
             }
         }
     }
 
-    async fn submit(&mut self, text: &str) -> Ended {
+    async fn submit(&mut self, text: &str) -> SubmissionEnd {
         self.engine.submit(Prompt::user(text)).expect("a log");
         self.ended().await
     }
@@ -313,7 +314,7 @@ struct OnePrompt {
     prompt: &'static str,
 }
 
-impl SessionTask for OnePrompt {
+impl FrontEndTask for OnePrompt {
     fn engine(&mut self) -> &mut Engine {
         &mut self.stage.engine
     }
@@ -394,7 +395,7 @@ async fn a_prompt_has_ended_when_its_background_has_or_its_time_is_up() {
     let started = tokio::time::Instant::now();
     let wait = Duration::from_secs(30);
     let mut stage = Stage::begun(Options { task_wait: wait, ..Options::default() }).await;
-    assert_eq!(stage.submit("DO:echo").await, Ended::Idle);
+    assert_eq!(stage.submit("DO:echo").await, SubmissionEnd::Idle);
     assert_eq!(started.elapsed(), Duration::ZERO);
     stage.background.0.store(true, Ordering::Relaxed);
     // Events do not prolong the wait.
@@ -409,7 +410,7 @@ async fn a_prompt_has_ended_when_its_background_has_or_its_time_is_up() {
             }
         }
     });
-    assert_eq!(stage.submit("DO:echo").await, Ended::Idle);
+    assert_eq!(stage.submit("DO:echo").await, SubmissionEnd::Idle);
     assert_eq!(started.elapsed(), wait);
     chatter.abort();
 }
@@ -432,8 +433,8 @@ async fn permissions_of_sub_agents_are_asked_for_once_and_can_be_answered() {
             let command = Command::AnswerPermission { request_id: question.request_id, answer };
             stage.engine.command(command).unwrap();
         }
-        if let Progress::Ended(ended) = progress {
-            assert_eq!(ended, Ended::Idle);
+        if let EngineProgress::Ended(ended) = progress {
+            assert_eq!(ended, SubmissionEnd::Idle);
             break;
         }
     }
@@ -444,30 +445,30 @@ async fn permissions_of_sub_agents_are_asked_for_once_and_can_be_answered() {
 async fn slash_commands_are_answered_by_events_and_other_words_are_for_the_model() {
     let mut stage = Stage::begun(Options::default()).await;
     for (text, ended, answer) in [
-        ("/model", Ended::Replied, "Model: model"),
-        ("/cwd", Ended::Replied, "The session works in /w."),
-        ("/autopilot on", Ended::Replied, "The autopilot is on."),
-        ("/rename A name", Ended::Replied, "The session is called A name now."),
-        ("/permissions", Ended::Replied, "Permissions: everything is approved without a question."),
+        ("/model", SubmissionEnd::Replied, "Model: model"),
+        ("/cwd", SubmissionEnd::Replied, "The session works in /w."),
+        ("/autopilot on", SubmissionEnd::Replied, "The autopilot is on."),
+        ("/rename A name", SubmissionEnd::Replied, "The session is called A name now."),
+        ("/permissions", SubmissionEnd::Replied, "Permissions: everything is approved without a question."),
         (
             "/allow-all off",
-            Ended::Replied,
+            SubmissionEnd::Replied,
             "Permissions: the session asks before it does what nobody approved.",
         ),
-        ("/mcp", Ended::Replied, "No MCP servers are configured."),
-        ("/skills", Ended::Replied, "There are no skills."),
-        ("/rename", Ended::Refused, "refused: Usage: /rename <name>"),
-        ("/model other", Ended::Refused, "refused: the model of this session cannot be changed"),
-        ("/compact", Ended::Refused, "refused: Nothing to compact."),
+        ("/mcp", SubmissionEnd::Replied, "No MCP servers are configured."),
+        ("/skills", SubmissionEnd::Replied, "There are no skills."),
+        ("/rename", SubmissionEnd::Refused, "refused: Usage: /rename <name>"),
+        ("/model other", SubmissionEnd::Refused, "refused: the model of this session cannot be changed"),
+        ("/compact", SubmissionEnd::Refused, "refused: Nothing to compact."),
     ] {
         assert_eq!(stage.submit(text).await, ended, "{text}");
         assert_eq!(stage.answer(), answer, "{text}");
     }
     assert!(!stage.events.kinds().contains(&"user.message".to_owned()), "no model was asked");
     assert_eq!(stage.engine.session().state().mode, Mode::Autopilot);
-    assert_eq!(stage.submit("/plan").await, Ended::Replied);
+    assert_eq!(stage.submit("/plan").await, SubmissionEnd::Replied);
     assert_eq!(stage.engine.session().state().mode, Mode::Plan);
-    assert_eq!(stage.submit("/nosuch command").await, Ended::Idle);
+    assert_eq!(stage.submit("/nosuch command").await, SubmissionEnd::Idle);
     assert!(stage.events.kinds().contains(&"user.message".to_owned()));
 }
 

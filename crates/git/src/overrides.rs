@@ -30,12 +30,12 @@ const FIXED: &[&str] = &[
 /// Most drivers that are disabled one by one. A repository with more is refused.
 const MAX_DRIVERS: usize = 500;
 
-/// Which filters may run when files are read and written.
+/// Filters that may run when files are read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filters {
     /// None: for inspecting a repository.
     Off,
-    /// Those of the user or system configuration, such as Git LFS: for checkouts that somebody works in.
+    /// Filters of the user or system configuration, such as Git LFS: for checkouts that somebody works in.
     User,
 }
 

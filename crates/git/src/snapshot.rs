@@ -21,7 +21,7 @@ const MAX_NAMED: usize = 1_000;
 /// Age of a directory that was left behind by a process that was killed.
 const STALE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// What changed between a snapshot and now.
+/// Changes between a snapshot and now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     pub lines_added: u64,
@@ -62,7 +62,7 @@ impl Snapshot {
         Ok(Some(Self { git: git.clone(), directory: directory.to_owned(), root, store, tree }))
     }
 
-    /// What changed since then.
+    /// Changes since the snapshot.
     pub async fn changes(&self) -> Result<Changes, GitError> {
         // Opened again: the configuration may be another by now.
         let work_tree = self.git.open(&self.directory, Filters::Off).await?;
@@ -208,7 +208,7 @@ mod tests {
     const COMMITTED: &str =
         "printf '1\\n2\\n3\\n' > a; echo b > b; echo out > .gitignore; git add .; $COMMIT one";
 
-    /// What changed, by what is in a repository and what somebody does after the snapshot.
+    /// Checks the changes, from the state of a repository and the actions after the snapshot.
     async fn check(before: &str, after: &str, (added, removed, files): (u64, u64, &[&str])) {
         let home = tempfile::tempdir().unwrap();
         let repo = home.path().join("a:b");

@@ -32,7 +32,7 @@ pub struct ChartArrow {
     pub label: Option<String>,
 }
 
-/// What a node stands for: `["TaskNode", 3]` with the place of its task, or a name alone.
+/// Meaning of a node: `["TaskNode", 3]` with the index of its task, or a name alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
 #[schemars(schema_with = "hint_schema")]
 pub enum Hint {
@@ -82,7 +82,7 @@ impl Serialize for Hint {
     }
 }
 
-/// Where arrows come into a part of the chart, and where they leave it.
+/// Nodes at which arrows enter and leave a part of the chart.
 #[derive(Debug, Clone, Copy)]
 struct Ends {
     entry: usize,

@@ -12,9 +12,9 @@ use crate::entry::CommandCheck;
 use crate::record::CheckFailure;
 
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(600);
-/// How much of the end of a command's output is kept.
+/// Size of the tail of a command's output that is kept.
 const KEPT_OUTPUT: usize = 8 << 10;
-/// How long output is read that a background process of the command holds open.
+/// Time that output is still read if a background process of the command holds it open.
 const OUTPUT_GRACE: Duration = Duration::from_millis(500);
 
 pub(crate) async fn check(

@@ -1,4 +1,4 @@
-//! What a task decides on its way, and the words in which people are told.
+//! Decisions of a task, and their descriptions for people.
 
 use std::fmt;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hangar_git::Git;
 use hangar_protocol::{Body, Event};
-use hangar_runtimes::runtime::{Live, Order, Runtime};
+use hangar_runtimes::runtime::{AgentOrder, AgentSession, Runtime};
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
@@ -17,13 +17,13 @@ use crate::check::check;
 use crate::record::{CrashError, Fact, Limit, Record, RunEnd, RunId, RunOrder, SessionId, Subject, TaskId};
 use crate::state::{Effect, EffectOwner, NoRun, State, Step};
 use crate::store::{RunLog, RunStore, StoreError};
-use crate::task_session::{Owner, TaskSession};
+use crate::task_session::{LogOwner, TaskSession};
 use crate::worktree;
 
 /// Orders to a run that may wait; each ends something, so there are few.
 const COMMAND_QUEUE: usize = 16;
 
-/// What runs are carried out with. One serves any number of them.
+/// Executor of runs. One serves any number of them.
 pub struct Executor {
     /// The agents, the default one first.
     pub runtimes: Vec<Arc<dyn Runtime>>,
@@ -34,7 +34,7 @@ pub struct Executor {
     pub now: fn() -> Timestamp,
 }
 
-/// What runs know of the machine. Handed in, so that nothing here reads the environment by itself.
+/// Facts about the machine. They are handed in, so that nothing here reads the process environment.
 #[derive(Clone)]
 pub struct RunEnvironment {
     /// The variables of commands that check the work of a task.
@@ -42,19 +42,19 @@ pub struct RunEnvironment {
     pub git: Git,
     /// Takes secrets out of a record before it is written down.
     pub clean: Cleaner,
-    /// What the pauses before retries are multiplied with: 1, except in tests. Neither negative nor infinite.
+    /// Factor of the delays before retries: 1, except in tests. Neither negative nor infinite.
     pub retry_scale: f64,
 }
 
 pub type Cleaner = Arc<dyn Fn(Record) -> Record + Send + Sync>;
 
 /// Hears what happens, in order, after it was written down. Must not block: a run waits for it.
-pub trait Audience: Send + Sync {
-    fn hear(&self, run: &RunId, notice: Notice<'_>);
+pub trait RunListener: Send + Sync {
+    fn hear(&self, run: &RunId, notice: RunNotice<'_>);
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Notice<'a> {
+pub enum RunNotice<'a> {
     Record(&'a Record),
     /// A session of the run said something.
     Event {
@@ -87,8 +87,8 @@ impl Executor {
     pub fn start(
         self: &Arc<Self>,
         order: RunOrder,
-        audience: Arc<dyn Audience>,
-    ) -> Result<Running, StartError> {
+        audience: Arc<dyn RunListener>,
+    ) -> Result<RunDriver, StartError> {
         self.begin(order, None, audience)
     }
 
@@ -96,9 +96,9 @@ impl Executor {
     pub fn start_borrowing(
         self: &Arc<Self>,
         order: RunOrder,
-        (session, live): (SessionId, Live),
-        audience: Arc<dyn Audience>,
-    ) -> Result<Running, StartError> {
+        (session, live): (SessionId, AgentSession),
+        audience: Arc<dyn RunListener>,
+    ) -> Result<RunDriver, StartError> {
         let subject = match order.subject {
             Subject::Task { name, model, .. } => Subject::Task {
                 name,
@@ -114,9 +114,9 @@ impl Executor {
     fn begin(
         self: &Arc<Self>,
         order: RunOrder,
-        borrowed: Option<(SessionId, Live)>,
-        audience: Arc<dyn Audience>,
-    ) -> Result<Running, StartError> {
+        borrowed: Option<(SessionId, AgentSession)>,
+        audience: Arc<dyn RunListener>,
+    ) -> Result<RunDriver, StartError> {
         let at = (self.now)();
         let mark = uuid::Uuid::new_v4().simple().to_string();
         let run = RunId(format!("{}-{}", at.strftime("%Y%m%d-%H%M%S"), &mark[..8]));
@@ -126,8 +126,8 @@ impl Executor {
         self.check_runtimes(state.order())?;
         let mut log = self.store.create(&run)?;
         log.append(&first)?;
-        audience.hear(&run, Notice::Record(&first));
-        let mut running = Running::new(Arc::clone(self), audience, state, log);
+        audience.hear(&run, RunNotice::Record(&first));
+        let mut running = RunDriver::new(Arc::clone(self), audience, state, log);
         if let Some((session, live)) = borrowed {
             let task_session = TaskSession {
                 run,
@@ -135,7 +135,7 @@ impl Executor {
                 session: session.clone(),
                 live,
                 audience: Arc::clone(&running.audience),
-                owner: Owner::SomebodyElse,
+                owner: LogOwner::SomebodyElse,
             };
             running.task_sessions.insert(session, task_session);
         }
@@ -143,7 +143,11 @@ impl Executor {
     }
 
     /// Goes on with a run whose process ended. One that nobody can go on with is ended for good.
-    pub fn resume(self: &Arc<Self>, run: &RunId, audience: Arc<dyn Audience>) -> Result<Running, StartError> {
+    pub fn resume(
+        self: &Arc<Self>,
+        run: &RunId,
+        audience: Arc<dyn RunListener>,
+    ) -> Result<RunDriver, StartError> {
         let (records, log) = self.store.open(run)?;
         let state = State::fold(&records)?;
         if state.end().is_some() {
@@ -151,7 +155,7 @@ impl Executor {
         }
         self.check_runtimes(state.order())?;
         let orphaned = !state.can_resume();
-        let mut running = Running::new(Arc::clone(self), audience, state, log);
+        let mut running = RunDriver::new(Arc::clone(self), audience, state, log);
         if orphaned {
             running.note(Fact::RunEnded { end: RunEnd::Interrupted })?;
             running.tell_end();
@@ -161,7 +165,7 @@ impl Executor {
         Ok(running)
     }
 
-    /// What cannot work is better found before the work has begun.
+    /// Checks the runtimes of an order before the work begins.
     fn check_runtimes(&self, order: &RunOrder) -> Result<(), StartError> {
         let work = order.work();
         for work in work.iter().flat_map(|work| work.tasks()) {
@@ -190,10 +194,10 @@ impl Executor {
 
 /// Tells a run things from outside.
 #[derive(Debug, Clone)]
-pub struct Controls(mpsc::Sender<Command>);
+pub struct Controls(mpsc::Sender<RunCommand>);
 
 #[derive(Debug)]
-enum Command {
+enum RunCommand {
     Stop,
     StopTask(TaskId),
 }
@@ -202,55 +206,60 @@ impl Controls {
     /// Ends the run. One that has ended stays as it is.
     pub async fn stop(&self) {
         // It has ended by itself.
-        let _ = self.0.send(Command::Stop).await;
+        let _ = self.0.send(RunCommand::Stop).await;
     }
 
     /// Ends one task, which cannot be told to have failed then: the run fails over it.
     pub async fn stop_task(&self, task: TaskId) {
-        let _ = self.0.send(Command::StopTask(task)).await;
+        let _ = self.0.send(RunCommand::StopTask(task)).await;
     }
 }
 
 /// A run under way. Dropping it ends its agents and leaves the run to be resumed.
-pub struct Running {
+pub struct RunDriver {
     executor: Arc<Executor>,
-    audience: Arc<dyn Audience>,
+    audience: Arc<dyn RunListener>,
     state: State,
     log: Box<dyn RunLog>,
     task_sessions: BTreeMap<SessionId, TaskSession>,
-    effects: JoinSet<Done>,
-    /// Whose effect each of them is.
+    effects: JoinSet<FinishedEffect>,
+    /// Owners of the effects, by task.
     owners: HashMap<tokio::task::Id, EffectOwner>,
     /// Effects that have not ended, those that were aborted included.
-    under_way: BTreeMap<EffectOwner, UnderWay>,
+    under_way: BTreeMap<EffectOwner, RunningEffect>,
     /// Sessions that are coming to their end.
     leaving: JoinSet<()>,
     controls: Controls,
-    commands: mpsc::Receiver<Command>,
+    commands: mpsc::Receiver<RunCommand>,
     /// The end of the run, from when it is on record until it is told.
     untold_end: Option<Record>,
 }
 
 /// An effect that has not ended.
-struct UnderWay {
+struct RunningEffect {
     handle: AbortHandle,
     aborted: bool,
 }
 
-/// How an effect went.
-struct Done {
+/// Result of an effect.
+struct FinishedEffect {
     facts: Vec<Fact>,
     task_session: Option<TaskSession>,
 }
 
-impl From<Fact> for Done {
+impl From<Fact> for FinishedEffect {
     fn from(fact: Fact) -> Self {
         Self { facts: vec![fact], task_session: None }
     }
 }
 
-impl Running {
-    fn new(executor: Arc<Executor>, audience: Arc<dyn Audience>, state: State, log: Box<dyn RunLog>) -> Self {
+impl RunDriver {
+    fn new(
+        executor: Arc<Executor>,
+        audience: Arc<dyn RunListener>,
+        state: State,
+        log: Box<dyn RunLog>,
+    ) -> Self {
         let (sender, commands) = mpsc::channel(COMMAND_QUEUE);
         Self {
             executor,
@@ -339,7 +348,7 @@ impl Running {
             }
             // A session that was borrowed goes back before its owner hears that the task is done with it.
             Fact::TaskEnded { .. } => {
-                self.task_sessions.retain(|_, task_session| task_session.owner == Owner::Run);
+                self.task_sessions.retain(|_, task_session| task_session.owner == LogOwner::Run);
             }
             Fact::RunEnded { .. } => {
                 self.untold_end = Some(record);
@@ -347,29 +356,29 @@ impl Running {
             }
             _ => {}
         }
-        self.audience.hear(self.state.run(), Notice::Record(&record));
+        self.audience.hear(self.state.run(), RunNotice::Record(&record));
         Ok(())
     }
 
     fn tell_end(&mut self) {
         if let Some(record) = self.untold_end.take() {
-            self.audience.hear(self.state.run(), Notice::Record(&record));
+            self.audience.hear(self.state.run(), RunNotice::Record(&record));
         }
     }
 
-    fn obey(&mut self, command: Command) -> Result<(), StoreError> {
+    fn obey(&mut self, command: RunCommand) -> Result<(), StoreError> {
         match command {
-            Command::Stop => self.note(Fact::RunEnded { end: RunEnd::Canceled }),
-            Command::StopTask(task) if self.state.is_running(task) && !self.is_aborted(task) => {
+            RunCommand::Stop => self.note(Fact::RunEnded { end: RunEnd::Canceled }),
+            RunCommand::StopTask(task) if self.state.is_running(task) && !self.is_aborted(task) => {
                 self.note(Fact::TaskStopped { task })
             }
-            Command::StopTask(_) => Ok(()),
+            RunCommand::StopTask(_) => Ok(()),
         }
     }
 
     fn done(
         &mut self,
-        done: Result<(tokio::task::Id, Done), tokio::task::JoinError>,
+        done: Result<(tokio::task::Id, FinishedEffect), tokio::task::JoinError>,
     ) -> Result<(), StoreError> {
         let id = match &done {
             Ok((id, _)) => *id,
@@ -404,7 +413,7 @@ impl Running {
             Effect::Open { task, driving, model, runtime, directory, pause } => {
                 let session = SessionId(uuid::Uuid::new_v4().to_string());
                 let (executor, audience) = (Arc::clone(&self.executor), Arc::clone(&self.audience));
-                let mut order = Order::new(session.0.clone(), directory);
+                let mut order = AgentOrder::new(session.0.clone(), directory);
                 order.model = Some(model.clone()).filter(|model| !model.is_empty());
                 // The session says itself whom it works for, so nobody has to look through runs for it.
                 order.opening.extend(self.state.assignment(task, driving).map(Body::from));
@@ -417,9 +426,10 @@ impl Running {
                         Err(error) => return Fact::SessionRefused { task, error }.into(),
                     };
                     let id = session.clone();
-                    let task_session = TaskSession { run, task, session, live, audience, owner: Owner::Run };
+                    let task_session =
+                        TaskSession { run, task, session, live, audience, owner: LogOwner::Run };
                     let fact = Fact::SessionStarted { task, session: id, driving, model, runtime };
-                    Done { facts: vec![fact], task_session: Some(task_session) }
+                    FinishedEffect { facts: vec![fact], task_session: Some(task_session) }
                 })
             }
             Effect::Ask { task, session, prompt } => {
@@ -431,7 +441,7 @@ impl Running {
                         return Fact::TurnEnded { task, session, end, tokens: 0 }.into();
                     };
                     let (end, tokens) = task_session.ask(prompt).await;
-                    Done {
+                    FinishedEffect {
                         facts: vec![Fact::TurnEnded { task, session, end, tokens }],
                         task_session: Some(task_session),
                     }
@@ -465,7 +475,7 @@ impl Running {
             }
         };
         self.owners.insert(handle.id(), owner.clone());
-        self.under_way.insert(owner, UnderWay { handle, aborted: false });
+        self.under_way.insert(owner, RunningEffect { handle, aborted: false });
     }
 
     /// Waits for sessions that close, unless there is a hurry, and leaves the worktrees.
@@ -489,7 +499,11 @@ async fn limit(left: Option<Duration>) {
     }
 }
 
-async fn open(executor: &Executor, runtime: Option<&str>, mut order: Order) -> Result<Live, CrashError> {
+async fn open(
+    executor: &Executor,
+    runtime: Option<&str>,
+    mut order: AgentOrder,
+) -> Result<AgentSession, CrashError> {
     let Some(runtime) = executor.runtime(runtime) else {
         let name = runtime.unwrap_or("the default");
         return Err(CrashError::new("agent_not_found", format!("there is no agent \"{name}\"")));

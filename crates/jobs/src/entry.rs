@@ -1,7 +1,7 @@
-//! What people write down: tasks with prompts, jobs as trees of work, and the grid that shows them.
+//! Entry files as people write them: tasks with prompts, jobs as trees of work, and the grid that shows them.
 //!
-//! The same types are the file, the API and the published schema. An [`Entry`] says nothing about being sound;
-//! [`validate_entry`](crate::validate::validate_entry) does.
+//! The same types are the file, the API and the published schema. An [`Entry`] is not validated;
+//! [`validate_entry`](crate::validate::validate_entry) does that.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ pub struct Entry {
     pub tasks: IndexMap<String, Task>,
     #[serde(default)]
     pub jobs: IndexMap<String, Job>,
-    /// How jobs are laid out for people to choose from.
+    /// Layout of the jobs for people to choose from.
     #[serde(default)]
     pub grid: Vec<GridRow>,
     /// On which models a driving session that crashed is tried again, and how often on each. Without it, five attempts
@@ -127,7 +127,7 @@ pub struct Criteria {
     pub files: Vec<String>,
     /// A prompt that ends in `job_boolean_true` if the task is done.
     pub condition: Option<Prompt>,
-    /// Whether the condition is put to the session that did the work, which is so unless it says `false`.
+    /// Whether the condition is put to the session that did the work. Defaults to true.
     pub run_condition_in_same_session: Option<bool>,
     pub failure_action: TaskRetry,
 }
@@ -153,7 +153,7 @@ pub struct CommandCheck {
     pub timeout_seconds: Option<u32>,
 }
 
-/// What happens when the criteria do not hold.
+/// Retry policy for criteria that do not hold.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -170,7 +170,7 @@ pub struct Job {
     /// Whether any of its tasks requires it. Filled in by validation.
     pub require_user_input: Option<bool>,
     pub work: Work,
-    /// What stops the job, however far it is.
+    /// Limits that stop the job.
     #[serde(default, skip_serializing_if = "Limits::is_empty")]
     pub limits: Limits,
 }
@@ -200,7 +200,7 @@ impl Limits {
 #[serde(transparent)]
 pub struct WorkId(pub u32);
 
-/// What a job does.
+/// Work of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind")]
 pub enum Work {
@@ -288,7 +288,7 @@ pub struct GridRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GridColumn {
-    /// What the button says.
+    /// Label of the button.
     pub name: String,
     pub job_name: String,
 }

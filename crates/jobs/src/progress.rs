@@ -1,5 +1,5 @@
-//! How far a run is in its tree of work. A task's result moves it on; what it moves on to is a matter of the kinds of work
-//! around the task, and of nothing else.
+//! Progress of a run in its tree of work. The result of a task moves it on; the next step depends on the kinds of work
+//! around the task, and on nothing else.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,8 @@ use crate::work::{BODY, CONDITION, FALSE, POST, PRE, TRUE, nth};
 
 /// A work that has begun.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Progress {
-    /// Where it is in the tree, as paths of validation say it.
+pub(crate) struct WorkProgress {
+    /// Path in the tree, as in validation messages.
     place: String,
     tree: Tree,
     at: At,
@@ -27,10 +27,10 @@ enum Tree {
 enum At {
     Ready(WorkId),
     Running(WorkId),
-    Seq { index: usize, child: Box<Progress> },
-    Par { children: Vec<Progress> },
-    Loop { step: LoopStep, child: Box<Progress> },
-    Alt { step: AltStep, child: Box<Progress> },
+    Seq { index: usize, child: Box<WorkProgress> },
+    Par { children: Vec<WorkProgress> },
+    Loop { step: LoopStep, child: Box<WorkProgress> },
+    Alt { step: AltStep, child: Box<WorkProgress> },
     Finished(bool),
 }
 
@@ -47,23 +47,23 @@ enum AltStep {
     Branch,
 }
 
-/// What has to happen for a run to get on.
+/// Action that a run needs to make progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum NextAction {
     Start { work: WorkId, directory: PathBuf },
     MakeWorktree { place: String, from: PathBuf },
     LeaveWorktree { place: String },
 }
 
-/// What moves a run on.
-pub(crate) enum Move<'a> {
+/// Input that moves a run on.
+pub(crate) enum ProgressInput<'a> {
     Started(WorkId),
     Stopped(WorkId, bool),
     WorktreeMade(&'a str, &'a Path),
     WorktreeLeft(&'a str),
 }
 
-impl Progress {
+impl WorkProgress {
     pub(crate) fn begin(work: &Work) -> Self {
         Self::enter(work, String::new())
     }
@@ -90,7 +90,7 @@ impl Progress {
         progress
     }
 
-    /// How it came out, once it has and nothing is left behind.
+    /// Result, once it is known and no task is left.
     pub(crate) fn result(&self) -> Option<bool> {
         match (&self.at, &self.tree) {
             (At::Finished(succeeded), Tree::Parents) => Some(*succeeded),
@@ -98,36 +98,41 @@ impl Progress {
         }
     }
 
-    pub(crate) fn wishes(&self, directory: &Path) -> Vec<Wish> {
+    pub(crate) fn wishes(&self, directory: &Path) -> Vec<NextAction> {
         let directory = match &self.tree {
             Tree::Wanted => {
                 let from = directory.to_owned();
-                return vec![Wish::MakeWorktree { place: self.place.clone(), from }];
+                return vec![NextAction::MakeWorktree { place: self.place.clone(), from }];
             }
             Tree::Made(own) => own,
             Tree::Parents => directory,
         };
         match &self.at {
-            At::Ready(work) => vec![Wish::Start { work: *work, directory: directory.to_owned() }],
+            At::Ready(work) => vec![NextAction::Start { work: *work, directory: directory.to_owned() }],
             At::Running(_) => Vec::new(),
             At::Seq { child, .. } | At::Loop { child, .. } | At::Alt { child, .. } => child.wishes(directory),
             At::Par { children } => children.iter().flat_map(|child| child.wishes(directory)).collect(),
             At::Finished(_) if self.tree == Tree::Parents => Vec::new(),
-            At::Finished(_) => vec![Wish::LeaveWorktree { place: self.place.clone() }],
+            At::Finished(_) => vec![NextAction::LeaveWorktree { place: self.place.clone() }],
         }
     }
 
-    pub(crate) fn apply(&mut self, work: &Work, moved: &Move<'_>) {
+    pub(crate) fn apply(&mut self, work: &Work, moved: &ProgressInput<'_>) {
         match moved {
-            Move::WorktreeMade(place, path) if *place == self.place => {
+            ProgressInput::WorktreeMade(place, path) if *place == self.place => {
                 self.tree = Tree::Made((*path).to_owned());
             }
-            Move::WorktreeLeft(place) if *place == self.place => self.tree = Tree::Parents,
-            Move::Started(_) | Move::Stopped(..) | Move::WorktreeMade(..) | Move::WorktreeLeft(_) => {}
+            ProgressInput::WorktreeLeft(place) if *place == self.place => self.tree = Tree::Parents,
+            ProgressInput::Started(_)
+            | ProgressInput::Stopped(..)
+            | ProgressInput::WorktreeMade(..)
+            | ProgressInput::WorktreeLeft(_) => {}
         }
         match (&mut self.at, moved) {
-            (At::Ready(id), Move::Started(started)) if id == started => self.at = At::Running(*started),
-            (At::Running(id), Move::Stopped(stopped, succeeded)) if id == stopped => {
+            (At::Ready(id), ProgressInput::Started(started)) if id == started => {
+                self.at = At::Running(*started)
+            }
+            (At::Running(id), ProgressInput::Stopped(stopped, succeeded)) if id == stopped => {
                 self.at = At::Finished(*succeeded);
             }
             (At::Ready(_) | At::Running(_) | At::Finished(_), _) => {}
@@ -165,7 +170,7 @@ impl Progress {
                 })
             }
             (At::Par { children }, _) => {
-                let results: Option<Vec<bool>> = children.iter().map(Progress::result).collect();
+                let results: Option<Vec<bool>> = children.iter().map(WorkProgress::result).collect();
                 Some(At::Finished(results?.into_iter().all(|succeeded| succeeded)))
             }
             (At::Loop { step, child }, Work::Loop(work)) => {
@@ -203,7 +208,7 @@ impl Progress {
     }
 }
 
-fn loop_from_start(work: &LoopWork, enter: &impl Fn(&Work, &str) -> Box<Progress>) -> At {
+fn loop_from_start(work: &LoopWork, enter: &impl Fn(&Work, &str) -> Box<WorkProgress>) -> At {
     match &work.pre_condition {
         Some((_, pre)) => At::Loop { step: LoopStep::Pre, child: enter(pre, PRE) },
         None => At::Loop { step: LoopStep::Body, child: enter(&work.body, BODY) },
@@ -211,7 +216,7 @@ fn loop_from_start(work: &LoopWork, enter: &impl Fn(&Work, &str) -> Box<Progress
 }
 
 /// The work that a child is the progress of.
-fn part<'a>(work: &'a Work, place: &str, child: &Progress) -> Option<&'a Work> {
+fn part<'a>(work: &'a Work, place: &str, child: &WorkProgress) -> Option<&'a Work> {
     let step = child.place.strip_prefix(place)?;
     work.children().into_iter().find(|(name, _)| name == step).map(|(_, work)| work)
 }
@@ -232,20 +237,20 @@ mod tests {
         let mut work: Work = serde_json::from_value(work).unwrap();
         work.simplify();
         work.assign_work_ids();
-        let mut progress = Progress::begin(&work);
+        let mut progress = WorkProgress::begin(&work);
         let mut seen = Vec::new();
-        let mut start = |progress: &mut Progress| {
+        let mut start = |progress: &mut WorkProgress| {
             for wish in progress.wishes(Path::new("/")) {
-                let Wish::Start { work: id, .. } = wish else { panic!("{wish:?}") };
+                let NextAction::Start { work: id, .. } = wish else { panic!("{wish:?}") };
                 seen.push(work.task(id).unwrap().task_id.clone());
-                progress.apply(&work, &Move::Started(id));
+                progress.apply(&work, &ProgressInput::Started(id));
             }
         };
         start(&mut progress);
         for word in script.split_whitespace() {
             let (name, succeeded) = (&word[..word.len() - 1], word.ends_with('+'));
             let id = work.tasks().into_iter().find(|task| task.task_id == name).unwrap().work_id_in_job;
-            progress.apply(&work, &Move::Stopped(id, succeeded));
+            progress.apply(&work, &ProgressInput::Stopped(id, succeeded));
             start(&mut progress);
         }
         assert_eq!((seen.join(" ").as_str(), progress.result()), (started, result));
@@ -341,19 +346,19 @@ mod tests {
         .unwrap();
         work.simplify();
         work.assign_work_ids();
-        let mut progress = Progress::begin(&work);
+        let mut progress = WorkProgress::begin(&work);
         let outside = Path::new("/repo");
         let place = ".works[0]".to_owned();
-        let expected = Wish::MakeWorktree { place: place.clone(), from: outside.to_owned() };
+        let expected = NextAction::MakeWorktree { place: place.clone(), from: outside.to_owned() };
         assert_eq!(progress.wishes(outside), [expected]);
-        progress.apply(&work, &Move::WorktreeMade(&place, Path::new("/tree")));
-        let expected = Wish::Start { work: WorkId(0), directory: "/tree".into() };
+        progress.apply(&work, &ProgressInput::WorktreeMade(&place, Path::new("/tree")));
+        let expected = NextAction::Start { work: WorkId(0), directory: "/tree".into() };
         assert_eq!(progress.wishes(outside), [expected]);
-        progress.apply(&work, &Move::Started(WorkId(0)));
-        progress.apply(&work, &Move::Stopped(WorkId(0), true));
-        assert_eq!(progress.wishes(outside), [Wish::LeaveWorktree { place: place.clone() }]);
-        progress.apply(&work, &Move::WorktreeLeft(&place));
-        let expected = Wish::Start { work: WorkId(1), directory: outside.to_owned() };
+        progress.apply(&work, &ProgressInput::Started(WorkId(0)));
+        progress.apply(&work, &ProgressInput::Stopped(WorkId(0), true));
+        assert_eq!(progress.wishes(outside), [NextAction::LeaveWorktree { place: place.clone() }]);
+        progress.apply(&work, &ProgressInput::WorktreeLeft(&place));
+        let expected = NextAction::Start { work: WorkId(1), directory: outside.to_owned() };
         assert_eq!(progress.wishes(outside), [expected]);
     }
 }

@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for Prompt {
 
 macro_rules! runtime_variables {
     ($( $(#[$doc:meta])* $variant:ident = $name:literal; )*) => {
-        /// What only a run knows.
+        /// Variables that only a run knows.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum RuntimeVariable { $( $(#[$doc])* $variant, )* }
 
@@ -90,14 +90,14 @@ impl RuntimeVariable {
 
 /// Stands for a variable that has no value yet.
 pub const MISSING: &str = "<MISSING>";
-/// How many variables may be inside each other. Cycles are found by name; this bounds what is not one.
+/// Maximum nesting of variables. Cycles are found by name; this bounds other nesting.
 const MAX_DEPTH: usize = 64;
-/// How long a prompt may become: variables that use variables twice grow without end otherwise.
+/// Maximum length of an expanded prompt: variables that use variables twice grow exponentially otherwise.
 const MAX_EXPANDED: usize = 4 << 20;
 
-/// What a prompt must mention to be one that can be answered.
+/// Job tool that a prompt must mention so that it can be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asks {
+pub enum RequiredTool {
     Anything,
     /// It ends in one of the boolean tools.
     YesOrNo,
@@ -158,12 +158,12 @@ pub fn expand_static(
     variables: &IndexMap<String, Prompt>,
     path: &str,
     prompt: &Prompt,
-    asks: Asks,
+    asks: RequiredTool,
 ) -> Result<Prompt, Invalid> {
     let mut text = String::new();
     expand_into(variables, path, prompt, &mut Vec::new(), &mut text)?;
     let answers = [crate::tools::JobTool::BooleanTrue, crate::tools::JobTool::BooleanFalse];
-    if asks == Asks::YesOrNo && !answers.iter().any(|tool| text.contains(tool.name())) {
+    if asks == RequiredTool::YesOrNo && !answers.iter().any(|tool| text.contains(tool.name())) {
         let reason = "Boolean tool (job_boolean_true or job_boolean_false) must be mentioned.";
         return Err(Invalid::at(path, reason));
     }
@@ -233,19 +233,19 @@ pub fn expand_dynamic(prompt: &Prompt, values: &Values) -> Result<String, NotExp
     Ok(out)
 }
 
-/// What a run knows for one task. Nothing is shared between tasks.
+/// Values of a run's variables for one task. Nothing is shared between tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Values {
     pub user_input: Option<String>,
     pub task_model: Option<String>,
     pub document: Option<String>,
-    pub answer: Option<Answer>,
+    pub answer: Option<ToolAnswer>,
 }
 
-/// What a boolean tool was called with. The last call counts and the one before it is forgotten.
+/// Arguments of a boolean tool. The last call counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Answer {
+pub struct ToolAnswer {
     pub value: bool,
     pub reason: String,
 }
@@ -276,7 +276,7 @@ mod tests {
     #[track_caller]
     fn check(pairs: &[(&str, &[&str])], prompt: &[&str], expected: Result<&str, &str>) {
         let prompt = Prompt(prompt.iter().map(|line| (*line).to_owned()).collect());
-        let expanded = expand_static(&variables(pairs), "root", &prompt, Asks::Anything);
+        let expanded = expand_static(&variables(pairs), "root", &prompt, RequiredTool::Anything);
         let expanded = expanded.map(|prompt| prompt.0.concat()).map_err(|invalid| invalid.to_string());
         assert_eq!(expanded, expected.map(str::to_owned).map_err(str::to_owned));
     }
@@ -335,13 +335,14 @@ mod tests {
         for pair in letters.windows(2) {
             all.insert(pair[0].clone(), Prompt(vec![format!("${0}${0}", pair[1])]));
         }
-        let result = expand_static(&all, "root", &Prompt::from(["$a"]), Asks::Anything);
+        let result = expand_static(&all, "root", &Prompt::from(["$a"]), RequiredTool::Anything);
         assert!(result.unwrap_err().to_string().ends_with("Prompt is longer than 4194304 bytes."));
     }
 
     #[test]
     fn a_question_mentions_one_of_its_answers() {
-        let ask = |text: &str| expand_static(&IndexMap::new(), "p", &Prompt::from([text]), Asks::YesOrNo);
+        let ask =
+            |text: &str| expand_static(&IndexMap::new(), "p", &Prompt::from([text]), RequiredTool::YesOrNo);
         assert!(ask("call job_boolean_true").is_ok());
         assert!(ask("call job_boolean_false").is_ok());
         assert_eq!(
@@ -360,7 +361,7 @@ mod tests {
     #[test]
     fn one_reason_replaces_the_other() {
         let values =
-            Values { answer: Some(Answer { value: false, reason: "r".to_owned() }), ..Values::default() };
+            Values { answer: Some(ToolAnswer { value: false, reason: "r".to_owned() }), ..Values::default() };
         let prompt = Prompt::from(["$reported-true-reason $reported-false-reason"]);
         assert_eq!(expand_dynamic(&prompt, &values).unwrap(), "<MISSING> r");
     }
@@ -390,7 +391,7 @@ mod tests {
         ) {
             let all: IndexMap<String, Prompt> =
                 ["a", "b", "c"].iter().zip(values).map(|(name, value)| ((*name).to_owned(), Prompt(vec![value]))).collect();
-            if let Ok(expanded) = expand_static(&all, "p", &Prompt(vec![prompt]), Asks::Anything) {
+            if let Ok(expanded) = expand_static(&all, "p", &Prompt(vec![prompt]), RequiredTool::Anything) {
                 prop_assert_eq!(expanded.0.len(), 1);
                 let left = pieces(&expanded.0[0]).filter_map(|piece| match piece {
                     Piece::Variable(name) => Some(name),

@@ -10,9 +10,9 @@ use serde_json::Value;
 use crate::entry::Entry;
 use crate::validate::{Invalid, ValidEntry, validate_entry};
 
-/// How long a file may be.
+/// Maximum size of a file.
 pub const MAX_ENTRY_BYTES: usize = 4 << 20;
-/// How deep works may be inside each other.
+/// Maximum nesting of works.
 const MAX_DEPTH: usize = 64;
 const KINDS: [&str; 5] = ["Ref", "Seq", "Par", "Loop", "Alt"];
 

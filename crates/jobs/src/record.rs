@@ -1,12 +1,12 @@
-//! What is written down about a run: few kinds of facts, in the order in which they happened. All else is computed from
-//! them, and what agents say is in the logs of their sessions.
+//! Records of a run: a few kinds of facts, in the order in which they happened. All else is computed from them, and the
+//! output of agents is in the logs of their sessions.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hangar_runtimes::outcome::Failure;
+use hangar_runtimes::outcome::TurnFailure;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -58,7 +58,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// What a run is to do, complete enough to do it again.
+/// Order of a run, complete enough to run it again.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -100,7 +100,7 @@ impl Subject {
 }
 
 impl RunOrder {
-    /// What there is to do. `None` if the entry has nothing of that name.
+    /// Work of the order. `None` if the entry has nothing of that name.
     pub fn work(&self) -> Option<Work> {
         match &self.subject {
             Subject::Job { name } => self.entry.jobs.get(name).map(|job| job.work.clone()),
@@ -139,7 +139,7 @@ impl RunOrder {
     }
 }
 
-/// What happened.
+/// Fact about a run.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "type")]
@@ -156,7 +156,7 @@ pub enum Fact {
     },
     WorktreeLeft {
         place: String,
-        /// Whether it is still there, because something was changed in it.
+        /// Whether it was kept, because something was changed in it.
         kept: bool,
     },
     WorktreeFailed {
@@ -210,7 +210,7 @@ pub enum Fact {
         session: SessionId,
         succeeded: bool,
     },
-    /// Somebody stopped this task alone.
+    /// This task alone was stopped.
     TaskStopped {
         task: TaskId,
     },
@@ -234,7 +234,7 @@ impl Fact {
     }
 }
 
-/// How an agent's work on one prompt ended.
+/// End of an agent's turn on one prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "end")]
 pub enum TurnReport {
@@ -268,7 +268,7 @@ pub enum RunEnd {
         /// Why, if it is not that a task failed.
         error: Option<CrashError>,
     },
-    /// Somebody stopped it.
+    /// The turn was cancelled.
     Canceled,
     LimitReached {
         limit: Limit,
@@ -332,8 +332,8 @@ impl CrashError {
     }
 }
 
-impl From<&Failure> for CrashError {
-    fn from(failure: &Failure) -> Self {
+impl From<&TurnFailure> for CrashError {
+    fn from(failure: &TurnFailure) -> Self {
         let stderr = failure.evidence.stderr.trim();
         Self {
             name: failure.kind.as_str().to_owned(),
@@ -373,7 +373,7 @@ impl fmt::Display for CheckFailure {
 #[serde(rename_all = "camelCase")]
 pub struct Worktree {
     pub root: PathBuf,
-    /// Where tasks work in it: the same place within the repository as outside.
+    /// Working directory in it: the same path within the repository as outside.
     pub directory: PathBuf,
     pub branch: String,
     /// The commit that it began with.

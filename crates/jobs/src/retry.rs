@@ -15,7 +15,7 @@ const MOST_DOUBLINGS: u32 = 6;
 /// The name of the error of a turn whose process ended under it. Nothing failed, so there is nothing to wait for.
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
-/// Whether an attempt on `next` may go well after one on `model` crashed.
+/// Whether an attempt on `next` may succeed after one on `model` crashed.
 pub(crate) fn is_worthwhile(error: &CrashError, model: &str, next: &str) -> bool {
     match kind_of(error) {
         // Another model may know better.
@@ -24,12 +24,12 @@ pub(crate) fn is_worthwhile(error: &CrashError, model: &str, next: &str) -> bool
     }
 }
 
-/// Whether the same prompt may go well if it is sent again later.
+/// Whether a later retry of the same prompt may succeed.
 pub(crate) fn is_retryable(error: &CrashError) -> bool {
     kind_of(error).is_none_or(ErrorKind::is_retryable)
 }
 
-/// How long to wait before another attempt, after `crashes` attempts of which the last ended with `error`.
+/// Delay before another attempt, after `crashes` attempts of which the last ended with `error`.
 pub(crate) fn pause(error: &CrashError, crashes: u32) -> Duration {
     if error.name == INTERRUPTED {
         return Duration::ZERO;

@@ -10,19 +10,19 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::entry::{CommandCheck, DRIVING, Work, WorkId};
-use crate::progress::{Move, Progress, Wish};
+use crate::progress::{NextAction, ProgressInput, WorkProgress};
 use crate::prompt::Values;
 use crate::record::{
     CrashError, Fact, Limit, Record, RunEnd, RunId, RunOrder, SessionId, Subject, TaskEnd, TaskId, Worktree,
 };
-use crate::task::{Mode, TaskOrder, TaskRun};
+use crate::task::{TaskMode, TaskOrder, TaskRun};
 
-/// How many tasks of one run are under way at once; the rest of a wide `Par` waits.
+/// Maximum number of running tasks of one run; the rest of a wide `Par` is queued.
 const MAX_PARALLEL_TASKS: usize = 64;
-/// How many tasks a run may start in all, however its loops come out.
+/// Maximum number of tasks that a run starts in all, whatever its loops do.
 const MAX_TASKS: u64 = 10_000;
 
-/// What a run does next.
+/// Next step of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// Puts it on record.
@@ -39,7 +39,7 @@ pub enum Effect {
         model: String,
         runtime: Option<String>,
         directory: PathBuf,
-        /// How long to wait before.
+        /// Delay before it.
         pause: Duration,
     },
     Ask {
@@ -64,7 +64,7 @@ pub enum Effect {
     },
 }
 
-/// Whose effect it is. Each has at most one under way.
+/// Owner of an effect. Each has at most one running.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EffectOwner {
     Task(TaskId),
@@ -106,7 +106,7 @@ pub struct State {
     run: RunId,
     order: RunOrder,
     work: Work,
-    progress: Progress,
+    progress: WorkProgress,
     tasks: BTreeMap<TaskId, TaskRun>,
     works: BTreeMap<WorkId, WorkStatus>,
     worktrees: BTreeMap<String, Worktree>,
@@ -123,7 +123,7 @@ pub struct State {
 }
 
 impl State {
-    /// What the records tell.
+    /// Folds the records.
     pub fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Result<Self, NoRun> {
         let mut records = records.into_iter();
         let mut state = records.next().map_or(Err(NoRun::NoStart), Self::begin)?;
@@ -140,7 +140,7 @@ impl State {
         Ok(Self {
             run: run.clone(),
             order: order.clone(),
-            progress: Progress::begin(&work),
+            progress: WorkProgress::begin(&work),
             work,
             tasks: BTreeMap::new(),
             works: BTreeMap::new(),
@@ -196,7 +196,7 @@ impl State {
         self.tasks.get(&task).is_some_and(|task| task.end().is_none())
     }
 
-    /// What a session that works on a task works for.
+    /// Assignment of a session that works on a task.
     pub fn assignment(&self, task: TaskId, driving: bool) -> Option<RunAssigned> {
         let task = self.tasks.get(&task)?;
         Some(RunAssigned {
@@ -208,13 +208,13 @@ impl State {
         })
     }
 
-    /// How long it may still work, if that is limited.
+    /// Remaining working time, if it is limited.
     pub fn time_left(&self, now: Timestamp) -> Option<Duration> {
         let limit = Duration::from_secs(self.order.limits().seconds?);
         Some(limit.saturating_sub(self.at_work + since(self.last, now)))
     }
 
-    /// Whether another process can go on with it. A session that was borrowed is gone with its owner.
+    /// Whether another process can continue it. A leased session is gone with its owner.
     pub fn can_resume(&self) -> bool {
         self.end.is_none() && self.borrowed().is_none()
     }
@@ -239,17 +239,17 @@ impl State {
             Fact::RunResumed => self.tasks.values_mut().for_each(|task| task.apply(&record.fact)),
             Fact::WorktreeMade { place, worktree } => {
                 self.worktrees_made += 1;
-                self.progress.apply(work, &Move::WorktreeMade(place, &worktree.directory));
+                self.progress.apply(work, &ProgressInput::WorktreeMade(place, &worktree.directory));
                 self.worktrees.insert(place.clone(), worktree.clone());
             }
             Fact::WorktreeLeft { place, .. } => {
                 self.worktrees.remove(place);
-                self.progress.apply(work, &Move::WorktreeLeft(place));
+                self.progress.apply(work, &ProgressInput::WorktreeLeft(place));
             }
             Fact::WorktreeFailed { error, .. } => self.crashed = Some(error.clone()),
             Fact::WorkStarted { work_id, task, directory, .. } => {
                 self.tasks_started += 1;
-                self.progress.apply(work, &Move::Started(*work_id));
+                self.progress.apply(work, &ProgressInput::Started(*work_id));
                 self.works.insert(*work_id, WorkStatus::Running { task: *task });
                 if let Some(order) = self.task_order(*task, *work_id, directory.clone()) {
                     self.tasks.insert(*task, TaskRun::new(order));
@@ -280,7 +280,7 @@ impl State {
                 self.previous = Some(task.name().to_owned());
                 match task.end() {
                     Some(TaskEnd::Crashed { error }) => self.crashed = Some(error.clone()),
-                    _ => self.progress.apply(work, &Move::Stopped(*work_id, *succeeded)),
+                    _ => self.progress.apply(work, &ProgressInput::Stopped(*work_id, *succeeded)),
                 }
             }
             Fact::RunEnded { end } => self.end = Some(end.clone()),
@@ -296,11 +296,11 @@ impl State {
         let named = named.and_then(|model| entry.model_id(model)).map(str::to_owned);
         let separate = task.criteria.as_ref().and_then(|criteria| criteria.run_condition_in_same_session);
         let mode = match self.borrowed() {
-            Some(session) => Mode::Borrowing(session.clone()),
-            None if separate == Some(false) => Mode::Multi,
-            None => Mode::Single,
+            Some(session) => TaskMode::Borrowing(session.clone()),
+            None if separate == Some(false) => TaskMode::Multi,
+            None => TaskMode::Single,
         };
-        let borrowing = matches!(mode, Mode::Borrowing(_));
+        let borrowing = matches!(mode, TaskMode::Borrowing(_));
         let model = named.clone().unwrap_or_else(|| driving_model.clone());
         let input = &self.order.input;
         let skip = matches!(self.order.subject, Subject::Task { skip_availability: true, .. });
@@ -375,26 +375,26 @@ impl State {
         limits.tokens.filter(|tokens| self.tokens >= *tokens).map(|_| Limit::Tokens)
     }
 
-    fn grant(&self, wish: Wish, busy: &BTreeSet<EffectOwner>) -> Option<Step> {
+    fn grant(&self, wish: NextAction, busy: &BTreeSet<EffectOwner>) -> Option<Step> {
         match wish {
-            Wish::Start { .. } if self.tasks.len() >= MAX_PARALLEL_TASKS => None,
-            Wish::Start { .. } if self.tasks_started >= MAX_TASKS => {
+            NextAction::Start { .. } if self.tasks.len() >= MAX_PARALLEL_TASKS => None,
+            NextAction::Start { .. } if self.tasks_started >= MAX_TASKS => {
                 Some(Step::Note(Fact::RunEnded { end: RunEnd::LimitReached { limit: Limit::Tasks } }))
             }
-            Wish::Start { work, directory } => {
+            NextAction::Start { work, directory } => {
                 let name = self.work.task(work)?.task_id.clone();
                 let task = TaskId(self.tasks_started);
                 Some(Step::Note(Fact::WorkStarted { work_id: work, task, name, directory }))
             }
-            Wish::MakeWorktree { place, .. } | Wish::LeaveWorktree { place }
+            NextAction::MakeWorktree { place, .. } | NextAction::LeaveWorktree { place }
                 if busy.contains(&EffectOwner::Worktree(place.clone())) =>
             {
                 None
             }
-            Wish::MakeWorktree { place, from } => {
+            NextAction::MakeWorktree { place, from } => {
                 Some(Step::Do(Effect::MakeWorktree { place, number: self.worktrees_made, from }))
             }
-            Wish::LeaveWorktree { place } => {
+            NextAction::LeaveWorktree { place } => {
                 let worktree = self.worktrees.get(&place)?.clone();
                 Some(Step::Do(Effect::LeaveWorktree { place, worktree }))
             }

@@ -26,11 +26,11 @@ use crate::record::{Fact, Record, RunEnd, RunId, Subject};
 
 /// Longest record: a prompt, or an entry at the start.
 pub const MAX_RECORD_BYTES: usize = 32 << 20;
-/// How much a run may write down about itself.
+/// Maximum size of a run's log.
 const MAX_LOG_BYTES: u64 = 512 << 20;
-/// How much is read on at once, and the record that goes beyond it.
+/// Size of one read, to which the record that crosses it is added.
 const BATCH_BYTES: u64 = 256 << 10;
-/// How much of the end of a log is read to find its last record.
+/// Size of the tail of a log that is read to find its last record.
 const TAIL_BYTES: u64 = 64 << 10;
 /// Longest name of a run.
 const MAX_NAME: usize = 128;
@@ -52,25 +52,25 @@ pub enum StoreError {
     #[error("run {0} is being carried out by another process")]
     Busy(RunId),
     #[error("{place} of the log of run {run} is no record: {why}")]
-    Corrupt { run: RunId, place: Place, why: String },
+    Corrupt { run: RunId, place: BrokenAt, why: String },
     #[error("the log of run {0} has grown to its limit")]
     Full(RunId),
     #[error("{doing} {}", path.display())]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
 }
 
-/// Where a log is broken.
+/// Position at which a log is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum BrokenAt {
     Line(usize),
     Byte(u64),
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for BrokenAt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Place::Line(line) => write!(f, "line {line}"),
-            Place::Byte(byte) => write!(f, "the line at byte {byte}"),
+            BrokenAt::Line(line) => write!(f, "line {line}"),
+            BrokenAt::Byte(byte) => write!(f, "the line at byte {byte}"),
         }
     }
 }
@@ -231,7 +231,7 @@ impl RunStore for FileStore {
     fn create(&self, run: &RunId) -> Result<Box<dyn RunLog>, StoreError> {
         let dir = self.dir(run)?;
         ensure_dir(&dir)?;
-        let lock = Lock::take(&dir, run)?;
+        let lock = RunLock::take(&dir, run)?;
         let path = dir.join(RECORDS);
         let file =
             private().append(true).create_new(true).open(&path).map_err(io_error("creating", &path))?;
@@ -247,7 +247,7 @@ impl RunStore for FileStore {
         if !path.is_file() {
             return Err(StoreError::NotFound(run.clone()));
         }
-        let lock = Lock::take(&dir, run)?;
+        let lock = RunLock::take(&dir, run)?;
         let (records, length) = read_records(&path, run)?;
         let file = private().append(true).open(&path).map_err(io_error("opening", &path))?;
         file.set_len(length).map_err(io_error("mending", &path))?;
@@ -293,7 +293,7 @@ impl FileStore {
             }
             let record = serde_json::from_slice(&line).map_err(|error| StoreError::Corrupt {
                 run: run.clone(),
-                place: Place::Byte(at),
+                place: BrokenAt::Byte(at),
                 why: error.to_string(),
             })?;
             records.push(record);
@@ -309,7 +309,7 @@ struct FileLog {
     path: PathBuf,
     file: File,
     length: u64,
-    _lock: Lock,
+    _lock: RunLock,
 }
 
 impl RunLog for FileLog {
@@ -385,7 +385,7 @@ fn read_records(path: &Path, run: &RunId) -> Result<(Vec<Record>, u64), StoreErr
         }
         let record = serde_json::from_slice(&line).map_err(|error| StoreError::Corrupt {
             run: run.clone(),
-            place: Place::Line(records.len() + 1),
+            place: BrokenAt::Line(records.len() + 1),
             why: error.to_string(),
         })?;
         records.push(record);
@@ -411,9 +411,9 @@ fn last_line(file: &mut File) -> Option<Vec<u8>> {
 }
 
 /// The lock of a run. It ends with its process, however that ends, and says which process that is.
-struct Lock(File);
+struct RunLock(File);
 
-impl Lock {
+impl RunLock {
     fn take(dir: &Path, run: &RunId) -> Result<Self, StoreError> {
         let path = dir.join(LOCK);
         let mut waited = Duration::ZERO;
@@ -437,7 +437,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for RunLock {
     fn drop(&mut self) {
         // A child that is just being started shares the open file until it runs its program.
         let _ = self.0.unlock();
@@ -449,7 +449,7 @@ fn is_locked(dir: &Path) -> bool {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) && !holder_is_gone(&mut file)
 }
 
-/// Whether the process that took the lock has certainly ended. A zombie has: only its parent has not looked yet.
+/// Whether the process that took the lock has certainly ended. A zombie has: only its parent has not reaped it yet.
 fn holder_is_gone(file: &mut File) -> bool {
     let mut pid = String::new();
     if file.take(PID_BYTES).read_to_string(&mut pid).is_err() || pid.trim().parse::<u32>().is_err() {

@@ -14,16 +14,16 @@ use crate::retry;
 use crate::state::{Effect, Step};
 use crate::tools::{JobTool, Round};
 
-/// How often one prompt is sent in all, if sessions crash over it.
+/// Maximum number of attempts of one prompt, if sessions crash.
 pub const CRASH_ATTEMPTS: u32 = 5;
 /// Stands before a prompt that is sent again because the session crashed.
 pub const SESSION_CRASH_PREFIX: &str = "The session crashed, please redo and here is the last request:\n";
-/// How much of a command's output an agent is shown when its check failed.
+/// Size of a failed check's output that an agent is shown.
 const SHOWN_OUTPUT: usize = 4 << 10;
 
-/// Whose sessions a task works in.
+/// Sessions that a task works in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum TaskMode {
     /// In one that is somebody else's and stays open.
     Borrowing(SessionId),
     /// In one of its own, for everything.
@@ -32,14 +32,14 @@ pub(crate) enum Mode {
     Multi,
 }
 
-/// What a task is started with.
+/// Order of a task.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskOrder {
     pub id: TaskId,
     pub work: WorkId,
     pub name: String,
     pub task: Task,
-    pub mode: Mode,
+    pub mode: TaskMode,
     pub model: String,
     pub runtime: Option<String>,
     pub driving_model: String,
@@ -59,7 +59,7 @@ pub(crate) struct TaskRun {
     sessions: Vec<OpenSession>,
     phase: Phase,
     judgement: Judgement,
-    /// Which retry this is; 0 is the first try.
+    /// Number of the retry; 0 is the first try.
     retry: u32,
 }
 
@@ -71,7 +71,7 @@ struct OpenSession {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Phase {
-    /// Whether the right task came before.
+    /// Checks that the required task ran before.
     Previous,
     Mission(Mission),
     /// The agent has done its part.
@@ -97,13 +97,13 @@ struct Mission {
     prompt: String,
     /// Attempts before this one.
     crashes: u32,
-    /// How long to wait before the next session is opened.
+    /// Delay before the next session is opened.
     pause: Duration,
     at: At,
 }
 
 impl Mission {
-    /// What is really sent.
+    /// Text that is sent.
     fn words(&self) -> String {
         let prefix = if self.crashes > 0 { SESSION_CRASH_PREFIX } else { "" };
         format!("{prefix}{}", self.prompt)
@@ -130,7 +130,7 @@ enum At {
     Done(Round),
 }
 
-/// What is known about the criteria since the last prompt.
+/// Results of the criteria since the last prompt.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Judgement {
     missing: Vec<JobTool>,
@@ -377,7 +377,7 @@ impl TaskRun {
     /// Moves on where nothing has to be told or done.
     fn settle(&mut self) {
         if let Phase::Mission(Mission { purpose: Purpose::Prompt, at: At::Done(round), .. }) = &self.phase
-            && (self.order.mode != Mode::Multi || self.sessions.is_empty())
+            && (self.order.mode != TaskMode::Multi || self.sessions.is_empty())
         {
             let wanted = self.criteria().and_then(|criteria| criteria.tool_executed.as_ref());
             let wanted = wanted.into_iter().flatten().filter_map(ToolName::known);
@@ -477,7 +477,7 @@ impl TaskRun {
             },
             At::Done(round) => {
                 let passed = round.says_yes() && !round.tools.contains(&JobTool::PrerequisiteFailed);
-                if let (Mode::Multi, Some(session)) = (&self.order.mode, self.sessions.first()) {
+                if let (TaskMode::Multi, Some(session)) = (&self.order.mode, self.sessions.first()) {
                     return Some(stop(session, mission.purpose == Purpose::Prompt || passed));
                 }
                 match (mission.purpose, passed) {
@@ -500,8 +500,8 @@ impl TaskRun {
 
     fn session(&self) -> Option<&SessionId> {
         match &self.order.mode {
-            Mode::Borrowing(session) => Some(session),
-            Mode::Single | Mode::Multi => self.sessions.first().map(|open| &open.id),
+            TaskMode::Borrowing(session) => Some(session),
+            TaskMode::Single | TaskMode::Multi => self.sessions.first().map(|open| &open.id),
         }
     }
 
@@ -510,7 +510,7 @@ impl TaskRun {
         let runtime = if on_driving_model { &self.order.driving_runtime } else { &self.order.runtime };
         Step::Do(Effect::Open {
             task: self.order.id,
-            driving: self.order.mode == Mode::Single || on_driving_model,
+            driving: self.order.mode == TaskMode::Single || on_driving_model,
             model: self.model(mission),
             runtime: runtime.clone(),
             directory: self.order.directory.clone(),
@@ -520,14 +520,14 @@ impl TaskRun {
 
     /// Whether a mission is put to a session of the driving model.
     fn drives(&self, mission: &Mission) -> bool {
-        self.order.mode == Mode::Multi && mission.purpose != Purpose::Prompt
+        self.order.mode == TaskMode::Multi && mission.purpose != Purpose::Prompt
     }
 
     /// The models that the attempts after the first are made on, in order.
     fn replacements(&self, mission: &Mission) -> Vec<String> {
         match (&self.order.mode, &self.order.driving_retries) {
-            (Mode::Borrowing(_), _) => Vec::new(),
-            (Mode::Multi, Some(retries)) if self.drives(mission) => {
+            (TaskMode::Borrowing(_), _) => Vec::new(),
+            (TaskMode::Multi, Some(retries)) if self.drives(mission) => {
                 let rounds = retries.iter().map(|retry| retry.retries).max().unwrap_or_default();
                 (0..rounds)
                     .flat_map(|round| retries.iter().filter(move |retry| retry.retries > round))
@@ -551,9 +551,9 @@ impl TaskRun {
 
     fn after_crash(&self, mission: &Mission, error: CrashError) -> Decision {
         match &self.order.mode {
-            Mode::Borrowing(_) if self.retry > 0 => Decision::BorrowedSessionCrashedInRetry { error },
-            Mode::Borrowing(_) => Decision::BorrowedSessionCrashed { error },
-            Mode::Single | Mode::Multi => {
+            TaskMode::Borrowing(_) if self.retry > 0 => Decision::BorrowedSessionCrashedInRetry { error },
+            TaskMode::Borrowing(_) => Decision::BorrowedSessionCrashed { error },
+            TaskMode::Single | TaskMode::Multi => {
                 let (model, replacements) = (self.model(mission), self.replacements(mission));
                 match replacements.get(mission.crashes as usize) {
                     Some(next) if retry::is_worthwhile(&error, &model, next) => {

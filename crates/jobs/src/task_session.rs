@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_protocol::{Body, Event};
-use hangar_runtimes::outcome::{TurnEnd, TurnOutcome};
-use hangar_runtimes::runtime::{Answer, Command, Live, News, PermissionAnswer};
+use hangar_runtimes::outcome::{TurnOutcome, TurnResult};
+use hangar_runtimes::runtime::{AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews};
 
-use crate::driver::{Audience, Notice};
+use crate::driver::{RunListener, RunNotice};
 use crate::record::{CrashError, RunId, SessionId, TaskId, TurnReport};
 use crate::tools::Round;
 
-/// How long a session that was told to stop may take.
+/// Grace period of a session that was told to stop.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// For an agent that asks something while nobody is there.
 const NOBODY_THERE: &str = "Nobody is here to answer. Decide yourself and go on.";
@@ -20,14 +20,14 @@ pub(crate) struct TaskSession {
     pub(crate) run: RunId,
     pub(crate) task: TaskId,
     pub(crate) session: SessionId,
-    pub(crate) live: Live,
-    pub(crate) audience: Arc<dyn Audience>,
-    pub(crate) owner: Owner,
+    pub(crate) live: AgentSession,
+    pub(crate) audience: Arc<dyn RunListener>,
+    pub(crate) owner: LogOwner,
 }
 
-/// Who looks after a session: its log, its audience, its questions.
+/// Owner of a session, who has its log, its audience and its questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum LogOwner {
     Run,
     SomebodyElse,
 }
@@ -36,46 +36,46 @@ impl TaskSession {
     /// One turn. Gives its report and the tokens that it used, as far as the agent tells.
     pub(crate) async fn ask(&mut self, prompt: String) -> (TurnReport, u64) {
         let gone = || TurnReport::Crashed { error: CrashError::new("port_exit", "the session has ended") };
-        if self.live.commands.send(Command::Send(prompt)).await.is_err() {
+        if self.live.commands.send(SessionCommand::Send(prompt)).await.is_err() {
             return (gone(), 0);
         }
         let mut round = Round::default();
         loop {
             match self.live.news.recv().await {
-                Some(News::Event(event)) => {
+                Some(SessionNews::Event(event)) => {
                     self.answer(&event).await;
                     if let Body::ToolStart(start) = event.body() {
                         round.note(start);
                     }
                     self.heard(&event);
                 }
-                Some(News::TurnEnded(ended)) => return report(&ended.outcome, round),
+                Some(SessionNews::TurnEnded(ended)) => return report(&ended.outcome, round),
                 None => return (gone(), 0),
             }
         }
     }
 
     fn heard(&self, event: &Event) {
-        if self.owner == Owner::SomebodyElse {
+        if self.owner == LogOwner::SomebodyElse {
             return;
         }
-        let notice = Notice::Event { task: self.task, session: &self.session, event };
+        let notice = RunNotice::Event { task: self.task, session: &self.session, event };
         self.audience.hear(&self.run, notice);
     }
 
     /// A job has nobody to ask: what it may do was settled when it was started.
     async fn answer(&mut self, event: &Event) {
-        if self.owner == Owner::SomebodyElse {
+        if self.owner == LogOwner::SomebodyElse {
             return;
         }
         let command = match event.body() {
-            Body::PermissionRequested(asked) => Command::Answer {
+            Body::PermissionRequested(asked) => SessionCommand::Answer {
                 request_id: asked.request_id.clone(),
-                answer: Answer::Permission(PermissionAnswer::Once),
+                answer: AgentAnswer::Permission(PermissionReply::Once),
             },
-            Body::UserInputRequested(asked) => Command::Answer {
+            Body::UserInputRequested(asked) => SessionCommand::Answer {
                 request_id: asked.request_id.clone(),
-                answer: Answer::Question(NOBODY_THERE.to_owned()),
+                answer: AgentAnswer::Question(NOBODY_THERE.to_owned()),
             },
             _ => return,
         };
@@ -85,12 +85,12 @@ impl TaskSession {
 
     /// Ends the session in order: what it says at its end is heard.
     pub(crate) async fn leave(mut self) {
-        if self.live.commands.try_send(Command::Stop).is_err() {
+        if self.live.commands.try_send(SessionCommand::Stop).is_err() {
             return;
         }
         let farewell = async {
             while let Some(news) = self.live.news.recv().await {
-                if let News::Event(event) = news {
+                if let SessionNews::Event(event) = news {
                     self.heard(&event);
                 }
             }
@@ -104,8 +104,8 @@ fn report(outcome: &TurnOutcome, round: Round) -> (TurnReport, u64) {
     let count = |figure: hangar_runtimes::usage::Figure| figure.count().unwrap_or_default();
     let tokens = count(outcome.usage.input_tokens) + count(outcome.usage.output_tokens);
     let report = match &outcome.end {
-        TurnEnd::Completed => TurnReport::Completed { round },
-        TurnEnd::Failed(failure) => TurnReport::Crashed { error: failure.into() },
+        TurnResult::Completed => TurnReport::Completed { round },
+        TurnResult::Failed(failure) => TurnReport::Crashed { error: failure.into() },
     };
     (report, tokens)
 }

@@ -7,7 +7,7 @@ use serde_with::skip_serializing_none;
 
 use hangar_protocol::data::ToolStart;
 
-use crate::prompt::Answer;
+use crate::prompt::ToolAnswer;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum JobTool {
@@ -53,10 +53,10 @@ impl JobTool {
     }
 }
 
-/// How much of an argument is kept.
+/// Maximum size of an argument that is kept.
 const MAX_ARGUMENT: usize = 64 << 10;
 
-/// What job tools were called while an agent worked on one prompt.
+/// Calls of job tools during one prompt.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -65,7 +65,7 @@ pub struct Round {
     pub tools: Vec<JobTool>,
     pub document: Option<String>,
     /// The last word of the boolean tools.
-    pub answer: Option<Answer>,
+    pub answer: Option<ToolAnswer>,
 }
 
 impl Round {
@@ -80,8 +80,8 @@ impl Round {
             JobTool::PrepareDocument => {
                 self.document = Some(argument.lines().next().unwrap_or_default().trim().to_owned());
             }
-            JobTool::BooleanTrue => self.answer = Some(Answer { value: true, reason: argument }),
-            JobTool::BooleanFalse => self.answer = Some(Answer { value: false, reason: argument }),
+            JobTool::BooleanTrue => self.answer = Some(ToolAnswer { value: true, reason: argument }),
+            JobTool::BooleanFalse => self.answer = Some(ToolAnswer { value: false, reason: argument }),
             JobTool::PrerequisiteFailed => {}
         }
     }
@@ -123,8 +123,8 @@ mod tests {
         assert_eq!(round, expected);
     }
 
-    fn answer(value: bool, reason: &str) -> Option<Answer> {
-        Some(Answer { value, reason: reason.to_owned() })
+    fn answer(value: bool, reason: &str) -> Option<ToolAnswer> {
+        Some(ToolAnswer { value, reason: reason.to_owned() })
     }
 
     #[test]

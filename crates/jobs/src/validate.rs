@@ -1,13 +1,13 @@
-//! Whether an entry is sound. What comes out is ready to be run: prompts expanded, works simple and counted.
+//! Validation of an entry. The result is ready to run: prompts expanded, works simplified and counted.
 
 use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
 use crate::entry::{DRIVING, Entry, Model, Task, Work};
-use crate::prompt::{Asks, Prompt, RuntimeVariable, expand_static, uses};
+use crate::prompt::{Prompt, RequiredTool, RuntimeVariable, expand_static, uses};
 
-/// How often a driving session that crashed is tried again on one model.
+/// Maximum number of retries of a crashed driving session on one model.
 const MAX_DRIVING_RETRIES: u32 = 100;
 
 /// The first thing that is wrong with an entry, and where.
@@ -115,12 +115,12 @@ fn check_task(
     mut task: Task,
     path: &str,
 ) -> Result<Task, Invalid> {
-    let expand = |prompt: &mut Prompt, field: &str, asks: Asks| -> Result<(), Invalid> {
+    let expand = |prompt: &mut Prompt, field: &str, asks: RequiredTool| -> Result<(), Invalid> {
         *prompt = expand_static(&entry.prompt_variables, &format!("{path}.{field}"), prompt, asks)?;
         Ok(())
     };
     check_model(entry, task.model.as_ref(), &format!("{path}.model"))?;
-    expand(&mut task.prompt, "prompt", Asks::Anything)?;
+    expand(&mut task.prompt, "prompt", RequiredTool::Anything)?;
     let uses_input = task.prompt.0.iter().any(|text| uses(text, RuntimeVariable::UserInput));
     if uses_input != task.require_user_input {
         let reason = match task.require_user_input {
@@ -137,7 +137,7 @@ fn check_task(
             }
         }
         if let Some(condition) = &mut availability.condition {
-            expand(condition, "availability.condition", Asks::YesOrNo)?;
+            expand(condition, "availability.condition", RequiredTool::YesOrNo)?;
         }
     }
     if let Some(criteria) = &mut task.criteria {
@@ -161,10 +161,10 @@ fn check_task(
             }
         }
         if let Some(condition) = &mut criteria.condition {
-            expand(condition, "criteria.condition", Asks::YesOrNo)?;
+            expand(condition, "criteria.condition", RequiredTool::YesOrNo)?;
         }
         if let Some(additional) = &mut criteria.failure_action.additional_prompt {
-            expand(additional, "criteria.failureAction.additionalPrompt", Asks::Anything)?;
+            expand(additional, "criteria.failureAction.additionalPrompt", RequiredTool::Anything)?;
         }
     }
     Ok(task)

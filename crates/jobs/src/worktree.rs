@@ -7,9 +7,9 @@ use hangar_git::{CallLimits, Filters, Git};
 
 use crate::record::{CrashError, RunId, Worktree};
 
-/// How long one command of git may take; checking out a large tree is slow.
+/// Timeout of one git command; checking out a large tree is slow.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How much one command of git may print. Whoever has changed more has changed something.
+/// Maximum output of one git command. A longer one means that something changed.
 const MAX_OUTPUT: usize = 1 << 20;
 
 /// Makes a worktree on a branch of its own. What an earlier attempt left at its place was never used and goes.

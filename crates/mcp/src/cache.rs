@@ -19,7 +19,7 @@ const MAX_BYTES: u64 = 4 << 20;
 
 /// Tools and instructions of a server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Offer {
+pub(crate) struct ToolListing {
     pub(crate) tools: Vec<OfferedTool>,
     pub(crate) instructions: Option<String>,
 }
@@ -48,7 +48,7 @@ impl Cache {
         Self { dir, now }
     }
 
-    pub(crate) fn load(&self, config: &ServerConfig) -> Option<Offer> {
+    pub(crate) fn load(&self, config: &ServerConfig) -> Option<ToolListing> {
         let file = fs::File::open(self.path(config)).ok()?;
         let facts = file.metadata().ok()?;
         let now = SystemTime::from((self.now)());
@@ -62,7 +62,7 @@ impl Cache {
     }
 
     /// A cache that cannot be written is one that is not there.
-    pub(crate) fn save(&self, config: &ServerConfig, offer: &Offer) {
+    pub(crate) fn save(&self, config: &ServerConfig, offer: &ToolListing) {
         let path = self.path(config);
         let Ok(text) = serde_json::to_vec(offer) else { return };
         let _ = hangar_disk::keep(&path, &text);
@@ -95,8 +95,8 @@ mod tests {
         ServerConfig::parse("s", &serde_json::json!({ "command": command }), Source::User, &|_| None).unwrap()
     }
 
-    fn offer() -> Offer {
-        Offer { tools: Vec::new(), instructions: Some("be kind".to_owned()) }
+    fn offer() -> ToolListing {
+        ToolListing { tools: Vec::new(), instructions: Some("be kind".to_owned()) }
     }
 
     #[test]

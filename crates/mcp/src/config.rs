@@ -35,9 +35,9 @@ pub struct ServerConfig {
     pub excluded_tools: Vec<String>,
     /// Timeout of a call without progress.
     pub timeout: Option<Duration>,
-    /// Whether the list of tools may be remembered between runs.
+    /// Whether the list of tools may be cached between runs.
     pub cached: bool,
-    /// Whether it is only started when somebody asks for it.
+    /// Whether it is started on request only.
     pub off: bool,
     pub source: Source,
 }

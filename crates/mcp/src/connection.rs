@@ -16,7 +16,7 @@ use rmcp::service::{
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::cache::{Offer, OfferedTool};
+use crate::cache::{OfferedTool, ToolListing};
 use crate::client::{Client, Listener, Listeners};
 use crate::config::{Reach, Remote};
 use crate::http::Authorized;
@@ -121,10 +121,10 @@ impl Connection {
     }
 
     /// Asks what the server offers.
-    pub(crate) async fn offer(&self) -> Result<Offer, String> {
+    pub(crate) async fn offer(&self) -> Result<ToolListing, String> {
         let instructions = self.instructions.clone();
         if self.peer.peer_info().is_none_or(|info| info.capabilities.tools.is_none()) {
-            return Ok(Offer { tools: Vec::new(), instructions });
+            return Ok(ToolListing { tools: Vec::new(), instructions });
         }
         let mut tools = Vec::new();
         let mut cursor = None;
@@ -143,7 +143,7 @@ impl Connection {
             }
         }
         tools.truncate(MAX_TOOLS);
-        Ok(Offer { tools, instructions })
+        Ok(ToolListing { tools, instructions })
     }
 
     /// Calls a tool and waits for its result, which is that of `tools/call`.

@@ -178,7 +178,7 @@ impl HostShared {
         self.hooks.as_ref().filter(|_| self.hooked.load(Ordering::Relaxed))
     }
 
-    /// Whether a server may ask the model, as the session sees it now. `None` when the session is over.
+    /// Asks the session whether a server may sample the model. `None` when the session is over.
     pub(crate) async fn may_sample(&self, server: &str) -> Option<Verdict> {
         let (verdict, heard) = oneshot::channel();
         let question = News::Sampling { server: server.to_owned(), verdict };
@@ -389,7 +389,7 @@ impl McpHost {
         self.0.common.pending.set(interest, answered);
     }
 
-    /// Whether there are hooks to ask before a call.
+    /// Sets whether hooks are asked before a call.
     pub fn set_hooked(&self, hooked: bool) {
         self.0.common.hooked.store(hooked, Ordering::Relaxed);
     }
@@ -547,7 +547,7 @@ impl McpHost {
         }
     }
 
-    /// Whether a request to the model was under way under this id.
+    /// Cancels a request to the model; false if there was none under this id.
     pub fn cancel_sampling(&self, id: &str) -> bool {
         self.samplings().get(id).inspect(|cancel| cancel.cancel()).is_some()
     }
@@ -588,7 +588,7 @@ impl McpHost {
         Ok(Some(url))
     }
 
-    /// Whether a request for a token was waiting under this id.
+    /// Answers a request for a token; false if there was none under this id.
     pub fn answer_oauth(&self, request_id: &str, token: Option<Token>) -> bool {
         self.0.common.pending.tokens.answer(request_id, token)
     }

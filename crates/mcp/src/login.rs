@@ -41,7 +41,7 @@ pub(crate) struct Logins {
 struct TokenFile(PathBuf);
 
 /// A login that a person has to complete, and the wait for it.
-pub(crate) struct Started {
+pub(crate) struct PendingLogin {
     pub(crate) authorization_url: String,
     session: AuthorizationSession,
     listener: TcpListener,
@@ -104,7 +104,7 @@ impl Logins {
     }
 
     /// Finds out how the login works, registers with the server if it does not know us, and waits for a browser.
-    pub(crate) async fn start(&self, client_name: &str) -> Result<Started, String> {
+    pub(crate) async fn start(&self, client_name: &str) -> Result<PendingLogin, String> {
         let listener = TcpListener::bind("127.0.0.1:0")
             .await
             .map_err(|error| format!("cannot listen for the browser: {error}"))?;
@@ -124,14 +124,14 @@ impl Logins {
             .await
             .map_err(|_| "the server does not say how to log in".to_owned())?
             .map_err(|error| error.to_string())?;
-        Ok(Started { authorization_url: session.get_authorization_url().to_owned(), session, listener })
+        Ok(PendingLogin { authorization_url: session.get_authorization_url().to_owned(), session, listener })
     }
 }
 
-impl Started {
+impl PendingLogin {
     /// Waits for the browser to come back with the code, and exchanges it for a token.
     pub(crate) async fn finish(self, goodbye: &str) -> Result<(), String> {
-        let Started { session, listener, .. } = self;
+        let PendingLogin { session, listener, .. } = self;
         let wait = async {
             let mut browsers = FuturesUnordered::new();
             loop {
@@ -192,9 +192,9 @@ fn fingerprint(url: &str, client_id: Option<&str>) -> String {
 }
 
 /// The right to renew a login, until it is dropped.
-struct Turn(File);
+struct RenewalLock(File);
 
-impl Drop for Turn {
+impl Drop for RenewalLock {
     fn drop(&mut self) {
         // Closing would do, were it not for a child that is just being started and still shares the file.
         let _ = self.0.unlock();
@@ -204,13 +204,13 @@ impl Drop for Turn {
 impl TokenFile {
     /// Waits for its turn among all sessions that share the login, of this process and of others: a server may take a
     /// refresh token only once. `None` where files cannot be locked.
-    async fn turn(&self) -> Option<Turn> {
+    async fn turn(&self) -> Option<RenewalLock> {
         let mut options = File::options();
         let file = options.create(true).truncate(false).write(true).mode(0o600);
         let file = file.open(self.0.with_extension("lock")).ok()?;
         loop {
             match file.try_lock() {
-                Ok(()) => return Some(Turn(file)),
+                Ok(()) => return Some(RenewalLock(file)),
                 Err(TryLockError::WouldBlock) => tokio::time::sleep(TURN_STEP).await,
                 Err(TryLockError::Error(_)) => return None,
             }

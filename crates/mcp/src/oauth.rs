@@ -106,7 +106,7 @@ impl Drop for Authority {
 #[derive(Default)]
 struct Current {
     token: Option<String>,
-    /// Whether the login on disk was looked for.
+    /// Whether the login on disk was loaded.
     looked: bool,
 }
 
@@ -151,7 +151,7 @@ impl Authority {
         self.refused.store(false, Ordering::Relaxed);
     }
 
-    /// Whether the last request for a token was in vain.
+    /// Whether the last request for a token failed.
     pub(crate) fn is_refused(&self) -> bool {
         self.refused.load(Ordering::Relaxed)
     }

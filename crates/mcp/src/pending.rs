@@ -67,7 +67,7 @@ impl<T> Questions<T> {
         Question { id: id.to_owned(), receiver, questions: Self(Arc::clone(&self.0)) }
     }
 
-    /// Whether somebody still wanted the answer.
+    /// Delivers an answer; false if nobody waits for it.
     pub(crate) fn answer(&self, id: &str, answer: T) -> bool {
         let sender = self.lock().remove(id);
         sender.is_some_and(|sender| sender.send(answer).is_ok())

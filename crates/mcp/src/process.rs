@@ -57,7 +57,7 @@ impl Sandboxes {
 }
 
 /// A running program. Dropping it ends the program.
-pub(crate) struct Running {
+pub(crate) struct RunningServer {
     pub(crate) stdin: ChildStdin,
     pub(crate) stdout: ChildStdout,
     pub(crate) complaint: StderrTail,
@@ -93,7 +93,7 @@ impl Launcher {
     }
 
     /// Starts a program. This is the only place where one is started.
-    pub(crate) fn spawn(self: &Arc<Self>, program: &Program, source: Source) -> io::Result<Running> {
+    pub(crate) fn spawn(self: &Arc<Self>, program: &Program, source: Source) -> io::Result<RunningServer> {
         if self.closing.is_cancelled() {
             return Err(io::Error::other("the session is closing"));
         }
@@ -127,7 +127,7 @@ impl Launcher {
         }
         let life = self.closing.child_token();
         self.keepers.spawn(keep(child, group, life.clone()));
-        Ok(Running { stdin, stdout, complaint, life: life.drop_guard() })
+        Ok(RunningServer { stdin, stdout, complaint, life: life.drop_guard() })
     }
 
     /// Ends every program and waits until it is gone. None can be started afterwards.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use serde_with::skip_serializing_none;
 use tokio::time::Instant;
 
-use crate::cache::Offer;
+use crate::cache::ToolListing;
 use crate::client::Listener;
 use crate::config::{ServerConfig, Source};
 use crate::connection::{CallError, Connection};
@@ -31,14 +31,14 @@ pub(crate) struct Server {
     config: ServerConfig,
     common: Arc<HostShared>,
     authority: Option<Arc<Authority>>,
-    state: Mutex<State>,
+    state: Mutex<ServerState>,
     /// Held by whoever connects, so that all others wait for that connection.
     connecting: tokio::sync::Mutex<()>,
 }
 
-struct State {
+struct ServerState {
     phase: Phase,
-    offer: Option<Arc<Offer>>,
+    offer: Option<Arc<ToolListing>>,
     /// Whether it has been connected in this session.
     worked: bool,
     /// Attempts in a row that failed.
@@ -97,7 +97,7 @@ impl Server {
             config,
             common: Arc::clone(common),
             authority,
-            state: Mutex::new(State {
+            state: Mutex::new(ServerState {
                 phase: if disabled { Phase::Disabled } else { Phase::Idle },
                 offer,
                 worked: false,
@@ -125,7 +125,7 @@ impl Server {
     }
 
     /// Its tools, as far as they are known and wanted.
-    pub(crate) fn offer(&self) -> Option<Arc<Offer>> {
+    pub(crate) fn offer(&self) -> Option<Arc<ToolListing>> {
         let state = self.state();
         match state.phase {
             Phase::Disabled | Phase::Stopped | Phase::NeedsAuth => None,
@@ -148,7 +148,7 @@ impl Server {
         matches!(self.state().phase, Phase::Idle)
     }
 
-    /// Whether it failed and may be tried again.
+    /// Whether it failed and may be retried.
     pub(crate) fn is_due(&self) -> bool {
         matches!(&self.state().phase, Phase::Failed { retry_at, .. } if *retry_at <= Instant::now())
     }
@@ -265,9 +265,9 @@ impl Server {
         Ok(())
     }
 
-    /// What an attempt to connect came to, with what is known from then on. One that was switched off meanwhile stays
-    /// off, and what was connected ends.
-    async fn arrive(&self, phase: Phase, learn: impl FnOnce(&mut State)) -> Result<(), String> {
+    /// Records the result of a connection attempt. A server that was disabled meanwhile stays off, and its connection
+    /// is closed.
+    async fn arrive(&self, phase: Phase, learn: impl FnOnce(&mut ServerState)) -> Result<(), String> {
         let news = {
             let mut state = self.state();
             if matches!(state.phase, Phase::Disabled | Phase::Stopped) {
@@ -287,7 +287,7 @@ impl Server {
     }
 
     /// Puts a phase in the place of another. Gives the other, and the news if that can be seen from outside.
-    fn change(&self, state: &mut State, phase: Phase) -> (Phase, Option<McpServerStatusChanged>) {
+    fn change(&self, state: &mut ServerState, phase: Phase) -> (Phase, Option<McpServerStatusChanged>) {
         let (status, error) = phase.status();
         let before = std::mem::replace(&mut state.phase, phase);
         let same = !matches!(before, Phase::Idle) && before.status() == (status, error.clone());
@@ -422,7 +422,7 @@ impl Server {
         self.common.tools_changed();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ServerState> {
         self.state.lock()
     }
 }

@@ -10,7 +10,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 use tokio_util::sync::DropGuard;
 
-use crate::process::Running;
+use crate::process::RunningServer;
 
 /// The longest message that is taken. A program that says more in one line is not speaking the protocol.
 const MAX_LINE: usize = 16 << 20;
@@ -25,7 +25,7 @@ pub(crate) struct Stdio {
 }
 
 impl Stdio {
-    pub(crate) fn new(running: Running) -> Self {
+    pub(crate) fn new(running: RunningServer) -> Self {
         let (outgoing, to_write) = mpsc::channel(QUEUE);
         let (read, incoming) = mpsc::channel(QUEUE);
         tokio::spawn(write(running.stdin, to_write));

@@ -17,7 +17,7 @@ const PAGES: [&str; 8] = [INDEX, "sessions", "new", "jobs", "runs", "approvals",
 /// Pages of one session or run, by its id.
 const PAGES_OF_ONE: [&str; 2] = ["sessions", "runs"];
 
-/// What the page may load and do. Nothing comes from elsewhere.
+/// Content security policy of the pages. Nothing is loaded from other hosts.
 const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; \
 object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'";
 
@@ -51,7 +51,7 @@ pub(crate) async fn serve(State(app): State<App>, uri: Uri, headers: HeaderMap) 
     response
 }
 
-/// Whether a path is one of the pages of the UI: `parse` of `web/src/router.ts` knows the same.
+/// Whether a path is a page of the UI; matches `parse` of `web/src/router.ts`.
 fn is_page(path: &str) -> bool {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     match segments[..] {
@@ -62,7 +62,7 @@ fn is_page(path: &str) -> bool {
     }
 }
 
-/// Whether a browser asks for something to show. A file that a page lacks is not asked for like that.
+/// Whether a browser requests a document to show, not a file that a page uses.
 fn wants_page(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
     accepted.is_some_and(|accepted| accepted.contains("text/html"))

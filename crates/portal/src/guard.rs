@@ -1,5 +1,5 @@
-//! Who may talk to the portal: the page it serves and programs of the user, not the pages of others that the user's
-//! browser happens to show.
+//! Access control of the portal: it admits its own page and programs of the user, not pages of other sites in the
+//! user's browser.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,14 +10,14 @@ use axum::response::{IntoResponse, Response};
 use ring::hmac;
 
 use crate::problem::Problem;
-use crate::serve::Place;
+use crate::serve::AdmissionSlot;
 
 /// Longest token that is looked at.
 const MAX_TOKEN: usize = 4096;
 const COOKIE_MEANING: &[u8] = b"hangar portal cookie";
 
-/// Whether a request may change something or start programs. Every request that the guard admits has it, for routes that
-/// do so by a method that is meant for reading.
+/// Whether a request may change something or start programs. Every admitted request carries it, for routes that do so
+/// on a GET.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Changes {
     Admitted,
@@ -29,7 +29,7 @@ impl Changes {
          from the portal's own page; use POST, or send the token as `Authorization: Bearer TOKEN`";
 }
 
-/// What is allowed, for all requests.
+/// Access rules for all requests.
 pub struct Guard {
     address: SocketAddr,
     /// Names by which the portal may be called beside its addresses.
@@ -40,7 +40,7 @@ pub struct Guard {
 /// Kept as a key, so that it cannot be printed.
 struct Token {
     key: hmac::Key,
-    /// What the right token comes to under the key of this process.
+    /// MAC of the right token under the key of this process.
     expected: hmac::Tag,
     checking: hmac::Key,
     cookie: String,
@@ -55,7 +55,7 @@ impl Guard {
         self.token.is_some()
     }
 
-    /// Whether a text is the token. Takes as long for a wrong one as for the right one.
+    /// Compares a text with the token in constant time.
     pub fn is_token(&self, text: &str) -> bool {
         self.token.as_ref().is_some_and(|token| token.matches(text))
     }
@@ -75,7 +75,7 @@ impl Guard {
         format!("hangar_portal_{}", self.address.port())
     }
 
-    /// Whether a request carries the token itself, which no page can make a browser add.
+    /// Whether a request carries the token in a header, which no page can make a browser add.
     fn has_bearer(&self, headers: &HeaderMap) -> bool {
         let bearer = text(headers, header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
         bearer.is_some_and(|bearer| self.is_token(bearer.trim()))
@@ -93,7 +93,7 @@ impl Guard {
         pairs.any(|(key, value)| key == name && token.is_cookie(value))
     }
 
-    /// Whether a request comes from where it may come from.
+    /// Checks the host and the origin of a request.
     fn admits(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let hosts = hosts(uri, headers);
         if hosts.is_empty() || !hosts.iter().all(|host| self.is_our_name(host)) {
@@ -129,9 +129,9 @@ impl Guard {
         }
     }
 
-    /// Whether a request that was admitted may change something by a method that is meant for reading.
+    /// Whether an admitted GET may change something.
     ///
-    /// Browsers send no `Origin` with the GET of an image, and `Sec-Fetch-Site` to loopback names and over TLS alone. A
+    /// Browsers send no `Origin` with the GET of an image, and `Sec-Fetch-Site` only to loopback names and over TLS. A
     /// portal under another name cannot tell such a request from that of a program.
     fn changes(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Changes {
         let hosts = hosts(uri, headers);
@@ -165,7 +165,7 @@ impl Guard {
     }
 }
 
-/// What a request calls the portal. What cannot be read, or is said twice, is not ours either.
+/// Hosts that a request names. One that is unreadable or repeated does not match either.
 fn hosts<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Vec<&'a str> {
     let named = headers.get_all(header::HOST).iter().map(|value| value.to_str().unwrap_or_default());
     named.chain(uri.authority().map(axum::http::uri::Authority::as_str)).collect()
@@ -175,7 +175,7 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// What a browser says of the page that a request is from.
+/// Site of the page that a request is from, as the browser reports it.
 fn site(headers: &HeaderMap) -> Option<&[u8]> {
     headers.get("sec-fetch-site").map(HeaderValue::as_bytes)
 }
@@ -191,7 +191,7 @@ fn reads(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-/// Whether a host means this machine whoever is asked.
+/// Whether a host always means this machine.
 fn is_loopback(host: &str) -> bool {
     let (name, _) = split_port(host);
     let bare = name.trim_start_matches('[').trim_end_matches(']');
@@ -249,7 +249,7 @@ pub(crate) async fn check(State(app): State<crate::api::App>, mut request: Reque
         );
         return problem.into_response();
     }
-    if authenticated && let Some(place) = request.extensions().get::<Place>() {
+    if authenticated && let Some(place) = request.extensions().get::<AdmissionSlot>() {
         place.admit();
     }
     let changes = guard.changes(request.method(), request.uri(), request.headers());

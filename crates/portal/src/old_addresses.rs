@@ -9,10 +9,10 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::api::App;
 
-/// Where an old address leads now. `None` for one that is not old.
+/// Redirect target of an old address. `None` for a current one.
 ///
-/// Pages are shown to everybody, but where the portal works and which runs there are is told to those alone who have
-/// shown the token.
+/// Pages are public, but the working directory of the portal and the ids of runs are revealed only to clients that have
+/// sent the token.
 pub(crate) fn location(app: &App, uri: &Uri, headers: &HeaderMap) -> Option<String> {
     let query = Query::<HashMap<String, String>>::try_from_uri(uri).map(|Query(query)| query);
     let old = Old::parse(uri.path(), &query.unwrap_or_default())?;
@@ -34,7 +34,7 @@ pub(crate) fn location(app: &App, uri: &Uri, headers: &HeaderMap) -> Option<Stri
     })
 }
 
-/// What an old address meant.
+/// Meaning of an old address.
 #[derive(Debug, PartialEq, Eq)]
 enum Old {
     /// A session in a directory beside the repository.
@@ -61,7 +61,7 @@ impl Old {
     }
 }
 
-/// Whether a text names something in a directory, and does not lead out of it.
+/// Whether a text is a file name that does not lead out of its directory.
 fn is_name(text: &str) -> bool {
     let mut components = Path::new(text).components();
     matches!((components.next(), components.next()), (Some(Component::Normal(_)), None))

@@ -67,7 +67,7 @@ impl From<RegistryError> for Problem {
     }
 }
 
-/// What somebody who uses the API can do about it.
+/// Advice for the user of the API.
 fn advice(error: &RegistryError) -> Option<String> {
     let lists = |what: &str| Some(format!("GET /api/v1/{what} lists those that there are"));
     match error {

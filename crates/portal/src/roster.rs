@@ -1,4 +1,4 @@
-//! What is known about the agents of this machine. Looking at them starts programs, so it is done when asked for.
+//! Agents of this machine and their state. Checking them starts programs, so it happens on request only.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -9,34 +9,34 @@ use futures_util::future::join_all;
 use hangar_registry::error::RegistryError;
 use hangar_registry::hub::{Hub, iso};
 use hangar_runtimes::capabilities::Capabilities;
-use hangar_runtimes::runtime::{Lookup, Model, Preflight, Runtime};
+use hangar_runtimes::runtime::{Lookup, OfferedModel, Preflight, Runtime};
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-/// How long a look at one agent may take.
+/// Timeout of checking one agent.
 const LOOK_TIME: Duration = Duration::from_secs(60);
 const MODELS_TIME: Duration = Duration::from_secs(30);
-/// How long a list of models is good.
+/// Lifetime of a list of models.
 const MODELS_GOOD: SignedDuration = SignedDuration::from_secs(300);
 
 pub(crate) struct Roster {
     hub: Hub,
-    looks: Mutex<HashMap<String, Look>>,
-    models: Mutex<HashMap<String, Offer>>,
+    looks: Mutex<HashMap<String, AgentCheck>>,
+    models: Mutex<HashMap<String, ModelList>>,
     /// One look at a time: they start programs.
     looking: tokio::sync::Mutex<()>,
 }
 
-/// What an agent could be asked to use at a time.
-struct Offer {
+/// List of an agent's models, with its time.
+struct ModelList {
     at: Timestamp,
-    models: Option<Vec<Model>>,
+    models: Option<Vec<OfferedModel>>,
 }
 
 #[derive(Clone)]
-struct Look {
+struct AgentCheck {
     found: Arc<Preflight>,
     at: Timestamp,
 }
@@ -53,19 +53,19 @@ pub(crate) struct Entry {
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     capabilities: Capabilities,
     #[schemars(with = "Option<PreflightShape>")]
-    preflight: Option<Looked>,
+    preflight: Option<CheckedAgent>,
     checked_at: Option<String>,
     default: bool,
 }
 
 #[derive(Debug, Clone, Serialize)]
-struct Looked {
+struct CheckedAgent {
     #[serde(flatten)]
     found: Arc<Preflight>,
     ready: bool,
 }
 
-// `Looked` as it is serialized: most of its members are of another crate.
+// `CheckedAgent` as it is serialized: most of its members are of another crate.
 /// Result of checking an agent.
 #[skip_serializing_none]
 #[derive(Serialize, JsonSchema)]
@@ -91,7 +91,7 @@ struct PreflightShape {
 #[schemars(rename = "Auth")]
 struct AuthShape {
     state: AuthState,
-    /// Where the login was found: a variable, a file, another program.
+    /// Source of the login: a variable, a file, another program.
     source: Option<String>,
 }
 
@@ -118,7 +118,7 @@ impl Roster {
         }
     }
 
-    /// What is known by now.
+    /// Current entries.
     pub(crate) fn list(&self) -> Vec<Entry> {
         let runtimes = self.hub.runtimes().iter().enumerate();
         runtimes.map(|(at, runtime)| self.entry(runtime, at == 0)).collect()
@@ -134,12 +134,12 @@ impl Roster {
             install: card.install.to_string(),
             capabilities: capabilities.unwrap_or_else(|| card.capabilities.clone()),
             checked_at: look.as_ref().map(|look| iso(look.at)),
-            preflight: look.map(|look| Looked { ready: look.found.is_ready(), found: look.found }),
+            preflight: look.map(|look| CheckedAgent { ready: look.found.is_ready(), found: look.found }),
             default,
         }
     }
 
-    /// Whether anybody has looked since the start.
+    /// Whether the agents were checked since the start.
     pub(crate) fn is_known(&self) -> bool {
         !lock(&self.looks).is_empty()
     }
@@ -153,15 +153,18 @@ impl Roster {
                 problems: vec![format!("it did not answer within {} s", LOOK_TIME.as_secs())],
                 ..Preflight::default()
             });
-            let look = Look { found: Arc::new(found), at: self.hub.now() };
+            let look = AgentCheck { found: Arc::new(found), at: self.hub.now() };
             lock(&self.looks).insert(runtime.card().name.to_string(), look);
             self.hub.announce("runtime", &self.entry(runtime, at == 0));
         });
         join_all(looks).await;
     }
 
-    /// What an agent can be asked to use. `None` where that cannot be found out.
-    pub(crate) async fn models(&self, name: Option<&str>) -> Result<Option<Vec<Model>>, RegistryError> {
+    /// Models of an agent. `None` if they cannot be listed.
+    pub(crate) async fn models(
+        &self,
+        name: Option<&str>,
+    ) -> Result<Option<Vec<OfferedModel>>, RegistryError> {
         let runtime = self.hub.runtime(name)?;
         let name = runtime.card().name.to_string();
         let now = self.hub.now();
@@ -173,7 +176,7 @@ impl Roster {
         let models = tokio::time::timeout(MODELS_TIME, runtime.models(Lookup::Cached)).await.unwrap_or(None);
         // What could not be found out is tried again next time.
         if models.is_some() {
-            lock(&self.models).insert(name, Offer { at: now, models: models.clone() });
+            lock(&self.models).insert(name, ModelList { at: now, models: models.clone() });
         }
         Ok(models)
     }

@@ -28,18 +28,18 @@ use tokio_util::task::TaskTracker;
 const MOST_CONNECTIONS: usize = 2048;
 /// Connections among them without a request that the guard admitted. The oldest makes room for a new one.
 const MOST_PENDING: usize = 256;
-/// How long the head of a request may take.
+/// Timeout of a request's head.
 const HEAD_TIME: Duration = Duration::from_secs(15);
-/// How long a body may take to go on.
+/// Longest pause within a body.
 pub(crate) const BODY_TIME: Duration = Duration::from_secs(30);
-/// How large the head of a request may be, and how many headers it may have.
+/// Maximum size of a request's head, and number of its headers.
 const HEAD_BYTES: usize = 64 << 10;
 const HEADERS: usize = 100;
-/// How long a client may take nothing of what is sent to it.
+/// Longest time that a client may accept no bytes.
 const WRITE_TIME: Duration = Duration::from_secs(30);
-/// How long requests may take to end once the portal stops.
+/// Time that requests have to end once the portal stops.
 const DRAIN: Duration = Duration::from_secs(5);
-/// How long to wait when no connection can be taken, because the system has no more files to give.
+/// Delay after a failed accept, when the system has no more file descriptors.
 const BREATH: Duration = Duration::from_millis(100);
 
 /// Serves until told to stop, then lets requests that are under way come to their end.
@@ -64,7 +64,7 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
         };
         // Small messages must not wait for more.
         let _ = stream.set_nodelay(true);
-        let (router, stopping, place) = (router.clone(), stopping.clone(), Place::new(&pending));
+        let (router, stopping, place) = (router.clone(), stopping.clone(), AdmissionSlot::new(&pending));
         connections.spawn(async move {
             let _permit = permit;
             connection(stream, router, stopping, place).await;
@@ -77,9 +77,9 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
 
 /// A connection's place among those that are not admitted. Every request of the connection has it.
 #[derive(Clone)]
-pub(crate) struct Place(Arc<PendingConnection>);
+pub(crate) struct AdmissionSlot(Arc<PendingConnection>);
 
-impl Place {
+impl AdmissionSlot {
     fn new(pending: &PendingConnections) -> Self {
         Self(Arc::new(pending.register()))
     }
@@ -118,7 +118,7 @@ fn patient(router: Router) -> Router {
     }))
 }
 
-async fn connection<S>(stream: S, router: Router, stopping: CancellationToken, place: Place)
+async fn connection<S>(stream: S, router: Router, stopping: CancellationToken, place: AdmissionSlot)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -227,7 +227,7 @@ mod tests {
 
     use super::*;
 
-    /// What fits into the connection while the other side does nothing.
+    /// Capacity of the connection while the other side does not read.
     const PIPE: usize = 1024;
     const LARGE: usize = 64 * PIPE;
     /// Longer than anything here may take. The clock is the test's.
@@ -245,13 +245,13 @@ mod tests {
 
     fn client_in(pending: &PendingConnections) -> Client {
         let length = |body: Bytes| async move { body.len().to_string() };
-        let admit = |Extension(place): Extension<Place>| async move { place.admit() };
+        let admit = |Extension(place): Extension<AdmissionSlot>| async move { place.admit() };
         let router = Router::new()
             .route("/", get(|| async { "x".repeat(LARGE) }))
             .route("/length", post(length))
             .route("/admit", get(admit));
         let (stream, server) = tokio::io::duplex(PIPE);
-        let place = Place::new(pending);
+        let place = AdmissionSlot::new(pending);
         let served = tokio::spawn(connection(server, patient(router), CancellationToken::new(), place));
         Client { stream, served, began: Instant::now() }
     }
@@ -261,7 +261,7 @@ mod tests {
             self.stream.write_all(text.as_bytes()).await.unwrap();
         }
 
-        /// All that is answered until the connection ends, and how long that took.
+        /// Bytes of the connection until it closes, and the time that it took.
         async fn hear(&mut self) -> (String, Duration) {
             let mut text = String::new();
             let end = self.stream.read_to_string(&mut text);

@@ -118,7 +118,7 @@ pub fn is_withheld(variable: &str, child: Child<'_>, ours: &[String]) -> bool {
 mod tests {
     use super::*;
 
-    /// Which of some variables a child sees, where `MY_KEY` and `XAI_API_KEY` hold secrets of ours.
+    /// Checks which variables a child sees, where `MY_KEY` and `XAI_API_KEY` hold secrets of ours.
     #[track_caller]
     fn check(child: Child<'_>, expected: &[&str]) {
         const ALL: [&str; 12] = [

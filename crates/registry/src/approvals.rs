@@ -1,10 +1,10 @@
-//! What agents asked and wait for. Each is answered once, by whoever comes first.
+//! Pending questions of agents. Each is answered once; the first answer counts.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use hangar_protocol::data::ElicitationAction;
 use hangar_protocol::{Body, Event};
-use hangar_runtimes::runtime::{Answer, PermissionAnswer};
+use hangar_runtimes::runtime::{AgentAnswer, PermissionReply};
 use hangar_store::SessionId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ const MOST_OPEN: usize = 10_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "ApprovalKind")]
-pub enum Kind {
+pub enum ApprovalKind {
     Permission,
     Question,
     Elicitation,
@@ -43,7 +43,7 @@ pub struct Approval {
     #[serde(serialize_with = "display")]
     pub session_id: SessionId,
     pub session_name: Option<String>,
-    pub kind: Kind,
+    pub kind: ApprovalKind,
     /// The event that asked it.
     #[schemars(with = "crate::page::EventShape")]
     pub event: Box<RawValue>,
@@ -55,23 +55,25 @@ fn display<S: serde::Serializer>(value: &SessionId, serializer: S) -> Result<S::
     serializer.collect_str(value)
 }
 
-/// What an event means for the questions of a session.
+/// Effect of an event on the questions of a session.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Asking<'a> {
-    Asks(Kind, &'a str),
+pub(crate) enum QuestionChange<'a> {
+    Asks(ApprovalKind, &'a str),
     Settles(&'a str),
 }
 
-pub(crate) fn asking(event: &Event) -> Option<Asking<'_>> {
+pub(crate) fn asking(event: &Event) -> Option<QuestionChange<'_>> {
     Some(match event.body() {
-        Body::PermissionRequested(asked) => Asking::Asks(Kind::Permission, &asked.request_id),
-        Body::UserInputRequested(asked) => Asking::Asks(Kind::Question, &asked.request_id),
-        Body::ElicitationRequested(asked) => Asking::Asks(Kind::Elicitation, &asked.request_id),
-        Body::ExitPlanModeRequested(asked) => Asking::Asks(Kind::Plan, &asked.request_id),
-        Body::PermissionCompleted(done) => Asking::Settles(&done.request_id),
-        Body::UserInputCompleted(done) => Asking::Settles(&done.request_id),
-        Body::ElicitationCompleted(done) => Asking::Settles(&done.request_id),
-        Body::ExitPlanModeCompleted(done) => Asking::Settles(&done.request_id),
+        Body::PermissionRequested(asked) => QuestionChange::Asks(ApprovalKind::Permission, &asked.request_id),
+        Body::UserInputRequested(asked) => QuestionChange::Asks(ApprovalKind::Question, &asked.request_id),
+        Body::ElicitationRequested(asked) => {
+            QuestionChange::Asks(ApprovalKind::Elicitation, &asked.request_id)
+        }
+        Body::ExitPlanModeRequested(asked) => QuestionChange::Asks(ApprovalKind::Plan, &asked.request_id),
+        Body::PermissionCompleted(done) => QuestionChange::Settles(&done.request_id),
+        Body::UserInputCompleted(done) => QuestionChange::Settles(&done.request_id),
+        Body::ElicitationCompleted(done) => QuestionChange::Settles(&done.request_id),
+        Body::ExitPlanModeCompleted(done) => QuestionChange::Settles(&done.request_id),
         _ => return None,
     })
 }
@@ -80,15 +82,15 @@ pub(crate) fn asking(event: &Event) -> Option<Asking<'_>> {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "Answer")]
-pub struct Reply {
+pub struct ApprovalReply {
     /// For a permission or a plan.
-    pub decision: Option<Decision>,
+    pub decision: Option<ApprovalDecision>,
     /// With `deny`: what to do instead.
     pub feedback: Option<String>,
     /// For a question.
     pub answer: Option<String>,
     /// For an elicitation.
-    pub action: Option<Action>,
+    pub action: Option<ApprovalAction>,
     /// With `accept`: the values of the form.
     pub content: Option<serde_json::Value>,
 }
@@ -96,7 +98,7 @@ pub struct Reply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "PermissionDecision")]
-pub enum Decision {
+pub enum ApprovalDecision {
     Approve,
     ApproveForSession,
     Deny,
@@ -105,46 +107,49 @@ pub enum Decision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "ElicitationAction")]
-pub enum Action {
+pub enum ApprovalAction {
     Accept,
     Decline,
     Cancel,
 }
 
-impl From<Action> for ElicitationAction {
-    fn from(action: Action) -> Self {
+impl From<ApprovalAction> for ElicitationAction {
+    fn from(action: ApprovalAction) -> Self {
         match action {
-            Action::Accept => ElicitationAction::Accept,
-            Action::Decline => ElicitationAction::Decline,
-            Action::Cancel => ElicitationAction::Cancel,
+            ApprovalAction::Accept => ElicitationAction::Accept,
+            ApprovalAction::Decline => ElicitationAction::Decline,
+            ApprovalAction::Cancel => ElicitationAction::Cancel,
         }
     }
 }
 
-impl Reply {
+impl ApprovalReply {
     /// The answer to a question of this kind, or what is missing in it.
-    pub fn to(self, kind: Kind) -> Result<Answer, &'static str> {
+    pub fn to(self, kind: ApprovalKind) -> Result<AgentAnswer, &'static str> {
         match kind {
-            Kind::Permission => match self.decision {
-                Some(Decision::Approve) => Ok(Answer::Permission(PermissionAnswer::Once)),
-                Some(Decision::ApproveForSession) => Ok(Answer::Permission(PermissionAnswer::ForSession)),
-                Some(Decision::Deny) => {
-                    Ok(Answer::Permission(PermissionAnswer::Denied { feedback: self.feedback }))
+            ApprovalKind::Permission => match self.decision {
+                Some(ApprovalDecision::Approve) => Ok(AgentAnswer::Permission(PermissionReply::Once)),
+                Some(ApprovalDecision::ApproveForSession) => {
+                    Ok(AgentAnswer::Permission(PermissionReply::ForSession))
+                }
+                Some(ApprovalDecision::Deny) => {
+                    Ok(AgentAnswer::Permission(PermissionReply::Denied { feedback: self.feedback }))
                 }
                 None => Err("a permission needs a `decision`: approve, approve-for-session or deny"),
             },
-            Kind::Plan => match self.decision {
-                Some(decision) => {
-                    Ok(Answer::Plan { approved: decision != Decision::Deny, feedback: self.feedback })
-                }
+            ApprovalKind::Plan => match self.decision {
+                Some(decision) => Ok(AgentAnswer::Plan {
+                    approved: decision != ApprovalDecision::Deny,
+                    feedback: self.feedback,
+                }),
                 None => Err("a plan needs a `decision`: approve or deny"),
             },
-            Kind::Question => match self.answer {
-                Some(answer) => Ok(Answer::Question(answer)),
+            ApprovalKind::Question => match self.answer {
+                Some(answer) => Ok(AgentAnswer::Question(answer)),
                 None => Err("a question needs an `answer`"),
             },
-            Kind::Elicitation => match self.action {
-                Some(action) => Ok(Answer::Elicitation { action: action.into(), content: self.content }),
+            ApprovalKind::Elicitation => match self.action {
+                Some(action) => Ok(AgentAnswer::Elicitation { action: action.into(), content: self.content }),
                 None => Err("an elicitation needs an `action`: accept, decline or cancel"),
             },
         }
@@ -211,7 +216,7 @@ mod tests {
             id: id.to_owned(),
             session_id: "s".parse().unwrap(),
             session_name: None,
-            kind: Kind::Permission,
+            kind: ApprovalKind::Permission,
             event: RawValue::from_string("{}".to_owned()).unwrap(),
             since: String::new(),
             state: ApprovalState::Open,
@@ -228,26 +233,26 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(kind: Kind, reply: &str, expected: Result<Answer, &str>) {
-        let reply: Reply = serde_json::from_str(reply).unwrap();
+    fn check(kind: ApprovalKind, reply: &str, expected: Result<AgentAnswer, &str>) {
+        let reply: ApprovalReply = serde_json::from_str(reply).unwrap();
         assert_eq!(reply.to(kind).map_err(|error| error.split('`').nth(1).unwrap()), expected);
     }
 
     #[test]
     fn a_reply_has_to_fit_the_question() {
         check(
-            Kind::Permission,
+            ApprovalKind::Permission,
             r#"{"decision":"deny","feedback":"no"}"#,
-            Ok(Answer::Permission(PermissionAnswer::Denied { feedback: Some("no".to_owned()) })),
+            Ok(AgentAnswer::Permission(PermissionReply::Denied { feedback: Some("no".to_owned()) })),
         );
         check(
-            Kind::Permission,
+            ApprovalKind::Permission,
             r#"{"decision":"approve-for-session"}"#,
-            Ok(Answer::Permission(PermissionAnswer::ForSession)),
+            Ok(AgentAnswer::Permission(PermissionReply::ForSession)),
         );
-        check(Kind::Permission, r#"{"answer":"yes"}"#, Err("decision"));
-        check(Kind::Question, r#"{"answer":"blue"}"#, Ok(Answer::Question("blue".to_owned())));
-        check(Kind::Question, r#"{"decision":"approve"}"#, Err("answer"));
-        check(Kind::Elicitation, "{}", Err("action"));
+        check(ApprovalKind::Permission, r#"{"answer":"yes"}"#, Err("decision"));
+        check(ApprovalKind::Question, r#"{"answer":"blue"}"#, Ok(AgentAnswer::Question("blue".to_owned())));
+        check(ApprovalKind::Question, r#"{"decision":"approve"}"#, Err("answer"));
+        check(ApprovalKind::Elicitation, "{}", Err("action"));
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Catalogue {
     reading: Mutex<HashMap<SessionId, Arc<Mutex<()>>>>,
     /// Names on their way into files of sessions that are open.
     names: Mutex<HashMap<SessionId, String>>,
-    /// How often a log was read.
+    /// Number of times that a log was read.
     #[cfg(test)]
     reads: std::sync::atomic::AtomicUsize,
 }
@@ -65,7 +65,7 @@ impl Catalogue {
         }
     }
 
-    /// What the log of a session says by now.
+    /// Current statistics of a session, from its log.
     pub(crate) fn stats(&self, id: &SessionId) -> Result<SessionStats, RegistryError> {
         let length = self.store.log_bytes(id).ok_or_else(|| RegistryError::NoSession(id.to_string()))?;
         self.stats_of(id, length)

@@ -1,6 +1,6 @@
 //! Why something that was asked of the registry is not done.
 
-use hangar_runtimes::outcome::Failure;
+use hangar_runtimes::outcome::TurnFailure;
 use hangar_store::{SessionId, StoreError};
 
 use crate::host::LogWriterError;
@@ -36,7 +36,7 @@ pub enum RegistryError {
     #[error("{0}")]
     Unprocessable(String),
     #[error("the session could not be opened: {}", .0.message)]
-    NotOpened(Box<Failure>),
+    NotOpened(Box<TurnFailure>),
     #[error("all sessions are about to be closed")]
     Stopping,
     #[error("no jobs are installed")]

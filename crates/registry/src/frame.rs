@@ -1,11 +1,11 @@
-//! What goes over a stream, written once for all who read it.
+//! Frames of an event stream, serialised once for all its readers.
 
 use bytes::Bytes;
 use serde::Serialize;
 
-/// Something that happened in a session.
+/// One entry of a session's stream.
 #[derive(Debug, Clone)]
-pub enum Item {
+pub enum StreamItem {
     Event(SseFrame),
     /// The session as lists show it, because that changed.
     Session(Bytes),

@@ -1,4 +1,4 @@
-//! What the registry is given: agents, how they are configured here, and the logs of those that keep none.
+//! Dependencies of the registry: runtimes, their configuration, and logs for agents that keep none.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hangar_protocol::data::CodeChanges;
 use hangar_protocol::{Event, LogPosition};
 use hangar_runtimes::host::Host;
-use hangar_runtimes::runtime::{Consent, Order, Resume, Runtime};
+use hangar_runtimes::runtime::{AgentOrder, Consent, Resume, Runtime};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, StoreError};
 
@@ -16,27 +16,27 @@ pub trait AgentHost: Send + Sync {
     fn runtimes(&self) -> &[Arc<dyn Runtime>];
 
     /// An order for a session, with what is configured for its agent.
-    fn order(&self, wanted: SessionRequest) -> Result<Order, String>;
+    fn order(&self, wanted: SessionRequest) -> Result<AgentOrder, String>;
 
-    /// Where an agent runs. A folder of another machine cannot be looked at here.
+    /// Host of an agent. A directory on another machine cannot be checked here.
     fn location(&self, runtime: &str) -> Host;
 
     /// Begins the log of a session whose agent keeps none.
     fn begin(
         &self,
         id: &SessionId,
-        order: &Order,
+        order: &AgentOrder,
         runtime: &str,
     ) -> Result<Box<dyn LogWriter>, LogWriterError>;
 
     /// Takes up the log of such a session again.
     fn take_up(&self, id: &SessionId) -> Result<Box<dyn LogWriter>, LogWriterError>;
 
-    /// How much our own agent would show a model, in tokens.
+    /// Context limit of Hangar's own agent with a model, in tokens.
     fn context_limit(&self, model: &str) -> Option<u64>;
 
-    /// Who worked on a session so far.
-    fn past(&self, id: &SessionId) -> Result<Past, LogWriterError>;
+    /// Earlier agent and settings of a session.
+    fn past(&self, id: &SessionId) -> Result<PastSession, LogWriterError>;
 }
 
 /// A session that is about to be opened, before what is configured for its agent is added.
@@ -57,7 +57,7 @@ pub trait LogWriter: Send {
 
     fn rename(&mut self, name: String) -> Result<(), LogWriterError>;
 
-    /// Where the session has come to, for the agent that goes on with it.
+    /// Earlier state of the session, for the agent that resumes it.
     fn resume(&self, agent_session: Option<String>) -> Resume;
 
     /// Writes the closing event and returns it. `changes` are those since the session was opened here.
@@ -70,9 +70,9 @@ pub trait LogWriter: Send {
     ) -> Result<Event, LogWriterError>;
 }
 
-/// What the log of a session says about who worked on it.
+/// Agent and settings of a session, from its log.
 #[derive(Debug, Clone)]
-pub struct Past {
+pub struct PastSession {
     pub runtime: String,
     pub agent_session: Option<String>,
     pub workspace: Option<PathBuf>,

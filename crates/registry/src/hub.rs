@@ -29,7 +29,7 @@ use tokio_util::task::TaskTracker;
 use crate::approvals::Approvals;
 use crate::catalogue::Catalogue;
 use crate::error::RegistryError;
-use crate::frame::{self, Item};
+use crate::frame::{self, StreamItem};
 use crate::host::AgentHost;
 use crate::live::LiveSession;
 use directory_watch::DirectoryWatch;
@@ -39,10 +39,10 @@ pub use speaking::{Delivery, MAX_NAME};
 
 /// News of resources that may wait for a reader. Who falls further behind loads the lists again.
 const FEED_QUEUE: usize = 1024;
-/// How long an agent that was told to stop may take.
+/// Grace period of an agent that was told to stop.
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// What is handed in.
+/// Configuration of the hub.
 pub struct HubConfig {
     pub host: Arc<dyn AgentHost>,
     pub store: Store,
@@ -134,7 +134,7 @@ impl Hub {
         }
     }
 
-    /// Whether somebody listens to resources.
+    /// Whether resource updates have a subscriber.
     fn is_heard(&self) -> bool {
         self.0.feed.receiver_count() > 0
     }
@@ -146,7 +146,7 @@ impl Hub {
         }
         if let Some(session) = self.session(&live.id) {
             let message = frame::named("session", &session);
-            live.tell(Item::Session(message.clone()));
+            live.tell(StreamItem::Session(message.clone()));
             let _ = self.0.feed.send(message);
         }
     }

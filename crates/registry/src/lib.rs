@@ -20,4 +20,4 @@ pub mod search;
 pub mod session_stats;
 pub mod subscription;
 
-pub use live::{Heard, Listener};
+pub use live::{SessionListener, SessionUpdate};

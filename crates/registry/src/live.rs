@@ -5,19 +5,19 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use hangar_protocol::{Body, Event, LogPosition};
-use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
-use hangar_runtimes::runtime::{Command, News, TurnEnded};
+use hangar_runtimes::outcome::{ErrorKind, TurnResult};
+use hangar_runtimes::runtime::{SessionCommand, SessionNews, TurnEnded};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, Store};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::frame::{Item, SseFrame};
+use crate::frame::{SseFrame, StreamItem};
 use crate::resource::{Policy, SessionState};
 use crate::session_stats::{SessionStats, Used};
 
-/// What may wait for the slowest of those who watch a session. Who falls further behind is cut off.
+/// Capacity of a subscriber's queue. A subscriber that falls further behind is cut off.
 pub(crate) const WATCHED_QUEUE: usize = 2048;
 /// Prompts that may wait for their turn.
 pub(crate) const MOST_PROMPTS: usize = 32;
@@ -27,9 +27,9 @@ pub(crate) struct LiveSession {
     pub(crate) runtime: String,
     pub(crate) policy: Policy,
     pub(crate) own_log: bool,
-    /// Whether it can be spoken to while it works.
+    /// Whether the agent accepts messages while it works.
     pub(crate) steers: bool,
-    pub(crate) commands: mpsc::Sender<Command>,
+    pub(crate) commands: mpsc::Sender<SessionCommand>,
     /// For sessions whose log is kept here.
     pub(crate) names: mpsc::Sender<String>,
     pub(crate) state: Mutex<LiveState>,
@@ -39,39 +39,38 @@ pub(crate) struct LiveSession {
     pub(crate) over: CancellationToken,
 }
 
-/// What is known of it beside what the log tells.
+/// State of a live session beside its log.
 pub(crate) struct LiveState {
     pub(crate) stats: SessionStats,
-    /// What it had used before it was opened here.
+    /// Usage before it was opened here.
     before: Used,
-    /// What it has used by now over all its turns, as its agent tells.
+    /// Usage over all its turns, as its agent reports it.
     total: Usage,
     /// The model that was asked for, or that answered.
     pub(crate) model: Option<String>,
-    /// Whose prompts were sent and have turns that have not ended, the one that is under way first.
-    prompts: VecDeque<Asker>,
+    /// Senders of the prompts whose turns have not ended, the current one first.
+    prompts: VecDeque<PromptSender>,
     working: bool,
-    /// Whether it was told anything here. One that was closed is opened to be told something, and is closed to others until
-    /// then.
+    /// Whether it has received a message here. A closed session is opened to receive one, and is not shared until then.
     spoken_to: bool,
-    /// Whether a turn has ended here and nothing came after it: all that the agent wrote has been heard then.
+    /// Whether a turn has ended here and nothing came after it: all output of the agent has been processed then.
     rested: bool,
-    /// Whether its agent was told to end, which hears nothing more then.
+    /// Whether its agent was told to end and accepts nothing more.
     ending: bool,
     asked: BTreeSet<String>,
     failed: Option<String>,
     /// For those who watch; absent while nobody does.
-    watchers: Option<broadcast::Sender<Item>>,
-    /// Who holds the lease of the session. One whose receiver is gone holds it no longer.
-    holder: Option<Holder>,
+    watchers: Option<broadcast::Sender<StreamItem>>,
+    /// Holder of the lease of the session. A holder whose receiver is closed no longer has it.
+    holder: Option<LeaseHolder>,
     /// Leases that were granted.
     leases: u64,
-    listener: Option<Arc<dyn Listener>>,
+    listener: Option<Arc<dyn SessionListener>>,
 }
 
-/// Who sent a prompt, and hears how its turn goes.
+/// Sender of a prompt, who receives the news of its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asker {
+pub(crate) enum PromptSender {
     Anybody,
     Holder(LeaseId),
 }
@@ -80,28 +79,28 @@ pub(crate) enum Asker {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LeaseId(u64);
 
-struct Holder {
+struct LeaseHolder {
     lease: LeaseId,
-    news: mpsc::Sender<News>,
+    news: mpsc::Sender<SessionNews>,
 }
 
 /// Hears a session from the moment on that it listens, in order. Must not block: the session waits for it.
-pub trait Listener: Send + Sync {
-    fn hear(&self, heard: Heard<'_>);
+pub trait SessionListener: Send + Sync {
+    fn hear(&self, heard: SessionUpdate<'_>);
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Heard<'a> {
+pub enum SessionUpdate<'a> {
     Event(&'a Event),
     /// With what it failed of.
     TurnEnded(Option<&'a str>),
-    /// Nothing more will be heard. With what went wrong, if the session did not just end.
+    /// The session was closed; with the error, if it did not just end.
     Closed(Option<&'a str>),
 }
 
-/// Where a watcher joins.
-pub(crate) struct Joined {
-    pub(crate) items: broadcast::Receiver<Item>,
+/// Position at which a subscriber joins.
+pub(crate) struct SubscriberStart {
+    pub(crate) items: broadcast::Receiver<StreamItem>,
     /// The last line that was published. What is behind it comes by `items`.
     pub(crate) published: u64,
 }
@@ -111,7 +110,7 @@ impl LiveSession {
         self.state.lock()
     }
 
-    pub(crate) fn join(&self) -> Joined {
+    pub(crate) fn join(&self) -> SubscriberStart {
         let mut state = self.state();
         let published = state.stats.at.seq;
         let items = match &state.watchers {
@@ -124,12 +123,12 @@ impl LiveSession {
         };
         drop(state);
         self.joined.notify_one();
-        Joined { items, published }
+        SubscriberStart { items, published }
     }
 
-    /// Whether its agent hears what it is told: it is not about to end, and knows all of the log. Another process may go on
-    /// with a session that has nothing to do here, or delete it; what it wrote is not known to the agent, which must not
-    /// go on then. The state is held meanwhile, so nothing is told to the agent that it could write.
+    /// Whether its agent accepts messages: it is not about to end, and knows the whole log. Another process may
+    /// continue an idle session, or delete it; this agent does not know what was written then and must not continue.
+    /// The state stays locked meanwhile, so that the agent is sent nothing that it could write.
     pub(crate) fn takes_words(&self, state: &LiveState, store: &Store) -> bool {
         if state.ending {
             return false;
@@ -141,16 +140,16 @@ impl LiveSession {
     /// Ends the agent. What it is told by then, it still hears.
     pub(crate) async fn end(&self) {
         self.state().ending = true;
-        let _ = self.commands.send(Command::Stop).await;
+        let _ = self.commands.send(SessionCommand::Stop).await;
     }
 
     /// The same for those who cannot wait.
     pub(crate) fn end_now(&self) {
         self.state().ending = true;
-        let full = matches!(self.commands.try_send(Command::Stop), Err(TrySendError::Full(_)));
+        let full = matches!(self.commands.try_send(SessionCommand::Stop), Err(TrySendError::Full(_)));
         if full && let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let commands = self.commands.clone();
-            runtime.spawn(async move { commands.send(Command::Stop).await });
+            runtime.spawn(async move { commands.send(SessionCommand::Stop).await });
         }
     }
 
@@ -166,12 +165,12 @@ impl LiveSession {
             && let Ok(json) = serde_json::to_vec(event)
         {
             let seq = event.position().map(|position| position.seq);
-            state.tell(Item::Event(SseFrame::new(seq, &json)));
+            state.tell(StreamItem::Event(SseFrame::new(seq, &json)));
         }
         state.note(event);
     }
 
-    pub(crate) fn tell(&self, item: Item) {
+    pub(crate) fn tell(&self, item: StreamItem) {
         self.state().tell(item);
     }
 
@@ -179,12 +178,12 @@ impl LiveSession {
         self.state().is_watched()
     }
 
-    pub(crate) fn listen(&self, listener: Arc<dyn Listener>) {
+    pub(crate) fn listen(&self, listener: Arc<dyn SessionListener>) {
         self.state().listener = Some(listener);
     }
 
     /// Tells whoever listens.
-    pub(crate) fn heard(&self, heard: Heard<'_>) {
+    pub(crate) fn heard(&self, heard: SessionUpdate<'_>) {
         let listener = self.state().listener.clone();
         if let Some(listener) = listener {
             listener.hear(heard);
@@ -192,7 +191,7 @@ impl LiveSession {
     }
 
     /// Grants the lease of the session, unless somebody holds it.
-    pub(crate) fn grant_lease(&self, news: mpsc::Sender<News>) -> Option<LeaseId> {
+    pub(crate) fn grant_lease(&self, news: mpsc::Sender<SessionNews>) -> Option<LeaseId> {
         let mut state = self.state();
         if state.holder.as_ref().is_some_and(|holder| !holder.news.is_closed()) {
             return None;
@@ -200,11 +199,11 @@ impl LiveSession {
         state.leases += 1;
         let lease = LeaseId(state.leases);
         state.spoken_to = true;
-        state.holder = Some(Holder { lease, news });
+        state.holder = Some(LeaseHolder { lease, news });
         Some(lease)
     }
 
-    /// Nobody joins any more, and those who watch go on with the file.
+    /// Closes the session to new subscribers; existing ones continue with the file.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.watchers = None;
@@ -244,7 +243,7 @@ impl LiveState {
         self.watchers.is_some()
     }
 
-    fn tell(&mut self, item: Item) {
+    fn tell(&mut self, item: StreamItem) {
         if let Some(watchers) = &self.watchers {
             // Those who watched may have gone.
             let _ = watchers.send(item);
@@ -262,7 +261,7 @@ impl LiveState {
         while follow.position().seq + 1 < next.seq
             && let Ok(Some((seq, line))) = follow.next_line()
         {
-            let item = Item::Event(SseFrame::new(Some(seq), line));
+            let item = StreamItem::Event(SseFrame::new(Some(seq), line));
             if let Ok(Ok(event)) = std::str::from_utf8(line).map(Event::parse) {
                 self.stats.apply(&event);
             }
@@ -279,12 +278,12 @@ impl LiveState {
         }
     }
 
-    /// Whether another prompt may wait.
+    /// Whether another prompt may be queued.
     pub(crate) fn takes_prompts(&self) -> bool {
         self.prompts.len() < MOST_PROMPTS
     }
 
-    pub(crate) fn prompted(&mut self, asker: Asker) {
+    pub(crate) fn prompted(&mut self, asker: PromptSender) {
         self.spoken_to = true;
         self.prompts.push_back(asker);
         self.working = true;
@@ -292,12 +291,12 @@ impl LiveState {
         self.failed = None;
     }
 
-    /// Where the holder of the lease hears what is said now. It does not while somebody else's prompt is worked on, also if
-    /// that was sent under an earlier lease.
-    pub(crate) fn holder(&mut self) -> Option<mpsc::Sender<News>> {
+    /// Channel on which the lease holder receives the current turn. `None` during the turn of somebody else's prompt,
+    /// also if that was sent under an earlier lease.
+    pub(crate) fn holder(&mut self) -> Option<mpsc::Sender<SessionNews>> {
         self.holder.take_if(|holder| holder.news.is_closed());
         let holder = self.holder.as_ref()?;
-        let is_meant = self.prompts.front().is_none_or(|asker| *asker == Asker::Holder(holder.lease));
+        let is_meant = self.prompts.front().is_none_or(|asker| *asker == PromptSender::Holder(holder.lease));
         is_meant.then(|| holder.news.clone())
     }
 
@@ -305,7 +304,7 @@ impl LiveState {
         self.working
     }
 
-    /// Whether another process could go on with it.
+    /// Whether another process could continue it.
     pub(crate) fn rests(&self) -> bool {
         self.rested && !self.ending
     }
@@ -347,7 +346,7 @@ impl LiveState {
         }
     }
 
-    /// What lists show at once when it changes.
+    /// Fields that lists show at once when they change.
     pub(crate) fn shown(&self) -> (SessionState, bool) {
         (self.state(), self.stats.run.is_some())
     }
@@ -376,11 +375,11 @@ impl LiveState {
     }
 }
 
-/// What a turn failed of. One that somebody ended has not failed.
+/// Error of a turn. An aborted turn has not failed.
 pub(crate) fn failure(ended: &TurnEnded) -> Option<&str> {
     match &ended.outcome.end {
-        TurnEnd::Failed(failure) if failure.kind != ErrorKind::TurnCancelled => Some(&failure.message),
-        TurnEnd::Completed | TurnEnd::Failed(_) => None,
+        TurnResult::Failed(failure) if failure.kind != ErrorKind::TurnCancelled => Some(&failure.message),
+        TurnResult::Completed | TurnResult::Failed(_) => None,
     }
 }
 
@@ -420,7 +419,7 @@ mod tests {
         event.set_position(end(4));
         live.publish(&store, &event);
         let told = std::iter::from_fn(|| match items.try_recv() {
-            Ok(Item::Event(event)) => event.seq,
+            Ok(StreamItem::Event(event)) => event.seq,
             _ => None,
         });
         assert_eq!(told.collect::<Vec<_>>(), [2, 3, 4]);

@@ -13,9 +13,9 @@ use crate::hub::Hub;
 pub const MOST_EVENTS: u64 = 5000;
 const MOST_BYTES: usize = 32 << 20;
 
-/// Which piece.
+/// Range of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Span {
+pub enum PageRange {
     /// The first ones behind this one.
     After(u64),
     /// The last ones before this one.
@@ -62,29 +62,29 @@ pub(crate) struct EventShape {
 }
 
 impl Hub {
-    pub fn page(&self, id: &SessionId, span: Span, limit: u64) -> Result<Page, RegistryError> {
+    pub fn page(&self, id: &SessionId, span: PageRange, limit: u64) -> Result<Page, RegistryError> {
         let stats = match self.live(id) {
             Some(live) => live.state().stats.clone(),
             None => self.catalogue().stats(id)?,
         };
         let last = stats.at.seq;
         let (first, end) = match span {
-            Span::After(after) => (after.saturating_add(1), after.saturating_add(limit).min(last)),
-            Span::Between(after, before) => {
+            PageRange::After(after) => (after.saturating_add(1), after.saturating_add(limit).min(last)),
+            PageRange::Between(after, before) => {
                 let end = after.saturating_add(limit).min(before.saturating_sub(1)).min(last);
                 (after.saturating_add(1), end)
             }
-            Span::Before(before) => {
+            PageRange::Before(before) => {
                 let end = before.saturating_sub(1).min(last);
                 ((end + 1).saturating_sub(limit).max(1), end)
             }
-            Span::Last => ((last + 1).saturating_sub(limit).max(1), last),
+            PageRange::Last => ((last + 1).saturating_sub(limit).max(1), last),
         };
         let mut events = Vec::new();
         if first <= end {
             self.read(id, stats.mark_before(first), (first, end), &mut events)?;
         }
-        if matches!(span, Span::Before(_) | Span::Last) {
+        if matches!(span, PageRange::Before(_) | PageRange::Last) {
             // Those next to where was asked for are the ones that matter.
             let mut weight = 0;
             let light = events.iter().rev().take_while(|event: &&Numbered| {

@@ -49,7 +49,7 @@ pub enum SessionState {
     Failed,
 }
 
-/// Who decides what an agent may do.
+/// Permission policy of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {

@@ -35,19 +35,19 @@ pub struct Search {
 #[skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SessionList")]
-pub struct Found {
+pub struct SessionList {
     pub sessions: Vec<Session>,
     /// Cursor of the next page, if there may be one.
     pub next: Option<String>,
 }
 
-/// Where a page ended: lists are sorted by time, then by id.
-struct Cursor {
+/// Position after a page: lists are sorted by time, then by id.
+struct ListCursor {
     updated: Timestamp,
     id: String,
 }
 
-impl Cursor {
+impl ListCursor {
     fn parse(text: &str) -> Option<Self> {
         let (millis, id) = text.split_once('.')?;
         let updated = Timestamp::from_millisecond(millis.parse().ok()?).ok()?;
@@ -65,10 +65,10 @@ impl Cursor {
 }
 
 impl Hub {
-    pub fn search(&self, search: &Search, limit: usize) -> Result<Found, RegistryError> {
+    pub fn search(&self, search: &Search, limit: usize) -> Result<SessionList, RegistryError> {
         let cursor = match &search.cursor {
             None => None,
-            Some(text) => Some(Cursor::parse(text).ok_or_else(|| {
+            Some(text) => Some(ListCursor::parse(text).ok_or_else(|| {
                 RegistryError::Invalid("the `cursor` is none that a page gave as its `next`".to_owned())
             })?),
         };
@@ -79,7 +79,7 @@ impl Hub {
             let (a_at, b_at) = (a.meta.updated_at.as_millisecond(), b.meta.updated_at.as_millisecond());
             b_at.cmp(&a_at).then_with(|| a.id.cmp(&b.id))
         });
-        let mut found = Found { sessions: Vec::new(), next: None };
+        let mut found = SessionList { sessions: Vec::new(), next: None };
         let behind =
             all.into_iter().filter(|summary| cursor.as_ref().is_none_or(|cursor| cursor.is_before(summary)));
         let matching = behind.filter(|summary| words.as_ref().is_none_or(|words| mentions(summary, words)));
@@ -89,7 +89,7 @@ impl Hub {
                 found.next = last;
                 break;
             }
-            last = Some(Cursor::of(&summary));
+            last = Some(ListCursor::of(&summary));
             // A session that was deleted meanwhile, or that cannot be read, must not hide the others.
             let Ok(session) = self.describe(summary) else { continue };
             let fits = search.state.is_none_or(|state| state == session.state)

@@ -1,4 +1,4 @@
-//! What lists show of a session: a fold over its log that can be taken up where it was left.
+//! Statistics of a session for lists: a fold over its log that can be resumed at any position.
 
 use hangar_protocol::event::type_at_start;
 use hangar_protocol::{Body, Event, EventKind, LogPosition, Totals};
@@ -59,7 +59,7 @@ impl From<&hangar_runtimes::usage::Usage> for Used {
     }
 }
 
-/// How full the context of the model is.
+/// Fill level of the model's context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ContextUsage")]
 pub struct Context {
@@ -69,22 +69,22 @@ pub struct Context {
 
 #[derive(Debug, Clone, Default)]
 pub struct SessionStats {
-    /// How far the log has been taken in.
+    /// Position in the log up to which it was folded.
     pub at: LogPosition,
     /// Places on the way there, `MARK_EVERY` lines apart or more.
     marks: Vec<LogPosition>,
-    /// Who began the session.
+    /// Program that created the session.
     pub producer: Option<String>,
-    /// Who it was handed to.
+    /// Agent that the session was handed to.
     pub agent: Option<String>,
     pub model: Option<String>,
     pub effort: Option<String>,
     pub workspace: Option<String>,
-    /// What the run of a job it works for is.
+    /// Run of a job that it works for.
     pub run: Option<RunLink>,
-    /// Who decides what its agent may do, if somebody said so.
+    /// Permission policy of its agent, if one was set.
     policy: Option<Policy>,
-    /// How much the model was shown last, and how much it may be shown.
+    /// Tokens of the last model request, and the limit of the model.
     tokens: Option<u64>,
     limit: Option<u64>,
     /// Error of the last turn, if it failed.
@@ -93,7 +93,7 @@ pub struct SessionStats {
 }
 
 impl SessionStats {
-    /// Whether the fold looks into events of this kind. Of those that totals count, tool calls are left out: they are the
+    /// Whether the fold uses events of this kind. Of those that totals count, tool calls are left out: they are the
     /// longest lines of a log, and lists show nothing of them.
     fn wants(kind: EventKind) -> bool {
         let of_tools = matches!(kind, EventKind::ToolStart | EventKind::ToolComplete);
@@ -196,7 +196,7 @@ impl SessionStats {
         }
     }
 
-    /// Who decides what its agent may do when it is opened again: as it was, or as its agent can.
+    /// Permission policy when it is opened again: the earlier one, or the one that its agent supports.
     pub fn policy(&self, capabilities: &Capabilities) -> Policy {
         match capabilities.permission_callbacks {
             true => self.policy.unwrap_or(Policy::Ask),
@@ -204,7 +204,7 @@ impl SessionStats {
         }
     }
 
-    /// How full the context of the model is. `limit` knows how much a model may be shown, where the log does not say.
+    /// Fill level of the model's context. `limit` returns the limit of a model where the log does not have it.
     pub fn context(&self, limit: impl FnOnce(&str) -> Option<u64>) -> Option<Context> {
         let tokens = self.tokens?;
         let limit = self.limit.or_else(|| limit(self.model.as_deref()?))?;
@@ -222,7 +222,7 @@ impl SessionStats {
         }
     }
 
-    /// Whether calls of models are on record one by one.
+    /// Whether model calls are recorded one by one.
     pub fn counts_calls(&self) -> bool {
         self.totals.counts_calls()
     }

@@ -9,19 +9,19 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 
 use crate::error::RegistryError;
-use crate::frame::{self, Item, SseFrame};
+use crate::frame::{self, SseFrame, StreamItem};
 use crate::hub::Hub;
 
-/// How often a file is looked at that another process may write. Only while somebody reads.
+/// Polling interval of a file that another process may write. It is polled only while there is a reader.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How long a file that nobody has written for a while is left alone.
+/// Polling interval of a file that was unchanged for a while.
 const LOOK_SELDOM: Duration = Duration::from_secs(2);
 /// Looks without anything new after which a file is looked at less often.
 const PATIENCE: u32 = 120;
 /// Lines after which others get a turn.
 const AT_ONCE: u32 = 64;
 
-/// How long to leave a file alone after so many looks without anything new.
+/// Polling interval after a number of polls without a change.
 pub(crate) fn patience(quiet: u32) -> Duration {
     if quiet < PATIENCE { LOOK_EVERY } else { LOOK_SELDOM }
 }
@@ -31,27 +31,27 @@ pub struct Subscription {
     id: SessionId,
     /// The last event that was given out, or that the reader has.
     after: u64,
-    source: Source,
+    source: EventSource,
     openings: watch::Receiver<u64>,
     read: u32,
     quiet: u32,
-    /// Whether something was missed.
+    /// Whether events were missed.
     behind: bool,
-    /// Whether the reader has been told how the session is, which is due once it knows the past, and again when the session
-    /// was opened.
+    /// Whether the reader has been sent the state of the session. It is sent once the past is read, and again when the
+    /// session is opened.
     greeted: bool,
 }
 
-enum Source {
+enum EventSource {
     /// Not looked yet.
     Nothing,
     /// The file, up to a line from where a session that is open tells.
     History {
         follow: Box<Follow>,
         upto: u64,
-        then: broadcast::Receiver<Item>,
+        then: broadcast::Receiver<StreamItem>,
     },
-    Live(broadcast::Receiver<Item>),
+    Live(broadcast::Receiver<StreamItem>),
     /// The file, as far as it goes by now.
     File(Box<Follow>),
     /// It was deleted.
@@ -60,7 +60,7 @@ enum Source {
 
 /// Why a subscription ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Cut {
+pub enum SubscriptionEnd {
     #[error("the reader fell behind; it may come back with the last event that it has")]
     Behind,
     #[error("the registry shuts down")]
@@ -68,7 +68,7 @@ pub enum Cut {
 }
 
 impl Hub {
-    /// What a session says behind an event, and from then on.
+    /// Events of a session after the given one, then live ones.
     pub fn subscribe(&self, id: &SessionId, after: u64) -> Result<Subscription, RegistryError> {
         let live = self.live(id);
         if live.is_none() && !self.store().contains(id) {
@@ -90,7 +90,7 @@ impl Hub {
             hub: self.clone(),
             id: id.clone(),
             after,
-            source: Source::Nothing,
+            source: EventSource::Nothing,
             openings: self.openings(),
             read: 0,
             quiet: 0,
@@ -102,23 +102,23 @@ impl Hub {
 
 impl Subscription {
     /// The next thing that happened. `None` once the session was deleted.
-    pub async fn next(&mut self) -> Result<Option<Item>, Cut> {
+    pub async fn next(&mut self) -> Result<Option<StreamItem>, SubscriptionEnd> {
         loop {
             // Before anything is taken, so that nothing is lost with a reader that waits no longer.
             self.breathe().await;
             if self.behind {
-                return Err(Cut::Behind);
+                return Err(SubscriptionEnd::Behind);
             }
             match &mut self.source {
-                Source::Nothing => self.join(),
-                Source::Over => return Ok(None),
-                Source::History { follow, upto, .. } => {
+                EventSource::Nothing => self.join(),
+                EventSource::Over => return Ok(None),
+                EventSource::History { follow, upto, .. } => {
                     let done = follow.position().seq >= *upto;
                     match if done { None } else { follow.next_line().ok().flatten() } {
                         Some((seq, line)) => {
                             if seq > self.after {
                                 self.after = seq;
-                                return Ok(Some(Item::Event(SseFrame::new(Some(seq), line))));
+                                return Ok(Some(StreamItem::Event(SseFrame::new(Some(seq), line))));
                             }
                         }
                         None => {
@@ -129,30 +129,30 @@ impl Subscription {
                         }
                     }
                 }
-                Source::Live(items) => {
+                EventSource::Live(items) => {
                     let item = tokio::select! {
                         item = items.recv() => item,
-                        () = self.hub.stopping().cancelled() => return Err(Cut::Stopping),
+                        () = self.hub.stopping().cancelled() => return Err(SubscriptionEnd::Stopping),
                     };
                     match item {
-                        Ok(Item::Event(event)) => match event.seq {
+                        Ok(StreamItem::Event(event)) => match event.seq {
                             Some(seq) if seq <= self.after => {}
                             seq => {
                                 self.after = seq.unwrap_or(self.after);
-                                return Ok(Some(Item::Event(event)));
+                                return Ok(Some(StreamItem::Event(event)));
                             }
                         },
                         Ok(item) => return Ok(Some(item)),
-                        Err(RecvError::Lagged(_)) => return Err(Cut::Behind),
-                        Err(RecvError::Closed) => self.source = Source::Nothing,
+                        Err(RecvError::Lagged(_)) => return Err(SubscriptionEnd::Behind),
+                        Err(RecvError::Closed) => self.source = EventSource::Nothing,
                     }
                 }
-                Source::File(follow) => match follow.next_line().ok().flatten() {
+                EventSource::File(follow) => match follow.next_line().ok().flatten() {
                     Some((seq, line)) => {
                         self.quiet = 0;
                         if seq > self.after {
                             self.after = seq;
-                            return Ok(Some(Item::Event(SseFrame::new(Some(seq), line))));
+                            return Ok(Some(StreamItem::Event(SseFrame::new(Some(seq), line))));
                         }
                     }
                     None => {
@@ -166,21 +166,21 @@ impl Subscription {
         }
     }
 
-    /// Whether what it gives has just happened.
+    /// Whether the entries are live.
     pub fn is_live(&self) -> bool {
-        matches!(self.source, Source::Live(_))
+        matches!(self.source, EventSource::Live(_))
     }
 
-    /// What is there at once, behind what `next` gave, without waiting.
-    pub fn ready(&mut self) -> Option<Item> {
-        let Source::Live(items) = &mut self.source else { return None };
+    /// Next entry, if one is available without waiting.
+    pub fn ready(&mut self) -> Option<StreamItem> {
+        let EventSource::Live(items) = &mut self.source else { return None };
         loop {
             match items.try_recv() {
-                Ok(Item::Event(event)) => match event.seq {
+                Ok(StreamItem::Event(event)) => match event.seq {
                     Some(seq) if seq <= self.after => {}
                     seq => {
                         self.after = seq.unwrap_or(self.after);
-                        return Some(Item::Event(event));
+                        return Some(StreamItem::Event(event));
                     }
                 },
                 Ok(item) => return Some(item),
@@ -194,13 +194,13 @@ impl Subscription {
         }
     }
 
-    /// How the session is, once: who has just come cannot know what changed before.
-    fn greeting(&mut self) -> Option<Item> {
+    /// State of the session, sent once: a new reader cannot know what changed before.
+    fn greeting(&mut self) -> Option<StreamItem> {
         if std::mem::replace(&mut self.greeted, true) {
             return None;
         }
         let session = self.hub.session(&self.id)?;
-        Some(Item::Session(frame::named("session", &session)))
+        Some(StreamItem::Session(frame::named("session", &session)))
     }
 
     /// Finds out where to read on.
@@ -210,11 +210,11 @@ impl Subscription {
         let follow = self.hub.store().follow(&self.id, from).map(Box::new);
         self.source = match (joined, follow) {
             (Some(joined), Ok(follow)) => {
-                Source::History { follow, upto: joined.published, then: joined.items }
+                EventSource::History { follow, upto: joined.published, then: joined.items }
             }
-            (Some(joined), Err(_)) => Source::Live(joined.items),
-            (None, Ok(follow)) => Source::File(follow),
-            (None, Err(_)) => Source::Over,
+            (Some(joined), Err(_)) => EventSource::Live(joined.items),
+            (None, Ok(follow)) => EventSource::File(follow),
+            (None, Err(_)) => EventSource::Over,
         };
     }
 
@@ -229,28 +229,28 @@ impl Subscription {
 
     /// All of the past was told. If too much happened meanwhile, there is more of it.
     fn caught_up(&mut self) {
-        if let Source::History { then, .. } = std::mem::replace(&mut self.source, Source::Nothing)
+        if let EventSource::History { then, .. } = std::mem::replace(&mut self.source, EventSource::Nothing)
             && (then.len() as u64) < crate::live::WATCHED_QUEUE as u64
         {
-            self.source = Source::Live(then);
+            self.source = EventSource::Live(then);
         }
     }
 
     /// Waits until the file may have grown, or until the session is opened here.
-    async fn look_again(&mut self) -> Result<(), Cut> {
+    async fn look_again(&mut self) -> Result<(), SubscriptionEnd> {
         let patience = patience(self.quiet);
         self.quiet = self.quiet.saturating_add(1);
         tokio::select! {
             () = tokio::time::sleep(patience) => {}
             _ = self.openings.changed() => {}
-            () = self.hub.stopping().cancelled() => return Err(Cut::Stopping),
+            () = self.hub.stopping().cancelled() => return Err(SubscriptionEnd::Stopping),
         }
         if self.hub.live(&self.id).is_some() {
-            self.source = Source::Nothing;
+            self.source = EventSource::Nothing;
             // Whoever opened it told how it is by then, to those who listened.
             self.greeted = false;
         } else if !self.hub.store().contains(&self.id) {
-            self.source = Source::Over;
+            self.source = EventSource::Over;
         }
         Ok(())
     }

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hangar_runtimes::agents;
-use hangar_runtimes::outcome::TurnEnd;
-use hangar_runtimes::runtime::{Command, News, Order, Runtime, Stage};
-use hangar_runtimes::surroundings::{AgentSettings, Surroundings};
+use hangar_runtimes::environment::{AgentSettings, RuntimeEnvironment};
+use hangar_runtimes::outcome::TurnResult;
+use hangar_runtimes::runtime::{AgentOrder, RehearsalStage, Runtime, SessionCommand, SessionNews};
 use rustix::process::{WaitOptions, set_child_subreaper, wait};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
@@ -70,10 +70,10 @@ fn stand_in() {
 
 fn find(name: &str, program: &str) -> Arc<dyn Runtime> {
     let settings = AgentSettings { program: Some(program.to_owned()), ..Default::default() };
-    let surroundings = Surroundings {
+    let surroundings = RuntimeEnvironment {
         vars: std::env::vars().collect(),
         agents: BTreeMap::from([(name.to_owned(), settings)]),
-        ..Surroundings::bare(&std::env::temp_dir())
+        ..RuntimeEnvironment::bare(&std::env::temp_dir())
     };
     agents::all(&surroundings).into_iter().find(|runtime| runtime.card().name == name).unwrap()
 }
@@ -86,24 +86,24 @@ async fn many(sessions: u64, seconds: u64) {
     let mut running = tokio::task::JoinSet::new();
     let (begins, mut speaking) = tokio::sync::mpsc::unbounded_channel();
     for _ in 0..sessions {
-        let mut order = Order::new(uuid::Uuid::new_v4().to_string(), std::env::temp_dir());
+        let mut order = AgentOrder::new(uuid::Uuid::new_v4().to_string(), std::env::temp_dir());
         order.env.push((SECONDS.to_owned(), seconds.to_string()));
         let mut live = runtime.open(order).await.unwrap();
         let begins = begins.clone();
         running.spawn(async move {
-            live.commands.send(Command::Send("go".to_owned())).await.unwrap();
+            live.commands.send(SessionCommand::Send("go".to_owned())).await.unwrap();
             let mut heard = 0_u64;
             loop {
                 match live.news.recv().await.unwrap() {
-                    News::Event(event) if event.kind() == "assistant.message" => {
+                    SessionNews::Event(event) if event.kind() == "assistant.message" => {
                         if heard == 0 {
                             begins.send(Instant::now()).unwrap();
                         }
                         heard += 1;
                     }
-                    News::Event(_) => {}
-                    News::TurnEnded(ended) => {
-                        assert_eq!(ended.outcome.end, TurnEnd::Completed);
+                    SessionNews::Event(_) => {}
+                    SessionNews::TurnEnded(ended) => {
+                        assert_eq!(ended.outcome.end, TurnResult::Completed);
                         return heard;
                     }
                 }
@@ -145,19 +145,19 @@ async fn cost(name: &str, program: &str, url: &str, turns: u64) {
     set_child_subreaper(Some(rustix::process::getpid())).unwrap();
     let runtime = find(name, program);
     let home = tempfile_dir();
-    let mut order = Order::new(uuid::Uuid::new_v4().to_string(), home.clone());
-    runtime.rehearse(&mut order, &Stage { model_url: url.to_owned(), home: home.clone() });
+    let mut order = AgentOrder::new(uuid::Uuid::new_v4().to_string(), home.clone());
+    runtime.rehearse(&mut order, &RehearsalStage { model_url: url.to_owned(), home: home.clone() });
     order.limits.steps = Some(0);
     let before = resident();
     let mut live = runtime.open(order).await.unwrap();
     let begun = (own_cpu(), cpu_of_ended());
     for n in 0..turns {
-        live.commands.send(Command::Send(format!("STREAM:100:1\nSAY:turn {n}"))).await.unwrap();
+        live.commands.send(SessionCommand::Send(format!("STREAM:100:1\nSAY:turn {n}"))).await.unwrap();
         loop {
             match live.news.recv().await.unwrap() {
-                News::Event(_) => {}
-                News::TurnEnded(ended) => {
-                    assert_eq!(ended.outcome.end, TurnEnd::Completed);
+                SessionNews::Event(_) => {}
+                SessionNews::TurnEnded(ended) => {
+                    assert_eq!(ended.outcome.end, TurnResult::Completed);
                     break;
                 }
             }

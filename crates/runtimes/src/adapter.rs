@@ -1,23 +1,24 @@
-//! What differs between agents that are a process per turn: data about each, and how a turn of it is run.
+//! Adapters for agents that run one process per turn: a profile with data about the agent, and a trait that runs a
+//! turn.
 
 use std::collections::BTreeSet;
 
 use crate::invocation::Invocation;
 use crate::probe::Probe;
-use crate::runtime::{Card, Order, Stage};
+use crate::runtime::{AgentCard, AgentOrder, RehearsalStage};
 use crate::translate::Translator;
 use crate::usage::Counting;
 
-/// What is known of an agent without running it.
+/// Static facts about an agent.
 #[derive(Debug, Clone)]
 pub struct Profile {
-    pub card: Card,
-    /// How its program is found and looked at.
+    pub card: AgentCard,
+    /// Rules for finding and probing its program.
     pub probe: Probe,
     pub counting: Counting,
-    /// Whether it writes down the prompt itself.
+    /// Whether the agent's own output includes the prompt.
     pub echoes_prompt: bool,
-    /// Whether it says something before its model has answered.
+    /// Whether the agent writes output before its model answers.
     pub speaks_at_start: bool,
     /// Names of models that another agent understands and this one does not, with whose they are.
     pub foreign_models: Option<ForeignModels>,
@@ -31,8 +32,8 @@ pub struct ForeignModels {
 }
 
 impl Profile {
-    /// What a session should know about the model that it was asked to use.
-    pub(crate) fn model_warning(&self, order: &Order) -> Option<String> {
+    /// Warning about the requested model, if it is not a known one.
+    pub(crate) fn model_warning(&self, order: &AgentOrder) -> Option<String> {
         let foreign = self.foreign_models?;
         let model = order.model.as_deref().filter(|model| foreign.names.contains(model))?;
         let (owner, label) = (foreign.owner, &self.card.label);
@@ -40,32 +41,32 @@ impl Profile {
     }
 }
 
-/// How a turn of an agent is run.
+/// One turn of an agent: its command line and the translation of its output.
 pub trait Adapter: Send + Sync + 'static {
     /// The command line of one turn, without the program.
-    fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation;
+    fn invocation(&self, order: &AgentOrder, turn: &TurnContext<'_>) -> Invocation;
 
     /// Reads the output of one turn.
-    fn translator(&self, turn: &Turn<'_>) -> Box<dyn Translator>;
+    fn translator(&self, turn: &TurnContext<'_>) -> Box<dyn Translator>;
 
     /// Makes an order one for a rehearsal.
-    fn rehearse(&self, order: &mut Order, stage: &Stage);
+    fn rehearse(&self, order: &mut AgentOrder, stage: &RehearsalStage);
 }
 
 /// One turn of a session.
 #[derive(Debug, Clone, Copy)]
-pub struct Turn<'a> {
+pub struct TurnContext<'a> {
     pub prompt: &'a str,
-    /// What the agent calls the session, once that is known.
+    /// Name of the session in the agent, once it is known.
     pub agent_session: Option<&'a str>,
-    /// How many turns came before it here.
+    /// Number of earlier turns in this process.
     pub before: u32,
     /// Flags that the installed version does not have.
     pub lacks: &'a BTreeSet<String>,
 }
 
-impl Turn<'_> {
-    /// Whether a flag may be passed: as far as is known, the installed version has it.
+impl TurnContext<'_> {
+    /// Whether a flag may be passed: the installed version has it, as far as is known.
     pub fn has(&self, flag: &str) -> bool {
         !self.lacks.contains(flag)
     }

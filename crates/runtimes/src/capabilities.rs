@@ -1,9 +1,9 @@
-//! What an agent can do, as data. A record is a claim until `probe` has proved it against the version that is installed.
+//! Capabilities of an agent, as data. A record is a claim until `probe` has verified it against the installed version.
 
 use serde::{Deserialize, Serialize};
 
 use crate::options::AgentOption;
-use crate::runtime::{Card, Order, ToolPolicy};
+use crate::runtime::{AgentCard, AgentOrder, ToolPolicy};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -45,8 +45,8 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// What agents in a process of their own have in common: they go on with a session by its name, say that name early,
-    /// count what goes in, tell of their tools, and can be anywhere that a process can.
+    /// Capabilities that all process-based agents share: they resume a session by its name, report that name early,
+    /// count input tokens, report their tools, and run on any host.
     pub fn in_a_process() -> Self {
         Self {
             streaming: false,
@@ -73,10 +73,9 @@ impl Capabilities {
     }
 }
 
-/// What an order asks for that an agent does not offer; each a sentence for whoever gave it. Nothing that people wish for is
-/// passed over without a word.
-pub fn unmet(card: &Card, order: &Order) -> Vec<String> {
-    let Card { label, capabilities, .. } = card;
+/// Requests of an order that an agent does not support, one sentence each for the user. No request is ignored silently.
+pub fn unmet(card: &AgentCard, order: &AgentOrder) -> Vec<String> {
+    let AgentCard { label, capabilities, .. } = card;
     let mut unmet = Vec::new();
     if let Some(effort) = &order.effort
         && capabilities.effort_levels.is_empty()
@@ -146,14 +145,14 @@ mod tests {
 
     #[track_caller]
     fn check_unmet(capabilities: Capabilities, words: &[&str]) {
-        let card = Card {
+        let card = AgentCard {
             name: "a".into(),
             label: "Agent".into(),
             capabilities,
             install: "".into(),
             shell_tool: None,
         };
-        let mut order = Order::new("s".to_owned(), "/".into());
+        let mut order = AgentOrder::new("s".to_owned(), "/".into());
         order.effort = Some("high".to_owned());
         order.limits.budget_usd = Some(1.5);
         order.mcp_config = Some("{}".to_owned());

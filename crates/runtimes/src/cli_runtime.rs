@@ -10,20 +10,25 @@ use hangar_process::credentials::Child;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::adapter::{Adapter, Profile, Turn};
+use crate::adapter::{Adapter, Profile, TurnContext};
 use crate::capabilities::{nearest_effort, unmet};
+use crate::environment::RuntimeEnvironment;
+use crate::event_emitter::{AgentRecord, EventEmitter};
 use crate::host::{Host, NO_WORKSPACE};
-use crate::inspect::{NO_CONNECTION, NO_SUCH_PROGRAM};
-use crate::outcome::{ErrorKind, Evidence, Exit, Failure, TurnEnd, TurnFacts, TurnOutcome, decide};
+use crate::outcome::{
+    ErrorKind, Evidence, ProcessExit, TurnFacts, TurnFailure, TurnOutcome, TurnResult, decide,
+};
 use crate::probe::Prober;
+use crate::program_query::{NO_CONNECTION, NO_SUCH_PROGRAM};
+use crate::prompt_queue::PromptQueue;
 use crate::resolution::Located;
-use crate::runtime::{Auth, Card, Command, Live, Lookup, Model, Order, Preflight, Runtime, Stage, TurnEnded};
-use crate::surroundings::Surroundings;
-use crate::teller::{SaidIt, Teller};
-use crate::translate::{Facts, Said, Spoken};
-use crate::turn::{Listener, TurnProcess};
-use crate::usage::Meter;
-use crate::waiting::Waiting;
+use crate::runtime::{
+    AgentCard, AgentOrder, AgentSession, LoginState, Lookup, OfferedModel, Preflight, RehearsalStage,
+    Runtime, SessionCommand, TurnEnded,
+};
+use crate::translate::{OutputFacts, TranslatedEvent, Translation};
+use crate::turn::{TurnListener, TurnProcess};
+use crate::usage::UsageMeter;
 
 /// News that may wait for whoever listens before the agent has to.
 pub(crate) const NEWS_QUEUE: usize = 256;
@@ -34,22 +39,22 @@ pub(crate) const COMMAND_QUEUE: usize = 64;
 pub struct CliRuntime {
     profile: Arc<Profile>,
     adapter: Arc<dyn Adapter>,
-    surroundings: Arc<Surroundings>,
+    runtime_env: Arc<RuntimeEnvironment>,
     prober: Prober,
 }
 
 impl CliRuntime {
-    pub fn new(profile: Profile, adapter: impl Adapter, surroundings: &Surroundings) -> Self {
+    pub fn new(profile: Profile, adapter: impl Adapter, runtime_env: &RuntimeEnvironment) -> Self {
         let profile = Arc::new(profile);
         // All that it is asked and does, it is asked and does with its own credentials.
-        let surroundings = surroundings.seen_by(Child::Agent(&profile.card.name));
-        let prober = Prober::new(Arc::clone(&profile), &surroundings);
-        Self { profile, adapter: Arc::new(adapter), surroundings: Arc::new(surroundings), prober }
+        let runtime_env = runtime_env.seen_by(Child::Agent(&profile.card.name));
+        let prober = Prober::new(Arc::clone(&profile), &runtime_env);
+        Self { profile, adapter: Arc::new(adapter), runtime_env: Arc::new(runtime_env), prober }
     }
 }
 
 impl Runtime for CliRuntime {
-    fn card(&self) -> &Card {
+    fn card(&self) -> &AgentCard {
         &self.profile.card
     }
 
@@ -57,39 +62,39 @@ impl Runtime for CliRuntime {
         Box::pin(self.prober.clone().preflight())
     }
 
-    fn models(&self, lookup: Lookup) -> BoxFuture<'static, Option<Vec<Model>>> {
+    fn models(&self, lookup: Lookup) -> BoxFuture<'static, Option<Vec<OfferedModel>>> {
         Box::pin(self.prober.clone().models(lookup))
     }
 
-    fn rehearse(&self, order: &mut Order, stage: &Stage) {
+    fn rehearse(&self, order: &mut AgentOrder, stage: &RehearsalStage) {
         self.adapter.rehearse(order, stage);
     }
 
-    fn open(&self, mut order: Order) -> BoxFuture<'static, Result<Live, Failure>> {
+    fn open(&self, mut order: AgentOrder) -> BoxFuture<'static, Result<AgentSession, TurnFailure>> {
         let (profile, adapter) = (Arc::clone(&self.profile), Arc::clone(&self.adapter));
-        let surroundings = Arc::clone(&self.surroundings);
+        let runtime_env = Arc::clone(&self.runtime_env);
         let prober = self.prober.of_session(&order);
         Box::pin(async move {
             if let Some(resume) = &order.resume {
                 order.model = order.model.take().or_else(|| resume.model.clone());
                 order.effort = order.effort.take().or_else(|| resume.effort.clone());
             }
-            let Start { located, levels, lacks, knows_flags, mut warnings } =
+            let SessionStart { located, levels, lacks, knows_flags, mut warnings } =
                 start(&profile, &prober, &order).await?;
             warnings.extend(unmet(&profile.card, &order));
             warnings.extend(profile.model_warning(&order));
             order.effort =
                 order.effort.take().and_then(|wanted| nearest_effort(&levels, &wanted).map(str::to_owned));
-            let tree = snapshot(&order, &surroundings).await;
+            let tree = snapshot(&order, &runtime_env).await;
             let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
             let (outbox, news) = mpsc::channel(NEWS_QUEUE);
-            let meter = Meter::new(profile.counting, order.resume.as_ref().map(|resume| resume.used));
-            let session = Session {
+            let meter = UsageMeter::new(profile.counting, order.resume.as_ref().map(|resume| resume.used));
+            let session = CliSession {
                 environment: match order.host {
-                    Host::Local => surroundings.vars.clone(),
-                    Host::Ssh(_) => surroundings.environment(Child::Helper),
+                    Host::Local => runtime_env.vars.clone(),
+                    Host::Ssh(_) => runtime_env.environment(Child::Helper),
                 },
-                teller: Teller::new(outbox, surroundings, &profile.card, &order),
+                emitter: EventEmitter::new(outbox, runtime_env, &profile.card, &order),
                 profile,
                 adapter,
                 prober,
@@ -103,13 +108,13 @@ impl Runtime for CliRuntime {
                 mark: uuid::Uuid::new_v4().to_string(),
             };
             let owner = tokio::spawn(session.run(inbox)).abort_handle();
-            Ok(Live::new(commands, news, owner).on(tree))
+            Ok(AgentSession::new(commands, news, owner).on(tree))
         })
     }
 }
 
-/// What is known before the first turn.
-struct Start {
+/// Facts that are known before the first turn.
+struct SessionStart {
     located: Located,
     /// Levels of effort that the installed version has.
     levels: Vec<String>,
@@ -119,7 +124,7 @@ struct Start {
 }
 
 /// Makes sure that a session can begin. What is on another machine is found out when it is started there.
-async fn start(profile: &Profile, prober: &Prober, order: &Order) -> Result<Start, Failure> {
+async fn start(profile: &Profile, prober: &Prober, order: &AgentOrder) -> Result<SessionStart, TurnFailure> {
     let mut levels = profile.card.capabilities.effort_levels.clone();
     if order.host == Host::Local {
         check_workspace(&order.workspace)?;
@@ -130,7 +135,7 @@ async fn start(profile: &Profile, prober: &Prober, order: &Order) -> Result<Star
     let mut known = prober.remembered(&located);
     if order.host == Host::Local {
         let (auth, complaints) = prober.login(&located, known.as_ref()).await;
-        if auth == Auth::Missing && prober.is_conclusive(&located) {
+        if auth == LoginState::Missing && prober.is_conclusive(&located) {
             return Err(refusal(ErrorKind::Auth, prober.login_problem()));
         }
         warnings.extend(complaints);
@@ -143,10 +148,10 @@ async fn start(profile: &Profile, prober: &Prober, order: &Order) -> Result<Star
     }
     let knows_flags = known.is_some() || !prober.has_optional_flags();
     let lacks = known.map(|known| prober.lacking(&known)).unwrap_or_default();
-    Ok(Start { located, levels, lacks, knows_flags, warnings })
+    Ok(SessionStart { located, levels, lacks, knows_flags, warnings })
 }
 
-pub(crate) fn check_workspace(workspace: &Path) -> Result<(), Failure> {
+pub(crate) fn check_workspace(workspace: &Path) -> Result<(), TurnFailure> {
     let problem = if workspace.as_os_str().is_empty() {
         "no working directory was given".to_owned()
     } else if !workspace.is_absolute() {
@@ -160,53 +165,55 @@ pub(crate) fn check_workspace(workspace: &Path) -> Result<(), Failure> {
 }
 
 /// The working tree before the agent changes it. A session goes on without it: its changes are not counted then.
-pub(crate) async fn snapshot(order: &Order, surroundings: &Surroundings) -> Option<Snapshot> {
-    let scratch = surroundings.cache.as_ref()?.join("trees");
+pub(crate) async fn snapshot(order: &AgentOrder, runtime_env: &RuntimeEnvironment) -> Option<Snapshot> {
+    let scratch = runtime_env.cache.as_ref()?.join("trees");
     match order.host {
-        Host::Local => Snapshot::take(&surroundings.git, &order.workspace, &scratch).await.ok().flatten(),
+        Host::Local => Snapshot::take(&runtime_env.git, &order.workspace, &scratch).await.ok().flatten(),
         Host::Ssh(_) => None,
     }
 }
 
-pub(crate) fn refusal(kind: ErrorKind, message: String) -> Failure {
-    Failure { kind, message, evidence: Evidence::default() }
+pub(crate) fn refusal(kind: ErrorKind, message: String) -> TurnFailure {
+    TurnFailure { kind, message, evidence: Evidence::default() }
 }
 
 /// One session, owned by one task.
-struct Session {
+struct CliSession {
     profile: Arc<Profile>,
     adapter: Arc<dyn Adapter>,
     prober: Prober,
     located: Located,
     /// Flags that the program is known not to have.
     lacks: BTreeSet<String>,
-    /// Whether that is all there is to know about it.
+    /// Whether `lacks` is complete, because the help of the program was read.
     knows_flags: bool,
     /// Of its processes.
     environment: BTreeMap<String, String>,
     warnings: Vec<String>,
-    order: Order,
-    teller: Teller,
-    meter: Meter,
+    order: AgentOrder,
+    emitter: EventEmitter,
+    meter: UsageMeter,
     turns: u32,
     /// Names its processes. Not the session's id: the same session may be open twice by mistake, and one must not end the
     /// other's processes.
     mark: String,
 }
 
-impl Session {
-    async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
-        self.teller.begin(&self.order).await;
-        self.teller.warn(std::mem::take(&mut self.warnings)).await;
-        let mut waiting = Waiting::default();
+impl CliSession {
+    async fn run(mut self, mut inbox: mpsc::Receiver<SessionCommand>) {
+        self.emitter.begin(&self.order).await;
+        self.emitter.warn(std::mem::take(&mut self.warnings)).await;
+        let mut waiting = PromptQueue::default();
         loop {
             let prompt = match waiting.pop() {
                 Some(prompt) => prompt,
                 None => match inbox.recv().await {
-                    Some(Command::Send(prompt) | Command::Steer(prompt)) => prompt,
+                    Some(SessionCommand::Send(prompt) | SessionCommand::Steer(prompt)) => prompt,
                     // Nothing is under way that these could be about.
-                    Some(Command::Abort | Command::Answer { .. } | Command::Rename(_)) => continue,
-                    Some(Command::Stop) | None => return,
+                    Some(
+                        SessionCommand::Abort | SessionCommand::Answer { .. } | SessionCommand::Rename(_),
+                    ) => continue,
+                    Some(SessionCommand::Stop) | None => return,
                 },
             };
             let cancel = CancellationToken::new();
@@ -219,13 +226,13 @@ impl Session {
                     tokio::select! {
                         () = &mut turn => break,
                         command = inbox.recv(), if !stop => match command {
-                            Some(Command::Send(prompt) | Command::Steer(prompt)) => {
+                            Some(SessionCommand::Send(prompt) | SessionCommand::Steer(prompt)) => {
                                 refused.extend(waiting.push(prompt).err().map(|error| error.to_string()));
                                 refused.truncate(COMMAND_QUEUE);
                             }
-                            Some(Command::Abort) => cancel.cancel(),
-                            Some(Command::Answer { .. } | Command::Rename(_)) => {}
-                            Some(Command::Stop) | None => {
+                            Some(SessionCommand::Abort) => cancel.cancel(),
+                            Some(SessionCommand::Answer { .. } | SessionCommand::Rename(_)) => {}
+                            Some(SessionCommand::Stop) | None => {
                                 stop = true;
                                 cancel.cancel();
                             }
@@ -233,7 +240,7 @@ impl Session {
                     }
                 }
             }
-            self.teller.warn(refused).await;
+            self.emitter.warn(refused).await;
             if stop {
                 return;
             }
@@ -242,7 +249,7 @@ impl Session {
 
     async fn turn(&mut self, prompt: String, cancel: CancellationToken) {
         if !self.profile.echoes_prompt {
-            self.teller.prompted(&prompt).await;
+            self.emitter.prompted(&prompt).await;
         }
         let (mut facts, mut said) = self.process(&prompt, &cancel).await;
         if is_refused_command_line(&facts) && self.lacks_more().await {
@@ -250,27 +257,32 @@ impl Session {
         }
         self.turns += 1;
         let end = decide(&facts);
-        if let TurnEnd::Failed(failure) = &end {
-            let said_it = SaidIt { complained: said.facts.complaint.is_some(), aborted: said.facts.aborted };
-            self.teller.report(failure, said_it).await;
+        if let TurnResult::Failed(failure) = &end {
+            let said_it =
+                AgentRecord { complained: said.facts.reported_error.is_some(), aborted: said.facts.aborted };
+            self.emitter.report(failure, said_it).await;
         }
         let usage = self.meter.turn_ended(said.facts.usage);
         let outcome = TurnOutcome { end, usage, total: self.meter.total() };
-        let Facts { model, unknown, .. } = said.facts;
-        self.teller.ended(TurnEnded { outcome, model, unknown }).await;
+        let OutputFacts { model, unknown, .. } = said.facts;
+        self.emitter.ended(TurnEnded { outcome, model, unknown }).await;
     }
 
     /// Runs one process to its end.
-    async fn process(&mut self, prompt: &str, cancel: &CancellationToken) -> (TurnFacts, Said) {
-        let agent_session = self.teller.agent_session().map(str::to_owned);
-        let turn =
-            Turn { prompt, agent_session: agent_session.as_deref(), before: self.turns, lacks: &self.lacks };
+    async fn process(&mut self, prompt: &str, cancel: &CancellationToken) -> (TurnFacts, Translation) {
+        let agent_session = self.emitter.agent_session().map(str::to_owned);
+        let turn = TurnContext {
+            prompt,
+            agent_session: agent_session.as_deref(),
+            before: self.turns,
+            lacks: &self.lacks,
+        };
         let mut invocation = self.adapter.invocation(&self.order, &turn);
         invocation.program.clone_from(&self.located.program);
         invocation.args.splice(0..0, self.located.leading.iter().map(Into::into));
         // What the adapter itself sets was made of the order's variables, and wins.
         invocation.env.splice(0..0, self.order.env.iter().cloned());
-        self.teller.expect(invocation.session_id.take());
+        self.emitter.expect(invocation.session_id.take());
         let mut translator = self.adapter.translator(&turn);
         let process = TurnProcess {
             invocation,
@@ -283,7 +295,7 @@ impl Session {
             scratch: self.order.scratch.clone(),
             speaks_at_start: self.profile.speaks_at_start,
         };
-        process.run(translator.as_mut(), &mut self.teller).await
+        process.run(translator.as_mut(), &mut self.emitter).await
     }
 
     /// Asks the program for its flags, once, and says whether it lacks some that nobody knew of.
@@ -299,21 +311,21 @@ impl Session {
     }
 }
 
-/// Whether a process ended as one does that does not understand its command line: badly, and without a word on stdout.
+/// Whether a process rejected its command line: a failing exit code and nothing on stdout.
 fn is_refused_command_line(facts: &TurnFacts) -> bool {
     let failed = match facts.exit {
-        Some(Exit::Code(code)) => !matches!(code, 0 | NO_SUCH_PROGRAM | NO_CONNECTION | NO_WORKSPACE),
-        Some(Exit::Signal(_)) | None => false,
+        Some(ProcessExit::Code(code)) => !matches!(code, 0 | NO_SUCH_PROGRAM | NO_CONNECTION | NO_WORKSPACE),
+        Some(ProcessExit::Signal(_)) | None => false,
     };
     failed && facts.stopped.is_none() && !facts.spoke
 }
 
-impl Listener for Teller {
-    async fn hear(&mut self, spoken: Vec<Spoken>) {
-        Teller::hear(self, spoken).await;
+impl TurnListener for EventEmitter {
+    async fn hear(&mut self, spoken: Vec<TranslatedEvent>) {
+        EventEmitter::hear(self, spoken).await;
     }
 
     async fn named(&mut self, agent_session: &str) {
-        Teller::named(self, agent_session).await;
+        EventEmitter::named(self, agent_session).await;
     }
 }

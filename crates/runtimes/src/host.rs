@@ -1,4 +1,4 @@
-//! Where an agent runs: here, or on another machine by ssh.
+//! Host of an agent: this machine, or another one by ssh.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,7 +7,7 @@ use hangar_process::MARK;
 
 use crate::invocation::{Argument, MAX_REPORT};
 
-/// Where an agent's process is.
+/// Host of an agent's process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Host {
     #[default]
@@ -25,7 +25,7 @@ pub struct Ssh {
     pub options: Vec<String>,
 }
 
-/// Whether a host whose key is not known is trusted.
+/// Policy for hosts with an unknown key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HostKeys {
     #[default]
@@ -53,7 +53,7 @@ impl HostKeys {
     }
 }
 
-/// What the command over there ends with when its directory is not there: a code that shells and agents have no meaning for.
+/// Exit code of the remote command when its directory does not exist: one that shells and agents do not use.
 pub(crate) const NO_WORKSPACE: i32 = 119;
 
 impl Ssh {
@@ -79,13 +79,13 @@ impl Ssh {
     }
 }
 
-/// What the program over there reads.
+/// Standard input of the remote program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Input {
     Nothing,
     /// So many bytes, sent ahead. What remains of the input is the link itself.
     Bytes(usize),
-    /// All that comes, as long as the link holds.
+    /// Everything that is sent, as long as the connection lasts.
     Link,
 }
 
@@ -100,12 +100,12 @@ pub(crate) struct RemoteProgram<'a> {
     pub(crate) args: &'a [Argument],
     pub(crate) env: &'a [(String, String)],
     pub(crate) input: Input,
-    /// What stands before the agent's report in the line of output that brings it. Nobody else knows it.
+    /// Random prefix of the output line that holds the agent's report.
     pub(crate) report: Option<&'a str>,
 }
 
 impl RemoteProgram<'_> {
-    /// What is sent before the program's own input: the variables, then the files.
+    /// Bytes that precede the program's own input: the variables, then the files.
     pub(crate) fn preface(&self) -> Vec<u8> {
         let mut preface = self.variables().into_bytes();
         preface.extend(self.files().flat_map(str::bytes));
@@ -287,7 +287,7 @@ mod tests {
         assert!(files.is_absolute() && !files.exists(), "{}", files.display());
     }
 
-    /// What the command over there sees, run by the shell that ssh would give it to.
+    /// Checks the arguments and input of the remote command, run by the shell that ssh would use.
     #[track_caller]
     fn check(workspace: &str, args: &[&str], stdin: Option<&str>, expected: &str) {
         use std::io::Write;

@@ -17,7 +17,7 @@ pub struct Invocation {
     /// Further variables that it must not see.
     pub without: Vec<String>,
     pub stdin: Option<String>,
-    /// What the agent is told to call the session.
+    /// Session id that the agent is told to use.
     pub session_id: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl TurnFiles {
         Ok((words, files))
     }
 
-    /// What the agent left for us.
+    /// Report that the agent left in a file.
     pub(crate) fn report(&self) -> Option<String> {
         let mut text = String::new();
         let file = std::fs::File::open(self.report.as_ref()?).ok()?;

@@ -1,12 +1,12 @@
-//! Where the login of an agent may be, as data, and how it is looked for without being used.
+//! Login sources of an agent, as data, and the search for a login without using it.
 
 use std::path::PathBuf;
 
+use crate::environment::RuntimeEnvironment;
 use crate::host::quoted;
-use crate::runtime::Auth;
-use crate::surroundings::Surroundings;
+use crate::runtime::LoginState;
 
-/// Where an agent has its login.
+/// Variables, files and questions by which an agent's login is found.
 #[derive(Debug, Clone, Copy)]
 pub struct LoginSources {
     /// Set where it uses another provider, which needs no login of its vendor's.
@@ -22,7 +22,7 @@ pub struct LoginSources {
     /// Words of arguments that name such a provider.
     pub provider_args: &'static [&'static str],
     pub question: Option<LoginQuestion>,
-    /// What to do where there is none.
+    /// Advice to the user where there is no login.
     pub advice: &'static str,
 }
 
@@ -49,7 +49,7 @@ pub struct LoginFile {
     pub file: ConfigFile,
     /// Members one of which is a list that is not empty then. Without any, the file itself is the sign.
     pub members: &'static [&'static str],
-    /// What people are told that it is.
+    /// Name of the source in messages.
     pub label: &'static str,
 }
 
@@ -59,23 +59,23 @@ pub struct LoginQuestion {
     /// Another program than the agent's.
     pub program: Option<&'static str>,
     pub args: &'static [&'static str],
-    /// What the help of the agent has to name: an older version might take the question for a prompt.
+    /// Words that the agent's help must contain: an older version might treat the question as a prompt.
     pub in_help: Option<&'static str>,
 }
 
-/// What was found without asking a program.
+/// Result of the search without asking the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum LoginSearch {
     Login(String),
-    /// Nothing, and nobody can say whether that is all.
+    /// No login found, but there may be one elsewhere.
     Unclear,
     Nothing,
 }
 
 impl ConfigFile {
-    fn path(&self, surroundings: &Surroundings) -> PathBuf {
-        let directory = surroundings.var(self.variable);
-        directory.map_or_else(|| surroundings.home.join(self.directory), Into::into).join(self.name)
+    fn path(&self, runtime_env: &RuntimeEnvironment) -> PathBuf {
+        let directory = runtime_env.var(self.variable);
+        directory.map_or_else(|| runtime_env.home.join(self.directory), Into::into).join(self.name)
     }
 
     /// The same for a shell elsewhere.
@@ -85,8 +85,8 @@ impl ConfigFile {
 }
 
 impl LoginFile {
-    fn is_there(&self, surroundings: &Surroundings) -> bool {
-        let path = self.file.path(surroundings);
+    fn is_there(&self, runtime_env: &RuntimeEnvironment) -> bool {
+        let path = self.file.path(runtime_env);
         if self.members.is_empty() {
             return path.exists();
         }
@@ -100,24 +100,24 @@ impl LoginFile {
 
 impl LoginSources {
     /// Looks at variables and files of this machine. With what is wrong with them, each a sentence.
-    pub(crate) fn find(&self, surroundings: &Surroundings) -> (Found, Vec<String>) {
-        if let Some(provider) = self.provider.filter(|name| surroundings.var(name).is_some()) {
-            return (Found::Login(provider.to_owned()), Vec::new());
+    pub(crate) fn find(&self, runtime_env: &RuntimeEnvironment) -> (LoginSearch, Vec<String>) {
+        if let Some(provider) = self.provider.filter(|name| runtime_env.var(name).is_some()) {
+            return (LoginSearch::Login(provider.to_owned()), Vec::new());
         }
         let is_ignored = |name: &&str| {
             let prefix = self.ignored.map(|ignored| ignored.prefix);
-            prefix.is_some_and(|prefix| surroundings.var(name).is_some_and(|value| value.starts_with(prefix)))
+            prefix.is_some_and(|prefix| runtime_env.var(name).is_some_and(|value| value.starts_with(prefix)))
         };
         let (ignored, others): (Vec<&str>, Vec<&str>) = self.variables.iter().copied().partition(is_ignored);
         let warning = self.ignored.map(|ignored| ignored.warning).unwrap_or_default();
         let warnings = ignored.iter().map(|name| format!("{name} {warning}")).collect();
-        let found = match (surroundings.first_var(&others), self.file) {
-            (Some((name, _)), _) => Found::Login(name.to_owned()),
-            (None, Some(file)) if file.is_there(surroundings) => Found::Login(file.label.to_owned()),
+        let found = match (runtime_env.first_var(&others), self.file) {
+            (Some((name, _)), _) => LoginSearch::Login(name.to_owned()),
+            (None, Some(file)) if file.is_there(runtime_env) => LoginSearch::Login(file.label.to_owned()),
             (None, _) => match ignored.first() {
-                Some(name) => Found::Login((*name).to_owned()),
-                None if self.names_provider(surroundings) => Found::Unclear,
-                None => Found::Nothing,
+                Some(name) => LoginSearch::Login((*name).to_owned()),
+                None if self.names_provider(runtime_env) => LoginSearch::Unclear,
+                None => LoginSearch::Nothing,
             },
         };
         (found, warnings)
@@ -128,9 +128,9 @@ impl LoginSources {
         args.iter().any(|argument| self.provider_args.iter().any(|word| argument.contains(word)))
     }
 
-    fn names_provider(&self, surroundings: &Surroundings) -> bool {
+    fn names_provider(&self, runtime_env: &RuntimeEnvironment) -> bool {
         self.own_providers.is_some_and(|(file, word)| {
-            std::fs::read_to_string(file.path(surroundings)).is_ok_and(|text| text.contains(word))
+            std::fs::read_to_string(file.path(runtime_env)).is_ok_and(|text| text.contains(word))
         })
     }
 
@@ -164,22 +164,22 @@ impl LoginSources {
         script
     }
 
-    /// What the script found, by what it printed.
-    pub(crate) fn found_by_script(&self, printed: &str) -> Found {
+    /// Parses the output of the search script.
+    pub(crate) fn found_by_script(&self, printed: &str) -> LoginSearch {
         match printed.lines().next() {
-            None => Found::Nothing,
-            Some("") => Found::Unclear,
-            Some(source) => Found::Login(source.to_owned()),
+            None => LoginSearch::Nothing,
+            Some("") => LoginSearch::Unclear,
+            Some(source) => LoginSearch::Login(source.to_owned()),
         }
     }
 
-    /// What it means that a question about a login was answered, or could not be asked.
-    pub(crate) fn answered(question: &LoginQuestion, is_logged_in: Option<bool>) -> Auth {
+    /// Interprets the program's answer about its login; `None` if it could not be asked.
+    pub(crate) fn answered(question: &LoginQuestion, is_logged_in: Option<bool>) -> LoginState {
         let words = question.program.into_iter().chain(question.args.iter().copied()).collect::<Vec<_>>();
         match is_logged_in {
-            Some(true) => Auth::Found(words.join(" ")),
-            Some(false) => Auth::Missing,
-            None => Auth::Unknown,
+            Some(true) => LoginState::Found(words.join(" ")),
+            Some(false) => LoginState::Missing,
+            None => LoginState::Unknown,
         }
     }
 }
@@ -192,9 +192,9 @@ mod tests {
     use super::*;
     use crate::agents::{claude, codex, copilot};
 
-    /// What is found by variables and files, here and by a shell elsewhere.
+    /// Checks the result of the search, here and by the script for other hosts.
     #[track_caller]
-    fn check(sources: LoginSources, vars: &[(&str, &str)], files: &[(&str, &str)], expected: Found) {
+    fn check(sources: LoginSources, vars: &[(&str, &str)], files: &[(&str, &str)], expected: LoginSearch) {
         let home = tempfile::tempdir().unwrap();
         for (name, text) in files {
             let path = home.path().join(name);
@@ -203,12 +203,12 @@ mod tests {
         }
         let vars: BTreeMap<String, String> =
             vars.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let surroundings = Surroundings { vars: vars.clone(), ..Surroundings::bare(home.path()) };
-        assert_eq!(sources.find(&surroundings).0, expected, "{vars:?} {files:?}");
+        let runtime_env = RuntimeEnvironment { vars: vars.clone(), ..RuntimeEnvironment::bare(home.path()) };
+        assert_eq!(sources.find(&runtime_env).0, expected, "{vars:?} {files:?}");
         let output = elsewhere(&sources.script(), home.path(), &vars);
-        let ignored = matches!(&expected, Found::Login(name) if vars.get(name).is_some_and(|value| value.starts_with("ghp_")));
+        let ignored = matches!(&expected, LoginSearch::Login(name) if vars.get(name).is_some_and(|value| value.starts_with("ghp_")));
         // Elsewhere a token that is passed over is no login.
-        let expected = if ignored { Found::Nothing } else { expected };
+        let expected = if ignored { LoginSearch::Nothing } else { expected };
         assert_eq!(sources.found_by_script(&output), expected, "{vars:?} {files:?}");
     }
 
@@ -224,14 +224,14 @@ mod tests {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn login(source: &str) -> Found {
-        Found::Login(source.to_owned())
+    fn login(source: &str) -> LoginSearch {
+        LoginSearch::Login(source.to_owned())
     }
 
     #[test]
     fn copilot_has_tokens_a_provider_or_somebody_who_logged_in() {
         let sources = copilot::LOGIN;
-        check(sources, &[], &[], Found::Nothing);
+        check(sources, &[], &[], LoginSearch::Nothing);
         check(sources, &[("GITHUB_TOKEN", "ghu_x"), ("GH_TOKEN", "gho_x")], &[], login("GH_TOKEN"));
         check(sources, &[("GH_TOKEN", "ghp_x"), ("GITHUB_TOKEN", "ghu_x")], &[], login("GITHUB_TOKEN"));
         check(sources, &[("GH_TOKEN", "ghp_x")], &[], login("GH_TOKEN"));
@@ -243,7 +243,7 @@ mod tests {
         );
         let users = "// a remark\n{ \"loggedInUsers\": [\n{ \"login\": \"me\" }] }";
         check(sources, &[], &[(".copilot/config.json", users)], login("copilot login"));
-        check(sources, &[], &[(".copilot/config.json", "{ \"loggedInUsers\": [ ] }")], Found::Nothing);
+        check(sources, &[], &[(".copilot/config.json", "{ \"loggedInUsers\": [ ] }")], LoginSearch::Nothing);
     }
 
     #[test]
@@ -251,8 +251,8 @@ mod tests {
         let sources = codex::LOGIN;
         check(sources, &[("CODEX_API_KEY", "k")], &[], login("CODEX_API_KEY"));
         check(sources, &[], &[(".codex/auth.json", "{}")], login("auth.json"));
-        check(sources, &[], &[(".codex/config.toml", "model_provider = \"mine\"")], Found::Unclear);
-        check(sources, &[], &[(".codex/config.toml", "model = \"x\"")], Found::Nothing);
+        check(sources, &[], &[(".codex/config.toml", "model_provider = \"mine\"")], LoginSearch::Unclear);
+        check(sources, &[], &[(".codex/config.toml", "model = \"x\"")], LoginSearch::Nothing);
     }
 
     #[test]
@@ -260,6 +260,6 @@ mod tests {
         let sources = claude::LOGIN;
         check(sources, &[("ANTHROPIC_API_KEY", "k")], &[], login("ANTHROPIC_API_KEY"));
         check(sources, &[], &[(".claude/.credentials.json", "{}")], login("~/.claude/.credentials.json"));
-        check(sources, &[], &[], Found::Nothing);
+        check(sources, &[], &[], LoginSearch::Nothing);
     }
 }

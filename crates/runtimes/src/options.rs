@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::runtime::Card;
+use crate::runtime::AgentCard;
 
 /// One of the switches, by the name that it has in configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,10 +32,10 @@ impl AgentOption {
     }
 }
 
-/// What a session asks for. `None` leaves it to the agent.
+/// Options that a session sets. `None` keeps the agent's default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentOptions {
-    /// Nothing of what the agent would load by itself: hooks, plugins, memories, instruction files.
+    /// Whether the agent's own hooks, plugins, memories and instruction files are disabled.
     pub bare: Option<bool>,
     /// Answers in pieces.
     pub stream: Option<bool>,
@@ -53,18 +53,18 @@ impl AgentOptions {
         self.bare == Some(true)
     }
 
-    /// Whether instruction files are to be left out.
+    /// Whether instruction files are ignored.
     pub(crate) fn without_agents_md(&self) -> bool {
         self.agents_md == Some(false)
     }
 
-    /// Whether the answer is wanted whole.
+    /// Whether streaming is off.
     pub(crate) fn without_stream(&self) -> bool {
         self.stream == Some(false)
     }
 
-    /// Whether an agent would have to do something about an option.
-    fn asks_for(&self, option: AgentOption, card: &Card) -> bool {
+    /// Whether an option needs support by the agent.
+    fn asks_for(&self, option: AgentOption, card: &AgentCard) -> bool {
         match option {
             AgentOption::Bare => self.is_bare(),
             AgentOption::Stream => self.stream.is_some_and(|stream| stream != card.capabilities.streaming),
@@ -75,8 +75,8 @@ impl AgentOptions {
         }
     }
 
-    /// What is asked for and the agent does not have, each a sentence.
-    pub(crate) fn unmet(&self, card: &Card) -> Vec<String> {
+    /// Options that are set and not supported by the agent, one sentence each.
+    pub(crate) fn unmet(&self, card: &AgentCard) -> Vec<String> {
         let is_unmet = |option: &AgentOption| {
             self.asks_for(*option, card) && !card.capabilities.options.contains(option)
         };

@@ -1,4 +1,4 @@
-//! How a turn of an agent ended. One table decides for all agents, so that the same end has the same name everywhere.
+//! Outcome of an agent's turn. One table decides for all agents, so that the same failure has the same name everywhere.
 
 use hangar_process::signal_name;
 use serde::Serialize;
@@ -7,11 +7,11 @@ use serde_with::skip_serializing_none;
 use crate::host::NO_WORKSPACE;
 use crate::usage::Usage;
 
-/// How a turn ended, with what it used.
+/// Outcome of a turn, with its usage.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnOutcome {
-    pub end: TurnEnd,
+    pub end: TurnResult,
     /// Of this turn.
     pub usage: Usage,
     /// Of the session so far.
@@ -20,22 +20,22 @@ pub struct TurnOutcome {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "end")]
-pub enum TurnEnd {
+pub enum TurnResult {
     Completed,
-    Failed(Failure),
+    Failed(TurnFailure),
 }
 
-/// What went wrong, and how we know.
+/// Failure of a turn, with its evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Failure {
+pub struct TurnFailure {
     pub kind: ErrorKind,
     /// One sentence.
     pub message: String,
     pub evidence: Evidence,
 }
 
-/// Where a failure was read. What comes later in this list is trusted less.
+/// Source of a failure, by descending trust.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -63,7 +63,7 @@ macro_rules! kinds {
                 match self { $( ErrorKind::$variant => $name, )* }
             }
 
-            /// Whether the same turn may go well if it is tried again later.
+            /// Whether a retry of the turn may succeed.
             pub fn is_retryable(self) -> bool {
                 match self { $( ErrorKind::$variant => kinds!(@$retry), )* }
             }
@@ -77,7 +77,7 @@ kinds! {
     /// The program is not there or does not run.
     AgentNotFound = "agent_not_found" never;
     InvalidWorkspace = "invalid_workspace_cwd" never;
-    /// What was asked for does not exist or contradicts itself: a setting, a session, a file.
+    /// The request names something that does not exist or contradicts itself: a setting, a session, a file.
     InvalidRequest = "invalid_request" never;
     TurnCancelled = "turn_cancelled" never;
     /// It asked something that nobody can answer.
@@ -95,7 +95,7 @@ kinds! {
     TurnTimeout = "turn_timeout" retry;
     /// It did not answer at the start.
     ResponseTimeout = "response_timeout" retry;
-    /// What it said cannot be understood.
+    /// The model's answer could not be parsed.
     ResponseError = "response_error" retry;
     /// The process or the line to it ended.
     PortExit = "port_exit" retry;
@@ -110,17 +110,17 @@ impl Serialize for ErrorKind {
     }
 }
 
-/// What an agent said about an error, before anyone decided what it means.
+/// Error as an agent reported it, before it is classified.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Complaint {
+pub struct ReportedError {
     pub message: String,
     pub status_code: Option<u16>,
     pub code: Option<String>,
 }
 
-impl Complaint {
-    /// What the complaint is about: by its status, by its code, and only then by its words. The words are those of an
-    /// error message, never of output: a line number 401 is no status.
+impl ReportedError {
+    /// Classifies the complaint: by its status, by its code, and only then by its words. The words are those of an
+    /// error message, never of output: a line number 401 is not a status.
     pub fn kind(&self) -> Option<ErrorKind> {
         by_code(self.code.as_deref())
             .or_else(|| self.status_code.and_then(|status| by_status(status, &self.message)))
@@ -211,24 +211,24 @@ pub struct TurnFacts {
     pub unstarted: Option<Unstarted>,
     /// Why reading its output failed, if it did.
     pub unreadable: Option<String>,
-    pub exit: Option<Exit>,
-    pub verdict: Option<Verdict>,
+    pub exit: Option<ProcessExit>,
+    pub verdict: Option<AgentVerdict>,
     /// The last complaint that the agent did not recover from.
-    pub complaint: Option<Complaint>,
-    /// Whether it wrote anything on stdout.
+    pub reported_error: Option<ReportedError>,
+    /// Whether the process wrote anything on stdout.
     pub spoke: bool,
-    /// Whether it said or did anything.
+    /// Whether the agent produced text or a tool call.
     pub worked: bool,
-    /// Whether it said that somebody made it stop.
+    /// Whether the agent reported that it was aborted.
     pub aborted: bool,
     /// Why it stopped in the middle of its work, if it did.
     pub halted: Option<Halt>,
     pub stderr: String,
-    /// Whether the process ran on another host, where exit codes are those of the link.
+    /// Whether the process ran on another host, where exit codes are those of ssh.
     pub remote: bool,
 }
 
-/// Who ended a turn from outside.
+/// Reason why Hangar ended a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
     Cancelled,
@@ -261,20 +261,20 @@ pub struct Unstarted {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub enum ProcessExit {
     Code(i32),
     Signal(i32),
 }
 
-/// What the agent itself says about how the turn went.
+/// Result of the turn as the agent itself reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AgentVerdict {
     Success,
     Failure,
 }
 
 /// Decides how a turn ended. The order of the questions is the contract: the first that has an answer wins.
-pub fn decide(facts: &TurnFacts) -> TurnEnd {
+pub fn decide(facts: &TurnFacts) -> TurnResult {
     use ErrorKind as Kind;
     match facts.stopped {
         Some(Stopped::Cancelled) => {
@@ -299,21 +299,21 @@ pub fn decide(facts: &TurnFacts) -> TurnEnd {
         return failed(facts, Kind::PortExit, format!("the agent's output could not be read: {why}"));
     }
     match facts.exit {
-        Some(Exit::Code(127)) => {
+        Some(ProcessExit::Code(127)) => {
             let place = if facts.remote { "on the remote host" } else { "here" };
             return failed(facts, Kind::AgentNotFound, format!("the agent's program was not found {place}"));
         }
-        Some(Exit::Code(255)) if facts.remote && facts.verdict.is_none() => {
+        Some(ProcessExit::Code(255)) if facts.remote && facts.verdict.is_none() => {
             let why = telling_line(&facts.stderr).map(|line| format!(": {}", excerpt(line)));
             let message = format!("the connection to the remote host failed{}", why.unwrap_or_default());
             return failed(facts, Kind::PortExit, message);
         }
-        Some(Exit::Code(NO_WORKSPACE)) if facts.remote && facts.verdict.is_none() && !facts.worked => {
+        Some(ProcessExit::Code(NO_WORKSPACE)) if facts.remote && facts.verdict.is_none() && !facts.worked => {
             let message = "the working directory is not there on the remote host".to_owned();
             return failed(facts, Kind::InvalidWorkspace, message);
         }
         // Nobody here sent it: the system was out of memory, or somebody else wanted the process gone.
-        Some(Exit::Signal(signal)) if facts.verdict.is_none() => {
+        Some(ProcessExit::Signal(signal)) if facts.verdict.is_none() => {
             let message = format!("the agent was killed by {}", signal_name(signal));
             return failed(facts, Kind::PortExit, message);
         }
@@ -324,9 +324,9 @@ pub fn decide(facts: &TurnFacts) -> TurnEnd {
         return failed(facts, Kind::TurnCancelled, "the agent was told to stop".to_owned());
     }
     match (facts.verdict, facts.exit) {
-        (Some(Verdict::Success), _) => TurnEnd::Completed,
-        (Some(Verdict::Failure), _) => complained(facts, Kind::TurnFailed),
-        (None, Some(Exit::Code(0)) | None) => match (&facts.complaint, facts.halted) {
+        (Some(AgentVerdict::Success), _) => TurnResult::Completed,
+        (Some(AgentVerdict::Failure), _) => complained(facts, Kind::TurnFailed),
+        (None, Some(ProcessExit::Code(0)) | None) => match (&facts.reported_error, facts.halted) {
             (Some(_), _) => complained(facts, Kind::TurnFailed),
             (None, Some(Halt::Asked)) => {
                 let message =
@@ -337,38 +337,40 @@ pub fn decide(facts: &TurnFacts) -> TurnEnd {
                 let message = "the agent stopped in the middle of its work, without an answer".to_owned();
                 failed(facts, Kind::TurnIncomplete, message)
             }
-            (None, None) if facts.worked => TurnEnd::Completed,
+            (None, None) if facts.worked => TurnResult::Completed,
             (None, None) => {
                 let message = "the agent ended without an error and without having done anything".to_owned();
                 failed(facts, Kind::TurnIncomplete, message)
             }
         },
-        (None, Some(Exit::Code(_) | Exit::Signal(_))) => complained(facts, Kind::PortExit),
+        (None, Some(ProcessExit::Code(_) | ProcessExit::Signal(_))) => complained(facts, Kind::PortExit),
     }
 }
 
 /// A failure in the agent's own words, if it had any.
-fn complained(facts: &TurnFacts, otherwise: ErrorKind) -> TurnEnd {
-    match &facts.complaint {
-        Some(complaint) => {
+fn complained(facts: &TurnFacts, otherwise: ErrorKind) -> TurnResult {
+    match &facts.reported_error {
+        Some(reported_error) => {
             // A complaint is what the turn failed of, also where the process ended badly after it.
-            let kind = complaint.kind().unwrap_or(match otherwise {
+            let kind = reported_error.kind().unwrap_or(match otherwise {
                 ErrorKind::PortExit => ErrorKind::TurnFailed,
                 other => other,
             });
-            failed(facts, kind, complaint.message.clone())
+            failed(facts, kind, reported_error.message.clone())
         }
         None => {
             let last = telling_line(&facts.stderr);
             // Before an agent speaks, stderr is all there is to judge by.
             let kind = last.and_then(by_words).filter(|_| !facts.worked).unwrap_or(otherwise);
             let how = match facts.exit {
-                Some(Exit::Code(code)) => {
+                Some(ProcessExit::Code(code)) => {
                     // Shells and ssh tell a signal by a code.
                     let signal = signal_of(code).map(|name| format!(" ({name})")).unwrap_or_default();
                     format!("the agent ended with exit code {code}{signal}")
                 }
-                Some(Exit::Signal(signal)) => format!("the agent was killed by {}", signal_name(signal)),
+                Some(ProcessExit::Signal(signal)) => {
+                    format!("the agent was killed by {}", signal_name(signal))
+                }
                 None => "the agent failed".to_owned(),
             };
             let message = last.map_or_else(|| how.clone(), |last| format!("{how}: {}", excerpt(last)));
@@ -400,21 +402,21 @@ pub(crate) fn telling_line(stderr: &str) -> Option<&str> {
         .or_else(|| lines().next_back())
 }
 
-fn failed(facts: &TurnFacts, kind: ErrorKind, message: String) -> TurnEnd {
+fn failed(facts: &TurnFacts, kind: ErrorKind, message: String) -> TurnResult {
     let (exit_code, signal) = match facts.exit {
-        Some(Exit::Code(code)) => (Some(code), None),
-        Some(Exit::Signal(signal)) => (None, Some(signal)),
+        Some(ProcessExit::Code(code)) => (Some(code), None),
+        Some(ProcessExit::Signal(signal)) => (None, Some(signal)),
         None => (None, None),
     };
-    let complaint = facts.complaint.as_ref();
+    let reported_error = facts.reported_error.as_ref();
     let evidence = Evidence {
-        status_code: complaint.and_then(|complaint| complaint.status_code),
-        code: complaint.and_then(|complaint| complaint.code.clone()),
+        status_code: reported_error.and_then(|reported_error| reported_error.status_code),
+        code: reported_error.and_then(|reported_error| reported_error.code.clone()),
         exit_code,
         signal,
         stderr: facts.stderr.clone(),
     };
-    TurnEnd::Failed(Failure { kind, message, evidence })
+    TurnResult::Failed(TurnFailure { kind, message, evidence })
 }
 
 #[cfg(test)]
@@ -425,35 +427,35 @@ mod tests {
     #[track_caller]
     fn check(facts: TurnFacts, expected: Option<ErrorKind>) {
         let kind = match decide(&facts) {
-            TurnEnd::Completed => None,
-            TurnEnd::Failed(failure) => Some(failure.kind),
+            TurnResult::Completed => None,
+            TurnResult::Failed(failure) => Some(failure.kind),
         };
         assert_eq!(kind, expected, "{facts:?}");
     }
 
     fn ended(code: i32) -> TurnFacts {
-        TurnFacts { exit: Some(Exit::Code(code)), worked: true, ..TurnFacts::default() }
+        TurnFacts { exit: Some(ProcessExit::Code(code)), worked: true, ..TurnFacts::default() }
     }
 
-    fn complaint(message: &str, status_code: Option<u16>) -> Option<Complaint> {
-        Some(Complaint { message: message.to_owned(), status_code, code: None })
+    fn reported_error(message: &str, status_code: Option<u16>) -> Option<ReportedError> {
+        Some(ReportedError { message: message.to_owned(), status_code, code: None })
     }
 
     #[test]
     fn who_cancels_a_turn_cancels_it_whatever_it_said() {
         let facts =
-            TurnFacts { stopped: Some(Stopped::Cancelled), verdict: Some(Verdict::Success), ..ended(0) };
+            TurnFacts { stopped: Some(Stopped::Cancelled), verdict: Some(AgentVerdict::Success), ..ended(0) };
         check(facts, Some(ErrorKind::TurnCancelled));
     }
 
     #[test]
     fn a_verdict_of_success_stands_against_a_bad_exit_code() {
-        check(TurnFacts { verdict: Some(Verdict::Success), ..ended(1) }, None);
+        check(TurnFacts { verdict: Some(AgentVerdict::Success), ..ended(1) }, None);
     }
 
     #[test]
     fn a_verdict_of_failure_stands_against_a_good_exit_code() {
-        check(TurnFacts { verdict: Some(Verdict::Failure), ..ended(0) }, Some(ErrorKind::TurnFailed));
+        check(TurnFacts { verdict: Some(AgentVerdict::Failure), ..ended(0) }, Some(ErrorKind::TurnFailed));
     }
 
     #[test]
@@ -475,13 +477,13 @@ mod tests {
 
     #[track_caller]
     fn check_message(facts: TurnFacts, expected: &str) {
-        let TurnEnd::Failed(failure) = decide(&facts) else { panic!("{facts:?}") };
+        let TurnResult::Failed(failure) = decide(&facts) else { panic!("{facts:?}") };
         assert_eq!((failure.kind, failure.message.as_str()), (ErrorKind::PortExit, expected));
     }
 
     #[test]
     fn a_signal_from_outside_is_a_failure_with_its_name() {
-        let killed = |signal| TurnFacts { exit: Some(Exit::Signal(signal)), ..ended(0) };
+        let killed = |signal| TurnFacts { exit: Some(ProcessExit::Signal(signal)), ..ended(0) };
         check_message(killed(9), "the agent was killed by SIGKILL");
         check_message(killed(15), "the agent was killed by SIGTERM");
         check_message(ended(137), "the agent ended with exit code 137 (SIGKILL)");
@@ -500,7 +502,7 @@ mod tests {
 
     #[test]
     fn an_agent_that_says_it_was_stopped_was_stopped() {
-        let facts = TurnFacts { aborted: true, verdict: Some(Verdict::Success), ..ended(0) };
+        let facts = TurnFacts { aborted: true, verdict: Some(AgentVerdict::Success), ..ended(0) };
         check(facts, Some(ErrorKind::TurnCancelled));
     }
 
@@ -528,8 +530,8 @@ mod tests {
     #[test]
     fn a_status_decides_before_words() {
         let facts = TurnFacts {
-            verdict: Some(Verdict::Failure),
-            complaint: complaint("rate limit of your login", Some(401)),
+            verdict: Some(AgentVerdict::Failure),
+            reported_error: reported_error("rate limit of your login", Some(401)),
             ..ended(1)
         };
         check(facts, Some(ErrorKind::Auth));
@@ -540,16 +542,16 @@ mod tests {
         for (message, kind) in
             [("temperature: too hot", ErrorKind::BadRequest), ("prompt is too long", ErrorKind::ContextLimit)]
         {
-            let complaint = complaint(message, Some(400));
-            check(TurnFacts { verdict: Some(Verdict::Failure), complaint, ..ended(1) }, Some(kind));
+            let reported_error = reported_error(message, Some(400));
+            check(TurnFacts { verdict: Some(AgentVerdict::Failure), reported_error, ..ended(1) }, Some(kind));
         }
     }
 
     #[test]
     fn a_number_in_a_sentence_is_no_status() {
         let facts = TurnFacts {
-            verdict: Some(Verdict::Failure),
-            complaint: complaint("line 401 of file could not be parsed, see 429.txt", None),
+            verdict: Some(AgentVerdict::Failure),
+            reported_error: reported_error("line 401 of file could not be parsed, see 429.txt", None),
             ..ended(1)
         };
         check(facts, Some(ErrorKind::TurnFailed));

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use crate::adapter::Profile;
 use crate::capabilities::Capabilities;
+use crate::environment::{AgentSettings, RuntimeEnvironment};
 use crate::host::Host;
-use crate::inspect::{Answer, ProbeHost};
-use crate::login::{Found, LoginQuestion, LoginSources};
-use crate::resolution::{Located, Questions, Resolution};
-use crate::runtime::{Auth, Lookup, Model, Order, Preflight};
-use crate::surroundings::{AgentSettings, Surroundings};
+use crate::login::{LoginQuestion, LoginSearch, LoginSources};
+use crate::program_query::{ProbeHost, ProgramAnswer};
+use crate::resolution::{Located, ProgramQuestions, Resolution};
+use crate::runtime::{AgentOrder, LoginState, Lookup, OfferedModel, Preflight};
 
-/// How long a program may take to say whether it has a login, or can take the place of another.
+/// Timeout of a question about the login, or about a substitute program.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
-/// How the program of an agent is found and what it is asked.
+/// Rules for finding an agent's program, and questions that are asked of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Probe {
     /// Its name on the path.
@@ -28,8 +28,8 @@ pub struct Probe {
     pub required: &'static [&'static str],
     /// Flags that older versions do not have, and that can be done without.
     pub optional: &'static [OptionalFlag],
-    pub stand_in: Option<StandIn>,
-    pub models: ModelSource,
+    pub stand_in: Option<Substitute>,
+    pub models: ModelListing,
     pub login: LoginSources,
 }
 
@@ -38,26 +38,26 @@ pub struct Probe {
 pub struct OptionalFlag {
     /// As the help names it.
     pub name: &'static str,
-    /// What a version without it cannot do.
+    /// Removes the capabilities that a version without the flag lacks.
     pub without: fn(&mut Capabilities),
 }
 
 /// A program that may take the place of one that is not installed, if it says so itself.
 #[derive(Debug, Clone, Copy)]
-pub struct StandIn {
+pub struct Substitute {
     pub program: &'static str,
     /// Arguments before all others.
     pub leading: &'static [&'static str],
-    /// What it is asked, and what its answer has to hold.
+    /// Arguments of the question.
     pub question: &'static [&'static str],
     pub answer: &'static str,
     /// Why it may not be the same.
     pub doubt: &'static str,
 }
 
-/// Who knows the models of an agent.
+/// Source of an agent's list of models.
 #[derive(Debug, Clone, Copy)]
-pub enum ModelSource {
+pub enum ModelListing {
     Nobody,
     /// The catalogue of GitHub, or of the provider in its place.
     Catalogue,
@@ -74,28 +74,28 @@ pub enum ModelSource {
 pub(crate) struct Prober {
     profile: Arc<Profile>,
     /// With the variables that are configured for the agent.
-    surroundings: Arc<Surroundings>,
+    runtime_env: Arc<RuntimeEnvironment>,
     settings: AgentSettings,
 }
 
 impl Prober {
-    pub(crate) fn new(profile: Arc<Profile>, surroundings: &Surroundings) -> Self {
-        let settings = surroundings.settings(&profile.card.name);
-        let surroundings = match settings.host {
-            Host::Local => surroundings.with(&settings.env),
-            Host::Ssh(_) => surroundings.clone(),
+    pub(crate) fn new(profile: Arc<Profile>, runtime_env: &RuntimeEnvironment) -> Self {
+        let settings = runtime_env.settings(&profile.card.name);
+        let runtime_env = match settings.host {
+            Host::Local => runtime_env.with(&settings.env),
+            Host::Ssh(_) => runtime_env.clone(),
         };
-        Self { profile, surroundings: Arc::new(surroundings), settings }
+        Self { profile, runtime_env: Arc::new(runtime_env), settings }
     }
 
     /// The same for a session with a host, variables and arguments of its own.
-    pub(crate) fn of_session(&self, order: &Order) -> Self {
-        let Order { host, env, extra, .. } = order;
+    pub(crate) fn of_session(&self, order: &AgentOrder) -> Self {
+        let AgentOrder { host, env, extra, .. } = order;
         Self {
             profile: Arc::clone(&self.profile),
-            surroundings: match host {
-                Host::Local => Arc::new(self.surroundings.with(env)),
-                Host::Ssh(_) => Arc::clone(&self.surroundings),
+            runtime_env: match host {
+                Host::Local => Arc::new(self.runtime_env.with(env)),
+                Host::Ssh(_) => Arc::clone(&self.runtime_env),
             },
             settings: AgentSettings {
                 host: host.clone(),
@@ -107,22 +107,22 @@ impl Prober {
     }
 
     fn host(&self) -> ProbeHost<'_> {
-        ProbeHost { host: &self.settings.host, surroundings: &self.surroundings, env: &self.settings.env }
+        ProbeHost { host: &self.settings.host, runtime_env: &self.runtime_env, env: &self.settings.env }
     }
 
     fn probe(&self) -> &Probe {
         &self.profile.probe
     }
 
-    /// Where the program is, or what takes its place. What is elsewhere, only the other side knows.
+    /// Locates the program or its substitute. Programs on other hosts are resolved there.
     pub(crate) async fn locate(&self) -> Option<Located> {
         if let Host::Ssh(_) = self.settings.host {
             let program = self.settings.program.as_deref().unwrap_or(self.probe().program);
             return Some(Located { program: program.to_owned(), leading: Vec::new(), doubt: None });
         }
         let found = match &self.settings.program {
-            Some(configured) => self.surroundings.find(configured),
-            None => self.surroundings.on_path(self.probe().program),
+            Some(configured) => self.runtime_env.find(configured),
+            None => self.runtime_env.on_path(self.probe().program),
         };
         match (found, &self.settings.program) {
             (Some(path), _) => Some(Located::program(&path)),
@@ -134,13 +134,13 @@ impl Prober {
 
     async fn stand_in(&self) -> Option<Located> {
         let stand_in = self.probe().stand_in?;
-        let program = Located::program(&self.surroundings.on_path(stand_in.program)?);
+        let program = Located::program(&self.runtime_env.on_path(stand_in.program)?);
         let located = Located {
             leading: stand_in.leading.iter().map(|word| (*word).to_owned()).collect(),
             doubt: Some(stand_in.doubt.to_owned()),
             ..program.clone()
         };
-        let remembered = Resolution::remembered(&self.profile.card.name, &self.surroundings);
+        let remembered = Resolution::remembered(&self.profile.card.name, &self.runtime_env);
         if remembered.is_some_and(|known| known.located == located) {
             return Some(located);
         }
@@ -148,14 +148,14 @@ impl Prober {
         (answer.is_success() && answer.stdout.contains(stand_in.answer)).then_some(located)
     }
 
-    fn questions(&self) -> Questions<'_> {
+    fn questions(&self) -> ProgramQuestions<'_> {
         let Probe { help, required, optional, login, .. } = self.probe();
         let of_login = login.question.and_then(|question| question.in_help);
         let named = required.iter().copied().chain(optional.iter().map(|flag| flag.name)).chain(of_login);
-        Questions { name: &self.profile.card.name, help, named: named.collect() }
+        ProgramQuestions { name: &self.profile.card.name, help, named: named.collect() }
     }
 
-    /// What is known of a program: remembered if it is still the same, else asked.
+    /// Facts about a program: cached if the program is unchanged, probed otherwise.
     pub(crate) async fn known(&self, located: &Located) -> Resolution {
         match self.remembered(located) {
             Some(known) => known,
@@ -165,7 +165,7 @@ impl Prober {
 
     pub(crate) fn remembered(&self, located: &Located) -> Option<Resolution> {
         let remembered = match self.settings.host {
-            Host::Local => Resolution::remembered(&self.profile.card.name, &self.surroundings),
+            Host::Local => Resolution::remembered(&self.profile.card.name, &self.runtime_env),
             // The file may be another by now.
             Host::Ssh(_) => None,
         };
@@ -187,25 +187,31 @@ impl Prober {
         optional.iter().filter(|flag| known.lacks.iter().any(|lacking| lacking == flag.name))
     }
 
-    /// Whether there are flags that the program may not have.
+    /// Whether some flags are optional.
     pub(crate) fn has_optional_flags(&self) -> bool {
         !self.probe().optional.is_empty()
     }
 
-    /// Whether there is a login, and what is wrong with it, each a sentence.
-    pub(crate) async fn login(&self, located: &Located, known: Option<&Resolution>) -> (Auth, Vec<String>) {
+    /// Checks the login; problems are returned as sentences.
+    pub(crate) async fn login(
+        &self,
+        located: &Located,
+        known: Option<&Resolution>,
+    ) -> (LoginState, Vec<String>) {
         let sources = &self.probe().login;
         let (found, mut warnings) = match self.settings.host {
-            Host::Local => sources.find(&self.surroundings),
+            Host::Local => sources.find(&self.runtime_env),
             Host::Ssh(_) => (self.found_elsewhere(sources).await, Vec::new()),
         };
         let auth = match (found, sources.question) {
-            (Found::Login(source), _) => Auth::Found(source),
-            (Found::Unclear, _) | (Found::Nothing, None) => Auth::Unknown,
-            (Found::Nothing, _) if sources.is_provider_named(&self.settings.args) => Auth::Unknown,
-            (Found::Nothing, Some(question)) => {
+            (LoginSearch::Login(source), _) => LoginState::Found(source),
+            (LoginSearch::Unclear, _) | (LoginSearch::Nothing, None) => LoginState::Unknown,
+            (LoginSearch::Nothing, _) if sources.is_provider_named(&self.settings.args) => {
+                LoginState::Unknown
+            }
+            (LoginSearch::Nothing, Some(question)) => {
                 let auth = self.ask_for_login(&question, located, known).await;
-                if let (Auth::Found(_), Some(program)) = (&auth, question.program) {
+                if let (LoginState::Found(_), Some(program)) = (&auth, question.program) {
                     let label = &self.profile.card.label;
                     warnings.push(format!(
                         "no token for {label} is set; the login of `{program}` is all there is"
@@ -217,11 +223,11 @@ impl Prober {
         (auth, warnings)
     }
 
-    async fn found_elsewhere(&self, sources: &LoginSources) -> Found {
+    async fn found_elsewhere(&self, sources: &LoginSources) -> LoginSearch {
         let shell = Located { program: "sh".to_owned(), leading: vec!["-c".to_owned()], doubt: None };
         match self.host().ask(&shell, &[&sources.script()], ANSWER_TIME).await {
             Ok(answer) if answer.is_success() => sources.found_by_script(&answer.stdout),
-            Ok(_) | Err(_) => Found::Unclear,
+            Ok(_) | Err(_) => LoginSearch::Unclear,
         }
     }
 
@@ -230,13 +236,13 @@ impl Prober {
         question: &LoginQuestion,
         located: &Located,
         known: Option<&Resolution>,
-    ) -> Auth {
+    ) -> LoginState {
         let host = self.host();
         let asked = match question.program {
-            Some(name) => match (&self.settings.host, self.surroundings.on_path(name)) {
+            Some(name) => match (&self.settings.host, self.runtime_env.on_path(name)) {
                 (Host::Local, Some(path)) => Located::program(&path),
                 (Host::Ssh(_), _) => Located { program: name.to_owned(), leading: Vec::new(), doubt: None },
-                (Host::Local, None) => return Auth::Missing,
+                (Host::Local, None) => return LoginState::Missing,
             },
             None => {
                 if let Some(word) = question.in_help {
@@ -245,7 +251,7 @@ impl Prober {
                         None => self.known(located).await,
                     };
                     if known.lacks.iter().any(|lacking| lacking == word) {
-                        return Auth::Unknown;
+                        return LoginState::Unknown;
                     }
                 }
                 located.clone()
@@ -257,7 +263,7 @@ impl Prober {
         }
     }
 
-    /// Whether a missing login is one for certain: a program by another name may have logins of its own.
+    /// Whether a missing login is certain: a program by another name may have logins of its own.
     pub(crate) fn is_conclusive(&self, located: &Located) -> bool {
         let name = located.program.rsplit('/').next();
         name == Some(self.probe().program)
@@ -303,7 +309,7 @@ impl Prober {
             let flags = without.join(", ");
             warnings.push(format!("the help of `{program}` does not name {flags}; it is driven without"));
         }
-        if auth == Auth::Missing {
+        if auth == LoginState::Missing {
             problems.push(self.login_problem());
         }
         let mut capabilities = self.profile.card.capabilities.clone();
@@ -322,17 +328,18 @@ impl Prober {
         }
     }
 
-    pub(crate) async fn models(self, lookup: Lookup) -> Option<Vec<Model>> {
+    pub(crate) async fn models(self, lookup: Lookup) -> Option<Vec<OfferedModel>> {
         match self.probe().models {
-            ModelSource::Nobody => None,
-            ModelSource::Catalogue => (self.surroundings.catalogue.0)(lookup, &self.settings.env).await,
-            ModelSource::Program { args, refresh, patience } => {
+            ModelListing::Nobody => None,
+            ModelListing::Catalogue => (self.runtime_env.catalogue.0)(lookup, &self.settings.env).await,
+            ModelListing::Program { args, refresh, patience } => {
                 let mut args = args.to_vec();
                 if lookup == Lookup::Fresh {
                     args.push(refresh);
                 }
                 let located = self.locate().await?;
-                let Answer { code, stdout, .. } = self.host().ask(&located, &args, patience).await.ok()?;
+                let ProgramAnswer { code, stdout, .. } =
+                    self.host().ask(&located, &args, patience).await.ok()?;
                 (code == Some(0)).then(|| stdout.lines().filter_map(listed_model).collect())
             }
         }
@@ -340,9 +347,9 @@ impl Prober {
 }
 
 /// A line `provider/model`.
-fn listed_model(line: &str) -> Option<Model> {
+fn listed_model(line: &str) -> Option<OfferedModel> {
     let (provider, name) = line.trim().split_once('/')?;
-    Some(Model {
+    Some(OfferedModel {
         id: line.trim().to_owned(),
         name: Some(name.to_owned()),
         provider: Some(provider.to_owned()),

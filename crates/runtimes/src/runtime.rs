@@ -18,7 +18,7 @@ use tokio::task::AbortHandle;
 use crate::capabilities::Capabilities;
 use crate::host::Host;
 use crate::options::AgentOptions;
-use crate::outcome::{Failure, TurnOutcome};
+use crate::outcome::{TurnFailure, TurnOutcome};
 use crate::usage::Usage;
 
 /// News that may wait behind a filter before the session has to.
@@ -26,50 +26,50 @@ const FILTER_QUEUE: usize = 16;
 
 /// An agent that sessions can be opened with. One instance serves any number of them at once.
 pub trait Runtime: Send + Sync {
-    fn card(&self) -> &Card;
+    fn card(&self) -> &AgentCard;
 
-    /// Whether it is installed and able to work, without spending anything.
+    /// Checks that the agent is installed and logged in, without a model call.
     fn preflight(&self) -> BoxFuture<'static, Preflight>;
 
-    /// What it can be asked to use. `None` when that cannot be found out: any name may work then.
-    fn models(&self, lookup: Lookup) -> BoxFuture<'static, Option<Vec<Model>>>;
+    /// Models that the agent offers. `None` if they cannot be listed: any name may work then.
+    fn models(&self, lookup: Lookup) -> BoxFuture<'static, Option<Vec<OfferedModel>>>;
 
     /// Opens a session. Nothing is said to a model before the first prompt.
-    fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>>;
+    fn open(&self, order: AgentOrder) -> BoxFuture<'static, Result<AgentSession, TurnFailure>>;
 
     /// Makes an order one for a rehearsal: the agent asks the scripted model and leaves the user's own state alone.
-    fn rehearse(&self, order: &mut Order, stage: &Stage);
+    fn rehearse(&self, order: &mut AgentOrder, stage: &RehearsalStage);
 }
 
-/// How old a list may be.
+/// Freshness that a list must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lookup {
-    /// What is remembered will do, while it is fresh.
+    /// A cached list is accepted while it is fresh.
     Cached,
-    /// Whoever knows is asked.
+    /// The list is fetched.
     Fresh,
 }
 
-/// Where a rehearsal takes place.
+/// Environment of a rehearsal: a scratch home and a scripted model.
 #[derive(Debug, Clone)]
-pub struct Stage {
+pub struct RehearsalStage {
     /// The address of a model that follows scripts, without a path.
     pub model_url: String,
     /// A directory that agents may take for the user's home.
     pub home: PathBuf,
 }
 
-/// Who an agent is.
+/// Identity and claimed capabilities of an agent.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Card {
+pub struct AgentCard {
     /// The name in configuration and on the command line.
     pub name: Cow<'static, str>,
     pub label: Cow<'static, str>,
     pub capabilities: Capabilities,
-    /// How to get it, for those who do not have it.
+    /// Installation command or hint.
     pub install: Cow<'static, str>,
-    /// How its model asks for a command, where that is known.
+    /// Shell tool of the agent's model, where it is known.
     pub shell_tool: Option<ShellTool>,
 }
 
@@ -95,34 +95,34 @@ impl ShellTool {
 #[skip_serializing_none]
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Model {
+pub struct OfferedModel {
     pub id: String,
     pub name: Option<String>,
     pub provider: Option<String>,
-    /// How many requests of GitHub's offer one request counts for.
+    /// Premium requests that one request counts for at GitHub.
     pub multiplier: Option<f64>,
 }
 
-/// What a look at an agent found.
+/// Result of a preflight check.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Preflight {
-    /// Where its program is.
+    /// Path of its program.
     pub program: Option<PathBuf>,
     /// The machine that was looked at, if it is another one.
     pub host: Option<String>,
     pub version: Option<String>,
-    /// What the installed version can do, where that is less than what is claimed of the agent.
+    /// Capabilities of the installed version, where they are fewer than claimed.
     pub capabilities: Option<Capabilities>,
     /// A mark of what its help says, which changes when that does.
     pub help_hash: Option<String>,
     /// The levels of effort that its help names.
     pub effort_levels: Option<Vec<String>>,
-    /// Whether something else is used in its place, which may not be able to all of it.
+    /// Whether a substitute is used, which may lack some capabilities.
     pub best_effort: bool,
-    pub auth: Auth,
-    /// What will go wrong, or may; each a sentence with what to do.
+    pub auth: LoginState,
+    /// Problems that will or may occur; one sentence each, with advice.
     pub problems: Vec<String>,
     pub warnings: Vec<String>,
 }
@@ -135,7 +135,7 @@ impl Preflight {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state", content = "source")]
-pub enum Auth {
+pub enum LoginState {
     /// By what: a variable, a file, another program.
     Found(String),
     Missing,
@@ -144,9 +144,9 @@ pub enum Auth {
     Unknown,
 }
 
-/// What a session is to be.
+/// Order for a session: workspace, model, tools and limits.
 #[derive(Debug, Clone)]
-pub struct Order {
+pub struct AgentOrder {
     /// Our name for the session. Agents that take one from outside get it.
     pub session_id: String,
     /// The name that somebody chose for a new session.
@@ -163,9 +163,9 @@ pub struct Order {
     pub system: Option<String>,
     /// For a session that has been going on before.
     pub resume: Option<Resume>,
-    /// What is on record right behind its beginning.
+    /// Events that follow the first event of the session.
     pub opening: Vec<Body>,
-    pub limits: Limits,
+    pub limits: TurnLimits,
     pub add_dirs: Vec<PathBuf>,
     /// Arguments for this agent alone, behind all others.
     pub extra: Vec<String>,
@@ -176,21 +176,22 @@ pub struct Order {
     pub scratch: Option<PathBuf>,
 }
 
-/// Where a session has come to.
+/// Earlier state of a session that is resumed.
 #[derive(Debug, Clone, Default)]
 pub struct Resume {
-    /// What the agent calls it. An agent that was ended before it said a word has no name for it.
+    /// Name of the session in the agent. An agent that was ended before its first output has none.
     pub agent_session: Option<String>,
     pub last_event: Option<EventId>,
     pub events: u64,
-    /// What was asked for before, which holds if nobody asks for anything else: agents that are a process per turn forget it.
+    /// Model of the earlier turns, which stays in use unless another is requested: agents that run one process per turn
+    /// forget it.
     pub model: Option<String>,
     pub effort: Option<String>,
-    /// What it has used so far, as far as that is on record.
+    /// Usage so far, as far as it was recorded.
     pub used: Usage,
 }
 
-impl Order {
+impl AgentOrder {
     pub fn new(session_id: String, workspace: PathBuf) -> Self {
         Self {
             session_id,
@@ -205,7 +206,7 @@ impl Order {
             system: None,
             resume: None,
             opening: Vec::new(),
-            limits: Limits::default(),
+            limits: TurnLimits::default(),
             add_dirs: Vec::new(),
             extra: Vec::new(),
             env: Vec::new(),
@@ -215,7 +216,7 @@ impl Order {
     }
 }
 
-/// Who decides about what no rule decides.
+/// Decision on calls that no rule covers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Consent {
     /// It is allowed.
@@ -228,7 +229,7 @@ pub enum Consent {
     Asked,
 }
 
-/// Which tools may run. Without any rule, all: an agent in the background has nobody to ask.
+/// Rules about tools. Without a rule all are allowed: an agent in the background has nobody to ask.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolPolicy {
     pub allow: Vec<String>,
@@ -238,7 +239,7 @@ pub struct ToolPolicy {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Limits {
+pub struct TurnLimits {
     /// For one turn.
     pub turn: Option<Duration>,
     /// Without a word from the agent.
@@ -250,7 +251,7 @@ pub struct Limits {
     pub budget_usd: Option<f64>,
 }
 
-impl Default for Limits {
+impl Default for TurnLimits {
     fn default() -> Self {
         Self {
             turn: Some(Duration::from_secs(3600)),
@@ -264,32 +265,36 @@ impl Default for Limits {
 }
 
 /// A session under way. Dropping it ends the agent.
-pub struct Live {
-    pub commands: mpsc::Sender<Command>,
-    pub news: mpsc::Receiver<News>,
-    owner: Owner,
+pub struct AgentSession {
+    pub commands: mpsc::Sender<SessionCommand>,
+    pub news: mpsc::Receiver<SessionNews>,
+    owner: AbortOnDrop,
     /// The working tree when the session was opened.
     tree: Option<Snapshot>,
 }
 
 /// Aborts the task that owns a session when dropped.
-struct Owner(AbortHandle);
+struct AbortOnDrop(AbortHandle);
 
-impl Drop for Owner {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
 /// Changes what a session says before anybody hears it.
-pub trait Filter: Send + 'static {
-    /// What is told in place of some news, in order.
-    fn pass(&mut self, news: News) -> Vec<News>;
+pub trait NewsFilter: Send + 'static {
+    /// Messages that replace the given one, in order.
+    fn pass(&mut self, news: SessionNews) -> Vec<SessionNews>;
 }
 
-impl Live {
-    pub fn new(commands: mpsc::Sender<Command>, news: mpsc::Receiver<News>, owner: AbortHandle) -> Self {
-        Self { commands, news, owner: Owner(owner), tree: None }
+impl AgentSession {
+    pub fn new(
+        commands: mpsc::Sender<SessionCommand>,
+        news: mpsc::Receiver<SessionNews>,
+        owner: AbortHandle,
+    ) -> Self {
+        Self { commands, news, owner: AbortOnDrop(owner), tree: None }
     }
 
     /// The same session, with the working tree that it was opened on.
@@ -298,8 +303,8 @@ impl Live {
         Self { tree, ..self }
     }
 
-    /// What changed in the working tree since the session was opened. `None` where nobody can tell: in no repository, on
-    /// another machine, and of an agent that counts by itself.
+    /// Code changes in the working tree since the session was opened. `None` where they are unknown: outside a
+    /// repository, on another machine, and for an agent that counts them itself.
     pub async fn code_changes(&self) -> Option<CodeChanges> {
         let changes = self.tree.as_ref()?.changes().await.ok()?;
         Some(CodeChanges {
@@ -310,7 +315,7 @@ impl Live {
     }
 
     /// The same session, heard through a filter.
-    pub fn filtered(self, mut filter: impl Filter) -> Self {
+    pub fn filtered(self, mut filter: impl NewsFilter) -> Self {
         let Self { commands, mut news, owner, tree } = self;
         let (outbox, filtered) = mpsc::channel(FILTER_QUEUE);
         let relay = tokio::spawn(async move {
@@ -329,7 +334,7 @@ impl Live {
 }
 
 #[derive(Debug)]
-pub enum Command {
+pub enum SessionCommand {
     /// Another turn. Waits while one is under way.
     Send(String),
     /// Ends the turn that is under way.
@@ -337,24 +342,24 @@ pub enum Command {
     /// Words for the turn that is under way, where the agent listens while it works; another turn otherwise.
     Steer(String),
     /// Settles what the agent asked and waits for. One that nobody asked is about nothing.
-    Answer { request_id: String, answer: Answer },
+    Answer { request_id: String, answer: AgentAnswer },
     /// For agents that keep the log of the session: what it is called from now on.
     Rename(String),
     /// Ends the session, with the turn that is under way.
     Stop,
 }
 
-/// What somebody says to an agent that asked.
+/// Answer to a question of an agent.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
-    Permission(PermissionAnswer),
+pub enum AgentAnswer {
+    Permission(PermissionReply),
     Question(String),
     Elicitation { action: ElicitationAction, content: Option<serde_json::Value> },
     Plan { approved: bool, feedback: Option<String> },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PermissionAnswer {
+pub enum PermissionReply {
     Once,
     /// Also for what is like it, as long as the session lives. An agent that knows no such thing takes it for once.
     ForSession,
@@ -363,9 +368,9 @@ pub enum PermissionAnswer {
     },
 }
 
-impl PermissionAnswer {
+impl PermissionReply {
     pub fn allows(&self) -> bool {
-        !matches!(self, PermissionAnswer::Denied { .. })
+        !matches!(self, PermissionReply::Denied { .. })
     }
 }
 
@@ -380,7 +385,7 @@ pub struct TurnEnded {
 }
 
 #[derive(Debug)]
-pub enum News {
+pub enum SessionNews {
     Event(Box<Event>),
     TurnEnded(Box<TurnEnded>),
 }

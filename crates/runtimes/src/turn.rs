@@ -17,39 +17,39 @@ use tokio_util::sync::CancellationToken;
 
 use crate::host::{Host, Input, RemoteProgram};
 use crate::invocation::{Argument, Invocation, TurnFiles};
-use crate::lines::{Excerpt, MAX_LINE};
-use crate::outcome::{ErrorKind, Exit, Stopped, TurnFacts, Unstarted};
-use crate::runtime::Limits;
-use crate::translate::{Said, Spoken, Translator};
+use crate::outcome::{ErrorKind, ProcessExit, Stopped, TurnFacts, Unstarted};
+use crate::runtime::TurnLimits;
+use crate::stderr_buffer::{MAX_LINE, StderrBuffer};
+use crate::translate::{TranslatedEvent, Translation, Translator};
 
-/// How long an agent that was asked to end may take to do so.
+/// Grace period between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(5);
-/// How long an agent may stay after it said how the turn went. Some never leave.
+/// Grace period of an agent that has reported its result. Some never exit.
 const VERDICT_GRACE: Duration = Duration::from_secs(10);
-/// How long pipes are read behind the end of the process, in case another one holds them.
+/// Time that pipes are still read after the process ended, in case another process holds them.
 const PIPE_GRACE: Duration = Duration::from_millis(200);
 
-/// Who hears what the agent says.
-pub(crate) trait Listener: Send {
-    fn hear(&mut self, spoken: Vec<Spoken>) -> impl Future<Output = ()> + Send;
+/// Receiver of a turn's events.
+pub(crate) trait TurnListener: Send {
+    fn hear(&mut self, spoken: Vec<TranslatedEvent>) -> impl Future<Output = ()> + Send;
 
-    /// What the agent calls the session.
+    /// Receives the agent's name of the session.
     fn named(&mut self, agent_session: &str) -> impl Future<Output = ()> + Send;
 }
 
 pub(crate) struct TurnProcess<'a> {
     pub(crate) invocation: Invocation,
     pub(crate) workspace: PathBuf,
-    /// What the process sees, before what the invocation adds.
+    /// Environment of the process; the invocation's variables are added to it.
     pub(crate) environment: &'a BTreeMap<String, String>,
     pub(crate) host: &'a Host,
-    pub(crate) limits: Limits,
+    pub(crate) limits: TurnLimits,
     pub(crate) cancel: CancellationToken,
     /// Names the processes of the session, so that those which left their group are found.
     pub(crate) mark: String,
     /// A directory of ours, for files of the turn.
     pub(crate) scratch: Option<PathBuf>,
-    /// Whether the agent says something before its model has answered.
+    /// Whether the agent writes output before its model answers.
     pub(crate) speaks_at_start: bool,
 }
 
@@ -59,13 +59,18 @@ impl TurnProcess<'_> {
     pub(crate) async fn run(
         self,
         translator: &mut dyn Translator,
-        listener: &mut impl Listener,
-    ) -> (TurnFacts, Said) {
-        let mut output =
-            Output { translator, listener, said: Said::default(), spoke: false, report_mark: None };
+        listener: &mut impl TurnListener,
+    ) -> (TurnFacts, Translation) {
+        let mut output = TurnOutput {
+            translator,
+            listener,
+            said: Translation::default(),
+            spoke: false,
+            report_mark: None,
+        };
         let remote = matches!(self.host, Host::Ssh(_));
         let mut facts = TurnFacts { remote, ..TurnFacts::default() };
-        let mut process = match Process::start(&self) {
+        let mut process = match RunningTurn::start(&self) {
             Ok(process) => process,
             Err(error) => {
                 facts.unstarted = Some(self.unstarted(&error));
@@ -137,7 +142,7 @@ impl TurnProcess<'_> {
         facts.spoke = output.spoke;
         let said = output.end(process.files.report()).await;
         facts.verdict = said.facts.verdict;
-        facts.complaint = said.facts.complaint.clone();
+        facts.reported_error = said.facts.reported_error.clone();
         facts.worked = said.facts.worked;
         facts.aborted = said.facts.aborted;
         facts.halted = said.facts.halted;
@@ -171,17 +176,17 @@ pub(crate) async fn until(at: Option<Instant>) {
     }
 }
 
-/// What an agent writes, on its way to the listener.
-struct Output<'a, L> {
+/// Output of an agent on its way to the listener.
+struct TurnOutput<'a, L> {
     translator: &'a mut dyn Translator,
     listener: &'a mut L,
-    said: Said,
+    said: Translation,
     spoke: bool,
-    /// How the line begins that brings what the agent left in a file over there.
+    /// Prefix of the line that holds the report which the agent left in a file on the other host.
     report_mark: Option<String>,
 }
 
-impl<L: Listener> Output<'_, L> {
+impl<L: TurnListener> TurnOutput<'_, L> {
     async fn line(&mut self, line: &str) {
         self.spoke = true;
         match self.report_mark.as_ref().and_then(|mark| line.strip_prefix(mark.as_str())) {
@@ -194,7 +199,7 @@ impl<L: Listener> Output<'_, L> {
         self.flush().await;
     }
 
-    async fn end(mut self, report: Option<String>) -> Said {
+    async fn end(mut self, report: Option<String>) -> Translation {
         if let Some(report) = report {
             self.translator.report(&report, &mut self.said);
         }
@@ -211,21 +216,21 @@ impl<L: Listener> Output<'_, L> {
     }
 }
 
-struct Process {
+struct RunningTurn {
     child: Child,
     group: Group,
     lines: Lines<tokio::process::ChildStdout>,
     stderr: ChildStderr,
     stderr_open: bool,
     buffer: Box<[u8]>,
-    excerpt: Excerpt,
+    excerpt: StderrBuffer,
     files: TurnFiles,
     report_mark: Option<String>,
     /// The link of ssh, which tells the other side to end when it is dropped.
     link: Option<oneshot::Sender<()>>,
 }
 
-impl Process {
+impl RunningTurn {
     fn start(turn: &TurnProcess<'_>) -> io::Result<Self> {
         let Invocation { program, args, env, without, stdin, session_id: _ } = &turn.invocation;
         let mut files = TurnFiles::default();
@@ -287,7 +292,7 @@ impl Process {
             stderr,
             stderr_open: true,
             buffer: vec![0; 8 << 10].into_boxed_slice(),
-            excerpt: Excerpt::default(),
+            excerpt: StderrBuffer::default(),
             files,
             report_mark,
             link: keeps_link.then_some(link),
@@ -305,8 +310,8 @@ impl Process {
     async fn wait(
         &mut self,
         cancel: CancellationToken,
-        output: &mut Output<'_, impl Listener>,
-    ) -> Option<Exit> {
+        output: &mut TurnOutput<'_, impl TurnListener>,
+    ) -> Option<ProcessExit> {
         let left = tokio::select! {
             status = self.child.wait() => Some(status),
             () = tokio::time::sleep(TERM_GRACE) => None,
@@ -324,7 +329,7 @@ impl Process {
     }
 
     /// Asks the process to end, reads what it still writes, and kills it and all it started if it does not end.
-    async fn end(&mut self, output: &mut Output<'_, impl Listener>) -> Option<Exit> {
+    async fn end(&mut self, output: &mut TurnOutput<'_, impl TurnListener>) -> Option<ProcessExit> {
         match self.link.take() {
             // The other side ends the agent then. A signal would end ssh alone, with what the agent has yet to say.
             Some(link) => drop(link),
@@ -349,7 +354,7 @@ impl Process {
     }
 
     /// Reads until the output ends, or the process does, whose status is returned then.
-    async fn last_lines(&mut self, output: &mut Output<'_, impl Listener>) -> Option<ExitStatus> {
+    async fn last_lines(&mut self, output: &mut TurnOutput<'_, impl TurnListener>) -> Option<ExitStatus> {
         // Lines behind a verdict are about being ended, which changes nothing.
         let counts = output.said.facts.verdict.is_none();
         let mut status = None;
@@ -384,10 +389,10 @@ impl Process {
     }
 }
 
-fn exit_of(status: ExitStatus) -> Exit {
+fn exit_of(status: ExitStatus) -> ProcessExit {
     match (status.code(), status.signal()) {
-        (Some(code), _) => Exit::Code(code),
-        (None, Some(signal)) => Exit::Signal(signal),
-        (None, None) => Exit::Code(1),
+        (Some(code), _) => ProcessExit::Code(code),
+        (None, Some(signal)) => ProcessExit::Signal(signal),
+        (None, None) => ProcessExit::Code(1),
     }
 }

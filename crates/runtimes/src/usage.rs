@@ -1,4 +1,4 @@
-//! What a session has used, and how well that is known. Not told is never zero.
+//! Usage of a session, and how reliable it is. An unreported value is unknown, never zero.
 
 use hangar_protocol::Totals;
 use hangar_protocol::data::UsageMetric;
@@ -12,7 +12,7 @@ pub enum Figure {
     Reported(f64),
     /// Computed from what the agent said.
     Derived(f64),
-    /// Nobody said.
+    /// Not reported.
     #[default]
     Unknown,
 }
@@ -42,7 +42,7 @@ impl Figure {
         }
     }
 
-    /// What came on top of an earlier total. A total that shrank belongs to another count and says nothing.
+    /// Difference to an earlier total. A total that shrank belongs to another count and is unknown.
     fn since(self, earlier: Self) -> Self {
         match (self.value(), earlier.value()) {
             (Some(now), Some(before)) if now >= before => Figure::Derived(now - before),
@@ -51,7 +51,7 @@ impl Figure {
     }
 }
 
-/// What one turn or one session has used.
+/// Usage of a turn or a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
@@ -113,7 +113,7 @@ impl From<&Totals> for Usage {
     }
 }
 
-/// How an agent counts what it reports at the end of a turn.
+/// Meaning of the usage that an agent reports at the end of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counting {
     PerTurn,
@@ -125,15 +125,15 @@ pub enum Counting {
 
 /// Keeps the two views, whichever of them the agent reports: what a turn used, and what the session has used so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Meter {
+pub struct UsageMeter {
     counting: Counting,
-    /// What the session had used when it was opened here; absent for one that begins here.
+    /// Usage of the session when it was opened here; absent for a new one.
     before: Option<Usage>,
     last_report: Option<Usage>,
     total: Option<Usage>,
 }
 
-impl Meter {
+impl UsageMeter {
     /// `before` is what a session that goes on is known to have used, as far as that is on record.
     pub fn new(counting: Counting, before: Option<Usage>) -> Self {
         Self { counting, before, last_report: None, total: before }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(mut meter: Meter, reported: &[Figure], turns: &[Figure], total: Figure) {
+    fn check(mut meter: UsageMeter, reported: &[Figure], turns: &[Figure], total: Figure) {
         let seen: Vec<Figure> =
             reported.iter().map(|figure| meter.turn_ended(input(*figure)).input_tokens).collect();
         assert_eq!((seen.as_slice(), meter.total().input_tokens), (turns, total));
@@ -181,13 +181,13 @@ mod tests {
 
     use Figure::{Derived, Reported, Unknown};
 
-    fn meter(counting: Counting) -> Meter {
-        Meter::new(counting, None)
+    fn meter(counting: Counting) -> UsageMeter {
+        UsageMeter::new(counting, None)
     }
 
     /// For a session that has used 100 before it was opened here.
-    fn resumed(counting: Counting) -> Meter {
-        Meter::new(counting, Some(input(Reported(100.0))))
+    fn resumed(counting: Counting) -> UsageMeter {
+        UsageMeter::new(counting, Some(input(Reported(100.0))))
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_session_of_which_nothing_is_on_record_has_no_sum() {
-        let unknown = |counting| Meter::new(counting, Some(Usage::default()));
+        let unknown = |counting| UsageMeter::new(counting, Some(Usage::default()));
         check(unknown(Counting::PerTurn), &[Reported(10.0)], &[Reported(10.0)], Unknown);
         check(unknown(Counting::SinceOpened), &[Reported(10.0)], &[Reported(10.0)], Unknown);
         check(unknown(Counting::SinceBegun), &[Reported(110.0)], &[Unknown], Reported(110.0));

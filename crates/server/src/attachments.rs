@@ -1,4 +1,4 @@
-//! What clients attach to a prompt. Files are looked at here, so that the session itself need not.
+//! Attachments of a prompt. Files are read here, so that the session itself does no I/O.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -13,7 +13,7 @@ const MAX_COUNTED: u64 = 16 << 20;
 /// Largest image that is shown to the model.
 const MAX_IMAGE: u64 = 20 << 20;
 
-/// An attachment of a kind that is known; others are left out.
+/// Parses an attachment; unknown kinds are ignored.
 pub(crate) fn read(mut value: Value) -> Option<Attachment> {
     let path_key = if value["type"] == "selection" { "filePath" } else { "path" };
     if value["displayName"].is_null()
@@ -46,8 +46,8 @@ pub(crate) fn read(mut value: Value) -> Option<Attachment> {
     Some(attachment)
 }
 
-/// Clients may leave out a selection's text and place; the event that tells of it has both. Without a place the text
-/// is taken to begin its file.
+/// Fills in the text and position of a selection, which clients may leave out and the event requires. Without a
+/// position the text is assumed to begin its file.
 fn complete_selection(value: &mut Value) {
     if value["text"].is_null() {
         value["text"] = json!("");
@@ -72,7 +72,7 @@ fn is_file_within(path: &Path, most: u64) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= most)
 }
 
-/// A file that the model is shown rather than told of.
+/// Image file, which the model is shown.
 fn image(path: &Path, display_name: &str) -> Option<Attachment> {
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
     let mime_type = match extension.as_str() {

@@ -1,4 +1,4 @@
-//! Who watches a session. Every client of a session is sent all its events, and is asked what it said it can answer.
+//! Audience of a session: its clients. Each is sent every event, and is asked only the questions that it can answer.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -21,12 +21,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::client::{Client, ClientId};
-use crate::hub::{Hub, Lifecycle, Live};
+use crate::hub::{Hub, Lifecycle, ServedSession};
+use crate::idle_debounce::{GRACE, IdleDebounce, Publish};
 use crate::peer::notification;
-use crate::quiet::{GRACE, Pass, Quiet};
 use hangar_spec::SessionSpec;
 
-/// How long a hook may think. What it says later is not heard.
+/// Timeout of a client's hook. A later answer is ignored.
 const HOOK_PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct ClientTool {
@@ -43,7 +43,7 @@ pub(crate) struct Member {
     pub(crate) plans: bool,
     pub(crate) switches: bool,
     pub(crate) hooks: bool,
-    /// Whether it is sent the pieces of what agents say.
+    /// Whether the client receives the deltas of sub-agents.
     pub(crate) agent_pieces: bool,
     pub(crate) tools: Vec<ClientTool>,
     pub(crate) commands: Vec<ClientCommand>,
@@ -71,10 +71,10 @@ pub(crate) struct Audience {
     members: Mutex<Vec<Member>>,
     /// Handles of clients that answer questions about other models by themselves, with whose they are.
     direct_switches: Mutex<HashMap<String, ClientId>>,
-    live: OnceLock<Weak<Live>>,
+    live: OnceLock<Weak<ServedSession>>,
     /// When the session began, once that is known.
     began: OnceLock<String>,
-    quiet: Mutex<Quiet>,
+    idle_debounce: Mutex<IdleDebounce>,
     hub: Weak<Hub>,
 }
 
@@ -86,18 +86,18 @@ impl Audience {
             direct_switches: Mutex::default(),
             live: OnceLock::new(),
             began: OnceLock::new(),
-            quiet: Mutex::default(),
+            idle_debounce: Mutex::default(),
             hub: Arc::downgrade(hub),
         }
     }
 
     /// The session that is watched, once it lives.
-    pub(crate) fn watch(&self, live: &Arc<Live>) {
+    pub(crate) fn watch(&self, live: &Arc<ServedSession>) {
         // Set once, right after the session is made.
         let _ = self.live.set(Arc::downgrade(live));
     }
 
-    /// Has those who wait for the session look again.
+    /// Wakes the callers that wait for the session.
     pub(crate) fn wake(&self) {
         if let Some(live) = self.live.get().and_then(Weak::upgrade) {
             live.news.send_modify(|_| {});
@@ -112,11 +112,11 @@ impl Audience {
         }
     }
 
-    fn quiet(&self) -> MutexGuard<'_, Quiet> {
-        self.quiet.lock()
+    fn idle_debounce(&self) -> MutexGuard<'_, IdleDebounce> {
+        self.idle_debounce.lock()
     }
 
-    /// Tells the clients, those who listen and those who read.
+    /// Sends an event to the clients and adds it to the history.
     fn tell(&self, event: &Event) {
         self.publish(event);
         if let Some(live) = self.live.get().and_then(Weak::upgrade)
@@ -133,7 +133,7 @@ impl Audience {
         members.push(member);
     }
 
-    /// Whether the client was a member.
+    /// Removes a client; true if it was a member.
     pub(crate) fn leave(&self, client: ClientId) -> bool {
         self.direct_switches().retain(|_, owner| *owner != client);
         let mut members = self.members();
@@ -142,7 +142,7 @@ impl Audience {
         members.len() < before
     }
 
-    /// Says whether a member answers questions about permissions.
+    /// Sets whether a member answers permission questions.
     pub(crate) fn ask_for_permissions(&self, client: ClientId, answers: bool) {
         for member in self.members().iter_mut().filter(|member| member.client.id == client) {
             member.permissions = answers;
@@ -176,7 +176,7 @@ impl Audience {
         self.direct_switches.lock()
     }
 
-    /// Whether some client listens for questions about other models and answers them unasked.
+    /// Whether a client handles model-switch questions itself, without a prompt to the user.
     pub(crate) fn switches_directly(&self) -> bool {
         !self.direct_switches().is_empty()
     }
@@ -216,7 +216,7 @@ impl Audience {
         })
     }
 
-    /// Tells the members why the session ends, when its log cannot be told any more.
+    /// Sends the members the error that ends the session when its log cannot be written.
     pub(crate) fn farewell(&self, error: &LogError) {
         let message = match error.source() {
             Some(source) => format!("{error}: {source}"),
@@ -241,7 +241,7 @@ impl Audience {
     fn ask(&self, question: &hangar_protocol::data::UserInputRequested) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Answer {
+        struct ClientAnswer {
             answer: String,
             #[serde(default)]
             was_freeform: bool,
@@ -259,11 +259,13 @@ impl Audience {
         }
         let request_id = question.request_id.clone();
         tokio::spawn(async move {
-            let answer = match client.peer.request::<Answer>("userInput.request", &params).await {
+            let answer = match client.peer.request::<ClientAnswer>("userInput.request", &params).await {
                 Ok(answer) => answer,
                 // A client that is gone may come back and answer; one that failed has answered.
                 Err(_) if client.peer.is_closed() => return,
-                Err(error) => Answer { answer: format!("The question failed: {error}"), was_freeform: true },
+                Err(error) => {
+                    ClientAnswer { answer: format!("The question failed: {error}"), was_freeform: true }
+                }
             };
             let command = Command::AnswerQuestion {
                 request_id,
@@ -277,8 +279,8 @@ impl Audience {
 }
 
 impl Audience {
-    /// The first client that answers such questions, and the session that waits for it.
-    fn asked(&self, answers: impl Fn(&Member) -> bool) -> Option<(Arc<Client>, Arc<Live>)> {
+    /// First client that answers such questions, with the id of the session.
+    fn asked(&self, answers: impl Fn(&Member) -> bool) -> Option<(Arc<Client>, Arc<ServedSession>)> {
         let client =
             self.members().iter().find(|member| answers(member)).map(|member| Arc::clone(&member.client));
         Some((client?, self.live.get().and_then(Weak::upgrade)?))
@@ -305,10 +307,10 @@ impl Audience {
         });
     }
 
-    /// Asks the first client that decides about other models, unless one does so by itself.
+    /// Asks the first client that decides about model switches, unless one handles them itself.
     fn ask_to_switch(&self, requested: &AutoModeSwitchRequested) {
         #[derive(Deserialize)]
-        struct Answer {
+        struct ClientAnswer {
             response: SwitchAnswer,
         }
         if self.switches_directly() {
@@ -319,7 +321,7 @@ impl Audience {
         params["sessionId"] = json!(self.session_id);
         let request_id = requested.request_id.clone();
         tokio::spawn(async move {
-            let answer = match client.peer.request::<Answer>("autoModeSwitch.request", &params).await {
+            let answer = match client.peer.request::<ClientAnswer>("autoModeSwitch.request", &params).await {
                 Ok(answer) => answer.response,
                 Err(_) if client.peer.is_closed() => return,
                 Err(_) => SwitchAnswer::No,
@@ -329,15 +331,15 @@ impl Audience {
     }
 }
 
-/// Whether an event is a piece of what an agent of the session is saying. All of it comes with an event of its own.
+/// Whether an event is a delta of a sub-agent. The full text comes with an event of its own.
 fn is_piece_of_agent(event: &Event) -> bool {
     use EventKind::{MessageDelta, ReasoningDelta, ToolCallDelta};
     let is_piece = matches!(event.event_kind(), Some(MessageDelta | ReasoningDelta | ToolCallDelta));
     event.agent_id().is_some() && is_piece
 }
 
-/// Whether clients hear of an event. The log keeps what each call of the model used; clients are told so by
-/// `assistant.usage`, and the SDKs know no other event about it.
+/// Whether clients receive events of this kind. The log keeps the usage of each model call; clients receive it as
+/// `assistant.usage`, and the SDKs know no other event for it.
 pub(crate) fn is_for_clients(kind: Option<EventKind>) -> bool {
     kind != Some(EventKind::UsageRecord)
 }
@@ -348,26 +350,26 @@ pub(crate) struct Broadcast(pub(crate) Arc<Audience>);
 impl EventSink for Broadcast {
     fn publish(&mut self, event: &Event) {
         // Held while they are told, so that nothing comes between an event and the one that was held before it.
-        let mut quiet = self.0.quiet();
-        match quiet.pass(event) {
-            Pass::Now(before) => {
+        let mut idle_debounce = self.0.idle_debounce();
+        match idle_debounce.pass(event) {
+            Publish::Now(before) => {
                 if let Some(before) = before {
                     self.0.tell(&before);
                 }
                 self.0.tell(event);
             }
-            Pass::Later(number) => {
+            Publish::Later(number) => {
                 let audience = Arc::clone(&self.0);
                 tokio::spawn(async move {
                     tokio::time::sleep(GRACE).await;
-                    let mut quiet = audience.quiet();
-                    if let Some(event) = quiet.due(number) {
+                    let mut idle_debounce = audience.idle_debounce();
+                    if let Some(event) = idle_debounce.due(number) {
                         audience.tell(&event);
                     }
                 });
             }
         }
-        drop(quiet);
+        drop(idle_debounce);
         match event.body() {
             Body::SessionStart(start) => self.0.set_began(&start.start_time),
             Body::UserInputRequested(question) => self.0.ask(question),
@@ -389,7 +391,7 @@ pub(crate) struct ClientHooks(pub(crate) Arc<Audience>);
 impl Hooks for ClientHooks {
     fn ask(&self, request: &HookRequest) -> BoxFuture<'static, HookAnswer> {
         #[derive(Default, Deserialize)]
-        struct Answer {
+        struct ClientAnswer {
             output: Option<Value>,
         }
         let clients: Vec<Arc<Client>> = self
@@ -411,7 +413,7 @@ impl Hooks for ClientHooks {
                 if answers.settled(kind) {
                     break;
                 }
-                let asking = client.peer.request::<Option<Answer>>("hooks.invoke", &params);
+                let asking = client.peer.request::<Option<ClientAnswer>>("hooks.invoke", &params);
                 let answer = match tokio::time::timeout(HOOK_PATIENCE, asking).await {
                     // A hook that takes too long has no opinion.
                     Err(_) => continue,

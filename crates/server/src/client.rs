@@ -1,4 +1,4 @@
-//! A connected client: its requests, each answered by a task of its own.
+//! Connected client and its requests; a task per request answers it.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -14,21 +14,20 @@ use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::handshake::{ConnectParams, Gate, PROTOCOL_VERSION};
+use crate::handshake::{AdmissionState, ConnectParams, PROTOCOL_VERSION};
 use crate::hub::Hub;
 use crate::inference::Exchanges;
 use crate::methods::{self, Call, Failure};
-use crate::peer::{Request, Said};
+use crate::peer::{Incoming, Request};
 use crate::session_fs::FsProvider;
 
-/// Requests of one client that may be under way at once.
+/// Maximum number of concurrent requests of one client.
 const MAX_IN_FLIGHT: usize = 1024;
 
-/// Methods that wait for something to happen and do nothing. Nothing is left half done when one is taken back; whatever
-/// else a client takes back is done all the same.
+/// Methods that only wait. Cancelling one of them stops it; any other request runs to its end even if it is cancelled.
 const WAITING: [&str; 2] = ["session.eventLog.read", "session.tasks.waitForPending"];
 
-/// A server that was told to end answers nothing else.
+/// Error code of requests to a server that is shutting down.
 const SHUTTING_DOWN: i64 = -32000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,17 +37,17 @@ pub(crate) struct Client {
     pub(crate) id: ClientId,
     pub(crate) peer: Peer,
     hub: Weak<Hub>,
-    pub(crate) gate: Gate,
+    pub(crate) gate: AdmissionState,
     in_flight: AtomicUsize,
     /// Requests that can be taken back.
     waiting: Mutex<HashMap<Id, CancellationToken>>,
     answered: Notify,
-    /// Whether the client makes the requests to models.
+    /// Whether the client sends the requests to models itself.
     request_proxy: AtomicBool,
-    /// How the client keeps the files of its sessions, if it does.
+    /// File storage that the client provides for its sessions, if it does.
     files: Mutex<Option<FsProvider>>,
     pub(crate) exchanges: Exchanges,
-    /// Whether the client understands tasks that clients do.
+    /// Whether the client supports client tasks.
     client_tasks: AtomicBool,
 }
 
@@ -58,7 +57,7 @@ impl Client {
             id: hub.next_client(),
             peer,
             hub: Arc::downgrade(hub),
-            gate: Gate::new(&hub.config().access),
+            gate: AdmissionState::new(&hub.config().access),
             in_flight: AtomicUsize::new(0),
             waiting: Mutex::default(),
             answered: Notify::new(),
@@ -91,10 +90,10 @@ impl Client {
         files.as_ref().map(|provider| provider.session_files(&self.peer, id))
     }
 
-    pub(crate) fn hear(self: &Arc<Self>, said: Said) {
+    pub(crate) fn hear(self: &Arc<Self>, said: Incoming) {
         match said {
-            Said::Request(request) => self.take(request),
-            Said::TakenBack(id) => {
+            Incoming::Request(request) => self.take(request),
+            Incoming::Cancelled(id) => {
                 if let Some(waiting) = self.waiting().get(&id) {
                     waiting.cancel();
                 }

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use crate::client::ClientId;
 use crate::methods::Failure;
 
-/// Tasks that a session keeps, those that are done included.
+/// Maximum number of tasks per session, finished ones included.
 const MAX_TASKS: usize = 256;
-/// What a task was doing lately.
+/// Maximum number of recent activity lines of a task.
 const MAX_ACTIVITY: usize = 50;
-/// Bytes of a text of a task, and of what came of it.
+/// Maximum size of a task's texts and of its result, in bytes.
 const MAX_TEXT: usize = 16 << 10;
 const MAX_RESULT: usize = 1 << 20;
 
@@ -26,26 +26,26 @@ const UNSUPPORTED: i64 = -32013;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Status {
+enum ClientTaskStatus {
     Running,
     Idle,
     Completed,
     Failed,
     Cancelled,
-    /// Its owner is gone.
+    /// Its owner has disconnected.
     Orphaned,
 }
 
-impl Status {
+impl ClientTaskStatus {
     fn is_over(self) -> bool {
         match self {
-            Status::Completed | Status::Failed | Status::Cancelled => true,
-            Status::Running | Status::Idle | Status::Orphaned => false,
+            ClientTaskStatus::Completed | ClientTaskStatus::Failed | ClientTaskStatus::Cancelled => true,
+            ClientTaskStatus::Running | ClientTaskStatus::Idle | ClientTaskStatus::Orphaned => false,
         }
     }
 }
 
-/// What a client registers.
+/// Registration of a task by a client.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Registration {
@@ -58,7 +58,7 @@ pub(crate) struct Registration {
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub(crate) enum Update {
+pub(crate) enum ClientTaskUpdate {
     Progress {
         status: Option<ActiveStatus>,
         message: Option<String>,
@@ -91,10 +91,10 @@ struct ClientTask {
     id: String,
     registration: Registration,
     owner: ClientId,
-    /// Who the owner is, in words that say nothing of the connection.
+    /// Display name of the owner, without details of its connection.
     participant: String,
     join: String,
-    status: Status,
+    status: ClientTaskStatus,
     sequence: u64,
     started: Timestamp,
     updated: Timestamp,
@@ -106,15 +106,15 @@ struct ClientTask {
     phase: Option<String>,
     percentage: Option<f64>,
     activity: VecDeque<(String, Timestamp)>,
-    last: Option<Update>,
+    last: Option<ClientTaskUpdate>,
 }
 
 impl ClientTask {
-    fn set_status(&mut self, status: Status, now: Timestamp) {
+    fn set_status(&mut self, status: ClientTaskStatus, now: Timestamp) {
         if let Some(since) = self.active_since.take() {
             self.active_ms += now.as_millisecond() - since.as_millisecond();
         }
-        self.active_since = (status == Status::Running).then_some(now);
+        self.active_since = (status == ClientTaskStatus::Running).then_some(now);
         self.ended = status.is_over().then_some(now);
         self.status = status;
         self.updated = now;
@@ -128,44 +128,45 @@ impl ClientTask {
         self.activity.push_back((message[..message.floor_char_boundary(MAX_TEXT)].to_owned(), now));
     }
 
-    fn apply(&mut self, update: &Update, now: Timestamp) {
+    fn apply(&mut self, update: &ClientTaskUpdate, now: Timestamp) {
         match update {
-            Update::Progress { status, message, phase, percentage } => {
+            ClientTaskUpdate::Progress { status, message, phase, percentage } => {
                 self.say(message.as_ref(), now);
                 self.phase = phase.clone().or_else(|| self.phase.take());
                 self.percentage = percentage.or(self.percentage);
                 self.updated = now;
                 match status {
-                    Some(ActiveStatus::Idle) if self.status != Status::Idle => {
-                        self.set_status(Status::Idle, now);
+                    Some(ActiveStatus::Idle) if self.status != ClientTaskStatus::Idle => {
+                        self.set_status(ClientTaskStatus::Idle, now);
                     }
-                    Some(ActiveStatus::Running) if self.status != Status::Running => {
-                        self.set_status(Status::Running, now);
+                    Some(ActiveStatus::Running) if self.status != ClientTaskStatus::Running => {
+                        self.set_status(ClientTaskStatus::Running, now);
                     }
                     _ => {}
                 }
             }
-            Update::Completed { message, .. } => {
+            ClientTaskUpdate::Completed { message, .. } => {
                 self.say(message.as_ref(), now);
-                self.set_status(Status::Completed, now);
+                self.set_status(ClientTaskStatus::Completed, now);
             }
-            Update::Failed { message, .. } => {
+            ClientTaskUpdate::Failed { message, .. } => {
                 self.say(message.as_ref(), now);
-                self.set_status(Status::Failed, now);
+                self.set_status(ClientTaskStatus::Failed, now);
             }
-            Update::Cancelled { message, .. } => {
+            ClientTaskUpdate::Cancelled { message, .. } => {
                 self.say(message.as_ref(), now);
-                self.set_status(Status::Cancelled, now);
+                self.set_status(ClientTaskStatus::Cancelled, now);
             }
         }
         self.last = Some(update.clone());
     }
 
     fn can_cancel(&self) -> bool {
-        self.registration.cancellable && matches!(self.status, Status::Running | Status::Idle)
+        self.registration.cancellable
+            && matches!(self.status, ClientTaskStatus::Running | ClientTaskStatus::Idle)
     }
 
-    /// The task as clients are told of it.
+    /// Serialises the task for clients.
     fn describe(&self) -> Value {
         let iso = hangar_agent::session::iso;
         let here = self.orphaned.is_none();
@@ -192,7 +193,7 @@ impl ClientTask {
             "updatedAt": iso(self.updated),
             "owner": owner,
         });
-        let idle = (self.status == Status::Idle).then_some(self.updated);
+        let idle = (self.status == ClientTaskStatus::Idle).then_some(self.updated);
         for (name, time) in [
             ("completedAt", self.ended),
             ("activeStartedAt", self.active_since),
@@ -207,14 +208,14 @@ impl ClientTask {
             told["displayName"] = json!(name);
         }
         match &self.last {
-            Some(Update::Completed { result: Some(result), .. }) => told["result"] = result.clone(),
-            Some(Update::Failed { error, code, .. }) => {
+            Some(ClientTaskUpdate::Completed { result: Some(result), .. }) => told["result"] = result.clone(),
+            Some(ClientTaskUpdate::Failed { error, code, .. }) => {
                 told["error"] = json!(error);
                 if let Some(code) = code {
                     told["errorCode"] = json!(code);
                 }
             }
-            Some(Update::Cancelled { reason: Some(reason), .. }) => {
+            Some(ClientTaskUpdate::Cancelled { reason: Some(reason), .. }) => {
                 told["cancellationReason"] = json!(reason);
             }
             _ => {}
@@ -278,26 +279,26 @@ fn bounded(name: &str, text: Option<&String>) -> Result<(), Failure> {
     }
 }
 
-impl Update {
+impl ClientTaskUpdate {
     pub(crate) fn check(&self) -> Result<(), Failure> {
         match self {
-            Update::Progress { phase, percentage, .. } => {
+            ClientTaskUpdate::Progress { phase, percentage, .. } => {
                 if percentage.is_some_and(|percentage| !(0.0..=100.0).contains(&percentage)) {
                     return Err(Failure::refused("percentage must be finite and between 0 and 100"));
                 }
                 bounded("phase", phase.as_ref())
             }
-            Update::Completed { result, .. } => match result {
+            ClientTaskUpdate::Completed { result, .. } => match result {
                 Some(result) if result.to_string().len() > MAX_RESULT => {
                     Err(Failure::refused(format!("result must not be longer than {MAX_RESULT} bytes")))
                 }
                 _ => Ok(()),
             },
-            Update::Failed { error, code, .. } => {
+            ClientTaskUpdate::Failed { error, code, .. } => {
                 bounded("error", Some(error))?;
                 bounded("code", code.as_ref())
             }
-            Update::Cancelled { reason, .. } => bounded("reason", reason.as_ref()),
+            ClientTaskUpdate::Cancelled { reason, .. } => bounded("reason", reason.as_ref()),
         }
     }
 }
@@ -352,7 +353,7 @@ impl ClientTasks {
             owner,
             participant,
             join,
-            status: Status::Running,
+            status: ClientTaskStatus::Running,
             sequence: 0,
             started: now,
             updated: now,
@@ -370,13 +371,13 @@ impl ClientTasks {
         Ok(told)
     }
 
-    /// Takes what the owner says of a task. The same said twice changes nothing.
+    /// Applies an update by the owner of a task. Updates are idempotent.
     pub(crate) fn update(
         &mut self,
         id: &str,
         owner: ClientId,
         sequence: u64,
-        update: &Update,
+        update: &ClientTaskUpdate,
         now: Timestamp,
     ) -> Result<Value, Failure> {
         let task = self.0.iter_mut().find(|task| task.id == id).ok_or_else(|| not_found(id))?;
@@ -423,7 +424,7 @@ impl ClientTasks {
     /// The owner has stopped a task.
     pub(crate) fn cancelled(&mut self, id: &str, now: Timestamp) {
         if let Some(task) = self.0.iter_mut().find(|task| task.id == id && !task.status.is_over()) {
-            task.set_status(Status::Cancelled, now);
+            task.set_status(ClientTaskStatus::Cancelled, now);
         }
     }
 
@@ -434,12 +435,16 @@ impl ClientTasks {
         self.0.len() < before
     }
 
-    /// The tasks of clients that are gone have nobody who knows how they are. Says whether there are new ones.
+    /// Orphans the tasks of clients that have left, because no one can update them. True if there are new orphans.
     pub(crate) fn orphan(&mut self, is_here: impl Fn(ClientId) -> bool, now: Timestamp) -> bool {
         let mut any = false;
-        for task in self.0.iter_mut().filter(|task| matches!(task.status, Status::Running | Status::Idle)) {
+        for task in self
+            .0
+            .iter_mut()
+            .filter(|task| matches!(task.status, ClientTaskStatus::Running | ClientTaskStatus::Idle))
+        {
             if !is_here(task.owner) {
-                task.set_status(Status::Orphaned, now);
+                task.set_status(ClientTaskStatus::Orphaned, now);
                 task.orphaned = Some(now);
                 any = true;
             }
@@ -474,7 +479,7 @@ mod tests {
         (tasks, id)
     }
 
-    fn said(kind: &str) -> Update {
+    fn said(kind: &str) -> ClientTaskUpdate {
         serde_json::from_value(json!({ "kind": kind, "message": "m", "error": "e" })).unwrap()
     }
 
@@ -495,7 +500,7 @@ mod tests {
     #[test]
     fn what_is_kept_of_a_task_has_its_bounds() {
         let check = |update: Value, expected: Option<&str>| {
-            let update: Update = serde_json::from_value(update).unwrap();
+            let update: ClientTaskUpdate = serde_json::from_value(update).unwrap();
             assert_eq!(update.check().err().map(|failure| failure.message().to_owned()).as_deref(), expected);
         };
         let long = "x".repeat(MAX_TEXT + 1);

@@ -22,7 +22,7 @@ pub(crate) struct CommandQueue {
 }
 
 impl CommandQueue {
-    /// Puts a command behind the others. Returns the one to offer now, if there is one.
+    /// Queues a command. Returns the one to offer now, if there is one.
     pub(crate) fn push(&mut self, command: QueuedCommand) -> Result<Option<QueuedCommand>, QueueFull> {
         if self.waiting.len() >= LIMIT {
             return Err(QueueFull);
@@ -85,7 +85,7 @@ impl PendingCommands {
         answered
     }
 
-    /// Whether anybody waited for it.
+    /// Completes a command; true if a caller was waiting for it.
     pub(crate) fn finish(&self, request_id: &str, error: Option<String>) -> bool {
         self.lock().remove(request_id).is_some_and(|answer| answer.send(error).is_ok())
     }

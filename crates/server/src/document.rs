@@ -10,7 +10,7 @@ const MAX_BYTES: u64 = 4 << 20;
 
 pub(crate) struct Document {
     path: PathBuf,
-    /// Whether something is there that is not understood, and so must not be written over.
+    /// Whether the file holds something that could not be parsed, and so must not be overwritten.
     strange: bool,
     pub(crate) value: Value,
 }

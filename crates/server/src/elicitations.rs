@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_with::skip_serializing_none;
 use tokio::sync::oneshot;
 
-/// Forms of one session that may wait at once.
+/// Maximum number of pending forms per session.
 const MAX_WAITING: usize = 64;
 
 #[skip_serializing_none]
@@ -23,7 +23,7 @@ pub(crate) struct ElicitationResult {
 pub(crate) struct Elicitations(Mutex<HashMap<String, oneshot::Sender<ElicitationResult>>>);
 
 impl Elicitations {
-    /// Where the answer will come; `None` when too many wait already.
+    /// Registers a question and returns the receiver of its answer; `None` when too many are pending.
     pub(crate) fn expect(&self, request_id: &str) -> Option<oneshot::Receiver<ElicitationResult>> {
         let mut waiting = self.lock();
         // Whoever asked may have gone.
@@ -36,7 +36,7 @@ impl Elicitations {
         Some(answered)
     }
 
-    /// False when nobody waits for this answer.
+    /// Delivers an answer; false when nobody waits for it.
     pub(crate) fn answer(&self, request_id: &str, result: ElicitationResult) -> bool {
         let Some(answer) = self.lock().remove(request_id) else { return false };
         answer.send(result).is_ok()

@@ -1,4 +1,5 @@
-//! What people configured at the documented places, for clients that ask before there is a session.
+//! Discovery of skills, agents, hooks and instructions at the documented paths, for clients that ask before there is a
+//! session.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use crate::opener::{InstructionLocation, InstructionSource, OpenError};
 
 /// Knows the places. Without a project it is about what holds wherever the user works, with one about what that brings.
 pub trait Finder: Send + Sync {
-    /// Where skills and agents are.
+    /// Directories of skills and agents.
     fn places(&self, project: Option<&Path>) -> SkillPlaces;
 
     /// The hooks of files.
@@ -18,13 +19,13 @@ pub trait Finder: Send + Sync {
 
     fn instructions(&self, project: Option<&Path>) -> Result<Vec<InstructionSource>, OpenError>;
 
-    /// Where instructions would be found, those first that count more.
+    /// Paths of instruction files, by descending precedence.
     fn instruction_targets(&self, project: Option<&Path>) -> Vec<InstructionTarget>;
 }
 
 pub struct FoundHooks {
     pub files: HookFiles,
-    /// Whether all but the machine's own are switched off.
+    /// Whether all hooks except those of the machine are disabled.
     pub disabled: bool,
 }
 
@@ -35,7 +36,7 @@ pub struct InstructionTarget {
     pub path: PathBuf,
     pub location: InstructionLocation,
     pub kind: TargetKind,
-    /// Whether new instructions belong there.
+    /// Whether new instructions should be created there.
     pub preferred_for_creation: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Who may talk to the server. Over TCP a connection shows the server's token by `connect` before anything else, and may
-//! do little until then: few frames, small ones, for a short while.
+//! Authentication of connections. Over TCP a connection sends the server's token in `connect` first. Until then it is
+//! limited to a few small frames and a short time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,46 +17,48 @@ const NOT_CONFIGURED: &str = "AUTHENTICATION_NOT_CONFIGURED: this server has no 
 
 /// Frames that a connection may send without being admitted. The next one is not read.
 const MAX_ATTEMPTS: usize = 5;
-/// How long the body of a frame may be until a token was shown.
+/// Maximum size of a frame's body before authentication.
 const MAX_BODY_BEFORE_TOKEN: usize = 64 << 10;
 
-/// Who is served.
+/// Authentication that the server requires.
 #[derive(Debug, Clone)]
-pub enum Access {
-    /// Whoever started the server, over standard input and output.
+pub enum ServerAccess {
+    /// None: the client is the parent process, on standard input and output.
     Owner,
-    /// Whoever shows the token.
+    /// Clients must send this token.
     Token(Token),
     /// Anyone who reaches the port. Such clients cannot change what later sessions start with.
     Anyone,
 }
 
-impl Access {
-    /// Whether a request other than `connect` admits the connection it came by, or needs it to be admitted.
-    pub(crate) fn request(&self, gate: &Gate) -> Result<(), ErrorObject> {
+impl ServerAccess {
+    /// Checks a request other than `connect`: admits its connection, or refuses it because `connect` is missing.
+    pub(crate) fn request(&self, gate: &AdmissionState) -> Result<(), ErrorObject> {
         match self {
-            Access::Token(_) if !gate.is_open() => Err(refusal(codes::AUTHENTICATION_REQUIRED, REQUIRED)),
-            Access::Owner | Access::Token(_) | Access::Anyone => Ok(()),
+            ServerAccess::Token(_) if !gate.is_open() => {
+                Err(refusal(codes::AUTHENTICATION_REQUIRED, REQUIRED))
+            }
+            ServerAccess::Owner | ServerAccess::Token(_) | ServerAccess::Anyone => Ok(()),
         }
     }
 
-    /// Whether `connect` with these parameters admits the connection.
+    /// Checks the token in the parameters of `connect`.
     pub(crate) fn connect(&self, params: &ConnectParams) -> Result<(), ErrorObject> {
         match (self, &params.token) {
-            (Access::Owner | Access::Anyone, None) => Ok(()),
-            (Access::Owner | Access::Anyone, Some(_)) => {
+            (ServerAccess::Owner | ServerAccess::Anyone, None) => Ok(()),
+            (ServerAccess::Owner | ServerAccess::Anyone, Some(_)) => {
                 Err(refusal(codes::AUTHENTICATION_NOT_CONFIGURED, NOT_CONFIGURED))
             }
-            (Access::Token(token), Some(given)) if token.is(given) => Ok(()),
-            (Access::Token(_), _) => Err(refusal(codes::AUTHENTICATION_FAILED, FAILED)),
+            (ServerAccess::Token(token), Some(given)) if token.is(given) => Ok(()),
+            (ServerAccess::Token(_), _) => Err(refusal(codes::AUTHENTICATION_FAILED, FAILED)),
         }
     }
 
-    /// Whether clients may change what later sessions are started with.
+    /// Whether clients may change settings that later sessions start with.
     pub(crate) fn is_trusted(&self) -> bool {
         match self {
-            Access::Owner | Access::Token(_) => true,
-            Access::Anyone => false,
+            ServerAccess::Owner | ServerAccess::Token(_) => true,
+            ServerAccess::Anyone => false,
         }
     }
 }
@@ -70,7 +72,7 @@ impl Token {
         Self(secret.into())
     }
 
-    /// Takes a time that depends on nothing but the length of what was given.
+    /// Compares in a time that depends on nothing but the length of the input.
     fn is(&self, given: &str) -> bool {
         let (secret, given) = (self.0.as_bytes(), given.as_bytes());
         let differences =
@@ -89,23 +91,23 @@ impl std::fmt::Debug for Token {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ConnectParams {
     token: Option<String>,
-    /// What the client understands when it is told of tasks.
+    /// Kinds of tasks that the client supports in task events.
     pub(crate) supported_task_kinds: Option<Vec<String>>,
 }
 
-/// Whether a connection was admitted, and what it may send until then.
+/// Admission state of a connection, and its limits until it is admitted.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct AdmissionState {
     opened: CancellationToken,
     attempts: AtomicUsize,
     most: usize,
 }
 
-impl Gate {
-    pub(crate) fn new(access: &Access) -> Self {
+impl AdmissionState {
+    pub(crate) fn new(access: &ServerAccess) -> Self {
         let most = match access {
-            Access::Token(_) => MAX_BODY_BEFORE_TOKEN,
-            Access::Owner | Access::Anyone => MAX_BODY,
+            ServerAccess::Token(_) => MAX_BODY_BEFORE_TOKEN,
+            ServerAccess::Owner | ServerAccess::Anyone => MAX_BODY,
         };
         Self { opened: CancellationToken::new(), attempts: AtomicUsize::new(0), most }
     }
@@ -123,7 +125,7 @@ impl Gate {
         self.opened.cancelled().await;
     }
 
-    /// How long the body of the next frame may be.
+    /// Maximum size of the next frame's body.
     pub(crate) fn max_body(&self) -> usize {
         if self.is_open() { MAX_BODY } else { self.most }
     }
@@ -143,30 +145,30 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(access: &Access, given: Option<&str>, code: Option<i64>) {
+    fn check(access: &ServerAccess, given: Option<&str>, code: Option<i64>) {
         let params = ConnectParams { token: given.map(str::to_owned), ..ConnectParams::default() };
         assert_eq!(access.connect(&params).err().map(|error| error.code), code);
     }
 
     #[test]
     fn a_connection_is_admitted_by_the_token_and_nothing_else() {
-        for access in [Access::Owner, Access::Anyone] {
+        for access in [ServerAccess::Owner, ServerAccess::Anyone] {
             check(&access, None, None);
             check(&access, Some("x"), Some(-32003));
         }
-        let token = Access::Token(Token::new("secret"));
+        let token = ServerAccess::Token(Token::new("secret"));
         check(&token, Some("secret"), None);
         for wrong in ["secreT", "Secret", "secret ", "secre", "secretsecret", "s", ""] {
             check(&token, Some(wrong), Some(-32002));
         }
         check(&token, None, Some(-32002));
-        check(&Access::Token(Token::new("")), Some(""), Some(-32002));
+        check(&ServerAccess::Token(Token::new("")), Some(""), Some(-32002));
     }
 
     #[test]
     fn before_the_token_nothing_else_is_answered() {
-        let access = Access::Token(Token::new("secret"));
-        let gate = Gate::new(&access);
+        let access = ServerAccess::Token(Token::new("secret"));
+        let gate = AdmissionState::new(&access);
         let error = access.request(&gate).unwrap_err();
         assert_eq!((error.code, error.message.as_str()), (-32001, REQUIRED));
         gate.open();
@@ -175,7 +177,7 @@ mod tests {
 
     #[test]
     fn before_the_token_frames_are_few_and_small() {
-        let gate = Gate::new(&Access::Token(Token::new("secret")));
+        let gate = AdmissionState::new(&ServerAccess::Token(Token::new("secret")));
         assert_eq!(gate.max_body(), MAX_BODY_BEFORE_TOKEN);
         let taken = (0..MAX_ATTEMPTS).take_while(|_| gate.took_frame()).count();
         assert_eq!(taken, MAX_ATTEMPTS - 1);

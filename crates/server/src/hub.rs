@@ -24,61 +24,62 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audience::{Audience, Broadcast, ClientHooks, ClientTool, Member};
 use crate::client::{Client, ClientId};
+use crate::client_shells::ClientShells;
+use crate::client_tools::{ExternalTool, PendingCalls};
 use crate::commands::PendingCommands;
 use crate::elicitations::Elicitations;
-use crate::external::{ExternalTool, PendingCalls};
 use crate::finder::Finder;
-use crate::gates::Gates;
-use crate::handshake::Access;
-use crate::history::History;
+use crate::handshake::ServerAccess;
 use crate::inference;
-use crate::journals::Journals;
+use crate::log_pages::LogReaders;
 use crate::methods::Failure;
+use crate::open_locks::OpenLocks;
 use crate::opener::{OpenRequest, SessionOpener};
 use crate::peer::notification;
+use crate::recent_events::RecentEvents;
 use crate::session_files::SessionDir;
 use crate::session_fs::FsProvider;
-use crate::shells::ClientShells;
-use crate::task::{Job, SessionTask};
+use crate::task::{SessionJob, SessionTask};
 use hangar_spec::{SessionSpec, ToolDeclaration};
 
-/// Jobs that may wait for a session before those who bring them have to.
+/// Capacity of a session's job queue; senders wait beyond it.
 const JOBS: usize = 64;
-/// Sessions that may be alive at once.
+/// Maximum number of live sessions.
 const MAX_SESSIONS: usize = 10_000;
-/// Clients that may be connected at once. Each costs two tasks and its buffers.
+/// Maximum number of connected clients. Each costs two tasks and its buffers.
 const MAX_CLIENTS: usize = 256;
 
 pub struct HubConfig {
     pub opener: Box<dyn SessionOpener>,
     pub finder: Box<dyn Finder>,
     pub store: Store,
-    pub access: Access,
-    /// What clients are told the server's version is.
+    pub access: ServerAccess,
+    /// Version of the server, as clients are told it.
     pub version: String,
     pub git: Git,
     pub now: fn() -> Timestamp,
     pub features: Features,
-    /// How long the end of a session's background work is waited for before its prompt has ended.
+    /// Maximum wait for background work before a prompt is reported as ended.
     pub task_wait: Duration,
-    /// How long a session may rest before it is closed; for ever where absent.
+    /// Idle time after which a session is closed; `None` keeps it open.
     pub idle_timeout: Option<Duration>,
-    /// Writes what is left, telemetry say, before the end is answered: clients may kill the server right behind that.
+    /// Flushes telemetry and the like before `shutdown` is answered: clients may kill the server right after the
+    /// answer.
     pub farewell: fn(),
 }
 
 pub struct Hub {
     config: HubConfig,
-    sessions: Mutex<HashMap<String, Arc<Live>>>,
+    sessions: Mutex<HashMap<String, Arc<ServedSession>>>,
     clients: Mutex<HashMap<ClientId, Arc<Client>>>,
     next_client: AtomicU64,
     /// A session is opened by one client at a time, so that two that open the same one meet in it.
-    opening: Gates,
+    opening: OpenLocks,
     stopping: CancellationToken,
-    pub(crate) journals: Journals,
+    pub(crate) log_readers: LogReaders,
 }
 
-/// What happened to a session as a whole.
+/// Lifecycle events of a session as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifecycle {
     Created,
@@ -87,38 +88,38 @@ pub(crate) enum Lifecycle {
 }
 
 /// A session that is alive.
-pub(crate) struct Live {
+pub(crate) struct ServedSession {
     pub(crate) id: SessionId,
     pub(crate) dir: SessionDir,
     /// The same, if a client keeps it.
     pub(crate) client_files: Option<ClientFiles>,
-    /// Where it is listed: with the others, unless the client named a folder for it.
+    /// Store that lists the session: the common one, unless the client named a directory.
     pub(crate) store: Store,
     pub(crate) audience: Arc<Audience>,
     pub(crate) pending: Arc<PendingCalls>,
     /// Commands that a client carries out.
     pub(crate) executing: PendingCommands,
-    /// How many events the session has published; those who wait for news watch it.
+    /// Number of events that the session has published; long polls watch it.
     pub(crate) news: watch::Sender<u64>,
-    pub(crate) history: History,
+    pub(crate) history: RecentEvents,
     pub(crate) elicitations: Elicitations,
     /// Commands that clients run.
     pub(crate) shells: Arc<ClientShells>,
     /// Held while what clients say of the session is changed.
     pub(crate) client_metadata: tokio::sync::Mutex<()>,
-    jobs: mpsc::Sender<Job>,
+    jobs: mpsc::Sender<SessionJob>,
     closing: AtomicBool,
     done: CancellationToken,
 }
 
-impl Live {
-    /// Has the session's task do something, and waits for what comes of it.
+impl ServedSession {
+    /// Runs a closure in the session's task and returns its result.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut SessionTask) -> T + Send + 'static,
     ) -> Result<T, Failure> {
         let (answer, answered) = oneshot::channel();
-        let job: Job = Box::new(move |task| {
+        let job: SessionJob = Box::new(move |task| {
             // Whoever asked may have gone.
             let _ = answer.send(job(task));
         });
@@ -136,7 +137,7 @@ impl Live {
         client_tools(self.id.as_str(), &self.pending, declarations)
     }
 
-    /// What lists show of it, wherever that is kept.
+    /// Metadata of the session as lists show it, from wherever it is kept.
     pub(crate) async fn meta(&self) -> Result<Option<SessionMeta>, Failure> {
         match self.store.look(&self.id) {
             Some(listed) => Ok(Some(listed.meta)),
@@ -187,9 +188,9 @@ impl Hub {
             sessions: Mutex::default(),
             clients: Mutex::default(),
             next_client: AtomicU64::new(0),
-            opening: Gates::default(),
+            opening: OpenLocks::default(),
             stopping: CancellationToken::new(),
-            journals: Journals::default(),
+            log_readers: LogReaders::default(),
         })
     }
 
@@ -216,11 +217,11 @@ impl Hub {
 
     /// Ends all sessions, so that each has its last word in its log.
     pub async fn close(&self) {
-        let live: Vec<Arc<Live>> = self.sessions().values().cloned().collect();
+        let live: Vec<Arc<ServedSession>> = self.sessions().values().cloned().collect();
         futures_util::future::join_all(live.iter().map(|live| live.close())).await;
     }
 
-    /// Adds a client to those that are told of sessions.
+    /// Adds a client to those that receive lifecycle events.
     pub(crate) fn joined(&self, client: &Arc<Client>) -> Result<(), ErrorObject> {
         let mut clients = self.clients();
         if clients.len() >= MAX_CLIENTS {
@@ -232,25 +233,25 @@ impl Hub {
         Ok(())
     }
 
-    /// A client is gone. Its sessions go on without it if others watch them or work is under way.
+    /// Removes a client. Its sessions continue without it if they have other clients or are working.
     pub(crate) fn left(self: &Arc<Self>, client: &Arc<Client>) {
         // One that was never admitted has no sessions.
         if self.clients().remove(&client.id).is_none() {
             return;
         }
-        let sessions: Vec<Arc<Live>> = self.sessions().values().cloned().collect();
+        let sessions: Vec<Arc<ServedSession>> = self.sessions().values().cloned().collect();
         for live in sessions {
             if live.audience.leave(client.id) {
                 let now = (self.config.now)();
                 tokio::spawn(async move {
                     // A session that has ended has nothing to refresh.
-                    let _ = live.ask(move |task| task.bereave(now)).await;
+                    let _ = live.ask(move |task| task.client_left(now)).await;
                 });
             }
         }
     }
 
-    /// Whether sessions may be in this mode.
+    /// Checks that sessions may use this mode.
     pub(crate) fn admits(&self, mode: Mode) -> Result<(), Failure> {
         match self.config.features.absent_mode(mode) {
             Some(feature) => Err(Failure::new(format!("the feature `{feature}` is off on this server"))),
@@ -263,7 +264,7 @@ impl Hub {
         mode.and_then(AgentMode::of_session).map_or(Ok(()), |mode| self.admits(mode))
     }
 
-    /// Where the sessions of a specification are.
+    /// Store of the sessions of a specification.
     pub(crate) fn store_of(&self, spec: &SessionSpec) -> Store {
         spec.identity.config_dir.as_ref().map_or_else(|| self.config.store.clone(), |dir| Store::new(dir))
     }
@@ -274,7 +275,7 @@ impl Hub {
         root.parent().unwrap_or(root).to_path_buf()
     }
 
-    /// Tells every client what became of a session. One that just began began now.
+    /// Sends a lifecycle event of a session to every client. A new session has no earlier start time.
     pub(crate) fn announce(&self, what: Lifecycle, session_id: &str, began: Option<&str>) {
         let kind = match what {
             Lifecycle::Created => "session.created",
@@ -294,7 +295,7 @@ impl Hub {
     }
 
     /// A session that is alive and stays so.
-    pub(crate) fn live(&self, id: &str) -> Result<Arc<Live>, Failure> {
+    pub(crate) fn live(&self, id: &str) -> Result<Arc<ServedSession>, Failure> {
         let live = self.sessions().get(id).filter(|live| !live.is_closing()).cloned();
         live.ok_or_else(|| Failure::new(format!("Session not found for sessionId: {id}")))
     }
@@ -305,8 +306,8 @@ impl Hub {
         id: SessionId,
         spec: SessionSpec,
         client: &Arc<Client>,
-    ) -> Result<Entered, Failure> {
-        let _one_at_a_time = self.opening.pass(id.as_str()).await;
+    ) -> Result<Attached, Failure> {
+        let _one_at_a_time = self.opening.lock(id.as_str()).await;
         let known = self.sessions().get(id.as_str()).cloned();
         if let Some(live) = known {
             // Nobody is left to answer what the session waits for, and whoever comes does not want to.
@@ -317,7 +318,7 @@ impl Hub {
             if !live.is_closing() {
                 live.audience.join(self.member(&live.audience.session_id, &live.pending, &spec, client));
                 live.ask(SessionTask::refresh).await?;
-                return Ok(Entered { live, how: How::Joined });
+                return Ok(Attached { live, how: AttachKind::Joined });
             }
             live.done.cancelled().await;
         }
@@ -338,12 +339,12 @@ impl Hub {
             spec: &spec,
             sink: Box::new(Broadcast(Arc::clone(&audience))),
             hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
-            ways: inference::ways(&audience, &spec, client.is_request_proxy()),
+            transport: inference::transport(&audience, &spec, client.is_request_proxy()),
             client_session,
         })?;
         audience.join(self.member(id.as_str(), &pending, &spec, client));
         let (jobs, queue) = mpsc::channel(JOBS);
-        let live = Arc::new(Live {
+        let live = Arc::new(ServedSession {
             dir,
             client_files,
             store,
@@ -352,7 +353,7 @@ impl Hub {
             pending,
             executing: PendingCommands::default(),
             news: watch::Sender::new(0),
-            history: History::default(),
+            history: RecentEvents::default(),
             elicitations: Elicitations::default(),
             shells: Arc::default(),
             client_metadata: tokio::sync::Mutex::default(),
@@ -380,7 +381,7 @@ impl Hub {
             drop(task);
             hub.forget(&ended);
         });
-        Ok(Entered { live, how: How::Opened })
+        Ok(Attached { live, how: AttachKind::Opened })
     }
 
     fn member(
@@ -398,7 +399,7 @@ impl Hub {
     /// as it was.
     pub(crate) async fn reopen(
         self: &Arc<Self>,
-        live: &Arc<Live>,
+        live: &Arc<ServedSession>,
         change: SessionSpec,
     ) -> Result<(), Failure> {
         let hub = Arc::clone(self);
@@ -427,7 +428,7 @@ impl Hub {
                 spec: &spec,
                 sink: Box::new(Broadcast(Arc::clone(&audience))),
                 hooks: Arc::new(ClientHooks(Arc::clone(&audience))),
-                ways: inference::ways(&audience, &spec, audience.request_proxy().is_some()),
+                transport: inference::transport(&audience, &spec, audience.request_proxy().is_some()),
                 client_session,
             })?;
             task.spec = changed;
@@ -437,7 +438,7 @@ impl Hub {
         .await?
     }
 
-    fn forget(&self, live: &Arc<Live>) {
+    fn forget(&self, live: &Arc<ServedSession>) {
         let mut sessions = self.sessions();
         if sessions.get(live.id.as_str()).is_some_and(|known| Arc::ptr_eq(known, live)) {
             sessions.remove(live.id.as_str());
@@ -459,10 +460,10 @@ impl Hub {
         }
         live.audience.leave(client);
         let now = (self.config.now)();
-        live.ask(move |task| task.bereave(now)).await
+        live.ask(move |task| task.client_left(now)).await
     }
 
-    /// Says that a client keeps the files of its sessions. That is decided before there are any.
+    /// Registers a client as the storage of its sessions' files. It must do so before its first session.
     pub(crate) fn keep_files(&self, client: &Client, provider: FsProvider) -> Result<(), Failure> {
         if !self.sessions().is_empty() {
             return Err(Failure::new(
@@ -474,7 +475,7 @@ impl Hub {
         Ok(())
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<Live>>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<ServedSession>>> {
         self.sessions.lock()
     }
 
@@ -495,7 +496,7 @@ fn client_tools(
     declarations.iter().map(tool).collect()
 }
 
-/// What a client that keeps files has of a session.
+/// Loads a session from the client that keeps its files.
 pub(crate) async fn load_client_session(
     client: &Client,
     id: &SessionId,
@@ -504,13 +505,13 @@ pub(crate) async fn load_client_session(
     Ok(Some(ClientSession::load(files).await.map_err(Failure::from_files)?))
 }
 
-pub(crate) struct Entered {
-    pub(crate) live: Arc<Live>,
-    pub(crate) how: How,
+pub(crate) struct Attached {
+    pub(crate) live: Arc<ServedSession>,
+    pub(crate) how: AttachKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum AttachKind {
     Opened,
     Joined,
 }

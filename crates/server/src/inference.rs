@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::audience::Audience;
 use crate::client::Client;
-use crate::opener::Ways;
+use crate::opener::ModelTransport;
 use hangar_spec::SessionSpec;
 
 /// Pieces of an answer that may wait for the session. The client is told to wait by its unanswered request.
@@ -24,11 +24,11 @@ const PIECES: usize = 64;
 /// The status of a socket that is open.
 const SWITCHING_PROTOCOLS: u16 = 101;
 
-/// How a session reaches its model.
-pub(crate) fn ways(audience: &Arc<Audience>, spec: &SessionSpec, carried: bool) -> Ways {
+/// Transport of a session's model requests.
+pub(crate) fn transport(audience: &Arc<Audience>, spec: &SessionSpec, carried: bool) -> ModelTransport {
     let mut providers = spec.model.provider.iter().chain(spec.model.providers.iter().flatten());
     let asks = providers.any(|provider| provider.has_bearer_token_provider == Some(true));
-    Ways {
+    ModelTransport {
         request_proxy: carried.then(|| Arc::new(ClientProxy(Arc::clone(audience))) as Arc<dyn RequestProxy>),
         tokens: asks.then(|| Arc::new(ClientTokens(Arc::clone(audience))) as Arc<dyn TokenSource>),
     }
@@ -39,11 +39,11 @@ pub(crate) fn ways(audience: &Arc<Audience>, spec: &SessionSpec, carried: bool) 
 pub(crate) struct Exchanges(Mutex<HashMap<String, Exchange>>);
 
 struct Exchange {
-    head: Option<oneshot::Sender<Head>>,
+    head: Option<oneshot::Sender<ResponseHead>>,
     pieces: mpsc::Sender<Result<Vec<u8>, String>>,
 }
 
-struct Head {
+struct ResponseHead {
     status: u16,
     headers: Vec<(String, String)>,
 }
@@ -76,7 +76,7 @@ struct ChunkError {
 }
 
 impl Exchanges {
-    /// False when nobody waits for this answer.
+    /// Delivers the head of a response; false when nobody waits for it.
     pub(crate) fn start(&self, start: ResponseStart) -> bool {
         let mut exchanges = self.lock();
         let Some(head) = exchanges.get_mut(&start.request_id).and_then(|exchange| exchange.head.take())
@@ -86,10 +86,10 @@ impl Exchanges {
         let headers = start.headers.into_iter();
         let headers =
             headers.flat_map(|(name, values)| values.into_iter().map(move |value| (name.clone(), value)));
-        head.send(Head { status: start.status, headers: headers.collect() }).is_ok()
+        head.send(ResponseHead { status: start.status, headers: headers.collect() }).is_ok()
     }
 
-    /// False when nobody waits for this piece. Waits while the session is behind.
+    /// Delivers a chunk of a response; false when nobody waits for it. Waits while the session is behind.
     pub(crate) async fn chunk(&self, chunk: ResponseChunk) -> bool {
         let Some(pieces) = self.lock().get(&chunk.request_id).map(|exchange| exchange.pieces.clone()) else {
             return false;
@@ -129,7 +129,8 @@ impl RequestProxy for ClientProxy {
             let (pieces, mut body) = mpsc::channel(PIECES);
             client.exchanges.lock().insert(request_id.clone(), Exchange { head: Some(head), pieces });
             let socket = request.transport == Transport::WebSocket;
-            let cancel = Cancel { client: Arc::clone(&client), request_id: request_id.clone(), socket };
+            let cancel =
+                CancelRequest { client: Arc::clone(&client), request_id: request_id.clone(), socket };
             let mut headers: HashMap<&str, Vec<&str>> = HashMap::new();
             for (name, value) in &request.headers {
                 headers.entry(name).or_default().push(value);
@@ -192,15 +193,15 @@ impl RequestProxy for ClientProxy {
     }
 }
 
-/// Tells the client that nobody waits for the answer any more, unless it has given all of it.
-struct Cancel {
+/// Drop guard that cancels the client's request, unless the response is complete.
+struct CancelRequest {
     client: Arc<Client>,
     request_id: String,
-    /// A socket has no end of its own: hanging up is how a call ends, well or not.
+    /// Whether the request is a WebSocket, which ends by closing it, whatever the result.
     socket: bool,
 }
 
-impl Drop for Cancel {
+impl Drop for CancelRequest {
     fn drop(&mut self) {
         let Some(_unfinished) = self.client.exchanges.lock().remove(&self.request_id) else { return };
         let (client, request_id) = (Arc::clone(&self.client), self.request_id.clone());
@@ -221,7 +222,7 @@ struct ClientTokens(Arc<Audience>);
 impl TokenSource for ClientTokens {
     fn token(&self, provider: &str) -> BoxFuture<'static, Result<String, String>> {
         #[derive(Deserialize)]
-        struct Answer {
+        struct TokenAnswer {
             token: String,
         }
         let clients: Vec<Arc<Client>> =
@@ -230,7 +231,7 @@ impl TokenSource for ClientTokens {
         Box::pin(async move {
             let mut problem = "nobody is there to ask".to_owned();
             for client in clients {
-                match client.peer.request::<Answer>("providerToken.getToken", &params).await {
+                match client.peer.request::<TokenAnswer>("providerToken.getToken", &params).await {
                     Ok(answer) => return Ok(answer.token),
                     Err(error) => problem = error.to_string(),
                 }

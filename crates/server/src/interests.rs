@@ -1,4 +1,4 @@
-//! Which questions of MCP servers clients said they answer. They are not asked where nobody does.
+//! Kinds of MCP questions that clients subscribed to. Without a subscriber the question is not asked.
 
 use hangar_mcp::Interest;
 
@@ -13,7 +13,7 @@ struct Registered {
     interest: Interest,
 }
 
-/// Each is kept until it is released by its handle, or its client is gone.
+/// Subscriptions; each lasts until it is released by its handle, or its client disconnects.
 #[derive(Default)]
 pub(crate) struct Interests(Vec<Registered>);
 

@@ -5,33 +5,33 @@
 //! How a session is put together is not known here: whoever runs the server brings a [`SessionOpener`].
 
 mod accounts;
-mod asked;
 mod attachments;
 mod audience;
-mod choices;
 mod client;
+mod client_shells;
 mod client_tasks;
+mod client_tools;
 mod commands;
 mod document;
 mod elicitations;
-mod external;
 mod finder;
-mod gates;
 mod handshake;
-mod history;
 mod hub;
+mod idle_debounce;
 mod inference;
 mod interests;
-mod journals;
 mod locations;
+mod log_pages;
 pub mod methods;
+mod model_choices;
+mod open_locks;
 mod opener;
 mod peer;
-mod quiet;
+mod pending_permissions;
+mod recent_events;
 mod recompose;
 mod session_files;
 mod session_fs;
-mod shells;
 mod system;
 mod task;
 mod transport;
@@ -39,12 +39,12 @@ mod user_settings;
 
 pub use accounts::{Account, Accounts};
 pub use finder::{Finder, FoundHooks, InstructionTarget, TargetKind};
-pub use handshake::{Access, Token};
+pub use handshake::{ServerAccess, Token};
 pub use hub::{Hub, HubConfig};
 pub use opener::{
-    AuthStatus, InstructionKind, InstructionLocation, InstructionSource, OpenError, OpenRequest, Opened,
-    RecomposeRequest, Recomposed, Recomposer, Scope, SessionOpener, Todo, TodoBoard, TodoDependency, Todos,
-    ToolGuard, Ways,
+    AuthStatus, InstructionKind, InstructionLocation, InstructionSource, ModelTransport, OpenError,
+    OpenRequest, Opened, RecomposeRequest, RecomposeScope, Recomposed, Recomposer, SessionOpener, Todo,
+    TodoBoard, TodoDependency, Todos, ToolGuard,
 };
 pub use transport::{serve_stdio, serve_tcp};
 pub use user_settings::UserSettings;

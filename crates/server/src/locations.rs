@@ -1,5 +1,5 @@
-//! What was approved for a place rather than a session, and which folders are trusted. Kept in the home folder, in the
-//! files and forms that Copilot CLI has for them, so that both see the same.
+//! Approvals that apply to a directory rather than a session, and trusted folders. They are kept in the home directory,
+//! in the files and formats of Copilot CLI, so that both programs share them.
 
 use std::path::{Path, PathBuf};
 

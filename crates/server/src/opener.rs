@@ -1,4 +1,4 @@
-//! What the server needs of whoever runs it: sessions to drive, and what is known of models and the login.
+//! Dependencies that the host hands to the server: sessions to drive, models and the login.
 
 use serde_with::skip_serializing_none;
 use std::path::Path;
@@ -22,31 +22,31 @@ pub trait SessionOpener: Send + Sync {
     /// before anything is created.
     fn open(&self, request: OpenRequest<'_>) -> Result<Opened, OpenError>;
 
-    /// The MCP servers that are configured for a directory, as clients are told of them.
+    /// MCP servers that are configured for a directory, serialised for clients.
     fn discover_mcp(&self, directory: Option<&Path>) -> Result<Vec<serde_json::Value>, OpenError>;
 
-    /// The models that can be chosen, as clients are told of them.
+    /// Available models, serialised for clients.
     fn models(&self, token: Option<String>) -> BoxFuture<'static, Result<Vec<serde_json::Value>, OpenError>>;
 
-    /// The names of models that are known, whoever serves them.
+    /// Names of known models, whoever serves them.
     fn known_models(&self) -> &'static [&'static str];
 
-    /// The built-in tools of a session with this model, as clients are told of them.
+    /// Built-in tools of a session with this model.
     fn tools(&self, model: Option<&str>) -> Vec<Arc<ToolSpec>>;
 
-    /// What is left of the account's allowance, by its parts.
+    /// Remaining quota of the account, by its parts.
     fn quota(&self, token: Option<String>) -> BoxFuture<'static, Result<serde_json::Value, OpenError>>;
 
     /// The token that the server was given, as opposed to one that it found.
     fn given_token(&self) -> Option<String>;
 
-    /// Where a session's model is reached and with what, for clients that want to go there themselves.
+    /// Endpoint and credentials of a session's model, for clients that call it themselves.
     fn endpoint(&self, spec: &SessionSpec, model: &str) -> Result<serde_json::Value, OpenError>;
 
     /// Values that the tools of later sessions must not show.
     fn hide(&self, values: Vec<String>) -> Result<(), OpenError>;
 
-    /// Whose login the server uses; with a token, whose that is.
+    /// Login of the server, or of the given token.
     fn auth(&self, token: Option<String>) -> BoxFuture<'static, Result<AuthStatus, OpenError>>;
 }
 
@@ -62,13 +62,13 @@ pub trait Recomposer: Send + Sync {
 pub struct RecomposeRequest<'a> {
     /// All settings of the session after the change. They name the model, current or new.
     pub spec: &'a SessionSpec,
-    pub ways: Ways,
-    pub scope: Scope,
+    pub transport: ModelTransport,
+    pub scope: RecomposeScope,
 }
 
 /// The parts to recompose.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Scope {
+pub struct RecomposeScope {
     pub model: bool,
     pub instructions: bool,
     pub servers: bool,
@@ -83,7 +83,7 @@ pub struct Recomposed {
     pub servers: Option<Option<Mcp>>,
 }
 
-/// A file of custom instructions, as clients are told of it.
+/// File of custom instructions.
 #[skip_serializing_none]
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -106,7 +106,7 @@ pub struct InstructionSource {
 pub enum InstructionKind {
     Home,
     Repo,
-    /// A file that the makers of some model thought of, such as AGENTS.md.
+    /// File that is named after the convention of a model's vendor, such as AGENTS.md.
     Model,
     /// A file that may be about a part of the project, as an editor has them.
     Vscode,
@@ -127,14 +127,14 @@ pub struct OpenRequest<'a> {
     pub spec: &'a SessionSpec,
     pub sink: Box<dyn EventSink>,
     pub hooks: Arc<dyn Hooks>,
-    pub ways: Ways,
+    pub transport: ModelTransport,
     /// The session with its client, if that keeps its files.
     pub client_session: Option<ClientSession>,
 }
 
-/// How a session's provider reaches the model, where the client has a say in it.
+/// Transport of a session's model requests, where the client has a say in it.
 #[derive(Clone, Default)]
-pub struct Ways {
+pub struct ModelTransport {
     /// Makes the requests.
     pub request_proxy: Option<Arc<dyn RequestProxy>>,
     /// Knows the token of a provider that the client brought.
@@ -146,12 +146,12 @@ pub struct Opened {
     pub parts: Parts,
     /// The built-in tools, all of them. The server shows the model those that the client wants.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// What the system prompt is made of.
+    /// Facts about the machine in the system prompt.
     pub environment: Environment,
     pub instructions: String,
     pub todos: Arc<dyn Todos>,
     pub recomposer: Arc<dyn Recomposer>,
-    /// What confines the session's commands, if anything does.
+    /// Sandbox of the session's commands, if there is one.
     pub sandbox: Option<Sandbox>,
     /// Keeps what tools of clients say within what the model is shown.
     pub guard: ToolGuard,
@@ -201,7 +201,7 @@ pub struct AuthStatus {
     pub copilot_plan: Option<String>,
 }
 
-/// Why a session or something it needs could not be had, in words for the client.
+/// Error of opening a session or of one of its parts, as a message for the client.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct OpenError(pub String);

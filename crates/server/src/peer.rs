@@ -7,18 +7,18 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-use crate::handshake::Gate;
+use crate::handshake::AdmissionState;
 
 const READ_BUFFER: usize = 64 << 10;
 
-/// How clients take a request back.
+/// Notification by which clients cancel a request.
 const CANCEL: &str = "$/cancelRequest";
 
-/// What the other side says on its own.
-pub(crate) enum Said {
+/// Message that the other side sends unasked.
+pub(crate) enum Incoming {
     Request(Request),
     /// It does not wait for the answer to this request any more.
-    TakenBack(Id),
+    Cancelled(Id),
 }
 
 /// A request of the other side.
@@ -41,11 +41,11 @@ pub(crate) fn notification(method: &str, params: &impl Serialize) -> Frame {
 /// client that has said all it wants may still be listening: it gets what it asked for, if that is `settled` soon.
 pub(crate) async fn run(
     peer: &Peer,
-    gate: &Gate,
+    gate: &AdmissionState,
     reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
     mut outgoing: Outgoing,
-    mut take: impl FnMut(Said),
+    mut take: impl FnMut(Incoming),
     settled: impl Future<Output = ()>,
 ) {
     // One and the same to the end: a frame that was begun is finished before the next.
@@ -69,7 +69,12 @@ pub(crate) async fn run(
     peer.close();
 }
 
-async fn read(peer: &Peer, gate: &Gate, mut reader: impl AsyncRead + Unpin, take: &mut impl FnMut(Said)) {
+async fn read(
+    peer: &Peer,
+    gate: &AdmissionState,
+    mut reader: impl AsyncRead + Unpin,
+    take: &mut impl FnMut(Incoming),
+) {
     let mut decoder = FrameDecoder::default();
     let mut buffer = vec![0; READ_BUFFER];
     loop {
@@ -108,16 +113,18 @@ async fn read(peer: &Peer, gate: &Gate, mut reader: impl AsyncRead + Unpin, take
 }
 
 /// The request that is meant, if one is.
-fn take_back(params: Option<&RawValue>) -> Option<Id> {
+fn cancelled_id(params: Option<&RawValue>) -> Option<Id> {
     let params: Value = serde_json::from_str(params?.get()).ok()?;
     Id::read(&params["id"])
 }
 
-fn message(peer: &Peer, body: &[u8], take: &mut impl FnMut(Said)) {
+fn message(peer: &Peer, body: &[u8], take: &mut impl FnMut(Incoming)) {
     match Message::parse(body) {
-        Ok(Message::Request { id, method, params }) => take(Said::Request(Request { id, method, params })),
+        Ok(Message::Request { id, method, params }) => {
+            take(Incoming::Request(Request { id, method, params }))
+        }
         Ok(Message::Notification { method, params }) if method == CANCEL => {
-            take_back(params.as_deref()).into_iter().for_each(|id| take(Said::TakenBack(id)));
+            cancelled_id(params.as_deref()).into_iter().for_each(|id| take(Incoming::Cancelled(id)));
         }
         // Nothing else that a client could announce changes anything here.
         Ok(Message::Notification { .. }) => {}
@@ -139,24 +146,24 @@ mod tests {
     use tokio::io::{AsyncWriteExt, DuplexStream};
 
     use super::*;
-    use crate::handshake::{Access, Token};
+    use crate::handshake::{ServerAccess, Token};
 
     /// A server that answers `echo` with its parameters, and the bytes of its client.
     fn echo() -> (Peer, DuplexStream, tokio::task::JoinHandle<()>) {
-        let gate = Gate::new(&Access::Owner);
+        let gate = AdmissionState::new(&ServerAccess::Owner);
         gate.open();
         echo_behind(gate)
     }
 
-    fn echo_behind(gate: Gate) -> (Peer, DuplexStream, tokio::task::JoinHandle<()>) {
+    fn echo_behind(gate: AdmissionState) -> (Peer, DuplexStream, tokio::task::JoinHandle<()>) {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (peer, outgoing) = connect();
         let server = peer.clone();
         let running = tokio::spawn(async move {
             let (reader, writer) = tokio::io::split(ours);
             let answering = server.clone();
-            let echo = move |said: Said| {
-                let Said::Request(request) = said else { return };
+            let echo = move |said: Incoming| {
+                let Incoming::Request(request) = said else { return };
                 let params = request.params.unwrap_or_else(|| raw(&Value::Null).unwrap());
                 answering.respond(request.id, Ok(params));
             };
@@ -238,9 +245,10 @@ mod tests {
         assert!(peer.is_closed());
     }
 
-    /// What a connection that was not admitted is told, until it ends.
+    /// Feeds bytes on a connection that was not admitted, and checks the responses until it closes.
     async fn check_stranger(bytes: &[u8], expected: &str) {
-        let (_peer, mut client, running) = echo_behind(Gate::new(&Access::Token(Token::new("secret"))));
+        let (_peer, mut client, running) =
+            echo_behind(AdmissionState::new(&ServerAccess::Token(Token::new("secret"))));
         client.write_all(bytes).await.unwrap();
         let mut told = String::new();
         client.read_to_string(&mut told).await.unwrap();
@@ -288,8 +296,16 @@ mod tests {
         let (peer, outgoing) = connect();
         drop(client);
         let (reader, writer) = tokio::io::split(ours);
-        run(&peer, &Gate::new(&Access::Owner), reader, writer, outgoing, |_| {}, std::future::pending())
-            .await;
+        run(
+            &peer,
+            &AdmissionState::new(&ServerAccess::Owner),
+            reader,
+            writer,
+            outgoing,
+            |_| {},
+            std::future::pending(),
+        )
+        .await;
         assert!(peer.is_closed());
     }
 }

@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use hangar_spec::{SessionSpec, WorkspaceOptions};
 
-use crate::hub::Live;
+use crate::hub::ServedSession;
 use crate::inference;
 use crate::methods::Failure;
-use crate::opener::{RecomposeRequest, Recomposed, Scope};
+use crate::opener::{RecomposeRequest, RecomposeScope, Recomposed};
 
 /// Recomposes parts of a session for a change of its settings, and returns the new settings with them. The session itself is
 /// not changed yet, so an error leaves it as it is.
 pub(crate) async fn recompose(
-    live: &Live,
+    live: &ServedSession,
     change: SessionSpec,
-    scope: Scope,
+    scope: RecomposeScope,
 ) -> Result<(SessionSpec, Recomposed), Failure> {
     let (recomposer, mut spec, model) = live
         .ask(|task| (Arc::clone(&task.recomposer), task.spec.clone(), task.session().state().model.clone()))
@@ -25,8 +25,8 @@ pub(crate) async fn recompose(
     let model = change.model.name.clone().unwrap_or(model);
     spec.adopt(change);
     spec.model.name = Some(model).filter(|model| !model.is_empty());
-    let ways = inference::ways(&live.audience, &spec, live.audience.request_proxy().is_some());
-    let recomposed = recomposer.recompose(RecomposeRequest { spec: &spec, ways, scope })?;
+    let transport = inference::transport(&live.audience, &spec, live.audience.request_proxy().is_some());
+    let recomposed = recomposer.recompose(RecomposeRequest { spec: &spec, transport, scope })?;
     Ok((spec, recomposed))
 }
 

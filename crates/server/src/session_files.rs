@@ -19,7 +19,7 @@ const MAX_LISTED: usize = 100_000;
 #[derive(Clone)]
 pub(crate) struct SessionDir(pub(crate) Arc<dyn SessionFiles>);
 
-/// What may be removed with a path.
+/// Kinds of files that a removal may delete.
 pub(crate) struct Removal {
     pub(crate) with_content: bool,
     pub(crate) may_be_absent: bool,
@@ -29,7 +29,7 @@ fn failed<'a>(what: &'a str, path: &'a str) -> impl FnOnce(FileError) -> Failure
     move |error| Failure::new(format!("{what} {path}: {error}"))
 }
 
-/// As a client that knows files of POSIX looks for it.
+/// Error with the POSIX code that clients expect.
 fn told(error: FileError) -> Failure {
     let error = io::Error::from(error);
     let name = match error.kind() {
@@ -44,7 +44,7 @@ fn told(error: FileError) -> Failure {
     Failure::new(format!("{name}{error}"))
 }
 
-/// Milliseconds since 1970; zero where whoever keeps the file does not say.
+/// Milliseconds since 1970; zero where the time is unknown.
 pub(crate) fn millis(time: Option<SystemTime>) -> f64 {
     let since = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
     since.map_or(0.0, |since| since.as_secs_f64() * 1000.0)
@@ -56,7 +56,7 @@ impl SessionDir {
         Self(Arc::new(LocalFiles::at(dir)))
     }
 
-    /// The path of the directory, as whoever keeps it writes paths.
+    /// Path of the directory, in the syntax of its storage.
     pub(crate) fn shown(&self) -> String {
         self.path("")
     }
@@ -154,7 +154,7 @@ impl SessionDir {
         self.0.stat(name).await.map_err(told)
     }
 
-    /// Makes a directory, with those above it if it may.
+    /// Creates a directory, with its parents if `above_too`.
     pub(crate) async fn make_dir(&self, name: &str, above_too: bool) -> Result<(), Failure> {
         if !above_too {
             self.stat(name.rsplit_once('/').map_or("", |(above, _)| above)).await?;
@@ -191,7 +191,7 @@ impl SessionDir {
         checkpoints::read(&*self.0, number).await.map_err(Failure::from_files)
     }
 
-    /// What lists show of the session.
+    /// Metadata of the session as lists show it.
     pub(crate) async fn facts(&self) -> Result<Option<SessionMeta>, Failure> {
         client_session::read_meta(&*self.0).await.map_err(Failure::from_files)
     }

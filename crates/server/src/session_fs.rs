@@ -1,4 +1,4 @@
-//! A client that keeps the files of its sessions: how it said it does, and asking it.
+//! Client as the storage of its sessions' files: its configuration, and requests to it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// What only the owner of a file may read.
+/// Mode of a file that only its owner can read.
 const PRIVATE_FILE: u32 = 0o600;
 const PRIVATE_DIR: u32 = 0o700;
 
-/// Where and how a client keeps files.
+/// File storage that a client provides.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FsProvider {
@@ -83,7 +83,7 @@ impl From<WireError> for FileError {
     }
 }
 
-/// Why asking a client came to nothing.
+/// Converts a failed request to a client into a file error.
 fn unanswered(error: PeerError) -> FileError {
     match error {
         PeerError::Gone => FileError::Gone,

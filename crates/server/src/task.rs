@@ -14,8 +14,8 @@ use hangar_agent::model::ModelProvider;
 use hangar_agent::prompt::{Environment, SystemPrompt};
 use hangar_agent::session::{AnswerableQuestions, Command, Input, LiveSettings, Prompt, Session};
 use hangar_agent::tool::{Tool, ToolSource};
-use hangar_engine::commands::{CommandError, Outcome, SlashCommand};
-use hangar_engine::{Engine, Mcp, NoComposer, Options, Progress};
+use hangar_engine::commands::{CommandError, CommandOutcome, SlashCommand};
+use hangar_engine::{Engine, EngineProgress, Mcp, NoComposer, Options};
 use hangar_mcp::{Interest, McpHost};
 use hangar_protocol::Body;
 use hangar_protocol::data::{
@@ -27,25 +27,25 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::asked::Asked;
 use crate::audience::Audience;
-use crate::choices::ModelChoice;
 use crate::client::ClientId;
 use crate::client_tasks::ClientTasks;
 use crate::commands::CommandQueue;
 use crate::interests::Interests;
 use crate::methods::{AutoTier, Failure};
+use crate::model_choices::QueuedModel;
 use crate::opener::{Opened, Recomposed, Recomposer, Todos, ToolGuard};
+use crate::pending_permissions::PendingPermissions;
 use crate::system;
 
-/// How long a session that nobody watches may go on with what it is doing.
+/// Longest time that a session without clients may continue its work.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(600);
 
-pub(crate) type Job = Box<dyn FnOnce(&mut SessionTask) + Send>;
+pub(crate) type SessionJob = Box<dyn FnOnce(&mut SessionTask) + Send>;
 
 pub(crate) struct SessionTask {
     pub(crate) engine: Engine,
-    jobs: mpsc::Receiver<Job>,
+    jobs: mpsc::Receiver<SessionJob>,
     pub(crate) spec: SessionSpec,
     pub(crate) recomposer: Arc<dyn Recomposer>,
     audience: Arc<Audience>,
@@ -54,42 +54,42 @@ pub(crate) struct SessionTask {
     instructions: String,
     /// Sections of the system prompt that the client has rewritten.
     transformed: BTreeMap<String, String>,
-    /// Slash commands of clients, as they were last told of.
+    /// Slash commands of clients, as they were last published.
     client_commands: Vec<ClientCommand>,
     todos: Arc<dyn Todos>,
     guard: ToolGuard,
-    /// How long the session may rest before it is closed.
+    /// Idle time after which the session is closed.
     idle_timeout: Option<Duration>,
-    /// Set when the session is to end, with what went wrong if something did.
+    /// Set when the session is to end, with the error if there is one.
     ending: Option<Option<String>>,
-    /// What clients have agents say instead of what their descriptions do, by name.
+    /// Prompts of agents that clients replace, by name.
     agent_prompts: BTreeMap<String, String>,
     /// Tools of clients that may not have the name they have.
     pub(crate) clashes: Vec<String>,
     orphaned: Option<Instant>,
-    /// Whether some client can show forms.
+    /// Whether a client can show forms.
     elicitations: bool,
     pub(crate) commands: CommandQueue,
-    /// Where views of MCP servers are shown, as the client says it.
+    /// Host context of MCP views, as the client describes it.
     pub(crate) host_context: serde_json::Map<String, serde_json::Value>,
     sandbox: Option<Sandbox>,
-    /// Which questions of MCP servers clients said they answer.
+    /// Kinds of MCP questions that clients subscribed to.
     interests: Interests,
-    /// What the client said about its login, instead of the token's own.
+    /// Login that the client reported, instead of the token's own.
     pub(crate) credentials: Option<serde_json::Value>,
-    /// What is to count most where the model is chosen for the session.
+    /// Priority of automatic model selection.
     pub(crate) auto_tier: Option<AutoTier>,
     /// The model and the effort that the session had before it began to plan with others.
     pub(crate) plan_base: Option<(String, Option<String>)>,
     /// Models that were chosen and wait among the session's prompts, by the ids that they wait under.
-    pub(crate) choices: Vec<(String, ModelChoice)>,
+    pub(crate) choices: Vec<(String, QueuedModel)>,
     /// Questions about calls that are part of no turn.
-    pub(crate) asked: Asked,
+    pub(crate) asked: PendingPermissions,
     /// Work that clients do elsewhere.
     pub(crate) client_tasks: ClientTasks,
 }
 
-impl hangar_engine::SessionTask for SessionTask {
+impl hangar_engine::FrontEndTask for SessionTask {
     fn engine(&mut self) -> &mut Engine {
         &mut self.engine
     }
@@ -106,7 +106,7 @@ impl SessionTask {
     pub(crate) fn new(
         opened: Opened,
         options: Options,
-        jobs: mpsc::Receiver<Job>,
+        jobs: mpsc::Receiver<SessionJob>,
         spec: SessionSpec,
         audience: Arc<Audience>,
         idle_timeout: Option<Duration>,
@@ -139,7 +139,7 @@ impl SessionTask {
             auto_tier: None,
             plan_base: None,
             choices: Vec::new(),
-            asked: Asked::default(),
+            asked: PendingPermissions::default(),
             client_tasks: ClientTasks::default(),
         }
     }
@@ -184,7 +184,7 @@ impl SessionTask {
         }
     }
 
-    /// Says what the session begins with, once.
+    /// Publishes the first events of the session, once.
     pub(crate) fn begin(&mut self) {
         let begun = self.engine.open();
         self.survive(begun);
@@ -203,7 +203,7 @@ impl SessionTask {
     }
 
     /// Carries a slash command out.
-    pub(crate) fn carry_out(&mut self, command: SlashCommand) -> Result<Outcome, Failure> {
+    pub(crate) fn carry_out(&mut self, command: SlashCommand) -> Result<CommandOutcome, Failure> {
         self.engine.carry_out(command).map_err(|error| {
             let failure = Failure::new(error.to_string());
             if let CommandError::Log(error) = error {
@@ -213,7 +213,7 @@ impl SessionTask {
         })
     }
 
-    /// Goes on with the session as it was composed anew.
+    /// Replaces the parts of the session by recomposed ones.
     pub(crate) fn replace(&mut self, opened: Opened) {
         self.engine.replace(opened.parts);
         self.recomposer = opened.recomposer;
@@ -250,7 +250,7 @@ impl SessionTask {
         self.engine.mcp()
     }
 
-    /// Puts other MCP servers in the place of those there were.
+    /// Replaces the MCP servers.
     pub(crate) fn set_mcp(&mut self, mcp: Option<Mcp>) {
         self.engine.set_mcp(mcp);
     }
@@ -285,22 +285,22 @@ impl SessionTask {
         self.ending.get_or_insert(None);
     }
 
-    /// Ends the session because something went wrong where it is used.
+    /// Ends the session with an error.
     pub(crate) fn end_for(&mut self, reason: String) {
         self.ending.get_or_insert(Some(reason));
     }
 
-    /// Names a session as somebody wants it.
+    /// Sets the name of a session and publishes it.
     pub(crate) fn set_name(&mut self, name: Fact, title: String) -> Result<(), LogError> {
         self.engine.rename(name, title)
     }
 
-    /// The same without a word to anybody.
+    /// Sets the name without an event.
     pub(crate) fn keep_name(&mut self, name: Fact) -> Result<(), LogError> {
         self.engine.keep_name(name)
     }
 
-    /// What runs commands here, if anything may.
+    /// Shell tool of the session, unless it is disabled.
     pub(crate) fn shell(&self) -> Option<Arc<dyn Tool>> {
         self.builtin.iter().find(|tool| tool.spec().name == "bash").cloned()
     }
@@ -319,12 +319,12 @@ impl SessionTask {
         Arc::clone(&self.todos)
     }
 
-    /// What confines the session's commands, and with them what looks at what they left.
+    /// Sandbox of the session's commands, and of calls that inspect their results.
     pub(crate) fn sandbox(&self) -> Option<&Sandbox> {
         self.sandbox.as_ref()
     }
 
-    /// Where the session works.
+    /// Working directory of the session.
     pub(crate) fn cwd(&self) -> String {
         self.environment.cwd.clone()
     }
@@ -348,7 +348,7 @@ impl SessionTask {
         self.engine.driver_mut().session_mut().set_system(text.into());
     }
 
-    /// Takes over what the specification says now, as far as a session that is alive can.
+    /// Applies the changed settings, as far as a live session can.
     pub(crate) fn apply_options(&mut self) {
         let spec = &self.spec;
         let (streaming, asks) =
@@ -431,8 +431,8 @@ impl SessionTask {
         }
     }
 
-    /// Takes over that a client is gone, with what it brought.
-    pub(crate) fn bereave(&mut self, now: Timestamp) {
+    /// Removes a client that has left, with its tools, commands and tasks.
+    pub(crate) fn client_left(&mut self, now: Timestamp) {
         let audience = Arc::clone(&self.audience);
         let is_here = |client| audience.member(client).is_some();
         self.interests.keep_of(is_here);
@@ -474,7 +474,7 @@ impl SessionTask {
         &self.client_commands
     }
 
-    /// Shows the model the skills as they are now, and tells everybody.
+    /// Shows the model the current skills, and publishes them.
     pub(crate) fn renew_skills(&mut self) {
         self.builtin.retain(|tool| tool.spec().name != "skill");
         let skills = Arc::clone(self.engine.skills());
@@ -511,10 +511,10 @@ impl SessionTask {
                     None => self.end(),
                 },
                 progress = self.engine.next() => match progress {
-                    Ok(Progress::Moved) => {}
+                    Ok(EngineProgress::Moved) => {}
                     // Whoever waits for the work to end waits for news.
-                    Ok(Progress::Ended(_)) => self.audience.wake(),
-                    Ok(Progress::Closed) => self.end(),
+                    Ok(EngineProgress::Ended(_)) => self.audience.wake(),
+                    Ok(EngineProgress::Closed) => self.end(),
                     Err(error) => self.survive(Err(error)),
                 },
                 () = patience => self.end(),

@@ -1,4 +1,4 @@
-//! How clients reach the server: one over standard input and output, or many over TCP on this machine.
+//! Transports of the server: one client over standard input and output, or many over TCP on this machine.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 
 use crate::client::Client;
-use crate::handshake::Gate;
+use crate::handshake::AdmissionState;
 use crate::hub::Hub;
 use crate::peer;
 
 /// Connections that may be open without having been admitted. The oldest makes room for a new one.
 const MAX_PENDING: usize = 64;
-/// How long a connection may take to be admitted.
+/// Timeout of a connection's authentication.
 const ADMISSION_TIME: Duration = Duration::from_secs(10);
-/// How long to wait after a connection could not be accepted.
+/// Delay after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves the one client on standard input and output until it closes its end.
@@ -34,7 +34,7 @@ pub async fn serve_stdio(hub: &Arc<Hub>) {
     }
 }
 
-/// Serves whoever connects, until the server is told to stop.
+/// Serves connections until the server stops.
 pub async fn serve_tcp(hub: &Arc<Hub>, listener: TcpListener) {
     let pending = PendingConnections::new(MAX_PENDING);
     loop {
@@ -92,7 +92,7 @@ async fn serve_stranger(
 }
 
 /// Waits until a connection that is not admitted has had its time. Never ends for one that is.
-async fn given_up(gate: &Gate, place: &PendingConnection) {
+async fn given_up(gate: &AdmissionState, place: &PendingConnection) {
     tokio::select! {
         biased;
         () = gate.opened() => {
@@ -117,20 +117,20 @@ async fn converse(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handshake::{Access, Token};
+    use crate::handshake::{ServerAccess, Token};
 
-    /// Longer than anything here may take. The clock is the test's.
+    /// Longer than any timeout here. The clock is virtual.
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// Whether a connection is given up within an hour.
-    async fn is_given_up(gate: &Gate, place: &PendingConnection) -> bool {
+    /// Whether a connection is closed within an hour of virtual time.
+    async fn is_given_up(gate: &AdmissionState, place: &PendingConnection) -> bool {
         tokio::time::timeout(HOUR, given_up(gate, place)).await.is_ok()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_is_given_up_unless_it_is_admitted() {
         let registry = PendingConnections::new(1);
-        let gate = Gate::new(&Access::Token(Token::new("secret")));
+        let gate = AdmissionState::new(&ServerAccess::Token(Token::new("secret")));
         let idle = registry.register();
         let began = tokio::time::Instant::now();
         assert!(is_given_up(&gate, &idle).await);

@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 use crate::document::Document;
 
-/// A name, and what holds when nobody chose.
+/// Name of a setting and its default.
 type Setting = (&'static str, fn() -> Value);
 
-/// Every setting that there is, with what holds when nobody chose.
+/// All settings with their defaults.
 const TABLE: &[Setting] = &[
     // Asks the user questions in the middle of work.
     ("askUser", || json!(true)),
@@ -41,7 +41,7 @@ impl UserSettings {
         Document::open(self.0.clone()).value[name].as_str().map(str::to_owned)
     }
 
-    /// Skills that no session has, replacing those that were named before.
+    /// Sets the skills that are disabled in all sessions, replacing the earlier list.
     pub(crate) fn set_disabled_skills(&self, names: &[String]) -> Result<(), String> {
         let mut document = Document::open(self.0.clone());
         document.value[DISABLED_SKILLS] = json!(names);

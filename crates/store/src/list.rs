@@ -25,7 +25,7 @@ pub struct SessionSummary {
     pub log_bytes: u64,
 }
 
-/// Which sessions to list; what is `None` does not matter.
+/// Filter on sessions; `None` matches all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     pub cwd: Option<String>,
@@ -116,7 +116,7 @@ impl Store {
         Ok(if given.is_empty() { derived } else { given })
     }
 
-    /// Everything in the directory that can be a session.
+    /// Ids of all directory entries that can be sessions.
     pub fn ids(&self) -> Result<Vec<SessionId>, StoreError> {
         let entries = match std::fs::read_dir(self.root()) {
             Ok(entries) => entries,

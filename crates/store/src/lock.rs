@@ -127,7 +127,7 @@ fn read_pid(file: &mut File) -> Option<u32> {
     text.trim().parse().ok()
 }
 
-/// Whether a process has certainly ended. A zombie has: only its parent has not looked yet.
+/// Whether a process has certainly ended. A zombie has: only its parent has not reaped it yet.
 fn is_gone(pid: u32) -> bool {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')),

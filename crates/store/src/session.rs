@@ -294,7 +294,7 @@ impl SessionLog for OpenSession {
 struct LocalLog {
     folder: Folder,
     log: AppendOnly<File>,
-    /// Whether the names in the directories are known to survive a power cut.
+    /// Whether the directory entries are known to survive a power failure.
     dirs_synced: bool,
     /// Absent while the session rests.
     lock: Option<Lock>,

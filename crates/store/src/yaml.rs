@@ -12,7 +12,7 @@ pub(crate) struct Document {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     name: String,
-    /// Everything behind the colon, with the lines that follow, without the last newline.
+    /// Text after the colon, with the lines that follow, without the last newline.
     value: String,
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use hangar_acp::{OpenError, SessionOpener, Wanted};
+use hangar_acp::{OpenError, RequestedSession, SessionOpener};
 use hangar_engine::{Engine, Naming, ServerStart};
 use hangar_protocol::data::SessionWarning;
 use hangar_store::Store;
@@ -28,8 +28,8 @@ impl Opener {
 }
 
 impl SessionOpener for Opener {
-    fn open(&self, wanted: Wanted) -> Result<Engine, OpenError> {
-        let Wanted { id, directory, mcp_servers, warnings, sink } = wanted;
+    fn open(&self, wanted: RequestedSession) -> Result<Engine, OpenError> {
+        let RequestedSession { id, directory, mcp_servers, warnings, sink } = wanted;
         let stored = Store::new(&self.settings.home).contains(&id);
         let order = SessionOrder {
             args: Arc::clone(&self.args),

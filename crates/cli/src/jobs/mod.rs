@@ -51,7 +51,7 @@ fn read(file: &Path) -> Result<Arc<ValidEntry>> {
     Ok(Arc::new(load(file)?))
 }
 
-/// What jobs know of this machine.
+/// Facts about this machine for jobs.
 pub(crate) fn run_environment(settings: &Settings) -> Result<RunEnvironment> {
     let redactor = redact::of_machine(settings);
     Ok(RunEnvironment {
@@ -62,7 +62,7 @@ pub(crate) fn run_environment(settings: &Settings) -> Result<RunEnvironment> {
     })
 }
 
-/// What pauses before retries are multiplied with. A pause is neither negative nor endless.
+/// Factor of the delays before retries. A delay is neither negative nor endless.
 fn retry_scale(settings: &Settings) -> Result<f64> {
     let scale: Option<f64> = settings.number("HANGAR_RETRY_SCALE")?;
     Ok(scale.filter(|scale| scale.is_finite()).unwrap_or(1.0).clamp(0.0, MAX_RETRY_SCALE))

@@ -1,9 +1,9 @@
-//! What a run shows while it is under way: every record and event as JSON lines, or a line for people where something
-//! happened that they wait for.
+//! Output of a run while it works: every record and event as JSON lines, or a line for people on each event that they
+//! wait for.
 
 use std::io::{self, Write};
 
-use hangar_jobs::driver::{Audience, Notice};
+use hangar_jobs::driver::{RunListener, RunNotice};
 use hangar_jobs::record::{Fact, Record, RunId};
 use serde::Serialize;
 
@@ -30,15 +30,15 @@ struct SessionEvent<'a> {
     event: &'a hangar_protocol::Event,
 }
 
-impl Audience for Shown {
-    fn hear(&self, _: &RunId, notice: Notice<'_>) {
+impl RunListener for Shown {
+    fn hear(&self, _: &RunId, notice: RunNotice<'_>) {
         let line = match (self.format, notice) {
-            (OutputFormat::Json, Notice::Record(record)) => serde_json::to_string(record).ok(),
-            (OutputFormat::Json, Notice::Event { task, session, event }) => {
+            (OutputFormat::Json, RunNotice::Record(record)) => serde_json::to_string(record).ok(),
+            (OutputFormat::Json, RunNotice::Event { task, session, event }) => {
                 serde_json::to_string(&SessionEvent { kind: "sessionEvent", task, session, event }).ok()
             }
-            (OutputFormat::Text, Notice::Record(record)) => told(record),
-            (OutputFormat::Text, Notice::Event { .. }) => None,
+            (OutputFormat::Text, RunNotice::Record(record)) => told(record),
+            (OutputFormat::Text, RunNotice::Event { .. }) => None,
         };
         if let Some(line) = line {
             // A reader that went away does not end the work.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use hangar_jobs::driver::{Executor, Running};
+use hangar_jobs::driver::{Executor, RunDriver};
 use hangar_jobs::record::{RunEnd, RunId, RunOrder, Subject};
 use hangar_registry::hub::{Hub, HubConfig};
 use hangar_registry::runs::hub_runtimes;
@@ -51,7 +51,7 @@ pub(super) fn resume(settings: &Settings, args: ResumeArgs) -> Result<Exit> {
 fn carry_out(
     settings: &Settings,
     format: OutputFormat,
-    begin: impl FnOnce(&Arc<Executor>, Arc<Shown>) -> Result<Running>,
+    begin: impl FnOnce(&Arc<Executor>, Arc<Shown>) -> Result<RunDriver>,
 ) -> Result<Exit> {
     // The sessions of a run are sessions like others, whoever starts it.
     let hub = Hub::new(HubConfig {

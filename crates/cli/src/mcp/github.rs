@@ -8,7 +8,7 @@ use crate::settings::Settings;
 
 const NAME: &str = "github-mcp-server";
 
-/// Which of its tools are wanted beyond the usual ones.
+/// Tools of the server that are enabled beyond the defaults.
 #[derive(Debug, Clone, Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct GitHubServer {

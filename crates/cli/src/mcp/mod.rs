@@ -98,7 +98,7 @@ pub(crate) struct ConfiguredServers {
     pub(crate) disabled: Vec<String>,
 }
 
-/// Everything that the servers of a session share.
+/// State that the servers of a session share.
 pub(crate) struct ServerContext<'a> {
     pub(crate) session_id: String,
     pub(crate) cwd: &'a Path,
@@ -209,7 +209,7 @@ pub(crate) fn configured(
     Ok(ConfiguredServers { configs: servers, disabled })
 }
 
-/// What a project configures, if it may.
+/// Servers that a trusted project configures.
 fn workspace(settings: &Settings, trust: Trust, cwd: &Path) -> (Vec<Layer>, Vec<hangar_mcp::ConfigError>) {
     let root = Repository::find(cwd).map(|repository| repository.root);
     if !may_configure(settings, trust, root.as_deref().unwrap_or(cwd)) {
@@ -218,7 +218,7 @@ fn workspace(settings: &Settings, trust: Trust, cwd: &Path) -> (Vec<Layer>, Vec<
     files::workspace(cwd, root.as_deref())
 }
 
-/// Whether the files of a project may say which servers are started.
+/// Whether the files of a project may configure servers.
 pub(crate) fn may_configure(settings: &Settings, trust: Trust, project: &Path) -> bool {
     settings.flag("GITHUB_COPILOT_PROMPT_MODE_WORKSPACE_MCP") || is_trusted(settings, trust, project)
 }

@@ -56,7 +56,7 @@ pub(crate) fn run(settings: &Settings, args: UpArgs) -> Result<Exit> {
     exit
 }
 
-/// Where the portal is to listen, and the token that clients have to show.
+/// Address that the portal listens on, and the token that clients must send.
 pub(crate) fn listen_address(settings: &Settings, args: &ListenArgs) -> Result<(SocketAddr, Option<String>)> {
     let address = address(&args.host, args.port)?;
     let token = token(settings, args)?;

@@ -1,4 +1,4 @@
-//! Where texts come in and go out: tools, models, the log and whoever listens.
+//! Redaction at the boundaries of a session: tools, models, the log and listeners.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Redactor {
         if self.0.is_none() { sink } else { Box::new(GuardedSink { sink, redactor: self.clone() }) }
     }
 
-    /// What a tool said.
+    /// Redacts the result of a tool.
     pub(crate) fn outcome(&self, mut outcome: ToolOutcome) -> ToolOutcome {
         outcome.text = self.text(outcome.text);
         outcome.detailed = outcome.detailed.map(|text| self.text(text));
@@ -168,7 +168,7 @@ impl Tool for GuardedTool {
     }
 }
 
-/// What a command prints, by stream: a secret may begin in one piece and end in the next of the same stream.
+/// Output of a command, by stream: a secret may begin in one delta and end in the next of the same stream.
 #[derive(Default)]
 struct Printed(BTreeMap<String, (Held, ToolShellOutput)>);
 
@@ -193,7 +193,7 @@ impl Printed {
         }
     }
 
-    /// What was held back when nothing more came.
+    /// Text that was held back until the end.
     fn rest(self, redactor: &Redactor) -> Vec<Body> {
         let mut next = self.0.values().map(|(_, last)| last.sequence + 1).max().unwrap_or_default();
         let mut rest = Vec::new();
@@ -244,7 +244,7 @@ impl Models for GuardedModels {
 #[derive(Default)]
 pub(super) struct Answer(Vec<(Spoken, Held)>);
 
-/// Which text of an answer a piece belongs to.
+/// Text of an answer that a delta belongs to.
 #[derive(Clone, PartialEq)]
 enum Spoken {
     Text,
@@ -301,7 +301,7 @@ impl Answer {
         said
     }
 
-    /// What was held back of the texts that are over.
+    /// Text that was held back of streams that have ended.
     fn rest(&mut self, redactor: &Redactor, is_over: impl Fn(&Spoken) -> bool) -> Vec<ModelEvent> {
         let over = self.0.extract_if(.., |(spoken, _)| is_over(spoken));
         let rest = over.map(|(spoken, mut held)| (spoken, held.finish(redactor)));

@@ -30,7 +30,7 @@ const MIN_LINE: usize = 16;
 /// No provider gives out keys that are shorter than this and are words.
 const MIN_KEY: usize = 16;
 pub(crate) const MASK: &str = "[redacted]";
-/// How often a secret may have been written as JSON within JSON and still be found.
+/// Levels of JSON within JSON at which a secret is still found.
 const ESCAPES: usize = 2;
 
 #[derive(Clone, Default)]
@@ -38,7 +38,7 @@ pub(crate) struct Redactor(Option<Arc<Secrets>>);
 
 struct Secrets {
     finder: AhoCorasick,
-    /// What is looked for: secrets, and what becomes of them in JSON.
+    /// Searched texts: secrets, and their escaped forms in JSON.
     forms: Vec<String>,
 }
 
@@ -126,7 +126,7 @@ impl Redactor {
             .unwrap_or(record)
     }
 
-    /// What is read from a document once the texts of one of its members are without secrets.
+    /// Parses a document after one of its members was redacted.
     fn reshaped<T>(&self, mut value: Value, member: &str, read: &dyn Fn(&Value) -> Option<T>) -> Option<T> {
         let secrets = self.0.as_ref()?;
         let mut leaves = 0;
@@ -160,7 +160,7 @@ impl Redactor {
 const RECORD: &str = "record";
 
 impl Secrets {
-    /// Where secrets are, in order and apart from each other: those that overlap are one.
+    /// Ranges of secrets, in order and disjoint: overlapping ones are merged.
     fn find(&self, text: &str) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> =
             self.finder.find_overlapping_iter(text).map(|found| found.range()).collect();
@@ -299,7 +299,7 @@ fn each_free_value(value: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
     }
 }
 
-/// Whether a field holds what a model or a tool made up.
+/// Whether a field holds text of a model or a tool.
 fn is_free(field: &str) -> bool {
     matches!(
         field,

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_protocol::{AgentId, Body, Event, EventId};
-use hangar_runtimes::outcome::{Failure, TurnEnd};
+use hangar_runtimes::outcome::{TurnFailure, TurnResult};
 use hangar_runtimes::runtime::{
-    Card, Filter, Live, Lookup, Model, News, Order, Preflight, Runtime, Stage, TurnEnded,
+    AgentCard, AgentOrder, AgentSession, Lookup, NewsFilter, OfferedModel, Preflight, RehearsalStage,
+    Runtime, SessionNews, TurnEnded,
 };
 use serde_json::Value;
 
@@ -32,7 +33,7 @@ struct GuardedRuntime {
 }
 
 impl Runtime for GuardedRuntime {
-    fn card(&self) -> &Card {
+    fn card(&self) -> &AgentCard {
         self.agent.card()
     }
 
@@ -50,11 +51,11 @@ impl Runtime for GuardedRuntime {
         })
     }
 
-    fn models(&self, lookup: Lookup) -> BoxFuture<'static, Option<Vec<Model>>> {
+    fn models(&self, lookup: Lookup) -> BoxFuture<'static, Option<Vec<OfferedModel>>> {
         self.agent.models(lookup)
     }
 
-    fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>> {
+    fn open(&self, order: AgentOrder) -> BoxFuture<'static, Result<AgentSession, TurnFailure>> {
         let redactor = self.redactor.with(secrets_of(&order, &self.settings));
         let opened = self.agent.open(order);
         Box::pin(async move {
@@ -65,13 +66,13 @@ impl Runtime for GuardedRuntime {
         })
     }
 
-    fn rehearse(&self, order: &mut Order, stage: &Stage) {
+    fn rehearse(&self, order: &mut AgentOrder, stage: &RehearsalStage) {
         self.agent.rehearse(order, stage);
     }
 }
 
 /// The secrets that an order holds itself: in variables, in arguments about secrets, and for MCP servers.
-fn secrets_of(order: &Order, settings: &Settings) -> Vec<String> {
+fn secrets_of(order: &AgentOrder, settings: &Settings) -> Vec<String> {
     let mut secrets: Vec<String> = Vec::new();
     let variables = order.env.iter().filter(|(name, _)| is_secret_name(name));
     secrets.extend(variables.map(|(_, value)| value.clone()));
@@ -115,7 +116,7 @@ fn named_secrets(value: &Value, found: &mut Vec<String>) {
 }
 
 impl Redactor {
-    fn failure(&self, mut failure: Failure) -> Failure {
+    fn failure(&self, mut failure: TurnFailure) -> TurnFailure {
         failure.message = self.text(failure.message);
         failure.evidence.code = failure.evidence.code.map(|code| self.text(code));
         failure.evidence.stderr = self.text(failure.evidence.stderr);
@@ -123,7 +124,7 @@ impl Redactor {
     }
 }
 
-/// What an agent says in one session.
+/// Output of an agent in one session.
 struct Voice {
     redactor: Redactor,
     texts: Vec<Text>,
@@ -137,7 +138,7 @@ struct Text {
     last: Event,
 }
 
-/// Which text a piece belongs to.
+/// Text that a delta belongs to.
 #[derive(Clone, PartialEq, Eq)]
 struct Stream {
     agent: Option<AgentId>,
@@ -175,20 +176,20 @@ fn ends(body: &Body) -> Vec<(&'static str, &str)> {
     }
 }
 
-impl Filter for Voice {
-    fn pass(&mut self, news: News) -> Vec<News> {
+impl NewsFilter for Voice {
+    fn pass(&mut self, news: SessionNews) -> Vec<SessionNews> {
         match news {
-            News::Event(event) => self.event(*event),
-            News::TurnEnded(ended) => {
+            SessionNews::Event(event) => self.event(*event),
+            SessionNews::TurnEnded(ended) => {
                 let mut said = self.finish(|_| true);
                 let TurnEnded { mut outcome, model, unknown } = *ended;
                 outcome.end = match outcome.end {
-                    TurnEnd::Completed => TurnEnd::Completed,
-                    TurnEnd::Failed(failure) => TurnEnd::Failed(self.redactor.failure(failure)),
+                    TurnResult::Completed => TurnResult::Completed,
+                    TurnResult::Failed(failure) => TurnResult::Failed(self.redactor.failure(failure)),
                 };
                 let model = model.map(|model| self.redactor.text(model));
                 let unknown = unknown.into_iter().map(|kind| self.redactor.text(kind)).collect();
-                said.push(News::TurnEnded(Box::new(TurnEnded { outcome, model, unknown })));
+                said.push(SessionNews::TurnEnded(Box::new(TurnEnded { outcome, model, unknown })));
                 said
             }
         }
@@ -196,12 +197,12 @@ impl Filter for Voice {
 }
 
 impl Voice {
-    fn event(&mut self, event: Event) -> Vec<News> {
+    fn event(&mut self, event: Event) -> Vec<SessionNews> {
         let mut body = event.body().clone();
         if let Body::ToolPartialResult(partial) = &mut body {
             // It is all there is so far, so its end may be the beginning of a secret; the next one shows it.
             partial.partial_output = Held::default().push(&self.redactor, &partial.partial_output);
-            return vec![News::Event(Box::new(like(&event, event.id().clone(), body)))];
+            return vec![SessionNews::Event(Box::new(like(&event, event.id().clone(), body)))];
         }
         if let Some((kind, id, text)) = piece(&mut body) {
             let stream = Stream { agent: event.agent_id().cloned(), kind, id };
@@ -220,7 +221,7 @@ impl Voice {
             *text = self.texts[at].held.push(&self.redactor, text);
             let told = like(&event, event.id().clone(), body);
             self.texts[at].last = told.clone();
-            said.push(News::Event(Box::new(told)));
+            said.push(SessionNews::Event(Box::new(told)));
             return said;
         }
         let over = ends(&body);
@@ -230,12 +231,12 @@ impl Voice {
             };
             over.iter().any(is)
         });
-        said.push(News::Event(Box::new(self.redactor.event(&event).unwrap_or(event))));
+        said.push(SessionNews::Event(Box::new(self.redactor.event(&event).unwrap_or(event))));
         said
     }
 
-    /// What was held back of the texts that are over.
-    fn finish(&mut self, is_over: impl Fn(&Stream) -> bool) -> Vec<News> {
+    /// Text that was held back of streams that have ended.
+    fn finish(&mut self, is_over: impl Fn(&Stream) -> bool) -> Vec<SessionNews> {
         let mut said = Vec::new();
         for mut text in self.texts.extract_if(.., |text| is_over(&text.stream)) {
             let rest = text.held.finish(&self.redactor);
@@ -246,7 +247,7 @@ impl Voice {
             if let (false, Some((_, _, last))) = (rest.is_empty(), piece(&mut body)) {
                 *last = rest;
                 let id = EventId(uuid::Uuid::new_v4().to_string());
-                said.push(News::Event(Box::new(like(&text.last, id, body))));
+                said.push(SessionNews::Event(Box::new(like(&text.last, id, body))));
             }
         }
         said
@@ -270,7 +271,7 @@ mod tests {
         let mut voice = Voice { redactor, texts: Vec::new() };
         let said = bodies.into_iter().enumerate().flat_map(|(n, body)| {
             let event = Event::new(EventId(format!("e{n}")), "t".to_owned(), None, None, body);
-            voice.pass(News::Event(Box::new(event)))
+            voice.pass(SessionNews::Event(Box::new(event)))
         });
         let words = |body: &Body| match body {
             Body::MessageDelta(delta) => format!("{} {}", delta.message_id, delta.delta_content),
@@ -279,8 +280,8 @@ mod tests {
             other => other.data().map(|data| data.to_string()).unwrap_or_default(),
         };
         said.map(|news| match news {
-            News::Event(event) => words(event.body()),
-            News::TurnEnded(_) => "ended".to_owned(),
+            SessionNews::Event(event) => words(event.body()),
+            SessionNews::TurnEnded(_) => "ended".to_owned(),
         })
         .collect()
     }

@@ -2,11 +2,11 @@
 
 use super::{MASK, Redactor, Secrets};
 
-/// What was not passed on yet because it may be the beginning of a secret. Never longer than the longest secret.
+/// Text that is held back because it may be the beginning of a secret. Never longer than the longest secret.
 #[derive(Default)]
 pub(super) struct Held {
     text: String,
-    /// How much of it lies behind a mask that was passed on already.
+    /// Length of its part behind a mask that was already emitted.
     masked: usize,
 }
 
@@ -19,7 +19,7 @@ impl Held {
         self.release(secrets, safe)
     }
 
-    /// Nothing more comes: what could have become a secret did not.
+    /// Ends the stream and returns the held text, which did not become a secret.
     pub(super) fn finish(&mut self, redactor: &Redactor) -> String {
         let Some(secrets) = &redactor.0 else { return String::new() };
         self.release(secrets, self.text.len())
@@ -53,7 +53,7 @@ impl Held {
 }
 
 impl Secrets {
-    /// Where a secret may begin that has not ended with the text.
+    /// Position at which an incomplete secret may begin.
     fn unfinished(&self, text: &str) -> usize {
         let longest = self.forms.iter().map(String::len).max().unwrap_or_default();
         let from = text.ceil_char_boundary(text.len().saturating_sub(longest));

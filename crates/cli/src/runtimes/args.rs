@@ -1,4 +1,4 @@
-//! What may be typed behind `hangar run` and `hangar runtimes`.
+//! Arguments of `hangar run` and `hangar runtimes`.
 
 use std::path::PathBuf;
 
@@ -44,7 +44,7 @@ pub(crate) struct RunWithArgs {
     /// Enable experimental features of the agent
     #[arg(long, help_heading = "Agent")]
     pub(crate) experimental: bool,
-    /// Whether answers come in pieces
+    /// Stream the answer as it is written
     #[arg(long, value_name = "MODE", help_heading = "Agent")]
     pub(crate) stream: Option<Switch>,
     /// Arguments to pass to the agent unchanged

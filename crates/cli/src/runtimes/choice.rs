@@ -1,5 +1,5 @@
-//! Which agent works, and how: from the flags, the session, `config.toml` and the defaults, in that order. Every value
-//! knows where it comes from.
+//! Choice of agent, model and host: from the flags, the session, `config.toml` and the defaults, in that order. Every
+//! value carries its origin.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use hangar_runtimes::host::{Host, Ssh};
 use hangar_runtimes::options::AgentOptions;
-use hangar_runtimes::runtime::{Limits, Order, ToolPolicy};
+use hangar_runtimes::runtime::{AgentOrder, ToolPolicy, TurnLimits};
 use serde::Serialize;
 
 use super::args::RunWithArgs;
@@ -20,7 +20,7 @@ pub(crate) const NATIVE: &str = "native";
 
 /// A value with who said so.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Said<T> {
+pub(crate) struct Sourced<T> {
     pub(crate) value: T,
     pub(crate) source: Source,
 }
@@ -58,27 +58,27 @@ impl Serialize for Source {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Choice {
-    pub(crate) runtime: Said<String>,
-    pub(crate) model: Said<Option<String>>,
-    pub(crate) effort: Said<Option<String>>,
-    pub(crate) ssh: Said<Option<String>>,
+    pub(crate) runtime: Sourced<String>,
+    pub(crate) model: Sourced<Option<String>>,
+    pub(crate) effort: Sourced<Option<String>>,
+    pub(crate) ssh: Sourced<Option<String>>,
     /// Seconds; absent is never.
-    pub(crate) turn_timeout: Said<Option<f64>>,
-    pub(crate) stall_timeout: Said<Option<f64>>,
-    pub(crate) startup_timeout: Said<Option<f64>>,
-    pub(crate) max_steps: Said<Option<u32>>,
-    pub(crate) budget_usd: Said<Option<f64>>,
-    pub(crate) bare: Said<Option<bool>>,
-    pub(crate) stream: Said<Option<bool>>,
-    pub(crate) builtin_mcp: Said<Option<bool>>,
-    pub(crate) agents_md: Said<Option<bool>>,
-    pub(crate) persona: Said<Option<String>>,
-    pub(crate) experimental: Said<Option<bool>>,
-    pub(crate) allow_tools: Said<Option<Vec<String>>>,
-    pub(crate) deny_tools: Said<Option<Vec<String>>>,
-    pub(crate) available_tools: Said<Option<Vec<String>>>,
-    pub(crate) excluded_tools: Said<Option<Vec<String>>>,
-    pub(crate) mcp_config: Said<Option<McpServers>>,
+    pub(crate) turn_timeout: Sourced<Option<f64>>,
+    pub(crate) stall_timeout: Sourced<Option<f64>>,
+    pub(crate) startup_timeout: Sourced<Option<f64>>,
+    pub(crate) max_steps: Sourced<Option<u32>>,
+    pub(crate) budget_usd: Sourced<Option<f64>>,
+    pub(crate) bare: Sourced<Option<bool>>,
+    pub(crate) stream: Sourced<Option<bool>>,
+    pub(crate) builtin_mcp: Sourced<Option<bool>>,
+    pub(crate) agents_md: Sourced<Option<bool>>,
+    pub(crate) persona: Sourced<Option<String>>,
+    pub(crate) experimental: Sourced<Option<bool>>,
+    pub(crate) allow_tools: Sourced<Option<Vec<String>>>,
+    pub(crate) deny_tools: Sourced<Option<Vec<String>>>,
+    pub(crate) available_tools: Sourced<Option<Vec<String>>>,
+    pub(crate) excluded_tools: Sourced<Option<Vec<String>>>,
+    pub(crate) mcp_config: Sourced<Option<McpServers>>,
 }
 
 /// An MCP configuration: JSON, or the path of a file. It may hold secrets, so nobody is shown it.
@@ -91,9 +91,9 @@ impl Serialize for McpServers {
     }
 }
 
-/// What somebody asked for by themselves.
+/// Values that were requested explicitly.
 #[derive(Default)]
-struct Asked {
+struct Requested {
     runtime: Option<String>,
     model: Option<String>,
     effort: Option<String>,
@@ -108,11 +108,11 @@ struct Asked {
     mcp_config: Option<String>,
 }
 
-/// What a session that goes on was so far.
+/// Agent and model of a session that is resumed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Before<'a> {
+pub(crate) struct Resumed<'a> {
     pub(crate) runtime: &'a str,
-    /// What it was asked to use, for agents that do not remember it themselves.
+    /// Its requested model, for agents that do not remember it.
     pub(crate) model: Option<&'a str>,
     pub(crate) effort: Option<&'a str>,
 }
@@ -121,9 +121,9 @@ impl Choice {
     pub(crate) fn make(
         args: &RunWithArgs,
         config: &RuntimesConfig,
-        before: Option<Before<'_>>,
+        before: Option<Resumed<'_>>,
     ) -> Result<Self> {
-        let asked = Asked {
+        let asked = Requested {
             runtime: args.runtime.clone(),
             model: args.model.clone(),
             effort: args.effort.map(|effort| effort.as_str().to_owned()),
@@ -152,21 +152,21 @@ impl Choice {
         Self::of(asked, config, before)
     }
 
-    fn of(args: Asked, config: &RuntimesConfig, before: Option<Before<'_>>) -> Result<Self> {
+    fn of(args: Requested, config: &RuntimesConfig, before: Option<Resumed<'_>>) -> Result<Self> {
         let runtime = match (&args.runtime, before.map(|before| before.runtime)) {
             (Some(wanted), Some(before)) if wanted != before => {
                 bail!("the session was started with {before} and cannot continue with {wanted}")
             }
-            (_, Some(before)) => Said { value: before.to_owned(), source: Source::Session },
-            (Some(wanted), None) => Said { value: wanted.clone(), source: Source::Flag("--runtime") },
+            (_, Some(before)) => Sourced { value: before.to_owned(), source: Source::Session },
+            (Some(wanted), None) => Sourced { value: wanted.clone(), source: Source::Flag("--runtime") },
             (None, None) => match &config.default {
-                Some(default) => Said { value: default.clone(), source: Source::Fleet },
-                None => Said { value: NATIVE.to_owned(), source: Source::Default },
+                Some(default) => Sourced { value: default.clone(), source: Source::Fleet },
+                None => Sourced { value: NATIVE.to_owned(), source: Source::Default },
             },
         };
         let agent = config.of(&runtime.value);
         let all = config.common();
-        let usual = Limits::default();
+        let usual = TurnLimits::default();
         let name = runtime.value.clone();
         let from = Sources { name };
         let seconds = |limit: Option<Duration>| limit.map(|limit| limit.as_secs_f64());
@@ -245,13 +245,13 @@ impl Choice {
         })
     }
 
-    pub(crate) fn limits(&self) -> Result<Limits> {
+    pub(crate) fn limits(&self) -> Result<TurnLimits> {
         let duration = |what: &str, seconds: Option<f64>| match seconds.map(Duration::try_from_secs_f64) {
             None => Ok(None),
             Some(Ok(duration)) => Ok(Some(duration)),
             Some(Err(_)) => bail!("{what} is not a duration"),
         };
-        Ok(Limits {
+        Ok(TurnLimits {
             turn: duration("the time-out of turns", self.turn_timeout.value)?,
             stall: duration("the time-out of silence", self.stall_timeout.value)?,
             startup: duration("the time-out of the start", self.startup_timeout.value)?,
@@ -271,10 +271,10 @@ impl Choice {
         id: String,
         workspace: PathBuf,
         host: Host,
-    ) -> Result<Order> {
+    ) -> Result<AgentOrder> {
         let agent = config.of(&self.runtime.value);
-        let list = |said: &Said<Option<Vec<String>>>| said.value.clone().unwrap_or_default();
-        let mut order = Order::new(id, workspace);
+        let list = |said: &Sourced<Option<Vec<String>>>| said.value.clone().unwrap_or_default();
+        let mut order = AgentOrder::new(id, workspace);
         order.model.clone_from(&self.model.value);
         order.effort.clone_from(&self.effort.value);
         order.limits = self.limits()?;
@@ -304,13 +304,13 @@ impl Choice {
     fn chosen(&self) -> Vec<(&'static str, String, &Source)> {
         fn flag<'a>(
             name: &'static str,
-            said: &'a Said<Option<bool>>,
+            said: &'a Sourced<Option<bool>>,
         ) -> Option<(&'static str, String, &'a Source)> {
             Some((name, said.value?.to_string(), &said.source))
         }
         fn list<'a>(
             name: &'static str,
-            said: &'a Said<Option<Vec<String>>>,
+            said: &'a Sourced<Option<Vec<String>>>,
         ) -> Option<(&'static str, String, &'a Source)> {
             Some((name, said.value.as_ref()?.join(","), &said.source))
         }
@@ -360,12 +360,12 @@ impl Choice {
     }
 }
 
-/// What is configured for an agent that nobody typed anything for.
+/// Choice for an agent from the configuration alone.
 pub(crate) fn configured(config: &RuntimesConfig, name: &str) -> Result<Choice> {
-    Choice::of(Asked::default(), config, Some(Before { runtime: name, model: None, effort: None }))
+    Choice::of(Requested::default(), config, Some(Resumed { runtime: name, model: None, effort: None }))
 }
 
-/// Where an agent works that nobody typed a host for.
+/// Host of an agent from the configuration alone.
 pub(crate) fn host_of(config: &RuntimesConfig, name: &str) -> Host {
     ssh_host(config.of(name).ssh.as_deref(), None, config, name)
 }
@@ -396,7 +396,7 @@ impl Sources {
         &self,
         (flag, typed): (&'static str, Vec<String>),
         agent: Vec<String>,
-    ) -> Said<Option<Vec<String>>> {
+    ) -> Sourced<Option<Vec<String>>> {
         let given = |list: Vec<String>| Some(list).filter(|list| !list.is_empty());
         self.pick((flag, given(typed)), given(agent), None, None)
     }
@@ -407,7 +407,7 @@ impl Sources {
         agent: Option<T>,
         all: Option<T>,
         usual: Option<T>,
-    ) -> Said<Option<T>> {
+    ) -> Sourced<Option<T>> {
         let (value, source) = if typed.is_some() {
             (typed, Source::Flag(flag))
         } else if agent.is_some() {
@@ -417,11 +417,11 @@ impl Sources {
         } else {
             (usual, Source::Default)
         };
-        Said { value, source }
+        Sourced { value, source }
     }
 }
 
-impl Said<Option<String>> {
+impl Sourced<Option<String>> {
     /// A session keeps what it had, unless somebody types something else.
     fn unless_before(self, before: Option<&str>) -> Self {
         match (before, &self.source) {
@@ -433,7 +433,7 @@ impl Said<Option<String>> {
     }
 }
 
-impl Said<Option<f64>> {
+impl Sourced<Option<f64>> {
     /// Zero seconds is how people write "never".
     fn none_if_zero(self) -> Self {
         Self { value: self.value.filter(|seconds| *seconds != 0.0), ..self }

@@ -7,11 +7,11 @@ use futures_util::future::{BoxFuture, join_all};
 use hangar_models::catalogue::{Cache, ModelInfo};
 use hangar_models::config::{self, ProviderConfig, ProviderKind};
 use hangar_runtimes::capabilities::Capabilities;
-use hangar_runtimes::runtime::{Auth, Card, Lookup, Model, Preflight};
+use hangar_runtimes::runtime::{AgentCard, LoginState, Lookup, OfferedModel, Preflight};
 use serde_json::{Value, json};
 
 use super::args::{RuntimesArgs, RuntimesCommand};
-use super::drift::Known;
+use super::drift::ProbeRecord;
 use super::{Fleet, probe};
 use crate::commands::print_line;
 use crate::exit::Exit;
@@ -40,9 +40,9 @@ pub(crate) fn run(settings: &Settings, args: RuntimesArgs) -> Result<Exit> {
     }
 }
 
-/// What a look at one agent found.
+/// Preflight of one agent, with its drift since the last probe.
 pub(crate) struct Look {
-    pub(crate) card: Card,
+    pub(crate) card: AgentCard,
     pub(crate) preflight: Preflight,
     pub(crate) drift: Vec<String>,
     probed_at: Option<String>,
@@ -53,7 +53,7 @@ impl Look {
         self.preflight.program.is_some()
     }
 
-    /// What the installed version can do.
+    /// Capabilities of the installed version.
     fn capabilities(&self) -> &Capabilities {
         self.preflight.capabilities.as_ref().unwrap_or(&self.card.capabilities)
     }
@@ -64,7 +64,7 @@ pub(crate) async fn look(settings: &Settings, fleet: &Fleet) -> Vec<Look> {
     let looks = fleet.iter().map(|runtime| async {
         let card = runtime.card().clone();
         let preflight = runtime.preflight().await;
-        let known = Known::load(&settings.home, &card.name);
+        let known = ProbeRecord::load(&settings.home, &card.name);
         Look { drift: known.drift(&preflight), probed_at: known.probed_at, card, preflight }
     });
     join_all(looks).await
@@ -104,9 +104,9 @@ fn show(fleet: &Fleet, looks: &[Look], as_json: bool) -> Result<()> {
         let installed = if look.is_installed() { "yes" } else { "no" };
         let version = look.preflight.version.as_deref().unwrap_or("-");
         let auth = match &look.preflight.auth {
-            Auth::Found(source) => source.as_str(),
-            Auth::Missing => "missing",
-            Auth::Unknown => "unknown",
+            LoginState::Found(source) => source.as_str(),
+            LoginState::Missing => "missing",
+            LoginState::Unknown => "unknown",
         };
         let line = format!(
             "{mark} {:<10} {installed:<10} {version:<14} {auth:<28} {}",
@@ -179,12 +179,12 @@ pub(crate) fn models(settings: &Settings, name: &str, lookup: Lookup, as_json: b
     Ok(Exit::Done)
 }
 
-/// What the providers offer, from the cache where that is fresh. `None` when none of them says.
+/// Models of the providers, from the cache where it is fresh. `None` when no provider lists any.
 pub(crate) async fn discover(
     settings: Settings,
     lookup: Lookup,
     only: Option<fn(&Settings) -> Option<ProviderConfig>>,
-) -> Option<Vec<Model>> {
+) -> Option<Vec<OfferedModel>> {
     let asked = match only {
         Some(only) => vec![only(&settings)?],
         None => providers::configured(&settings).ok()?,
@@ -206,8 +206,8 @@ pub(crate) async fn discover(
 }
 
 /// A model as lists show it, if the account may use it.
-fn offered(model: ModelInfo) -> Option<Model> {
-    (model.entitled != Some(false)).then(|| Model {
+fn offered(model: ModelInfo) -> Option<OfferedModel> {
+    (model.entitled != Some(false)).then(|| OfferedModel {
         id: model.id,
         name: model.name,
         provider: Some(model.vendor.unwrap_or(model.provider)),
@@ -215,8 +215,11 @@ fn offered(model: ModelInfo) -> Option<Model> {
     })
 }
 
-/// What Copilot CLI offers here: the models of its own provider, if it was given one, else GitHub's.
-pub(crate) fn copilot_models(settings: &Settings, lookup: Lookup) -> BoxFuture<'static, Option<Vec<Model>>> {
+/// Models of Copilot CLI: those of its own provider if one is set, GitHub's otherwise.
+pub(crate) fn copilot_models(
+    settings: &Settings,
+    lookup: Lookup,
+) -> BoxFuture<'static, Option<Vec<OfferedModel>>> {
     fn provider(settings: &Settings) -> Option<ProviderConfig> {
         let lookup = |name: &str| settings.var(name).map(str::to_owned);
         let own = config::variables::provider(lookup).ok()?;

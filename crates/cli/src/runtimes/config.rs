@@ -24,7 +24,7 @@ pub(crate) struct RuntimesConfig {
     pub(crate) directory: PathBuf,
 }
 
-/// What may be said for all agents at once.
+/// Settings for all agents at once.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(crate) struct Common {
     pub(crate) model: Option<String>,
@@ -40,7 +40,7 @@ pub(crate) struct Common {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RuntimeConfig {
-    /// Where its program is, or what it is called on the path.
+    /// Path of its program, or its name on `PATH`.
     pub(crate) program: Option<String>,
     pub(crate) model: Option<String>,
     pub(crate) effort: Option<String>,
@@ -53,7 +53,7 @@ pub(crate) struct RuntimeConfig {
     pub(crate) ssh_port: Option<u16>,
     /// For `-o` of ssh.
     pub(crate) ssh_options: Vec<String>,
-    /// Whether unknown hosts are trusted: `accept-new`, `yes` (only known ones) or `no` (any).
+    /// Policy for unknown hosts: `accept-new`, `yes` (known hosts only) or `no` (any host).
     #[serde(deserialize_with = "host_keys")]
     pub(crate) ssh_host_keys: HostKeys,
     pub(crate) bare: Option<bool>,
@@ -131,7 +131,7 @@ impl RuntimesConfig {
         self.directory.join(servers.trim_start_matches('@')).display().to_string()
     }
 
-    /// What is said about one agent; nothing is a lot of defaults.
+    /// Settings of one agent; the defaults if there are none.
     pub(crate) fn of(&self, name: &str) -> RuntimeConfig {
         self.agents.get(name).cloned().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What is remembered of an agent: what a probe proved of which version, and what it said since that nobody knew.
+//! Drift of an agent: capabilities that a probe verified for a version, and unknown output since then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ const MAX_UNKNOWN: usize = 64;
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Known {
+pub(super) struct ProbeRecord {
     pub(super) version: Option<String>,
     /// Of what `--help` said.
     pub(super) help_hash: Option<String>,
@@ -21,7 +21,7 @@ pub(super) struct Known {
     pub(super) unknown: BTreeSet<String>,
 }
 
-/// What came of looking for one ability.
+/// Result of probing one capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Proof {
@@ -50,8 +50,8 @@ impl Proof {
     }
 }
 
-impl Known {
-    /// Nothing, where nothing is remembered or it cannot be read: it is made anew by the next probe.
+impl ProbeRecord {
+    /// Loads the record; empty if there is none or it cannot be read, because the next probe writes it again.
     pub(super) fn load(home: &Path, runtime: &str) -> Self {
         let read = std::fs::read(file(home, runtime)).ok();
         read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
@@ -63,7 +63,7 @@ impl Known {
             .with_context(|| format!("cannot write {}", file.display()))
     }
 
-    /// What is not as it was when the agent was probed; each a sentence.
+    /// Differences to the probed agent, one sentence each.
     pub(super) fn drift(&self, now: &Preflight) -> Vec<String> {
         let mut drift = Vec::new();
         match (&self.version, &now.version) {
@@ -99,7 +99,7 @@ fn file(home: &Path, runtime: &str) -> PathBuf {
 
 /// Remembers types of output that no adapter knows. A run does not fail of it.
 pub(super) fn note_unknown(home: &Path, runtime: &str, types: &BTreeSet<String>) {
-    let mut known = Known::load(home, runtime);
+    let mut known = ProbeRecord::load(home, runtime);
     let room = MAX_UNKNOWN.saturating_sub(known.unknown.len());
     let new: Vec<String> = types.difference(&known.unknown).take(room).cloned().collect();
     if new.is_empty() {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(known: Known, version: &str, help: &str, expected: &[&str]) {
+    fn check(known: ProbeRecord, version: &str, help: &str, expected: &[&str]) {
         let now = Preflight {
             version: Some(version.to_owned()),
             help_hash: Some(help.to_owned()),
@@ -125,8 +125,12 @@ mod tests {
         assert_eq!(known.drift(&now), expected);
     }
 
-    fn probed() -> Known {
-        Known { version: Some("1.0".to_owned()), help_hash: Some("a".to_owned()), ..Known::default() }
+    fn probed() -> ProbeRecord {
+        ProbeRecord {
+            version: Some("1.0".to_owned()),
+            help_hash: Some("a".to_owned()),
+            ..ProbeRecord::default()
+        }
     }
 
     #[test]
@@ -146,12 +150,12 @@ mod tests {
 
     #[test]
     fn words_that_nobody_knows_are_drift() {
-        let known = Known { unknown: BTreeSet::from(["moon.phase".to_owned()]), ..probed() };
+        let known = ProbeRecord { unknown: BTreeSet::from(["moon.phase".to_owned()]), ..probed() };
         check(known, "1.0", "a", &["it says things that are not known: moon.phase"]);
     }
 
     #[test]
     fn an_agent_that_was_never_probed_has_nothing_to_drift_from() {
-        check(Known::default(), "1.0", "a", &[]);
+        check(ProbeRecord::default(), "1.0", "a", &[]);
     }
 }

@@ -19,8 +19,8 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use hangar_runtimes::acp::AcpRuntime;
 use hangar_runtimes::agents;
+use hangar_runtimes::environment::{AgentSettings, Catalogue, Drift, RuntimeEnvironment};
 use hangar_runtimes::runtime::Runtime;
-use hangar_runtimes::surroundings::{AgentSettings, Catalogue, Drift, Surroundings};
 
 use crate::credentials;
 use crate::redact::{self, Redactor};
@@ -36,7 +36,7 @@ pub(crate) struct Fleet {
     pub(crate) redactor: Redactor,
 }
 
-/// What Copilot CLI offers, asked for when somebody wants to know.
+/// Models of Copilot CLI, listed on demand.
 fn catalogue(settings: &Settings) -> Catalogue {
     let settings = settings.clone();
     Catalogue(Arc::new(move |lookup, env| {
@@ -46,7 +46,7 @@ fn catalogue(settings: &Settings) -> Catalogue {
     }))
 }
 
-/// What is configured for each agent.
+/// Settings of each agent.
 fn agent_settings(config: &RuntimesConfig) -> BTreeMap<String, AgentSettings> {
     let settings = |(name, agent): (&String, &RuntimeConfig)| {
         let settings = AgentSettings {
@@ -73,7 +73,7 @@ impl Fleet {
     pub(crate) fn assemble(settings: &Settings) -> Result<Self> {
         let config = RuntimesConfig::load(settings)?;
         let redactor = redact::of_machine(settings);
-        let surroundings = Surroundings {
+        let surroundings = RuntimeEnvironment {
             vars: settings.vars().clone(),
             ours: credentials::ours(settings),
             home: settings.var("HOME").unwrap_or("/").into(),

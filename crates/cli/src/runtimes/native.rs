@@ -14,11 +14,12 @@ use hangar_runtimes::agents::copilot;
 use hangar_runtimes::capabilities::{Capabilities, unmet};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::options::AgentOption;
-use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure};
+use hangar_runtimes::outcome::{ErrorKind, Evidence, TurnFailure};
 use hangar_runtimes::runtime::{
-    Auth, Card, Consent, Limits, Live, Lookup, Model, Order, Preflight, Runtime, ShellTool, Stage,
+    AgentCard, AgentOrder, AgentSession, Consent, LoginState, Lookup, OfferedModel, Preflight,
+    RehearsalStage, Runtime, ShellTool, TurnLimits,
 };
-use hangar_runtimes::usage::{Counting, Meter};
+use hangar_runtimes::usage::{Counting, UsageMeter};
 use hangar_store::{SessionId, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -29,7 +30,7 @@ use crate::opening::{self, Questions, Resumed, SessionOrder};
 use crate::providers;
 use crate::selection::Selection;
 use crate::settings::Settings;
-use task::{FirstPrompt, Heard, Task, TaskProgress, used};
+use task::{EventBuffer, FirstPrompt, NativeTask, TaskProgress, used};
 
 /// News that may wait for whoever listens before the session has to.
 const NEWS_QUEUE: usize = 256;
@@ -37,7 +38,7 @@ const COMMAND_QUEUE: usize = 64;
 
 pub(super) struct Native {
     settings: Settings,
-    card: Card,
+    card: AgentCard,
 }
 
 impl Native {
@@ -65,7 +66,7 @@ impl Native {
             options: AgentOption::ALL.into(),
             own_log: true,
         };
-        let card = Card {
+        let card = AgentCard {
             name: NATIVE.into(),
             label: "Hangar".into(),
             capabilities,
@@ -77,22 +78,23 @@ impl Native {
 }
 
 impl Runtime for Native {
-    fn card(&self) -> &Card {
+    fn card(&self) -> &AgentCard {
         &self.card
     }
 
     fn preflight(&self) -> BoxFuture<'static, Preflight> {
         let found = match providers::configured(&self.settings) {
             Ok(providers) => match providers.first() {
-                Some(first) => (Auth::Found(format!("provider {}", first.name)), Vec::new()),
+                Some(first) => (LoginState::Found(format!("provider {}", first.name)), Vec::new()),
                 None if providers::prefers_script(&self.settings) => {
-                    (Auth::Found("the scripted model".to_owned()), Vec::new())
+                    (LoginState::Found("the scripted model".to_owned()), Vec::new())
                 }
-                None => {
-                    (Auth::Missing, vec!["no model provider is configured; see `hangar doctor`".to_owned()])
-                }
+                None => (
+                    LoginState::Missing,
+                    vec!["no model provider is configured; see `hangar doctor`".to_owned()],
+                ),
             },
-            Err(error) => (Auth::Unknown, vec![format!("{error:#}")]),
+            Err(error) => (LoginState::Unknown, vec![format!("{error:#}")]),
         };
         let preflight = Preflight {
             program: std::env::current_exe().ok(),
@@ -104,9 +106,9 @@ impl Runtime for Native {
         Box::pin(std::future::ready(preflight))
     }
 
-    fn models(&self, lookup: Lookup) -> BoxFuture<'static, Option<Vec<Model>>> {
+    fn models(&self, lookup: Lookup) -> BoxFuture<'static, Option<Vec<OfferedModel>>> {
         // Where the scripted model is the usual one, it is among those that can be asked for.
-        let scripted = providers::prefers_script(&self.settings).then(|| Model {
+        let scripted = providers::prefers_script(&self.settings).then(|| OfferedModel {
             id: providers::SCRIPTED.to_owned(),
             name: Some("Scripted model".to_owned()),
             provider: None,
@@ -122,7 +124,7 @@ impl Runtime for Native {
         })
     }
 
-    fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>> {
+    fn open(&self, order: AgentOrder) -> BoxFuture<'static, Result<AgentSession, TurnFailure>> {
         let settings = self.settings.clone();
         let warnings = unmet(&self.card, &order);
         Box::pin(async move {
@@ -142,37 +144,37 @@ impl Runtime for Native {
         })
     }
 
-    fn rehearse(&self, order: &mut Order, stage: &Stage) {
+    fn rehearse(&self, order: &mut AgentOrder, stage: &RehearsalStage) {
         order.env.extend(copilot::rehearsal(stage));
     }
 }
 
-fn refusal(kind: ErrorKind, message: impl Into<String>) -> Failure {
-    Failure { kind, message: message.into(), evidence: Evidence::default() }
+fn refusal(kind: ErrorKind, message: impl Into<String>) -> TurnFailure {
+    TurnFailure { kind, message: message.into(), evidence: Evidence::default() }
 }
 
 /// A session that is driven by prompts, one after the other.
 pub(crate) struct NativeOrder {
     pub(crate) session: SessionOrder,
-    pub(crate) limits: Limits,
-    pub(crate) first: FirstOrder,
-    /// What whoever gave the order should know.
+    pub(crate) limits: TurnLimits,
+    pub(crate) first: FirstMessage,
+    /// Warnings for the user.
     pub(crate) warnings: Vec<String>,
 }
 
-/// What comes with the first prompt, as it was typed.
+/// First prompt, as it was typed.
 #[derive(Debug, Default)]
-pub(crate) struct FirstOrder {
-    /// Whether many agents are to work on it side by side.
+pub(crate) struct FirstMessage {
+    /// Whether the prompt starts a fleet of agents.
     pub(crate) fleet: bool,
-    /// Whether the plan that comes of it is carried out at once.
+    /// Whether the resulting plan is implemented at once.
     pub(crate) implements_plan: bool,
 }
 
 impl NativeOrder {
     /// The order that any agent could be given, for ours. Without any rule about tools everything may run, as with other
     /// agents. Arguments for this agent alone are the flags of `-p`.
-    fn of(order: Order, warnings: Vec<String>) -> Result<Self> {
+    fn of(order: AgentOrder, warnings: Vec<String>) -> Result<Self> {
         // It has the flags of Copilot CLI.
         let options = copilot::option_flags(&order.options);
         let typed = ["hangar".to_owned()].into_iter().chain(options).chain(order.extra);
@@ -223,13 +225,13 @@ impl NativeOrder {
             records: order.opening,
             notes_script: false,
         };
-        Ok(Self { session, limits: order.limits, first: FirstOrder::default(), warnings })
+        Ok(Self { session, limits: order.limits, first: FirstMessage::default(), warnings })
     }
 }
 
 /// A session that is driven.
 pub(crate) struct NativeSession {
-    pub(crate) live: Live,
+    pub(crate) live: AgentSession,
     pub(crate) id: SessionId,
     pub(crate) cwd: PathBuf,
     pub(crate) store: Store,
@@ -243,7 +245,7 @@ pub(crate) struct NativeSession {
 pub(crate) fn open(settings: Settings, wanted: NativeOrder) -> Result<NativeSession> {
     let NativeOrder { session, limits, first, warnings } = wanted;
     let is_new = matches!(session.selection, Selection::New { .. });
-    let events = Heard::default();
+    let events = EventBuffer::default();
     let heard = events.clone();
     let sink = Box::new(move || Box::new(heard.clone()) as _);
     let opened = opening::open(settings, session, ServerStart::BeforeOpening, Naming::Quiet, sink)?;
@@ -252,13 +254,13 @@ pub(crate) fn open(settings: Settings, wanted: NativeOrder) -> Result<NativeSess
     let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
     let (outbox, news) = mpsc::channel(NEWS_QUEUE);
     let (sent, last) = oneshot::channel();
-    let mut task = Task {
+    let mut task = NativeTask {
         engine,
         events,
         inbox,
         outbox,
         limits,
-        meter: Meter::new(Counting::SinceBegun, before),
+        meter: UsageMeter::new(Counting::SinceBegun, before),
         first: FirstPrompt { attachments, fleet: first.fleet, implements_plan: first.implements_plan },
         warnings,
         last: sent,
@@ -270,5 +272,12 @@ pub(crate) fn open(settings: Settings, wanted: NativeOrder) -> Result<NativeSess
         supervise(&mut task, hurried.cancelled()).await;
         task.finish().await;
     });
-    Ok(NativeSession { live: Live::new(commands, news, owner.abort_handle()), id, cwd, store, last, hurry })
+    Ok(NativeSession {
+        live: AgentSession::new(commands, news, owner.abort_handle()),
+        id,
+        cwd,
+        store,
+        last,
+        hurry,
+    })
 }

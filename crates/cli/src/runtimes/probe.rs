@@ -6,19 +6,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use hangar_agent::session::iso;
 use hangar_protocol::{Body, Event, EventKind};
-use hangar_runtimes::outcome::TurnEnd;
-use hangar_runtimes::runtime::{Card, Command, Live, News, Preflight, Runtime, TurnEnded};
+use hangar_runtimes::outcome::TurnResult;
+use hangar_runtimes::runtime::{
+    AgentCard, AgentSession, Preflight, Runtime, SessionCommand, SessionNews, TurnEnded,
+};
 use serde_json::{Value, json};
 
 use super::Fleet;
-use super::drift::{Known, Proof};
+use super::drift::{ProbeRecord, Proof};
 use super::proofs::Orders;
 use super::rehearsal::Rehearsal;
 use crate::commands::print_line;
 use crate::exit::Exit;
 use crate::settings::Settings;
 
-/// What the agent is told to say, and what its tool prints.
+/// Answer that the agent is told to give, and output of its tool.
 const ANSWER: &str = "probe-answer";
 const TOOL_OUTPUT: &str = "probe-output";
 
@@ -49,7 +51,7 @@ pub(super) async fn run(
         let rehearsal = Rehearsal::watched(&stage_home).await?.in_passing();
         let found = probe(runtime.as_ref(), &rehearsal, &preflight).await;
         drop(rehearsal);
-        let known = Known {
+        let known = ProbeRecord {
             version: preflight.version.clone(),
             help_hash: preflight.help_hash.clone(),
             probed_at: Some(iso(jiff::Timestamp::now())),
@@ -78,7 +80,7 @@ fn say(as_json: bool, line: &str) -> Result<()> {
     if as_json { Ok(()) } else { print_line(line) }
 }
 
-fn report(card: &Card, known: &Known, as_json: bool) -> Result<()> {
+fn report(card: &AgentCard, known: &ProbeRecord, as_json: bool) -> Result<()> {
     if as_json {
         return Ok(());
     }
@@ -100,15 +102,15 @@ fn report(card: &Card, known: &Known, as_json: bool) -> Result<()> {
 }
 
 #[derive(Default)]
-struct Found {
+struct ProbeFindings {
     proofs: BTreeMap<String, Proof>,
     unknown: BTreeSet<String>,
     /// Why the probe could not go on.
     problem: Option<String>,
 }
 
-async fn probe(runtime: &dyn Runtime, rehearsal: &Rehearsal, preflight: &Preflight) -> Found {
-    let mut found = Found::default();
+async fn probe(runtime: &dyn Runtime, rehearsal: &Rehearsal, preflight: &Preflight) -> ProbeFindings {
+    let mut found = ProbeFindings::default();
     if let Err(problem) = turns(runtime, rehearsal, &mut found).await {
         found.problem = Some(problem);
         return found;
@@ -125,7 +127,11 @@ async fn probe(runtime: &dyn Runtime, rehearsal: &Rehearsal, preflight: &Preflig
     found
 }
 
-async fn turns(runtime: &dyn Runtime, rehearsal: &Rehearsal, found: &mut Found) -> Result<(), String> {
+async fn turns(
+    runtime: &dyn Runtime,
+    rehearsal: &Rehearsal,
+    found: &mut ProbeFindings,
+) -> Result<(), String> {
     let capabilities = &runtime.card().capabilities;
     let mut claim = |name: &str, claimed: bool, seen: bool| {
         found.proofs.insert(name.to_owned(), Proof::of(claimed, seen));
@@ -165,33 +171,33 @@ async fn turns(runtime: &dyn Runtime, rehearsal: &Rehearsal, found: &mut Found) 
 }
 
 /// A turn of a probe, with all that was said in it.
-pub(super) struct Heard {
+pub(super) struct ProbedTurn {
     events: Vec<Event>,
     pub(super) ended: TurnEnded,
 }
 
 /// A turn that has to go well.
-async fn completed(live: &mut Live, prompt: String) -> Result<Heard, String> {
+async fn completed(live: &mut AgentSession, prompt: String) -> Result<ProbedTurn, String> {
     let heard = turn(live, prompt).await?;
     match &heard.ended.outcome.end {
-        TurnEnd::Completed => Ok(heard),
-        TurnEnd::Failed(failure) => Err(format!("a turn failed: {}", failure.message)),
+        TurnResult::Completed => Ok(heard),
+        TurnResult::Failed(failure) => Err(format!("a turn failed: {}", failure.message)),
     }
 }
 
-pub(super) async fn turn(live: &mut Live, prompt: String) -> Result<Heard, String> {
+pub(super) async fn turn(live: &mut AgentSession, prompt: String) -> Result<ProbedTurn, String> {
     let gone = || "its session ended by itself".to_owned();
-    live.commands.send(Command::Send(prompt)).await.map_err(|_| gone())?;
+    live.commands.send(SessionCommand::Send(prompt)).await.map_err(|_| gone())?;
     let mut events = Vec::new();
     loop {
         match live.news.recv().await.ok_or_else(gone)? {
-            News::Event(event) => events.push(*event),
-            News::TurnEnded(ended) => return Ok(Heard { events, ended: *ended }),
+            SessionNews::Event(event) => events.push(*event),
+            SessionNews::TurnEnded(ended) => return Ok(ProbedTurn { events, ended: *ended }),
         }
     }
 }
 
-impl Heard {
+impl ProbedTurn {
     fn has(&self, kind: EventKind) -> bool {
         self.events.iter().any(|event| event.event_kind() == Some(kind))
     }
@@ -216,7 +222,7 @@ impl Heard {
         })
     }
 
-    /// Whether the session had a name before the first answer. One that keeps its own log has ours.
+    /// Whether the session had a name before the first answer. An agent that keeps Hangar's log has Hangar's name.
     fn named_early(&self) -> bool {
         let place = |kind| self.events.iter().position(|event| event.event_kind() == Some(kind));
         match (place(EventKind::Handoff), place(EventKind::AssistantMessage)) {

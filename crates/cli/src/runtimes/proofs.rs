@@ -1,17 +1,17 @@
-//! Whether an agent does as it is ordered: each claim about orders is a session of its own, and what shows it is what the
-//! model is asked, or what is there afterwards.
+//! Proofs that an agent obeys its order: each capability is tested in a session of its own, by what its model is asked
+//! or by what is on disk afterwards.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hangar_runtimes::outcome::{ErrorKind, TurnEnd};
-use hangar_runtimes::runtime::{Order, Runtime, ShellTool};
+use hangar_runtimes::outcome::{ErrorKind, TurnResult};
+use hangar_runtimes::runtime::{AgentOrder, Runtime, ShellTool};
 use serde_json::{Value, json};
 
-use super::probe::{Heard, turn};
+use super::probe::{ProbedTurn, turn};
 use super::rehearsal::Rehearsal;
 
-/// How long a turn of a probe may take. Some agents need twenty seconds to start.
+/// Timeout of a probe's turn. Some agents need twenty seconds to start.
 const TURN_PATIENCE: Duration = Duration::from_secs(120);
 /// An agent that could go on by itself does not.
 const STEPS: u32 = 0;
@@ -19,7 +19,7 @@ const STEPS: u32 = 0;
 const LEVEL: &str = "high";
 /// Less than any call to a model costs.
 const BUDGET_USD: f64 = 0.000_001;
-/// What the tool of the MCP server is called.
+/// Name of the MCP server's tool.
 const TOOL: &str = "probe_tool";
 
 /// A server with one tool, for machines that have a shell and nothing else.
@@ -44,10 +44,10 @@ pub(super) struct Orders<'a> {
 
 impl Orders<'_> {
     /// An order without wishes.
-    pub(super) fn plain(self) -> Result<Order, String> {
+    pub(super) fn plain(self) -> Result<AgentOrder, String> {
         let workspace = self.workspace();
         std::fs::create_dir_all(&workspace).map_err(|error| error.to_string())?;
-        let mut order = Order::new(uuid::Uuid::new_v4().to_string(), workspace.clone());
+        let mut order = AgentOrder::new(uuid::Uuid::new_v4().to_string(), workspace.clone());
         order.limits.turn = Some(TURN_PATIENCE);
         order.limits.steps = Some(STEPS);
         order.scratch = Some(workspace);
@@ -59,7 +59,7 @@ impl Orders<'_> {
         self.rehearsal.stage.home.join("work")
     }
 
-    /// What is claimed about orders, and whether it was seen.
+    /// Claimed capabilities about orders, and whether each was observed.
     pub(super) async fn obeyed(self) -> Vec<(&'static str, bool)> {
         let card = self.runtime.card();
         let claimed = &card.capabilities;
@@ -80,7 +80,7 @@ impl Orders<'_> {
         seen
     }
 
-    /// Whether the model is asked with the level of effort that was ordered.
+    /// Whether the model request has the ordered reasoning effort.
     async fn effort(self, level: &str) -> bool {
         let asked = self.asked("SAY:done", |order| order.effort = Some(level.to_owned())).await;
         let places = ["/reasoning_effort", "/reasoning/effort", "/output_config/effort"];
@@ -89,7 +89,7 @@ impl Orders<'_> {
             .any(|body| places.iter().any(|place| body.pointer(place).and_then(Value::as_str) == Some(level)))
     }
 
-    /// Whether a tool that was ruled out stays unused, though the model calls it.
+    /// Whether an excluded tool stays unused although the model calls it.
     async fn withheld(self, tool: &ShellTool) -> bool {
         let made = self.workspace().join("made");
         let script = tool.script(&format!("touch '{}'", made.display()));
@@ -97,7 +97,7 @@ impl Orders<'_> {
         heard.is_ok() && !made.exists()
     }
 
-    /// Whether the model is shown the tool of a server that was configured.
+    /// Whether the model request lists the tool of a configured MCP server.
     async fn servers(self) -> bool {
         let script = self.rehearsal.stage.home.join("server.sh");
         if std::fs::write(&script, SERVER).is_err() {
@@ -109,24 +109,24 @@ impl Orders<'_> {
         asked.iter().any(|body| body["tools"].to_string().contains(TOOL))
     }
 
-    /// Whether a turn ends when it has cost more than it may.
+    /// Whether a turn ends when it exceeds its cost limit.
     async fn capped(self, tool: &ShellTool) -> bool {
         let script = format!("REPEAT:3:{}", tool.script("true"));
         let heard = self.session(&script, |order| order.limits.budget_usd = Some(BUDGET_USD)).await;
         heard.is_ok_and(|heard| {
-            matches!(&heard.ended.outcome.end, TurnEnd::Failed(failure) if failure.kind == ErrorKind::BudgetExceeded)
+            matches!(&heard.ended.outcome.end, TurnResult::Failed(failure) if failure.kind == ErrorKind::BudgetExceeded)
         })
     }
 
-    /// What the model was asked in a session of its own.
-    async fn asked(self, prompt: &str, wish: impl FnOnce(&mut Order)) -> Vec<Value> {
+    /// Model requests of a session of its own.
+    async fn asked(self, prompt: &str, wish: impl FnOnce(&mut AgentOrder)) -> Vec<Value> {
         let before = self.rehearsal.requests().len();
         // A turn that failed asked for what it asked for.
         let _ = self.session(prompt, wish).await;
         self.rehearsal.requests().split_off(before)
     }
 
-    async fn session(self, prompt: &str, wish: impl FnOnce(&mut Order)) -> Result<Heard, String> {
+    async fn session(self, prompt: &str, wish: impl FnOnce(&mut AgentOrder)) -> Result<ProbedTurn, String> {
         let mut order = self.plain()?;
         wish(&mut order);
         let mut live = self.runtime.open(order).await.map_err(|failure| failure.message)?;

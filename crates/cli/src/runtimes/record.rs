@@ -16,24 +16,24 @@ use super::choice::NATIVE;
 use crate::workspace::git::Repository;
 use crate::workspace::working_directory;
 
-/// What stands for the model of an agent that does not tell it: what was used is on record all the same.
+/// Model name in the record of an agent that does not report its model: usage is recorded all the same.
 const UNTOLD_MODEL: &str = "unknown";
 
-/// What the log of a session says about who worked on it, and how.
+/// Agent and settings of a session, from its log.
 #[derive(Debug)]
-pub(crate) struct Past {
+pub(crate) struct SessionPast {
     pub(crate) runtime: String,
     pub(crate) agent_session: Option<String>,
     pub(crate) workspace: Option<PathBuf>,
-    /// What was last asked for.
+    /// Last requested model.
     pub(crate) model: Option<String>,
     pub(crate) effort: Option<String>,
     totals: Totals,
 }
 
-impl Past {
+impl SessionPast {
     pub(crate) fn read(store: &Store, id: &SessionId, knows: impl Fn(&str) -> bool) -> Result<Self> {
-        let mut past = Past {
+        let mut past = SessionPast {
             runtime: NATIVE.to_owned(),
             agent_session: None,
             workspace: None,
@@ -95,16 +95,16 @@ impl Past {
 }
 
 /// The log of one session, while its agent works.
-pub(crate) struct Record {
+pub(crate) struct SessionRecorder {
     log: OpenSession,
     started: jiff::Timestamp,
-    /// What it was when it was taken up; absent for one that begins.
-    past: Option<Past>,
+    /// Record of the resumed session; absent for a new one.
+    past: Option<SessionPast>,
     /// Totals of the whole session, what was before it was taken up included.
     totals: Totals,
 }
 
-impl Record {
+impl SessionRecorder {
     pub(crate) fn create(
         store: &Store,
         id: &SessionId,
@@ -123,7 +123,7 @@ impl Record {
     pub(crate) fn open(store: &Store, id: &SessionId) -> Result<Self> {
         let log = store.open(id)?;
         // Who it worked with, its caller knows.
-        let past = Past::read(store, id, |_| false)?;
+        let past = SessionPast::read(store, id, |_| false)?;
         let totals = past.totals.clone();
         Ok(Self { log, started: jiff::Timestamp::now(), past: Some(past), totals })
     }
@@ -135,7 +135,7 @@ impl Record {
             events: self.log.end().0,
             model: self.past.as_ref().and_then(|past| past.model.clone()),
             effort: self.past.as_ref().and_then(|past| past.effort.clone()),
-            used: self.past.as_ref().map(Past::used).unwrap_or_default(),
+            used: self.past.as_ref().map(SessionPast::used).unwrap_or_default(),
         }
     }
 
@@ -159,7 +159,7 @@ impl Record {
         Ok(self.log.rename(SessionName::Given(name))?)
     }
 
-    /// What was changed over all runs of the session, with what was changed in this one.
+    /// Code changes over all runs of the session, including those of this one.
     pub(crate) fn changes(&self, now: CodeChanges) -> CodeChanges {
         let mut changes = self.totals.changes.clone();
         changes.add(&now);

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use hangar_models::scripted::{Script, ServeOptions, serve};
-use hangar_runtimes::runtime::Stage;
+use hangar_runtimes::runtime::RehearsalStage;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -16,9 +16,9 @@ const REQUESTS: &str = "requests.jsonl";
 
 /// Ends with whoever holds it.
 pub(super) struct Rehearsal {
-    pub(super) stage: Stage,
+    pub(super) stage: RehearsalStage,
     shutdown: CancellationToken,
-    /// What is removed at the end, if it is ours.
+    /// Directory that is removed at the end, if it was created here.
     scratch: Option<PathBuf>,
 }
 
@@ -59,7 +59,7 @@ impl Rehearsal {
         Ok(Self { stage: stage(model_url, home)?, shutdown: CancellationToken::new(), scratch: None })
     }
 
-    /// What the model was asked so far, for one that is watched.
+    /// Model requests so far, if the model is recorded.
     pub(super) fn requests(&self) -> Vec<Value> {
         let log = std::fs::read_to_string(self.stage.home.join(REQUESTS)).unwrap_or_default();
         let request =
@@ -74,9 +74,9 @@ impl Rehearsal {
     }
 }
 
-fn stage(model_url: String, home: &Path) -> Result<Stage> {
+fn stage(model_url: String, home: &Path) -> Result<RehearsalStage> {
     std::fs::create_dir_all(home).with_context(|| format!("cannot make {}", home.display()))?;
-    Ok(Stage { model_url, home: home.to_owned() })
+    Ok(RehearsalStage { model_url, home: home.to_owned() })
 }
 
 impl Drop for Rehearsal {

@@ -11,7 +11,9 @@ use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
 use hangar_protocol::{Body, Event, EventId, EventKind};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::outcome::ErrorKind;
-use hangar_runtimes::runtime::{Answer, Card, Command, Live, News, Order, PermissionAnswer, TurnEnded};
+use hangar_runtimes::runtime::{
+    AgentAnswer, AgentCard, AgentOrder, AgentSession, PermissionReply, SessionCommand, SessionNews, TurnEnded,
+};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, SessionName, Store};
 use serde_json::json;
@@ -19,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::Fleet;
 use super::args::RunWithArgs;
-use super::choice::{Before, Choice};
-use super::record::{Past, Record};
+use super::choice::{Choice, Resumed};
+use super::record::{SessionPast, SessionRecorder};
 use super::rehearsal::Rehearsal;
 use crate::args::OutputFormat;
 use crate::commands::print_line;
@@ -31,7 +33,7 @@ use crate::output::{Printer, SeenHandle, remark, result_of_nothing};
 use crate::selection::{self, Selection, Typed};
 use crate::settings::Settings;
 
-/// What an agent that asks a person is told: there is none.
+/// Answer to an agent that asks a person.
 const NOBODY: &str = "Nobody is here to answer. Decide by yourself, and say what you decided.";
 
 /// Why a run did not begin.
@@ -92,12 +94,12 @@ fn begin(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
     let selection = selection::select(&store, typed)?;
     let past = match &selection {
         Selection::New { .. } => None,
-        Selection::Resume(id) => Some(Past::read(&store, id, |name| fleet.find(name).is_ok())?),
+        Selection::Resume(id) => Some(SessionPast::read(&store, id, |name| fleet.find(name).is_ok())?),
     };
     let before = past.as_ref().map(|past| {
         // One that keeps the log of the session knows what that says.
         let forgets = fleet.find(&past.runtime).is_ok_and(|agent| !agent.card().capabilities.own_log);
-        Before {
+        Resumed {
             runtime: &past.runtime,
             model: past.model.as_deref().filter(|_| forgets),
             effort: past.effort.as_deref().filter(|_| forgets),
@@ -121,7 +123,7 @@ fn begin(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
     exit
 }
 
-fn explain(choice: &Choice, card: &Card, format: OutputFormat) -> Result<Exit> {
+fn explain(choice: &Choice, card: &AgentCard, format: OutputFormat) -> Result<Exit> {
     match format {
         OutputFormat::Json => {
             print_line(&serde_json::to_string_pretty(&json!({ "choice": choice, "agent": card }))?)?;
@@ -137,7 +139,7 @@ struct Run<'a> {
     fleet: Fleet,
     store: Store,
     selection: Selection,
-    past: Option<Past>,
+    past: Option<SessionPast>,
     choice: Choice,
 }
 
@@ -159,7 +161,7 @@ impl Run<'_> {
         let own_log = runtime.card().capabilities.own_log;
         // A session that goes on is taken before its agent is started; one that begins is written once it has.
         let mut record = match &self.selection {
-            Selection::Resume(id) if !own_log => Some(Record::open(&self.store, id)?),
+            Selection::Resume(id) if !own_log => Some(SessionRecorder::open(&self.store, id)?),
             Selection::Resume(_) | Selection::New { .. } => None,
         };
         if let Some(past) = &self.past {
@@ -189,9 +191,10 @@ impl Run<'_> {
             let clean = |text: String| self.fleet.redactor.text(text);
             let given = name.map(|name| SessionName::Given(clean(name)));
             let name = given.or_else(|| SessionName::from_prompt(&clean(prompt.clone())));
-            record = Some(Record::create(&self.store, &id, &workspace, name, &runtime.card().name)?);
+            record = Some(SessionRecorder::create(&self.store, &id, &workspace, name, &runtime.card().name)?);
         }
-        let mut listener = Listener { live, record, printer, seen: seen.clone(), interrupts, stopped: false };
+        let mut listener =
+            RunListener { live, record, printer, seen: seen.clone(), interrupts, stopped: false };
         let ended = listener.listen(prompt).await;
         let mut changes = listener.live.code_changes().await.unwrap_or_default();
         if let Some(record) = &listener.record {
@@ -217,7 +220,7 @@ impl Run<'_> {
         Ok(printer.exit(exit))
     }
 
-    fn order(&self, id: &SessionId) -> Result<Order> {
+    fn order(&self, id: &SessionId) -> Result<AgentOrder> {
         let args = &self.args;
         let host = self.choice.host(args, &self.fleet.config);
         let stored = self.past.as_ref().and_then(|past| past.workspace.clone());
@@ -248,7 +251,7 @@ impl Run<'_> {
 
     async fn rehearse(
         &self,
-        order: &mut Order,
+        order: &mut AgentOrder,
         runtime: &dyn hangar_runtimes::runtime::Runtime,
     ) -> Result<Option<Rehearsal>> {
         let Some(url) = &self.args.rehearse else { return Ok(None) };
@@ -263,12 +266,12 @@ impl Run<'_> {
         Ok(Some(rehearsal))
     }
 
-    /// How the run ended, in the log and for the caller.
+    /// Records how the run ended, in the log and for the caller.
     fn conclude(
         &self,
         id: &SessionId,
         ended: &Result<TurnEnded>,
-        record: Option<&mut Record>,
+        record: Option<&mut SessionRecorder>,
         changes: &CodeChanges,
         stopped: bool,
     ) -> Exit {
@@ -295,10 +298,10 @@ impl Run<'_> {
 }
 
 /// Listens to one turn of any agent.
-pub(crate) struct Listener {
-    pub(crate) live: Live,
+pub(crate) struct RunListener {
+    pub(crate) live: AgentSession,
     /// The log, where the agent keeps none itself.
-    pub(crate) record: Option<Record>,
+    pub(crate) record: Option<SessionRecorder>,
     pub(crate) printer: Printer,
     pub(crate) seen: SeenHandle,
     pub(crate) interrupts: Interrupts,
@@ -306,15 +309,15 @@ pub(crate) struct Listener {
     pub(crate) stopped: bool,
 }
 
-impl Listener {
+impl RunListener {
     pub(crate) async fn listen(&mut self, prompt: String) -> Result<TurnEnded> {
         let gone = || anyhow!("the agent's session ended before its turn did");
-        self.live.commands.send(Command::Send(prompt)).await.map_err(|_| gone())?;
+        self.live.commands.send(SessionCommand::Send(prompt)).await.map_err(|_| gone())?;
         loop {
             tokio::select! {
                 news = self.live.news.recv() => match news.ok_or_else(gone)? {
-                    News::Event(event) => self.hear(&event).await?,
-                    News::TurnEnded(ended) => return Ok(*ended),
+                    SessionNews::Event(event) => self.hear(&event).await?,
+                    SessionNews::TurnEnded(ended) => return Ok(*ended),
                 },
                 // A second signal changes nothing: the agent is being ended, and that has its own time-out.
                 () = self.interrupts.next() => self.stop().await,
@@ -328,7 +331,7 @@ impl Listener {
     async fn stop(&mut self) {
         if !std::mem::replace(&mut self.stopped, true) {
             // A session that is gone needs no order to stop.
-            let _ = self.live.commands.send(Command::Abort).await;
+            let _ = self.live.commands.send(SessionCommand::Abort).await;
         }
     }
 
@@ -337,7 +340,7 @@ impl Listener {
     ///
     /// Returns the changes of an agent that counts them itself.
     pub(crate) async fn drain(&mut self, shows: bool, hurry: &CancellationToken) -> Option<CodeChanges> {
-        let _ = self.live.commands.send(Command::Stop).await;
+        let _ = self.live.commands.send(SessionCommand::Stop).await;
         let mut changes = None;
         loop {
             let news = tokio::select! {
@@ -348,13 +351,13 @@ impl Listener {
                 }
             };
             match news {
-                Some(News::Event(event)) if shows => {
+                Some(SessionNews::Event(event)) if shows => {
                     if let Body::SessionShutdown(shutdown) = event.body() {
                         changes = Some(shutdown.code_changes.clone());
                     }
                     self.printer.publish(&event);
                 }
-                Some(News::Event(_) | News::TurnEnded(_)) => {}
+                Some(SessionNews::Event(_) | SessionNews::TurnEnded(_)) => {}
                 None => return changes,
             }
         }
@@ -367,16 +370,17 @@ impl Listener {
         self.printer.publish(event);
         // Nobody can be asked here.
         let answer = match event.body() {
-            Body::PermissionRequested(asked) => {
-                (asked.request_id.clone(), Answer::Permission(PermissionAnswer::Denied { feedback: None }))
-            }
+            Body::PermissionRequested(asked) => (
+                asked.request_id.clone(),
+                AgentAnswer::Permission(PermissionReply::Denied { feedback: None }),
+            ),
             Body::UserInputRequested(asked) => {
-                (asked.request_id.clone(), Answer::Question(NOBODY.to_owned()))
+                (asked.request_id.clone(), AgentAnswer::Question(NOBODY.to_owned()))
             }
             _ => return Ok(()),
         };
         let (request_id, answer) = answer;
-        let _ = self.live.commands.send(Command::Answer { request_id, answer }).await;
+        let _ = self.live.commands.send(SessionCommand::Answer { request_id, answer }).await;
         Ok(())
     }
 }

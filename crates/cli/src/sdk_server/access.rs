@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use anyhow::{Result, bail};
-use hangar_server::{Access, Token};
+use hangar_server::{ServerAccess, Token};
 
 use crate::args::ServerArgs;
 use crate::settings::Settings;
@@ -12,7 +12,7 @@ use crate::settings::Settings;
 /// The variable in which SDKs hand the token to a server that they start.
 const TOKEN: &str = "COPILOT_CONNECTION_TOKEN";
 
-/// How clients are admitted, with the token as it is announced.
+/// Admission of clients, with the token as it is announced.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     Owner,
@@ -40,15 +40,15 @@ impl Admission {
         }
     }
 
-    pub(super) fn access(&self) -> Access {
+    pub(super) fn access(&self) -> ServerAccess {
         match self {
-            Self::Owner => Access::Owner,
-            Self::Given(token) | Self::Generated(token) => Access::Token(Token::new(token)),
-            Self::Anyone => Access::Anyone,
+            Self::Owner => ServerAccess::Owner,
+            Self::Given(token) | Self::Generated(token) => ServerAccess::Token(Token::new(token)),
+            Self::Anyone => ServerAccess::Anyone,
         }
     }
 
-    /// Whether this is enough for clients that reach this address.
+    /// Checks that the admission is strict enough for clients that reach this address.
     pub(super) fn suits(&self, address: IpAddr) -> Result<()> {
         if *self == Self::Anyone && !address.is_loopback() {
             bail!(

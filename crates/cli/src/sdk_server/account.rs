@@ -1,4 +1,4 @@
-//! Whose login the server or a session uses.
+//! Login of the server or of a session.
 
 use anyhow::{Context, Result, bail};
 use hangar_models::Secret;
@@ -18,7 +18,7 @@ fn github(settings: &Settings) -> Result<BaseUrl> {
     BaseUrl::parse(url).with_context(|| format!("COPILOT_DEBUG_GITHUB_API_URL is `{url}`"))
 }
 
-/// What is left of the allowance behind the server's token, or behind another one.
+/// Remaining quota of the server's token, or of another one.
 pub(super) async fn quota(settings: &Settings, token: Option<String>) -> Result<Value> {
     let Some(token) = token.or_else(|| Some(github_login(settings, true)?.token)) else {
         bail!("Not authenticated: nobody's quota can be asked for");

@@ -1,5 +1,5 @@
-//! Where a session's model is reached, for clients that want to go there themselves. It tells credentials, so it has to
-//! be allowed.
+//! Endpoint of a session's model, for clients that call it themselves. It includes credentials, so it has to be
+//! allowed.
 
 use anyhow::{Result, bail};
 use hangar_spec::ModelOptions;

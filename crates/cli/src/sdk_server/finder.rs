@@ -1,4 +1,4 @@
-//! Where people configure things, for clients that ask without a session.
+//! Configured skills, agents and hooks, for clients that ask without a session.
 
 use std::path::{Path, PathBuf};
 

@@ -38,7 +38,7 @@ pub(crate) fn sources(
     sources
 }
 
-/// What a client is shown of a file that went away meanwhile is nothing.
+/// Content of a file; empty if it was removed meanwhile.
 fn content(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
@@ -52,7 +52,7 @@ fn kind_of(path: &Path) -> InstructionKind {
     }
 }
 
-/// Where files of instructions can be.
+/// Paths of a project's instruction files.
 struct Project<'a> {
     home: &'a Path,
     root: Option<&'a Path>,

@@ -26,7 +26,7 @@ use access::Admission;
 use finder::ConfiguredPlaces;
 use opener::Opener;
 
-/// How long a server that was told to end waits for its client to close the connection.
+/// Time that a stopped server waits for its client to close the connection.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Result<Exit> {

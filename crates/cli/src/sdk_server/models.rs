@@ -14,7 +14,7 @@ use crate::settings::Settings;
 /// Catalogues change by the week, not by the minute.
 const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
 
-/// What the configured providers offer, as clients are told of it.
+/// Models of the configured providers, in the form that clients receive.
 pub(super) async fn list(settings: &Settings) -> Result<Vec<Value>> {
     let mut configured = providers::configured(settings)?;
     if configured.is_empty() {

@@ -11,8 +11,9 @@ use hangar_agent::tool::{ToolFilter, ToolSpec};
 use hangar_engine::Parts;
 use hangar_models::facts;
 use hangar_server::{
-    Accounts, AuthStatus, InstructionSource, OpenError, OpenRequest, Opened, RecomposeRequest, Recomposed,
-    Recomposer, SessionOpener, Todo, TodoBoard, TodoDependency, Todos, UserSettings, Ways,
+    Accounts, AuthStatus, InstructionSource, ModelTransport, OpenError, OpenRequest, Opened,
+    RecomposeRequest, Recomposed, Recomposer, SessionOpener, Todo, TodoBoard, TodoDependency, Todos,
+    UserSettings,
 };
 use hangar_spec::{CustomizationOptions, IdentityOptions, SessionSpec};
 use hangar_store::Store;
@@ -76,7 +77,7 @@ impl Server {
     }
 
     /// Settings of the process for one session, with those of the user whose home it has.
-    fn host(&self, settings: &Settings, spec: &SessionSpec, ways: &Ways) -> Result<Host> {
+    fn host(&self, settings: &Settings, spec: &SessionSpec, transport: &ModelTransport) -> Result<Host> {
         let user = UserSettings::of(&settings.home);
         let mut host = flags::host(&self.settings, &self.args)?;
         if spec.customization.experimental.unwrap_or_else(|| user.is_on("experimental")) {
@@ -97,8 +98,8 @@ impl Server {
         host.reads_instructions &= user.is_on("customInstructions");
         host.models = ModelSource {
             ways: hangar_models::Ways {
-                request_proxy: ways.request_proxy.clone(),
-                tokens: ways.tokens.clone(),
+                request_proxy: transport.request_proxy.clone(),
+                tokens: transport.tokens.clone(),
             },
             keeps_model: true,
             usual: user.text("model"),
@@ -113,13 +114,13 @@ impl Server {
 
 impl Opener {
     fn compose(&self, request: OpenRequest<'_>) -> Result<Opened> {
-        let OpenRequest { id, spec, sink, hooks, ways, client_session } = request;
+        let OpenRequest { id, spec, sink, hooks, transport, client_session } = request;
         let settings = self.0.settings(&spec.identity);
         let stored = match &client_session {
             Some(session) => session.stored.is_some(),
             None => Store::new(&settings.home).contains(&id),
         };
-        let host = self.0.host(&settings, spec, &ways)?;
+        let host = self.0.host(&settings, spec, &transport)?;
         let mut spec = spec.clone();
         spec.entry.continue_pending.get_or_insert(false);
         let request = SessionRequest {
@@ -166,8 +167,8 @@ struct SessionRecomposer {
 impl SessionRecomposer {
     fn recompose(&self, change: &RecomposeRequest<'_>) -> Result<Recomposed> {
         let settings = self.server.settings(&change.spec.identity);
-        let host = self.server.host(&settings, change.spec, &change.ways)?;
-        let hangar_server::Scope { model, instructions, servers } = change.scope;
+        let host = self.server.host(&settings, change.spec, &change.transport)?;
+        let hangar_server::RecomposeScope { model, instructions, servers } = change.scope;
         let scope = Scope { model, instructions, servers };
         let made = self.live.recompose(&settings, &host, change.spec, scope)?;
         Ok(Recomposed { provider: made.provider, instructions: made.instructions, servers: made.servers })
@@ -175,7 +176,7 @@ impl SessionRecomposer {
 
     fn instruction_sources(&self, spec: &SessionSpec) -> Result<Vec<InstructionSource>> {
         let settings = self.server.settings(&spec.identity);
-        let host = self.server.host(&settings, spec, &Ways::default())?;
+        let host = self.server.host(&settings, spec, &ModelTransport::default())?;
         Ok(match host.reads_instructions(&spec.instructions) {
             true => instructions::sources(&settings, &spec.instructions, &self.live.paths().cwd),
             false => Vec::new(),
@@ -207,7 +208,7 @@ impl SessionOpener for Opener {
             let customization =
                 CustomizationOptions { discovery: Some(true), ..CustomizationOptions::default() };
             let spec = SessionSpec { customization, ..SessionSpec::default() };
-            let host = self.0.host(&self.0.settings, &spec, &Ways::default())?;
+            let host = self.0.host(&self.0.settings, &spec, &ModelTransport::default())?;
             let sources = ServerSources::of(&host.extensions, &spec, None);
             let servers = mcp::configured(&self.0.settings, &sources, &cwd)?;
             Ok(servers

@@ -41,9 +41,9 @@ impl Repository {
 /// The directories that Git keeps for one working tree.
 #[derive(Debug)]
 struct Administration {
-    /// What belongs to this working tree alone.
+    /// Directory of this working tree alone.
     own: PathBuf,
-    /// What all working trees of the repository share; the same directory unless this one was added to another.
+    /// Directory that all working trees of the repository share; the same unless this one was added to another.
     shared: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! What the directory that a session runs in says about itself: its repository and the instructions it holds.
+//! Working directory of a session: its repository and its instructions.
 
 mod discovery;
 pub(crate) mod git;

@@ -1,19 +1,20 @@
-//! Whether the configuration that a directory brings along may start programs: its MCP servers, its hooks.
+//! Trust in a directory: whether its configuration may start programs, such as MCP servers and hooks.
 
 use std::path::{Path, PathBuf};
 
 use crate::settings::Settings;
 
-/// What the one who started the run says about the directory.
+/// Trust in the directory, as the run was started with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// Nothing: what was decided earlier holds.
+    /// Earlier decisions apply.
     AsDecided,
     /// For this run.
     Given,
 }
 
-/// Whether a directory is trusted: for this run, by a setting of the environment, or because a person once said so.
+/// Whether a directory is trusted: for this run, by a setting of the environment, or because the user once confirmed
+/// it.
 pub(crate) fn is_trusted(settings: &Settings, trust: Trust, directory: &Path) -> bool {
     trust == Trust::Given
         || settings.var("COPILOT_ALLOW_ALL") == Some("true")

@@ -8,11 +8,11 @@ use std::time::Duration;
 use hangar_process::{Group, command_in_own_session};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
-use super::Surroundings;
+use super::HookEnvironment;
 
 /// The most that a hook may print.
 const OUTPUT_LIMIT: usize = 10 << 20;
-/// What is kept of its complaints.
+/// Maximum size of the stderr that is kept.
 const COMPLAINTS_LIMIT: usize = 64 << 10;
 /// The longest line that may be a word on progress.
 const PROGRESS_LIMIT: usize = 64 << 10;
@@ -24,9 +24,9 @@ pub(super) struct CommandHook {
     pub(super) env: BTreeMap<String, String>,
 }
 
-/// How a command ended.
+/// Exit of a command.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum CommandExit {
     Exited { code: Option<i32>, stdout: String, stderr: String },
     TimedOut,
     TooLoud,
@@ -34,28 +34,28 @@ pub(super) enum Ended {
 }
 
 impl CommandHook {
-    /// Whoever drops the future ends the command and what it started.
+    /// Runs a command. Dropping the future kills the command and its children.
     pub(super) async fn run(
         &self,
         id: &str,
         payload: &str,
         cwd: &Path,
         timeout: Duration,
-        surroundings: &Surroundings,
+        environment: &HookEnvironment,
         progress: impl Fn(String),
-    ) -> Ended {
+    ) -> CommandExit {
         let cwd = match &self.cwd {
             Some(dir) => cwd.join(dir),
             None => cwd.to_path_buf(),
         };
         let mark = format!("hook-{id}");
-        let mut command = command_in_own_session(&surroundings.shell);
+        let mut command = command_in_own_session(&environment.shell);
         command
             .arg("-c")
             .arg(&self.script)
             .current_dir(cwd)
             .env_clear()
-            .envs(&surroundings.env)
+            .envs(&environment.env)
             .envs(&self.env)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -63,7 +63,7 @@ impl CommandHook {
             .kill_on_drop(true);
         let (mut child, mut group) = match Group::spawn(&mut command, mark) {
             Ok(started) => started,
-            Err(error) => return Ended::NotStarted(error.to_string()),
+            Err(error) => return CommandExit::NotStarted(error.to_string()),
         };
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let feed = async {
@@ -94,9 +94,9 @@ impl CommandHook {
         };
         let all = async { tokio::join!(feed, exit, out, err) };
         match tokio::time::timeout(timeout, all).await {
-            Err(_) => Ended::TimedOut,
-            Ok(((), _, None, _)) => Ended::TooLoud,
-            Ok(((), code, Some(stdout), stderr)) => Ended::Exited {
+            Err(_) => CommandExit::TimedOut,
+            Ok(((), _, None, _)) => CommandExit::TooLoud,
+            Ok(((), code, Some(stdout), stderr)) => CommandExit::Exited {
                 code,
                 stdout: String::from_utf8_lossy(&stdout).into_owned(),
                 stderr: String::from_utf8_lossy(&stderr).into_owned(),

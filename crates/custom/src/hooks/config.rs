@@ -11,12 +11,12 @@ use serde_json::Value;
 
 use super::command::CommandHook;
 use super::http::HttpHook;
-use super::payload::{self, Style};
+use super::payload::{self, PayloadStyle};
 use crate::plugins::Plugin;
 use crate::settings::PROJECT_SETTINGS;
-use crate::{Places, Tree, files_below, files_in, jsonc, read};
+use crate::{CustomPaths, Tree, files_below, files_in, jsonc, read};
 
-/// How long a hook may take that does not say so itself.
+/// Timeout of a hook that sets none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest that a hook may allow itself.
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
@@ -25,24 +25,24 @@ const MAX_ENTRIES: usize = 256;
 
 /// One configured hook.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct HookEntry {
     pub(super) kind: HookKind,
-    pub(super) style: Style,
+    pub(super) style: PayloadStyle,
     matcher: Option<Regex>,
     pub(super) timeout: Duration,
-    pub(super) action: Action,
-    /// Where it is configured, for people.
+    pub(super) action: HookAction,
+    /// Name of its configuration file, for messages.
     pub(super) file: String,
-    origin: Origin,
+    origin: HookOrigin,
 }
 
 #[derive(Debug)]
-pub(super) enum Action {
+pub(super) enum HookAction {
     Command(CommandHook),
     Http(HttpHook),
 }
 
-impl Entry {
+impl HookEntry {
     pub(super) fn is_about(&self, request: &HookRequest) -> bool {
         self.kind == request.kind
             && self.matcher.as_ref().is_none_or(|matcher| {
@@ -52,9 +52,9 @@ impl Entry {
     }
 }
 
-/// Where a configuration comes from.
+/// Origin of a configuration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Origin {
+pub enum HookOrigin {
     /// Of the machine; nobody else can switch it off.
     #[default]
     Policy,
@@ -63,13 +63,13 @@ pub enum Origin {
     Plugin,
 }
 
-impl Origin {
+impl HookOrigin {
     pub fn as_str(self) -> &'static str {
         match self {
-            Origin::Policy => "policy",
-            Origin::User => "user",
-            Origin::Project => "repository",
-            Origin::Plugin => "plugin",
+            HookOrigin::Policy => "policy",
+            HookOrigin::User => "user",
+            HookOrigin::Project => "repository",
+            HookOrigin::Plugin => "plugin",
         }
     }
 }
@@ -80,24 +80,24 @@ pub struct ListedHook {
     /// The same as long as the hook is, and where it is configured. Of two that are alike each has its own.
     pub id: String,
     pub kind: HookKind,
-    pub origin: Origin,
-    /// Where it is configured, for people.
+    pub origin: HookOrigin,
+    /// Name of its configuration file, for messages.
     pub source: String,
 }
 
 /// All hooks that were found, in the order in which they are asked, and what was wrong.
 #[derive(Debug, Default)]
 pub struct HookFiles {
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<HookEntry>,
     pub warnings: Vec<String>,
     /// The top of the project.
     pub(super) root: PathBuf,
     home: PathBuf,
     /// Of what is being read.
-    origin: Origin,
+    origin: HookOrigin,
 }
 
-/// What a file must have besides hooks.
+/// Members that a file must have besides hooks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// A file of hooks, with its version.
@@ -108,7 +108,7 @@ enum Shape {
 
 impl HookFiles {
     /// Looks at every documented place. `disabled` switches off all but the machine's own.
-    pub fn find(policy_dir: Option<&Path>, places: &Places, plugins: &[Plugin], disabled: bool) -> Self {
+    pub fn find(policy_dir: Option<&Path>, places: &CustomPaths, plugins: &[Plugin], disabled: bool) -> Self {
         let mut found = Self { root: places.root().to_owned(), home: places.home.clone(), ..Self::default() };
         for path in policy_dir.map(|dir| files_in(dir, &[".json"])).unwrap_or_default() {
             found.file(&path, Shape::Hooks, None);
@@ -116,12 +116,12 @@ impl HookFiles {
         if disabled {
             return found;
         }
-        found.origin = Origin::User;
+        found.origin = HookOrigin::User;
         for path in files_below(&places.home.join("hooks"), &[".json"]) {
             found.file(&path, Shape::Hooks, None);
         }
         found.file(&places.home.join("settings.json"), Shape::Settings, None);
-        found.origin = Origin::Project;
+        found.origin = HookOrigin::Project;
         // What holds for the whole project is asked before what a part of it adds.
         let mut dirs: Vec<&Path> = places.upwards().filter(|_| places.trusted).collect();
         dirs.reverse();
@@ -133,7 +133,7 @@ impl HookFiles {
                 found.file(&dir.join(settings), Shape::Settings, None);
             }
         }
-        found.origin = Origin::Plugin;
+        found.origin = HookOrigin::Plugin;
         for plugin in plugins {
             for path in &plugin.hook_files {
                 found.file(path, Shape::Settings, Some(&plugin.root));
@@ -167,7 +167,7 @@ impl HookFiles {
         self.entries.is_empty()
     }
 
-    /// What a file is called before people: files of a project by where they are in it.
+    /// Display name of a file: relative to the project for files in it.
     fn name(&self, path: &Path) -> String {
         if path == self.home.join("settings.json") {
             return "global settings".to_owned();
@@ -179,8 +179,8 @@ impl HookFiles {
         let name = self.name(path);
         let tree = match (plugin, self.origin) {
             (Some(root), _) => Tree::below(root),
-            (None, Origin::Project) => Tree::below(&self.root),
-            (None, Origin::Policy | Origin::User | Origin::Plugin) => Tree::Any,
+            (None, HookOrigin::Project) => Tree::below(&self.root),
+            (None, HookOrigin::Policy | HookOrigin::User | HookOrigin::Plugin) => Tree::Any,
         };
         let text = match read(path, &tree) {
             Ok(Some(text)) => text,
@@ -211,7 +211,7 @@ impl HookFiles {
         let before = self.entries.len();
         self.document(&document, &name, plugin);
         for entry in &mut self.entries[before..] {
-            if let Action::Command(command) = &mut entry.action {
+            if let HookAction::Command(command) = &mut entry.action {
                 let dir = path.parent().unwrap_or(path).display().to_string();
                 command.env.entry("COPILOT_HOOK_DIR".to_owned()).or_insert(dir);
             }
@@ -240,7 +240,7 @@ impl HookFiles {
         &mut self,
         entry: &Value,
         matcher: Option<&Value>,
-        event: (HookKind, Style),
+        event: (HookKind, PayloadStyle),
         name: &str,
         plugin: Option<&Path>,
     ) {
@@ -267,10 +267,10 @@ impl HookFiles {
 fn parse(
     entry: &Value,
     matcher: Option<&Value>,
-    (kind, style): (HookKind, Style),
-    (name, origin): (&str, Origin),
+    (kind, style): (HookKind, PayloadStyle),
+    (name, origin): (&str, HookOrigin),
     plugin: Option<&Path>,
-) -> Result<Option<Entry>, String> {
+) -> Result<Option<HookEntry>, String> {
     let text = |key: &str| {
         entry
             .get(key)
@@ -297,13 +297,13 @@ fn parse(
                 env.insert("PLUGIN_ROOT".to_owned(), root.display().to_string());
                 env.insert("CLAUDE_PLUGIN_ROOT".to_owned(), root.display().to_string());
             }
-            Action::Command(CommandHook { script, cwd: text("cwd").map(PathBuf::from), env })
+            HookAction::Command(CommandHook { script, cwd: text("cwd").map(PathBuf::from), env })
         }
         "http" => {
             let url = text("url").ok_or("it has no `url`")?;
             let allowed = entry.get("allowedEnvVars").and_then(Value::as_array).into_iter().flatten();
             let allowed = allowed.filter_map(|name| name.as_str().map(str::to_owned)).collect();
-            Action::Http(HttpHook { url, headers: strings("headers"), allowed_env_vars: allowed })
+            HookAction::Http(HttpHook { url, headers: strings("headers"), allowed_env_vars: allowed })
         }
         // Speaks for a person who begins a session by hand, and there is none.
         "prompt" if kind == HookKind::SessionStart && text("prompt").is_some() => return Ok(None),
@@ -321,7 +321,7 @@ fn parse(
         .filter(|seconds| *seconds > 0.0)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .map_or(DEFAULT_TIMEOUT, |timeout| timeout.min(MAX_TIMEOUT));
-    Ok(Some(Entry { kind, style, matcher, timeout, action, file: name.to_owned(), origin }))
+    Ok(Some(HookEntry { kind, style, matcher, timeout, action, file: name.to_owned(), origin }))
 }
 
 /// Text in which a plugin may have named its own folder.

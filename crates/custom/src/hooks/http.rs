@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 
-use super::Surroundings;
+use super::HookEnvironment;
 
 /// The most that a service may answer.
 const ANSWER_LIMIT: usize = 10 << 20;
@@ -44,9 +44,9 @@ impl HttpHook {
         &self,
         payload: String,
         timeout: Duration,
-        surroundings: &Surroundings,
+        environment: &HookEnvironment,
     ) -> Result<String, Unanswered> {
-        if !self.is_permitted(surroundings) {
+        if !self.is_permitted(environment) {
             return Err(Unanswered::NotAsked);
         }
         let ask = async {
@@ -58,7 +58,7 @@ impl HttpHook {
                 .map_err(|_| "cannot be asked: there is no HTTP client".to_owned())?;
             let mut request = client.post(&self.url).header("content-type", "application/json").body(payload);
             for (name, value) in &self.headers {
-                request = request.header(name, self.expand(value, surroundings));
+                request = request.header(name, self.expand(value, environment));
             }
             // An error of the client may have the headers' secrets in its address; the reason is enough.
             let answer = request.send().await.map_err(|error| reason(&error))?;
@@ -81,18 +81,18 @@ impl HttpHook {
         }
     }
 
-    fn is_permitted(&self, surroundings: &Surroundings) -> bool {
+    fn is_permitted(&self, environment: &HookEnvironment) -> bool {
         let Ok(url) = reqwest::Url::parse(&self.url) else { return false };
         let local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
         match url.scheme() {
             "https" => true,
-            "http" => local && surroundings.allow_localhost,
+            "http" => local && environment.allow_localhost,
             _ => false,
         }
     }
 
     /// A header with the variables that it may use. Others are empty.
-    fn expand(&self, value: &str, surroundings: &Surroundings) -> String {
+    fn expand(&self, value: &str, environment: &HookEnvironment) -> String {
         let mut out = String::with_capacity(value.len());
         let mut rest = value;
         while let Some((before, after)) = rest.split_once('$') {
@@ -104,7 +104,7 @@ impl HttpHook {
             if name.is_empty() {
                 out.push('$');
             } else if self.allowed_env_vars.iter().any(|allowed| allowed == name) {
-                out.push_str(surroundings.env.get(name).map(String::as_str).unwrap_or_default());
+                out.push_str(environment.env.get(name).map(String::as_str).unwrap_or_default());
             }
             rest = behind;
         }
@@ -137,8 +137,8 @@ mod tests {
             allowed_env_vars: vec!["KEY".to_owned(), "ABSENT".to_owned()],
         };
         let env = [("KEY", "k"), ("SECRET", "s")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let surroundings = Surroundings { shell: "".into(), env: env.into(), allow_localhost: false };
-        let check = |value: &str, expected: &str| assert_eq!(hook.expand(value, &surroundings), expected);
+        let environment = HookEnvironment { shell: "".into(), env: env.into(), allow_localhost: false };
+        let check = |value: &str, expected: &str| assert_eq!(hook.expand(value, &environment), expected);
         check("Bearer $KEY", "Bearer k");
         check("${KEY}-${SECRET}-$SECRET.", "k--.");
         check("$ABSENT 5$ ${", " 5$ ${");

@@ -17,27 +17,27 @@ use hangar_protocol::data::{HookProgress, SessionWarning};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-pub use config::{HookFiles, ListedHook, Origin};
+pub use config::{HookFiles, HookOrigin, ListedHook};
 
-use command::Ended;
-use config::{Action, Entry};
+use command::CommandExit;
+use config::{HookAction, HookEntry};
 use http::Unanswered;
 
-/// What hooks run in.
+/// Environment that hooks run in.
 #[derive(Debug, Clone)]
-pub struct Surroundings {
-    /// What runs the text of a command.
+pub struct HookEnvironment {
+    /// Shell that runs the text of a command.
     pub shell: PathBuf,
     /// The variables of the process, without those that are secret.
     pub env: BTreeMap<String, String>,
-    /// Whether hooks may be asked over HTTP on this machine without TLS.
+    /// Whether HTTP hooks may use plain HTTP to this machine.
     pub allow_localhost: bool,
 }
 
 /// The configured hooks of a session.
 pub struct ConfiguredHooks {
-    entries: Vec<Arc<Entry>>,
-    surroundings: Arc<Surroundings>,
+    entries: Vec<Arc<HookEntry>>,
+    environment: Arc<HookEnvironment>,
     /// Takes what is worth telling while a hook works.
     news: mpsc::Sender<Box<Input>>,
 }
@@ -46,19 +46,19 @@ impl ConfiguredHooks {
     /// `None` if nothing is configured.
     pub fn new(
         files: HookFiles,
-        mut surroundings: Surroundings,
+        mut environment: HookEnvironment,
         news: mpsc::Sender<Box<Input>>,
     ) -> Option<Self> {
         let project = files.root.display().to_string();
         for name in ["COPILOT_PROJECT_DIR", "CLAUDE_PROJECT_DIR"] {
-            surroundings.env.insert(name.to_owned(), project.clone());
+            environment.env.insert(name.to_owned(), project.clone());
         }
-        surroundings.env.insert("COPILOT_CLI".to_owned(), "1".to_owned());
-        let entries: Vec<Arc<Entry>> = files.entries.into_iter().map(Arc::new).collect();
-        (!entries.is_empty()).then(|| Self { entries, surroundings: Arc::new(surroundings), news })
+        environment.env.insert("COPILOT_CLI".to_owned(), "1".to_owned());
+        let entries: Vec<Arc<HookEntry>> = files.entries.into_iter().map(Arc::new).collect();
+        (!entries.is_empty()).then(|| Self { entries, environment: Arc::new(environment), news })
     }
 
-    /// What anybody wants to be asked about.
+    /// Kinds of hooks that are configured.
     pub fn kinds(&self) -> HookSet {
         self.entries.iter().map(|entry| entry.kind).collect()
     }
@@ -66,10 +66,10 @@ impl ConfiguredHooks {
 
 impl Hooks for ConfiguredHooks {
     fn ask(&self, request: &HookRequest) -> BoxFuture<'static, HookAnswer> {
-        let entries: Vec<Arc<Entry>> =
+        let entries: Vec<Arc<HookEntry>> =
             self.entries.iter().filter(|entry| entry.is_about(request)).cloned().collect();
         let mut request = request.clone();
-        let surroundings = Arc::clone(&self.surroundings);
+        let environment = Arc::clone(&self.environment);
         let news = self.news.clone();
         Box::pin(async move {
             let mut answers = MergedAnswers::default();
@@ -77,7 +77,7 @@ impl Hooks for ConfiguredHooks {
                 if answers.settled(request.kind) {
                     break;
                 }
-                let answer = entry.ask(&request, &surroundings, &news).await;
+                let answer = entry.ask(&request, &environment, &news).await;
                 request.follow(&answer);
                 answers.add(answer);
             }
@@ -86,29 +86,29 @@ impl Hooks for ConfiguredHooks {
     }
 }
 
-impl Entry {
+impl HookEntry {
     async fn ask(
         &self,
         request: &HookRequest,
-        surroundings: &Surroundings,
+        environment: &HookEnvironment,
         news: &mpsc::Sender<Box<Input>>,
     ) -> HookAnswer {
         let payload = payload::of(request, self.style).to_string();
         let cwd = request.input["cwd"].as_str().unwrap_or(".");
         match &self.action {
-            Action::Command(command) => {
+            HookAction::Command(command) => {
                 let progress = |message: String| {
                     let progress = HookProgress { message, temporary: None };
                     // Progress that nobody has time for is no longer news.
                     let _ = news.try_send(Box::new(Input::Command(Command::Record(progress.into()))));
                 };
                 let ended = command
-                    .run(&request.id, &payload, cwd.as_ref(), self.timeout, surroundings, progress)
+                    .run(&request.id, &payload, cwd.as_ref(), self.timeout, environment, progress)
                     .await;
                 self.judge(ended, request.kind, news)
             }
-            Action::Http(http) => {
-                match http.post(payload, self.timeout, surroundings).await {
+            HookAction::Http(http) => {
+                match http.post(payload, self.timeout, environment).await {
                     Ok(body) => Ok(document(&body)),
                     Err(problem) => {
                         self.warn(&problem.to_string(), news);
@@ -125,21 +125,21 @@ impl Entry {
         }
     }
 
-    /// What the end of a command means at this point of a session.
-    fn judge(&self, ended: Ended, kind: HookKind, news: &mpsc::Sender<Box<Input>>) -> HookAnswer {
+    /// Answer of a hook, from the exit of its command and the kind of the hook.
+    fn judge(&self, ended: CommandExit, kind: HookKind, news: &mpsc::Sender<Box<Input>>) -> HookAnswer {
         let failed = |message: String| {
             tracing::warn!(file = %self.file, "{} hook: {message}", kind.as_str());
             Err(HookFailure { message, file: Some(self.file.clone()) })
         };
         match ended {
-            Ended::Exited { code: Some(0), stdout, .. } => match document(&stdout) {
+            CommandExit::Exited { code: Some(0), stdout, .. } => match document(&stdout) {
                 // Who may refuse a permission and cannot be understood might have done so.
                 None if kind == HookKind::PermissionRequest && !is_document(&stdout) => {
                     failed("hook printed something that is not JSON".to_owned())
                 }
                 said => Ok(said),
             },
-            Ended::Exited { code: Some(2), stdout, stderr } => match kind {
+            CommandExit::Exited { code: Some(2), stdout, stderr } => match kind {
                 HookKind::PreToolUse => {
                     let refusal = document(&stdout).filter(|said| said["permissionDecision"] == "deny");
                     Ok(refusal.or_else(|| {
@@ -162,19 +162,19 @@ impl Entry {
                     Ok(None)
                 }
             },
-            Ended::Exited { code: Some(code), stderr, .. } => {
+            CommandExit::Exited { code: Some(code), stderr, .. } => {
                 failed(format!("hook exited with code {code}: {}", first_line(&stderr)))
             }
-            Ended::Exited { code: None, .. } => failed("hook was ended by a signal".to_owned()),
-            Ended::NotStarted(problem) => failed(format!("hook could not be started: {problem}")),
-            Ended::TimedOut => {
+            CommandExit::Exited { code: None, .. } => failed("hook was ended by a signal".to_owned()),
+            CommandExit::NotStarted(problem) => failed(format!("hook could not be started: {problem}")),
+            CommandExit::TimedOut => {
                 self.warn(
                     &format!("took longer than {} s and was stopped", self.timeout.as_secs_f64()),
                     news,
                 );
                 Ok(None)
             }
-            Ended::TooLoud => {
+            CommandExit::TooLoud => {
                 self.warn("printed more than 10 MB and was stopped", news);
                 Ok(None)
             }
@@ -195,7 +195,7 @@ fn document(text: &str) -> Option<Value> {
     Some(payload::plain_answer(said)).filter(Value::is_object)
 }
 
-/// Whether the output is a document of any kind, or nothing.
+/// Whether the output is empty or valid JSON.
 fn is_document(text: &str) -> bool {
     let text = text.trim_start_matches('\u{feff}').trim();
     text.is_empty() || serde_json::from_str::<Value>(text).is_ok()

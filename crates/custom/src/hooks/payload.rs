@@ -1,13 +1,13 @@
-//! What a hook is told, in the two dialects that hooks are written for.
+//! Payload of a hook, in the two dialects that hooks are written for.
 //!
-//! An event configured by its camelCase name is told in camelCase; by its PascalCase name, in the snake_case and with
-//! the tool names of Claude Code, whose hooks thus work unchanged.
+//! An event that is configured by its camelCase name is sent in camelCase; by its PascalCase name, in the snake_case
+//! and with the tool names of Claude Code, whose hooks thus work unchanged.
 
 use hangar_agent::hook::{HookKind, HookRequest};
 use serde_json::{Map, Value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum PayloadStyle {
     Camel,
     Pascal,
 }
@@ -32,11 +32,17 @@ const TOOLS: &[(&str, &str)] = &[
 ];
 
 /// The event that a name in a file means.
-pub(super) fn event(name: &str) -> Option<(HookKind, Style)> {
-    let camel = HookKind::ALL.iter().find(|kind| kind.as_str() == name).map(|kind| (*kind, Style::Camel));
-    let alias = || ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, kind)| (*kind, Style::Pascal));
-    let pascal =
-        || HookKind::ALL.iter().find(|kind| pascal(kind.as_str()) == name).map(|kind| (*kind, Style::Pascal));
+pub(super) fn event(name: &str) -> Option<(HookKind, PayloadStyle)> {
+    let camel =
+        HookKind::ALL.iter().find(|kind| kind.as_str() == name).map(|kind| (*kind, PayloadStyle::Camel));
+    let alias =
+        || ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, kind)| (*kind, PayloadStyle::Pascal));
+    let pascal = || {
+        HookKind::ALL
+            .iter()
+            .find(|kind| pascal(kind.as_str()) == name)
+            .map(|kind| (*kind, PayloadStyle::Pascal))
+    };
     camel.or_else(alias).or_else(pascal)
 }
 
@@ -52,9 +58,9 @@ fn pascal_name(kind: HookKind) -> String {
     }
 }
 
-/// What a matcher is held against. `None` where hooks are asked whatever their matcher is: how a session begins, ends and
-/// goes on has other words here than in the program that such matchers are written for.
-pub(super) fn matched(request: &HookRequest, style: Style) -> Option<Vec<String>> {
+/// Text that a matcher is compared with. `None` where hooks run whatever their matcher is: the reasons for which a
+/// session begins, ends and goes on have other names here than in the program that such matchers are written for.
+pub(super) fn matched(request: &HookRequest, style: PayloadStyle) -> Option<Vec<String>> {
     let member = match request.kind {
         HookKind::Notification => "notification_type",
         HookKind::SubagentStart | HookKind::SubagentStop => "agentName",
@@ -73,7 +79,7 @@ pub(super) fn matched(request: &HookRequest, style: Style) -> Option<Vec<String>
     };
     let Some(subject) = request.input[member].as_str() else { return Some(vec![String::new()]) };
     let mut subjects = vec![subject.to_owned()];
-    if style == Style::Pascal {
+    if style == PayloadStyle::Pascal {
         subjects.extend(claude_tool(subject).map(str::to_owned));
     }
     Some(subjects)
@@ -83,13 +89,13 @@ fn claude_tool(name: &str) -> Option<&'static str> {
     TOOLS.iter().find(|(ours, _)| *ours == name).map(|(_, theirs)| *theirs)
 }
 
-pub(super) fn of(request: &HookRequest, style: Style) -> Value {
+pub(super) fn of(request: &HookRequest, style: PayloadStyle) -> Value {
     let Value::Object(input) = &request.input else { return request.input.clone() };
     // What only our own clients are told.
     let input = input.iter().filter(|(name, _)| !matches!(name.as_str(), "toolCallId" | "stopHookActive"));
     // These two have one form for everybody.
     let uniform = matches!(request.kind, HookKind::PermissionRequest | HookKind::Notification);
-    if style == Style::Camel || uniform {
+    if style == PayloadStyle::Camel || uniform {
         return Value::Object(input.map(|(name, value)| (name.clone(), value.clone())).collect());
     }
     let mut out = Map::new();

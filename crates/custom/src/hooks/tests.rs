@@ -4,7 +4,7 @@ use std::time::Duration;
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::Places;
+use crate::CustomPaths;
 
 /// Hooks of one user, configured by one file.
 struct Fixture {
@@ -22,7 +22,7 @@ impl Fixture {
         let files = HookFiles::find(None, &places(dir.path()), &[], false);
         assert_eq!(files.warnings, [""; 0]);
         let (sender, news) = mpsc::channel(16);
-        let hooks = ConfiguredHooks::new(files, surroundings(), sender).unwrap();
+        let hooks = ConfiguredHooks::new(files, environment(), sender).unwrap();
         Self { dir, hooks, news }
     }
 
@@ -41,20 +41,20 @@ impl Fixture {
     }
 }
 
-fn places(home: &Path) -> Places {
-    Places { home: home.to_owned(), cwd: home.to_owned(), ..Places::default() }
+fn places(home: &Path) -> CustomPaths {
+    CustomPaths { home: home.to_owned(), cwd: home.to_owned(), ..CustomPaths::default() }
 }
 
-fn surroundings() -> Surroundings {
+fn environment() -> HookEnvironment {
     let env = std::env::vars().filter(|(name, _)| name == "PATH").collect();
-    Surroundings { shell: "/bin/bash".into(), env, allow_localhost: false }
+    HookEnvironment { shell: "/bin/bash".into(), env, allow_localhost: false }
 }
 
 fn call() -> Value {
     json!({ "toolName": "bash", "toolArgs": { "command": "ls" }, "toolCallId": "c" })
 }
 
-/// What a `preToolUse` hook with this script answers about a call.
+/// Answer of a `preToolUse` hook with this script.
 async fn before(script: &str) -> (HookAnswer, Fixture) {
     let fixture = Fixture::new(json!({ "preToolUse": [{ "bash": script, "timeoutSec": 5 }] }));
     (fixture.ask(HookKind::PreToolUse, call()).await, fixture)
@@ -128,12 +128,12 @@ fn found(files: &[&str], cwd: &str) -> Vec<String> {
         std::fs::write(path, r#"{"hooks": {"sessionStart": [{"bash": "true"}]}}"#).unwrap();
     }
     let root = dir.path().to_owned();
-    let places = Places {
+    let places = CustomPaths {
         home: root.join("home"),
         cwd: root.join(cwd),
         git_root: Some(root),
         trusted: true,
-        ..Places::default()
+        ..CustomPaths::default()
     };
     HookFiles::find(None, &places, &[], false).entries.into_iter().map(|entry| entry.file).collect()
 }
@@ -171,7 +171,10 @@ async fn a_matcher_is_about_tools_agents_and_news_and_about_nothing_else() {
 fn agents_are_told_of_by_the_names_that_either_program_uses() {
     let input = json!({ "sessionId": "s", "timestamp": 0, "agentName": "a", "response": "r" });
     let told = |kind| {
-        payload::of(&HookRequest { id: "h".into(), kind, input: input.clone() }, payload::Style::Pascal)
+        payload::of(
+            &HookRequest { id: "h".into(), kind, input: input.clone() },
+            payload::PayloadStyle::Pascal,
+        )
     };
     let stop = told(HookKind::SubagentStop);
     assert_eq!((&stop["last_assistant_message"], &stop["response"]), (&json!("r"), &Value::Null));
@@ -296,8 +299,8 @@ fn check_payload(kind: HookKind, fields: Value, expect: Expect) {
         input[name] = value.clone();
     }
     let request = HookRequest { id: "h".to_owned(), kind, input };
-    let camel = payload::of(&request, payload::Style::Camel);
-    let pascal = payload::of(&request, payload::Style::Pascal);
+    let camel = payload::of(&request, payload::PayloadStyle::Camel);
+    let pascal = payload::of(&request, payload::PayloadStyle::Pascal);
     expect.assert_eq(&format!("{camel}\n{pascal}"));
 }
 
@@ -384,12 +387,12 @@ fn check_files(files: &[(&str, &str)], trusted: bool, disabled: bool, expected: 
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
-    let places = Places {
+    let places = CustomPaths {
         home: dir.path().join("home"),
         cwd: dir.path().join("repo/sub"),
         git_root: Some(dir.path().join("repo")),
         trusted,
-        ..Places::default()
+        ..CustomPaths::default()
     };
     let (plugins, _) = crate::plugins::load(&[dir.path().join("plugin")]);
     let policy = dir.path().join("policy");

@@ -1,31 +1,31 @@
-//! Where skills are, and which of two with the same name counts.
+//! Search for skills, and precedence among those with the same name.
 
 use std::path::{Path, PathBuf};
 
 use super::{Skill, SkillSource};
 use crate::plugins::Plugin;
-use crate::{Places, Tree, files_in, front_matter};
+use crate::{CustomPaths, Tree, files_in, front_matter};
 
 /// Skills of one session.
 const MAX_SKILLS: usize = 500;
 /// Names of a directory that are looked at.
 const MAX_ENTRIES: usize = 2000;
-/// How many directories that only group skills there may be around one.
+/// Maximum number of grouping directories above a skill.
 const GROUP_DEPTH: usize = 1;
 const NAME_LIMIT: usize = 64;
 const DESCRIPTION_LIMIT: usize = 1024;
-/// Where a project keeps skills, in order.
+/// Directories of a project that hold skills, in order of precedence.
 const PROJECT_DIRS: [&str; 3] = [".github/skills", ".agents/skills", ".claude/skills"];
 const COMMANDS_DIR: &str = ".claude/commands";
 
-/// Where to look.
+/// Directories that are searched for skills.
 #[derive(Debug, Clone, Default)]
 pub struct SkillPlaces {
-    pub places: Places,
+    pub places: CustomPaths,
     pub plugins: Vec<Plugin>,
     /// Directories that the user or a client named.
     pub extra: Vec<PathBuf>,
-    /// Whether those count that the project brings by itself.
+    /// Whether the project's own skills are included.
     pub of_project: bool,
 }
 
@@ -34,12 +34,12 @@ pub struct SkillPlaces {
 pub struct DiscoveryPath {
     pub path: PathBuf,
     pub source: SkillSource,
-    /// Whether new skills of that kind belong there.
+    /// Whether new skills of that kind should be created there.
     pub preferred: bool,
 }
 
 /// The directories for the skills of a project, those first whose skills count more. They need not be there.
-pub fn project_directories(places: &Places) -> Vec<DiscoveryPath> {
+pub fn project_directories(places: &CustomPaths) -> Vec<DiscoveryPath> {
     let root = places.root();
     let directory = |(which, name): (usize, &&str)| DiscoveryPath {
         path: root.join(name),
@@ -50,7 +50,7 @@ pub fn project_directories(places: &Places) -> Vec<DiscoveryPath> {
 }
 
 /// The directories for the skills of the user.
-pub fn personal_directories(places: &Places) -> Vec<DiscoveryPath> {
+pub fn personal_directories(places: &CustomPaths) -> Vec<DiscoveryPath> {
     let own = DiscoveryPath {
         path: places.home.join("skills"),
         source: SkillSource::PersonalCopilot,
@@ -66,7 +66,7 @@ pub fn personal_directories(places: &Places) -> Vec<DiscoveryPath> {
 
 /// The skills of a session. Of two with the same name the one that is found first counts.
 pub(super) fn find(wanted: &SkillPlaces) -> (Vec<Skill>, Vec<String>) {
-    let mut found = Found::default();
+    let mut found = SkillSearch::default();
     if wanted.of_project {
         found.project_skills(&wanted.places);
     }
@@ -87,8 +87,8 @@ pub(super) fn find(wanted: &SkillPlaces) -> (Vec<Skill>, Vec<String>) {
 }
 
 /// The skills that a project brings, whoever works in it. With what was wrong.
-pub fn of_project(places: &Places) -> (Vec<Skill>, Vec<String>) {
-    let mut found = Found::default();
+pub fn of_project(places: &CustomPaths) -> (Vec<Skill>, Vec<String>) {
+    let mut found = SkillSearch::default();
     found.project_skills(places);
     found.project_commands(places);
     (found.skills, found.warnings)
@@ -96,7 +96,7 @@ pub fn of_project(places: &Places) -> (Vec<Skill>, Vec<String>) {
 
 /// The skills that are there wherever the user works. With what was wrong.
 pub fn of_host(wanted: &SkillPlaces) -> (Vec<Skill>, Vec<String>) {
-    let mut found = Found::default();
+    let mut found = SkillSearch::default();
     found.personal_skills(&wanted.places);
     found.plugin_skills(&wanted.plugins);
     found.named(wanted.extra.iter().map(|dir| wanted.places.cwd.join(dir)));
@@ -106,50 +106,50 @@ pub fn of_host(wanted: &SkillPlaces) -> (Vec<Skill>, Vec<String>) {
 
 /// The skills in some directories. With what was wrong.
 pub fn in_directories(dirs: &[PathBuf]) -> (Vec<Skill>, Vec<String>) {
-    let mut found = Found::default();
+    let mut found = SkillSearch::default();
     found.named(dirs.iter().cloned());
     (found.skills, found.warnings)
 }
 
-/// Whose skills a directory holds.
-struct Origin<'a> {
+/// Origin of the skills in a directory.
+struct SkillOrigin<'a> {
     source: SkillSource,
     plugin: Option<&'a str>,
     tree: &'a Tree,
 }
 
-impl<'a> Origin<'a> {
+impl<'a> SkillOrigin<'a> {
     fn of_plugin(plugin: &'a Plugin, tree: &'a Tree) -> Self {
         Self { source: SkillSource::Plugin, plugin: Some(&plugin.name), tree }
     }
 }
 
 #[derive(Default)]
-struct Found {
+struct SkillSearch {
     skills: Vec<Skill>,
     warnings: Vec<String>,
 }
 
-impl Found {
-    fn project_skills(&mut self, places: &Places) {
+impl SkillSearch {
+    fn project_skills(&mut self, places: &CustomPaths) {
         let tree = Tree::below(places.root());
         for (dir, source) in project(places) {
             for name in PROJECT_DIRS {
-                self.directory(&dir.join(name), &Origin { source, plugin: None, tree: &tree });
+                self.directory(&dir.join(name), &SkillOrigin { source, plugin: None, tree: &tree });
             }
         }
     }
 
-    fn personal_skills(&mut self, places: &Places) {
+    fn personal_skills(&mut self, places: &CustomPaths) {
         for DiscoveryPath { path, source, .. } in personal_directories(places) {
-            self.directory(&path, &Origin { source, plugin: None, tree: &Tree::Any });
+            self.directory(&path, &SkillOrigin { source, plugin: None, tree: &Tree::Any });
         }
     }
 
     fn plugin_skills(&mut self, plugins: &[Plugin]) {
         for plugin in plugins {
             for dir in &plugin.skill_dirs {
-                self.directory(dir, &Origin::of_plugin(plugin, &Tree::below(&plugin.root)));
+                self.directory(dir, &SkillOrigin::of_plugin(plugin, &Tree::below(&plugin.root)));
             }
         }
     }
@@ -157,27 +157,27 @@ impl Found {
     fn named(&mut self, dirs: impl Iterator<Item = PathBuf>) {
         for dir in dirs {
             let tree = Tree::below(&dir);
-            self.directory(&dir, &Origin { source: SkillSource::Custom, plugin: None, tree: &tree });
+            self.directory(&dir, &SkillOrigin { source: SkillSource::Custom, plugin: None, tree: &tree });
         }
     }
 
-    fn project_commands(&mut self, places: &Places) {
+    fn project_commands(&mut self, places: &CustomPaths) {
         let tree = Tree::below(places.root());
         for (dir, source) in project(places) {
-            self.commands(&dir.join(COMMANDS_DIR), &Origin { source, plugin: None, tree: &tree });
+            self.commands(&dir.join(COMMANDS_DIR), &SkillOrigin { source, plugin: None, tree: &tree });
         }
     }
 
     fn plugin_commands(&mut self, plugins: &[Plugin]) {
         for plugin in plugins {
             for dir in &plugin.command_dirs {
-                self.commands(dir, &Origin::of_plugin(plugin, &Tree::below(&plugin.root)));
+                self.commands(dir, &SkillOrigin::of_plugin(plugin, &Tree::below(&plugin.root)));
             }
         }
     }
 
     /// A directory of skills, each a directory with a SKILL.md; or one such directory itself.
-    fn directory(&mut self, dir: &Path, origin: &Origin<'_>) {
+    fn directory(&mut self, dir: &Path, origin: &SkillOrigin<'_>) {
         let own = dir.join("SKILL.md");
         if own.is_file() {
             return self.skill(&own, name_of(dir), origin);
@@ -186,7 +186,7 @@ impl Found {
     }
 
     /// The skills of a directory, and those of the directories in it that only hold skills together.
-    fn groups(&mut self, dir: &Path, depth: usize, origin: &Origin<'_>) {
+    fn groups(&mut self, dir: &Path, depth: usize, origin: &SkillOrigin<'_>) {
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().take(MAX_ENTRIES);
         let mut dirs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         dirs.sort();
@@ -200,14 +200,14 @@ impl Found {
         }
     }
 
-    fn commands(&mut self, dir: &Path, origin: &Origin<'_>) {
+    fn commands(&mut self, dir: &Path, origin: &SkillOrigin<'_>) {
         for path in files_in(dir, &[".md"]) {
             let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             self.skill(&path, name, origin);
         }
     }
 
-    fn skill(&mut self, path: &Path, fallback: String, origin: &Origin<'_>) {
+    fn skill(&mut self, path: &Path, fallback: String, origin: &SkillOrigin<'_>) {
         if self.skills.len() >= MAX_SKILLS {
             return;
         }
@@ -247,7 +247,7 @@ impl Found {
 }
 
 /// The directories of a project, with what skills in them are to the current one.
-fn project(places: &Places) -> impl Iterator<Item = (&Path, SkillSource)> {
+fn project(places: &CustomPaths) -> impl Iterator<Item = (&Path, SkillSource)> {
     let source = |index| if index == 0 { SkillSource::Project } else { SkillSource::Inherited };
     places.upwards().enumerate().map(move |(index, dir)| (dir, source(index)))
 }

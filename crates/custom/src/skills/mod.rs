@@ -22,7 +22,7 @@ use crate::{Tree, files_below, front_matter, read};
 /// Files of a skill that are named to the model.
 const MAX_RESOURCES: usize = 50;
 
-/// Where a skill was found, in the wire's words.
+/// Source of a skill, with its name on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkillSource {
     Project,
@@ -57,26 +57,26 @@ pub struct Skill {
     pub description: String,
     pub argument_hint: Option<String>,
     pub allowed_tools: Option<Vec<String>>,
-    /// Whether a person may call it by `/name`.
+    /// Whether the user may call it by `/name`.
     pub user_invocable: bool,
-    /// Whether the model is told of it.
+    /// Whether the model may call it.
     pub model_invocable: bool,
     pub source: SkillSource,
     pub path: PathBuf,
     pub plugin: Option<String>,
-    /// Where its file must lie.
+    /// Directory that must contain its file.
     pub(crate) tree: Tree,
 }
 
 /// The skills of a session.
 pub struct Skills {
-    /// Where they are looked for; nowhere where a session is to have none.
+    /// Directories that are searched; `None` for a session without skills.
     places: Option<SkillPlaces>,
-    shelf: Mutex<Shelf>,
+    shelf: Mutex<LoadedSkills>,
 }
 
 #[derive(Default)]
-struct Shelf {
+struct LoadedSkills {
     skills: Vec<Skill>,
     disabled: BTreeSet<String>,
     warnings: Vec<String>,
@@ -84,7 +84,7 @@ struct Shelf {
 
 /// Why a skill was not told.
 #[derive(Debug, PartialEq, Eq)]
-enum NotTold {
+enum SkillUnavailable {
     Unknown,
     Unreadable(String),
 }
@@ -92,7 +92,7 @@ enum NotTold {
 impl Skills {
     pub fn load(places: SkillPlaces, disabled: impl IntoIterator<Item = String>) -> Arc<Self> {
         let (skills, warnings) = find::find(&places);
-        let shelf = Shelf { skills, warnings, disabled: disabled.into_iter().collect() };
+        let shelf = LoadedSkills { skills, warnings, disabled: disabled.into_iter().collect() };
         Arc::new(Self { places: Some(places), shelf: Mutex::new(shelf) })
     }
 
@@ -128,7 +128,7 @@ impl Skills {
             .collect()
     }
 
-    /// Whether there is a skill of that name to switch.
+    /// Enables or disables a skill; false if there is none of that name.
     pub fn set_enabled(&self, name: &str, enabled: bool) -> bool {
         let mut shelf = self.lock();
         if enabled {
@@ -177,9 +177,10 @@ impl Skills {
         agent.briefing = texts.join("\n\n");
     }
 
-    fn called_by_model(&self, name: &str) -> Result<InvokedSkill, NotTold> {
-        let skill = self.enabled(name).filter(|skill| skill.model_invocable).ok_or(NotTold::Unknown)?;
-        tell(&skill, SkillTrigger::AgentInvoked, None).map_err(NotTold::Unreadable)
+    fn called_by_model(&self, name: &str) -> Result<InvokedSkill, SkillUnavailable> {
+        let skill =
+            self.enabled(name).filter(|skill| skill.model_invocable).ok_or(SkillUnavailable::Unknown)?;
+        tell(&skill, SkillTrigger::AgentInvoked, None).map_err(SkillUnavailable::Unreadable)
     }
 
     fn enabled(&self, name: &str) -> Option<Skill> {
@@ -187,7 +188,7 @@ impl Skills {
         shelf.skills.iter().find(|skill| skill.name == name && !shelf.disabled.contains(name)).cloned()
     }
 
-    /// Those that the model may call.
+    /// Names of the skills that the model may call.
     fn names(&self) -> Vec<String> {
         let shelf = self.lock();
         let callable = |skill: &&Skill| skill.model_invocable && !shelf.disabled.contains(&skill.name);
@@ -195,7 +196,7 @@ impl Skills {
         enabled.map(|skill| skill.name.clone()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shelf> {
+    fn lock(&self) -> MutexGuard<'_, LoadedSkills> {
         self.shelf.lock()
     }
 }

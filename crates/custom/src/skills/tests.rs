@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::Places;
+use crate::CustomPaths;
 
 struct Fixture(tempfile::TempDir);
 
@@ -21,7 +21,7 @@ impl Fixture {
     }
 
     fn skills(&self) -> Arc<Skills> {
-        let places = Places {
+        let places = CustomPaths {
             home: self.path().join("home"),
             user_home: Some(self.path().join("user")),
             cwd: self.path().join("repo/sub"),
@@ -147,9 +147,9 @@ fn what_is_switched_off_is_listed_and_not_told() {
     let enabled: Vec<(String, bool)> =
         skills.list().into_iter().map(|skill| (skill.name, skill.enabled)).collect();
     assert_eq!(enabled, [("hidden".to_owned(), true), ("off".to_owned(), false), ("on".to_owned(), true)]);
-    assert_eq!(skills.called_by_model("off").unwrap_err(), NotTold::Unknown);
+    assert_eq!(skills.called_by_model("off").unwrap_err(), SkillUnavailable::Unknown);
     assert!(skills.called_by("/hidden").is_none());
-    assert_eq!(skills.called_by_model("hidden").unwrap_err(), NotTold::Unknown);
+    assert_eq!(skills.called_by_model("hidden").unwrap_err(), SkillUnavailable::Unknown);
     let description = skills.tool().spec().description.clone();
     assert!(description.contains("<name>on</name>"), "{description}");
     assert!(!description.contains("<name>off</name>") && !description.contains("<name>hidden</name>"));
@@ -210,5 +210,5 @@ fn a_link_out_of_the_project_is_neither_listed_nor_told() {
     // One that becomes a link after it was listed.
     std::fs::remove_file(fixture.path().join("repo/.github/skills/late/SKILL.md")).unwrap();
     link("outside.md", "repo/.github/skills/late/SKILL.md");
-    assert!(matches!(skills.called_by_model("late"), Err(NotTold::Unreadable(_))));
+    assert!(matches!(skills.called_by_model("late"), Err(SkillUnavailable::Unreadable(_))));
 }

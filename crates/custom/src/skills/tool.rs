@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
 use serde_json::json;
 
-use super::{NotTold, Skill, Skills};
+use super::{Skill, SkillUnavailable, Skills};
 
 /// The most that the list of skills may take of every request.
 const LIST_LIMIT: usize = 15_000;
@@ -84,14 +84,14 @@ impl Tool for SkillTool {
             let name = call.arguments["skill"].as_str().unwrap_or_default().trim_start_matches('/');
             let invoked_skill = match skills.called_by_model(name) {
                 Ok(invoked_skill) => invoked_skill,
-                Err(NotTold::Unknown) => {
+                Err(SkillUnavailable::Unknown) => {
                     let known = skills.names();
                     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                     let text = format!("Skill \"{name}\" not found. Available skills: {known}");
                     let short = format!("Skill not found: {name}");
                     return ToolOutcome { error: Some(short), ..ToolOutcome::failure(text) };
                 }
-                Err(NotTold::Unreadable(problem)) => {
+                Err(SkillUnavailable::Unreadable(problem)) => {
                     return ToolOutcome::failure(format!("Skill \"{name}\" cannot be loaded: {problem}"));
                 }
             };

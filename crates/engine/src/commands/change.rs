@@ -8,33 +8,33 @@ use hangar_agent::session::{Command, Prompt};
 use hangar_protocol::data::{Mode, PermissionMode, PermissionsChanged, SkillsLoaded};
 
 use super::{
-    Autopilot, CommandError, McpCommand, Outcome, Proposal, Refusal, Reply, Request, SkillsCommand,
-    SlashCommand, prompts, tell,
+    Autopilot, CommandError, CommandOutcome, CommandRefusal, CommandReply, ComposerRequest, McpCommand,
+    Proposal, SkillsCommand, SlashCommand, prompts, tell,
 };
 use crate::engine::Engine;
 
 impl Engine {
     /// Carries a command out as far as the session itself can. The rest is told to whoever asked.
-    pub fn carry_out(&mut self, command: SlashCommand) -> Result<Outcome, CommandError> {
+    pub fn carry_out(&mut self, command: SlashCommand) -> Result<CommandOutcome, CommandError> {
         Ok(match command {
             SlashCommand::AddDirectory(path) => text(self.add_directory(&path)?),
             SlashCommand::Autopilot(wanted) => self.autopilot(wanted)?,
-            SlashCommand::Compact(focus) => Outcome::Compact(focus),
+            SlashCommand::Compact(focus) => CommandOutcome::Compact(focus),
             SlashCommand::Context => text(tell::context(self.session())),
             SlashCommand::Directory(None) => {
                 text(format!("The session works in {}.", self.directory().display()))
             }
             SlashCommand::Directory(Some(path)) => {
-                Outcome::Compose(Request::Move(self.directory().join(path)))
+                CommandOutcome::Compose(ComposerRequest::Move(self.directory().join(path)))
             }
             SlashCommand::Directories => text(tell::directories(&self.session().config().policy)),
-            SlashCommand::Environment => Outcome::Compose(Request::Environment),
-            SlashCommand::Fleet(task) => Outcome::Send(Box::new(fleet::prompt(Some(&task)))),
+            SlashCommand::Environment => CommandOutcome::Compose(ComposerRequest::Environment),
+            SlashCommand::Fleet(task) => CommandOutcome::Send(Box::new(fleet::prompt(Some(&task)))),
             SlashCommand::Init => prompts::init(),
-            SlashCommand::Mcp(McpCommand::Reload) => Outcome::Compose(Request::ReloadServers),
+            SlashCommand::Mcp(McpCommand::Reload) => CommandOutcome::Compose(ComposerRequest::ReloadServers),
             SlashCommand::Mcp(command) => tell::mcp(self.mcp(), command)?,
             SlashCommand::Model(None) => text(format!("Model: {}", self.session().state().model)),
-            SlashCommand::Model(Some(model)) => Outcome::Compose(Request::SwitchModel(model)),
+            SlashCommand::Model(Some(model)) => CommandOutcome::Compose(ComposerRequest::SwitchModel(model)),
             SlashCommand::Permissions(wanted) => {
                 if let Some(mode) = wanted {
                     self.set_permission_mode(mode)?;
@@ -44,7 +44,7 @@ impl Engine {
             SlashCommand::Plan(prompt) => {
                 self.admits(Mode::Plan)?;
                 let shown = prompt.clone().unwrap_or_default();
-                Outcome::Propose(Proposal { prompt, shown, mode: Some(Mode::Plan) })
+                CommandOutcome::Propose(Proposal { prompt, shown, mode: Some(Mode::Plan) })
             }
             SlashCommand::Rename(name) => {
                 self.rename(Fact::GivenName(name.clone()), name.clone())?;
@@ -58,7 +58,7 @@ impl Engine {
             SlashCommand::Review(what) => prompts::review(&what),
             SlashCommand::Sandbox => text(tell::sandbox(self.sandboxed).to_owned()),
             SlashCommand::SecurityReview(what) => prompts::security_review(&what),
-            SlashCommand::Session(query) => Outcome::Compose(Request::Query(query)),
+            SlashCommand::Session(query) => CommandOutcome::Compose(ComposerRequest::Query(query)),
             SlashCommand::SessionFiles => text(tell::files(self.session())),
             SlashCommand::Skills(SkillsCommand::Reload) => {
                 let warnings = self.skills.reload();
@@ -72,7 +72,7 @@ impl Engine {
     }
 
     /// Carries out what somebody typed, to its end. Answers are events.
-    pub(crate) fn execute(&mut self, command: Result<SlashCommand, Refusal>) -> Result<(), LogError> {
+    pub(crate) fn execute(&mut self, command: Result<SlashCommand, CommandRefusal>) -> Result<(), LogError> {
         let done = command.map_err(CommandError::from).and_then(|command| {
             let outcome = self.carry_out(command)?;
             self.complete(outcome)
@@ -86,35 +86,35 @@ impl Engine {
     }
 
     /// Does what is left of a command. `None` where its end is still to come.
-    fn complete(&mut self, outcome: Outcome) -> Result<Option<Reply>, CommandError> {
+    fn complete(&mut self, outcome: CommandOutcome) -> Result<Option<CommandReply>, CommandError> {
         match outcome {
-            Outcome::Replied(reply) => return Ok(Some(reply)),
-            Outcome::Later(reply) => self.reply_later(reply),
-            Outcome::Send(prompt) => self.send(*prompt)?,
-            Outcome::Propose(Proposal { prompt, shown, mode }) => {
+            CommandOutcome::Replied(reply) => return Ok(Some(reply)),
+            CommandOutcome::Later(reply) => self.reply_later(reply),
+            CommandOutcome::Send(prompt) => self.send(*prompt)?,
+            CommandOutcome::Propose(Proposal { prompt, shown, mode }) => {
                 if let Some(mode) = mode {
                     self.command(Command::SetMode(mode))?;
                 }
-                let Some(prompt) = prompt else { return Ok(Some(Reply::Done(None))) };
+                let Some(prompt) = prompt else { return Ok(Some(CommandReply::Done(None))) };
                 let shown = Some(shown).filter(|shown| *shown != prompt);
                 self.send(Prompt { shown, ..Prompt::user(prompt) })?;
             }
-            Outcome::Compact(focus) => self.compact(focus)?,
-            Outcome::Compose(request) => return self.compose(request),
+            CommandOutcome::Compact(focus) => self.compact(focus)?,
+            CommandOutcome::Compose(request) => return self.compose(request),
         }
         Ok(None)
     }
 
     /// Does what takes more than the session. `None` where the end is still to come.
-    fn compose(&mut self, request: Request) -> Result<Option<Reply>, CommandError> {
+    fn compose(&mut self, request: ComposerRequest) -> Result<Option<CommandReply>, CommandError> {
         let composer = std::sync::Arc::clone(&self.composer);
         Ok(Some(match request {
-            Request::Move(directory) => {
+            ComposerRequest::Move(directory) => {
                 self.recompose(&directory)?;
-                Reply::Done(Some(format!("The session works in {} now.", self.directory().display())))
+                CommandReply::Done(Some(format!("The session works in {} now.", self.directory().display())))
             }
-            Request::SwitchModel(model) => self.switch_model(&model)?,
-            Request::ReloadServers => {
+            ComposerRequest::SwitchModel(model) => self.switch_model(&model)?,
+            ComposerRequest::ReloadServers => {
                 let directory = self.directory().to_path_buf();
                 self.recompose(&directory)?;
                 let host = self.mcp().cloned();
@@ -126,8 +126,8 @@ impl Engine {
                 }));
                 return Ok(None);
             }
-            Request::Environment => self.environment(composer.instruction_files(self.directory())),
-            Request::Query(query) => {
+            ComposerRequest::Environment => self.environment(composer.instruction_files(self.directory())),
+            ComposerRequest::Query(query) => {
                 let answer = tell::query(query, composer.record()?, self.directory().to_path_buf());
                 self.reply_later(Box::pin(answer));
                 return Ok(None);
@@ -136,20 +136,20 @@ impl Engine {
     }
 
     /// Has another model answer.
-    pub fn switch_model(&mut self, model: &str) -> Result<Reply, CommandError> {
+    pub fn switch_model(&mut self, model: &str) -> Result<CommandReply, CommandError> {
         let provider = self.composer.provider(model)?;
         self.set_provider(provider, model);
         let before = self.session().state().model.clone();
         let effort = self.session().state().effort.clone();
         self.command(Command::SetModel { model: model.to_owned(), effort })?;
-        Ok(Reply::Text(format!("Model changed from {before} to {model}")))
+        Ok(CommandReply::Text(format!("Model changed from {before} to {model}")))
     }
 
     /// Goes on with the session composed anew. If that fails, it goes on as it was.
     fn recompose(&mut self, directory: &Path) -> Result<(), CommandError> {
         if !self.driver.is_idle() {
             let busy = "the session is at work; abort it or wait for it to be idle";
-            return Err(Refusal::new(busy).into());
+            return Err(CommandRefusal::new(busy).into());
         }
         // The new composition opens the log.
         self.driver.rest();
@@ -160,16 +160,16 @@ impl Engine {
         Ok(self.catch_up()?)
     }
 
-    /// What the session has been told and given.
-    pub fn environment(&self, instructions: Vec<String>) -> Reply {
+    /// Instructions, tools and servers of the session.
+    pub fn environment(&self, instructions: Vec<String>) -> CommandReply {
         tell::environment(self, instructions)
     }
 
-    fn add_directory(&mut self, path: &str) -> Result<String, Refusal> {
+    fn add_directory(&mut self, path: &str) -> Result<String, CommandRefusal> {
         let wanted = self.directory().join(path);
         let directory = std::fs::canonicalize(&wanted).ok().filter(|real| real.is_dir());
         let Some(directory) = directory else {
-            return Err(Refusal(format!("there is no directory {}", wanted.display())));
+            return Err(CommandRefusal(format!("there is no directory {}", wanted.display())));
         };
         let told = format!("The session may use the files of {}.", directory.display());
         let roots = &mut self.policy_mut().roots;
@@ -179,7 +179,7 @@ impl Engine {
         Ok(told)
     }
 
-    fn autopilot(&mut self, wanted: Autopilot) -> Result<Outcome, CommandError> {
+    fn autopilot(&mut self, wanted: Autopilot) -> Result<CommandOutcome, CommandError> {
         let mode = match wanted {
             Autopilot::Toggle if self.session().state().mode == Mode::Autopilot => Mode::Interactive,
             Autopilot::Off => Mode::Interactive,
@@ -188,19 +188,19 @@ impl Engine {
                 self.admits(Mode::Autopilot)?;
                 let shown = objective.clone();
                 let mode = Some(Mode::Autopilot);
-                return Ok(Outcome::Propose(Proposal { prompt: Some(objective), shown, mode }));
+                return Ok(CommandOutcome::Propose(Proposal { prompt: Some(objective), shown, mode }));
             }
         };
         self.admits(mode)?;
         self.command(Command::SetMode(mode))?;
         let state = if mode == Mode::Autopilot { "on" } else { "off" };
-        Ok(Outcome::Replied(Reply::Done(Some(format!("The autopilot is {state}.")))))
+        Ok(CommandOutcome::Replied(CommandReply::Done(Some(format!("The autopilot is {state}.")))))
     }
 
-    /// Whether sessions may be in this mode.
-    fn admits(&self, mode: Mode) -> Result<(), Refusal> {
+    /// Checks that sessions may use this mode.
+    fn admits(&self, mode: Mode) -> Result<(), CommandRefusal> {
         match self.options.features.absent_mode(mode) {
-            Some(feature) => Err(Refusal(format!("the feature `{feature}` is off"))),
+            Some(feature) => Err(CommandRefusal(format!("the feature `{feature}` is off"))),
             None => Ok(()),
         }
     }
@@ -237,6 +237,6 @@ impl Engine {
     }
 }
 
-fn text(text: String) -> Outcome {
-    Outcome::Replied(Reply::Text(text))
+fn text(text: String) -> CommandOutcome {
+    CommandOutcome::Replied(CommandReply::Text(text))
 }

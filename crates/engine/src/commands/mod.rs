@@ -14,7 +14,7 @@ use hangar_agent::log::LogError;
 use hangar_agent::session::{NOTHING_TO_COMPACT, Prompt};
 use hangar_protocol::data::{CompactionComplete, Mode, PermissionMode};
 
-pub use table::{Need, SlashCommandSpec, TABLE, Takes, find};
+pub use table::{ArgumentNeed, CommandArgument, SlashCommandSpec, TABLE, find};
 pub use tell::{NO_PLAN, about, checkpoint, checkpoint_list, checkpoint_number, mcp_list, reloaded};
 
 /// A slash command, read.
@@ -24,7 +24,7 @@ pub enum SlashCommand {
     Autopilot(Autopilot),
     Compact(Option<String>),
     Context,
-    /// Where the session works, or where it is to work.
+    /// Shows or changes the working directory.
     Directory(Option<String>),
     Directories,
     Environment,
@@ -32,7 +32,7 @@ pub enum SlashCommand {
     Init,
     Mcp(McpCommand),
     Model(Option<String>),
-    /// How permissions are asked for, or are to be.
+    /// Shows or changes the permission mode.
     Permissions(Option<PermissionMode>),
     Plan(Option<String>),
     Rename(String),
@@ -80,16 +80,16 @@ pub enum SessionQuery {
     Plan,
 }
 
-/// What a command says.
+/// Reply of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub enum CommandReply {
     Text(String),
     Markdown(String),
     /// It is done, and that may be worth a word.
     Done(Option<String>),
 }
 
-impl Reply {
+impl CommandReply {
     pub fn into_text(self) -> Option<String> {
         match self {
             Self::Text(text) | Self::Markdown(text) => Some(text),
@@ -101,9 +101,9 @@ impl Reply {
 /// Why a command was not carried out, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Refusal(pub String);
+pub struct CommandRefusal(pub String);
 
-impl Refusal {
+impl CommandRefusal {
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
@@ -112,37 +112,37 @@ impl Refusal {
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] CommandRefusal),
     /// The session cannot go on.
     #[error(transparent)]
     Log(#[from] LogError),
 }
 
-/// What becomes of a command.
-pub enum Outcome {
-    Replied(Reply),
-    Later(BoxFuture<'static, Result<Reply, Refusal>>),
+/// Outcome of a command.
+pub enum CommandOutcome {
+    Replied(CommandReply),
+    Later(BoxFuture<'static, Result<CommandReply, CommandRefusal>>),
     /// A prompt for the session.
     Send(Box<Prompt>),
-    /// Something to send or a mode to change to, which some front ends leave to their client.
+    /// A prompt to send or a mode to change to, which some front ends leave to their client.
     Propose(Proposal),
     /// The conversation is to be summed up.
     Compact(Option<String>),
     /// It takes more than the session.
-    Compose(Request),
+    Compose(ComposerRequest),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proposal {
     pub prompt: Option<String>,
-    /// What people are shown in place of the prompt.
+    /// Text that is shown in place of the prompt.
     pub shown: String,
     pub mode: Option<Mode>,
 }
 
-/// What whoever composed the session does for a command.
+/// Request to the composer of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+pub enum ComposerRequest {
     Move(PathBuf),
     SwitchModel(String),
     ReloadServers,
@@ -152,24 +152,27 @@ pub enum Request {
 
 /// The command that a text is, if it is one: a known name with what it takes, or why it is not carried out. What is no
 /// command is for the model.
-pub fn parse(text: &str) -> Option<Result<SlashCommand, Refusal>> {
+pub fn parse(text: &str) -> Option<Result<SlashCommand, CommandRefusal>> {
     let words = text.trim().strip_prefix('/')?;
     let (name, input) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     Some(find(name)?.parse(input))
 }
 
-/// What is said of a summary that was asked for.
-pub(crate) fn summary(complete: Option<CompactionComplete>) -> Result<Reply, Refusal> {
-    let Some(complete) = complete else { return Err(Refusal::new("the summary was stopped")) };
+/// Reply to a requested summary.
+pub(crate) fn summary(complete: Option<CompactionComplete>) -> Result<CommandReply, CommandRefusal> {
+    let Some(complete) = complete else { return Err(CommandRefusal::new("the summary was stopped")) };
     match complete.error.as_deref() {
         None if complete.success => Ok(summarized(&complete)),
-        Some(NOTHING_TO_COMPACT) => Err(Refusal::new(NOTHING_TO_COMPACT)),
-        why => Err(Refusal(format!("the conversation could not be summed up: {}", why.unwrap_or_default()))),
+        Some(NOTHING_TO_COMPACT) => Err(CommandRefusal::new(NOTHING_TO_COMPACT)),
+        why => Err(CommandRefusal(format!(
+            "the conversation could not be summed up: {}",
+            why.unwrap_or_default()
+        ))),
     }
 }
 
-pub fn summarized(complete: &CompactionComplete) -> Reply {
-    Reply::Text(format!(
+pub fn summarized(complete: &CompactionComplete) -> CommandReply {
+    CommandReply::Text(format!(
         "The conversation is summed up: {} messages and {} tokens less.",
         complete.messages_removed.unwrap_or(0),
         complete.tokens_removed.unwrap_or(0)
@@ -182,7 +185,7 @@ fn first_word(input: &str) -> (&str, &str) {
     (word, rest.trim_start())
 }
 
-/// What is written behind a command, if anything is.
+/// Argument of a command, if there is one.
 fn optional(input: &str) -> Option<String> {
     Some(input).filter(|input| !input.is_empty()).map(str::to_owned)
 }
@@ -215,7 +218,7 @@ mod tests {
             ("/mcp enable", "Usage: /mcp [list|show|enable|disable|reload]"),
             ("/session x", "Usage: /session [info|checkpoints|files|plan|rename]"),
         ] {
-            assert_eq!(parse(text), Some(Err(Refusal::new(usage))), "{text}");
+            assert_eq!(parse(text), Some(Err(CommandRefusal::new(usage))), "{text}");
         }
     }
 }

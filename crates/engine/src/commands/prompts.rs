@@ -1,6 +1,6 @@
 //! Commands that are a prompt.
 
-use super::{Outcome, Proposal};
+use super::{CommandOutcome, Proposal};
 
 const INIT: &str = "\
 Write instructions for agents that will work in this repository, in .github/copilot-instructions.md. Look around first: \
@@ -25,20 +25,20 @@ trusted and should not be, injection, missing checks of who may do something, se
 files, processes and cryptography. Report only what you are sure of, the worst first: the file and lines, what an attacker \
 gains and how, and how to mend it. Change nothing.";
 
-pub(super) fn init() -> Outcome {
+pub(super) fn init() -> CommandOutcome {
     propose(INIT.to_owned(), "/init".to_owned())
 }
 
-pub(super) fn review(input: &str) -> Outcome {
+pub(super) fn review(input: &str) -> CommandOutcome {
     about(REVIEW, "Review", input)
 }
 
-pub(super) fn security_review(input: &str) -> Outcome {
+pub(super) fn security_review(input: &str) -> CommandOutcome {
     about(SECURITY_REVIEW, "Security review", input)
 }
 
 /// A prompt, and what it is to be about if that is said.
-fn about(prompt: &str, shown: &str, input: &str) -> Outcome {
+fn about(prompt: &str, shown: &str, input: &str) -> CommandOutcome {
     match input {
         "" => propose(prompt.to_owned(), format!("{shown}: my changes")),
         input => {
@@ -47,6 +47,6 @@ fn about(prompt: &str, shown: &str, input: &str) -> Outcome {
     }
 }
 
-fn propose(prompt: String, shown: String) -> Outcome {
-    Outcome::Propose(Proposal { prompt: Some(prompt), shown, mode: None })
+fn propose(prompt: String, shown: String) -> CommandOutcome {
+    CommandOutcome::Propose(Proposal { prompt: Some(prompt), shown, mode: None })
 }

@@ -3,7 +3,7 @@
 use hangar_protocol::data::PermissionMode;
 
 use super::{
-    Autopilot, McpCommand, Refusal, SessionQuery, SkillsCommand, SlashCommand, first_word, optional,
+    Autopilot, CommandRefusal, McpCommand, SessionQuery, SkillsCommand, SlashCommand, first_word, optional,
 };
 
 /// A slash command as lists have it.
@@ -11,36 +11,36 @@ pub struct SlashCommandSpec {
     pub name: &'static str,
     pub aliases: &'static [&'static str],
     pub description: &'static str,
-    pub takes: Takes,
-    /// Whether it may be carried out while the agent is at work.
+    pub takes: CommandArgument,
+    /// Whether the command may run while the agent works.
     pub meanwhile: bool,
     /// Reads what is written behind it. `None` for what it does not take.
     read: fn(&str) -> Option<SlashCommand>,
 }
 
-/// What is written behind a command.
-pub enum Takes {
+/// Argument of a command.
+pub enum CommandArgument {
     Nothing,
     /// Words of one's own, all of them at once.
     Text(&'static str),
-    Directory(Need),
+    Directory(ArgumentNeed),
     /// One of these words, and for some of them a name.
     Choice(&'static [(&'static str, &'static str)]),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
+pub enum ArgumentNeed {
     Must,
     May,
 }
 
-/// What may be written behind a command that takes nothing is ignored.
+/// All slash commands. The argument of a command that takes none is ignored.
 pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "add-dir",
         aliases: &[],
         description: "Lets the session use the files of another directory",
-        takes: Takes::Directory(Need::Must),
+        takes: CommandArgument::Directory(ArgumentNeed::Must),
         meanwhile: true,
         read: |input| optional(input).map(SlashCommand::AddDirectory),
     },
@@ -48,7 +48,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "allow-all",
         aliases: &["yolo"],
         description: "Approves everything that the session would ask for",
-        takes: Takes::Choice(&[
+        takes: CommandArgument::Choice(&[
             ("on", "Approve everything"),
             ("off", "Ask again"),
             ("show", "Say which of both it is"),
@@ -67,7 +67,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "autopilot",
         aliases: &[],
         description: "Has the agent work on alone until it is done, or ask again",
-        takes: Takes::Text("on|off|objective"),
+        takes: CommandArgument::Text("on|off|objective"),
         meanwhile: true,
         read: |input| {
             Some(SlashCommand::Autopilot(match input {
@@ -82,7 +82,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "compact",
         aliases: &[],
         description: "Sums the conversation up to make room",
-        takes: Takes::Text("what matters most"),
+        takes: CommandArgument::Text("what matters most"),
         meanwhile: false,
         read: |input| Some(SlashCommand::Compact(optional(input))),
     },
@@ -90,7 +90,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "context",
         aliases: &[],
         description: "Says what the model's context is filled with",
-        takes: Takes::Nothing,
+        takes: CommandArgument::Nothing,
         meanwhile: true,
         read: |_| Some(SlashCommand::Context),
     },
@@ -98,7 +98,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "cwd",
         aliases: &["cd"],
         description: "Says where the session works, or has it work elsewhere",
-        takes: Takes::Directory(Need::May),
+        takes: CommandArgument::Directory(ArgumentNeed::May),
         meanwhile: false,
         read: |input| Some(SlashCommand::Directory(optional(input))),
     },
@@ -106,7 +106,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "env",
         aliases: &[],
         description: "Says which instructions, MCP servers, skills and agents the session has",
-        takes: Takes::Nothing,
+        takes: CommandArgument::Nothing,
         meanwhile: true,
         read: |_| Some(SlashCommand::Environment),
     },
@@ -114,7 +114,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "fleet",
         aliases: &[],
         description: "Has many agents do the work side by side",
-        takes: Takes::Text("prompt"),
+        takes: CommandArgument::Text("prompt"),
         meanwhile: false,
         read: |input| Some(SlashCommand::Fleet(input.to_owned())),
     },
@@ -122,7 +122,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "init",
         aliases: &[],
         description: "Has the agent write instructions for this repository",
-        takes: Takes::Nothing,
+        takes: CommandArgument::Nothing,
         meanwhile: false,
         read: |_| Some(SlashCommand::Init),
     },
@@ -130,7 +130,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "list-dirs",
         aliases: &[],
         description: "Lists the directories whose files the session may use",
-        takes: Takes::Nothing,
+        takes: CommandArgument::Nothing,
         meanwhile: true,
         read: |_| Some(SlashCommand::Directories),
     },
@@ -138,7 +138,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "mcp",
         aliases: &[],
         description: "Lists the MCP servers and switches them on and off",
-        takes: Takes::Choice(&[
+        takes: CommandArgument::Choice(&[
             ("list", "List the servers"),
             ("show", "Say what a server offers"),
             ("enable", "Switch a server on"),
@@ -161,7 +161,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "model",
         aliases: &["models"],
         description: "Says which model answers, or has another one answer",
-        takes: Takes::Text("model"),
+        takes: CommandArgument::Text("model"),
         meanwhile: true,
         read: |input| Some(SlashCommand::Model(optional(input))),
     },
@@ -169,7 +169,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "permissions",
         aliases: &[],
         description: "Says whether the session asks before it acts, or changes that",
-        takes: Takes::Choice(&[
+        takes: CommandArgument::Choice(&[
             ("default", "Ask"),
             ("allow-all", "Approve everything"),
             ("show", "Say which of both it is"),
@@ -188,7 +188,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "plan",
         aliases: &[],
         description: "Has the agent plan before it changes anything",
-        takes: Takes::Text("prompt"),
+        takes: CommandArgument::Text("prompt"),
         meanwhile: true,
         read: |input| Some(SlashCommand::Plan(optional(input))),
     },
@@ -196,7 +196,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "rename",
         aliases: &[],
         description: "Gives the session another name",
-        takes: Takes::Text("name"),
+        takes: CommandArgument::Text("name"),
         meanwhile: true,
         read: |input| optional(input).map(SlashCommand::Rename),
     },
@@ -204,7 +204,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "reset-allowed-tools",
         aliases: &[],
         description: "Takes back what was approved for this session",
-        takes: Takes::Nothing,
+        takes: CommandArgument::Nothing,
         meanwhile: true,
         read: |_| Some(SlashCommand::ResetApprovals),
     },
@@ -212,7 +212,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "review",
         aliases: &[],
         description: "Has an agent review the changes",
-        takes: Takes::Text("what to look at"),
+        takes: CommandArgument::Text("what to look at"),
         meanwhile: false,
         read: |input| Some(SlashCommand::Review(input.to_owned())),
     },
@@ -220,7 +220,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "sandbox",
         aliases: &[],
         description: "Says whether commands run in a sandbox",
-        takes: Takes::Choice(&[("status", "Say whether they do")]),
+        takes: CommandArgument::Choice(&[("status", "Say whether they do")]),
         meanwhile: true,
         read: |input| matches!(input, "" | "status").then_some(SlashCommand::Sandbox),
     },
@@ -228,7 +228,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "security-review",
         aliases: &[],
         description: "Has an agent look for security holes in the changes",
-        takes: Takes::Text("what to look at"),
+        takes: CommandArgument::Text("what to look at"),
         meanwhile: false,
         read: |input| Some(SlashCommand::SecurityReview(input.to_owned())),
     },
@@ -236,7 +236,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "session",
         aliases: &["sessions"],
         description: "Says what the session is and what it has made",
-        takes: Takes::Choice(&[
+        takes: CommandArgument::Choice(&[
             ("info", "Say what it is"),
             ("checkpoints", "List its summaries, or show one"),
             ("files", "List the files that it changed"),
@@ -260,7 +260,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "skills",
         aliases: &[],
         description: "Lists the skills and reads them again",
-        takes: Takes::Choice(&[
+        takes: CommandArgument::Choice(&[
             ("list", "List the skills"),
             ("info", "Say what a skill is for"),
             ("reload", "Read the skills again"),
@@ -279,7 +279,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
         name: "usage",
         aliases: &[],
         description: "Says what the session has used and changed",
-        takes: Takes::Nothing,
+        takes: CommandArgument::Nothing,
         meanwhile: true,
         read: |_| Some(SlashCommand::Usage),
     },
@@ -293,22 +293,24 @@ pub fn find(name: &str) -> Option<&'static SlashCommandSpec> {
 
 impl SlashCommandSpec {
     /// The command with what is written behind it. What it does not take is answered with what it takes.
-    pub fn parse(&self, input: &str) -> Result<SlashCommand, Refusal> {
+    pub fn parse(&self, input: &str) -> Result<SlashCommand, CommandRefusal> {
         (self.read)(input.trim()).ok_or_else(|| {
             let name = self.name;
-            Refusal(match &self.takes {
-                Takes::Nothing => format!("Usage: /{name}"),
-                Takes::Text(_) | Takes::Directory(_) => {
+            CommandRefusal(match &self.takes {
+                CommandArgument::Nothing => format!("Usage: /{name}"),
+                CommandArgument::Text(_) | CommandArgument::Directory(_) => {
                     format!("Usage: /{name} <{}>", self.takes.hint().unwrap_or_default())
                 }
-                Takes::Choice(_) => format!("Usage: /{name} {}", self.takes.hint().unwrap_or_default()),
+                CommandArgument::Choice(_) => {
+                    format!("Usage: /{name} {}", self.takes.hint().unwrap_or_default())
+                }
             })
         })
     }
 }
 
-impl Takes {
-    /// What people are told to write, if anything.
+impl CommandArgument {
+    /// Hint for the argument, if the command takes one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Nothing => None,

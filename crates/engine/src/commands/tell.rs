@@ -1,4 +1,4 @@
-//! What slash commands say about a session.
+//! Replies of the slash commands that describe a session.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use hangar_protocol::Totals;
 use hangar_protocol::data::PermissionMode;
 use hangar_store::checkpoints;
 
-use super::{McpCommand, Outcome, Refusal, Reply, SessionQuery};
+use super::{CommandOutcome, CommandRefusal, CommandReply, McpCommand, SessionQuery};
 use crate::engine::Engine;
 use crate::parts::SessionRecord;
 
@@ -85,7 +85,7 @@ pub(super) fn sandbox(sandboxed: bool) -> &'static str {
     }
 }
 
-pub(super) fn environment(engine: &Engine, instructions: Vec<String>) -> Reply {
+pub(super) fn environment(engine: &Engine, instructions: Vec<String>) -> CommandReply {
     let servers = engine.mcp().map(McpHost::reports).unwrap_or_default();
     let servers = servers.iter().map(|server| format!("{} ({})", server.name, server.status)).collect();
     let skills = engine.skills().list().into_iter().filter(|skill| skill.enabled);
@@ -102,7 +102,7 @@ pub(super) fn environment(engine: &Engine, instructions: Vec<String>) -> Reply {
         true => format!("**{title}**\n\nnone"),
         false => format!("**{title}**\n\n- {}", names.join("\n- ")),
     });
-    Reply::Markdown(told.join("\n\n"))
+    CommandReply::Markdown(told.join("\n\n"))
 }
 
 /// Answers a question from the files of the session.
@@ -110,9 +110,9 @@ pub(super) async fn query(
     query: SessionQuery,
     record: SessionRecord,
     directory: PathBuf,
-) -> Result<Reply, Refusal> {
+) -> Result<CommandReply, CommandRefusal> {
     let files = &*record.files;
-    let failed = |error: FileError| Refusal(format!("the session's files cannot be read: {error}"));
+    let failed = |error: FileError| CommandRefusal(format!("the session's files cannot be read: {error}"));
     Ok(match query {
         SessionQuery::Info => {
             let checkpoints = checkpoints::list(files).await.map_err(failed)?.len();
@@ -123,61 +123,65 @@ pub(super) async fn query(
             let content = checkpoints::read(files, checkpoint_number(&number)?).await.map_err(failed)?;
             checkpoint(&number, content)?
         }
-        SessionQuery::Plan => files.plan().map_or_else(|| Reply::Text(NO_PLAN.to_owned()), Reply::Markdown),
+        SessionQuery::Plan => {
+            files.plan().map_or_else(|| CommandReply::Text(NO_PLAN.to_owned()), CommandReply::Markdown)
+        }
     })
 }
 
-/// What a session is.
-pub fn about(id: &str, name: Option<&str>, directory: &Path, checkpoints: usize) -> Reply {
-    Reply::Text(format!(
+/// Describes a session.
+pub fn about(id: &str, name: Option<&str>, directory: &Path, checkpoints: usize) -> CommandReply {
+    CommandReply::Text(format!(
         "ID: {id}\nName: {}\nWorking directory: {}\nCheckpoints: {checkpoints}",
         name.unwrap_or("none yet"),
         directory.display(),
     ))
 }
 
-pub fn checkpoint_list(entries: &[checkpoints::CheckpointEntry]) -> Reply {
+pub fn checkpoint_list(entries: &[checkpoints::CheckpointEntry]) -> CommandReply {
     if entries.is_empty() {
-        return Reply::Text("There are no checkpoints: nothing was summed up yet.".to_owned());
+        return CommandReply::Text("There are no checkpoints: nothing was summed up yet.".to_owned());
     }
     let lines: Vec<String> =
         entries.iter().map(|entry| format!("{}. {}", entry.number, entry.title)).collect();
-    Reply::Text(lines.join("\n"))
+    CommandReply::Text(lines.join("\n"))
 }
 
-pub fn checkpoint_number(number: &str) -> Result<u64, Refusal> {
-    number.parse().map_err(|_| Refusal(format!("{number} is not a number")))
+pub fn checkpoint_number(number: &str) -> Result<u64, CommandRefusal> {
+    number.parse().map_err(|_| CommandRefusal(format!("{number} is not a number")))
 }
 
-pub fn checkpoint(number: &str, content: Option<String>) -> Result<Reply, Refusal> {
-    content.map(Reply::Markdown).ok_or_else(|| Refusal(format!("there is no checkpoint {number}")))
+pub fn checkpoint(number: &str, content: Option<String>) -> Result<CommandReply, CommandRefusal> {
+    content
+        .map(CommandReply::Markdown)
+        .ok_or_else(|| CommandRefusal(format!("there is no checkpoint {number}")))
 }
 
-pub(super) fn mcp(host: Option<&McpHost>, command: McpCommand) -> Result<Outcome, Refusal> {
+pub(super) fn mcp(host: Option<&McpHost>, command: McpCommand) -> Result<CommandOutcome, CommandRefusal> {
     if command == McpCommand::List {
-        return Ok(Outcome::Replied(mcp_list(host)));
+        return Ok(CommandOutcome::Replied(mcp_list(host)));
     }
-    let host = host.cloned().ok_or_else(|| Refusal::new("No MCP host initialized"))?;
-    Ok(Outcome::Later(Box::pin(async move {
-        let failed = |error: hangar_mcp::HostError| Refusal(error.to_string());
+    let host = host.cloned().ok_or_else(|| CommandRefusal::new("No MCP host initialized"))?;
+    Ok(CommandOutcome::Later(Box::pin(async move {
+        let failed = |error: hangar_mcp::HostError| CommandRefusal(error.to_string());
         Ok(match command {
             McpCommand::List | McpCommand::Reload => mcp_list(Some(&host)),
             McpCommand::Show(name) => show(&host, &name).await?,
             McpCommand::Enable(name) => {
                 host.enable(&name).await.map_err(failed)?;
-                Reply::Text(format!("The MCP server {name} is on."))
+                CommandReply::Text(format!("The MCP server {name} is on."))
             }
             McpCommand::Disable(name) => {
                 host.disable(&name).await.map_err(failed)?;
-                Reply::Text(format!("The MCP server {name} is off."))
+                CommandReply::Text(format!("The MCP server {name} is off."))
             }
         })
     })))
 }
 
-pub fn mcp_list(host: Option<&McpHost>) -> Reply {
+pub fn mcp_list(host: Option<&McpHost>) -> CommandReply {
     let reports = host.map(McpHost::reports).unwrap_or_default();
-    Reply::Text(match reports.is_empty() {
+    CommandReply::Text(match reports.is_empty() {
         true => "No MCP servers are configured.".to_owned(),
         false => reports.iter().map(line).collect::<Vec<_>>().join("\n"),
     })
@@ -190,19 +194,19 @@ fn line(report: &ServerReport) -> String {
     }
 }
 
-async fn show(host: &McpHost, name: &str) -> Result<Reply, Refusal> {
+async fn show(host: &McpHost, name: &str) -> Result<CommandReply, CommandRefusal> {
     let Some(report) = host.reports().into_iter().find(|report| report.name == name) else {
-        return Err(Refusal(format!("there is no MCP server {name}; /mcp list says which there are")));
+        return Err(CommandRefusal(format!("there is no MCP server {name}; /mcp list says which there are")));
     };
     let mut text = line(&report);
     if report.status == "connected" {
-        let tools = host.list_tools(name).await.map_err(|error| Refusal(error.to_string()))?;
+        let tools = host.list_tools(name).await.map_err(|error| CommandRefusal(error.to_string()))?;
         for (tool, _) in tools {
             text.push_str("\n- ");
             text.push_str(&tool);
         }
     }
-    Ok(Reply::Text(text))
+    Ok(CommandReply::Text(text))
 }
 
 pub(super) fn skills(skills: &Skills) -> String {
@@ -217,7 +221,7 @@ pub(super) fn skills(skills: &Skills) -> String {
     skills.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What is said of skills that were read again.
+/// Reply after skills were reloaded.
 pub fn reloaded(known: &Skills, warnings: &[String]) -> String {
     match warnings.is_empty() {
         true => skills(known),
@@ -225,10 +229,10 @@ pub fn reloaded(known: &Skills, warnings: &[String]) -> String {
     }
 }
 
-pub(super) fn skill(skills: &Skills, name: &str) -> Result<String, Refusal> {
+pub(super) fn skill(skills: &Skills, name: &str) -> Result<String, CommandRefusal> {
     let skills = skills.list();
     let Some(skill) = skills.iter().find(|skill| skill.name == name) else {
-        return Err(Refusal(format!("there is no skill {name}; /skills list says which there are")));
+        return Err(CommandRefusal(format!("there is no skill {name}; /skills list says which there are")));
     };
     let path = skill.path.as_deref().unwrap_or("not in a file");
     let state = if skill.enabled { "on" } else { "off" };

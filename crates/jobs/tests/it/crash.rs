@@ -5,7 +5,7 @@ use std::io::Write;
 use hangar_jobs::driver::StartError;
 use hangar_jobs::record::{Fact, RunEnd, RunId, SessionId, Subject};
 use hangar_jobs::state::{State, WorkStatus};
-use hangar_jobs::store::{Place, RunStatus, RunStore, StoreError};
+use hangar_jobs::store::{BrokenAt, RunStatus, RunStore, StoreError};
 
 use crate::stage::{Stage, TASKS, order};
 
@@ -170,7 +170,7 @@ async fn a_line_in_the_middle_that_is_no_record_is_named() {
     let path = stage.place.path().join("runs").join(&run.0).join("run.jsonl");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replacen("\n{", "\nnoise\n{", 1)).unwrap();
-    assert!(matches!(stage.store().read(&run), Err(StoreError::Corrupt { place: Place::Line(2), .. })));
+    assert!(matches!(stage.store().read(&run), Err(StoreError::Corrupt { place: BrokenAt::Line(2), .. })));
 }
 
 #[tokio::test]

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use hangar_protocol::data::{PermissionRequested, ToolStart, UserMessage};
 use hangar_protocol::{Body, Event, EventId};
-use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure, TurnEnd, TurnOutcome};
+use hangar_runtimes::outcome::{ErrorKind, Evidence, TurnFailure, TurnOutcome, TurnResult};
 use hangar_runtimes::runtime::{
-    Answer, Card, Command, Live, Lookup, Model, News, Order, PermissionAnswer, Preflight, Runtime, Stage,
-    TurnEnded,
+    AgentAnswer, AgentCard, AgentOrder, AgentSession, Lookup, OfferedModel, PermissionReply, Preflight,
+    RehearsalStage, Runtime, SessionCommand, SessionNews, TurnEnded,
 };
 use hangar_runtimes::usage::{Figure, Usage};
 use serde_json::json;
@@ -45,7 +45,7 @@ impl Script {
 }
 
 pub(crate) struct Fake {
-    card: Card,
+    card: AgentCard,
     script: Arc<Script>,
 }
 
@@ -59,12 +59,12 @@ impl Fake {
         });
         let capabilities = serde_json::from_value(capabilities).unwrap();
         let (label, install) = ("Fake".into(), "nothing to do".into());
-        Self { card: Card { name: name.into(), label, capabilities, install, shell_tool: None }, script }
+        Self { card: AgentCard { name: name.into(), label, capabilities, install, shell_tool: None }, script }
     }
 }
 
 impl Runtime for Fake {
-    fn card(&self) -> &Card {
+    fn card(&self) -> &AgentCard {
         &self.card
     }
 
@@ -72,13 +72,13 @@ impl Runtime for Fake {
         Box::pin(std::future::ready(Preflight::default()))
     }
 
-    fn models(&self, _: Lookup) -> BoxFuture<'static, Option<Vec<Model>>> {
+    fn models(&self, _: Lookup) -> BoxFuture<'static, Option<Vec<OfferedModel>>> {
         Box::pin(std::future::ready(None))
     }
 
-    fn rehearse(&self, _: &mut Order, _: &Stage) {}
+    fn rehearse(&self, _: &mut AgentOrder, _: &RehearsalStage) {}
 
-    fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>> {
+    fn open(&self, order: AgentOrder) -> BoxFuture<'static, Result<AgentSession, TurnFailure>> {
         let script = Arc::clone(&self.script);
         Box::pin(async move {
             assert!(order.workspace.is_absolute() && order.mcp_config.is_some());
@@ -91,47 +91,50 @@ impl Runtime for Fake {
 }
 
 /// A session that follows a script.
-pub(crate) fn live(script: Arc<Script>) -> Live {
+pub(crate) fn live(script: Arc<Script>) -> AgentSession {
     watched(script).0
 }
 
 /// A session with the sender of its news, which is closed once whoever has the session lets go of it.
-pub(crate) fn watched(script: Arc<Script>) -> (Live, mpsc::Sender<News>) {
+pub(crate) fn watched(script: Arc<Script>) -> (AgentSession, mpsc::Sender<SessionNews>) {
     let (commands, mut inbox) = mpsc::channel(8);
     let (outbox, news) = mpsc::channel(8);
     let watch = outbox.clone();
     let owner = tokio::spawn(async move {
         while let Some(command) = inbox.recv().await {
             match command {
-                Command::Send(prompt) => turn(&script, &prompt, &outbox, &mut inbox).await,
-                Command::Stop => return,
-                Command::Steer(_) | Command::Rename(_) | Command::Abort | Command::Answer { .. } => {}
+                SessionCommand::Send(prompt) => turn(&script, &prompt, &outbox, &mut inbox).await,
+                SessionCommand::Stop => return,
+                SessionCommand::Steer(_)
+                | SessionCommand::Rename(_)
+                | SessionCommand::Abort
+                | SessionCommand::Answer { .. } => {}
             }
         }
     });
-    (Live::new(commands, news, owner.abort_handle()), watch)
+    (AgentSession::new(commands, news, owner.abort_handle()), watch)
 }
 
-fn failure(kind: ErrorKind, message: &str) -> Failure {
-    Failure { kind, message: message.to_owned(), evidence: Evidence::default() }
+fn failure(kind: ErrorKind, message: &str) -> TurnFailure {
+    TurnFailure { kind, message: message.to_owned(), evidence: Evidence::default() }
 }
 
-fn event(body: Body) -> News {
+fn event(body: Body) -> SessionNews {
     let id = EventId(uuid::Uuid::new_v4().to_string());
-    News::Event(Box::new(Event::new(id, "2026-01-01T00:00:00.000Z".to_owned(), None, None, body)))
+    SessionNews::Event(Box::new(Event::new(id, "2026-01-01T00:00:00.000Z".to_owned(), None, None, body)))
 }
 
 async fn turn(
     script: &Script,
     prompt: &str,
-    outbox: &mpsc::Sender<News>,
-    inbox: &mut mpsc::Receiver<Command>,
+    outbox: &mpsc::Sender<SessionNews>,
+    inbox: &mut mpsc::Receiver<SessionCommand>,
 ) {
     let scene = prompt.split('@').nth(1).unwrap_or_default();
     let scene: String = scene.chars().take_while(|c| c.is_alphanumeric()).collect();
     let said = UserMessage { content: prompt.to_owned(), ..UserMessage::default() };
     outbox.send(event(said.into())).await.unwrap();
-    let mut end = TurnEnd::Completed;
+    let mut end = TurnResult::Completed;
     for word in script.play(&scene).split('+') {
         let (word, argument) = word.trim_end_matches(')').split_once('(').unwrap_or((word, ""));
         let tool = match word {
@@ -141,7 +144,7 @@ async fn turn(
             "unable" => "job_prerequisite_failed",
             "crash" => {
                 let kind = ErrorKind::ALL.iter().find(|kind| kind.as_str() == argument);
-                end = TurnEnd::Failed(failure(*kind.unwrap_or(&ErrorKind::TurnFailed), "it broke"));
+                end = TurnResult::Failed(failure(*kind.unwrap_or(&ErrorKind::TurnFailed), "it broke"));
                 continue;
             }
             "hang" => std::future::pending().await,
@@ -155,7 +158,10 @@ async fn turn(
                 let answer = inbox.recv().await;
                 assert!(matches!(
                     answer,
-                    Some(Command::Answer { answer: Answer::Permission(PermissionAnswer::Once), .. })
+                    Some(SessionCommand::Answer {
+                        answer: AgentAnswer::Permission(PermissionReply::Once),
+                        ..
+                    })
                 ));
                 continue;
             }
@@ -168,5 +174,5 @@ async fn turn(
     let usage = Usage { input_tokens: Figure::Reported(100.0), ..Usage::default() };
     let outcome = TurnOutcome { end, usage, total: usage };
     let ended = TurnEnded { outcome, model: None, unknown: Default::default() };
-    let _ = outbox.send(News::TurnEnded(Box::new(ended))).await;
+    let _ = outbox.send(SessionNews::TurnEnded(Box::new(ended))).await;
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use expect_test::Expect;
-use hangar_jobs::driver::{Audience, Executor, Notice, RunEnvironment, Running, StartError};
+use hangar_jobs::driver::{Executor, RunDriver, RunEnvironment, RunListener, RunNotice, StartError};
 use hangar_jobs::entry::Entry;
 use hangar_jobs::read::{Format, read_entry};
 use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject, TaskEnd, TurnReport};
@@ -49,11 +49,11 @@ pub(crate) struct Heard {
     changed: watch::Sender<usize>,
 }
 
-impl Audience for Heard {
-    fn hear(&self, _: &RunId, notice: Notice<'_>) {
+impl RunListener for Heard {
+    fn hear(&self, _: &RunId, notice: RunNotice<'_>) {
         let mut lines = self.lines.lock();
         let (trace, all) = &mut *lines;
-        if let Notice::Record(record) = notice {
+        if let RunNotice::Record(record) = notice {
             all.extend(trace.line(record));
         }
         let length = all.len();
@@ -138,11 +138,11 @@ impl Stage {
         FileStore::new(self.place.path().join("runs"))
     }
 
-    pub(crate) fn start(&self, yaml: &str, name: &str) -> Running {
+    pub(crate) fn start(&self, yaml: &str, name: &str) -> RunDriver {
         self.executor.start(order(yaml, job(name), &self.repo()), self.heard.clone()).unwrap()
     }
 
-    pub(crate) fn resume(&self, run: &RunId) -> Result<Running, StartError> {
+    pub(crate) fn resume(&self, run: &RunId) -> Result<RunDriver, StartError> {
         self.executor.resume(run, self.heard.clone())
     }
 

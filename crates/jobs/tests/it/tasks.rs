@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use expect_test::expect;
-use hangar_jobs::driver::{Audience, Controls, Notice};
+use hangar_jobs::driver::{Controls, RunListener, RunNotice};
 use hangar_jobs::record::{Fact, Record, RunId, SessionId, Subject, TaskId};
-use hangar_runtimes::runtime::News;
+use hangar_runtimes::runtime::SessionNews;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -501,13 +501,13 @@ async fn a_borrowed_session_that_crashes_fails_the_task_at_once() {
 
 /// Notes at each end whether the borrowed session had been given back by then.
 struct Ends {
-    lent: mpsc::Sender<News>,
+    lent: mpsc::Sender<SessionNews>,
     heard: Mutex<Vec<(&'static str, bool)>>,
 }
 
-impl Audience for Ends {
-    fn hear(&self, _: &RunId, notice: Notice<'_>) {
-        let Notice::Record(record) = notice else { return };
+impl RunListener for Ends {
+    fn hear(&self, _: &RunId, notice: RunNotice<'_>) {
+        let RunNotice::Record(record) = notice else { return };
         let end = match record.fact {
             Fact::TaskEnded { .. } => "task",
             Fact::RunEnded { .. } => "run",
@@ -559,9 +559,9 @@ async fn what_cannot_go_well_is_not_tried_again() {
 /// When sessions were started, in seconds since the first.
 struct Starts(Mutex<Vec<Instant>>);
 
-impl Audience for Starts {
-    fn hear(&self, _: &RunId, notice: Notice<'_>) {
-        if let Notice::Record(Record { fact: Fact::SessionStarted { .. }, .. }) = notice {
+impl RunListener for Starts {
+    fn hear(&self, _: &RunId, notice: RunNotice<'_>) {
+        if let RunNotice::Record(Record { fact: Fact::SessionStarted { .. }, .. }) = notice {
             self.0.lock().push(Instant::now());
         }
     }

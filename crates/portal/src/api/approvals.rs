@@ -2,7 +2,7 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use hangar_registry::approvals::{Approval, Reply};
+use hangar_registry::approvals::{Approval, ApprovalReply};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         get("/api/v1/approvals", "List unanswered questions", list).answers::<Open>(200),
         post("/api/v1/approvals/{id}", "Answer a question, once", answer)
-            .body::<Reply>()
+            .body::<ApprovalReply>()
             .answers::<Approval>(200),
     ]
 }
@@ -32,7 +32,7 @@ async fn list(State(app): Of) -> Answer<Open> {
 async fn answer(
     State(app): Of,
     Name(id): Name,
-    Json(reply): Json<Reply>,
+    Json(reply): Json<ApprovalReply>,
 ) -> Result<Answer<Approval>, Problem> {
     Ok(Answer(app.hub.answer(&id, reply).await?))
 }

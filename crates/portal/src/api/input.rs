@@ -1,4 +1,4 @@
-//! What requests bring, checked before a handler sees it.
+//! Inputs of requests, validated before a handler sees them.
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
@@ -55,7 +55,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
     }
 }
 
-/// How many of a list are wanted.
+/// Validated length of a page.
 pub(super) fn count(limit: Option<u64>, usual: u64, most: u64) -> Result<u64, Problem> {
     match limit {
         Some(0) => Err(Problem::invalid("a `limit` of 0 asks for nothing")),
@@ -63,7 +63,7 @@ pub(super) fn count(limit: Option<u64>, usual: u64, most: u64) -> Result<u64, Pr
     }
 }
 
-/// What stands behind the question mark.
+/// Query parameters.
 pub(super) struct Query<T>(pub(super) T);
 
 impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {

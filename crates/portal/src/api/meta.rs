@@ -1,4 +1,4 @@
-//! What the portal is, and who may use it.
+//! Description of the portal, and the login with its token.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::problem::Problem;
 
 /// Largest body of a login, which comes from anyone: the longest token, escaped.
 const LOGIN_BODY: usize = 32 << 10;
-/// How long a wrong token takes, so that guessing does.
+/// Delay of the answer to a wrong token, which slows guessing.
 const WRONG_TOKEN_TIME: Duration = Duration::from_millis(500);
 
 pub(super) fn endpoints() -> Vec<Endpoint> {

@@ -32,14 +32,14 @@ use crate::roster::Roster;
 
 /// Largest body of a request: a long prompt.
 const MAX_BODY: usize = 16 << 20;
-/// How long a request may take until its answer begins. Opening an agent is the slowest of them.
+/// Time limit of a request until its answer begins. Opening an agent is the slowest.
 const REQUEST_TIME: Duration = Duration::from_secs(120);
 
-/// How many bytes the bodies of a route may have, where that is less.
+/// Maximum body size of a route, where it is smaller than the common one.
 #[derive(Clone, Copy)]
 struct BodyLimit(usize);
 
-/// What all routes share.
+/// State that all routes share.
 #[derive(Clone)]
 pub struct App {
     pub hub: Hub,
@@ -50,14 +50,14 @@ pub struct App {
     polling: Arc<Polling>,
 }
 
-/// What the portal says of itself.
+/// Description of the portal.
 #[derive(Debug, Clone)]
 pub struct About {
     pub version: String,
     pub home: PathBuf,
     /// The repository that the portal was started in, or the directory.
     pub repo_root: PathBuf,
-    /// Where sessions work if nobody says where.
+    /// Default working directory of sessions.
     pub workspace: PathBuf,
     /// Whether tests may replace the jobs.
     pub test: bool,
@@ -137,11 +137,11 @@ struct Endpoint {
     query: Option<SchemaOf>,
     body: Option<SchemaOf>,
     answer: Answered,
-    /// Whether it is there for those who have not shown the token.
+    /// Whether the route needs no token.
     open: bool,
 }
 
-/// What a route answers when all is well.
+/// Successful response of a route.
 enum Answered {
     Json(u16, SchemaOf),
     Empty(u16),

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json as Answer};
-use hangar_runtimes::runtime::Model;
+use hangar_runtimes::runtime::OfferedModel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -59,7 +59,7 @@ async fn list(
     Ok(Answer(Listed { runtimes: app.roster.list() }))
 }
 
-/// Whether a request may start the programs of agents.
+/// Checks that a request may start the programs of agents.
 fn may_start(changes: Changes) -> Result<(), Problem> {
     match changes {
         Changes::Admitted => Ok(()),
@@ -72,12 +72,12 @@ fn may_start(changes: Changes) -> Result<(), Problem> {
 struct Models {
     /// `null` if unknown: any name may work.
     #[schemars(with = "Option<Vec<ModelShape>>")]
-    models: Option<Vec<Model>>,
+    models: Option<Vec<OfferedModel>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
 
-// `Model` of another crate as it is serialized.
+// `OfferedModel` of another crate as it is serialized.
 /// A model that an agent can use.
 #[skip_serializing_none]
 #[derive(Serialize, JsonSchema)]

@@ -8,9 +8,9 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use hangar_registry::error::RegistryError;
 use hangar_registry::hub::{Delivery, MAX_NAME, NewSession};
-use hangar_registry::page::{MOST_EVENTS, Page, Span};
+use hangar_registry::page::{MOST_EVENTS, Page, PageRange};
 use hangar_registry::resource::{Policy, Session, SessionState};
-use hangar_registry::search::{self, Found, Search};
+use hangar_registry::search::{self, Search, SessionList};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         get("/api/v1/sessions", "List sessions, most recent activity first", list)
             .query::<Search>()
-            .answers::<Found>(200),
+            .answers::<SessionList>(200),
         post("/api/v1/sessions", "Open a session", open).body::<New>().answers::<Session>(201),
         get("/api/v1/sessions/{id}", "Get a session", look).answers::<Session>(200),
         patch("/api/v1/sessions/{id}", "Rename a session", rename)
@@ -47,7 +47,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-async fn list(State(app): Of, Query(search): Query<Search>) -> Result<Answer<Found>, Problem> {
+async fn list(State(app): Of, Query(search): Query<Search>) -> Result<Answer<SessionList>, Problem> {
     let limit = input::count(search.limit, search::DEFAULT_LIMIT, search::MOST)? as usize;
     let hub = app.hub.clone();
     // Thousands of small files are read.
@@ -192,10 +192,10 @@ struct Events {
 
 async fn events(State(app): Of, Id(id): Id, Query(wanted): Query<Events>) -> Result<Answer<Page>, Problem> {
     let span = match (wanted.after, wanted.before) {
-        (Some(after), Some(before)) => Span::Between(after, before),
-        (Some(after), None) => Span::After(after),
-        (None, Some(before)) => Span::Before(before),
-        (None, None) => Span::Last,
+        (Some(after), Some(before)) => PageRange::Between(after, before),
+        (Some(after), None) => PageRange::After(after),
+        (None, Some(before)) => PageRange::Before(before),
+        (None, None) => PageRange::Last,
     };
     let limit = input::count(wanted.limit, DEFAULT_EVENTS, MOST_EVENTS)?;
     let hub = app.hub.clone();

@@ -9,7 +9,7 @@ use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, unfold};
 use futures_util::{Stream, StreamExt};
-use hangar_registry::frame::{self, Item};
+use hangar_registry::frame::{self, StreamItem};
 use hangar_registry::subscription::Subscription;
 use serde::Serialize;
 use tokio::time::Instant;
@@ -17,12 +17,12 @@ use tokio::time::Instant;
 use super::Of;
 use crate::problem::Problem;
 
-/// How often a stream with nothing to say says so.
+/// Interval of heartbeats on an idle stream.
 pub(super) const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
-/// How long what happens right behind something that was told is gathered. What comes after silence is told at once; a
-/// stream of small pieces costs each of many readers a hundred writes a second, not a thousand.
+/// Time for which events that follow another are batched. An event after silence is sent at once; a stream of small
+/// deltas costs each of many readers a hundred writes a second, not a thousand.
 const GATHER: Duration = Duration::from_millis(10);
-/// How much is handed to a connection at once.
+/// Maximum size of one write to a connection.
 const CHUNK: usize = 64 << 10;
 
 /// The last event that a reader has who comes back.
@@ -46,10 +46,10 @@ pub(super) fn response(
     response
 }
 
-fn frame_of(item: Item) -> Bytes {
+fn frame_of(item: StreamItem) -> Bytes {
     match item {
-        Item::Event(event) => event.bytes(),
-        Item::Session(frame) => frame,
+        StreamItem::Event(event) => event.bytes(),
+        StreamItem::Session(frame) => frame,
     }
 }
 
@@ -72,8 +72,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// What goes over the wire next. `None` for a reader that fell behind: it comes back with the number of the last event
-    /// that it has.
+    /// Next bytes for the wire. `None` for a reader that fell behind: it reconnects with the number of its last event.
     async fn next(&mut self) -> Option<Bytes> {
         let subscription = self.subscription.as_mut()?;
         if let Some(told) = self.told {
@@ -108,7 +107,7 @@ struct Hello<'a> {
     boot: &'a str,
 }
 
-/// What changes, for those who have loaded the lists.
+/// Stream of resource changes, for clients that have loaded the lists.
 pub(super) async fn resources(State(app): Of) -> Response {
     let feed = app.hub.feed().await;
     let hello = Some(frame::named("hello", &Hello { boot: app.hub.boot() }));

@@ -10,7 +10,7 @@ use crate::guard::Changes;
 
 /// Why a request was not done, by the names that clients know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(crate) enum Refusal {
+pub(crate) enum PollingError {
     ModelIdNotFound,
     WorkingDirectoryNotAbsolutePath,
     WorkingDirectoryNotExists,
@@ -26,11 +26,11 @@ pub(crate) enum Refusal {
     ParallelCallNotSupported,
 }
 
-/// What a request comes to.
+/// Response to a request.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum PollingResponse {
     Done(serde_json::Value),
-    Refused(Refusal),
+    Refused(PollingError),
     UnknownEndpoint,
     /// A page of somebody else may have sent it.
     Foreign,
@@ -39,7 +39,7 @@ pub(crate) enum Answer {
     Failed(String),
 }
 
-impl Answer {
+impl PollingResponse {
     pub(crate) fn of(value: &impl Serialize) -> Self {
         match serde_json::to_value(value) {
             Ok(value) => Self::Done(value),
@@ -52,13 +52,13 @@ impl Answer {
     }
 }
 
-impl From<Refusal> for Answer {
-    fn from(refusal: Refusal) -> Self {
+impl From<PollingError> for PollingResponse {
+    fn from(refusal: PollingError) -> Self {
         Self::Refused(refusal)
     }
 }
 
-impl IntoResponse for Answer {
+impl IntoResponse for PollingResponse {
     fn into_response(self) -> Response {
         let (status, body) = match self {
             Self::Done(body) => (StatusCode::OK, body),

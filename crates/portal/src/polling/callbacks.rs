@@ -15,11 +15,11 @@ pub(crate) struct Callbacks {
     /// Texts that have begun and not ended.
     reasoning: HashSet<String>,
     messages: HashSet<String>,
-    /// What running tools have shown so far.
+    /// Output of running tools so far.
     shown: HashMap<String, String>,
     /// The calls that started agents.
     agents: HashMap<AgentId, String>,
-    /// What the current turn has said already, so that its end does not repeat it.
+    /// Whether idle was already reported for the current turn, so that its end does not repeat it.
     idle: bool,
     complained: bool,
 }
@@ -163,7 +163,7 @@ fn tool_end(complete: &ToolComplete) -> SessionCallback {
     }
 }
 
-/// What is new in the output of a tool, of which each showing is all so far or the end of it.
+/// New part of a tool's output; each report is the whole output so far, or its end.
 fn news<'a>(before: &str, now: &'a str) -> &'a str {
     if let Some(more) = now.strip_prefix(before) {
         return more;
@@ -171,7 +171,7 @@ fn news<'a>(before: &str, now: &'a str) -> &'a str {
     &now[overlap(before.as_bytes(), now.as_bytes()).min(now.len())..]
 }
 
-/// How many bytes at the end of the first are the beginning of the second. Whole characters, as both are.
+/// Length of the longest suffix of the first that is a prefix of the second, in bytes. Whole characters, as both are.
 fn overlap(first: &[u8], second: &[u8]) -> usize {
     // Knuth, Morris and Pratt: for each prefix the longest shorter one that it ends with.
     let mut borders = vec![0; second.len()];

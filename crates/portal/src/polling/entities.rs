@@ -15,13 +15,13 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::callbacks::Callbacks;
-use super::live::{Item, Log};
+use super::live::{PollItem, PollLog};
 use super::response::{JobResponse, SessionResponse, TaskResponse};
 use super::table::{Entity, Table};
 
-/// How long a job is listed after its end.
+/// Time that a job is listed after its end.
 const LISTED: Duration = Duration::from_secs(3600);
-/// How long after an end new readers may come, for people and for tests that do not want to wait.
+/// Time after an end in which new readers may come; shorter for tests.
 const GRACE: Duration = Duration::from_secs(60);
 const TEST_GRACE: Duration = Duration::from_secs(5);
 
@@ -43,23 +43,23 @@ impl Tables {
         }
     }
 
-    pub(crate) fn log<T: Item>(&self) -> Log<T> {
-        Log::new(self.grace)
+    pub(crate) fn log<T: PollItem>(&self) -> PollLog<T> {
+        PollLog::new(self.grace)
     }
 }
 
 pub(crate) struct Session {
-    pub(crate) log: Log<SessionResponse>,
+    pub(crate) log: PollLog<SessionResponse>,
     pub(crate) owner: SessionOwner,
-    /// Where it works, if a client said so.
+    /// Working directory, if a client named one.
     pub(crate) workspace: Option<PathBuf>,
     callbacks: Mutex<Callbacks>,
 }
 
-/// Who opened a session and may tell it things.
+/// Owner of a session, who may send it messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SessionOwner {
-    /// Whoever knows its id. This is what the hub calls it.
+    /// A client that knows its id, which is the hub's id.
     Client(SessionId),
     /// A task of a job.
     Task,
@@ -83,7 +83,7 @@ impl Session {
 }
 
 pub(crate) struct Task {
-    pub(crate) log: Log<TaskResponse>,
+    pub(crate) log: PollLog<TaskResponse>,
     pub(crate) owner: TaskOwner,
 }
 
@@ -95,7 +95,7 @@ pub(crate) enum TaskOwner {
 }
 
 pub(crate) struct Job {
-    pub(crate) log: Log<JobResponse>,
+    pub(crate) log: PollLog<JobResponse>,
     pub(crate) name: String,
     pub(crate) started: Timestamp,
     /// Set as soon as its run has begun.
@@ -143,7 +143,7 @@ impl Job {
         self.progress.lock()
     }
 
-    /// Whether it is under way, or was until a while ago.
+    /// Whether it is running, or ended recently.
     pub(crate) fn is_listed(&self) -> bool {
         self.progress().ended.is_none_or(|ended| ended.elapsed() < LISTED)
     }

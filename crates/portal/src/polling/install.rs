@@ -7,14 +7,14 @@ use std::sync::Arc;
 use hangar_jobs::entry::DRIVING;
 use hangar_jobs::read::{Format, MAX_ENTRY_BYTES, ReadError, read_entry};
 use hangar_jobs::validate::{ValidEntry, validate_entry};
-use hangar_runtimes::runtime::Model;
+use hangar_runtimes::runtime::OfferedModel;
 use serde::Serialize;
 use serde_json::json;
 
 use super::Polling;
-use super::answer::Answer;
+use super::answer::PollingResponse;
 
-/// What the messages of validation begin with.
+/// Prefix of validation messages.
 const CODE_PATH: &str = "testEntry";
 const TEST_FOLDER: &str = "test";
 
@@ -26,7 +26,7 @@ enum NotInstalled {
 }
 
 impl Polling {
-    pub(super) async fn install(&self, path: &str) -> Answer {
+    pub(super) async fn install(&self, path: &str) -> PollingResponse {
         let path = Path::new(path.trim());
         let installed = async {
             let entry = self.read_test_entry(path)?;
@@ -34,8 +34,8 @@ impl Polling {
             self.use_entry(path, entry)
         };
         match installed.await {
-            Ok(()) => Answer::Done(json!({ "result": "OK" })),
-            Err((result, error)) => Answer::Done(json!({ "result": result, "error": error })),
+            Ok(()) => PollingResponse::Done(json!({ "result": "OK" })),
+            Err((result, error)) => PollingResponse::Done(json!({ "result": result, "error": error })),
         }
     }
 
@@ -56,7 +56,7 @@ impl Polling {
         validate_entry(entry, CODE_PATH).map_err(|error| (NotInstalled::InvalidateEntry, error.to_string()))
     }
 
-    /// Whether agents offer the models that they will be asked for. What an agent does not tell cannot be checked.
+    /// Checks that agents offer the requested models. An agent that lists none is not checked.
     async fn check_models(&self, entry: &ValidEntry) -> Result<(), String> {
         for (runtime, wanted) in wanted_models(entry) {
             let offered = self.roster.models(runtime).await.map_err(|error| error.to_string())?;
@@ -99,7 +99,7 @@ fn wanted_models(entry: &ValidEntry) -> BTreeSet<(Option<&str>, &str)> {
     wanted
 }
 
-fn described(model: &Model) -> String {
+fn described(model: &OfferedModel) -> String {
     let name = model.name.as_ref().unwrap_or(&model.id);
     match model.multiplier {
         Some(multiplier) => format!("{name} ({}, {multiplier}x)", model.id),

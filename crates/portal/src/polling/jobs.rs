@@ -7,25 +7,25 @@ use hangar_jobs::chart::chart;
 use hangar_jobs::record::{RunId, RunOrder, Subject};
 use serde_json::{Map, Value, json};
 
-use super::answer::{Answer, Refusal};
+use super::answer::{PollingError, PollingResponse};
 use super::entities::{Job, JobRun, JobStatus, WorkStatus};
 use super::routes::Text;
 use super::runs::RunCallbacks;
 use super::{Polling, STOPPING_TIME};
 
 impl Polling {
-    pub(super) fn list_jobs(&self) -> Answer {
+    pub(super) fn list_jobs(&self) -> PollingResponse {
         let Some(entry) = self.runs.entry() else {
-            return Answer::Done(json!({ "grid": [], "jobs": {}, "chart": {} }));
+            return PollingResponse::Done(json!({ "grid": [], "jobs": {}, "chart": {} }));
         };
         let charts = entry.jobs.iter().map(|(name, job)| (name.clone(), json!(chart(&job.work))));
         let charts: Map<String, Value> = charts.collect();
-        Answer::of(&json!({ "grid": entry.grid, "jobs": entry.jobs, "chart": charts }))
+        PollingResponse::of(&json!({ "grid": entry.grid, "jobs": entry.jobs, "chart": charts }))
     }
 
-    pub(super) async fn start_job(&self, name: &str, body: Text) -> Result<Answer, Answer> {
+    pub(super) async fn start_job(&self, name: &str, body: Text) -> Result<PollingResponse, PollingResponse> {
         let Some(entry) = self.runs.entry().filter(|entry| entry.jobs.contains_key(name)) else {
-            return Ok(Refusal::JobNotFound.into());
+            return Ok(PollingError::JobNotFound.into());
         };
         let body = body.read().await?;
         let (directory, input) = body.split_once('\n').unwrap_or((&body, ""));
@@ -37,10 +37,10 @@ impl Polling {
             entry,
         };
         if self.runs.check_workspace(&order).is_err() {
-            return Ok(Refusal::JobNotFound.into());
+            return Ok(PollingError::JobNotFound.into());
         }
         if let Err(full) = self.tables.jobs.check_room() {
-            return Ok(Answer::Failed(full.to_string()));
+            return Ok(PollingResponse::Failed(full.to_string()));
         }
         let job = self.tables.jobs.put(Job::new(name.to_owned(), self.hub.now(), &self.tables));
         let run_callbacks = RunCallbacks::of_job(Arc::clone(&self.tables), Arc::clone(&job.entity));
@@ -48,40 +48,40 @@ impl Polling {
             Ok((id, controls)) => {
                 // It is set here alone.
                 let _ = job.entity.run.set(JobRun { id, controls });
-                Ok(Answer::Done(json!({ "jobId": job.id })))
+                Ok(PollingResponse::Done(json!({ "jobId": job.id })))
             }
             Err(error) => {
                 job.entity.end(JobStatus::Failed, None);
-                Ok(Answer::Failed(error.to_string()))
+                Ok(PollingResponse::Failed(error.to_string()))
             }
         }
     }
 
     /// Ends a job. One that has ended stays as it is.
-    pub(super) async fn stop_job(&self, id: &str) -> Answer {
-        let Some(job) = self.tables.jobs.find(id) else { return Refusal::JobNotFound.into() };
+    pub(super) async fn stop_job(&self, id: &str) -> PollingResponse {
+        let Some(job) = self.tables.jobs.find(id) else { return PollingError::JobNotFound.into() };
         if let Some(run) = job.run.get() {
             run.controls.stop().await;
             let _ = tokio::time::timeout(STOPPING_TIME, job.log.until_closed()).await;
         }
-        Answer::closed()
+        PollingResponse::closed()
     }
 
     pub(crate) fn run_of_job(&self, id: &str) -> Option<RunId> {
         self.tables.jobs.find(id)?.run.get().map(|run| run.id.clone())
     }
 
-    pub(super) fn running_jobs(&self) -> Answer {
+    pub(super) fn running_jobs(&self) -> PollingResponse {
         let jobs = self.tables.jobs.all();
         let jobs = jobs.iter().filter(|job| job.entity.is_listed());
-        Answer::Done(
+        PollingResponse::Done(
             json!({ "jobs": jobs.map(|job| Value::Object(described(&job.id, &job.entity))).collect::<Vec<_>>() }),
         )
     }
 
-    pub(super) fn job_status(&self, id: &str) -> Answer {
+    pub(super) fn job_status(&self, id: &str) -> PollingResponse {
         let Some(job) = self.tables.jobs.find(id).filter(|job| job.is_listed()) else {
-            return Refusal::JobNotFound.into();
+            return PollingError::JobNotFound.into();
         };
         let mut answer = described(id, &job);
         let works: Vec<Value> = job
@@ -97,7 +97,7 @@ impl Polling {
             })
             .collect();
         answer.insert("tasks".to_owned(), works.into());
-        Answer::Done(answer.into())
+        PollingResponse::Done(answer.into())
     }
 }
 

@@ -1,12 +1,12 @@
-//! What happened to one session, task or job, for those who poll for it.
+//! Event log of one session, task or job, for clients that poll.
 //!
-//! A log with cursors. It is only ever appended to, and each reader has a place in it. Two kinds of readers share it:
-//! the one without a token is given one item per call, exactly as it was pushed; readers with a token are given all that
-//! they have not read, with the pieces of a text put together.
+//! A log with cursors. It is append-only, and each reader has a cursor in it. Two kinds of readers share it: the one
+//! without a token is given one item per call, exactly as it was pushed; readers with a token are given all unread
+//! items, with the deltas of a text joined.
 //!
-//! The log is bounded. As long as it is within its bound, everything is kept for readers that come later. Beyond it, texts
-//! that have ended lose their pieces, because their end repeats them; if that is not enough, the oldest items go, and a
-//! reader that had not read them is told so in their place.
+//! The log is bounded. Within its bound everything is kept for later readers. Beyond it, texts that have ended lose
+//! their deltas, because their end repeats them; if that is not enough, the oldest items are dropped, and a reader that
+//! had not read them is given a notice in their place.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -15,11 +15,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// How long a call waits for something to happen, and how far apart two answers to a waiting reader with a token are.
+/// Longest wait of a call, and the interval between two answers to a waiting reader with a token.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// How much one log may hold.
+/// Maximum size of one log.
 const MOST_BYTES: usize = 2 << 20;
-/// What is left after the oldest items had to go, so that they do not go one by one.
+/// Size after the oldest items were dropped, so that they are not dropped one by one.
 const LEFT_BYTES: usize = MOST_BYTES / 4 * 3;
 /// Readers with tokens whose place is remembered. The one that was away for longest is forgotten first; if it comes back, it
 /// is new.
@@ -27,9 +27,9 @@ const MOST_TOKENS: usize = 256;
 /// Tokens are UUIDs.
 const LONGEST_TOKEN: usize = 128;
 
-/// What a log holds.
-pub(crate) trait Item: Clone {
-    fn piece(&self) -> Piece<'_>;
+/// Item of a log.
+pub(crate) trait PollItem: Clone {
+    fn piece(&self) -> TextDelta<'_>;
 
     /// Takes in the next piece of the same text.
     fn join(&mut self, next: &Self);
@@ -37,24 +37,24 @@ pub(crate) trait Item: Clone {
     /// About how many bytes it takes.
     fn weight(&self) -> usize;
 
-    /// What stands for items that were dropped before they were read.
+    /// Notice that replaces items that were dropped before they were read.
     fn dropped() -> Self;
 }
 
 /// The part that an item has in a text that arrives in pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Piece<'a> {
+pub(crate) enum TextDelta<'a> {
     /// None: it stands for itself.
     Whole,
-    Start(Text<'a>),
-    Delta(Text<'a>),
+    Start(TextId<'a>),
+    Delta(TextId<'a>),
     /// Repeats all the pieces.
-    End(Text<'a>),
+    End(TextId<'a>),
 }
 
-/// Which text.
+/// Identity of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Text<'a> {
+pub(crate) enum TextId<'a> {
     Reasoning(&'a str),
     Message(&'a str),
 }
@@ -66,51 +66,51 @@ pub(crate) enum Reader {
     Token(String),
 }
 
-/// What a call is answered with.
+/// Answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Answer<T> {
+pub(crate) enum PollAnswer<T> {
     One(T),
     /// At least one.
     Many(Vec<T>),
     TimedOut,
     /// Another call of the same reader is waiting.
     Parallel,
-    /// Nothing will come any more. SseFrame once.
+    /// The log has ended. Returned once.
     Closed,
     NotFound,
 }
 
-pub(crate) struct Log<T> {
+pub(crate) struct PollLog<T> {
     state: Mutex<State<T>>,
     news: Notify,
-    /// How long after its end readers may come that it has not seen before.
+    /// Time after the end in which new readers may come.
     grace: Duration,
 }
 
 struct State<T> {
-    items: VecDeque<Placed<T>>,
+    items: VecDeque<NumberedItem<T>>,
     /// The place of the next item.
     next: u64,
     /// Items before this place were dropped.
     floor: u64,
     bytes: usize,
     closed: Option<Instant>,
-    readers: HashMap<Reader, Cursor>,
+    readers: HashMap<Reader, ReaderCursor>,
     calls: u64,
 }
 
-struct Placed<T> {
+struct NumberedItem<T> {
     place: u64,
     weight: usize,
     item: T,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Cursor {
+struct ReaderCursor {
     next: u64,
     /// Whether a call is waiting.
     waiting: bool,
-    /// Whether it was told that nothing will come any more.
+    /// Whether the reader was told that the log has ended.
     over: bool,
     /// When it was last given something.
     given: Option<Instant>,
@@ -118,21 +118,21 @@ struct Cursor {
     used: u64,
 }
 
-enum Look<T> {
-    Answer(Answer<T>),
+enum ReadResult<T> {
+    Answer(PollAnswer<T>),
     WaitUntil(Instant),
 }
 
 /// When unread items are handed out.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Turn {
+enum ReadTime {
     /// A call that has just come gets what is there.
     First,
-    /// One that waits may have to wait a little longer, so that there is more for it.
+    /// The reader waits; a short delay lets more items come.
     Waiting,
 }
 
-impl<T: Item> Log<T> {
+impl<T: PollItem> PollLog<T> {
     pub(crate) fn new(grace: Duration) -> Self {
         let state = State {
             items: VecDeque::new(),
@@ -140,7 +140,7 @@ impl<T: Item> Log<T> {
             floor: 0,
             bytes: 0,
             closed: None,
-            readers: HashMap::from([(Reader::Plain, Cursor::default())]),
+            readers: HashMap::from([(Reader::Plain, ReaderCursor::default())]),
             calls: 0,
         };
         Self { state: Mutex::new(state), news: Notify::new(), grace }
@@ -153,7 +153,7 @@ impl<T: Item> Log<T> {
             return;
         }
         let (place, weight) = (state.next, item.weight());
-        state.items.push_back(Placed { place, weight, item });
+        state.items.push_back(NumberedItem { place, weight, item });
         state.next += 1;
         state.bytes += weight;
         state.shrink();
@@ -181,7 +181,7 @@ impl<T: Item> Log<T> {
         }
     }
 
-    /// Whether nobody will be given anything any more.
+    /// Whether all readers have read everything.
     pub(crate) fn is_done(&self) -> bool {
         let state = self.state();
         state.joining_is_over(self.grace) && state.readers.values().all(|cursor| cursor.over)
@@ -192,22 +192,22 @@ impl<T: Item> Log<T> {
     }
 
     /// Waits until there is something for a reader. A call that is dropped has taken nothing.
-    pub(crate) async fn read(&self, reader: Reader) -> Answer<T> {
+    pub(crate) async fn read(&self, reader: Reader) -> PollAnswer<T> {
         if let Err(refusal) = self.state().enter(&reader, self.grace) {
             return refusal;
         }
-        let _call = Call { log: self, reader: &reader };
+        let _call = WaitingCall { log: self, reader: &reader };
         let deadline = Instant::now() + PATIENCE;
-        let mut turn = Turn::First;
+        let mut turn = ReadTime::First;
         loop {
             let mut news = std::pin::pin!(self.news.notified());
             // From here on nothing that is pushed is missed.
             news.as_mut().enable();
             let until = match self.state().look(&reader, turn, deadline) {
-                Look::Answer(answer) => return answer,
-                Look::WaitUntil(until) => until,
+                ReadResult::Answer(answer) => return answer,
+                ReadResult::WaitUntil(until) => until,
             };
-            turn = Turn::Waiting;
+            turn = ReadTime::Waiting;
             tokio::select! {
                 () = news => {}
                 () = sleep_until(until) => {}
@@ -221,12 +221,12 @@ impl<T: Item> Log<T> {
 }
 
 /// A call that waits. Whoever made it may go away at any time.
-struct Call<'a, T: Item> {
-    log: &'a Log<T>,
+struct WaitingCall<'a, T: PollItem> {
+    log: &'a PollLog<T>,
     reader: &'a Reader,
 }
 
-impl<T: Item> Drop for Call<'_, T> {
+impl<T: PollItem> Drop for WaitingCall<'_, T> {
     fn drop(&mut self) {
         if let Some(cursor) = self.log.state().readers.get_mut(self.reader) {
             cursor.waiting = false;
@@ -234,26 +234,26 @@ impl<T: Item> Drop for Call<'_, T> {
     }
 }
 
-impl<T: Item> State<T> {
+impl<T: PollItem> State<T> {
     fn joining_is_over(&self, grace: Duration) -> bool {
         self.closed.is_some_and(|closed| closed.elapsed() >= grace)
     }
 
-    fn enter(&mut self, reader: &Reader, grace: Duration) -> Result<(), Answer<T>> {
+    fn enter(&mut self, reader: &Reader, grace: Duration) -> Result<(), PollAnswer<T>> {
         self.calls += 1;
         if !self.readers.contains_key(reader) {
             let too_long = matches!(reader, Reader::Token(token) if token.len() > LONGEST_TOKEN);
             if too_long || self.joining_is_over(grace) {
-                return Err(Answer::NotFound);
+                return Err(PollAnswer::NotFound);
             }
             self.make_room_for_a_token();
         }
         let cursor = self.readers.entry(reader.clone()).or_default();
         if cursor.over {
-            return Err(Answer::NotFound);
+            return Err(PollAnswer::NotFound);
         }
         if cursor.waiting {
-            return Err(Answer::Parallel);
+            return Err(PollAnswer::Parallel);
         }
         cursor.waiting = true;
         cursor.used = self.calls;
@@ -272,26 +272,28 @@ impl<T: Item> State<T> {
         }
     }
 
-    fn look(&mut self, reader: &Reader, turn: Turn, deadline: Instant) -> Look<T> {
+    fn look(&mut self, reader: &Reader, turn: ReadTime, deadline: Instant) -> ReadResult<T> {
         let now = Instant::now();
         let (end, closed) = (self.next, self.closed.is_some());
-        let Some(cursor) = self.readers.get_mut(reader) else { return Look::Answer(Answer::NotFound) };
+        let Some(cursor) = self.readers.get_mut(reader) else {
+            return ReadResult::Answer(PollAnswer::NotFound);
+        };
         if cursor.next == end {
             return match (closed, now >= deadline) {
                 (true, _) => {
                     cursor.over = true;
-                    Look::Answer(Answer::Closed)
+                    ReadResult::Answer(PollAnswer::Closed)
                 }
-                (false, true) => Look::Answer(Answer::TimedOut),
-                (false, false) => Look::WaitUntil(deadline),
+                (false, true) => ReadResult::Answer(PollAnswer::TimedOut),
+                (false, false) => ReadResult::WaitUntil(deadline),
             };
         }
         let due = match (reader, turn, cursor.given) {
-            (Reader::Token(_), Turn::Waiting, Some(given)) if !closed => deadline.min(given + PATIENCE),
+            (Reader::Token(_), ReadTime::Waiting, Some(given)) if !closed => deadline.min(given + PATIENCE),
             _ => now,
         };
         if now < due {
-            return Look::WaitUntil(due);
+            return ReadResult::WaitUntil(due);
         }
         cursor.given = Some(now);
         let from = cursor.next;
@@ -300,12 +302,12 @@ impl<T: Item> State<T> {
         match reader {
             Reader::Plain if missed => {
                 cursor.next = self.floor;
-                Look::Answer(Answer::One(T::dropped()))
+                ReadResult::Answer(PollAnswer::One(T::dropped()))
             }
             Reader::Plain => match self.items.get(first) {
                 Some(placed) => {
                     cursor.next = placed.place + 1;
-                    Look::Answer(Answer::One(placed.item.clone()))
+                    ReadResult::Answer(PollAnswer::One(placed.item.clone()))
                 }
                 // What was left has ended meanwhile, and its end has been read.
                 None => {
@@ -321,7 +323,7 @@ impl<T: Item> State<T> {
                 if unread.is_empty() {
                     return self.look(reader, turn, deadline);
                 }
-                Look::Answer(Answer::Many(unread))
+                ReadResult::Answer(PollAnswer::Many(unread))
             }
         }
     }
@@ -350,31 +352,31 @@ impl<T: Item> State<T> {
     }
 }
 
-/// Which items are pieces of a text whose end is there too.
-fn repeated<'a, T: Item + 'a>(
+/// Items that are deltas of a text whose end is in the log too.
+fn repeated<'a, T: PollItem + 'a>(
     items: impl DoubleEndedIterator<Item = &'a T> + ExactSizeIterator,
 ) -> HashSet<usize> {
     let mut ended = HashSet::new();
     let mut found = HashSet::new();
     for (index, item) in items.enumerate().rev() {
         match item.piece() {
-            Piece::End(text) => {
+            TextDelta::End(text) => {
                 ended.insert(text);
             }
-            Piece::Start(text) => {
+            TextDelta::Start(text) => {
                 ended.remove(&text);
             }
-            Piece::Delta(text) if ended.contains(&text) => {
+            TextDelta::Delta(text) if ended.contains(&text) => {
                 found.insert(index);
             }
-            Piece::Delta(_) | Piece::Whole => {}
+            TextDelta::Delta(_) | TextDelta::Whole => {}
         }
     }
     found
 }
 
 /// Leaves out pieces of texts that end here, and makes one of neighbouring pieces of the same text.
-fn put_together<T: Item>(items: Vec<T>) -> Vec<T> {
+fn put_together<T: PollItem>(items: Vec<T>) -> Vec<T> {
     let repeated = repeated(items.iter());
     let mut out: Vec<T> = Vec::with_capacity(items.len() - repeated.len());
     for (index, item) in items.into_iter().enumerate() {
@@ -382,7 +384,9 @@ fn put_together<T: Item>(items: Vec<T>) -> Vec<T> {
             continue;
         }
         match (out.last_mut(), item.piece()) {
-            (Some(last), Piece::Delta(text)) if last.piece() == Piece::Delta(text) => last.join(&item),
+            (Some(last), TextDelta::Delta(text)) if last.piece() == TextDelta::Delta(text) => {
+                last.join(&item)
+            }
             _ => out.push(item),
         }
     }

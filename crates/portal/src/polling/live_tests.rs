@@ -9,8 +9,8 @@ use crate::polling::response::{SessionCallback as Call, SessionResponse};
 
 const GRACE: Duration = Duration::from_secs(60);
 
-fn log() -> Arc<Log<SessionResponse>> {
-    Arc::new(Log::new(GRACE))
+fn log() -> Arc<PollLog<SessionResponse>> {
+    Arc::new(PollLog::new(GRACE))
 }
 
 fn turn(number: usize) -> SessionResponse {
@@ -33,7 +33,7 @@ fn token(name: &str) -> Reader {
     Reader::Token(name.to_owned())
 }
 
-fn spawn(log: &Arc<Log<SessionResponse>>, reader: Reader) -> JoinHandle<Answer<SessionResponse>> {
+fn spawn(log: &Arc<PollLog<SessionResponse>>, reader: Reader) -> JoinHandle<PollAnswer<SessionResponse>> {
     let log = Arc::clone(log);
     tokio::spawn(async move { log.read(reader).await })
 }
@@ -61,8 +61,8 @@ fn a_plain_call_takes_one_item_in_order() {
         let log = log();
         log.push(turn(1));
         log.push(turn(2));
-        assert_eq!(log.read(Reader::Plain).await, Answer::One(turn(1)));
-        assert_eq!(log.read(Reader::Plain).await, Answer::One(turn(2)));
+        assert_eq!(log.read(Reader::Plain).await, PollAnswer::One(turn(1)));
+        assert_eq!(log.read(Reader::Plain).await, PollAnswer::One(turn(2)));
     });
 }
 
@@ -73,7 +73,7 @@ fn a_call_that_comes_first_waits_for_the_item() {
         let waiting = spawn(&log, Reader::Plain);
         settle().await;
         log.push(turn(1));
-        assert_eq!(waiting.await.unwrap(), Answer::One(turn(1)));
+        assert_eq!(waiting.await.unwrap(), PollAnswer::One(turn(1)));
     });
 }
 
@@ -82,11 +82,11 @@ fn a_call_that_waits_in_vain_times_out_after_five_seconds_and_nothing_is_lost() 
     run(async {
         let log = log();
         let begun = Instant::now();
-        assert_eq!(log.read(Reader::Plain).await, Answer::TimedOut);
+        assert_eq!(log.read(Reader::Plain).await, PollAnswer::TimedOut);
         assert_eq!(begun.elapsed(), PATIENCE);
-        assert_eq!(log.read(token("a")).await, Answer::TimedOut);
+        assert_eq!(log.read(token("a")).await, PollAnswer::TimedOut);
         log.push(turn(1));
-        assert_eq!(log.read(Reader::Plain).await, Answer::One(turn(1)));
+        assert_eq!(log.read(Reader::Plain).await, PollAnswer::One(turn(1)));
     });
 }
 
@@ -97,12 +97,12 @@ fn a_second_call_is_refused_and_the_first_does_not_notice() {
             let log = log();
             let waiting = spawn(&log, reader.clone());
             settle().await;
-            assert_eq!(log.read(reader.clone()).await, Answer::Parallel);
+            assert_eq!(log.read(reader.clone()).await, PollAnswer::Parallel);
             let other = spawn(&log, token("b"));
             settle().await;
             assert!(!other.is_finished(), "another reader may wait too");
             log.push(turn(1));
-            assert!(matches!(waiting.await.unwrap(), Answer::One(_) | Answer::Many(_)));
+            assert!(matches!(waiting.await.unwrap(), PollAnswer::One(_) | PollAnswer::Many(_)));
             other.abort();
         }
     });
@@ -117,7 +117,7 @@ fn a_call_that_went_away_has_taken_nothing_and_blocks_nobody() {
         waiting.abort();
         settle().await;
         log.push(turn(1));
-        assert_eq!(log.read(Reader::Plain).await, Answer::One(turn(1)));
+        assert_eq!(log.read(Reader::Plain).await, PollAnswer::One(turn(1)));
     });
 }
 
@@ -128,12 +128,12 @@ fn what_is_left_at_the_end_is_drained_then_closed_is_said_once() {
         log.push(turn(1));
         log.close();
         log.push(turn(2));
-        assert_eq!(log.read(Reader::Plain).await, Answer::One(turn(1)));
-        assert_eq!(log.read(Reader::Plain).await, Answer::Closed);
-        assert_eq!(log.read(Reader::Plain).await, Answer::NotFound);
-        assert_eq!(log.read(token("a")).await, Answer::Many(vec![turn(1)]));
-        assert_eq!(log.read(token("a")).await, Answer::Closed);
-        assert_eq!(log.read(token("a")).await, Answer::NotFound);
+        assert_eq!(log.read(Reader::Plain).await, PollAnswer::One(turn(1)));
+        assert_eq!(log.read(Reader::Plain).await, PollAnswer::Closed);
+        assert_eq!(log.read(Reader::Plain).await, PollAnswer::NotFound);
+        assert_eq!(log.read(token("a")).await, PollAnswer::Many(vec![turn(1)]));
+        assert_eq!(log.read(token("a")).await, PollAnswer::Closed);
+        assert_eq!(log.read(token("a")).await, PollAnswer::NotFound);
     });
 }
 
@@ -145,8 +145,8 @@ fn the_end_answers_a_call_that_waits() {
         settle().await;
         let begun = Instant::now();
         log.close();
-        assert_eq!(plain.await.unwrap(), Answer::Closed);
-        assert_eq!(reader.await.unwrap(), Answer::Closed);
+        assert_eq!(plain.await.unwrap(), PollAnswer::Closed);
+        assert_eq!(reader.await.unwrap(), PollAnswer::Closed);
         assert_eq!(begun.elapsed(), Duration::ZERO);
     });
 }
@@ -156,23 +156,23 @@ fn new_readers_come_until_the_grace_is_over_and_known_ones_may_finish() {
     run(async {
         let log = log();
         log.push(turn(1));
-        assert_eq!(log.read(token("known")).await, Answer::Many(vec![turn(1)]));
+        assert_eq!(log.read(token("known")).await, PollAnswer::Many(vec![turn(1)]));
         log.push(turn(2));
         log.close();
         tokio::time::advance(GRACE - Duration::from_secs(1)).await;
-        assert_eq!(log.read(token("late")).await, Answer::Many(vec![turn(1), turn(2)]));
+        assert_eq!(log.read(token("late")).await, PollAnswer::Many(vec![turn(1), turn(2)]));
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(log.read(token("later")).await, Answer::NotFound);
+        assert_eq!(log.read(token("later")).await, PollAnswer::NotFound);
         assert!(!log.is_done());
         for reader in ["known", "late"] {
-            while log.read(token(reader)).await != Answer::Closed {}
+            while log.read(token(reader)).await != PollAnswer::Closed {}
         }
         assert_eq!(
             log.read(Reader::Plain).await,
-            Answer::One(turn(1)),
+            PollAnswer::One(turn(1)),
             "nobody waits for this one in a hurry"
         );
-        while log.read(Reader::Plain).await != Answer::Closed {}
+        while log.read(Reader::Plain).await != PollAnswer::Closed {}
         assert!(log.is_done());
     });
 }
@@ -182,7 +182,7 @@ fn a_reader_with_a_token_is_not_answered_more_often_than_it_can_use() {
     run(async {
         let log = log();
         log.push(turn(1));
-        assert_eq!(log.read(token("a")).await, Answer::Many(vec![turn(1)]));
+        assert_eq!(log.read(token("a")).await, PollAnswer::Many(vec![turn(1)]));
         let begun = Instant::now();
         let waiting = spawn(&log, token("a"));
         settle().await;
@@ -190,17 +190,21 @@ fn a_reader_with_a_token_is_not_answered_more_often_than_it_can_use() {
         log.push(turn(2));
         tokio::time::advance(Duration::from_secs(1)).await;
         log.push(turn(3));
-        assert_eq!(waiting.await.unwrap(), Answer::Many(vec![turn(2), turn(3)]));
+        assert_eq!(waiting.await.unwrap(), PollAnswer::Many(vec![turn(2), turn(3)]));
         assert_eq!(begun.elapsed(), PATIENCE);
         tokio::time::advance(PATIENCE).await;
         let waiting = spawn(&log, token("a"));
         settle().await;
         let begun = Instant::now();
         log.push(turn(4));
-        assert_eq!(waiting.await.unwrap(), Answer::Many(vec![turn(4)]));
+        assert_eq!(waiting.await.unwrap(), PollAnswer::Many(vec![turn(4)]));
         assert_eq!(begun.elapsed(), Duration::ZERO, "the last answer was long ago");
         log.push(turn(5));
-        assert_eq!(log.read(token("a")).await, Answer::Many(vec![turn(5)]), "what is there is given at once");
+        assert_eq!(
+            log.read(token("a")).await,
+            PollAnswer::Many(vec![turn(5)]),
+            "what is there is given at once"
+        );
     });
 }
 
@@ -212,14 +216,14 @@ fn pieces_are_put_together_for_tokens_alone() {
             log.push(item);
         }
         let together = vec![begin("m"), piece("m", "ab"), turn(1), piece("m", "c")];
-        assert_eq!(log.read(token("a")).await, Answer::Many(together));
+        assert_eq!(log.read(token("a")).await, PollAnswer::Many(together));
         log.push(end("m", "abc"));
-        assert_eq!(log.read(token("a")).await, Answer::Many(vec![end("m", "abc")]));
-        assert_eq!(log.read(token("b")).await, Answer::Many(vec![begin("m"), turn(1), end("m", "abc")]));
+        assert_eq!(log.read(token("a")).await, PollAnswer::Many(vec![end("m", "abc")]));
+        assert_eq!(log.read(token("b")).await, PollAnswer::Many(vec![begin("m"), turn(1), end("m", "abc")]));
         for expected in
             [begin("m"), piece("m", "a"), piece("m", "b"), turn(1), piece("m", "c"), end("m", "abc")]
         {
-            assert_eq!(log.read(Reader::Plain).await, Answer::One(expected));
+            assert_eq!(log.read(Reader::Plain).await, PollAnswer::One(expected));
         }
     });
 }
@@ -243,13 +247,13 @@ fn a_log_that_is_full_loses_pieces_first_and_then_the_oldest_and_says_so() {
             log.push(piece("n", &large));
         }
         assert!(log.bytes() <= MOST_BYTES);
-        assert_eq!(log.read(Reader::Plain).await, Answer::One(begin("m")));
-        assert_eq!(log.read(Reader::Plain).await, Answer::One(end("m", "short")));
+        assert_eq!(log.read(Reader::Plain).await, PollAnswer::One(begin("m")));
+        assert_eq!(log.read(Reader::Plain).await, PollAnswer::One(end("m", "short")));
         log.push(piece("n", &large));
         log.push(turn(1));
         assert!(log.bytes() <= MOST_BYTES);
-        assert_eq!(log.read(Reader::Plain).await, Answer::One(SessionResponse::dropped()));
-        let Answer::Many(rest) = log.read(token("a")).await else { panic!("there is more") };
+        assert_eq!(log.read(Reader::Plain).await, PollAnswer::One(SessionResponse::dropped()));
+        let PollAnswer::Many(rest) = log.read(token("a")).await else { panic!("there is more") };
         assert_eq!(rest.first(), Some(&SessionResponse::dropped()));
         assert_eq!(rest.last(), Some(&turn(1)));
     });
@@ -261,14 +265,14 @@ fn readers_are_few_and_the_longest_away_is_forgotten() {
         let log = log();
         log.push(turn(1));
         for number in 0..MOST_TOKENS + 10 {
-            assert_eq!(log.read(token(&number.to_string())).await, Answer::Many(vec![turn(1)]));
+            assert_eq!(log.read(token(&number.to_string())).await, PollAnswer::Many(vec![turn(1)]));
         }
         assert_eq!(log.state().readers.len(), MOST_TOKENS + 1);
-        assert_eq!(log.read(token(&"x".repeat(LONGEST_TOKEN + 1))).await, Answer::NotFound);
+        assert_eq!(log.read(token(&"x".repeat(LONGEST_TOKEN + 1))).await, PollAnswer::NotFound);
     });
 }
 
-/// What may happen to a log.
+/// Operation on a log.
 #[derive(Debug, Clone)]
 enum Step {
     Push(Shape),
@@ -308,7 +312,7 @@ fn reader(number: u8) -> Reader {
     if number == 0 { Reader::Plain } else { token(&number.to_string()) }
 }
 
-/// What a client of the callbacks has after them: everything but pieces, in order, and the texts that have not ended.
+/// State of a client after the callbacks: everything but deltas, in order, and the texts that have not ended.
 fn view(items: &[SessionResponse]) -> (Vec<SessionResponse>, Vec<(String, String)>) {
     let mut whole = Vec::new();
     let mut texts: Vec<(String, String)> = Vec::new();
@@ -343,7 +347,7 @@ proptest! {
             let mut closed = false;
             let mut got: [Vec<SessionResponse>; 3] = Default::default();
             let mut over = [false; 3];
-            let mut calls: [Option<JoinHandle<Answer<SessionResponse>>>; 3] = [None, None, None];
+            let mut calls: [Option<JoinHandle<PollAnswer<SessionResponse>>>; 3] = [None, None, None];
             for step in steps.into_iter().map(Some).chain([Some(Step::Close), None]) {
                 match step {
                     Some(Step::Push(shape)) => {
@@ -361,7 +365,7 @@ proptest! {
                     }
                     Some(Step::Call(number)) => match &calls[usize::from(number)] {
                         Some(call) if !call.is_finished() => {
-                            assert_eq!(log.read(reader(number)).await, Answer::Parallel);
+                            assert_eq!(log.read(reader(number)).await, PollAnswer::Parallel);
                         }
                         Some(_) => {}
                         None => calls[usize::from(number)] = Some(spawn(&log, reader(number))),
@@ -384,19 +388,19 @@ proptest! {
                         continue;
                     }
                     match calls[number].take().unwrap().await {
-                        Ok(Answer::One(item)) => got[number].push(item),
-                        Ok(Answer::Many(items)) => {
+                        Ok(PollAnswer::One(item)) => got[number].push(item),
+                        Ok(PollAnswer::Many(items)) => {
                             assert!(!items.is_empty());
                             got[number].extend(items);
                         }
-                        Ok(Answer::TimedOut) => {}
-                        Ok(Answer::Closed) => {
+                        Ok(PollAnswer::TimedOut) => {}
+                        Ok(PollAnswer::Closed) => {
                             assert!(closed && !over[number], "closed is said once");
                             over[number] = true;
                         }
                         // A new reader that came when the grace was over.
-                        Ok(Answer::NotFound) => assert!(over[number] || (number > 0 && got[number].is_empty())),
-                        Ok(Answer::Parallel) => panic!("there was one call"),
+                        Ok(PollAnswer::NotFound) => assert!(over[number] || (number > 0 && got[number].is_empty())),
+                        Ok(PollAnswer::Parallel) => panic!("there was one call"),
                         Err(error) => assert!(error.is_cancelled()),
                     }
                 }
@@ -406,11 +410,11 @@ proptest! {
                 let mut known = true;
                 loop {
                     match log.read(reader(number)).await {
-                        Answer::One(item) => got[at].push(item),
-                        Answer::Many(items) => got[at].extend(items),
-                        Answer::Closed => break assert!(!over[at]),
-                        Answer::NotFound => break known = over[at],
-                        Answer::TimedOut | Answer::Parallel => panic!("it is closed and nobody waits"),
+                        PollAnswer::One(item) => got[at].push(item),
+                        PollAnswer::Many(items) => got[at].extend(items),
+                        PollAnswer::Closed => break assert!(!over[at]),
+                        PollAnswer::NotFound => break known = over[at],
+                        PollAnswer::TimedOut | PollAnswer::Parallel => panic!("it is closed and nobody waits"),
                     }
                 }
                 if number == 0 {

@@ -27,26 +27,26 @@ use serde_json::json;
 
 use crate::api::About;
 use crate::roster::Roster;
-use answer::Answer;
+use answer::PollingResponse;
 use entities::Tables;
 
 pub use routes::routes;
 
-/// How long a job or a task that was told to stop is waited for.
+/// Longest wait for a job or a task that was told to stop.
 const STOPPING_TIME: Duration = Duration::from_secs(10);
 
-/// What the routes are answered from.
+/// State behind the routes.
 pub struct Polling {
     hub: Hub,
     runs: Runs,
     roster: Arc<Roster>,
     tables: Arc<Tables>,
-    /// Whether tests may install jobs of their own, and ends are forgotten sooner.
+    /// Whether tests may install jobs of their own, and ended items are removed sooner.
     test: bool,
     repo_root: PathBuf,
-    /// Where sessions work that name no directory.
+    /// Default working directory of sessions.
     workspace: PathBuf,
-    /// Where `test` folders may be.
+    /// Directories that may contain `test` directories.
     roots: Vec<PathBuf>,
 }
 
@@ -58,13 +58,13 @@ impl Polling {
         Self { hub, runs, roster, tables, test, repo_root, workspace, roots }
     }
 
-    fn config(&self) -> Answer {
-        Answer::Done(json!({ "repoRoot": self.repo_root }))
+    fn config(&self) -> PollingResponse {
+        PollingResponse::Done(json!({ "repoRoot": self.repo_root }))
     }
 
     /// Ends the server once this has been answered.
-    fn stop(&self) -> Answer {
+    fn stop(&self) -> PollingResponse {
         self.hub.shut_down();
-        Answer::Done(json!({}))
+        PollingResponse::Done(json!({}))
     }
 }

@@ -1,12 +1,12 @@
-//! What `live` answers with: the callbacks of sessions, tasks and jobs as JSON, with the names that the pages and tests of
+//! Responses of `live`: the callbacks of sessions, tasks and jobs as JSON, with the names that the pages and tests of
 //! the portal know.
 
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-use super::live::{Item, Piece, Text};
+use super::live::{PollItem, TextDelta, TextId};
 
-/// What an item takes beside its texts.
+/// Estimated size of an item without its texts.
 const FRAME: usize = 64;
 /// In the place of what was dropped.
 const DROPPED: &str = "responses were dropped here because there were too many that nobody read";
@@ -141,24 +141,24 @@ impl From<JobCallback> for JobResponse {
     }
 }
 
-impl Item for SessionResponse {
-    fn piece(&self) -> Piece<'_> {
+impl PollItem for SessionResponse {
+    fn piece(&self) -> TextDelta<'_> {
         use SessionCallback as Call;
-        let Self::Callback(callback) = self else { return Piece::Whole };
+        let Self::Callback(callback) = self else { return TextDelta::Whole };
         match callback {
-            Call::OnStartReasoning { reasoning_id } => Piece::Start(Text::Reasoning(reasoning_id)),
-            Call::OnReasoning { reasoning_id, .. } => Piece::Delta(Text::Reasoning(reasoning_id)),
-            Call::OnEndReasoning { reasoning_id, .. } => Piece::End(Text::Reasoning(reasoning_id)),
-            Call::OnStartMessage { message_id } => Piece::Start(Text::Message(message_id)),
-            Call::OnMessage { message_id, .. } => Piece::Delta(Text::Message(message_id)),
-            Call::OnEndMessage { message_id, .. } => Piece::End(Text::Message(message_id)),
+            Call::OnStartReasoning { reasoning_id } => TextDelta::Start(TextId::Reasoning(reasoning_id)),
+            Call::OnReasoning { reasoning_id, .. } => TextDelta::Delta(TextId::Reasoning(reasoning_id)),
+            Call::OnEndReasoning { reasoning_id, .. } => TextDelta::End(TextId::Reasoning(reasoning_id)),
+            Call::OnStartMessage { message_id } => TextDelta::Start(TextId::Message(message_id)),
+            Call::OnMessage { message_id, .. } => TextDelta::Delta(TextId::Message(message_id)),
+            Call::OnEndMessage { message_id, .. } => TextDelta::End(TextId::Message(message_id)),
             Call::OnStartToolExecution { .. }
             | Call::OnToolExecution { .. }
             | Call::OnEndToolExecution { .. }
             | Call::OnAgentStart { .. }
             | Call::OnAgentEnd { .. }
             | Call::OnIdle
-            | Call::OnGeneratedUserPrompt { .. } => Piece::Whole,
+            | Call::OnGeneratedUserPrompt { .. } => TextDelta::Whole,
         }
     }
 
@@ -212,9 +212,9 @@ impl Item for SessionResponse {
     }
 }
 
-impl Item for TaskResponse {
-    fn piece(&self) -> Piece<'_> {
-        Piece::Whole
+impl PollItem for TaskResponse {
+    fn piece(&self) -> TextDelta<'_> {
+        TextDelta::Whole
     }
 
     fn join(&mut self, _: &Self) {}
@@ -233,9 +233,9 @@ impl Item for TaskResponse {
     }
 }
 
-impl Item for JobResponse {
-    fn piece(&self) -> Piece<'_> {
-        Piece::Whole
+impl PollItem for JobResponse {
+    fn piece(&self) -> TextDelta<'_> {
+        TextDelta::Whole
     }
 
     fn join(&mut self, _: &Self) {}

@@ -14,12 +14,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::Polling;
-use super::answer::{Answer, Refusal};
-use super::live::{self, Item, Log, Reader};
+use super::answer::{PollingError, PollingResponse};
+use super::live::{self, PollItem, PollLog, Reader};
 use crate::guard::Changes;
 use crate::serve::Stalled;
 
-/// How long a body may be: a prompt, or a path.
+/// Maximum size of a body: a prompt, or a path.
 const MOST_BODY: usize = 4 << 20;
 
 pub fn routes<S>(polling: Arc<Polling>) -> Router<S> {
@@ -30,22 +30,22 @@ pub fn routes<S>(polling: Arc<Polling>) -> Router<S> {
         .with_state(polling)
 }
 
-async fn dispatch(State(polling): State<Arc<Polling>>, request: Request) -> Answer {
+async fn dispatch(State(polling): State<Arc<Polling>>, request: Request) -> PollingResponse {
     let (head, body) = request.into_parts();
-    let Some(path) = head.uri.path().strip_prefix("/api/") else { return Answer::UnknownEndpoint };
+    let Some(path) = head.uri.path().strip_prefix("/api/") else { return PollingResponse::UnknownEndpoint };
     // Decoded after it was split: a name may have a slash in it.
     let decoded = |segment| percent_decode_str(segment).decode_utf8();
     let Ok(segments) = path.split('/').map(decoded).collect::<Result<Vec<Cow<'_, str>>, _>>() else {
-        return Answer::UnknownEndpoint;
+        return PollingResponse::UnknownEndpoint;
     };
     let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
     if !only_tells(&segments) && head.extensions.get() != Some(&Changes::Admitted) {
-        return Answer::Foreign;
+        return PollingResponse::Foreign;
     }
     polling.answer(&segments, Text(body)).await
 }
 
-/// Whether a path only tells something. What is polled is told once, and asking for models may start an agent.
+/// Whether a path is read-only. Polled items are returned once, and listing models may start an agent.
 fn only_tells(path: &[&str]) -> bool {
     matches!(
         path,
@@ -60,35 +60,37 @@ fn only_tells(path: &[&str]) -> bool {
 pub(crate) struct Text(Body);
 
 impl Text {
-    pub(crate) async fn read(self) -> Result<String, Answer> {
+    pub(crate) async fn read(self) -> Result<String, PollingResponse> {
         let bytes = to_bytes(self.0, MOST_BODY).await.map_err(|error| match Stalled::caused(&error) {
-            true => Answer::Unreadable(StatusCode::REQUEST_TIMEOUT, Stalled.to_string()),
+            true => PollingResponse::Unreadable(StatusCode::REQUEST_TIMEOUT, Stalled.to_string()),
             false => {
                 let error = format!("the body could not be read, or has more than {MOST_BODY} bytes");
-                Answer::Unreadable(StatusCode::PAYLOAD_TOO_LARGE, error)
+                PollingResponse::Unreadable(StatusCode::PAYLOAD_TOO_LARGE, error)
             }
         })?;
-        String::from_utf8(bytes.into())
-            .map_err(|_| Answer::Unreadable(StatusCode::BAD_REQUEST, "the body is not UTF-8".to_owned()))
+        String::from_utf8(bytes.into()).map_err(|_| {
+            PollingResponse::Unreadable(StatusCode::BAD_REQUEST, "the body is not UTF-8".to_owned())
+        })
     }
 }
 
 /// The names of what can be wrong with what is polled.
 struct Words {
-    not_found: Refusal,
-    closed: Refusal,
+    not_found: PollingError,
+    closed: PollingError,
 }
 
-const SESSION: Words = Words { not_found: Refusal::SessionNotFound, closed: Refusal::SessionClosed };
-const TASK: Words = Words { not_found: Refusal::TaskNotFound, closed: Refusal::TaskClosed };
-const JOB: Words = Words { not_found: Refusal::JobNotFound, closed: Refusal::JobsClosed };
+const SESSION: Words =
+    Words { not_found: PollingError::SessionNotFound, closed: PollingError::SessionClosed };
+const TASK: Words = Words { not_found: PollingError::TaskNotFound, closed: PollingError::TaskClosed };
+const JOB: Words = Words { not_found: PollingError::JobNotFound, closed: PollingError::JobsClosed };
 
 impl Polling {
-    async fn answer(&self, path: &[&str], body: Text) -> Answer {
+    async fn answer(&self, path: &[&str], body: Text) -> PollingResponse {
         self.route(path, body).await.unwrap_or_else(|answer| answer)
     }
 
-    async fn route(&self, path: &[&str], body: Text) -> Result<Answer, Answer> {
+    async fn route(&self, path: &[&str], body: Text) -> Result<PollingResponse, PollingResponse> {
         let (path, reader) = match path {
             [path @ .., "live", token] => (path, Some(Reader::Token((*token).to_owned()))),
             [path @ .., "live"] => (path, Some(Reader::Plain)),
@@ -99,9 +101,9 @@ impl Polling {
         }
         Ok(match path {
             ["config"] => self.config(),
-            ["test"] => Answer::Done(json!({ "message": "Hello, world!" })),
+            ["test"] => PollingResponse::Done(json!({ "message": "Hello, world!" })),
             ["stop"] => self.stop(),
-            ["token"] => Answer::Done(json!({ "token": uuid::Uuid::new_v4().to_string() })),
+            ["token"] => PollingResponse::Done(json!({ "token": uuid::Uuid::new_v4().to_string() })),
             ["copilot", "models"] => self.models().await,
             ["copilot", "session", "start", model] => self.start_session(model, &body.read().await?).await,
             ["copilot", "session", id, "stop"] => self.stop_session(id).await,
@@ -115,11 +117,11 @@ impl Polling {
             ["copilot", "job", "start", name] => self.start_job(name, body).await?,
             ["copilot", "job", id, "status"] => self.job_status(id),
             ["copilot", "job", id, "stop"] => self.stop_job(id).await,
-            _ => Answer::UnknownEndpoint,
+            _ => PollingResponse::UnknownEndpoint,
         })
     }
 
-    async fn poll(&self, path: &[&str], reader: Reader) -> Answer {
+    async fn poll(&self, path: &[&str], reader: Reader) -> PollingResponse {
         match path {
             ["copilot", "session", id] => {
                 let session = self.tables.sessions.find(id);
@@ -133,24 +135,29 @@ impl Polling {
                 let job = self.tables.jobs.find(id);
                 self.read(job.as_deref().map(|job| &job.log), reader, JOB).await
             }
-            _ => Answer::UnknownEndpoint,
+            _ => PollingResponse::UnknownEndpoint,
         }
     }
 
-    async fn read<T: Item + Serialize>(&self, log: Option<&Log<T>>, reader: Reader, words: Words) -> Answer {
+    async fn read<T: PollItem + Serialize>(
+        &self,
+        log: Option<&PollLog<T>>,
+        reader: Reader,
+        words: Words,
+    ) -> PollingResponse {
         let Some(log) = log else { return words.not_found.into() };
         let read = tokio::select! {
             read = log.read(reader) => read,
             // A server that stops waits for nobody.
-            () = self.hub.stopping().cancelled() => live::Answer::TimedOut,
+            () = self.hub.stopping().cancelled() => live::PollAnswer::TimedOut,
         };
         match read {
-            live::Answer::One(item) => Answer::of(&item),
-            live::Answer::Many(items) => Answer::of(&json!({ "responses": items })),
-            live::Answer::TimedOut => Refusal::HttpRequestTimeout.into(),
-            live::Answer::Parallel => Refusal::ParallelCallNotSupported.into(),
-            live::Answer::Closed => words.closed.into(),
-            live::Answer::NotFound => words.not_found.into(),
+            live::PollAnswer::One(item) => PollingResponse::of(&item),
+            live::PollAnswer::Many(items) => PollingResponse::of(&json!({ "responses": items })),
+            live::PollAnswer::TimedOut => PollingError::HttpRequestTimeout.into(),
+            live::PollAnswer::Parallel => PollingError::ParallelCallNotSupported.into(),
+            live::PollAnswer::Closed => words.closed.into(),
+            live::PollAnswer::NotFound => words.not_found.into(),
         }
     }
 }

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hangar_jobs::driver::{Audience, Notice};
+use hangar_jobs::driver::{RunListener, RunNotice};
 use hangar_jobs::record::{CrashError, Fact, Record, RunEnd, RunId, SessionId, TaskEnd, TaskId, TurnReport};
 
 use super::entities::{Job, JobStatus, Session, SessionOwner, Tables, Task, TaskOwner, WorkStatus};
@@ -44,14 +44,14 @@ impl RunCallbacks {
     }
 
     /// For whoever carries the run out.
-    pub(crate) fn into_audience(self) -> Arc<dyn Audience> {
+    pub(crate) fn into_audience(self) -> Arc<dyn RunListener> {
         Arc::new(Listening(Mutex::new(self)))
     }
 
-    fn hear(&mut self, notice: Notice<'_>) {
+    fn hear(&mut self, notice: RunNotice<'_>) {
         match notice {
-            Notice::Record(record) => self.record(record),
-            Notice::Event { session, event, .. } => {
+            RunNotice::Record(record) => self.record(record),
+            RunNotice::Event { session, event, .. } => {
                 if let Some(session) = self.session(session) {
                     session.tell(|callbacks| callbacks.event(event));
                 }
@@ -170,7 +170,7 @@ impl RunCallbacks {
         self.tables.sessions.put(Session::of_task(&self.tables))
     }
 
-    /// What was lent tells the ends of its turns itself.
+    /// A leased session reports the ends of its turns itself.
     fn turn_ended(&self, session: &SessionId, end: &TurnReport) {
         let Some(session) = self.session(session).filter(|session| session.owner == SessionOwner::Task)
         else {
@@ -201,13 +201,13 @@ impl RunCallbacks {
 
 struct Listening(Mutex<RunCallbacks>);
 
-impl Audience for Listening {
-    fn hear(&self, _: &RunId, notice: Notice<'_>) {
+impl RunListener for Listening {
+    fn hear(&self, _: &RunId, notice: RunNotice<'_>) {
         self.0.lock().hear(notice);
     }
 }
 
-/// Nobody carries the run out any more. If it did not end, it was left.
+/// Marks the run as abandoned if it did not end.
 impl Drop for Listening {
     fn drop(&mut self) {
         self.0.get_mut().run_ended(&RunEnd::Interrupted);

@@ -3,7 +3,7 @@ use hangar_protocol::Event;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::polling::live::{Answer, Item, Log, Reader};
+use crate::polling::live::{PollAnswer, PollItem, PollLog, Reader};
 use crate::polling::table::Entity;
 
 const HEAD: (&str, u64) = ("2026-01-01T00:00:00.000Z", 0);
@@ -28,16 +28,20 @@ impl Stage {
             if let Some(event) = fact.get("event") {
                 let session = SessionId(fact["of"].as_str().unwrap().to_owned());
                 let event = Event::parse(&event.to_string()).unwrap();
-                self.run_callbacks.hear(Notice::Event { task: TaskId(0), session: &session, event: &event });
+                self.run_callbacks.hear(RunNotice::Event {
+                    task: TaskId(0),
+                    session: &session,
+                    event: &event,
+                });
                 continue;
             }
             let mut line = fact.clone();
             (line["at"], line["seq"]) = (HEAD.0.into(), HEAD.1.into());
-            self.run_callbacks.hear(Notice::Record(&serde_json::from_value(line).unwrap()));
+            self.run_callbacks.hear(RunNotice::Record(&serde_json::from_value(line).unwrap()));
         }
     }
 
-    /// All that can be read, to its end.
+    /// Everything that can be read, to the end.
     fn told(&self) -> String {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
@@ -57,13 +61,19 @@ impl Stage {
     }
 }
 
-async fn tell<E: Entity, T: Item + serde::Serialize>(out: &mut String, named: &Named<E>, log: &Log<T>) {
+async fn tell<E: Entity, T: PollItem + serde::Serialize>(
+    out: &mut String,
+    named: &Named<E>,
+    log: &PollLog<T>,
+) {
     loop {
         let line = match log.read(Reader::Plain).await {
-            Answer::One(item) => serde_json::to_string(&item).unwrap(),
-            Answer::Closed => "closed".to_owned(),
-            Answer::TimedOut => "open".to_owned(),
-            Answer::Many(_) | Answer::Parallel | Answer::NotFound => panic!("there is one plain reader"),
+            PollAnswer::One(item) => serde_json::to_string(&item).unwrap(),
+            PollAnswer::Closed => "closed".to_owned(),
+            PollAnswer::TimedOut => "open".to_owned(),
+            PollAnswer::Many(_) | PollAnswer::Parallel | PollAnswer::NotFound => {
+                panic!("there is one plain reader")
+            }
         };
         out.push_str(&format!("{}: {line}\n", named.id));
         if line == "closed" || line == "open" {

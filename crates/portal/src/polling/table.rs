@@ -8,19 +8,19 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How many of a kind may be open before clients may open no more. What a job opens is bounded by the job.
+/// Maximum number of open entities of a kind that clients may create. Those of a job are bounded by the job.
 const MOST_OPEN: usize = 4096;
-/// How many of a kind are kept after their end, and how much they may hold together.
+/// Number of ended entities of a kind that are kept, and their total size.
 const MOST_ENDED: usize = 512;
 const MOST_ENDED_BYTES: usize = 64 << 20;
 
-/// Something that can be polled.
+/// Entity that can be polled.
 pub(crate) trait Entity {
     const PREFIX: &'static str;
 
     fn is_open(&self) -> bool;
 
-    /// Whether nobody will ask for it any more.
+    /// Whether no client will read it again.
     fn is_done(&self) -> bool;
 
     fn bytes(&self) -> usize;
@@ -58,7 +58,7 @@ impl<E> Default for Table<E> {
 }
 
 impl<E: Entity> Table<E> {
-    /// Whether a client may open another one.
+    /// Checks that a client may open another one.
     pub(crate) fn check_room(&self) -> Result<(), Full> {
         let open = self.places().all.values().filter(|entity| entity.is_open()).count();
         if open < MOST_OPEN { Ok(()) } else { Err(Full) }

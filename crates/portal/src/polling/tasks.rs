@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hangar_jobs::record::{CrashError, RunOrder, SessionId, Subject};
 use serde_json::json;
 
-use super::answer::{Answer, Refusal};
+use super::answer::{PollingError, PollingResponse};
 use super::entities::{Task, TaskOwner};
 use super::routes::Text;
 use super::runs::RunCallbacks;
@@ -13,18 +13,23 @@ use super::table::Entity;
 use super::{Polling, STOPPING_TIME};
 
 impl Polling {
-    pub(super) fn list_tasks(&self) -> Answer {
+    pub(super) fn list_tasks(&self) -> PollingResponse {
         let entry = self.runs.entry();
         let tasks = entry.iter().flat_map(|entry| &entry.tasks);
         let tasks =
             tasks.map(|(name, task)| json!({ "name": name, "requireUserInput": task.require_user_input }));
-        Answer::Done(json!({ "tasks": tasks.collect::<Vec<_>>() }))
+        PollingResponse::Done(json!({ "tasks": tasks.collect::<Vec<_>>() }))
     }
 
     /// Starts a task in a session that stays its client's.
-    pub(super) async fn start_task(&self, name: &str, session: &str, body: Text) -> Result<Answer, Answer> {
+    pub(super) async fn start_task(
+        &self,
+        name: &str,
+        session: &str,
+        body: Text,
+    ) -> Result<PollingResponse, PollingResponse> {
         let Some((session, of_hub)) = self.client_session(session) else {
-            return Ok(Refusal::SessionNotFound.into());
+            return Ok(PollingError::SessionNotFound.into());
         };
         let input = body.read().await?;
         let Some(entry) = self.runs.entry() else {
@@ -54,7 +59,7 @@ impl Polling {
         let run_callbacks =
             RunCallbacks::of_borrower(Arc::clone(&self.tables), task.clone(), (lent.clone(), session));
         match self.runs.start_borrowing(order, (lent, live), run_callbacks.into_audience()) {
-            Ok(_) => Ok(Answer::Done(json!({ "taskId": task.id }))),
+            Ok(_) => Ok(PollingResponse::Done(json!({ "taskId": task.id }))),
             Err(error) => {
                 task.entity.log.close();
                 Ok(task_error("not_started", error.to_string()))
@@ -62,23 +67,23 @@ impl Polling {
         }
     }
 
-    pub(super) async fn stop_task(&self, id: &str) -> Answer {
+    pub(super) async fn stop_task(&self, id: &str) -> PollingResponse {
         let Some(task) = self.tables.tasks.find(id).filter(|task| task.is_open()) else {
-            return Refusal::TaskNotFound.into();
+            return PollingError::TaskNotFound.into();
         };
         match &task.owner {
-            TaskOwner::Borrower => Refusal::TaskCannotClose.into(),
+            TaskOwner::Borrower => PollingError::TaskCannotClose.into(),
             TaskOwner::Job { job, task: of_run } => {
                 if let Some(run) = job.run.get() {
                     run.controls.stop_task(*of_run).await;
                 }
                 let _ = tokio::time::timeout(STOPPING_TIME, task.log.until_closed()).await;
-                Answer::closed()
+                PollingResponse::closed()
             }
         }
     }
 }
 
-fn task_error(name: &str, message: String) -> Answer {
-    Answer::Done(json!({ "taskError": CrashError::new(name, message).json() }))
+fn task_error(name: &str, message: String) -> PollingResponse {
+    PollingResponse::Done(json!({ "taskError": CrashError::new(name, message).json() }))
 }

@@ -13,34 +13,34 @@ use tokio::sync::broadcast;
 
 use super::{Hub, lock};
 
-/// How often the directory is looked at.
+/// Interval between two scans of the directory.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Looks without anything new after which a session that others have begun is left alone.
 const PATIENCE: u32 = 30;
-/// Such sessions that are looked after at once.
+/// Maximum number of new sessions that are watched at once.
 const MOST_YOUNG: usize = 256;
 
 /// The sessions that were there at the last look.
 pub(super) struct DirectoryWatch {
     known: HashSet<SessionId>,
-    /// Those that have come since, each with its log as it was. Whoever began them is likely to go on.
+    /// Sessions that were created since, each with the last seen state of its log. They are likely to grow.
     young: HashMap<SessionId, Young>,
     /// When the directory had changed by then.
     changed: Option<SystemTime>,
-    /// Whether it was the same at the look before. One that has just changed may change again within the grain of its
-    /// file system's clock.
+    /// Whether the log was unchanged at the scan before. A file that has just changed may change again within the
+    /// resolution of its timestamp.
     settled: bool,
 }
 
 #[derive(Debug, Default)]
 struct Young {
-    /// How long its log is, once there is one.
+    /// Length of its log, once there is one.
     length: Option<u64>,
     /// Looks since that changed.
     quiet: u32,
 }
 
-/// What is different since the last look.
+/// Differences since the last scan.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Changes {
     gone: Vec<SessionId>,
@@ -138,7 +138,7 @@ impl Hub {
         }
     }
 
-    /// What has changed. `None` once nobody listens any more.
+    /// Scans the directory. `None` once there is no subscriber.
     fn look_round(&self) -> Option<Changes> {
         let mut watch = lock(&self.0.directory_watch);
         if !self.is_heard() {
@@ -180,7 +180,7 @@ mod tests {
         std::fs::write(store.session_dir(&id(name)).join("events.jsonl"), log).unwrap();
     }
 
-    /// What a look finds: `+a` for one that came or grew, `-a` for one that went.
+    /// Result of a scan: `+a` for a session that was created or grew, `-a` for one that was deleted.
     fn look(watch: &mut DirectoryWatch, store: &Store) -> String {
         let Changes { gone, grown } = watch.look(store, |_| false);
         let gone = gone.iter().map(|id| format!("-{id}"));

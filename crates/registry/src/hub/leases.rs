@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use hangar_runtimes::runtime::{Command, Live};
+use hangar_runtimes::runtime::{AgentSession, SessionCommand};
 use hangar_store::SessionId;
 use tokio::sync::mpsc;
 
 use super::Hub;
 use crate::error::RegistryError;
-use crate::live::{Asker, LiveSession};
+use crate::live::{LiveSession, PromptSender};
 
 /// News that may wait for the holder of a lease.
 const LEASE_QUEUE: usize = 256;
@@ -37,7 +37,7 @@ impl Drop for Lease {
 
 impl Hub {
     /// Leases a session to a task. It stays open when the task lets go of it.
-    pub async fn lease(&self, id: &SessionId) -> Result<Live, RegistryError> {
+    pub async fn lease(&self, id: &SessionId) -> Result<AgentSession, RegistryError> {
         let live = self.woken(id).await?;
         self.grant_lease(&live, AtRelease::StaysOpen)
     }
@@ -46,8 +46,8 @@ impl Hub {
         &self,
         live: &Arc<LiveSession>,
         at_release: AtRelease,
-    ) -> Result<Live, RegistryError> {
-        let (commands, mut orders) = mpsc::channel::<Command>(LEASE_QUEUE);
+    ) -> Result<AgentSession, RegistryError> {
+        let (commands, mut orders) = mpsc::channel::<SessionCommand>(LEASE_QUEUE);
         let (news, heard) = mpsc::channel(LEASE_QUEUE);
         let id = live.grant_lease(news).ok_or_else(|| RegistryError::Leased(live.id.clone()))?;
         self.changed(live);
@@ -56,13 +56,13 @@ impl Hub {
         let passing = async move {
             while let Some(command) = orders.recv().await {
                 match (command, lease.at_release) {
-                    (Command::Stop, AtRelease::StaysOpen) => return,
-                    (Command::Stop, AtRelease::Ends) => lease.live.end().await,
+                    (SessionCommand::Stop, AtRelease::StaysOpen) => return,
+                    (SessionCommand::Stop, AtRelease::Ends) => lease.live.end().await,
                     (command, _) => {
                         let Ok(place) = lease.live.commands.reserve().await else { return };
                         let mut state = lease.live.state();
-                        if matches!(command, Command::Send(_)) {
-                            state.prompted(Asker::Holder(id));
+                        if matches!(command, SessionCommand::Send(_)) {
+                            state.prompted(PromptSender::Holder(id));
                         }
                         place.send(command);
                     }
@@ -71,6 +71,6 @@ impl Hub {
             }
         };
         let owner = tokio::spawn(passing).abort_handle();
-        Ok(Live::new(commands, heard, owner))
+        Ok(AgentSession::new(commands, heard, owner))
     }
 }

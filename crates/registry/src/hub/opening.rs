@@ -9,7 +9,7 @@ use hangar_protocol::data::{PermissionMode, PermissionsChanged};
 use hangar_runtimes::agents::merged_mcp_config;
 use hangar_runtimes::capabilities::EFFORT_LEVELS;
 use hangar_runtimes::host::Host;
-use hangar_runtimes::runtime::{Card, Consent, Live, Order, Runtime};
+use hangar_runtimes::runtime::{AgentCard, AgentOrder, AgentSession, Consent, Runtime};
 use hangar_store::SessionId;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -27,7 +27,7 @@ use crate::session_stats::SessionStats;
 /// Names on their way into the log of a session.
 const NAME_QUEUE: usize = 4;
 
-/// What a new session is to be.
+/// Settings of a new session.
 #[derive(Debug, Clone, Default)]
 pub struct NewSession {
     /// The default agent where absent.
@@ -107,8 +107,8 @@ impl Hub {
     pub(crate) async fn open_for_run(
         &self,
         runtime: &Arc<dyn Runtime>,
-        order: Order,
-    ) -> Result<Live, RegistryError> {
+        order: AgentOrder,
+    ) -> Result<AgentSession, RegistryError> {
         let wanted = SessionRequest {
             id: session_id(&order.session_id)?,
             runtime: runtime.card().name.to_string(),
@@ -119,7 +119,7 @@ impl Hub {
         };
         let configured = self.0.host.order(wanted).map_err(RegistryError::Unprocessable)?;
         let mcp_config = merged_mcp_config(configured.mcp_config.clone(), order.mcp_config);
-        let order = Order { mcp_config, opening: order.opening, ..configured };
+        let order = AgentOrder { mcp_config, opening: order.opening, ..configured };
         let live = self.start(runtime, order, Policy::AllowAll, Log::New).await?;
         self.grant_lease(&live, AtRelease::Ends)
     }
@@ -199,7 +199,7 @@ impl Hub {
     async fn start(
         &self,
         runtime: &Arc<dyn Runtime>,
-        mut order: Order,
+        mut order: AgentOrder,
         policy: Policy,
         log: Log,
     ) -> Result<Arc<LiveSession>, RegistryError> {
@@ -253,8 +253,8 @@ impl Hub {
     }
 }
 
-/// What no agent knows is no matter of the agent's version.
-fn check_effort(effort: &str, card: &Card) -> Result<(), RegistryError> {
+/// Refuses an effort that no agent knows; the installed version does not matter.
+fn check_effort(effort: &str, card: &AgentCard) -> Result<(), RegistryError> {
     let levels = &card.capabilities.effort_levels;
     if EFFORT_LEVELS.contains(&effort) || levels.iter().any(|level| level == effort) {
         return Ok(());
@@ -293,8 +293,8 @@ impl BadWorkspace {
 }
 
 impl Hub {
-    /// Whether all these agents can work in a folder, as far as that can be told from here: agents of other machines find
-    /// out themselves.
+    /// Checks that all these agents can work in a directory, as far as this machine can tell: agents on other machines
+    /// find out themselves.
     pub fn check_workspace<'a>(
         &self,
         workspace: &Path,

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hangar_protocol::Event;
-use hangar_runtimes::runtime::{Answer, Command, Live, News, PermissionAnswer};
+use hangar_runtimes::runtime::{AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews};
 use tokio::sync::mpsc;
 
 use super::{Hub, lock};
-use crate::approvals::{Asking, Kind, asking};
+use crate::approvals::{ApprovalKind, QuestionChange, asking};
 use crate::host::LogWriter;
-use crate::live::{self, Heard, LiveSession};
+use crate::live::{self, LiveSession, SessionUpdate};
 use crate::resource::Policy;
 use crate::subscription;
 
@@ -21,12 +21,12 @@ const MOST_APPROVALS: usize = 10_000;
 pub(super) struct Pump {
     pub(super) hub: Hub,
     pub(super) live: Arc<LiveSession>,
-    pub(super) agent: Live,
+    pub(super) agent: AgentSession,
     pub(super) record: Option<Box<dyn LogWriter>>,
     pub(super) renamed: mpsc::Receiver<String>,
     /// Answers of a session that may do all, on their way to its agent. The pump does not wait for the agent to take one:
     /// the agent may be waiting for the pump.
-    pub(super) approvals: VecDeque<Command>,
+    pub(super) approvals: VecDeque<SessionCommand>,
 }
 
 impl Pump {
@@ -68,23 +68,23 @@ impl Pump {
             };
             let Some(news) = news else { break };
             match news {
-                News::Event(mut event) => {
+                SessionNews::Event(mut event) => {
                     if let Some(error) = self.hear(&mut event) {
                         // What cannot be written down, or asks and hears nothing, must not go on.
                         failure = Some(error);
                         break;
                     }
-                    self.live.heard(Heard::Event(&event));
+                    self.live.heard(SessionUpdate::Event(&event));
                     let holder = self.live.state().holder();
-                    pass_on(holder, News::Event(event)).await;
+                    pass_on(holder, SessionNews::Event(event)).await;
                 }
-                News::TurnEnded(ended) => {
+                SessionNews::TurnEnded(ended) => {
                     let holder = self.live.state().holder();
                     self.live.state().turn_ended(&ended);
                     self.hub.settle_all(&self.live);
                     self.hub.changed(&self.live);
-                    self.live.heard(Heard::TurnEnded(live::failure(&ended)));
-                    pass_on(holder, News::TurnEnded(ended)).await;
+                    self.live.heard(SessionUpdate::TurnEnded(live::failure(&ended)));
+                    pass_on(holder, SessionNews::TurnEnded(ended)).await;
                 }
             }
         }
@@ -103,15 +103,15 @@ impl Pump {
         let before = live.state().shown();
         live.publish(&self.hub.0.store, event);
         match asking(event) {
-            Some(Asking::Asks(Kind::Permission, id)) if live.policy == Policy::AllowAll => {
+            Some(QuestionChange::Asks(ApprovalKind::Permission, id)) if live.policy == Policy::AllowAll => {
                 if self.approvals.len() == MOST_APPROVALS {
                     return Some(format!("the agent asked {MOST_APPROVALS} times and took no answer"));
                 }
-                let answer = Answer::Permission(PermissionAnswer::Once);
-                self.approvals.push_back(Command::Answer { request_id: id.to_owned(), answer });
+                let answer = AgentAnswer::Permission(PermissionReply::Once);
+                self.approvals.push_back(SessionCommand::Answer { request_id: id.to_owned(), answer });
             }
-            Some(Asking::Asks(kind, id)) => self.hub.asked(live, kind, id, event),
-            Some(Asking::Settles(id)) => self.hub.settled(live, id),
+            Some(QuestionChange::Asks(kind, id)) => self.hub.asked(live, kind, id, event),
+            Some(QuestionChange::Settles(id)) => self.hub.settled(live, id),
             None => {}
         }
         if live.state().shown() != before {
@@ -121,7 +121,7 @@ impl Pump {
     }
 
     async fn end(mut self, failure: Option<String>) {
-        self.live.heard(Heard::Closed(failure.as_deref()));
+        self.live.heard(SessionUpdate::Closed(failure.as_deref()));
         let (usage, model) = {
             let state = self.live.state();
             (*state.total(), state.model.clone().or_else(|| state.stats.model.clone()))
@@ -167,7 +167,7 @@ async fn until_look(live: &LiveSession, quiet: u32) {
     tokio::time::sleep(subscription::patience(quiet)).await;
 }
 
-async fn pass_on(holder: Option<mpsc::Sender<News>>, news: News) {
+async fn pass_on(holder: Option<mpsc::Sender<SessionNews>>, news: SessionNews) {
     if let Some(holder) = holder {
         // Whoever let go of the session hears no more.
         let _ = holder.send(news).await;

@@ -1,11 +1,11 @@
-//! What agents ask, and whoever answers.
+//! Questions of agents and their answers.
 
 use hangar_protocol::Event;
-use hangar_runtimes::runtime::Command;
+use hangar_runtimes::runtime::SessionCommand;
 use serde_json::value::RawValue;
 
 use super::{Hub, lock};
-use crate::approvals::{Approval, ApprovalState, Kind, NotOpen, Reply};
+use crate::approvals::{Approval, ApprovalKind, ApprovalReply, ApprovalState, NotOpen};
 use crate::error::RegistryError;
 use crate::live::LiveSession;
 
@@ -15,7 +15,7 @@ impl Hub {
     }
 
     /// Answers a question. Whoever comes second is told so.
-    pub async fn answer(&self, id: &str, reply: Reply) -> Result<Approval, RegistryError> {
+    pub async fn answer(&self, id: &str, reply: ApprovalReply) -> Result<Approval, RegistryError> {
         let closed = |error: NotOpen| match error {
             NotOpen::Unknown => RegistryError::NoApproval(id.to_owned()),
             NotOpen::AlreadyAnswered => RegistryError::AlreadyAnswered(id.to_owned()),
@@ -29,14 +29,14 @@ impl Hub {
         };
         if let Some(live) = self.live(&approval.session_id) {
             live.state().settle(id);
-            let _ = live.commands.send(Command::Answer { request_id: id.to_owned(), answer }).await;
+            let _ = live.commands.send(SessionCommand::Answer { request_id: id.to_owned(), answer }).await;
             self.changed(&live);
         }
         self.announce("approval", &approval);
         Ok(approval)
     }
 
-    pub(super) fn asked(&self, live: &LiveSession, kind: Kind, request_id: &str, event: &Event) {
+    pub(super) fn asked(&self, live: &LiveSession, kind: ApprovalKind, request_id: &str, event: &Event) {
         let Ok(Ok(event_json)) = serde_json::to_string(event).map(RawValue::from_string) else { return };
         let name = self.0.store.look(&live.id).and_then(|summary| summary.meta.name);
         let approval = Approval {
@@ -62,7 +62,7 @@ impl Hub {
         }
     }
 
-    /// Nobody waits for answers any more.
+    /// Withdraws all open questions of a session.
     pub(super) fn settle_all(&self, live: &LiveSession) {
         let open: Vec<String> = {
             let approvals = lock(&self.0.approvals);

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use hangar_runtimes::runtime::Command;
+use hangar_runtimes::runtime::SessionCommand;
 use hangar_store::{SessionId, SessionName};
 
 use super::{FAREWELL, Hub};
 use crate::error::RegistryError;
-use crate::live::{Asker, Listener, LiveSession};
+use crate::live::{LiveSession, PromptSender, SessionListener};
 use crate::resource::{Session, SessionState};
 
 /// Longest name of a session.
@@ -44,12 +44,12 @@ impl Hub {
             if !steers && !state.takes_prompts() {
                 return Err(RegistryError::QueueFull(id.clone()));
             }
-            let command = if steers { Command::Steer(text) } else { Command::Send(text) };
+            let command = if steers { SessionCommand::Steer(text) } else { SessionCommand::Send(text) };
             if live.commands.try_send(command).is_err() {
                 return Err(RegistryError::QueueFull(id.clone()));
             }
             if !steers {
-                state.prompted(Asker::Anybody);
+                state.prompted(PromptSender::Anybody);
             }
             drop(state);
             break live;
@@ -62,7 +62,7 @@ impl Hub {
     /// Ends the turn that is under way.
     pub async fn abort(&self, id: &SessionId) -> Result<(), RegistryError> {
         let live = self.opened(id)?;
-        let _ = live.commands.send(Command::Abort).await;
+        let _ = live.commands.send(SessionCommand::Abort).await;
         Ok(())
     }
 
@@ -89,7 +89,7 @@ impl Hub {
             Some(live) => {
                 // Whoever writes the log writes the name.
                 let _ = match live.own_log {
-                    true => live.commands.send(Command::Rename(name.clone())).await.is_ok(),
+                    true => live.commands.send(SessionCommand::Rename(name.clone())).await.is_ok(),
                     false => live.names.send(name.clone()).await.is_ok(),
                 };
                 self.0.catalogue.renamed(id, name);
@@ -118,7 +118,7 @@ impl Hub {
     }
 
     /// Has somebody hear what a session that is open here says from now on.
-    pub fn listen(&self, id: &SessionId, listener: Arc<dyn Listener>) -> Result<(), RegistryError> {
+    pub fn listen(&self, id: &SessionId, listener: Arc<dyn SessionListener>) -> Result<(), RegistryError> {
         self.opened(id)?.listen(listener);
         Ok(())
     }

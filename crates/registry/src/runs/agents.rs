@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure};
-use hangar_runtimes::runtime::{Card, Live, Lookup, Model, Order, Preflight, Runtime, Stage};
+use hangar_runtimes::outcome::{ErrorKind, Evidence, TurnFailure};
+use hangar_runtimes::runtime::{
+    AgentCard, AgentOrder, AgentSession, Lookup, OfferedModel, Preflight, RehearsalStage, Runtime,
+};
 
 use crate::error::RegistryError;
 use crate::hub::Hub;
@@ -24,7 +26,7 @@ pub fn hub_runtimes(hub: &Hub) -> Vec<Arc<dyn Runtime>> {
 }
 
 impl Runtime for HubRuntime {
-    fn card(&self) -> &Card {
+    fn card(&self) -> &AgentCard {
         self.agent.card()
     }
 
@@ -32,11 +34,11 @@ impl Runtime for HubRuntime {
         self.agent.preflight()
     }
 
-    fn models(&self, lookup: Lookup) -> BoxFuture<'static, Option<Vec<Model>>> {
+    fn models(&self, lookup: Lookup) -> BoxFuture<'static, Option<Vec<OfferedModel>>> {
         self.agent.models(lookup)
     }
 
-    fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>> {
+    fn open(&self, order: AgentOrder) -> BoxFuture<'static, Result<AgentSession, TurnFailure>> {
         let (hub, agent) = (self.hub.clone(), Arc::clone(&self.agent));
         Box::pin(async move {
             hub.open_for_run(&agent, order).await.map_err(|error| {
@@ -46,12 +48,12 @@ impl Runtime for HubRuntime {
                     RegistryError::NoRuntime(_) => ErrorKind::AgentNotFound,
                     _ => ErrorKind::TurnFailed,
                 };
-                Failure { kind, message: error.to_string(), evidence: Evidence::default() }
+                TurnFailure { kind, message: error.to_string(), evidence: Evidence::default() }
             })
         })
     }
 
-    fn rehearse(&self, order: &mut Order, stage: &Stage) {
+    fn rehearse(&self, order: &mut AgentOrder, stage: &RehearsalStage) {
         self.agent.rehearse(order, stage);
     }
 }

@@ -124,7 +124,7 @@ impl Runs {
     }
 }
 
-/// What went wrong, with why.
+/// Error with its causes, as one sentence.
 fn sentence(error: &LoadError) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),

@@ -11,10 +11,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hangar_jobs::driver::{Audience, Controls, Executor, Notice, RunEnvironment, Running, StartError};
+use hangar_jobs::driver::{
+    Controls, Executor, RunDriver, RunEnvironment, RunListener, RunNotice, StartError,
+};
 use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject};
 use hangar_jobs::store::{FileStore, RunStatus, RunStore, StoreError};
-use hangar_runtimes::runtime::Live;
+use hangar_runtimes::runtime::AgentSession;
 use tokio::sync::{broadcast, watch};
 
 use crate::error::RegistryError;
@@ -32,7 +34,7 @@ const WATCHED_QUEUE: usize = 1024;
 /// Runs that have ended and whose views are kept.
 const KEPT: usize = 256;
 
-/// What is handed in.
+/// Configuration of the runs.
 pub struct RunsConfig {
     pub store: FileStore,
     /// An MCP configuration that offers the job tools.
@@ -90,12 +92,12 @@ impl Drop for Resuming<'_> {
 /// Everybody who hears one run: those who watch runs, and whoever started this one.
 struct Hearers {
     active_runs: Arc<ActiveRuns>,
-    listener: Option<Arc<dyn Audience>>,
+    listener: Option<Arc<dyn RunListener>>,
 }
 
-impl Audience for Hearers {
-    fn hear(&self, run: &RunId, notice: Notice<'_>) {
-        if let Notice::Record(record) = notice {
+impl RunListener for Hearers {
+    fn hear(&self, run: &RunId, notice: RunNotice<'_>) {
+        if let RunNotice::Record(record) = notice {
             self.active_runs.record(run, record);
         }
         if let Some(listener) = &self.listener {
@@ -104,7 +106,7 @@ impl Audience for Hearers {
     }
 }
 
-/// What is told of a run.
+/// Update about a run.
 #[derive(Debug, Clone)]
 pub(crate) enum RunNews {
     Record(u64, SseFrame),
@@ -171,7 +173,7 @@ impl Runs {
         self.details(&run)
     }
 
-    /// Whether the agents of a run can work in its folder, as far as that can be told from here.
+    /// Checks that the agents of a run can work in its directory, as far as this machine can tell.
     pub fn check_workspace(&self, order: &RunOrder) -> Result<(), BadWorkspace> {
         let hub = &self.0.hub;
         let runtimes = order.runtimes();
@@ -183,7 +185,7 @@ impl Runs {
     pub fn start(
         &self,
         order: RunOrder,
-        listener: Arc<dyn Audience>,
+        listener: Arc<dyn RunListener>,
     ) -> Result<(RunId, Controls), RegistryError> {
         self.begin(Some(listener), |executor, hearers| executor.start(order, hearers))
     }
@@ -192,8 +194,8 @@ impl Runs {
     pub fn start_borrowing(
         &self,
         order: RunOrder,
-        session: (SessionId, Live),
-        listener: Arc<dyn Audience>,
+        session: (SessionId, AgentSession),
+        listener: Arc<dyn RunListener>,
     ) -> Result<(RunId, Controls), RegistryError> {
         self.begin(Some(listener), |executor, hearers| executor.start_borrowing(order, session, hearers))
     }
@@ -250,8 +252,8 @@ impl Runs {
 
     fn begin(
         &self,
-        listener: Option<Arc<dyn Audience>>,
-        start: impl FnOnce(&Arc<Executor>, Arc<dyn Audience>) -> Result<Running, StartError>,
+        listener: Option<Arc<dyn RunListener>>,
+        start: impl FnOnce(&Arc<Executor>, Arc<dyn RunListener>) -> Result<RunDriver, StartError>,
     ) -> Result<(RunId, Controls), RegistryError> {
         if self.0.hub.stopping().is_cancelled() {
             return Err(RegistryError::Stopping);
@@ -338,7 +340,7 @@ impl ActiveRuns {
         lock(&self.resuming).insert(run.clone()).then(|| Resuming { active_runs: self, run })
     }
 
-    /// Nobody is at it any more.
+    /// Removes the run from those that are carried out here.
     fn leave(&self, run: &RunId) {
         let Some(active) = lock(&self.runs).remove(run) else { return };
         let shown = active.view.run(false);

@@ -11,9 +11,9 @@ use tokio::sync::{broadcast, watch};
 use super::{RunNews, Runs, WATCHED_QUEUE, lock};
 use crate::error::RegistryError;
 use crate::frame::{self, SseFrame};
-use crate::subscription::Cut;
+use crate::subscription::SubscriptionEnd;
 
-/// How often the log of a run is looked at that another process may carry out. Only while somebody reads.
+/// Polling interval of a run's log that another process may write. It is polled only while there is a reader.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub struct Following {
@@ -21,13 +21,13 @@ pub struct Following {
     run: RunId,
     /// The first record that the reader does not have.
     next: u64,
-    /// How far the log has been read.
+    /// Offset up to which the log was read.
     offset: u64,
-    /// What was read and not given out.
+    /// Frames that were read and not yet returned.
     waiting: VecDeque<Bytes>,
-    /// Whether all of the log was read when it was last looked at.
+    /// Whether the last read reached the end of the log.
     level: bool,
-    /// Whether how the run is was told since then.
+    /// Whether the state of the run was sent since then.
     told: bool,
     /// Whether the end of the run was read.
     ended: bool,
@@ -37,7 +37,7 @@ pub struct Following {
 }
 
 impl Runs {
-    /// What happens in a run behind a record, and from then on.
+    /// Records of a run after the given one, then live ones.
     pub fn follow(&self, run: &RunId, after: Option<u64>) -> Result<Following, RegistryError> {
         let last = self.view(run)?.next_seq.saturating_sub(1);
         if after.is_some_and(|after| after > last) {
@@ -62,7 +62,7 @@ impl Runs {
 
 impl Following {
     /// The next message for a stream.
-    pub async fn next(&mut self) -> Result<Bytes, Cut> {
+    pub async fn next(&mut self) -> Result<Bytes, SubscriptionEnd> {
         loop {
             if let Some(message) = self.waiting.pop_front() {
                 return Ok(message);
@@ -76,14 +76,14 @@ impl Following {
                 tokio::select! {
                     () = tokio::time::sleep(LOOK_EVERY), if !self.ended => {}
                     _ = self.changes.changed() => self.told = false,
-                    () = stopping.cancelled() => return Err(Cut::Stopping),
+                    () = stopping.cancelled() => return Err(SubscriptionEnd::Stopping),
                 }
                 self.level = false;
                 continue;
             };
             let told = tokio::select! {
                 told = live.recv() => told,
-                () = stopping.cancelled() => return Err(Cut::Stopping),
+                () = stopping.cancelled() => return Err(SubscriptionEnd::Stopping),
             };
             match told {
                 Ok(RunNews::Record(seq, _)) if seq < self.next => {}
@@ -92,7 +92,7 @@ impl Following {
                     return Ok(frame.bytes());
                 }
                 Ok(RunNews::Changed(message)) => return Ok(message),
-                Err(RecvError::Lagged(_)) => return Err(Cut::Behind),
+                Err(RecvError::Lagged(_)) => return Err(SubscriptionEnd::Behind),
                 // The run has ended or was left; its log has the rest.
                 Err(RecvError::Closed) => {
                     self.live = None;

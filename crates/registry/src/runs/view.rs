@@ -119,7 +119,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// What the records tell. `None` if they do not begin as a run.
+    /// Folds the records. `None` if they do not begin as a run.
     pub(crate) fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Option<Self> {
         let mut records = records.into_iter();
         let mut view = Self::begin(records.next()?)?;

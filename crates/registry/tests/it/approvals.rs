@@ -1,7 +1,7 @@
 //! What agents ask in sessions that may do all.
 
 use hangar_registry::resource::Policy;
-use hangar_runtimes::runtime::{Command, News};
+use hangar_runtimes::runtime::{SessionCommand, SessionNews};
 
 use crate::stage::Stage;
 
@@ -13,9 +13,9 @@ async fn every_question_is_answered_however_many_come_at_once() {
     let stage = Stage::new();
     let id = stage.open(Policy::AllowAll).await;
     let mut lease = stage.hub.lease(&id).await.unwrap();
-    lease.commands.send(Command::Send(format!("ask {MANY}"))).await.unwrap();
+    lease.commands.send(SessionCommand::Send(format!("ask {MANY}"))).await.unwrap();
     let mut asked = 0;
-    while let News::Event(event) = lease.news.recv().await.unwrap() {
+    while let SessionNews::Event(event) = lease.news.recv().await.unwrap() {
         asked += usize::from(event.kind() == "permission.requested");
     }
     assert_eq!(asked, MANY);

@@ -7,12 +7,12 @@ use futures_util::future::BoxFuture;
 use hangar_protocol::data::CodeChanges;
 use hangar_protocol::data::{AssistantMessage, PermissionRequested, UserMessage};
 use hangar_protocol::{Body, Event, EventId, LogPosition};
-use hangar_registry::host::{AgentHost, LogWriter, LogWriterError, Past, SessionRequest};
+use hangar_registry::host::{AgentHost, LogWriter, LogWriterError, PastSession, SessionRequest};
 use hangar_runtimes::host::Host;
-use hangar_runtimes::outcome::{ErrorKind, Evidence, Failure, TurnEnd, TurnOutcome};
+use hangar_runtimes::outcome::{ErrorKind, Evidence, TurnFailure, TurnOutcome, TurnResult};
 use hangar_runtimes::runtime::{
-    Answer, Card, Command, Live, Lookup, Model, News, Order, PermissionAnswer, Preflight, Resume, Runtime,
-    Stage, TurnEnded,
+    AgentAnswer, AgentCard, AgentOrder, AgentSession, Lookup, OfferedModel, PermissionReply, Preflight,
+    RehearsalStage, Resume, Runtime, SessionCommand, SessionNews, TurnEnded,
 };
 use hangar_runtimes::usage::Usage;
 use hangar_store::{OpenSession, SessionId, SessionMeta, Store};
@@ -23,7 +23,7 @@ pub(crate) const NAME: &str = "fake";
 /// What may wait for the agent, and for whoever hears it: little, so that one soon waits for the other.
 const QUEUE: usize = 4;
 
-pub(crate) struct Fake(Card);
+pub(crate) struct Fake(AgentCard);
 
 impl Fake {
     pub(crate) fn new() -> Self {
@@ -35,12 +35,12 @@ impl Fake {
         });
         let capabilities = serde_json::from_value(capabilities).unwrap();
         let (label, install) = ("Fake".into(), "nothing to do".into());
-        Self(Card { name: NAME.into(), label, capabilities, install, shell_tool: None })
+        Self(AgentCard { name: NAME.into(), label, capabilities, install, shell_tool: None })
     }
 }
 
 impl Runtime for Fake {
-    fn card(&self) -> &Card {
+    fn card(&self) -> &AgentCard {
         &self.0
     }
 
@@ -48,45 +48,48 @@ impl Runtime for Fake {
         Box::pin(std::future::ready(Preflight::default()))
     }
 
-    fn models(&self, _: Lookup) -> BoxFuture<'static, Option<Vec<Model>>> {
+    fn models(&self, _: Lookup) -> BoxFuture<'static, Option<Vec<OfferedModel>>> {
         Box::pin(std::future::ready(None))
     }
 
-    fn rehearse(&self, _: &mut Order, _: &Stage) {}
+    fn rehearse(&self, _: &mut AgentOrder, _: &RehearsalStage) {}
 
-    fn open(&self, _: Order) -> BoxFuture<'static, Result<Live, Failure>> {
+    fn open(&self, _: AgentOrder) -> BoxFuture<'static, Result<AgentSession, TurnFailure>> {
         let (commands, mut inbox) = mpsc::channel(QUEUE);
         let (outbox, news) = mpsc::channel(QUEUE);
         let owner = tokio::spawn(async move {
             while let Some(command) = inbox.recv().await {
                 match command {
-                    Command::Send(prompt) => {
+                    SessionCommand::Send(prompt) => {
                         let Some(end) = turn(&prompt, &outbox, &mut inbox).await else { return };
                         if outbox.send(ended(end)).await.is_err() {
                             return;
                         }
                     }
-                    Command::Stop => return,
-                    Command::Steer(_) | Command::Rename(_) | Command::Abort | Command::Answer { .. } => {}
+                    SessionCommand::Stop => return,
+                    SessionCommand::Steer(_)
+                    | SessionCommand::Rename(_)
+                    | SessionCommand::Abort
+                    | SessionCommand::Answer { .. } => {}
                 }
             }
         });
-        Box::pin(std::future::ready(Ok(Live::new(commands, news, owner.abort_handle()))))
+        Box::pin(std::future::ready(Ok(AgentSession::new(commands, news, owner.abort_handle()))))
     }
 }
 
-fn ended(end: TurnEnd) -> News {
+fn ended(end: TurnResult) -> SessionNews {
     let outcome = TurnOutcome { end, usage: Usage::default(), total: Usage::default() };
-    News::TurnEnded(Box::new(TurnEnded { outcome, model: None, unknown: Default::default() }))
+    SessionNews::TurnEnded(Box::new(TurnEnded { outcome, model: None, unknown: Default::default() }))
 }
 
 /// `say TEXT`, `wait` until somebody ends the turn, `ask N` permissions before any answer is looked at. `None` once the session
 /// is to end.
 async fn turn(
     prompt: &str,
-    outbox: &mpsc::Sender<News>,
-    inbox: &mut mpsc::Receiver<Command>,
-) -> Option<TurnEnd> {
+    outbox: &mpsc::Sender<SessionNews>,
+    inbox: &mut mpsc::Receiver<SessionCommand>,
+) -> Option<TurnResult> {
     say(outbox, UserMessage { content: prompt.to_owned(), ..UserMessage::default() }.into()).await;
     // Before it may stand that a session crashed.
     let order = prompt.lines().last().unwrap_or_default();
@@ -94,16 +97,16 @@ async fn turn(
     match word {
         "wait" => loop {
             match inbox.recv().await {
-                Some(Command::Abort) => {
+                Some(SessionCommand::Abort) => {
                     let message = "the turn was cancelled".to_owned();
                     let evidence = Evidence::default();
-                    return Some(TurnEnd::Failed(Failure {
+                    return Some(TurnResult::Failed(TurnFailure {
                         kind: ErrorKind::TurnCancelled,
                         message,
                         evidence,
                     }));
                 }
-                Some(Command::Stop) | None => return None,
+                Some(SessionCommand::Stop) | None => return None,
                 Some(_) => {}
             }
         },
@@ -119,9 +122,11 @@ async fn turn(
             }
             for number in 0..questions {
                 let answer = inbox.recv().await;
-                let Some(Command::Answer { request_id, answer }) = answer else { panic!("{answer:?}") };
+                let Some(SessionCommand::Answer { request_id, answer }) = answer else {
+                    panic!("{answer:?}")
+                };
                 assert_eq!(request_id, format!("r{number}"));
-                assert_eq!(answer, Answer::Permission(PermissionAnswer::Once));
+                assert_eq!(answer, AgentAnswer::Permission(PermissionReply::Once));
             }
         }
         _ => {
@@ -130,12 +135,12 @@ async fn turn(
             say(outbox, message.into()).await;
         }
     }
-    Some(TurnEnd::Completed)
+    Some(TurnResult::Completed)
 }
 
-async fn say(outbox: &mpsc::Sender<News>, body: Body) {
+async fn say(outbox: &mpsc::Sender<SessionNews>, body: Body) {
     // Nobody hears an agent that was told to stop.
-    let _ = outbox.send(News::Event(Box::new(event(body)))).await;
+    let _ = outbox.send(SessionNews::Event(Box::new(event(body)))).await;
 }
 
 fn event(body: Body) -> Event {
@@ -154,15 +159,20 @@ impl AgentHost for Machine {
         &self.runtimes
     }
 
-    fn order(&self, wanted: SessionRequest) -> Result<Order, String> {
-        Ok(Order { consent: wanted.consent, ..Order::new(wanted.id.to_string(), wanted.workspace) })
+    fn order(&self, wanted: SessionRequest) -> Result<AgentOrder, String> {
+        Ok(AgentOrder { consent: wanted.consent, ..AgentOrder::new(wanted.id.to_string(), wanted.workspace) })
     }
 
     fn location(&self, _: &str) -> Host {
         Host::Local
     }
 
-    fn begin(&self, id: &SessionId, order: &Order, _: &str) -> Result<Box<dyn LogWriter>, LogWriterError> {
+    fn begin(
+        &self,
+        id: &SessionId,
+        order: &AgentOrder,
+        _: &str,
+    ) -> Result<Box<dyn LogWriter>, LogWriterError> {
         let context = serde_json::from_value(json!({ "cwd": order.workspace })).unwrap();
         let meta = SessionMeta::new(context, jiff::Timestamp::UNIX_EPOCH);
         Ok(Log::of(self.store.create(id, meta)?))
@@ -176,8 +186,8 @@ impl AgentHost for Machine {
         None
     }
 
-    fn past(&self, _: &SessionId) -> Result<Past, LogWriterError> {
-        Ok(Past { runtime: NAME.to_owned(), agent_session: None, workspace: Some("/".into()) })
+    fn past(&self, _: &SessionId) -> Result<PastSession, LogWriterError> {
+        Ok(PastSession { runtime: NAME.to_owned(), agent_session: None, workspace: Some("/".into()) })
     }
 }
 

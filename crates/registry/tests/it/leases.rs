@@ -3,21 +3,21 @@
 use hangar_protocol::Body;
 use hangar_registry::error::RegistryError;
 use hangar_registry::resource::Policy;
-use hangar_runtimes::runtime::{Command, Live, News};
+use hangar_runtimes::runtime::{AgentSession, SessionCommand, SessionNews};
 
 use crate::stage::Stage;
 
 /// What the next turn says, by what was asked and what was answered.
-async fn turn(live: &mut Live) -> Vec<String> {
+async fn turn(live: &mut AgentSession) -> Vec<String> {
     let mut heard = Vec::new();
     loop {
         match live.news.recv().await.unwrap() {
-            News::Event(event) => match event.body() {
+            SessionNews::Event(event) => match event.body() {
                 Body::UserMessage(message) => heard.push(format!("<- {}", message.content)),
                 Body::AssistantMessage(message) => heard.push(format!("-> {}", message.content)),
                 _ => {}
             },
-            News::TurnEnded(_) => return heard,
+            SessionNews::TurnEnded(_) => return heard,
         }
     }
 }
@@ -38,14 +38,14 @@ async fn what_was_asked_under_an_earlier_lease_is_no_answer_to_the_next() {
     let stage = Stage::new();
     let id = stage.open(Policy::AllowAll).await;
     let mut first = stage.hub.lease(&id).await.unwrap();
-    first.commands.send(Command::Send("wait".to_owned())).await.unwrap();
-    let News::Event(event) = first.news.recv().await.unwrap() else {
+    first.commands.send(SessionCommand::Send("wait".to_owned())).await.unwrap();
+    let SessionNews::Event(event) = first.news.recv().await.unwrap() else {
         panic!("a turn begins with its prompt")
     };
     assert!(matches!(event.body(), Body::UserMessage(_)));
     drop(first);
     let mut second = stage.hub.lease(&id).await.unwrap();
     stage.hub.abort(&id).await.unwrap();
-    second.commands.send(Command::Send("say hello".to_owned())).await.unwrap();
+    second.commands.send(SessionCommand::Send("say hello".to_owned())).await.unwrap();
     assert_eq!(turn(&mut second).await, ["<- say hello", "-> hello"]);
 }

@@ -1,7 +1,7 @@
 //! The numbers of events: those who watch are told the same as the log says.
 
 use hangar_protocol::LogPosition;
-use hangar_registry::frame::Item;
+use hangar_registry::frame::StreamItem;
 use hangar_registry::hub::{Delivery, Hub};
 use hangar_registry::resource::Policy;
 use hangar_registry::subscription::Subscription;
@@ -13,7 +13,7 @@ use crate::stage::Stage;
 async fn heard(subscription: &mut Subscription, answer: &str) -> Vec<(u64, String)> {
     let mut heard = Vec::new();
     loop {
-        let Some(Item::Event(event)) = subscription.next().await.unwrap() else { continue };
+        let Some(StreamItem::Event(event)) = subscription.next().await.unwrap() else { continue };
         let json = String::from_utf8(event.json().to_vec()).unwrap();
         let is_last =
             json.contains(&format!("\"content\":\"{answer}\"")) && json.contains("assistant.message");

@@ -20,16 +20,16 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::host::{Host, Input, RemoteProgram};
 use crate::invocation::Argument;
-use crate::lines::{Excerpt, MAX_LINE};
+use crate::stderr_buffer::{MAX_LINE, StderrBuffer};
 
 /// News that may wait for a session before the agent has to.
 pub(super) const INCOMING: usize = 1024;
-/// How long an agent that closed its output may take to end before it is told to.
+/// Grace period between an agent's closed output and SIGTERM.
 const EXIT_GRACE: Duration = Duration::from_millis(200);
-/// How long an agent that was asked to end may take to do so.
+/// Grace period between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(5);
 
-/// What the agent says to one session.
+/// Message of the agent to one session.
 #[derive(Debug)]
 pub(super) enum Incoming {
     Update(Value),
@@ -42,14 +42,14 @@ pub(super) enum Incoming {
 
 /// The process ends with whoever holds the last of these.
 pub(super) struct Connection {
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionShared>,
     _stop: DropGuard,
 }
 
-struct Shared {
+struct ConnectionShared {
     peer: Peer,
     sessions: Mutex<HashMap<String, mpsc::Sender<Incoming>>>,
-    stderr: Mutex<Excerpt>,
+    stderr: Mutex<StderrBuffer>,
     /// The code that it ended with, if it ended by itself.
     exit: Mutex<Option<i32>>,
 }
@@ -58,10 +58,10 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }
 
-/// How the agent is started.
+/// Command, directory and environment that the agent is started with.
 pub(super) struct Launch<'a> {
     pub(super) host: &'a Host,
-    /// What the process sees, before what the order adds.
+    /// Environment of the process; the order's variables are added to it.
     pub(super) environment: &'a BTreeMap<String, String>,
     pub(super) program: &'a str,
     pub(super) args: &'a [String],
@@ -105,13 +105,13 @@ impl Connection {
         };
         let (peer, outgoing) = Peer::new(Framing::Line);
         let stop = CancellationToken::new();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ConnectionShared {
             peer,
             sessions: Mutex::default(),
             stderr: Mutex::default(),
             exit: Mutex::default(),
         });
-        let owner = Owner { child, group, shared: Arc::clone(&shared) };
+        let owner = ProcessOwner { child, group, shared: Arc::clone(&shared) };
         let input = Stdin { pipe: stdin, preface, outgoing };
         tokio::spawn(owner.run(input, Lines::new(stdout, MAX_LINE), stderr, stop.clone()));
         Ok(Self { shared, _stop: stop.drop_guard() })
@@ -154,7 +154,7 @@ impl Connection {
     }
 }
 
-impl Shared {
+impl ConnectionShared {
     fn respond(&self, id: Id, result: &Value) {
         if let Some(result) = raw(result) {
             self.peer.respond(id, Ok(result));
@@ -200,7 +200,7 @@ fn value(params: Option<Box<RawValue>>) -> Value {
     params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or(Value::Null)
 }
 
-/// What the agent is sent.
+/// Writer of the agent's standard input.
 struct Stdin {
     pipe: ChildStdin,
     /// For the shell that starts it elsewhere, ahead of all messages.
@@ -209,13 +209,13 @@ struct Stdin {
 }
 
 /// Looks after the process.
-struct Owner {
+struct ProcessOwner {
     child: Child,
     group: Group,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionShared>,
 }
 
-impl Owner {
+impl ProcessOwner {
     async fn run(
         mut self,
         mut stdin: Stdin,

@@ -18,50 +18,52 @@ use tokio::time::Instant;
 use crate::agents::{copilot, mcp_servers};
 use crate::capabilities::{Capabilities, unmet};
 use crate::cli_runtime::{COMMAND_QUEUE, NEWS_QUEUE, check_workspace, refusal, snapshot};
+use crate::environment::RuntimeEnvironment;
+use crate::event_emitter::EventEmitter;
 use crate::host::{Host, NO_WORKSPACE};
-use crate::inspect::{NO_SUCH_PROGRAM, ProbeHost};
-use crate::outcome::{Complaint, ErrorKind, Evidence, Failure};
-use crate::resolution::{Located, Questions, Resolution};
-use crate::runtime::{Auth, Card, Live, Lookup, Model, Order, Preflight, Runtime, Stage};
-use crate::surroundings::Surroundings;
-use crate::teller::Teller;
+use crate::outcome::{ErrorKind, Evidence, ReportedError, TurnFailure};
+use crate::program_query::{NO_SUCH_PROGRAM, ProbeHost};
+use crate::resolution::{Located, ProgramQuestions, Resolution};
+use crate::runtime::{
+    AgentCard, AgentOrder, AgentSession, LoginState, Lookup, OfferedModel, Preflight, RehearsalStage, Runtime,
+};
 use crate::turn::until;
 use connection::{Connection, Launch};
 use servers::Reach;
-use session::Session;
+use session::AcpSession;
 
 /// The version of the protocol that is spoken.
 const PROTOCOL_VERSION: u32 = 1;
 
 pub struct AcpRuntime {
-    card: Card,
-    shared: Arc<Shared>,
+    card: AgentCard,
+    shared: Arc<AcpShared>,
 }
 
-struct Shared {
+struct AcpShared {
     program: String,
     args: Vec<String>,
-    surroundings: Arc<Surroundings>,
-    current: Mutex<Current>,
+    runtime_env: Arc<RuntimeEnvironment>,
+    current: Mutex<CurrentProcess>,
 }
 
 /// The process that serves new sessions, as long as any session holds it.
 #[derive(Default)]
-struct Current {
-    connection: Weak<Agent>,
-    /// Where and with what it was started: a session that needs another place or other variables needs another process.
+struct CurrentProcess {
+    connection: Weak<AgentProcess>,
+    /// Host and variables of the process. A session with another host or other variables needs another process.
     made_for: Option<(Host, Vec<(String, String)>)>,
 }
 
 /// A process, and what it said of itself.
-struct Agent {
+struct AgentProcess {
     connection: Connection,
     loads: bool,
     reach: Reach,
 }
 
 impl AcpRuntime {
-    pub fn new(name: &str, program: &str, args: Vec<String>, surroundings: &Surroundings) -> Self {
+    pub fn new(name: &str, program: &str, args: Vec<String>, runtime_env: &RuntimeEnvironment) -> Self {
         let capabilities = Capabilities {
             streaming: true,
             permission_callbacks: true,
@@ -69,29 +71,29 @@ impl AcpRuntime {
             shared_process: true,
             ..Capabilities::in_a_process()
         };
-        let card = Card {
+        let card = AgentCard {
             name: name.to_owned().into(),
             label: format!("{name} (Agent Client Protocol)").into(),
             capabilities,
             install: format!("put `{program}` on the path").into(),
             shell_tool: None,
         };
-        let surroundings = Arc::new(surroundings.seen_by(Child::AcpAgent));
-        let shared = Shared { program: program.to_owned(), args, surroundings, current: Mutex::default() };
+        let runtime_env = Arc::new(runtime_env.seen_by(Child::AcpAgent));
+        let shared = AcpShared { program: program.to_owned(), args, runtime_env, current: Mutex::default() };
         Self { card, shared: Arc::new(shared) }
     }
 }
 
 impl Runtime for AcpRuntime {
-    fn card(&self) -> &Card {
+    fn card(&self) -> &AgentCard {
         &self.card
     }
 
     fn preflight(&self) -> BoxFuture<'static, Preflight> {
         let shared = Arc::clone(&self.shared);
-        let Card { name, install, .. } = self.card.clone();
+        let AgentCard { name, install, .. } = self.card.clone();
         Box::pin(async move {
-            let settings = shared.surroundings.settings(&name);
+            let settings = shared.runtime_env.settings(&name);
             let (host, program) = match &settings.host {
                 Host::Local => (None, shared.locate()),
                 Host::Ssh(ssh) => (Some(ssh.target.clone()), Some(shared.program.clone().into())),
@@ -100,12 +102,12 @@ impl Runtime for AcpRuntime {
                 let problem = format!("`{}` is not installed: {install}", shared.program);
                 return Preflight { problems: vec![problem], ..Preflight::default() };
             };
-            let questions = Questions { name: &name, help: &["--help"], named: Vec::new() };
-            let surroundings = match settings.host {
-                Host::Local => shared.surroundings.with(&settings.env),
-                Host::Ssh(_) => (*shared.surroundings).clone(),
+            let questions = ProgramQuestions { name: &name, help: &["--help"], named: Vec::new() };
+            let runtime_env = match settings.host {
+                Host::Local => shared.runtime_env.with(&settings.env),
+                Host::Ssh(_) => (*shared.runtime_env).clone(),
             };
-            let place = ProbeHost { host: &settings.host, surroundings: &surroundings, env: &settings.env };
+            let place = ProbeHost { host: &settings.host, runtime_env: &runtime_env, env: &settings.env };
             let known = Resolution::ask(Located::program(&program), &questions, &place).await;
             if let Some(problem) = known.absent {
                 return Preflight { problems: vec![problem], host, ..Preflight::default() };
@@ -115,17 +117,17 @@ impl Runtime for AcpRuntime {
                 host,
                 version: known.version,
                 help_hash: known.help_hash,
-                auth: Auth::Unknown,
+                auth: LoginState::Unknown,
                 ..Preflight::default()
             }
         })
     }
 
-    fn models(&self, _: Lookup) -> BoxFuture<'static, Option<Vec<Model>>> {
+    fn models(&self, _: Lookup) -> BoxFuture<'static, Option<Vec<OfferedModel>>> {
         Box::pin(std::future::ready(None))
     }
 
-    fn open(&self, order: Order) -> BoxFuture<'static, Result<Live, Failure>> {
+    fn open(&self, order: AgentOrder) -> BoxFuture<'static, Result<AgentSession, TurnFailure>> {
         let shared = Arc::clone(&self.shared);
         let card = self.card.clone();
         Box::pin(async move {
@@ -133,22 +135,22 @@ impl Runtime for AcpRuntime {
                 check_workspace(&order.workspace)?;
             }
             let agent = shared.agent(&order).await?;
-            let tree = snapshot(&order, &shared.surroundings).await;
+            let tree = snapshot(&order, &shared.runtime_env).await;
             let (servers, lacking) = servers::offered(mcp_servers(order.mcp_config.as_deref()), agent.reach);
             let agent_session = open_session(&agent, &order, &servers).await?;
             let incoming = agent.connection.subscribe(&agent_session);
             let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
             let (outbox, news) = mpsc::channel(NEWS_QUEUE);
-            let teller = Teller::new(outbox, Arc::clone(&shared.surroundings), &card, &order);
+            let emitter = EventEmitter::new(outbox, Arc::clone(&shared.runtime_env), &card, &order);
             let mut warnings = unmet(&card, &order);
             warnings.extend(lacking);
-            let session = Session::new(agent, agent_session, order, teller, incoming);
+            let session = AcpSession::new(agent, agent_session, order, emitter, incoming);
             let owner = tokio::spawn(session.run(inbox, warnings)).abort_handle();
-            Ok(Live::new(commands, news, owner).on(tree))
+            Ok(AgentSession::new(commands, news, owner).on(tree))
         })
     }
 
-    fn rehearse(&self, order: &mut Order, stage: &Stage) {
+    fn rehearse(&self, order: &mut AgentOrder, stage: &RehearsalStage) {
         // How an agent is told where its model is, the protocol does not say. These are understood by some.
         order.env.extend(copilot::rehearsal(stage));
         order.env.push(("ANTHROPIC_BASE_URL".to_owned(), stage.model_url.clone()));
@@ -156,13 +158,13 @@ impl Runtime for AcpRuntime {
     }
 }
 
-impl Shared {
+impl AcpShared {
     fn locate(&self) -> Option<PathBuf> {
-        self.surroundings.find(&self.program)
+        self.runtime_env.find(&self.program)
     }
 
     /// The process that serves sessions like this one, started if there is none.
-    async fn agent(&self, order: &Order) -> Result<Arc<Agent>, Failure> {
+    async fn agent(&self, order: &AgentOrder) -> Result<Arc<AgentProcess>, TurnFailure> {
         let mut current = self.current.lock().await;
         if let Some(agent) = current.connection.upgrade()
             && current.made_for.as_ref().is_some_and(|(host, env)| *host == order.host && *env == order.env)
@@ -179,8 +181,8 @@ impl Shared {
             refusal(ErrorKind::AgentNotFound, format!("`{}` is not installed", self.program))
         })?;
         let environment = match order.host {
-            Host::Local => self.surroundings.vars.clone(),
-            Host::Ssh(_) => self.surroundings.environment(Child::Helper),
+            Host::Local => self.runtime_env.vars.clone(),
+            Host::Ssh(_) => self.runtime_env.environment(Child::Helper),
         };
         let launch = Launch {
             host: &order.host,
@@ -200,15 +202,19 @@ impl Shared {
         });
         let answer = ask(&connection, order, "initialize", &hello).await?;
         let loads = answer["agentCapabilities"]["loadSession"].as_bool().unwrap_or(false);
-        let agent = Arc::new(Agent { connection, loads, reach: Reach::of(&answer) });
+        let agent = Arc::new(AgentProcess { connection, loads, reach: Reach::of(&answer) });
         let made_for = Some((order.host.clone(), order.env.clone()));
-        *current = Current { connection: Arc::downgrade(&agent), made_for };
+        *current = CurrentProcess { connection: Arc::downgrade(&agent), made_for };
         Ok(agent)
     }
 }
 
 /// A new session of the agent, or the one that goes on; what the agent calls it.
-async fn open_session(agent: &Agent, order: &Order, servers: &[Value]) -> Result<String, Failure> {
+async fn open_session(
+    agent: &AgentProcess,
+    order: &AgentOrder,
+    servers: &[Value],
+) -> Result<String, TurnFailure> {
     let connection = &agent.connection;
     let mut params = json!({ "cwd": order.workspace, "mcpServers": servers });
     let before = order.resume.as_ref().and_then(|resume| resume.agent_session.clone());
@@ -239,7 +245,12 @@ async fn open_session(agent: &Agent, order: &Order, servers: &[Value]) -> Result
 }
 
 /// Asks something that needs no model.
-async fn ask(connection: &Connection, order: &Order, method: &str, params: &Value) -> Result<Value, Failure> {
+async fn ask(
+    connection: &Connection,
+    order: &AgentOrder,
+    method: &str,
+    params: &Value,
+) -> Result<Value, TurnFailure> {
     let limit = order.limits.startup;
     tokio::select! {
         answer = connection.request(method, params) => {
@@ -253,13 +264,13 @@ async fn ask(connection: &Connection, order: &Order, method: &str, params: &Valu
     }
 }
 
-/// What an error of the protocol says, in our terms.
-fn complaint(error: &hangar_protocol::rpc::ErrorObject) -> Complaint {
+/// Converts an error of the protocol into a complaint.
+fn reported_error(error: &hangar_protocol::rpc::ErrorObject) -> ReportedError {
     let data = error.data.as_ref();
     let detail = data.and_then(|data| {
         data["details"].as_str().or_else(|| data["message"].as_str()).or_else(|| data.as_str())
     });
-    Complaint {
+    ReportedError {
         message: detail.unwrap_or(&error.message).to_owned(),
         status_code: data.and_then(|data| data["statusCode"].as_u64()).and_then(|code| code.try_into().ok()),
         // The protocol has a code of its own for a login that is missing.
@@ -271,21 +282,21 @@ fn complaint(error: &hangar_protocol::rpc::ErrorObject) -> Complaint {
     }
 }
 
-fn failure(connection: &Connection, error: PeerError, what: &str) -> Failure {
+fn failure(connection: &Connection, error: PeerError, what: &str) -> TurnFailure {
     match error {
         PeerError::Refused(error) => {
-            let complaint = complaint(&error);
-            Failure {
-                kind: complaint.kind().unwrap_or(ErrorKind::TurnFailed),
-                message: format!("{what}: {}", complaint.message),
+            let reported_error = reported_error(&error);
+            TurnFailure {
+                kind: reported_error.kind().unwrap_or(ErrorKind::TurnFailed),
+                message: format!("{what}: {}", reported_error.message),
                 evidence: Evidence {
-                    code: complaint.code,
-                    status_code: complaint.status_code,
+                    code: reported_error.code,
+                    status_code: reported_error.status_code,
                     ..Evidence::default()
                 },
             }
         }
-        PeerError::Gone if connection.exit() == Some(NO_SUCH_PROGRAM) => Failure {
+        PeerError::Gone if connection.exit() == Some(NO_SUCH_PROGRAM) => TurnFailure {
             kind: ErrorKind::AgentNotFound,
             message: format!("{what}: the agent's program was not found"),
             evidence: Evidence { stderr: connection.stderr(), ..Evidence::default() },
@@ -297,7 +308,7 @@ fn failure(connection: &Connection, error: PeerError, what: &str) -> Failure {
         PeerError::Unexpected(error) => {
             refusal(ErrorKind::ResponseError, format!("{what}: the answer is not as expected: {error}"))
         }
-        PeerError::Gone => Failure {
+        PeerError::Gone => TurnFailure {
             kind: ErrorKind::PortExit,
             message: format!("{what}: the agent ended"),
             evidence: Evidence { stderr: connection.stderr(), ..Evidence::default() },

@@ -13,60 +13,60 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::connection::Incoming;
-use super::{Agent, complaint, permission};
+use super::{AgentProcess, permission, reported_error};
 use crate::agents::with_system;
-use crate::outcome::{Complaint, Stopped, TurnEnd, TurnFacts, TurnOutcome, Verdict, decide};
-use crate::runtime::{Answer, Command, Consent, Order, PermissionAnswer, TurnEnded};
-use crate::teller::{SaidIt, Teller};
-use crate::translate::Said;
+use crate::event_emitter::{AgentRecord, EventEmitter};
+use crate::outcome::{AgentVerdict, ReportedError, Stopped, TurnFacts, TurnOutcome, TurnResult, decide};
+use crate::prompt_queue::PromptQueue;
+use crate::runtime::{AgentAnswer, AgentOrder, Consent, PermissionReply, SessionCommand, TurnEnded};
+use crate::translate::Translation;
 use crate::translate::acp::{self, Acp};
 use crate::turn::until;
-use crate::usage::{Counting, Meter};
-use crate::waiting::Waiting;
+use crate::usage::{Counting, UsageMeter};
 
-/// How long an agent that was told to stop may take to say that it did.
+/// Grace period of an agent to confirm a cancelled prompt.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-pub(super) struct Session {
-    agent: Arc<Agent>,
+pub(super) struct AcpSession {
+    agent: Arc<AgentProcess>,
     agent_session: String,
-    order: Order,
-    teller: Teller,
+    order: AgentOrder,
+    emitter: EventEmitter,
     incoming: mpsc::Receiver<Incoming>,
-    meter: Meter,
+    meter: UsageMeter,
     /// Permissions that the agent waits for: how to answer, and what was asked.
     asked: HashMap<String, (Id, Value)>,
     turns: u32,
-    /// Whether the agent has a prompt that it has not answered.
+    /// Whether a prompt is unanswered.
     working: bool,
 }
 
 /// A turn under way.
-struct Turn {
+struct AcpTurn {
     translator: Acp,
-    said: Said,
+    said: Translation,
     facts: TurnFacts,
     heard: Instant,
     /// When a turn that was told to stop is given up.
     given_up: Option<Instant>,
-    /// Whether the session ends with it.
+    /// Whether the session ends with this turn.
     last: bool,
 }
 
-impl Session {
+impl AcpSession {
     pub(super) fn new(
-        agent: Arc<Agent>,
+        agent: Arc<AgentProcess>,
         agent_session: String,
-        order: Order,
-        teller: Teller,
+        order: AgentOrder,
+        emitter: EventEmitter,
         incoming: mpsc::Receiver<Incoming>,
     ) -> Self {
-        let meter = Meter::new(Counting::SinceOpened, order.resume.as_ref().map(|resume| resume.used));
+        let meter = UsageMeter::new(Counting::SinceOpened, order.resume.as_ref().map(|resume| resume.used));
         Self {
             agent,
             agent_session,
             order,
-            teller,
+            emitter,
             incoming,
             meter,
             asked: HashMap::new(),
@@ -75,21 +75,21 @@ impl Session {
         }
     }
 
-    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>, warnings: Vec<String>) {
-        self.teller.begin(&self.order).await;
-        self.teller.warn(warnings).await;
+    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<SessionCommand>, warnings: Vec<String>) {
+        self.emitter.begin(&self.order).await;
+        self.emitter.warn(warnings).await;
         let name = self.agent_session.clone();
-        self.teller.named(&name).await;
-        let mut waiting = Waiting::default();
+        self.emitter.named(&name).await;
+        let mut waiting = PromptQueue::default();
         loop {
             let prompt = match waiting.pop() {
                 Some(prompt) => prompt,
                 None => tokio::select! {
                     command = inbox.recv() => match command {
-                        Some(Command::Send(prompt) | Command::Steer(prompt)) => prompt,
+                        Some(SessionCommand::Send(prompt) | SessionCommand::Steer(prompt)) => prompt,
                         // Nothing is under way that these could be about.
-                        Some(Command::Abort | Command::Answer { .. } | Command::Rename(_)) => continue,
-                        Some(Command::Stop) | None => return,
+                        Some(SessionCommand::Abort | SessionCommand::Answer { .. } | SessionCommand::Rename(_)) => continue,
+                        Some(SessionCommand::Stop) | None => return,
                     },
                     // What is said between turns is about nothing that was asked.
                     incoming = self.incoming.recv() => match incoming {
@@ -112,18 +112,18 @@ impl Session {
     async fn turn(
         &mut self,
         prompt: String,
-        inbox: &mut mpsc::Receiver<Command>,
-        waiting: &mut Waiting,
+        inbox: &mut mpsc::Receiver<SessionCommand>,
+        waiting: &mut PromptQueue,
     ) -> bool {
-        self.teller.prompted(&prompt).await;
+        self.emitter.prompted(&prompt).await;
         let known = self.turns > 0 || self.order.resume.is_some();
         self.turns += 1;
         let text = with_system(&prompt, &self.order, known);
         let params = json!({ "sessionId": self.agent_session, "prompt": [{ "type": "text", "text": text }] });
         let now = Instant::now();
-        let mut turn = Turn {
+        let mut turn = AcpTurn {
             translator: Acp::default(),
-            said: Said::default(),
+            said: Translation::default(),
             facts: TurnFacts::default(),
             heard: now,
             given_up: None,
@@ -164,9 +164,9 @@ impl Session {
         self.conclude(turn, answered).await
     }
 
-    async fn conclude(&mut self, mut turn: Turn, answered: Option<Result<Value, PeerError>>) -> bool {
+    async fn conclude(&mut self, mut turn: AcpTurn, answered: Option<Result<Value, PeerError>>) -> bool {
         turn.translator.end(&mut turn.said);
-        self.teller.hear(std::mem::take(&mut turn.said.events)).await;
+        self.emitter.hear(std::mem::take(&mut turn.said.events)).await;
         let facts = &mut turn.facts;
         facts.worked = turn.said.facts.worked;
         match answered {
@@ -174,19 +174,19 @@ impl Session {
                 turn.said.facts.usage = acp::usage(&answer);
                 match answer["stopReason"].as_str() {
                     Some("cancelled") => facts.aborted = true,
-                    Some("end_turn") | None => facts.verdict = Some(Verdict::Success),
+                    Some("end_turn") | None => facts.verdict = Some(AgentVerdict::Success),
                     Some(other) => {
-                        facts.verdict = Some(Verdict::Failure);
-                        facts.complaint = Some(Complaint {
+                        facts.verdict = Some(AgentVerdict::Failure);
+                        facts.reported_error = Some(ReportedError {
                             message: format!("the agent stopped: {}", other.replace('_', " ")),
-                            ..Complaint::default()
+                            ..ReportedError::default()
                         });
                     }
                 }
             }
             Some(Err(PeerError::Refused(error))) => {
-                facts.verdict = Some(Verdict::Failure);
-                facts.complaint = Some(complaint(&error));
+                facts.verdict = Some(AgentVerdict::Failure);
+                facts.reported_error = Some(reported_error(&error));
             }
             Some(Err(PeerError::Gone | PeerError::Unexpected(_))) => {
                 facts.unreadable = Some("the agent ended".to_owned());
@@ -196,26 +196,26 @@ impl Session {
         }
         let usage = self.meter.turn_ended(turn.said.facts.usage);
         // A count of zero, or none at all: what was said may not be the model's.
-        if facts.complaint.is_none() && usage.output_tokens.count().unwrap_or(0) == 0 {
-            facts.complaint = turn.translator.error_in_answer();
-            facts.verdict = facts.complaint.as_ref().map(|_| Verdict::Failure).or(facts.verdict);
+        if facts.reported_error.is_none() && usage.output_tokens.count().unwrap_or(0) == 0 {
+            facts.reported_error = turn.translator.error_in_answer();
+            facts.verdict = facts.reported_error.as_ref().map(|_| AgentVerdict::Failure).or(facts.verdict);
         }
         let end = decide(facts);
-        if let TurnEnd::Failed(failure) = &end {
-            self.teller.report(failure, SaidIt::default()).await;
+        if let TurnResult::Failed(failure) = &end {
+            self.emitter.report(failure, AgentRecord::default()).await;
         }
         let outcome = TurnOutcome { end, usage, total: self.meter.total() };
         let unknown = turn.said.facts.unknown;
-        self.teller.ended(TurnEnded { outcome, model: turn.said.facts.model, unknown }).await;
+        self.emitter.ended(TurnEnded { outcome, model: turn.said.facts.model, unknown }).await;
         turn.last
     }
 
-    async fn hear(&mut self, incoming: Incoming, turn: &mut Turn) {
+    async fn hear(&mut self, incoming: Incoming, turn: &mut AcpTurn) {
         turn.heard = Instant::now();
         match incoming {
             Incoming::Update(update) => {
                 turn.translator.update(&update, &mut turn.said);
-                self.teller.hear(std::mem::take(&mut turn.said.events)).await;
+                self.emitter.hear(std::mem::take(&mut turn.said.events)).await;
             }
             // Without any rule everything may run.
             Incoming::Permission { id, params }
@@ -227,49 +227,52 @@ impl Session {
                 let request_id = uuid::Uuid::new_v4().to_string();
                 let asked = PermissionRequested::new(request_id.clone(), permission::request(&params));
                 self.asked.insert(request_id, (id, params));
-                self.teller.tell(None, asked.into()).await;
+                self.emitter.tell(None, asked.into()).await;
             }
         }
         turn.heard = Instant::now();
     }
 
-    async fn command(&mut self, command: Option<Command>, turn: &mut Turn, waiting: &mut Waiting) {
+    async fn command(
+        &mut self,
+        command: Option<SessionCommand>,
+        turn: &mut AcpTurn,
+        waiting: &mut PromptQueue,
+    ) {
         match command {
-            Some(Command::Send(prompt) | Command::Steer(prompt)) => {
+            Some(SessionCommand::Send(prompt) | SessionCommand::Steer(prompt)) => {
                 if let Err(error) = waiting.push(prompt) {
-                    self.teller.warn(vec![error.to_string()]).await;
+                    self.emitter.warn(vec![error.to_string()]).await;
                 }
             }
-            Some(Command::Rename(_)) => {}
-            Some(Command::Abort) => self.stop(turn, Stopped::Cancelled).await,
-            Some(Command::Stop) | None => {
+            Some(SessionCommand::Rename(_)) => {}
+            Some(SessionCommand::Abort) => self.stop(turn, Stopped::Cancelled).await,
+            Some(SessionCommand::Stop) | None => {
                 turn.last = true;
                 self.stop(turn, Stopped::Cancelled).await;
             }
-            Some(Command::Answer { request_id, answer: Answer::Permission(answer) }) => {
+            Some(SessionCommand::Answer { request_id, answer: AgentAnswer::Permission(answer) }) => {
                 if let Some((id, params)) = self.asked.remove(&request_id) {
                     turn.heard = Instant::now();
                     self.agent.connection.respond(id, &permission::answer(&params, answer.allows()));
                     let tool_call_id = params["toolCall"]["toolCallId"].as_str().map(str::to_owned);
                     let result = match answer {
-                        PermissionAnswer::Once | PermissionAnswer::ForSession => {
-                            PermissionOutcome::Approved {}
-                        }
-                        PermissionAnswer::Denied { feedback } => {
+                        PermissionReply::Once | PermissionReply::ForSession => PermissionOutcome::Approved {},
+                        PermissionReply::Denied { feedback } => {
                             PermissionOutcome::DeniedInteractivelyByUser { feedback, force_reject: None }
                         }
                     };
-                    self.teller
+                    self.emitter
                         .tell(None, PermissionCompleted { request_id, tool_call_id, result }.into())
                         .await;
                 }
             }
             // It asks nothing else.
-            Some(Command::Answer { .. }) => {}
+            Some(SessionCommand::Answer { .. }) => {}
         }
     }
 
-    async fn stop(&mut self, turn: &mut Turn, why: Stopped) {
+    async fn stop(&mut self, turn: &mut AcpTurn, why: Stopped) {
         if turn.given_up.is_some() {
             return;
         }
@@ -284,7 +287,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for AcpSession {
     fn drop(&mut self) {
         // The process may go on for other sessions; what it does for this one must not.
         if self.working {

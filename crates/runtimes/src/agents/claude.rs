@@ -1,19 +1,20 @@
 //! Claude Code.
 
 use super::{has_files, is_json, levels, mcp_servers, uuid_of};
-use crate::adapter::{Adapter, Profile, Turn};
+use crate::adapter::{Adapter, Profile, TurnContext};
 use crate::capabilities::Capabilities;
 use crate::invocation::{Argument, Invocation};
 use crate::login::{ConfigFile, LoginFile, LoginQuestion, LoginSources};
 use crate::options::AgentOption;
-use crate::probe::{ModelSource, OptionalFlag, Probe};
-use crate::runtime::{Card, Order, ShellTool, Stage};
+use crate::probe::{ModelListing, OptionalFlag, Probe};
+use crate::runtime::{AgentCard, AgentOrder, RehearsalStage, ShellTool};
 use crate::translate::Translator;
 use crate::usage::Counting;
 
 /// Variables of a surrounding Claude Code, which would make this one think that it is part of it.
 const SURROUNDING: [&str; 3] = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"];
-/// What it may use when nobody restricts it and it refuses to do without rules, as it does for the superuser.
+/// Tools that are allowed by name where nothing is restricted and the agent refuses to run without rules, as it does
+/// for root.
 const ALL_TOOLS: &str =
     "Bash,Read,Write,Edit,MultiEdit,NotebookEdit,Glob,Grep,WebFetch,WebSearch,Task,Agent,Skill";
 /// Settings that allow the tools of MCP servers which it is configured with itself. Its rules have no word for all servers,
@@ -47,7 +48,7 @@ pub(crate) const LOGIN: LoginSources = LoginSources {
 
 pub fn profile() -> Profile {
     Profile {
-        card: Card {
+        card: AgentCard {
             name: "claude".into(),
             label: "Claude Code".into(),
             capabilities: Capabilities {
@@ -71,7 +72,7 @@ pub fn profile() -> Profile {
             required: &[],
             optional: &[OptionalFlag { name: SYSTEM_FILE, without: |_| {} }],
             stand_in: None,
-            models: ModelSource::Nobody,
+            models: ModelListing::Nobody,
             login: LOGIN,
         },
         counting: Counting::PerTurn,
@@ -89,7 +90,7 @@ fn in_rules(server: &str) -> String {
 }
 
 impl Adapter for Claude {
-    fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
+    fn invocation(&self, order: &AgentOrder, turn: &TurnContext<'_>) -> Invocation {
         let mut args: Vec<Argument> =
             ["-p", "--output-format", "stream-json", "--verbose"].map(Argument::from).into();
         if !order.options.without_stream() {
@@ -170,7 +171,7 @@ impl Adapter for Claude {
         }
     }
 
-    fn rehearse(&self, order: &mut Order, stage: &Stage) {
+    fn rehearse(&self, order: &mut AgentOrder, stage: &RehearsalStage) {
         let settings = [
             ("HOME", stage.home.display().to_string()),
             ("ANTHROPIC_BASE_URL", stage.model_url.clone()),
@@ -184,7 +185,7 @@ impl Adapter for Claude {
         order.env.extend(settings.map(|(name, value)| (name.to_owned(), value)));
     }
 
-    fn translator(&self, _: &Turn<'_>) -> Box<dyn Translator> {
+    fn translator(&self, _: &TurnContext<'_>) -> Box<dyn Translator> {
         Box::new(crate::translate::claude::Claude::default())
     }
 }
@@ -193,12 +194,12 @@ impl Adapter for Claude {
 mod tests {
     use super::*;
 
-    /// What follows a flag in the first turn of an order.
+    /// Checks the value after a flag in the first turn of an order.
     #[track_caller]
-    fn check(wish: impl FnOnce(&mut Order), name: &str, expected: Option<&str>) {
-        let mut order = Order::new("0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad001".to_owned(), "/work".into());
+    fn check(wish: impl FnOnce(&mut AgentOrder), name: &str, expected: Option<&str>) {
+        let mut order = AgentOrder::new("0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad001".to_owned(), "/work".into());
         wish(&mut order);
-        let turn = Turn { prompt: "go", agent_session: None, before: 0, lacks: &Default::default() };
+        let turn = TurnContext { prompt: "go", agent_session: None, before: 0, lacks: &Default::default() };
         let args = Claude.invocation(&order, &turn).args;
         let args: Vec<String> = args.iter().map(Argument::to_string).collect();
         let value = args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1));
@@ -216,11 +217,11 @@ mod tests {
     #[test]
     fn long_and_secret_texts_go_by_files_where_there_can_be_some() {
         let json = r#"{"mcpServers":{}}"#;
-        let inline = |order: &mut Order| {
+        let inline = |order: &mut AgentOrder| {
             order.system = Some("be brief".to_owned());
             order.mcp_config = Some(json.to_owned());
         };
-        let by_file = |order: &mut Order| {
+        let by_file = |order: &mut AgentOrder| {
             inline(order);
             order.scratch = Some("/scratch".into());
         };

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::{levels, mcp_servers, with_system};
-use crate::adapter::{Adapter, Profile, Turn};
+use crate::adapter::{Adapter, Profile, TurnContext};
 use crate::capabilities::Capabilities;
 use crate::invocation::Invocation;
 use crate::login::{ConfigFile, LoginFile, LoginQuestion, LoginSources};
 use crate::options::AgentOption;
-use crate::probe::{ModelSource, Probe};
-use crate::runtime::{Card, Order, ShellTool, Stage};
+use crate::probe::{ModelListing, Probe};
+use crate::runtime::{AgentCard, AgentOrder, RehearsalStage, ShellTool};
 use crate::translate::Translator;
 use crate::usage::Counting;
 
@@ -33,7 +33,7 @@ pub(crate) const LOGIN: LoginSources = LoginSources {
 
 pub fn profile() -> Profile {
     Profile {
-        card: Card {
+        card: AgentCard {
             name: "codex".into(),
             label: "OpenAI Codex".into(),
             capabilities: Capabilities {
@@ -51,7 +51,7 @@ pub fn profile() -> Profile {
             required: &[],
             optional: &[],
             stand_in: None,
-            models: ModelSource::Nobody,
+            models: ModelListing::Nobody,
             login: LOGIN,
         },
         counting: Counting::SinceBegun,
@@ -64,7 +64,7 @@ pub fn profile() -> Profile {
 pub struct Codex;
 
 impl Adapter for Codex {
-    fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
+    fn invocation(&self, order: &AgentOrder, turn: &TurnContext<'_>) -> Invocation {
         let mut args: Vec<String> = ["exec", "--json", "--skip-git-repo-check"].map(str::to_owned).into();
         let mut flag = |name: &str, value: &str| args.extend([name.to_owned(), value.to_owned()]);
         if let Some(model) = &order.model {
@@ -99,7 +99,7 @@ impl Adapter for Codex {
         Invocation::new(args, with_system(turn.prompt, order, turn.agent_session.is_some()))
     }
 
-    fn rehearse(&self, order: &mut Order, stage: &Stage) {
+    fn rehearse(&self, order: &mut AgentOrder, stage: &RehearsalStage) {
         let settings = [("HOME", &*stage.home), ("CODEX_HOME", &*stage.home)]
             .map(|(name, dir)| (name.to_owned(), dir.display().to_string()));
         order.env.extend(settings);
@@ -118,7 +118,7 @@ impl Adapter for Codex {
         ]);
     }
 
-    fn translator(&self, _: &Turn<'_>) -> Box<dyn Translator> {
+    fn translator(&self, _: &TurnContext<'_>) -> Box<dyn Translator> {
         Box::new(crate::translate::codex::Codex::default())
     }
 }

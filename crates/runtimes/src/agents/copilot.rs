@@ -1,13 +1,13 @@
 //! GitHub Copilot CLI, and whatever else has its flags: Hangar itself does.
 
 use super::{has_files, is_json, uuid_of, with_system};
-use crate::adapter::{Adapter, ForeignModels, Profile, Turn};
+use crate::adapter::{Adapter, ForeignModels, Profile, TurnContext};
 use crate::capabilities::{Capabilities, EFFORT_LEVELS};
 use crate::invocation::{Argument, Invocation};
 use crate::login::{ConfigFile, IgnoredValue, LoginFile, LoginQuestion, LoginSources};
 use crate::options::{AgentOption, AgentOptions};
-use crate::probe::{ModelSource, OptionalFlag, Probe, StandIn};
-use crate::runtime::{Card, Order, ShellTool, Stage};
+use crate::probe::{ModelListing, OptionalFlag, Probe, Substitute};
+use crate::runtime::{AgentCard, AgentOrder, RehearsalStage, ShellTool};
 use crate::translate::Translator;
 use crate::usage::Counting;
 
@@ -40,7 +40,7 @@ pub(crate) const LOGIN: LoginSources = LoginSources {
 
 pub fn profile() -> Profile {
     Profile {
-        card: Card {
+        card: AgentCard {
             name: "copilot".into(),
             label: "GitHub Copilot CLI".into(),
             capabilities: Capabilities {
@@ -65,14 +65,14 @@ pub fn profile() -> Profile {
                 OptionalFlag { name: SESSION_ID, without: |able| able.session_id_given = false },
                 OptionalFlag { name: USAGE_FILE, without: |able| able.input_tokens = false },
             ],
-            stand_in: Some(StandIn {
+            stand_in: Some(Substitute {
                 program: "gh",
                 leading: &["copilot"],
                 question: &["extension", "list"],
                 answer: "gh-copilot",
                 doubt: "`gh copilot` is used in place of `copilot`; it may lack the flags that are needed",
             }),
-            models: ModelSource::Catalogue,
+            models: ModelListing::Catalogue,
             login: LOGIN,
         },
         // On stdout and in the file: since the session began.
@@ -86,7 +86,7 @@ pub fn profile() -> Profile {
 pub struct Copilot;
 
 impl Adapter for Copilot {
-    fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
+    fn invocation(&self, order: &AgentOrder, turn: &TurnContext<'_>) -> Invocation {
         let mut args: Vec<Argument> = Vec::new();
         let mut flag = |name: &str, value: &str| args.push(format!("{name}={value}").into());
         flag("--output-format", "json");
@@ -141,18 +141,18 @@ impl Adapter for Copilot {
         Invocation { session_id, ..Invocation::new(args, prompt) }
     }
 
-    fn translator(&self, turn: &Turn<'_>) -> Box<dyn Translator> {
+    fn translator(&self, turn: &TurnContext<'_>) -> Box<dyn Translator> {
         Box::new(crate::translate::copilot::Copilot::new(turn.agent_session.is_some()))
     }
 
-    fn rehearse(&self, order: &mut Order, stage: &Stage) {
+    fn rehearse(&self, order: &mut AgentOrder, stage: &RehearsalStage) {
         order.env.extend(rehearsal(stage));
     }
 }
 
 /// Variables that make it, and whatever follows its conventions, use the scripted model.
-pub fn rehearsal(stage: &Stage) -> Vec<(String, String)> {
-    let Stage { model_url, home } = stage;
+pub fn rehearsal(stage: &RehearsalStage) -> Vec<(String, String)> {
+    let RehearsalStage { model_url, home } = stage;
     [
         ("COPILOT_HOME", home.join("copilot").display().to_string()),
         ("COPILOT_AUTO_UPDATE", "false".to_owned()),
@@ -190,7 +190,7 @@ pub fn option_flags(options: &AgentOptions) -> Vec<String> {
 
 /// A file with its sign, without which newer versions refuse it. JSON goes by a file too where there can be one: it may
 /// hold secrets, and others can see command lines.
-fn mcp_config(config: &str, order: &Order) -> Argument {
+fn mcp_config(config: &str, order: &AgentOrder) -> Argument {
     let flag = "--additional-mcp-config=";
     match (is_json(config), has_files(order)) {
         (true, true) => Argument::Input { before: format!("{flag}@"), text: config.to_owned() },
@@ -207,15 +207,16 @@ mod tests {
 
     const ID: &str = "0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad001";
     static ALL_FLAGS: BTreeSet<String> = BTreeSet::new();
-    const FIRST: Turn<'_> = Turn { prompt: "go", agent_session: None, before: 0, lacks: &ALL_FLAGS };
+    const FIRST: TurnContext<'_> =
+        TurnContext { prompt: "go", agent_session: None, before: 0, lacks: &ALL_FLAGS };
 
-    fn order() -> Order {
-        Order::new(ID.to_owned(), "/work".into())
+    fn order() -> AgentOrder {
+        AgentOrder::new(ID.to_owned(), "/work".into())
     }
 
     /// All flags of a turn.
     #[track_caller]
-    fn check(order: &Order, turn: &Turn<'_>, expected: &str) {
+    fn check(order: &AgentOrder, turn: &TurnContext<'_>, expected: &str) {
         let args = Copilot.invocation(order, turn).args;
         let args: Vec<_> = args.iter().map(Argument::to_string).collect();
         assert_eq!(args.join(" "), expected);
@@ -223,7 +224,7 @@ mod tests {
 
     /// The flags that an order has on top of those that every turn has.
     #[track_caller]
-    fn check_more(wish: impl FnOnce(&mut Order), expected: &str) {
+    fn check_more(wish: impl FnOnce(&mut AgentOrder), expected: &str) {
         let mut order = order();
         wish(&mut order);
         let always = format!("--output-format=json --max-autopilot-continues=50 --session-id={ID}");
@@ -258,7 +259,7 @@ mod tests {
             );
         }
         let json = r#"{"mcpServers":{}}"#;
-        let with_files = |order: &mut Order| {
+        let with_files = |order: &mut AgentOrder| {
             order.mcp_config = Some(json.to_owned());
             order.scratch = Some("/scratch".into());
         };
@@ -284,9 +285,9 @@ mod tests {
         let steps = "--output-format=json --max-autopilot-continues=7";
         let last = "-s --autopilot --no-ask-user --no-auto-update --allow-all";
         let check = |id: &str, agent_session: Option<&str>, before: u32, expected: &str| {
-            let mut order = Order::new(id.to_owned(), "/work".into());
+            let mut order = AgentOrder::new(id.to_owned(), "/work".into());
             order.limits.steps = Some(7);
-            let turn = Turn { agent_session, before, ..FIRST };
+            let turn = TurnContext { agent_session, before, ..FIRST };
             check(&order, &turn, &format!("{steps} {expected}{last}"));
         };
         check(ID, None, 0, &format!("--session-id={ID} "));
@@ -318,24 +319,24 @@ mod tests {
         order.scratch = Some("/scratch".into());
         let always = "--output-format=json --max-autopilot-continues=50";
         let last = "-s --autopilot --no-ask-user --no-auto-update --allow-all";
-        let old = Turn { lacks: &lacks, ..FIRST };
+        let old = TurnContext { lacks: &lacks, ..FIRST };
         check(&order, &old, &format!("{always} {last}"));
         assert_eq!(Copilot.invocation(&order, &old).session_id, None);
         assert_eq!(Copilot.invocation(&order, &FIRST).session_id.as_deref(), Some(ID));
         check(
             &order,
-            &Turn { agent_session: Some("abc"), before: 1, ..old },
+            &TurnContext { agent_session: Some("abc"), before: 1, ..old },
             &format!("{always} --resume=abc {last}"),
         );
-        check(&order, &Turn { before: 1, ..old }, &format!("{always} --continue {last}"));
+        check(&order, &TurnContext { before: 1, ..old }, &format!("{always} --continue {last}"));
     }
 
     #[test]
     fn instructions_of_the_host_go_before_the_first_prompt_and_no_other() {
         let mut order = order();
         order.system = Some("be brief".to_owned());
-        let stdin = |turn: &Turn<'_>| Copilot.invocation(&order, turn).stdin.unwrap();
+        let stdin = |turn: &TurnContext<'_>| Copilot.invocation(&order, turn).stdin.unwrap();
         assert_eq!(stdin(&FIRST), "<system>\nbe brief\n</system>\n\ngo");
-        assert_eq!(stdin(&Turn { agent_session: Some(ID), before: 1, ..FIRST }), "go");
+        assert_eq!(stdin(&TurnContext { agent_session: Some(ID), before: 1, ..FIRST }), "go");
     }
 }

@@ -10,22 +10,22 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::cli_runtime::CliRuntime;
+use crate::environment::RuntimeEnvironment;
 use crate::host::Host;
-use crate::runtime::{Order, Runtime};
-use crate::surroundings::Surroundings;
+use crate::runtime::{AgentOrder, Runtime};
 
 /// All of them, in the order in which people are shown them.
-pub fn all(surroundings: &Surroundings) -> Vec<Arc<dyn Runtime>> {
+pub fn all(runtime_env: &RuntimeEnvironment) -> Vec<Arc<dyn Runtime>> {
     vec![
-        Arc::new(CliRuntime::new(copilot::profile(), copilot::Copilot, surroundings)),
-        Arc::new(CliRuntime::new(claude::profile(), claude::Claude, surroundings)),
-        Arc::new(CliRuntime::new(codex::profile(), codex::Codex, surroundings)),
-        Arc::new(CliRuntime::new(opencode::profile(), opencode::Opencode::new(surroundings), surroundings)),
+        Arc::new(CliRuntime::new(copilot::profile(), copilot::Copilot, runtime_env)),
+        Arc::new(CliRuntime::new(claude::profile(), claude::Claude, runtime_env)),
+        Arc::new(CliRuntime::new(codex::profile(), codex::Codex, runtime_env)),
+        Arc::new(CliRuntime::new(opencode::profile(), opencode::Opencode::new(runtime_env), runtime_env)),
     ]
 }
 
 /// The session's id where it has the form that agents accept from outside.
-fn uuid_of(order: &Order) -> Option<&str> {
+fn uuid_of(order: &AgentOrder) -> Option<&str> {
     uuid::Uuid::parse_str(&order.session_id).is_ok().then_some(order.session_id.as_str())
 }
 
@@ -35,19 +35,19 @@ fn levels(names: &[&str]) -> Vec<String> {
 
 /// A prompt with the host's instructions before it, for agents that have no other way to be given them. Once per session:
 /// what was said in an earlier turn is still there.
-pub(crate) fn with_system(prompt: &str, order: &Order, resumed: bool) -> String {
+pub(crate) fn with_system(prompt: &str, order: &AgentOrder, resumed: bool) -> String {
     match order.system.as_deref().filter(|system| !system.is_empty() && !resumed) {
         Some(system) => system_before(system, prompt),
         None => prompt.to_owned(),
     }
 }
 
-/// Whether a turn of the order can have files of its own.
-pub(crate) fn has_files(order: &Order) -> bool {
+/// Whether turns of the order can use temporary files: in the scratch directory, or on the other host.
+pub(crate) fn has_files(order: &AgentOrder) -> bool {
     order.scratch.is_some() || matches!(order.host, Host::Ssh(_))
 }
 
-/// Whether an MCP configuration is JSON, and not a file.
+/// Whether an MCP configuration is inline JSON, not the path of a file.
 pub(crate) fn is_json(config: &str) -> bool {
     config.trim_start().starts_with('{')
 }

@@ -5,21 +5,21 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::{levels, mcp_servers, with_system};
-use crate::adapter::{Adapter, Profile, Turn};
+use crate::adapter::{Adapter, Profile, TurnContext};
 use crate::capabilities::Capabilities;
+use crate::environment::RuntimeEnvironment;
 use crate::invocation::Invocation;
 use crate::login::{ConfigFile, LoginFile, LoginSources};
 use crate::options::AgentOption;
-use crate::probe::{ModelSource, Probe};
-use crate::runtime::{Card, Order, ShellTool, Stage};
-use crate::surroundings::Surroundings;
+use crate::probe::{ModelListing, Probe};
+use crate::runtime::{AgentCard, AgentOrder, RehearsalStage, ShellTool};
 use crate::translate::Translator;
 use crate::usage::Counting;
 
 /// Settings that it lays over those of its files.
 const SETTINGS: &str = "OPENCODE_CONFIG_CONTENT";
 
-/// How long it may take to list its models: seconds to start, and it may ask a catalogue on the net.
+/// Timeout of listing models: the program needs seconds to start and may query an online catalogue.
 const MODELS_PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const LOGIN: LoginSources = LoginSources {
@@ -40,7 +40,7 @@ pub(crate) const LOGIN: LoginSources = LoginSources {
 
 pub fn profile() -> Profile {
     Profile {
-        card: Card {
+        card: AgentCard {
             name: "opencode".into(),
             label: "opencode".into(),
             capabilities: Capabilities {
@@ -66,7 +66,7 @@ pub fn profile() -> Profile {
             required: &[],
             optional: &[],
             stand_in: None,
-            models: ModelSource::Program {
+            models: ModelListing::Program {
                 args: &["models"],
                 refresh: "--refresh",
                 patience: MODELS_PATIENCE,
@@ -86,12 +86,12 @@ pub struct Opencode {
 }
 
 impl Opencode {
-    pub fn new(surroundings: &Surroundings) -> Self {
-        Self { settings: surroundings.var(SETTINGS).map(str::to_owned) }
+    pub fn new(runtime_env: &RuntimeEnvironment) -> Self {
+        Self { settings: runtime_env.var(SETTINGS).map(str::to_owned) }
     }
 
     /// The settings of an order with its MCP servers among them.
-    fn with_servers(&self, order: &Order) -> Option<String> {
+    fn with_servers(&self, order: &AgentOrder) -> Option<String> {
         let servers = mcp_servers(order.mcp_config.as_deref());
         if servers.is_empty() {
             return None;
@@ -131,7 +131,7 @@ fn list<'a>(server: &'a Value, name: &str) -> &'a [Value] {
 }
 
 impl Adapter for Opencode {
-    fn invocation(&self, order: &Order, turn: &Turn<'_>) -> Invocation {
+    fn invocation(&self, order: &AgentOrder, turn: &TurnContext<'_>) -> Invocation {
         let mut args: Vec<String> = ["run", "--format", "json", "--thinking"].map(str::to_owned).into();
         let mut flag = |name: &str, value: &str| args.extend([name.to_owned(), value.to_owned()]);
         if let Some(model) = &order.model {
@@ -167,7 +167,7 @@ impl Adapter for Opencode {
         Invocation { env, ..Invocation::new(args, prompt) }
     }
 
-    fn rehearse(&self, order: &mut Order, stage: &Stage) {
+    fn rehearse(&self, order: &mut AgentOrder, stage: &RehearsalStage) {
         let provider = json!({
             "share": "disabled",
             "autoupdate": false,
@@ -195,7 +195,7 @@ impl Adapter for Opencode {
         order.model.get_or_insert_with(|| "rehearsal/mock-model".to_owned());
     }
 
-    fn translator(&self, _: &Turn<'_>) -> Box<dyn Translator> {
+    fn translator(&self, _: &TurnContext<'_>) -> Box<dyn Translator> {
         Box::new(crate::translate::opencode::Opencode::default())
     }
 }
@@ -207,9 +207,9 @@ mod tests {
     #[test]
     fn servers_are_added_to_the_settings_that_are_there() {
         let vars = std::collections::BTreeMap::from([(SETTINGS.to_owned(), r#"{"theme":"x"}"#.to_owned())]);
-        let surroundings = Surroundings { vars, ..Surroundings::bare("/".as_ref()) };
-        let agent = Opencode::new(&surroundings);
-        let mut order = Order::new("s".to_owned(), "/".into());
+        let runtime_env = RuntimeEnvironment { vars, ..RuntimeEnvironment::bare("/".as_ref()) };
+        let agent = Opencode::new(&runtime_env);
+        let mut order = AgentOrder::new("s".to_owned(), "/".into());
         assert_eq!(agent.with_servers(&order), None);
         let servers = json!({
             "near": { "type": "stdio", "command": "sh", "args": ["-c", "true"], "env": { "A": "b" }, "tools": ["*"] },

@@ -4,10 +4,10 @@
 use hangar_protocol::data;
 use serde_json::Value;
 
-use super::Said;
-use super::account::{Account, ToolEnd};
+use super::Translation;
+use super::bookkeeping::{Bookkeeping, ToolEnd};
 use super::json::{content, count, owned, text};
-use crate::outcome::Complaint;
+use crate::outcome::ReportedError;
 use crate::usage::{Figure, Usage};
 
 /// The longest answer that is put together from pieces.
@@ -15,9 +15,9 @@ const MAX_ANSWER: usize = 16 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Acp {
-    account: Account,
-    answer: Pieces,
-    thought: Pieces,
+    account: Bookkeeping,
+    answer: OpenTexts,
+    thought: OpenTexts,
     /// The only answer, where it came at once and begins as an error does.
     error: Option<String>,
     pieces: u64,
@@ -25,12 +25,12 @@ pub(crate) struct Acp {
 
 /// A text that comes in pieces, with the name that we gave it.
 #[derive(Debug, Default)]
-struct Pieces {
+struct OpenTexts {
     id: Option<String>,
     text: String,
 }
 
-impl Pieces {
+impl OpenTexts {
     fn push(&mut self, piece: &str) -> String {
         if self.text.len() + piece.len() <= MAX_ANSWER {
             self.text.push_str(piece);
@@ -44,7 +44,7 @@ impl Pieces {
 }
 
 impl Acp {
-    pub(crate) fn update(&mut self, update: &Value, said: &mut Said) {
+    pub(crate) fn update(&mut self, update: &Value, said: &mut Translation) {
         match text(update, "sessionUpdate").unwrap_or_default() {
             "agent_message_chunk" => {
                 self.end_thought(said);
@@ -90,7 +90,7 @@ impl Acp {
         }
     }
 
-    fn called(&mut self, update: &Value, said: &mut Said) {
+    fn called(&mut self, update: &Value, said: &mut Translation) {
         let Some(id) = text(update, "toolCallId") else { return };
         // The protocol has no names of tools, only what a call is shown as.
         let name = text(update, "kind")
@@ -101,7 +101,7 @@ impl Acp {
         self.account.tool_called(None, id, name, arguments, said);
     }
 
-    fn ended(&mut self, update: &Value, said: &mut Said) {
+    fn ended(&mut self, update: &Value, said: &mut Translation) {
         let (Some(id), Some(status)) = (text(update, "toolCallId"), text(update, "status")) else { return };
         if !matches!(status, "completed" | "failed") || !self.account.is_open(id) {
             return;
@@ -124,13 +124,13 @@ impl Acp {
         self.account.tool_ended(id, end, said);
     }
 
-    fn end_thought(&mut self, said: &mut Said) {
+    fn end_thought(&mut self, said: &mut Translation) {
         if let Some((reasoning_id, content)) = self.thought.take() {
             said.push(data::Reasoning { reasoning_id, content });
         }
     }
 
-    fn flush(&mut self, said: &mut Said) {
+    fn flush(&mut self, said: &mut Translation) {
         self.end_thought(said);
         if let Some((id, text)) = self.answer.take() {
             self.error = text.strip_prefix("Error: ").filter(|_| self.pieces == 1).map(str::to_owned);
@@ -140,19 +140,19 @@ impl Acp {
 
     /// The protocol has no word for a model that failed: agents answer with the error's text. It is believed only of an
     /// answer that is the whole of its turn, came in one piece, and for which no model is known to have been paid.
-    pub(crate) fn error_in_answer(&self) -> Option<Complaint> {
+    pub(crate) fn error_in_answer(&self) -> Option<ReportedError> {
         let message = self.error.clone()?;
-        Some(Complaint { message, ..Complaint::default() })
+        Some(ReportedError { message, ..ReportedError::default() })
     }
 
     /// The turn is over.
-    pub(crate) fn end(&mut self, said: &mut Said) {
+    pub(crate) fn end(&mut self, said: &mut Translation) {
         self.flush(said);
         self.account.close(said);
     }
 }
 
-/// What the answer to a prompt says was used: since the session was opened.
+/// Usage in the answer to a prompt: since the session was opened.
 pub(crate) fn usage(answer: &Value) -> Usage {
     let figure = |path: &str| Figure::reported(count(answer, path));
     Usage {
@@ -168,7 +168,7 @@ pub(crate) fn usage(answer: &Value) -> Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::translate::Spoken;
+    use crate::translate::TranslatedEvent;
     use proptest::prelude::*;
     use serde_json::json;
     use std::collections::BTreeMap;
@@ -176,7 +176,7 @@ mod tests {
     /// The events of a turn, as kinds with what matters of them.
     #[track_caller]
     fn check(updates: &[Value], expected: &[&str]) {
-        let (mut acp, mut said) = (Acp::default(), Said::default());
+        let (mut acp, mut said) = (Acp::default(), Translation::default());
         for update in updates {
             acp.update(update, &mut said);
         }
@@ -184,9 +184,9 @@ mod tests {
         assert_eq!(told(&said), expected);
     }
 
-    fn told(said: &Said) -> Vec<String> {
-        let event = |spoken: &Spoken| {
-            let Spoken::Body { body, .. } = spoken else { unreachable!("every event is made here") };
+    fn told(said: &Translation) -> Vec<String> {
+        let event = |spoken: &TranslatedEvent| {
+            let TranslatedEvent::Body { body, .. } = spoken else { unreachable!("every event is made here") };
             let data = body.data().unwrap();
             let words = ["content", "deltaContent", "toolName"].iter().find_map(|name| data[*name].as_str());
             let result = data["result"]["content"].as_str().or_else(|| data["error"]["message"].as_str());
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn the_recorded_run_is_told_as_it_was_reviewed() {
         let mut prompts = BTreeMap::new();
-        let mut turns: BTreeMap<String, (Acp, Said)> = BTreeMap::new();
+        let mut turns: BTreeMap<String, (Acp, Translation)> = BTreeMap::new();
         let mut report = String::new();
         for line in include_str!("../../tests/captures/copilot-acp.jsonl").lines() {
             let (from, message) = line.split_at(2);
@@ -305,7 +305,7 @@ mod tests {
         fn updates_of_any_shape_harm_nothing(kind in "agent_message_chunk|tool_call|tool_call_update|plan|x", id in ".{0,4}", status in "completed|failed|x", text in ".{0,20}", list in any::<bool>()) {
             let content = if list { json!([text, { "content": text }, { "type": "diff" }]) } else { json!(text) };
             let update = json!({ "sessionUpdate": kind, "toolCallId": id, "status": status, "title": text, "content": content });
-            let (mut acp, mut said) = (Acp::default(), Said::default());
+            let (mut acp, mut said) = (Acp::default(), Translation::default());
             acp.update(&update, &mut said);
             acp.update(&update, &mut said);
             acp.end(&mut said);

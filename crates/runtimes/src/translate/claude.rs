@@ -9,21 +9,21 @@ use hangar_protocol::AgentId;
 use hangar_protocol::data;
 use serde_json::Value;
 
-use super::account::{Account, ToolEnd};
+use super::bookkeeping::{Bookkeeping, ToolEnd};
 use super::codex::session_error;
 use super::json::{at, content, count, flag, list, owned, text};
-use super::{Said, Translator};
-use crate::outcome::{Complaint, Verdict};
+use super::{Translation, Translator};
+use crate::outcome::{AgentVerdict, ReportedError};
 use crate::usage::{Figure, Usage};
 
-/// What stands for a model where the agent speaks for itself.
+/// Model name on messages that the agent itself wrote.
 const SYNTHETIC: &str = "<synthetic>";
 /// Sub-agents that are kept apart. One that never ends must not make this grow without bound.
 const MAX_AGENTS: usize = 1024;
 
 #[derive(Debug, Default)]
 pub struct Claude {
-    account: Account,
+    account: Bookkeeping,
     /// The message whose blocks are coming, per agent, and how many of them came.
     blocks: BTreeMap<Option<String>, (String, usize)>,
     /// The message whose pieces are coming.
@@ -33,7 +33,7 @@ pub struct Claude {
 }
 
 impl Translator for Claude {
-    fn line(&mut self, line: &str, said: &mut Said) {
+    fn line(&mut self, line: &str, said: &mut Translation) {
         let Ok(value) = serde_json::from_str::<Value>(line) else { return said.malformed(line) };
         let agent = text(&value, "parent_tool_use_id").map(|id| AgentId(id.to_owned()));
         match text(&value, "type").unwrap_or_default() {
@@ -48,13 +48,13 @@ impl Translator for Claude {
         }
     }
 
-    fn end(&mut self, said: &mut Said) {
+    fn end(&mut self, said: &mut Translation) {
         self.account.close(said);
     }
 }
 
 impl Claude {
-    fn system(&mut self, value: &Value, line: &str, said: &mut Said) {
+    fn system(&mut self, value: &Value, line: &str, said: &mut Translation) {
         match text(value, "subtype").unwrap_or_default() {
             "init" => {
                 said.facts.session_id = owned(value, "session_id");
@@ -70,7 +70,7 @@ impl Claude {
             }
             "api_retry" => {
                 let status_code = count(value, "error_status").and_then(|status| status.try_into().ok());
-                let complaint = Complaint {
+                let reported_error = ReportedError {
                     message: owned(value, "error").unwrap_or_else(|| "a call to the model failed".to_owned()),
                     status_code,
                     code: owned(value, "error"),
@@ -82,11 +82,11 @@ impl Claude {
                     api_endpoint: None,
                     failure_kind: Some(if status_code.is_some() { "api" } else { "transport" }.to_owned()),
                     source: "top_level".to_owned(),
-                    error_message: Some(complaint.message.clone()),
-                    error_code: complaint.code.clone(),
+                    error_message: Some(reported_error.message.clone()),
+                    error_code: reported_error.code.clone(),
                     error_type: None,
                 });
-                said.facts.complaint = Some(complaint);
+                said.facts.reported_error = Some(reported_error);
             }
             "task_started" => self.agent_started(value, line, said),
             "task_notification" => self.agent_ended(value, said),
@@ -107,7 +107,7 @@ impl Claude {
         }
     }
 
-    fn agent_started(&mut self, value: &Value, line: &str, said: &mut Said) {
+    fn agent_started(&mut self, value: &Value, line: &str, said: &mut Translation) {
         let Some(call) = owned(value, "tool_use_id") else { return };
         let name = owned(value, "subagent_type").unwrap_or_else(|| "agent".to_owned());
         if self.agents.len() >= MAX_AGENTS {
@@ -124,7 +124,7 @@ impl Claude {
         said.push_from(Some(AgentId(call)), started);
     }
 
-    fn agent_ended(&mut self, value: &Value, said: &mut Said) {
+    fn agent_ended(&mut self, value: &Value, said: &mut Translation) {
         let Some(call) = owned(value, "tool_use_id") else { return };
         let Some(name) = self.agents.remove(&call) else { return };
         let agent = Some(AgentId(call.clone()));
@@ -151,7 +151,7 @@ impl Claude {
         }
     }
 
-    fn assistant(&mut self, agent: Option<AgentId>, value: &Value, said: &mut Said) {
+    fn assistant(&mut self, agent: Option<AgentId>, value: &Value, said: &mut Translation) {
         let message = &value["message"];
         let model = text(message, "model").unwrap_or_default();
         if model == SYNTHETIC {
@@ -214,7 +214,7 @@ impl Claude {
         place
     }
 
-    fn user(&mut self, agent: Option<AgentId>, value: &Value, said: &mut Said) {
+    fn user(&mut self, agent: Option<AgentId>, value: &Value, said: &mut Translation) {
         for block in list(value, "message.content") {
             match text(block, "type").unwrap_or_default() {
                 "tool_result" => self.tool_result(block, said),
@@ -231,7 +231,7 @@ impl Claude {
         }
     }
 
-    fn tool_result(&mut self, block: &Value, said: &mut Said) {
+    fn tool_result(&mut self, block: &Value, said: &mut Translation) {
         let Some(call) = text(block, "tool_use_id") else { return };
         let failed = flag(block, "is_error").unwrap_or(false);
         let words = content(&block["content"]);
@@ -242,7 +242,7 @@ impl Claude {
         self.account.tool_ended(call, end, said);
     }
 
-    fn piece(&mut self, agent: Option<AgentId>, event: &Value, said: &mut Said) {
+    fn piece(&mut self, agent: Option<AgentId>, event: &Value, said: &mut Translation) {
         match text(event, "type").unwrap_or_default() {
             "message_start" => {
                 let id = owned(event, "message.id").unwrap_or_default();
@@ -285,7 +285,7 @@ impl Claude {
         Some(format!("{message}.{}", count(event, "index")?))
     }
 
-    fn result(&mut self, value: &Value, said: &mut Said) {
+    fn result(&mut self, value: &Value, said: &mut Translation) {
         self.account.close(said);
         if let Some(id) = owned(value, "session_id") {
             said.facts.session_id = Some(id);
@@ -316,12 +316,12 @@ impl Claude {
         let subtype = text(value, "subtype").unwrap_or_default();
         let failed = flag(value, "is_error").unwrap_or(false) || subtype.starts_with("error");
         if !failed {
-            said.facts.verdict = Some(Verdict::Success);
-            said.facts.complaint = None;
+            said.facts.verdict = Some(AgentVerdict::Success);
+            said.facts.reported_error = None;
             return;
         }
-        let code = said.facts.complaint.take().and_then(|complaint| complaint.code);
-        let complaint = Complaint {
+        let code = said.facts.reported_error.take().and_then(|reported_error| reported_error.code);
+        let reported_error = ReportedError {
             message: owned(value, "result")
                 .or_else(|| list(value, "errors").first().map(content))
                 .unwrap_or_else(|| subtype.to_owned()),
@@ -330,9 +330,9 @@ impl Claude {
                 .and_then(|code| code.try_into().ok()),
             code: if subtype.starts_with("error") { Some(subtype.to_owned()) } else { code },
         };
-        said.push(session_error(&complaint));
-        said.facts.complaint = Some(complaint);
-        said.facts.verdict = Some(Verdict::Failure);
+        said.push(session_error(&reported_error));
+        said.facts.reported_error = Some(reported_error);
+        said.facts.verdict = Some(AgentVerdict::Failure);
     }
 }
 

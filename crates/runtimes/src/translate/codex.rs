@@ -3,31 +3,31 @@
 use hangar_protocol::data;
 use serde_json::{Value, json};
 
-use super::account::{Account, ToolEnd};
+use super::bookkeeping::{Bookkeeping, ToolEnd};
 use super::json::{count, list, owned, text};
-use super::{Said, Translator};
-use crate::outcome::{Complaint, Verdict};
+use super::{Translation, Translator};
+use crate::outcome::{AgentVerdict, ReportedError};
 use crate::usage::{Figure, Usage};
 
 #[derive(Debug, Default)]
 pub struct Codex {
-    account: Account,
+    account: Bookkeeping,
 }
 
 impl Translator for Codex {
-    fn line(&mut self, line: &str, said: &mut Said) {
+    fn line(&mut self, line: &str, said: &mut Translation) {
         let Ok(value) = serde_json::from_str::<Value>(line) else { return said.malformed(line) };
         let kind = text(&value, "type").unwrap_or_default();
         match kind {
             "thread.started" => said.facts.session_id = owned(&value, "thread_id"),
             "turn.started" => self.account.open_turn(said),
-            "item.started" | "item.updated" => self.item(&value["item"], Progress::UnderWay, line, said),
-            "item.completed" => self.item(&value["item"], Progress::Over, line, said),
+            "item.started" | "item.updated" => self.item(&value["item"], ItemProgress::UnderWay, line, said),
+            "item.completed" => self.item(&value["item"], ItemProgress::Over, line, said),
             "turn.completed" => {
                 self.account.close(said);
-                said.facts.verdict = Some(Verdict::Success);
+                said.facts.verdict = Some(AgentVerdict::Success);
                 // What it complained of on the way it got over.
-                said.facts.complaint = None;
+                said.facts.reported_error = None;
                 said.facts.usage = usage(&value["usage"]);
                 said.push(data::AssistantUsage {
                     model: self.account.model().unwrap_or_default().to_owned(),
@@ -41,50 +41,51 @@ impl Translator for Codex {
             }
             "turn.failed" => {
                 self.account.close(said);
-                said.facts.verdict = Some(Verdict::Failure);
-                let complaint = complaint(text(&value, "error.message").unwrap_or("the turn failed"));
-                said.push(session_error(&complaint));
-                said.facts.complaint = Some(complaint);
+                said.facts.verdict = Some(AgentVerdict::Failure);
+                let reported_error =
+                    reported_error(text(&value, "error.message").unwrap_or("the turn failed"));
+                said.push(session_error(&reported_error));
+                said.facts.reported_error = Some(reported_error);
             }
             "error" => {
                 let message = text(&value, "message").unwrap_or("an error without a message");
-                said.facts.complaint = Some(complaint(message));
+                said.facts.reported_error = Some(reported_error(message));
                 said.push(data::SessionWarning::new("agent_error", message.to_owned()));
             }
             other => said.unknown(other, line),
         }
     }
 
-    fn end(&mut self, said: &mut Said) {
+    fn end(&mut self, said: &mut Translation) {
         self.account.close(said);
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Progress {
+enum ItemProgress {
     UnderWay,
     Over,
 }
 
 impl Codex {
-    fn item(&mut self, item: &Value, progress: Progress, line: &str, said: &mut Said) {
+    fn item(&mut self, item: &Value, progress: ItemProgress, line: &str, said: &mut Translation) {
         let id = text(item, "id").unwrap_or_default();
         let kind = text(item, "type").unwrap_or_default();
         match (kind, progress) {
-            ("agent_message", Progress::Over) => {
+            ("agent_message", ItemProgress::Over) => {
                 let words = owned(item, "text").unwrap_or_default();
                 self.account.message(None, id.to_owned(), words, said);
             }
-            ("reasoning", Progress::Over) => {
+            ("reasoning", ItemProgress::Over) => {
                 let content = owned(item, "text").unwrap_or_default();
                 said.push(data::Reasoning { reasoning_id: id.to_owned(), content });
             }
             // What it says about itself is no failure of the turn.
-            ("error", Progress::Over) => {
+            ("error", ItemProgress::Over) => {
                 let message = owned(item, "message").unwrap_or_default();
                 said.push(data::SessionWarning::new("agent_notice", message));
             }
-            ("agent_message" | "reasoning" | "error", Progress::UnderWay) => {}
+            ("agent_message" | "reasoning" | "error", ItemProgress::UnderWay) => {}
             ("command_execution", _) => {
                 self.tool(id, "shell", json!({ "command": item["command"] }), item, progress, said);
             }
@@ -113,13 +114,13 @@ impl Codex {
         name: &str,
         arguments: Value,
         item: &Value,
-        progress: Progress,
-        said: &mut Said,
+        progress: ItemProgress,
+        said: &mut Translation,
     ) {
         if !self.account.is_open(id) {
             self.account.tool_called(None, id, name, arguments, said);
         }
-        if progress == Progress::UnderWay {
+        if progress == ItemProgress::UnderWay {
             return;
         }
         let exit_code = item["exit_code"].as_i64().and_then(|code| i32::try_from(code).ok());
@@ -165,17 +166,17 @@ fn usage(value: &Value) -> Usage {
 }
 
 /// Its errors are sentences. The one place where a status stands in them is fixed.
-fn complaint(message: &str) -> Complaint {
+fn reported_error(message: &str) -> ReportedError {
     let status_code = message
         .split_once("unexpected status ")
         .and_then(|(_, rest)| rest.get(..3))
         .and_then(|digits| digits.parse().ok());
-    Complaint { message: message.to_owned(), status_code, code: None }
+    ReportedError { message: message.to_owned(), status_code, code: None }
 }
 
-pub(super) fn session_error(complaint: &Complaint) -> data::SessionError {
+pub(super) fn session_error(reported_error: &ReportedError) -> data::SessionError {
     use crate::outcome::ErrorKind;
-    let error_type = match complaint.kind() {
+    let error_type = match reported_error.kind() {
         Some(ErrorKind::Auth) => "authentication",
         Some(ErrorKind::RateLimited) => "rate_limit",
         Some(ErrorKind::ContextLimit) => "context_limit",
@@ -184,9 +185,9 @@ pub(super) fn session_error(complaint: &Complaint) -> data::SessionError {
     };
     data::SessionError {
         error_type: error_type.to_owned(),
-        message: complaint.message.clone(),
-        status_code: complaint.status_code,
-        error_code: complaint.code.clone(),
+        message: reported_error.message.clone(),
+        status_code: reported_error.status_code,
+        error_code: reported_error.code.clone(),
         transient: false,
     }
 }

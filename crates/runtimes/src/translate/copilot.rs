@@ -5,19 +5,19 @@ use hangar_protocol::{Body, Event, EventKind};
 use serde_json::Value;
 
 use super::json::{count, owned, text};
-use super::{Said, Spoken, Translator, copilot_usage as usage};
-use crate::outcome::{Complaint, Verdict};
+use super::{TranslatedEvent, Translation, Translator, copilot_usage as usage};
+use crate::outcome::{AgentVerdict, ReportedError};
 use crate::usage::{Figure, Usage};
 
-/// How often it says that something changed, without saying what: a third of its output.
+/// Event that says that something changed, without saying what: a third of the agent's output, dropped.
 const NOISE: EventKind = EventKind::BackgroundTasksChanged;
 
 #[derive(Debug, Default)]
 pub struct Copilot {
     output_tokens: Option<u64>,
-    /// Whether the session had turns before this one.
+    /// Whether the session had earlier turns.
     resumed: bool,
-    /// Whether it left its own count.
+    /// Whether the agent reported its own usage.
     counted: bool,
 }
 
@@ -28,7 +28,7 @@ impl Copilot {
 }
 
 impl Translator for Copilot {
-    fn line(&mut self, line: &str, said: &mut Said) {
+    fn line(&mut self, line: &str, said: &mut Translation) {
         if line.contains("\"result\"")
             && let Ok(value) = serde_json::from_str::<Value>(line)
             && text(&value, "type") == Some("result")
@@ -46,11 +46,11 @@ impl Translator for Copilot {
         }
     }
 
-    fn report(&mut self, text: &str, said: &mut Said) {
+    fn report(&mut self, text: &str, said: &mut Translation) {
         self.counted |= usage::add(text, &mut said.facts.usage);
     }
 
-    fn end(&mut self, said: &mut Said) {
+    fn end(&mut self, said: &mut Translation) {
         // What the messages of this turn add up to is not what the session used, unless it is the first.
         if self.resumed && !self.counted {
             said.facts.usage.output_tokens = Figure::Unknown;
@@ -59,7 +59,7 @@ impl Translator for Copilot {
 }
 
 impl Copilot {
-    fn event(&mut self, event: Event, said: &mut Said) {
+    fn event(&mut self, event: Event, said: &mut Translation) {
         let facts = &mut said.facts;
         match event.body() {
             Body::SessionStart(start) => facts.session_id = Some(start.session_id.clone()),
@@ -67,7 +67,7 @@ impl Copilot {
             Body::AssistantMessage(message) => {
                 facts.worked = true;
                 if event.agent_id().is_none() {
-                    facts.complaint = None;
+                    facts.reported_error = None;
                 }
                 if let Some(tokens) = message.output_tokens {
                     *self.output_tokens.get_or_insert(0) += tokens;
@@ -76,7 +76,7 @@ impl Copilot {
             Body::ToolComplete(_) => facts.worked = true,
             Body::Abort(_) => facts.aborted = true,
             Body::SessionError(error) => {
-                facts.complaint = Some(Complaint {
+                facts.reported_error = Some(ReportedError {
                     message: error.message.clone(),
                     status_code: error.status_code,
                     code: Some(error.error_type.clone()),
@@ -88,14 +88,15 @@ impl Copilot {
             _ => {}
         }
         if event.event_kind() != Some(NOISE) {
-            said.events.push(Spoken::Whole(event));
+            said.events.push(TranslatedEvent::Whole(event));
         }
     }
 
-    fn result(&mut self, line: &str, value: &Value, said: &mut Said) {
+    fn result(&mut self, line: &str, value: &Value, said: &mut Translation) {
         said.facts.session_id = owned(value, "sessionId").or_else(|| said.facts.session_id.take());
         let exit_code = value.get("exitCode").and_then(Value::as_i64);
-        said.facts.verdict = Some(if exit_code == Some(0) { Verdict::Success } else { Verdict::Failure });
+        said.facts.verdict =
+            Some(if exit_code == Some(0) { AgentVerdict::Success } else { AgentVerdict::Failure });
         // Ours has counts that the reference has not.
         let ours = serde_json::from_str::<RunResult>(line).ok().map(|result| result.usage);
         let told = |value: Option<u64>| value.filter(|value| *value > 0);

@@ -2,8 +2,8 @@
 //!
 //! No line goes by without a trace: one that nobody knows becomes an event that holds it, and its type is counted as drift.
 
-mod account;
 pub(crate) mod acp;
+mod bookkeeping;
 pub mod claude;
 pub mod codex;
 pub mod copilot;
@@ -15,57 +15,57 @@ use std::collections::BTreeSet;
 
 use hangar_protocol::{AgentId, Body, Event, data};
 
-pub use account::Account;
+pub use bookkeeping::Bookkeeping;
 
-use crate::outcome::{Complaint, Halt, Verdict, excerpt};
+use crate::outcome::{AgentVerdict, Halt, ReportedError, excerpt};
 use crate::usage::Usage;
 
-/// How many types of line that nobody knows are remembered for the report of drift.
+/// Maximum number of unknown line types in the drift report.
 const MAX_UNKNOWN_TYPES: usize = 64;
-/// How much of a line of an unknown type is kept.
+/// Maximum length that is kept of a line of an unknown type.
 const MAX_KEPT_LINE: usize = 64 << 10;
 
 /// Reads the output of one process of one agent.
 pub trait Translator: Send {
     /// One line, without its line feed.
-    fn line(&mut self, line: &str, said: &mut Said);
+    fn line(&mut self, line: &str, said: &mut Translation);
 
-    /// What the agent left in a file for us, of one that was told to.
-    fn report(&mut self, text: &str, said: &mut Said) {
+    /// Reads the report that the agent was told to leave in a file.
+    fn report(&mut self, text: &str, said: &mut Translation) {
         let _ = (text, said);
     }
 
     /// The output has ended.
-    fn end(&mut self, said: &mut Said);
+    fn end(&mut self, said: &mut Translation);
 }
 
-/// What came of a line.
+/// Translation of a line.
 #[derive(Debug, Default)]
-pub struct Said {
-    pub events: Vec<Spoken>,
-    pub facts: Facts,
+pub struct Translation {
+    pub events: Vec<TranslatedEvent>,
+    pub facts: OutputFacts,
 }
 
 /// An event, before it has a place in the session.
 #[derive(Debug)]
-pub enum Spoken {
-    /// One that needs an envelope.
+pub enum TranslatedEvent {
+    /// A body that needs an envelope.
     Body { agent: Option<AgentId>, body: Body },
-    /// One that came with its own.
+    /// An event with its own envelope.
     Whole(Event),
 }
 
-/// What is known of a turn from what the agent said.
+/// Facts about a turn from the agent's output.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Facts {
-    /// What the agent calls the session; needed to go on with it.
+pub struct OutputFacts {
+    /// Name of the session in the agent; needed to resume it.
     pub session_id: Option<String>,
     pub model: Option<String>,
-    pub verdict: Option<Verdict>,
-    pub complaint: Option<Complaint>,
-    /// Whether it said or did anything.
+    pub verdict: Option<AgentVerdict>,
+    pub reported_error: Option<ReportedError>,
+    /// Whether the agent produced text or a tool call.
     pub worked: bool,
-    /// Whether it said that somebody made it stop.
+    /// Whether the agent reported that it was aborted.
     pub aborted: bool,
     /// Why it stopped in the middle of its work, if nothing more comes.
     pub halted: Option<Halt>,
@@ -76,7 +76,7 @@ pub struct Facts {
     pub unknown: BTreeSet<String>,
 }
 
-impl Facts {
+impl OutputFacts {
     fn note_unknown(&mut self, kind: &str) {
         if self.unknown.len() < MAX_UNKNOWN_TYPES {
             self.unknown.insert(kind.to_owned());
@@ -84,13 +84,13 @@ impl Facts {
     }
 }
 
-impl Said {
+impl Translation {
     pub(crate) fn push(&mut self, body: impl Into<Body>) {
-        self.events.push(Spoken::Body { agent: None, body: body.into() });
+        self.events.push(TranslatedEvent::Body { agent: None, body: body.into() });
     }
 
     pub(crate) fn push_from(&mut self, agent: Option<AgentId>, body: impl Into<Body>) {
-        self.events.push(Spoken::Body { agent, body: body.into() });
+        self.events.push(TranslatedEvent::Body { agent, body: body.into() });
     }
 
     /// A line in no format.
@@ -120,9 +120,9 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, expected: usize) {
-        let mut said = Said::default();
+        let mut said = Translation::default();
         codex::Codex::default().line(line, &mut said);
-        let [Spoken::Body { body: Body::SessionInfo(info), .. }] = &said.events[..] else {
+        let [TranslatedEvent::Body { body: Body::SessionInfo(info), .. }] = &said.events[..] else {
             panic!("{:?}", said.events)
         };
         assert_eq!(info.message.chars().count(), expected);

@@ -3,27 +3,27 @@
 use hangar_protocol::data;
 use serde_json::Value;
 
-use super::account::{Account, ToolEnd};
+use super::bookkeeping::{Bookkeeping, ToolEnd};
 use super::codex::session_error;
 use super::json::{at, count, owned, text};
-use super::{Said, Translator};
-use crate::outcome::{Complaint, Halt};
+use super::{Translation, Translator};
+use crate::outcome::{Halt, ReportedError};
 use crate::usage::{Figure, Usage};
 
-/// How the error of a tool begins that would have had to ask.
+/// Prefix of a tool's error when it would have needed a permission.
 const REFUSED: &str = "The user rejected permission";
 
 #[derive(Debug, Default)]
 pub struct Opencode {
-    account: Account,
-    /// What the steps so far used; absent before the first.
+    account: Bookkeeping,
+    /// Usage of the steps so far; absent before the first.
     used: Option<Usage>,
-    /// Whether a tool of the step was not run because it would have had to ask.
+    /// Whether a tool of the step was not run because it would have needed a permission.
     refused: bool,
 }
 
 impl Translator for Opencode {
-    fn line(&mut self, line: &str, said: &mut Said) {
+    fn line(&mut self, line: &str, said: &mut Translation) {
         let Ok(value) = serde_json::from_str::<Value>(line) else { return said.malformed(line) };
         if let Some(id) = owned(&value, "sessionID") {
             said.facts.session_id = Some(id);
@@ -46,7 +46,7 @@ impl Translator for Opencode {
             "tool_use" => self.tool(part, said),
             "step_finish" => self.step_finished(part, said),
             "error" => {
-                let complaint = Complaint {
+                let reported_error = ReportedError {
                     message: owned(&value, "error.data.message")
                         .or_else(|| owned(&value, "error.name"))
                         .unwrap_or_else(|| "an error without a message".to_owned()),
@@ -54,20 +54,20 @@ impl Translator for Opencode {
                         .and_then(|status| status.try_into().ok()),
                     code: owned(&value, "error.name"),
                 };
-                said.push(session_error(&complaint));
-                said.facts.complaint = Some(complaint);
+                said.push(session_error(&reported_error));
+                said.facts.reported_error = Some(reported_error);
             }
             other => said.unknown(other, line),
         }
     }
 
-    fn end(&mut self, said: &mut Said) {
+    fn end(&mut self, said: &mut Translation) {
         self.account.close(said);
     }
 }
 
 impl Opencode {
-    fn tool(&mut self, part: &Value, said: &mut Said) {
+    fn tool(&mut self, part: &Value, said: &mut Translation) {
         let id = text(part, "callID").or_else(|| text(part, "id")).unwrap_or_default();
         let name = text(part, "tool").unwrap_or_default();
         let input = at(part, "state.input").cloned().unwrap_or_default();
@@ -90,7 +90,7 @@ impl Opencode {
         self.account.tool_ended(id, end, said);
     }
 
-    fn step_finished(&mut self, part: &Value, said: &mut Said) {
+    fn step_finished(&mut self, part: &Value, said: &mut Translation) {
         let tokens = |name: &str| count(part, &format!("tokens.{name}"));
         let cost = at(part, "cost").and_then(Value::as_f64);
         said.push(data::AssistantUsage {
@@ -124,7 +124,7 @@ impl Opencode {
             _ => None,
         };
         // A step that ended well got over whatever came before it.
-        said.facts.complaint = None;
+        said.facts.reported_error = None;
         self.account.close_turn(said);
     }
 }

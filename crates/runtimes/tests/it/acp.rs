@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hangar_runtimes::acp::AcpRuntime;
-use hangar_runtimes::outcome::TurnEnd;
-use hangar_runtimes::runtime::{Command, Live, News, Order, Runtime};
-use hangar_runtimes::surroundings::Surroundings;
+use hangar_runtimes::environment::RuntimeEnvironment;
+use hangar_runtimes::outcome::TurnResult;
+use hangar_runtimes::runtime::{AgentOrder, AgentSession, Runtime, SessionCommand, SessionNews};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -39,14 +39,14 @@ impl Stage {
         let dir = tempfile::tempdir().unwrap();
         let script = format!("before() {{ :\n{before}\n}}\nprompt() {{ :\n{prompt}\n}}\n{AGENT}");
         let surroundings =
-            Surroundings { vars: std::env::vars().collect(), ..Surroundings::bare(dir.path()) };
+            RuntimeEnvironment { vars: std::env::vars().collect(), ..RuntimeEnvironment::bare(dir.path()) };
         let args = vec!["-c".to_owned(), script];
         let runtime = AcpRuntime::new("agent", "sh", args, &surroundings);
         Self { dir, runtime }
     }
 
-    async fn open(&self) -> Live {
-        let order = Order::new(uuid::Uuid::new_v4().to_string(), self.dir.path().to_owned());
+    async fn open(&self) -> AgentSession {
+        let order = AgentOrder::new(uuid::Uuid::new_v4().to_string(), self.dir.path().to_owned());
         self.runtime.open(order).await.unwrap()
     }
 
@@ -56,18 +56,18 @@ impl Stage {
 }
 
 /// The answers of a turn, and whether it was completed.
-async fn answers(live: &mut Live) -> (Vec<String>, bool) {
+async fn answers(live: &mut AgentSession) -> (Vec<String>, bool) {
     let mut answers = Vec::new();
     loop {
         let news =
             tokio::time::timeout(PATIENCE, live.news.recv()).await.expect("the turn ends").expect("news");
         match news {
-            News::Event(event) => {
+            SessionNews::Event(event) => {
                 if let hangar_protocol::Body::AssistantMessage(message) = event.body() {
                     answers.push(message.content.clone());
                 }
             }
-            News::TurnEnded(ended) => return (answers, ended.outcome.end == TurnEnd::Completed),
+            SessionNews::TurnEnded(ended) => return (answers, ended.outcome.end == TurnResult::Completed),
         }
     }
 }
@@ -94,7 +94,7 @@ printf '\377\376\n\n'
 "#;
     let stage = Stage::new(nonsense, &says("s1", "pong"));
     let mut live = stage.open().await;
-    live.commands.send(Command::Send("go".to_owned())).await.unwrap();
+    live.commands.send(SessionCommand::Send("go".to_owned())).await.unwrap();
     assert_eq!(answers(&mut live).await, (vec!["pong".to_owned()], true));
 }
 
@@ -103,10 +103,10 @@ async fn sessions_of_one_process_hear_their_own_words() {
     let both = format!("{}\n{}", says("s1", "one"), says("s2", "two"));
     let stage = Stage::new("", &format!("case $1 in *s2*) {both};; esac"));
     let (mut first, mut second) = (stage.open().await, stage.open().await);
-    second.commands.send(Command::Send("go".to_owned())).await.unwrap();
+    second.commands.send(SessionCommand::Send("go".to_owned())).await.unwrap();
     assert_eq!(answers(&mut second).await, (vec!["two".to_owned()], true));
     // What was said of the first came between its turns, about nothing that was asked.
-    first.commands.send(Command::Send("go".to_owned())).await.unwrap();
+    first.commands.send(SessionCommand::Send("go".to_owned())).await.unwrap();
     assert!(answers(&mut first).await.1);
     let heard = std::fs::read_to_string(stage.file("heard")).unwrap();
     assert_eq!(heard.matches("initialize").count(), 1, "{heard}");
@@ -118,8 +118,8 @@ async fn a_session_that_is_dropped_in_its_turn_is_cancelled_though_the_process_s
     let stage = Stage::new("", "read -r line; echo \"$line\" >> heard");
     let keeper = stage.open().await;
     let mut dropped = stage.open().await;
-    dropped.commands.send(Command::Send("go".to_owned())).await.unwrap();
-    while !matches!(dropped.news.recv().await.unwrap(), News::Event(event) if event.kind() == "user.message")
+    dropped.commands.send(SessionCommand::Send("go".to_owned())).await.unwrap();
+    while !matches!(dropped.news.recv().await.unwrap(), SessionNews::Event(event) if event.kind() == "user.message")
     {
     }
     let prompted = async {

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use expect_test::expect_file;
 use hangar_protocol::Body;
-use hangar_runtimes::outcome::{Exit, TurnEnd, TurnFacts, decide};
-use hangar_runtimes::translate::{Said, Spoken, Translator, claude, codex, copilot, opencode};
+use hangar_runtimes::outcome::{ProcessExit, TurnFacts, TurnResult, decide};
+use hangar_runtimes::translate::{
+    TranslatedEvent, Translation, Translator, claude, codex, copilot, opencode,
+};
 use hangar_runtimes::usage::Figure;
 use serde_json::Value;
 
@@ -28,7 +30,7 @@ fn translator(name: &str) -> Box<dyn Translator> {
 /// The text of a capture as people see it in a snapshot: kinds in order, with the words that matter.
 fn told(name: &str, lines: &str, end: &Value) -> String {
     let mut translator = translator(name);
-    let mut said = Said::default();
+    let mut said = Translation::default();
     for line in lines.lines().filter(|line| !line.trim().is_empty()) {
         translator.line(line, &mut said);
     }
@@ -36,17 +38,17 @@ fn told(name: &str, lines: &str, end: &Value) -> String {
     let mut out = String::new();
     for spoken in &said.events {
         let (agent, body) = match spoken {
-            Spoken::Body { agent, body } => (agent.as_ref(), body),
-            Spoken::Whole(event) => (event.agent_id(), event.body()),
+            TranslatedEvent::Body { agent, body } => (agent.as_ref(), body),
+            TranslatedEvent::Whole(event) => (event.agent_id(), event.body()),
         };
         let who = agent.map(|_| "    ").unwrap_or_default();
         writeln!(out, "{who}{} {}", body.kind(), words(body)).unwrap();
     }
     let code = end["exit"].as_i64().unwrap() as i32;
     let facts = TurnFacts {
-        exit: Some(if code < 0 { Exit::Signal(-code) } else { Exit::Code(code) }),
+        exit: Some(if code < 0 { ProcessExit::Signal(-code) } else { ProcessExit::Code(code) }),
         verdict: said.facts.verdict,
-        complaint: said.facts.complaint.clone(),
+        reported_error: said.facts.reported_error.clone(),
         worked: said.facts.worked,
         aborted: said.facts.aborted,
         halted: said.facts.halted,
@@ -55,8 +57,8 @@ fn told(name: &str, lines: &str, end: &Value) -> String {
     };
     writeln!(out, "--").unwrap();
     match decide(&facts) {
-        TurnEnd::Completed => writeln!(out, "completed").unwrap(),
-        TurnEnd::Failed(failure) => {
+        TurnResult::Completed => writeln!(out, "completed").unwrap(),
+        TurnResult::Failed(failure) => {
             writeln!(out, "{} ({})", failure.kind.as_str(), short(&failure.message)).unwrap();
         }
     }
@@ -131,7 +133,7 @@ fn no_capture_holds_a_type_that_nobody_knows() {
         serde_json::from_str(&std::fs::read_to_string(dir().join("ends.json")).unwrap()).unwrap();
     for name in ends.as_object().unwrap().keys() {
         let mut translator = translator(name);
-        let mut said = Said::default();
+        let mut said = Translation::default();
         for line in std::fs::read_to_string(dir().join(format!("{name}.jsonl"))).unwrap().lines() {
             translator.line(line, &mut said);
         }

@@ -1,7 +1,7 @@
 //! Hostile and broken output: no panic, and no line that leaves no trace.
 
 use hangar_peer::{Line, LineSplitter};
-use hangar_runtimes::translate::{Said, Translator, claude, codex, copilot, opencode};
+use hangar_runtimes::translate::{Translation, Translator, claude, codex, copilot, opencode};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ const RUNS: [&str; 4] = ["claude-c-tools", "codex-c-tools", "copilot-c-bash", "o
 
 /// What a stream of bytes becomes that comes in pieces: an entry for each event, then the facts.
 fn told(translator: &mut dyn Translator, pieces: &[&[u8]]) -> (Vec<String>, String) {
-    let (mut splitter, mut said) = (LineSplitter::new(10 << 20), Said::default());
+    let (mut splitter, mut said) = (LineSplitter::new(10 << 20), Translation::default());
     for piece in pieces {
         splitter.push(piece);
         while let Some(Line::Text(line)) = splitter.next_line() {
@@ -85,7 +85,7 @@ proptest! {
     #[test]
     fn lines_in_no_format_are_counted_and_kept(lines in prop::collection::vec("[^\n{]{1,40}", 1..6)) {
         for mut translator in translators() {
-            let mut said = Said::default();
+            let mut said = Translation::default();
             for line in &lines {
                 translator.line(line, &mut said);
             }
@@ -98,7 +98,7 @@ proptest! {
     #[test]
     fn json_of_any_shape_harms_nothing(values in prop::collection::vec(any_json(), 1..8)) {
         for mut translator in translators() {
-            let mut said = Said::default();
+            let mut said = Translation::default();
             for value in &values {
                 translator.line(&value.to_string(), &mut said);
             }
@@ -110,7 +110,7 @@ proptest! {
     fn real_lines_in_any_order_and_cut_anywhere_harm_nothing(picks in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<bool>()), 1..30)) {
         let lines = real_lines();
         for mut translator in translators() {
-            let mut said = Said::default();
+            let mut said = Translation::default();
             for (pick, cut, whole) in &picks {
                 let line = pick.get(&lines);
                 let end = if *whole { line.len() } else { line.floor_char_boundary(cut.index(line.len() + 1)) };

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_runtimes::agents;
-use hangar_runtimes::outcome::{ErrorKind, TurnEnd, TurnOutcome};
-use hangar_runtimes::runtime::{Command, Live, News, Order, Runtime};
-use hangar_runtimes::surroundings::{AgentSettings, Surroundings};
+use hangar_runtimes::environment::{AgentSettings, RuntimeEnvironment};
+use hangar_runtimes::outcome::{ErrorKind, TurnOutcome, TurnResult};
+use hangar_runtimes::runtime::{AgentOrder, AgentSession, Runtime, SessionCommand, SessionNews};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -30,20 +30,20 @@ impl Stage {
             std::process::Command::new("install").args(["-m", "755"]).args([&text, &program]).status();
         assert!(installed.unwrap().success());
         let settings = AgentSettings { program: Some(program.display().to_string()), ..Default::default() };
-        let surroundings = Surroundings {
+        let surroundings = RuntimeEnvironment {
             vars: std::env::vars().collect(),
             agents: BTreeMap::from([("codex".to_owned(), settings)]),
-            ..Surroundings::bare(dir.path())
+            ..RuntimeEnvironment::bare(dir.path())
         };
         let runtime = agents::all(&surroundings).into_iter().find(|r| r.card().name == "codex").unwrap();
         Self { dir, runtime }
     }
 
-    fn order(&self) -> Order {
-        Order::new("6a1bb7b2-8f4e-4f0c-9d53-0d6b4e6a1c11".to_owned(), self.dir.path().to_owned())
+    fn order(&self) -> AgentOrder {
+        AgentOrder::new("6a1bb7b2-8f4e-4f0c-9d53-0d6b4e6a1c11".to_owned(), self.dir.path().to_owned())
     }
 
-    async fn open(&self, order: Order) -> Live {
+    async fn open(&self, order: AgentOrder) -> AgentSession {
         self.runtime.open(order).await.unwrap()
     }
 
@@ -53,14 +53,14 @@ impl Stage {
 }
 
 /// The kinds of events until the turn ends, and how it ended.
-async fn turn(live: &mut Live) -> (Vec<String>, TurnOutcome) {
+async fn turn(live: &mut AgentSession) -> (Vec<String>, TurnOutcome) {
     let mut kinds = Vec::new();
     loop {
         let news =
             tokio::time::timeout(PATIENCE, live.news.recv()).await.expect("the turn ends").expect("news");
         match news {
-            News::Event(event) => kinds.push(event.kind().to_owned()),
-            News::TurnEnded(ended) => return (kinds, ended.outcome),
+            SessionNews::Event(event) => kinds.push(event.kind().to_owned()),
+            SessionNews::TurnEnded(ended) => return (kinds, ended.outcome),
         }
     }
 }
@@ -68,8 +68,8 @@ async fn turn(live: &mut Live) -> (Vec<String>, TurnOutcome) {
 #[track_caller]
 fn kind(outcome: &TurnOutcome) -> Option<ErrorKind> {
     match &outcome.end {
-        TurnEnd::Completed => None,
-        TurnEnd::Failed(failure) => Some(failure.kind),
+        TurnResult::Completed => None,
+        TurnResult::Failed(failure) => Some(failure.kind),
     }
 }
 
@@ -96,7 +96,7 @@ async fn a_turn_is_told_and_ends() {
          echo '{{\"type\":\"item.completed\",\"item\":{{\"id\":\"a\",\"type\":\"agent_message\",\"text\":\"pong\"}}}}'; {DONE}"
     ));
     let mut live = stage.open(stage.order()).await;
-    live.commands.send(Command::Send("it's $(a) \"prompt\"\n".to_owned())).await.unwrap();
+    live.commands.send(SessionCommand::Send("it's $(a) \"prompt\"\n".to_owned())).await.unwrap();
     let (kinds, outcome) = turn(&mut live).await;
     assert_eq!(
         kinds,
@@ -123,7 +123,7 @@ async fn the_second_turn_resumes_the_first() {
     ));
     let mut live = stage.open(stage.order()).await;
     for _ in 0..2 {
-        live.commands.send(Command::Send("go".to_owned())).await.unwrap();
+        live.commands.send(SessionCommand::Send("go".to_owned())).await.unwrap();
     }
     turn(&mut live).await;
     let (_, outcome) = turn(&mut live).await;
@@ -141,20 +141,20 @@ async fn an_aborted_turn_leaves_no_process_and_the_session_goes_on() {
          echo '{{\"type\":\"turn.started\"}}'; wait"
     ));
     let mut live = stage.open(stage.order()).await;
-    live.commands.send(Command::Send("go".to_owned())).await.unwrap();
+    live.commands.send(SessionCommand::Send("go".to_owned())).await.unwrap();
     loop {
         match live.news.recv().await.unwrap() {
-            News::Event(event) if event.kind() == "assistant.turn_start" => break,
+            SessionNews::Event(event) if event.kind() == "assistant.turn_start" => break,
             _ => {}
         }
     }
-    live.commands.send(Command::Abort).await.unwrap();
+    live.commands.send(SessionCommand::Abort).await.unwrap();
     let (kinds, outcome) = turn(&mut live).await;
     assert_eq!(kind(&outcome), Some(ErrorKind::TurnCancelled));
     assert!(kinds.contains(&"abort".to_owned()), "{kinds:?}");
     gone(&stage.file("pid")).await;
     gone(&stage.file("child")).await;
-    live.commands.send(Command::Send("again".to_owned())).await.unwrap();
+    live.commands.send(SessionCommand::Send("again".to_owned())).await.unwrap();
     assert_eq!(kind(&turn(&mut live).await.1), None);
 }
 
@@ -165,11 +165,11 @@ async fn what_an_aborted_agent_says_at_its_end_is_heard() {
         DONE.replace('\'', "'\\''")
     ));
     let mut live = stage.open(stage.order()).await;
-    live.commands.send(Command::Send("go".to_owned())).await.unwrap();
-    while !matches!(live.news.recv().await.unwrap(), News::Event(event) if event.kind() == "assistant.turn_start")
+    live.commands.send(SessionCommand::Send("go".to_owned())).await.unwrap();
+    while !matches!(live.news.recv().await.unwrap(), SessionNews::Event(event) if event.kind() == "assistant.turn_start")
     {
     }
-    live.commands.send(Command::Abort).await.unwrap();
+    live.commands.send(SessionCommand::Abort).await.unwrap();
     let (kinds, outcome) = turn(&mut live).await;
     assert_eq!(kind(&outcome), Some(ErrorKind::TurnCancelled));
     assert_eq!(outcome.usage.output_tokens.count(), Some(2));
@@ -179,7 +179,7 @@ async fn what_an_aborted_agent_says_at_its_end_is_heard() {
 #[tokio::test]
 async fn an_agent_that_somebody_else_kills_has_failed() {
     let outcome = ends_as("cat >/dev/null; kill -KILL $$", |_| {}, Some(ErrorKind::PortExit)).await;
-    let TurnEnd::Failed(failure) = outcome.end else { unreachable!() };
+    let TurnResult::Failed(failure) = outcome.end else { unreachable!() };
     assert_eq!(failure.message, "the agent was killed by SIGKILL");
 }
 
@@ -188,20 +188,24 @@ async fn a_session_that_is_dropped_takes_its_agent_with_it() {
     let stage =
         Stage::new("cat >/dev/null; sleep 1000 & echo $! > child; echo '{\"type\":\"turn.started\"}'; wait");
     let mut live = stage.open(stage.order()).await;
-    live.commands.send(Command::Send("go".to_owned())).await.unwrap();
-    while !matches!(live.news.recv().await.unwrap(), News::Event(event) if event.kind() == "assistant.turn_start")
+    live.commands.send(SessionCommand::Send("go".to_owned())).await.unwrap();
+    while !matches!(live.news.recv().await.unwrap(), SessionNews::Event(event) if event.kind() == "assistant.turn_start")
     {
     }
     drop(live);
     gone(&stage.file("child")).await;
 }
 
-async fn ends_as(script: &str, limits: impl FnOnce(&mut Order), expected: Option<ErrorKind>) -> TurnOutcome {
+async fn ends_as(
+    script: &str,
+    limits: impl FnOnce(&mut AgentOrder),
+    expected: Option<ErrorKind>,
+) -> TurnOutcome {
     let stage = Stage::new(script);
     let mut order = stage.order();
     limits(&mut order);
     let mut live = stage.open(order).await;
-    live.commands.send(Command::Send("go".to_owned())).await.unwrap();
+    live.commands.send(SessionCommand::Send("go".to_owned())).await.unwrap();
     let (_, outcome) = turn(&mut live).await;
     assert_eq!(kind(&outcome), expected, "{outcome:?}");
     outcome
@@ -209,15 +213,15 @@ async fn ends_as(script: &str, limits: impl FnOnce(&mut Order), expected: Option
 
 #[tokio::test]
 async fn silence_is_a_stall() {
-    let short = |order: &mut Order| order.limits.stall = Some(Duration::from_millis(200));
+    let short = |order: &mut AgentOrder| order.limits.stall = Some(Duration::from_millis(200));
     ends_as("cat >/dev/null; sleep 1000", short, Some(ErrorKind::Stalled)).await;
 }
 
 #[tokio::test]
 async fn an_agent_that_never_says_a_word_does_not_answer() {
-    let short = |order: &mut Order| order.limits.startup = Some(Duration::from_millis(200));
+    let short = |order: &mut AgentOrder| order.limits.startup = Some(Duration::from_millis(200));
     let outcome = ends_as("cat >/dev/null; sleep 1000", short, Some(ErrorKind::ResponseTimeout)).await;
-    let TurnEnd::Failed(failure) = outcome.end else { unreachable!() };
+    let TurnResult::Failed(failure) = outcome.end else { unreachable!() };
     assert_eq!(failure.message, "the agent said nothing within 0 s of its start");
     // One that has spoken is given the time that silence is given.
     ends_as(&format!("echo '{{\"type\":\"turn.started\"}}'; cat >/dev/null; sleep 1; {DONE}"), short, None)
@@ -226,7 +230,7 @@ async fn an_agent_that_never_says_a_word_does_not_answer() {
 
 #[tokio::test]
 async fn chatter_without_end_is_a_timeout() {
-    let short = |order: &mut Order| order.limits.turn = Some(Duration::from_millis(300));
+    let short = |order: &mut AgentOrder| order.limits.turn = Some(Duration::from_millis(300));
     let script = "cat >/dev/null; while :; do echo '{\"type\":\"turn.started\"}'; sleep 0.02; done";
     ends_as(script, short, Some(ErrorKind::TurnTimeout)).await;
 }
@@ -235,7 +239,7 @@ async fn chatter_without_end_is_a_timeout() {
 async fn a_crash_keeps_what_it_wrote_on_stderr() {
     let script = "cat >/dev/null; echo 'boom: the disk is full' >&2; exit 3";
     let outcome = ends_as(script, |_| {}, Some(ErrorKind::PortExit)).await;
-    let TurnEnd::Failed(failure) = outcome.end else { unreachable!() };
+    let TurnResult::Failed(failure) = outcome.end else { unreachable!() };
     assert_eq!(failure.message, "the agent ended with exit code 3: boom: the disk is full");
 }
 
@@ -252,16 +256,16 @@ async fn a_line_of_nine_megabytes_is_told_whole() {
         "cat >/dev/null; printf %s '{begin}'; head -c 9000000 /dev/zero | tr '\\0' x; echo '\"}}}}'; {DONE}"
     ));
     let mut live = stage.open(stage.order()).await;
-    live.commands.send(Command::Send("go".to_owned())).await.unwrap();
+    live.commands.send(SessionCommand::Send("go".to_owned())).await.unwrap();
     let mut told = 0;
     loop {
         match live.news.recv().await.unwrap() {
-            News::Event(event) => {
+            SessionNews::Event(event) => {
                 if let hangar_protocol::Body::AssistantMessage(message) = event.body() {
                     told += message.content.len();
                 }
             }
-            News::TurnEnded(ended) => break assert_eq!(kind(&ended.outcome), None),
+            SessionNews::TurnEnded(ended) => break assert_eq!(kind(&ended.outcome), None),
         }
     }
     assert_eq!(told, 9_000_000);
@@ -271,7 +275,7 @@ async fn a_line_of_nine_megabytes_is_told_whole() {
 async fn an_agent_that_closed_its_output_may_write_down_what_it_has() {
     let stage = Stage::new(&format!("cat >/dev/null; {DONE}; exec >/dev/null; sleep 0.5; touch written"));
     let mut live = stage.open(stage.order()).await;
-    live.commands.send(Command::Send("go".to_owned())).await.unwrap();
+    live.commands.send(SessionCommand::Send("go".to_owned())).await.unwrap();
     assert_eq!(kind(&turn(&mut live).await.1), None);
     assert!(stage.file("written").exists());
 }
@@ -311,7 +315,7 @@ async fn fifty_agents_at_once_lose_no_event() {
     for _ in 0..50 {
         let mut live = stage.open(stage.order()).await;
         running.spawn(async move {
-            live.commands.send(Command::Send("go".to_owned())).await.unwrap();
+            live.commands.send(SessionCommand::Send("go".to_owned())).await.unwrap();
             turn(&mut live).await
         });
     }

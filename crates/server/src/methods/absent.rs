@@ -1,4 +1,4 @@
-//! Parts of the protocol whose things Hangar does not have. The answers say so truthfully: nothing listed, nothing
+//! Methods of the protocol for features that Hangar does not have. The answers say so truthfully: empty lists, nothing
 //! shared, nothing offered.
 
 use serde::Deserialize;

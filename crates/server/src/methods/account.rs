@@ -1,4 +1,4 @@
-//! The user: logins that are kept, what is left of a quota, settings, and values that must not be shown.
+//! Account of the user: stored logins, remaining quota, settings, and secret values.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -71,11 +71,11 @@ async fn logout(call: Call) -> Result<Reply, Failure> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase", default)]
     struct Params {
-        auth_info: Option<Who>,
+        auth_info: Option<AccountRef>,
     }
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Who {
+    struct AccountRef {
         host: String,
         login: String,
     }
@@ -83,7 +83,7 @@ async fn logout(call: Call) -> Result<Reply, Failure> {
     let accounts = Accounts::of(&call.hub.home());
     let who = match (params.auth_info, accounts.current()) {
         (Some(who), _) => who,
-        (None, Some(current)) => Who { host: current.host, login: current.login },
+        (None, Some(current)) => AccountRef { host: current.host, login: current.login },
         (None, None) => return Reply::of(json!({ "hasMoreUsers": false })),
     };
     let left = accounts

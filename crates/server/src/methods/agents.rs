@@ -62,7 +62,7 @@ fn describe_all(task: &SessionTask, params: ListParams) -> Vec<Value> {
         .collect()
 }
 
-/// An agent as clients are told of it. What is not known is left out.
+/// Serialises an agent for clients. Unknown values are left out.
 pub(super) fn describe(agent: &AgentDefinition) -> Value {
     let mut out = json!({
         "name": agent.name,
@@ -121,7 +121,7 @@ async fn select(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "agent": selected }))
 }
 
-/// Gives an agent other words, for as long as the session lives here.
+/// Replaces the prompt of an agent while the session is live.
 async fn set_prompt(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     struct Params {

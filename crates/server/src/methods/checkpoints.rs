@@ -1,4 +1,4 @@
-//! What a session's folder and its working directory hold beside the log: checkpoints, large pastes, and what has changed.
+//! Files beside a session's log (checkpoints, large pastes), and changes in its working directory.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const MAX_PASTE: usize = 16 << 20;
 /// Largest difference of one file that is shown, and the most files.
 const MAX_DIFF: usize = 1 << 20;
 const MAX_FILES: usize = 1000;
-/// How long Git may take, and how much it may print.
+/// Time and output limits of a call of git.
 const GIT_BOUNDS: CallLimits = CallLimits { time: Duration::from_secs(30), output: 64 << 20 };
 
 pub(super) const METHODS: &[Method] = &[
@@ -150,7 +150,7 @@ async fn diff(call: Call) -> Result<Reply, Failure> {
 struct Git<'a>(Option<hangar_git::WorkTree<'a>>);
 
 impl Git<'_> {
-    /// The default branch and where the current one left it.
+    /// Default branch, and the merge base with the current one.
     async fn branch_base(&self) -> Option<(String, String)> {
         let remote = self.says(&["symbolic-ref", "--short", "refs/remotes/origin/HEAD"]).await;
         for branch in remote.as_deref().map(str::trim).into_iter().chain(["main", "master"]) {
@@ -161,7 +161,7 @@ impl Git<'_> {
         None
     }
 
-    /// What Git prints. Exit code 1 is an answer too: there are differences.
+    /// Output of git. Exit code 1 is a valid result too: there are differences.
     async fn says(&self, arguments: &[&str]) -> Option<String> {
         let answer = self.0.as_ref()?.run(arguments, GIT_BOUNDS).await.ok()?;
         let answered = answer.code == 0 || (answer.code == 1 && !answer.stdout.is_empty()) || answer.cut;

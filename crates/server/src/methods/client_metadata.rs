@@ -1,4 +1,5 @@
-//! Words of a client's own about a session. They are kept with it and nobody else reads them: no model, no event, no list.
+//! Metadata of a client about a session. It is stored with the session and only clients read it: no model, event or
+//! list shows it.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ const FILE: &str = "client-metadata.json";
 const UNFINISHED: &str = "client-metadata.json.tmp";
 const VERSION: u64 = 1;
 
-/// What a session's words may take up.
+/// Size limits of a session's client metadata.
 const MAX_ENTRIES: usize = 128;
 const MAX_KEY: usize = 256;
 const MAX_VALUE: usize = 16_384;
@@ -27,12 +28,12 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "sessions.getClientMetadata", run: |call| Box::pin(get_many(call)) },
 ];
 
-type Words = BTreeMap<String, String>;
+type Metadata = BTreeMap<String, String>;
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct StoredMetadata<'a> {
     version: u64,
-    metadata: &'a Words,
+    metadata: &'a Metadata,
 }
 
 #[derive(Debug, PartialEq)]
@@ -43,22 +44,22 @@ enum Unreadable {
     Unavailable(String),
 }
 
-fn parse(text: Option<&str>) -> Result<Words, Unreadable> {
+fn parse(text: Option<&str>) -> Result<Metadata, Unreadable> {
     #[derive(Deserialize)]
-    struct Read {
+    struct StoredFile {
         version: u64,
         #[serde(default)]
         metadata: Value,
     }
-    let Some(text) = text else { return Ok(Words::new()) };
-    let read: Read = serde_json::from_str(text).map_err(|_| Unreadable::Corrupt)?;
+    let Some(text) = text else { return Ok(Metadata::new()) };
+    let read: StoredFile = serde_json::from_str(text).map_err(|_| Unreadable::Corrupt)?;
     if read.version != VERSION {
         return Err(Unreadable::Version);
     }
     serde_json::from_value(read.metadata).map_err(|_| Unreadable::Corrupt)
 }
 
-async fn read(dir: &SessionDir) -> Result<Words, Unreadable> {
+async fn read(dir: &SessionDir) -> Result<Metadata, Unreadable> {
     let text =
         dir.read(FILE).await.map_err(|failure| Unreadable::Unavailable(failure.message().to_owned()))?;
     parse(text.as_deref())
@@ -73,16 +74,16 @@ fn told(unreadable: Unreadable) -> Failure {
 }
 
 async fn get(call: Call) -> Result<Reply, Failure> {
-    let words = read(&call.live()?.dir).await.map_err(told)?;
-    Reply::of(json!(words))
+    let metadata = read(&call.live()?.dir).await.map_err(told)?;
+    Reply::of(json!(metadata))
 }
 
-/// A change of the words: everything goes, then some go, then some come.
+/// Patch of the metadata: clear all, then remove some, then set some.
 #[derive(Default)]
 struct Patch {
     clear: bool,
     remove: Vec<String>,
-    set: Words,
+    set: Metadata,
 }
 
 impl Patch {
@@ -137,13 +138,13 @@ impl Patch {
         Ok(())
     }
 
-    fn apply(self, words: &mut Words) -> Result<(), Failure> {
+    fn apply(self, metadata: &mut Metadata) -> Result<(), Failure> {
         if self.clear {
-            words.clear();
+            metadata.clear();
         }
-        words.retain(|key, _| !self.remove.contains(key));
-        words.extend(self.set);
-        match words.len() {
+        metadata.retain(|key, _| !self.remove.contains(key));
+        metadata.extend(self.set);
+        match metadata.len() {
             0..=MAX_ENTRIES => Ok(()),
             _ => {
                 Err(Failure::refused(format!("client metadata is invalid: it exceeds {MAX_ENTRIES} entries")))
@@ -157,16 +158,16 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     // Two changes at once would each write what it read.
     let _alone = live.client_metadata.lock().await;
-    let mut words = read(&live.dir).await.map_err(told)?;
-    patch.apply(&mut words)?;
-    let text = json!(Written { version: VERSION, metadata: &words }).to_string();
+    let mut metadata = read(&live.dir).await.map_err(told)?;
+    patch.apply(&mut metadata)?;
+    let text = json!(StoredMetadata { version: VERSION, metadata: &metadata }).to_string();
     // Whoever is killed in between leaves what was there before.
     live.dir.write(UNFINISHED, text).await?;
     live.dir.rename(UNFINISHED, FILE).await?;
-    Reply::of(json!(words))
+    Reply::of(json!(metadata))
 }
 
-/// Reads what clients said of sessions, alive or not, in the order in which they were asked for.
+/// Reads the metadata of several sessions, live or not, in the requested order.
 async fn get_many(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -191,11 +192,11 @@ async fn get_many(call: Call) -> Result<Reply, Failure> {
         let mut answer = match dir {
             None => json!({ "status": "notFound" }),
             Some(dir) => match read(&dir).await {
-                Ok(mut words) => {
+                Ok(mut metadata) => {
                     if let Some(keys) = &params.keys {
-                        words.retain(|key, _| keys.contains(key));
+                        metadata.retain(|key, _| keys.contains(key));
                     }
-                    json!({ "status": "ok", "metadata": words })
+                    json!({ "status": "ok", "metadata": metadata })
                 }
                 Err(Unreadable::Corrupt) => json!({ "status": "corrupt" }),
                 Err(Unreadable::Version) => json!({ "status": "unsupportedVersion" }),
@@ -216,10 +217,10 @@ mod tests {
 
     fn check(patch: Value, expected: Value) {
         let Value::Object(params) = patch else { unreachable!() };
-        let mut words = Words::from([("a".to_owned(), "1".to_owned())]);
-        let done = Patch::parse(params).and_then(|patch| patch.apply(&mut words));
+        let mut metadata = Metadata::from([("a".to_owned(), "1".to_owned())]);
+        let done = Patch::parse(params).and_then(|patch| patch.apply(&mut metadata));
         let got = match done {
-            Ok(()) => json!(words),
+            Ok(()) => json!(metadata),
             Err(failure) => json!(failure.message()),
         };
         assert_eq!(got, expected);
@@ -249,7 +250,7 @@ mod tests {
 
     #[test]
     fn words_that_cannot_be_read_are_told_apart() {
-        assert_eq!(parse(None), Ok(Words::new()));
+        assert_eq!(parse(None), Ok(Metadata::new()));
         assert_eq!(parse(Some("{")), Err(Unreadable::Corrupt));
         assert_eq!(parse(Some(r#"{"version":2,"metadata":{}}"#)), Err(Unreadable::Version));
         assert_eq!(parse(Some(r#"{"version":1,"metadata":{"a":1}}"#)), Err(Unreadable::Corrupt));

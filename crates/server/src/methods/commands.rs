@@ -1,20 +1,20 @@
-//! Slash commands: those of the session itself, those that clients bring, and the skills that people may call. A name that
-//! several have is the first one's, in this order.
+//! Slash commands: those of the session itself, those of clients, and the skills that users may call. The first that
+//! has a name gets it, in this order.
 
 mod builtin;
 
 use std::collections::HashSet;
 use std::time::Duration;
 
-use hangar_engine::commands::{Proposal, Reply as Said, TABLE, find};
+use hangar_engine::commands::{CommandReply, Proposal, TABLE, find};
 use hangar_protocol::data::{CommandCompleted, CommandExecute};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
-use crate::hub::Live;
+use crate::hub::ServedSession;
 
-/// How long a client may take over a command.
+/// Timeout of a command that a client carries out.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 pub(super) const METHODS: &[Method] = &[
@@ -115,9 +115,9 @@ async fn invoke(call: Call) -> Result<Reply, Failure> {
     }
     let name = brought.unwrap_or(name);
     match carry_out(&live, &name, input).await? {
-        Outcome::Done => Reply::of(builtin::said(Said::Done(None))),
-        Outcome::Failed(error) => Err(Failure::new(format!("Command /{name} failed: {error}"))),
-        Outcome::NobodyHasIt => Err(Failure::new(format!("Unknown slash command: /{name}"))),
+        CommandEnd::Done => Reply::of(builtin::reply_json(CommandReply::Done(None))),
+        CommandEnd::Failed(error) => Err(Failure::new(format!("Command /{name} failed: {error}"))),
+        CommandEnd::Unknown => Err(Failure::new(format!("Unknown slash command: /{name}"))),
     }
 }
 
@@ -133,20 +133,20 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     let name = command_name.trim_start_matches('/');
     match carry_out(&live, name, args).await? {
-        Outcome::Done => Reply::of(json!({})),
-        Outcome::Failed(error) => Reply::of(json!({ "error": error })),
-        Outcome::NobodyHasIt => Reply::of(json!({ "error": format!("Unknown command: {name}") })),
+        CommandEnd::Done => Reply::of(json!({})),
+        CommandEnd::Failed(error) => Reply::of(json!({ "error": error })),
+        CommandEnd::Unknown => Reply::of(json!({ "error": format!("Unknown command: {name}") })),
     }
 }
 
-enum Outcome {
+enum CommandEnd {
     Done,
     Failed(String),
-    NobodyHasIt,
+    Unknown,
 }
 
 /// Has the client that brought a command carry it out.
-async fn carry_out(live: &Live, name: &str, args: String) -> Result<Outcome, Failure> {
+async fn carry_out(live: &ServedSession, name: &str, args: String) -> Result<CommandEnd, Failure> {
     let request_id = uuid::Uuid::new_v4().to_string();
     let answered = live.executing.begin(&request_id);
     let execute = CommandExecute {
@@ -157,21 +157,22 @@ async fn carry_out(live: &Live, name: &str, args: String) -> Result<Outcome, Fai
     };
     if !live.audience.dispatch(execute) {
         live.executing.finish(&request_id, None);
-        return Ok(Outcome::NobodyHasIt);
+        return Ok(CommandEnd::Unknown);
     }
     let outcome = match tokio::time::timeout(PATIENCE, answered).await {
-        Ok(Ok(None)) => Outcome::Done,
-        Ok(Ok(Some(error))) => Outcome::Failed(error),
+        Ok(Ok(None)) => CommandEnd::Done,
+        Ok(Ok(Some(error))) => CommandEnd::Failed(error),
         Ok(Err(_)) | Err(_) => {
             live.executing.finish(&request_id, None);
-            Outcome::Failed("the client did not carry the command out".to_owned())
+            CommandEnd::Failed("the client did not carry the command out".to_owned())
         }
     };
     live.ask(move |task| task.record(CommandCompleted { request_id })).await?;
     Ok(outcome)
 }
 
-/// Every client of the session may answer, and only the first one is waited for: the others have done nothing wrong.
+/// Completes a command. Every client of the session may answer and only the first answer counts; later ones are no
+/// error.
 async fn handled(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-//! What the model's context is filled with.
+//! Breakdown of the model's context.
 
 use hangar_agent::model::{Message, ModelRequest, Part, TokenMeter};
 use serde::Deserialize;
@@ -18,14 +18,14 @@ const DEFAULT_MESSAGES: usize = 10;
 /// Characters of a message that tell it from others.
 const LABEL_CHARS: usize = 60;
 
-struct Weighed {
+struct ContextPart {
     id: String,
     label: String,
     role: &'static str,
     tokens: u64,
 }
 
-fn weigh(request: &ModelRequest, meter: &dyn TokenMeter) -> Vec<Weighed> {
+fn weigh(request: &ModelRequest, meter: &dyn TokenMeter) -> Vec<ContextPart> {
     request
         .messages
         .iter()
@@ -41,7 +41,7 @@ fn weigh(request: &ModelRequest, meter: &dyn TokenMeter) -> Vec<Weighed> {
                 Message::Tool { parts, .. } => ("tool", text(parts)),
             };
             let label: String = label.trim().chars().take(LABEL_CHARS).collect();
-            Weighed {
+            ContextPart {
                 id: format!("message-{at}"),
                 label: if label.is_empty() { role.to_owned() } else { label },
                 role,

@@ -1,10 +1,10 @@
-//! What there is for sessions to use, without a session: skills, agents and instructions of projects and of the user.
+//! Skills, agents and instructions of projects and of the user, listed without a session.
 
 use std::path::{Path, PathBuf};
 
 use hangar_agent::agents::{AgentDefinition, AgentSource};
 use hangar_custom::agents;
-use hangar_custom::hooks::Origin;
+use hangar_custom::hooks::HookOrigin;
 use hangar_custom::settings::Preferences;
 use hangar_custom::skills::{self, DiscoveryPath, Skill};
 use serde::Deserialize;
@@ -29,10 +29,10 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "instructions.getDiscoveryPaths", run: |call| Box::pin(instruction_paths(call)) },
 ];
 
-/// What a client wants to hear about.
+/// Projects and sources that a client asks about.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Scope {
+struct DiscoveryScope {
     project_paths: Vec<PathBuf>,
     /// Further directories of skills.
     skill_directories: Vec<PathBuf>,
@@ -46,8 +46,8 @@ struct Scope {
     exclude_host: bool,
 }
 
-fn scope(call: &Call) -> Result<Scope, Failure> {
-    let scope: Scope = call.params()?;
+fn scope(call: &Call) -> Result<DiscoveryScope, Failure> {
+    let scope: DiscoveryScope = call.params()?;
     match scope.project_paths.len() {
         0..=MAX_PROJECTS => Ok(scope),
         many => {
@@ -84,7 +84,7 @@ async fn discover_skills(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "skills": told, "errors": errors }))
 }
 
-/// Lists the hooks that files configure, for each project with those that hold everywhere.
+/// Lists the configured hooks, for each project with the global ones.
 async fn discover_hooks(call: Call) -> Result<Reply, Failure> {
     let scope = scope(&call)?;
     let (mut told, mut errors) = (Vec::new(), Vec::new());
@@ -105,10 +105,10 @@ async fn discover_hooks(call: Call) -> Result<Reply, Failure> {
         }
         for hook in files.list() {
             let hidden = match hook.origin {
-                Origin::Policy => false,
-                Origin::User | Origin::Plugin => scope.exclude_host,
+                HookOrigin::Policy => false,
+                HookOrigin::User | HookOrigin::Plugin => scope.exclude_host,
                 // The folder of the user's own things is no project.
-                Origin::Project => project.is_none(),
+                HookOrigin::Project => project.is_none(),
             };
             if !hidden {
                 let row = json!({
@@ -116,7 +116,7 @@ async fn discover_hooks(call: Call) -> Result<Reply, Failure> {
                     "hookType": hook.kind.as_str(),
                     "origin": hook.origin.as_str(),
                     "source": hook.source,
-                    "enabled": !disabled || hook.origin == Origin::Policy,
+                    "enabled": !disabled || hook.origin == HookOrigin::Policy,
                 });
                 told.push(match project {
                     Some(project) => of_project(row, project),
@@ -144,7 +144,7 @@ fn tell_skill(skill: &Skill, disabled: &[String]) -> Value {
     told
 }
 
-/// Says which of the client's projects something belongs to, in the client's own words.
+/// Adds the project to a result, with the path as the client wrote it.
 fn of_project(mut told: Value, project: &Path) -> Value {
     told["projectPath"] = json!(project);
     told

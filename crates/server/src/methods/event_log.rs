@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
 use crate::audience::is_for_clients;
-use crate::history::About;
-use crate::journals::Direction;
+use crate::log_pages::Direction;
+use crate::recent_events::EventFacts;
 
-/// The most events of one answer, and how many there are unless the reader says.
+/// Maximum number of events per answer, and the default.
 const MAX_EVENTS: usize = 1000;
 const USUAL_EVENTS: usize = 200;
-/// What a cursor begins with that leads towards older events.
+/// Prefix of a cursor that reads towards older events.
 const BACK: &str = "back:";
 /// The longest wait for news.
 const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -34,29 +34,29 @@ struct ReadParams {
     wait_ms: Option<u64>,
     direction: Option<Direction>,
     #[serde(flatten)]
-    filter: Filter,
+    filter: EventFilter,
 }
 
-/// Which events a reader wants.
+/// Filter on events.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Filter {
-    types: Types,
+struct EventFilter {
+    types: TypeFilter,
     agent_scope: Option<AgentScope>,
     agent_ids: Option<Vec<String>>,
     include_ephemeral: Option<bool>,
 }
 
-/// Which events are wanted: `"*"`, or the types of a list.
+/// Filter on event types: `"*"`, or a list.
 #[derive(Default, Deserialize)]
 #[serde(try_from = "Value")]
-enum Types {
+enum TypeFilter {
     #[default]
     All,
     Listed(Vec<String>),
 }
 
-impl TryFrom<Value> for Types {
+impl TryFrom<Value> for TypeFilter {
     type Error = String;
 
     fn try_from(types: Value) -> Result<Self, String> {
@@ -70,7 +70,7 @@ impl TryFrom<Value> for Types {
     }
 }
 
-impl Types {
+impl TypeFilter {
     fn contain(&self, kind: &str) -> bool {
         match self {
             Self::All => true,
@@ -82,13 +82,13 @@ impl Types {
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum AgentScope {
-    /// What the main agent does, and that others begin and end.
+    /// Events of the main agent, and the start and end of the others.
     Primary,
     All,
 }
 
-impl Filter {
-    fn wants(&self, about: &About) -> bool {
+impl EventFilter {
+    fn wants(&self, about: &EventFacts) -> bool {
         let of_agents = |ids: &Vec<String>| about.agent.as_ref().is_some_and(|agent| ids.contains(agent));
         let primary = about.agent.is_none() || about.kind.starts_with("subagent.");
         self.types.contain(&about.kind)
@@ -113,7 +113,7 @@ async fn read_back(call: &Call, params: &ReadParams, max: usize) -> Result<Reply
     };
     let mut wanted = (0..end)
         .rev()
-        .filter(|at| params.filter.wants(&About::of(&events[*at])))
+        .filter(|at| params.filter.wants(&EventFacts::of(&events[*at])))
         .take(max + 1)
         .collect::<Vec<_>>();
     let more = wanted.len() > max;
@@ -165,7 +165,8 @@ async fn tail(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "cursor": live.history.end().to_string() }))
 }
 
-/// Every client is sent every event, so only an interest in questions matters: they are not asked where nobody answers.
+/// Registers an interest. Every client is sent every event, so only an interest in questions matters: they are not
+/// asked without a subscriber.
 async fn register(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -17,10 +17,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::{Call, Failure, Method, Reply};
-use crate::hub::Live;
+use crate::hub::ServedSession;
 use crate::task::SessionTask;
 
-/// How long somebody may think about a permission, and a tool may take.
+/// Timeout of a permission question, and of a tool.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Events of a tool that may wait to be recorded.
 const PROGRESS: usize = 64;
@@ -28,29 +28,29 @@ const PROGRESS: usize = 64;
 pub(super) const METHODS: &[Method] =
     &[Method { name: "session.tools.execute", run: |call| Box::pin(execute(call)) }];
 
-/// What stands between a call and its run.
-enum Gate {
+/// Decision about a call before it runs.
+enum Decision {
     Open(Admitted),
     Shut(Box<ToolOutcome>),
     /// The hooks about permissions are asked first.
     Hooks(Box<AccessRequest>, Value),
-    /// Somebody is asked.
-    Asked(oneshot::Receiver<PermissionOutcome>),
+    /// A client was asked and has not answered yet.
+    PendingPermissions(oneshot::Receiver<PermissionOutcome>),
 }
 
-impl Gate {
+impl Decision {
     fn shut(outcome: ToolOutcome) -> Self {
         Self::Shut(Box::new(outcome))
     }
 }
 
-/// Who has had a say in a call already.
+/// Approval that a call already has.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Heard {
+enum PriorDecision {
     Nobody,
     /// The hooks about permissions, which had no opinion.
     PermissionHooks,
-    /// Somebody who lets it pass, unless a rule forbids it.
+    /// Approved, unless a rule denies it.
     Approval,
 }
 
@@ -76,13 +76,13 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
         None => PreToolUseAnswer::read(Ok(None)),
     };
     let arguments = before.arguments.unwrap_or(arguments);
-    let heard = match before.decision {
-        HookDecision::Open => Heard::Nobody,
-        HookDecision::Allow => Heard::Approval,
+    let prior = match before.decision {
+        HookDecision::Open => PriorDecision::Nobody,
+        HookDecision::Allow => PriorDecision::Approval,
         HookDecision::Deny(outcome) => return Reply::of(told(&outcome)),
         HookDecision::Ask { reason } => match confirm(&live, &name, &arguments, &call_id, reason).await? {
             Some(refused) => return Reply::of(told(&refused)),
-            None => Heard::Nobody,
+            None => PriorDecision::Nobody,
         },
     };
     let (wanted, given) = (name.clone(), arguments.clone());
@@ -99,7 +99,7 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
         .await?;
     let mut outcome = match found {
         Err(missing) => missing,
-        Ok((tool, input)) => match admit(&live, &tool, &input, heard).await? {
+        Ok((tool, input)) => match admit(&live, &tool, &input, prior).await? {
             Err(refused) => return Reply::of(told(&refused)),
             Ok(admitted) => carry_out(&live, &tool, input, admitted).await?,
         },
@@ -115,7 +115,11 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
 }
 
 /// Asks the hooks, on the record. `None` where there is nobody to ask.
-async fn ask_hooks(live: &Live, kind: HookKind, fields: Value) -> Result<Option<HookAnswer>, Failure> {
+async fn ask_hooks(
+    live: &ServedSession,
+    kind: HookKind,
+    fields: Value,
+) -> Result<Option<HookAnswer>, Failure> {
     let asked = live.ask(move |task| task.attempt(|driver| driver.ask_hooks(kind, fields))).await?;
     let Some((request, answer)) = asked.flatten() else { return Ok(None) };
     let answer = tokio::select! {
@@ -133,7 +137,7 @@ fn ended() -> Failure {
 
 /// Asks a person about a call, because a hook wants that. What comes back is the refusal, if it is one.
 async fn confirm(
-    live: &Live,
+    live: &ServedSession,
     name: &str,
     arguments: &Value,
     call_id: &str,
@@ -154,7 +158,7 @@ async fn confirm(
     }
 }
 
-/// How much a call may do, and what it was inspected to need if it runs with limits.
+/// Grant of a call, and its inspected needs if it runs with limits.
 struct Admitted {
     grant: Grant,
     limited: Option<PermissionRequest>,
@@ -166,12 +170,12 @@ impl Admitted {
     }
 }
 
-/// Whether a call may have what it needs. The refusal is what it comes to otherwise.
+/// Asks for the permissions that a call needs; an error is the result of a refused call.
 async fn admit(
-    live: &Live,
+    live: &ServedSession,
     tool: &Arc<dyn Tool>,
     input: &ToolInput,
-    mut heard: Heard,
+    mut prior: PriorDecision,
 ) -> Result<Result<Admitted, ToolOutcome>, Failure> {
     let inspected = match tool.inspect_apart(input) {
         Some(apart) => apart.await,
@@ -183,15 +187,17 @@ async fn admit(
         Ok(Access::Needs(access)) => access,
     };
     loop {
-        match live.ask(move |task| gate(task, access, heard)).await? {
-            Gate::Open(admitted) => return Ok(Ok(admitted)),
-            Gate::Shut(outcome) => return Ok(Err(*outcome)),
-            Gate::Asked(answer) => return Ok(answered(answer).await.map_or(Ok(Admitted::fully()), Err)),
-            Gate::Hooks(asked_for, fields) => {
+        match live.ask(move |task| gate(task, access, prior)).await? {
+            Decision::Open(admitted) => return Ok(Ok(admitted)),
+            Decision::Shut(outcome) => return Ok(Err(*outcome)),
+            Decision::PendingPermissions(answer) => {
+                return Ok(answered(answer).await.map_or(Ok(Admitted::fully()), Err));
+            }
+            Decision::Hooks(asked_for, fields) => {
                 let answer = ask_hooks(live, HookKind::PermissionRequest, fields).await?;
-                heard = match PermissionHookAnswer::read(answer.unwrap_or(Ok(None))) {
-                    PermissionHookAnswer::Open => Heard::PermissionHooks,
-                    PermissionHookAnswer::Allow => Heard::Approval,
+                prior = match PermissionHookAnswer::read(answer.unwrap_or(Ok(None))) {
+                    PermissionHookAnswer::Open => PriorDecision::PermissionHooks,
+                    PermissionHookAnswer::Allow => PriorDecision::Approval,
                     PermissionHookAnswer::Deny { message, .. } => {
                         let text = texts::denied_by_hook(Some(&message));
                         return Ok(Err(ToolOutcome::of(ToolStatus::Denied, text)));
@@ -203,7 +209,7 @@ async fn admit(
     }
 }
 
-/// Waits for somebody's word. What comes back is the refusal, if it is one.
+/// Waits for an answer; returns the refusal, if it is one.
 async fn answered(answer: oneshot::Receiver<PermissionOutcome>) -> Option<ToolOutcome> {
     match tokio::time::timeout(PATIENCE, answer).await {
         Ok(Ok(
@@ -221,7 +227,7 @@ async fn answered(answer: oneshot::Receiver<PermissionOutcome>) -> Option<ToolOu
 
 /// Runs a call. One that its limits kept from something runs again without them if somebody says that it may.
 async fn carry_out(
-    live: &Live,
+    live: &ServedSession,
     tool: &Arc<dyn Tool>,
     input: ToolInput,
     admitted: Admitted,
@@ -247,7 +253,7 @@ async fn carry_out(
 }
 
 async fn run(
-    live: &Live,
+    live: &ServedSession,
     tool: &Arc<dyn Tool>,
     input: ToolInput,
     grant: Grant,
@@ -282,36 +288,38 @@ fn missing(task: &SessionTask, name: &str) -> ToolOutcome {
     outcome
 }
 
-/// The mode, the hooks, the rules and people have a say, in this order, as with the calls of the model.
-fn gate(task: &mut SessionTask, access: Box<AccessRequest>, heard: Heard) -> Gate {
+/// Decides about a call: mode, hooks, rules and people, in this order, as for calls of the model.
+fn gate(task: &mut SessionTask, access: Box<AccessRequest>, prior: PriorDecision) -> Decision {
     if let Some(refused) = task.session().refused_by_mode(&access) {
-        return Gate::shut(refused);
+        return Decision::shut(refused);
     }
     let config = task.session().config();
     match config.policy.decide(&access) {
         Verdict::Deny { rules } => {
-            Gate::shut(ToolOutcome::of(ToolStatus::Denied, texts::denied_by_rules(&rules)))
+            Decision::shut(ToolOutcome::of(ToolStatus::Denied, texts::denied_by_rules(&rules)))
         }
-        _ if heard == Heard::Approval => Gate::Open(Admitted::fully()),
+        _ if prior == PriorDecision::Approval => Decision::Open(Admitted::fully()),
         verdict => {
-            if heard == Heard::Nobody
+            if prior == PriorDecision::Nobody
                 && let Some(fields) = task.session().about_permission(&access.request)
             {
-                return Gate::Hooks(access, fields);
+                return Decision::Hooks(access, fields);
             }
             match verdict {
                 Verdict::Allow => match config.policy.grant(&access) {
-                    Grant::Full => Gate::Open(Admitted::fully()),
-                    grant => Gate::Open(Admitted { grant, limited: Some(access.request) }),
+                    Grant::Full => Decision::Open(Admitted::fully()),
+                    grant => Decision::Open(Admitted { grant, limited: Some(access.request) }),
                 },
-                _ if config.user_reachable => Gate::Asked(ask_somebody(task, access.request)),
-                _ => Gate::shut(ToolOutcome::of(ToolStatus::Denied, texts::NO_USER)),
+                _ if config.user_reachable => {
+                    Decision::PendingPermissions(ask_somebody(task, access.request))
+                }
+                _ => Decision::shut(ToolOutcome::of(ToolStatus::Denied, texts::NO_USER)),
             }
         }
     }
 }
 
-/// Puts a request before whoever answers permissions.
+/// Asks the clients that answer permissions.
 fn ask_somebody(task: &mut SessionTask, request: PermissionRequest) -> oneshot::Receiver<PermissionOutcome> {
     let (answer, answered) = oneshot::channel();
     let request_id = task.asked.begin(request.clone(), answer);
@@ -319,7 +327,7 @@ fn ask_somebody(task: &mut SessionTask, request: PermissionRequest) -> oneshot::
     answered
 }
 
-/// An outcome as clients are told of it.
+/// Serialises an outcome for clients.
 fn told(outcome: &ToolOutcome) -> Value {
     let kind = match outcome.status {
         ToolStatus::Success => "success",

@@ -1,4 +1,4 @@
-//! Which parts of Hangar are on. A method of Hangar's own: the protocol has none.
+//! Feature flags of the server. A method of Hangar's own: the protocol has none.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What was said in a session: taking it back, and summing it up for someone else.
+//! Conversation of a session: truncating it, and summarising it for handoff.
 
 use hangar_agent::session::{Command, NOTHING_TO_COMPACT};
 use hangar_protocol::Body;
@@ -35,12 +35,12 @@ async fn truncate(call: Call) -> Result<Reply, Failure> {
         event_id: String,
     }
     let params: Params = call.params()?;
-    let removed = take_back(&call, &params.event_id).await?;
+    let removed = truncate_from(&call, &params.event_id).await?;
     Reply::of(json!({ "eventsRemoved": removed }))
 }
 
-/// Takes back everything from an event on and says how many events that are.
-pub(super) async fn take_back(call: &Call, event_id: &str) -> Result<u64, Failure> {
+/// Removes everything from an event on and returns the number of removed events.
+pub(super) async fn truncate_from(call: &Call, event_id: &str) -> Result<u64, Failure> {
     let live = call.live()?;
     if !live.ask(|task| task.session().is_idle()).await? {
         return Err(Failure::new("the session is at work; abort it or wait for it to be idle"));
@@ -58,7 +58,7 @@ pub(super) async fn take_back(call: &Call, event_id: &str) -> Result<u64, Failur
     Ok(removed)
 }
 
-/// What was asked and what was answered last, in the session's own words.
+/// Last question and answer of the session, verbatim.
 async fn summarize(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     live.ask(|_| ()).await?;
@@ -184,7 +184,7 @@ async fn clear(call: Call) -> Result<Reply, Failure> {
     }
 }
 
-/// A summary that has begun is let finish: it changes nothing before it is there.
+/// Leaves a running compaction alone: it changes nothing before it ends.
 async fn cancel_background(call: Call) -> Result<Reply, Failure> {
     call.live()?;
     Reply::of(json!({ "cancelled": false }))

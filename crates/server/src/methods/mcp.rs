@@ -1,7 +1,7 @@
 //! The MCP servers of one session.
 
+pub(super) mod answers;
 mod apps;
-pub(super) mod asked;
 
 use hangar_mcp::{HostError, Login, McpHost, ServerConfig, Source};
 use hangar_spec::SessionSpec;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{Call, Failure, Method, Reply};
-use crate::opener::Scope;
+use crate::opener::RecomposeScope;
 use crate::recompose::recompose;
 
 pub(super) const METHODS: &[Method] = &[
@@ -33,17 +33,17 @@ pub(super) const METHODS: &[Method] = &[
         name: "session.mcp.oauth.authenticationStateChanged",
         run: |call| Box::pin(reauthenticate(call)),
     },
-    Method { name: "session.mcp.oauth.handlePendingRequest", run: |call| Box::pin(asked::oauth(call)) },
+    Method { name: "session.mcp.oauth.handlePendingRequest", run: |call| Box::pin(answers::oauth(call)) },
     Method {
         name: "session.mcp.headers.handlePendingHeadersRefreshRequest",
-        run: |call| Box::pin(asked::headers(call)),
+        run: |call| Box::pin(answers::headers(call)),
     },
-    Method { name: "session.mcp.executeSampling", run: |call| Box::pin(asked::sample(call)) },
+    Method { name: "session.mcp.executeSampling", run: |call| Box::pin(answers::sample(call)) },
     Method {
         name: "session.mcp.cancelSamplingExecution",
-        run: |call| Box::pin(asked::cancel_sampling(call)),
+        run: |call| Box::pin(answers::cancel_sampling(call)),
     },
-    Method { name: "session.ui.handlePendingSampling", run: |call| Box::pin(asked::sampling(call)) },
+    Method { name: "session.ui.handlePendingSampling", run: |call| Box::pin(answers::sampling(call)) },
     Method { name: "session.mcp.apps.callTool", run: |call| Box::pin(apps::call_tool(call)) },
     Method { name: "session.mcp.apps.listTools", run: |call| Box::pin(apps::list_tools(call)) },
     Method { name: "session.mcp.apps.readResource", run: |call| Box::pin(apps::read_resource(call)) },
@@ -79,7 +79,7 @@ pub(super) async fn host_or(call: &Call, otherwise: &str) -> Result<McpHost, Fai
 
 pub(super) const NO_HOST: &str = "No MCP host initialized";
 
-/// Whoever looks at the servers wants them to run.
+/// Lists the servers, and starts them first.
 async fn list(call: Call) -> Result<Reply, Failure> {
     let Some(host) = host(&call).await? else { return Reply::of(json!({ "servers": [] })) };
     let starting = host.clone();
@@ -149,7 +149,7 @@ async fn reload(call: Call) -> Result<Reply, Failure> {
 pub(super) async fn read_again(call: &Call) -> Result<(), Failure> {
     let live = call.live()?;
     host_or(call, "MCP config reload not available").await?;
-    let scope = Scope { servers: true, ..Scope::default() };
+    let scope = RecomposeScope { servers: true, ..RecomposeScope::default() };
     let (spec, recomposed) = recompose(&live, SessionSpec::default(), scope).await?;
     let model = spec.model.name.unwrap_or_default();
     let host = live
@@ -194,7 +194,7 @@ async fn reload_with(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "filteredServers": [], "failedServers": failed }))
 }
 
-/// Starting never holds anything up for longer than its budget, so there is nothing to move.
+/// Does nothing: starting a server never blocks for longer than its budget.
 async fn background(call: Call) -> Result<Reply, Failure> {
     call.live()?;
     Reply::of(json!({ "movedToBackground": false }))
@@ -214,7 +214,7 @@ async fn env_value_mode(call: Call) -> Result<Reply, Failure> {
     }
 }
 
-/// The server that came with the program, not one of the user's that is called alike.
+/// Removes the built-in server, not one of the user's by the same name.
 async fn remove_github(call: Call) -> Result<Reply, Failure> {
     let Some(host) = host(&call).await? else { return Reply::of(json!({ "removed": false })) };
     let builtin = host.reports().into_iter().find(|report| report.source == Source::Builtin);
@@ -248,7 +248,7 @@ async fn login(call: Call) -> Result<Reply, Failure> {
     }
 }
 
-/// What is known of a server's login. Nothing is begun for the answer.
+/// Login state of a server. Nothing is started for the answer.
 async fn probe(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -288,7 +288,7 @@ async fn respond(call: Call) -> Result<Reply, Failure> {
     Reply::did(false)
 }
 
-/// Somebody logged in elsewhere: servers that wanted a login are tried again.
+/// Retries servers that needed a login, after a login elsewhere.
 async fn reauthenticate(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-//! Several messages at once, and stopping what the last ones set off.
+//! Several messages at once, and interrupting the turn of the last ones.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.interruptMainTurn", run: |call| Box::pin(interrupt(call)) },
 ];
 
-/// One message, however it comes to the session.
+/// One message of a client.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Message {
@@ -33,7 +33,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// The message as a prompt, under an id of its own.
+    /// Converts the message into a prompt with a new id.
     pub(super) fn into_prompt(self) -> Prompt {
         Prompt {
             shown: self.display_prompt,
@@ -115,7 +115,7 @@ async fn interrupt(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        /// Whether what waits is next, rather than gone.
+        /// Whether queued messages run next; otherwise they are discarded.
         #[serde(default)]
         flush_queued: bool,
     }

@@ -80,7 +80,7 @@ pub(super) async fn describe(call: &Call) -> Result<Value, Failure> {
     Ok(value)
 }
 
-/// What is unknown is absent.
+/// Removes null fields: unknown values are absent.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -128,7 +128,7 @@ async fn record_context(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({}))
 }
 
-/// What the next request would cost, its conversation and its fixed parts.
+/// Token count of the next request: conversation and fixed parts.
 async fn measure(call: &Call) -> Result<(TokenCount, String, u64), Failure> {
     let live = call.live()?;
     live.ask(|task| {
@@ -215,7 +215,7 @@ async fn instructions(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "sources": instruction_sources(&call).await? }))
 }
 
-/// Where the session's instructions come from.
+/// Sources of the session's instructions.
 pub(super) async fn instruction_sources(call: &Call) -> Result<Vec<InstructionSource>, Failure> {
     let live = call.live()?;
     let (recomposer, spec) = live.ask(|task| (Arc::clone(&task.recomposer), task.spec.clone())).await?;
@@ -259,7 +259,7 @@ async fn set_credentials(call: Call) -> Result<Reply, Failure> {
     Reply::success()
 }
 
-/// Settings of things that are not there. They change nothing, and nobody waits for a result.
+/// Accepts settings of features that Hangar does not have. They change nothing.
 async fn take_note(call: Call) -> Result<Reply, Failure> {
     call.live()?;
     Reply::null()

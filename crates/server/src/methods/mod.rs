@@ -1,4 +1,4 @@
-//! What a client may ask: one table, one file per namespace.
+//! Methods of the server: one table, one file per namespace.
 
 mod absent;
 mod account;
@@ -56,7 +56,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::model::AutoTier;
 use crate::client::Client;
-use crate::hub::{Hub, Live};
+use crate::hub::{Hub, ServedSession};
 use crate::opener::OpenError;
 
 /// One method of the table.
@@ -129,12 +129,12 @@ const NEED_TRUST: &[&str] = &[
     "user.settings.set",
 ];
 
-/// Whether a method is only for clients that started the server or have shown its token.
+/// Whether a method is reserved for clients that started the server or have sent its token.
 pub(crate) fn needs_trust(name: &str) -> bool {
     NEED_TRUST.contains(&name)
 }
 
-/// What a client is told that is not trusted with a method.
+/// Error for a client that calls a reserved method without being trusted.
 pub(crate) fn untrusted(name: &str) -> ErrorObject {
     let message = format!(
         "{name} changes what later sessions are started with, which is refused on a server without a token; start the \
@@ -167,13 +167,13 @@ impl Call {
     }
 
     /// The live session that the request is about.
-    pub(crate) fn live(&self) -> Result<Arc<Live>, Failure> {
+    pub(crate) fn live(&self) -> Result<Arc<ServedSession>, Failure> {
         let SessionParams { session_id } = self.params()?;
         self.hub.live(&session_id)
     }
 }
 
-/// What is wrong with parameters, and with which of them.
+/// Describes an error in parameters, with the path to the parameter.
 fn at_its_place(text: &str, error: &serde_json::Error) -> String {
     match rpc::error_path(text, error) {
         Some(place) => format!("`{place}`: {error}"),
@@ -230,7 +230,7 @@ impl Failure {
         Failure::Failed(message.into())
     }
 
-    /// What is asked for cannot be, for a reason that stands for itself.
+    /// Refusal of a request, with its reason as the message.
     pub(crate) fn refused(message: impl Into<String>) -> Self {
         Self::coded(codes::INVALID_PARAMS, message, None)
     }

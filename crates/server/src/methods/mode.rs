@@ -28,14 +28,14 @@ async fn set(call: Call) -> Result<Reply, Failure> {
     #[serde(rename_all = "camelCase")]
     struct Params {
         mode: Mode,
-        /// The mode that is to be left; in another one nothing happens.
+        /// Required current mode; in another one nothing happens.
         expected_mode: Option<Mode>,
         #[serde(default)]
         plan_model_configured: bool,
         plan_model: Option<String>,
         plan_reasoning_effort: Option<String>,
         plan_context_tier: Option<ContextTier>,
-        /// Whether a session that stops planning has the model again that it had before.
+        /// Whether leaving plan mode restores the model that was used before it.
         #[serde(default)]
         restore_plan_model: bool,
     }
@@ -120,7 +120,7 @@ async fn set_name(call: Call) -> Result<Reply, Failure> {
     Reply::null()
 }
 
-/// A name that nobody chose, which never replaces one that somebody did.
+/// Sets a generated name, which never replaces one that the user chose.
 async fn set_auto_name(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     struct Params {

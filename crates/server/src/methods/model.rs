@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use super::queue_edits::full;
 use super::{Call, Failure, Method, Reply};
-use crate::choices::ModelChoice;
-use crate::hub::Live;
-use crate::opener::{Recomposed, Scope};
+use crate::hub::ServedSession;
+use crate::model_choices::QueuedModel;
+use crate::opener::{RecomposeScope, Recomposed};
 use crate::recompose::recompose;
 use crate::task::SessionTask;
 
-/// The model that stands for whichever the provider thinks best.
+/// Model name that leaves the choice to the provider.
 const AUTO: &str = "auto";
 /// Models that a client may allow.
 const MAX_ALLOWED: usize = 1000;
@@ -29,7 +29,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.model.switchAutoTier", run: |call| Box::pin(switch_tier(call)) },
 ];
 
-/// What is to count most where the model is chosen for the session.
+/// Priority of automatic model selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AutoTier {
@@ -39,7 +39,7 @@ pub(crate) enum AutoTier {
     Fast,
 }
 
-/// The model of a session and how it is used, as clients are told.
+/// Model of a session with its settings, serialised for clients.
 pub(super) fn snapshot(task: &SessionTask) -> Value {
     let state = task.session().state();
     let mut told = json!({});
@@ -63,7 +63,7 @@ async fn current(call: Call) -> Result<Reply, Failure> {
     Reply::of(call.live()?.ask(|task| snapshot(task)).await?)
 }
 
-/// What a session is to be answered by.
+/// Requested model and effort of a session.
 #[derive(Default)]
 pub(super) struct Choice {
     pub(super) model: String,
@@ -74,13 +74,13 @@ pub(super) struct Choice {
     pub(super) capabilities: Option<CapabilityOverrides>,
 }
 
-/// How hard the model is to think.
+/// Requested reasoning effort.
 #[derive(Default)]
 pub(super) enum Effort {
     /// As hard as the one before.
     #[default]
     Kept,
-    /// Absent for what the model does by itself.
+    /// `None` for the model's default.
     Set(Option<String>),
 }
 
@@ -90,11 +90,11 @@ impl From<Option<String>> for Effort {
     }
 }
 
-/// Who made a choice.
+/// Origin of a model choice.
 #[derive(Clone, Copy)]
 pub(super) enum Chooser {
     Client,
-    /// Nobody: the model before is not allowed any more.
+    /// The allow list: it excludes the previous model.
     Rules,
 }
 
@@ -113,21 +113,21 @@ pub(super) enum When {
     FromNextCall,
     /// When what was sent before is done.
     InTurn {
-        /// Whether another choice that waits counts as such.
+        /// Whether another queued choice counts as a reason to wait.
         behind_choices: bool,
     },
 }
 
 pub(super) struct Chosen {
-    /// What changes, in a sentence.
+    /// Description of the change, in one sentence.
     pub(super) message: String,
-    /// Whether that waits for its turn.
+    /// Whether the change is queued.
     pub(super) waits: bool,
 }
 
 /// Has another model answer.
 pub(super) async fn choose(
-    live: &Live,
+    live: &ServedSession,
     choice: Choice,
     chooser: Chooser,
     when: When,
@@ -147,7 +147,7 @@ pub(super) async fn choose(
     if matches!(chooser, Chooser::Client) && allowed.is_some_and(|allowed| !allowed.contains(&model)) {
         return Err(Failure::new(format!("Model \"{model}\" is not among the models that are allowed here")));
     }
-    let scope = Scope { model: true, ..Scope::default() };
+    let scope = RecomposeScope { model: true, ..RecomposeScope::default() };
     let (spec, Recomposed { provider, .. }) = recompose(live, change.clone(), scope).await?;
     let provider = provider.ok_or_else(|| Failure::new(format!("nobody answers for the model {model}")))?;
     let (vision, summary) = (spec.model.has_vision(), spec.model.summary);
@@ -175,7 +175,7 @@ pub(super) async fn choose(
             ..ModelChange::default()
         };
         let switch = ModelSwitch { change: recorded, keeps_effort, provider: Arc::clone(&provider), vision };
-        let choice = ModelChoice { model, provider, change, tier };
+        let choice = QueuedModel { model, provider, change, tier };
         let waits = match when {
             When::FromNextCall => false,
             When::InTurn { behind_choices } => {
@@ -258,7 +258,7 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
 }
 
 /// Refuses a model that the server's providers do not list. One that the client brought is the client's affair.
-pub(super) async fn available(call: &Call, live: &Live, model: &str) -> Result<(), Failure> {
+pub(super) async fn available(call: &Call, live: &ServedSession, model: &str) -> Result<(), Failure> {
     let opener = &call.hub.config().opener;
     let (token, own) = live
         .ask(|task| {
@@ -334,7 +334,7 @@ async fn set_allowed(call: Call) -> Result<Reply, Failure> {
     Reply::of(result)
 }
 
-/// Whether these can be the only models that a session may have.
+/// Checks a list of models that a session is restricted to.
 pub(super) fn check_allowed(models: Option<&[String]>) -> Result<(), Failure> {
     match models {
         Some([]) => Err(Failure::new("Host allowedModels must contain at least one model id")),
@@ -346,7 +346,7 @@ pub(super) fn check_allowed(models: Option<&[String]>) -> Result<(), Failure> {
 }
 
 /// Gives a session that has another model than these the first of them.
-pub(super) async fn obey(live: &Live, allowed: Option<&[String]>) -> Result<(), Failure> {
+pub(super) async fn obey(live: &ServedSession, allowed: Option<&[String]>) -> Result<(), Failure> {
     let Some(allowed) = allowed else { return Ok(()) };
     let model = live.ask(|task| task.session().state().model.clone()).await?;
     match allowed.first() {

@@ -4,7 +4,7 @@ use hangar_spec::{Group, SessionSpec};
 
 use super::model::{Choice, Chooser, When, choose};
 use super::{Call, Failure, Method, Reply};
-use crate::opener::Scope;
+use crate::opener::RecomposeScope;
 use crate::recompose::recompose;
 
 pub(super) const METHODS: &[Method] =
@@ -22,7 +22,8 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     if change.needs_reopening() {
         call.hub.reopen(&live, change).await?;
     } else {
-        let scope = Scope { instructions: !change.instructions.is_empty(), ..Scope::default() };
+        let scope =
+            RecomposeScope { instructions: !change.instructions.is_empty(), ..RecomposeScope::default() };
         let (spec, recomposed) = recompose(&live, change.clone(), scope).await?;
         let model = spec.model.name.unwrap_or_default();
         live.ask(move |task| {

@@ -67,7 +67,7 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
     Reply::did(answered)
 }
 
-/// The approval of a server's wish to ask the model, if an answer gives one.
+/// Approval of sampling, if an answer contains one.
 fn sampling(answer: &PermissionOutcome) -> Option<Approval> {
     let (PermissionOutcome::ApprovedForSession { approval }
     | PermissionOutcome::ApprovedForLocation { approval, .. }) = answer
@@ -92,7 +92,7 @@ fn answer_outside(task: &mut SessionTask, asked: &PendingPermission, answer: Per
     task.asked.answer(&asked.request_id, answer)
 }
 
-/// What an answer means for the request it answers.
+/// Outcome of a permission request, parsed from a client's answer.
 fn outcome(result: &Value, request: &PermissionRequest) -> Result<PermissionOutcome, String> {
     let kind = result["kind"].as_str().ok_or("the result has no `kind`")?;
     Ok(match kind {
@@ -155,7 +155,7 @@ async fn reset(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        /// Whether what was approved for the place goes too.
+        /// Whether approvals for the directory are removed too.
         include_location: Option<bool>,
     }
     let params: Params = call.params()?;
@@ -176,7 +176,7 @@ async fn reset(call: Call) -> Result<Reply, Failure> {
     Reply::success()
 }
 
-/// Whether this client is to be asked, from now on.
+/// Sets whether this client is asked for permissions.
 async fn set_required(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     struct Params {
@@ -215,7 +215,7 @@ async fn set_mode(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "success": done, "mode": mode }))
 }
 
-/// Has the session ask as the mode says, and tells everybody. False for a mode that there is not.
+/// Sets the permission mode and publishes it. False for an unknown mode.
 pub(super) fn change_mode(task: &mut SessionTask, mode: PermissionMode) -> bool {
     let changed = task.engine.set_permission_mode(mode);
     task.attempt(|_| changed).unwrap_or(false)

@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::session::parse_id;
 use super::{Call, Failure, Method, Reply};
-use crate::journals::{Direction, Journal, Page};
+use crate::log_pages::{Direction, LogPage, LogReader};
 
-/// Events of one page, at most and unless the client says how many.
+/// Maximum number of events per page, and the default.
 const MAX: u64 = 1000;
 const USUAL: u64 = 200;
 
@@ -30,8 +30,8 @@ async fn read(call: Call) -> Result<Reply, Failure> {
     let live = call.hub.live(&params.session_id).ok();
     let started = match &params.cursor {
         None => None,
-        Some(cursor) => match call.hub.journals.take(cursor, &id) {
-            Some(journal) => Some(journal),
+        Some(cursor) => match call.hub.log_readers.take(cursor, &id) {
+            Some(reader) => Some(reader),
             None => return expired(cursor),
         },
     };
@@ -43,12 +43,12 @@ async fn read(call: Call) -> Result<Reply, Failure> {
     }
     let store = live.map_or_else(|| call.hub.config().store.clone(), |live| live.store.clone());
     let direction = params.direction.unwrap_or(Direction::Forward);
-    let reading = tokio::task::spawn_blocking(move || -> Result<Page, StoreError> {
-        let journal = match started {
-            Some(journal) => journal,
-            None => Journal::open(store, id, direction)?,
+    let reading = tokio::task::spawn_blocking(move || -> Result<LogPage, StoreError> {
+        let reader = match started {
+            Some(reader) => reader,
+            None => LogReader::open(store, id, direction)?,
         };
-        journal.read(max)
+        reader.read(max)
     });
     let page = match reading.await.map_err(|error| Failure::new(error.to_string()))? {
         Ok(page) => page,
@@ -62,7 +62,7 @@ async fn read(call: Call) -> Result<Reply, Failure> {
         }
     };
     let more = page.rest.is_some();
-    let cursor = page.rest.map_or_else(|| "journal:end".to_owned(), |rest| call.hub.journals.keep(rest));
+    let cursor = page.rest.map_or_else(|| "journal:end".to_owned(), |rest| call.hub.log_readers.keep(rest));
     Reply::of(json!({ "events": page.events, "cursor": cursor, "hasMore": more, "cursorStatus": "ok" }))
 }
 

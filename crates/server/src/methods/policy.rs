@@ -1,5 +1,5 @@
-//! What whoever runs the machine or the organisation imposes on sessions. Hangar knows no such policies beyond hooks and
-//! settings files, and says so.
+//! Policies of the machine or the organisation. Hangar has none beyond hooks and settings files, and answers
+//! accordingly.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -14,7 +14,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.sandbox.disableForSession", run: |call| Box::pin(disable_sandbox(call)) },
 ];
 
-/// Which content an organisation excludes is not known here, so nobody may take a path for allowed.
+/// Content exclusion of an organisation is unknown here, so no path is reported as allowed.
 async fn check_paths(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     struct Params {
@@ -26,7 +26,7 @@ async fn check_paths(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "available": false, "checks": [] }))
 }
 
-/// A sandbox is asked for by people and clients; where it cannot be had, the session is not opened at all.
+/// Reports no enforcement. A requested sandbox that is unavailable prevents the session from opening.
 async fn enforcement(call: Call) -> Result<Reply, Failure> {
     call.live()?;
     Reply::of(json!({ "required": false, "blocked": false }))

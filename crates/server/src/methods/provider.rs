@@ -52,7 +52,7 @@ async fn add(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "models": added }))
 }
 
-/// A model that a client brought, as it is told of models.
+/// Serialises a model of a client's provider.
 fn describe(model: &ModelSpec) -> Value {
     let id = format!("{}/{}", model.provider, model.id);
     let mut limits = json!({});

@@ -17,7 +17,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.commands.respondToQueuedCommand", run: |call| Box::pin(respond(call)) },
 ];
 
-/// What an item reports that was queued without a mode of its own.
+/// Mode that is reported for an item without a mode of its own.
 const UNSTAMPED_MODE: AgentMode = AgentMode::Interactive;
 
 async fn pending(call: Call) -> Result<Reply, Failure> {

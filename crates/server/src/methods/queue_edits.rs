@@ -1,4 +1,4 @@
-//! Changing what waits: put in between, moved, taken out, said again, said otherwise, or said now.
+//! Edits of the queue: insert, move, remove, repeat, replace, or send now.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.queue.setDrainPaused", run: |call| Box::pin(pause(call)) },
 ];
 
-/// Where something waits, and what.
+/// Finds a queued item and its position.
 fn find(task: &SessionTask, id: &str) -> Result<(usize, QueuedPrompt), Failure> {
     let mut waiting = task.session().queued().enumerate();
     waiting.find(|(_, prompt)| prompt.message_id.as_deref() == Some(id)).ok_or_else(|| unknown(id))
@@ -35,7 +35,7 @@ fn unknown(id: &str) -> Failure {
     Failure::coded(codes::INVALID_PARAMS, message, Some(json!({ "code": "unknown_id" })))
 }
 
-/// The same for a message, which alone can be said otherwise or said now.
+/// Finds a queued message; only messages can be replaced or sent now.
 fn find_message(task: &SessionTask, id: &str, operation: &str) -> Result<QueuedPrompt, Failure> {
     let (_, waiting) = find(task, id)?;
     if waiting.is_switch {

@@ -10,7 +10,7 @@ use hangar_store::snapshots::{FileChange, Snapshots, Version};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::history::take_back;
+use super::history::truncate_from;
 use super::sessions::events;
 use super::{Call, Failure, Method, Reply};
 
@@ -21,7 +21,7 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 /// The session as far as rewinding goes.
-struct Past {
+struct RewindContext {
     tracked: bool,
     idle: bool,
     /// The directories that the session may write.
@@ -31,7 +31,7 @@ struct Past {
     changes: Vec<FileChange>,
 }
 
-impl Past {
+impl RewindContext {
     async fn of(call: &Call) -> Result<Self, Failure> {
         let live = call.live()?;
         let (idle, wanted, writable) = live
@@ -57,7 +57,7 @@ impl Past {
         })
     }
 
-    /// What was done to files from an event on; with an end, up to there.
+    /// Net file changes from one event up to another, or up to now.
     fn changes_between(&self, from: usize, to: usize) -> Vec<NetChange> {
         changes_of(&self.changes, &self.events[from..to])
     }
@@ -82,7 +82,7 @@ fn restorable(changes: &[NetChange]) -> bool {
 }
 
 async fn list(call: Call) -> Result<Reply, Failure> {
-    let past = Past::of(&call).await?;
+    let past = RewindContext::of(&call).await?;
     if past.tracked && !past.idle {
         return Reply::of(json!({
             "fileChangeTrackingEnabled": true,
@@ -120,19 +120,19 @@ async fn list(call: Call) -> Result<Reply, Failure> {
 #[serde(rename_all = "camelCase")]
 struct Params {
     event_id: String,
-    mode: Option<Mode>,
+    mode: Option<RewindMode>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Mode {
+enum RewindMode {
     Conversation,
     ConversationAndFiles,
 }
 
 async fn preview(call: Call) -> Result<Reply, Failure> {
     let params: Params = call.params()?;
-    let past = Past::of(&call).await?;
+    let past = RewindContext::of(&call).await?;
     let unavailable = match (past.tracked, past.idle) {
         (false, _) => Some("file-change-tracking-disabled"),
         (true, false) => Some("session-busy"),
@@ -161,7 +161,7 @@ async fn preview(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "available": true, "fileCount": files.len(), "files": files }))
 }
 
-/// What is said of files about which the record is not believed.
+/// Message about files whose records were not trusted and which were left alone.
 fn refusals(restored: &Restored) -> Option<String> {
     let refused = restored.skipped.iter().filter_map(|(path, reason)| match reason {
         SkipReason::UserModified | SkipReason::SkippedCapture => None,
@@ -175,9 +175,9 @@ fn refusals(restored: &Restored) -> Option<String> {
 
 async fn rewind(call: Call) -> Result<Reply, Failure> {
     let params: Params = call.params()?;
-    let past = Past::of(&call).await?;
+    let past = RewindContext::of(&call).await?;
     let at = past.position(&params.event_id)?;
-    let files = params.mode == Some(Mode::ConversationAndFiles);
+    let files = params.mode == Some(RewindMode::ConversationAndFiles);
     let refused = match (past.idle, files && !past.tracked) {
         (false, _) => Some("session-busy"),
         (true, true) => Some("file-change-tracking-disabled"),
@@ -208,7 +208,7 @@ async fn rewind(call: Call) -> Result<Reply, Failure> {
             }
         }
     }
-    match take_back(&call, &params.event_id).await {
+    match truncate_from(&call, &params.event_id).await {
         Ok(removed) => result["eventsRemoved"] = json!(removed),
         Err(failure) => {
             result["outcome"] = json!("truncation-failed");

@@ -279,7 +279,7 @@ async fn apply(call: Call) -> Result<Reply, Failure> {
     }))
 }
 
-/// An approval in the words of rules.
+/// Converts an approval into rules.
 fn rules_of(approval: &Approval) -> Vec<Value> {
     let rule = |kind: &str, argument: Option<&str>| json!({ "kind": kind, "argument": argument });
     match approval {

@@ -18,8 +18,8 @@ use super::sessions::events;
 use super::tasks::until_settled;
 use super::{Call, Failure, Method, Reply, SessionParams};
 use crate::audience::is_for_clients;
-use crate::hub::{Entered, How, Lifecycle, Live, load_client_session};
-use crate::opener::Scope;
+use crate::hub::{AttachKind, Attached, Lifecycle, ServedSession, load_client_session};
+use crate::opener::RecomposeScope;
 use crate::recompose::recompose;
 use crate::system;
 use crate::task::SessionTask;
@@ -37,7 +37,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.shutdown", run: |call| Box::pin(shutdown(call)) },
 ];
 
-/// What a client asks for when it opens a session, with a model that its own rules allow.
+/// Restricts a request for a session to the models that its own rules allow.
 pub(super) fn within_rules(mut spec: SessionSpec) -> Result<SessionSpec, Failure> {
     check_allowed(spec.model.allowed.as_deref())?;
     if let Some(allowed) = &spec.model.allowed
@@ -59,7 +59,7 @@ async fn create(call: Call) -> Result<Reply, Failure> {
         call.hub.config().opener.auth(Some(token.clone())).await?;
     }
     let entered = call.hub.enter(id, spec.clone(), &call.client).await?;
-    if entered.how == How::Opened {
+    if entered.how == AttachKind::Opened {
         call.hub.announce(Lifecycle::Created, entered.live.id.as_str(), None);
     }
     settle(call, spec, entered).await
@@ -78,7 +78,7 @@ async fn resume(call: Call) -> Result<Reply, Failure> {
     settle(call, spec, entered).await
 }
 
-/// Whether the store has a session, or the client if that keeps the files.
+/// Whether the session exists: in the store, or with the client that keeps its files.
 async fn is_kept(call: &Call, id: &SessionId, spec: &SessionSpec) -> Result<bool, Failure> {
     match load_client_session(&call.client, id).await? {
         Some(session) => Ok(session.stored.is_some()),
@@ -87,12 +87,12 @@ async fn is_kept(call: &Call, id: &SessionId, spec: &SessionSpec) -> Result<bool
 }
 
 /// Finishes what both creating and resuming end with: the system prompt, the answer, and then the first events.
-pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> Result<Reply, Failure> {
-    let Entered { live, how } = entered;
-    if how == How::Joined {
+pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Attached) -> Result<Reply, Failure> {
+    let Attached { live, how } = entered;
+    if how == AttachKind::Joined {
         join(&live, spec.clone()).await?;
     }
-    if how == How::Opened || spec.instructions.system.is_some() {
+    if how == AttachKind::Opened || spec.instructions.system.is_some() {
         let shown = spec.instructions.system.clone();
         let sections = live.ask(move |task| system::to_transform(shown.as_ref(), &task.prompt())).await?;
         let transformed =
@@ -127,9 +127,9 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> R
     let then = Box::pin(async move {
         // A session that ended in between has nothing left to say.
         let _ = match how {
-            How::Opened => live.ask(SessionTask::begin).await,
-            How::Joined if silent => Ok(()),
-            How::Joined => live.command(Command::Rejoined { continue_pending }).await,
+            AttachKind::Opened => live.ask(SessionTask::begin).await,
+            AttachKind::Joined if silent => Ok(()),
+            AttachKind::Joined => live.command(Command::Rejoined { continue_pending }).await,
         };
         if limits.is_some() {
             let _ = live.command(Command::SetLimits(limits)).await;
@@ -141,10 +141,10 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Entered) -> R
 }
 
 /// Applies the settings of a client that joins. Settings that it does not name stay.
-async fn join(live: &Live, mut change: SessionSpec) -> Result<(), Failure> {
+async fn join(live: &ServedSession, mut change: SessionSpec) -> Result<(), Failure> {
     // The session stays where it is: others may be working there.
     change.workspace.directory = None;
-    let scope = Scope { model: true, instructions: true, servers: change.names_servers() };
+    let scope = RecomposeScope { model: true, instructions: true, servers: change.names_servers() };
     let (spec, recomposed) = recompose(live, change.clone(), scope).await?;
     let model = spec.model.name.unwrap_or_default();
     live.ask(move |task| {
@@ -164,11 +164,11 @@ async fn join(live: &Live, mut change: SessionSpec) -> Result<(), Failure> {
 /// Shows the client the sections that it wants to rewrite.
 async fn transform(
     call: &Call,
-    live: &Live,
+    live: &ServedSession,
     sections: BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, String>, Failure> {
     #[derive(Deserialize)]
-    struct Answer {
+    struct TransformedSections {
         sections: BTreeMap<String, Section>,
     }
     #[derive(Deserialize)]
@@ -178,7 +178,7 @@ async fn transform(
     let shown: BTreeMap<&str, Value> =
         sections.iter().map(|(name, text)| (name.as_str(), json!({ "content": text }))).collect();
     let params = json!({ "sessionId": live.id.as_str(), "sections": shown });
-    let answer: Answer = call
+    let answer: TransformedSections = call
         .client
         .peer
         .request("systemMessage.transform", &params)
@@ -205,7 +205,7 @@ struct SendParams {
     source: Option<String>,
     request_headers: Option<BTreeMap<String, String>>,
     response_format: Option<ResponseFormat>,
-    /// Whether the answer comes when the work is done, not when it is begun.
+    /// Whether the answer is sent when the turn ends, not when it is queued.
     #[serde(default)]
     wait: bool,
     #[serde(flatten)]
@@ -263,7 +263,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     deliver(live, vec![prompt], params.trace, params.wait, result).await
 }
 
-/// What the calls for a message are to be like.
+/// Options of the model calls for a message.
 pub(super) fn call_options(
     headers: Option<BTreeMap<String, String>>,
     format: Option<ResponseFormat>,
@@ -274,9 +274,9 @@ pub(super) fn call_options(
     }
 }
 
-/// Brings prompts to a session, and answers at once or, if that is wanted, when the work is done.
+/// Sends prompts to a session and answers immediately or, if the client asked for it, after the turn.
 pub(super) async fn deliver(
-    live: Arc<Live>,
+    live: Arc<ServedSession>,
     prompts: Vec<Prompt>,
     trace: TraceContext,
     wait: bool,
@@ -290,7 +290,7 @@ pub(super) async fn deliver(
     Ok(Reply { result, then: Some(Box::pin(async move { submit(&live, prompts, trace).await })) })
 }
 
-async fn submit(live: &Live, prompts: Vec<Prompt>, trace: TraceContext) {
+async fn submit(live: &ServedSession, prompts: Vec<Prompt>, trace: TraceContext) {
     // Where nothing is waited for this is one job, so that what the client asks for next comes behind it.
     let waiting = live.ask(move |task| match task.mcp().cloned() {
         Some(mcp) => Some((mcp, prompts, trace)),
@@ -420,7 +420,7 @@ async fn shutdown(call: Call) -> Result<Reply, Failure> {
         reason: Option<String>,
     }
     let params: Params = call.params()?;
-    let live: Arc<Live> = call.live()?;
+    let live: Arc<ServedSession> = call.live()?;
     match params.kind {
         ShutdownKind::Routine => live.close().await,
         ShutdownKind::Error => {

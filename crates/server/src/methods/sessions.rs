@@ -25,7 +25,7 @@ pub(super) const METHODS: &[Method] = &[
 struct ListParams {
     filter: Option<FilterParams>,
     source: Option<String>,
-    /// How many are told with everything that is known of them; the others are told to be there.
+    /// Number of sessions that are listed with all metadata; the rest are listed by id.
     metadata_limit: Option<usize>,
 }
 
@@ -59,7 +59,7 @@ pub(super) async fn list(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "sessions": sessions }))
 }
 
-/// A session as far as every list tells of it.
+/// Basic entry of a session in a list.
 fn mention(session: &SessionSummary) -> Value {
     json!({
         "sessionId": session.id.as_str(),

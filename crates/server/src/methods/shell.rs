@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Call, Failure, Method, Reply};
+use crate::client_shells::output;
 use crate::peer::notification;
-use crate::shells::output;
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.shell.exec", run: |call| Box::pin(exec(call)) },
@@ -20,7 +20,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.shell.cancelUserRequested", run: |call| Box::pin(cancel(call)) },
 ];
 
-/// A command that nobody set a limit for may run this long.
+/// Timeout of a command that sets none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -40,7 +40,7 @@ async fn exec(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     let shell = live.ask(|task| task.shell()).await?.ok_or_else(|| Failure::new("there is no shell"))?;
     let process_id = uuid::Uuid::new_v4().to_string();
-    let place = live.shells.enter(&process_id).ok_or_else(busy)?;
+    let slot = live.shells.enter(&process_id).ok_or_else(busy)?;
     let command = match &params.cwd {
         Some(cwd) => format!("cd {} && {{ {}\n}}", quoted(&cwd.display().to_string()), params.command),
         None => params.command,
@@ -54,7 +54,7 @@ async fn exec(call: Call) -> Result<Reply, Failure> {
     let (client, session_id, id) = (Arc::clone(&call.client), live.id.to_string(), process_id.clone());
     let shells = Arc::clone(&live.shells);
     tokio::spawn(async move {
-        let running = place.run(shell, id.clone(), &command);
+        let running = slot.run(shell, id.clone(), &command);
         tokio::pin!(running);
         let outcome = tokio::select! {
             outcome = &mut running => outcome,
@@ -79,7 +79,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Whatever signal is asked for, the whole group goes: first kindly, then not.
+/// Kills the whole process group, gracefully first, whichever signal was requested.
 async fn kill(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -101,7 +101,7 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
     let params: Params = call.params()?;
     let live = call.live()?;
     let tool_call_id = uuid::Uuid::new_v4().to_string();
-    let place = live.shells.enter(&params.request_id).ok_or_else(busy)?;
+    let slot = live.shells.enter(&params.request_id).ok_or_else(busy)?;
     let requested = ToolUserRequested {
         tool_call_id: tool_call_id.clone(),
         tool_name: "bash".to_owned(),
@@ -114,7 +114,7 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
         })
         .await?
         .ok_or_else(|| Failure::new("there is no shell"))?;
-    let outcome = place.run(shell, tool_call_id.clone(), &params.command).await;
+    let outcome = slot.run(shell, tool_call_id.clone(), &params.command).await;
     let output = output(&outcome);
     let success = outcome.status == ToolStatus::Success && outcome.exit_code.unwrap_or(0) == 0;
     let error = (!success).then(|| match outcome.status {

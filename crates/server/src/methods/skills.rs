@@ -72,7 +72,7 @@ pub(super) async fn read_again(call: &Call) -> Result<Vec<String>, Failure> {
         .await
 }
 
-/// They are loaded before anybody can ask.
+/// Does nothing: skills are loaded before a request can come.
 async fn ensure_loaded(call: Call) -> Result<Reply, Failure> {
     call.live()?;
     Reply::null()

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::session::{parse_id, settle, within_rules};
 use super::sessions::describe;
 use super::{Call, Failure, Method, Reply, SessionParams};
-use crate::hub::{How, Lifecycle};
+use crate::hub::{AttachKind, Lifecycle};
 use hangar_spec::SessionSpec;
 
 pub(super) const METHODS: &[Method] = &[
@@ -35,7 +35,7 @@ fn all(call: &Call) -> Result<Vec<SessionSummary>, Failure> {
     Ok(call.hub.config().store.list(&Filter::default())?)
 }
 
-/// What a session was opened from, and with which settings.
+/// Source of a session that is opened, and its settings.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
 enum OpenParams {
@@ -73,7 +73,7 @@ async fn open(call: Call) -> Result<Reply, Failure> {
     let spec = within_rules(spec)?;
     let stored = store.contains(&id);
     let entered = call.hub.enter(id.clone(), spec.clone(), &call.client).await?;
-    let new = entered.how == How::Opened && !stored;
+    let new = entered.how == AttachKind::Opened && !stored;
     if new {
         call.hub.announce(Lifecycle::Created, id.as_str(), None);
     }
@@ -270,7 +270,7 @@ async fn prune(call: Call) -> Result<Reply, Failure> {
     }))
 }
 
-/// What is known of sessions beyond what a client knows of them already.
+/// Adds stored metadata to a client's list of sessions.
 async fn enrich(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     struct Params {

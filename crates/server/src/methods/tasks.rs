@@ -1,4 +1,4 @@
-//! What a session has at work: its agents, and what clients do elsewhere. Looked at, written to, stopped.
+//! Background tasks of a session: sub-agents and client tasks. They are listed, messaged and cancelled here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
 use crate::client::ClientId;
-use crate::client_tasks::{Cancellation, ClientTasks, Registration, Update, unsupported};
-use crate::hub::Live;
+use crate::client_tasks::{Cancellation, ClientTaskUpdate, ClientTasks, Registration, unsupported};
+use crate::hub::ServedSession;
 use crate::task::SessionTask;
 
-/// How long a client may wait for everything to end.
+/// Longest wait for all tasks to end.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How long a client may take to stop what it does elsewhere.
+/// Timeout of a client that is asked to cancel its task.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) const METHODS: &[Method] = &[
@@ -43,7 +43,7 @@ struct TaskParams {
     id: String,
 }
 
-/// An agent at work as clients are told of it.
+/// Serialises a running sub-agent for clients.
 fn describe(task: &SessionTask, agent: &Agent) -> Value {
     let awaited = task.engine.driver().is_awaited(&agent.id);
     let mut out = json!({
@@ -108,8 +108,8 @@ async fn wait(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({}))
 }
 
-/// Waits until nothing is under way that was asked of the session, by the rule of every front end.
-pub(super) async fn until_settled(live: &Arc<Live>) -> Result<(), Failure> {
+/// Waits until the session has settled, by the rule of every front end.
+pub(super) async fn until_settled(live: &Arc<ServedSession>) -> Result<(), Failure> {
     let mut news = live.news.subscribe();
     let settled = async {
         loop {
@@ -249,12 +249,12 @@ async fn cancel(call: Call) -> Result<Reply, Failure> {
 /// Asks the client that does the work to stop it.
 async fn cancel_at_client(
     call: &Call,
-    live: &Arc<Live>,
+    live: &Arc<ServedSession>,
     id: String,
     cancellation: Cancellation,
 ) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
-    struct Answer {
+    struct CancelAnswer {
         #[serde(default)]
         cancelled: bool,
     }
@@ -262,9 +262,12 @@ async fn cancel_at_client(
     let cancelled = match owner {
         None => false,
         Some(owner) => {
-            let asking = owner.peer.request::<Answer>("tasks.cancel", &cancellation.params);
+            let asking = owner.peer.request::<CancelAnswer>("tasks.cancel", &cancellation.params);
             // An owner that does not answer has not stopped it.
-            matches!(tokio::time::timeout(CANCEL_PATIENCE, asking).await, Ok(Ok(Answer { cancelled: true })))
+            matches!(
+                tokio::time::timeout(CANCEL_PATIENCE, asking).await,
+                Ok(Ok(CancelAnswer { cancelled: true }))
+            )
         }
     };
     if cancelled {
@@ -286,13 +289,13 @@ async fn register(call: Call) -> Result<Reply, Failure> {
     change_tasks(&call, change, "created").await
 }
 
-/// Takes what the client that does some work says of it.
+/// Applies an update by the client that owns the task.
 async fn update(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     struct Params {
         id: String,
         sequence: u64,
-        update: Update,
+        update: ClientTaskUpdate,
     }
     let Params { id, sequence, update } = call.params().map_err(plain)?;
     update.check()?;
@@ -300,7 +303,7 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     change_tasks(&call, change, "applied").await
 }
 
-/// Has a client change its tasks, and tells everybody if what it is told says `news`.
+/// Changes tasks for a client, and notifies all clients if the result says `news`.
 async fn change_tasks(
     call: &Call,
     change: impl FnOnce(&mut ClientTasks, ClientId, Timestamp) -> Result<Value, Failure> + Send + 'static,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
-use crate::external::ToolAnswer;
+use crate::client_tools::ClientToolAnswer;
 use crate::task::SessionTask;
 use hangar_spec::ToolDeclaration;
 
@@ -35,16 +35,16 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
     let answer = match (params.error, params.result) {
         (Some(error), _) => {
             tracing::debug!(%error, "a client's tool failed");
-            ToolAnswer::Error
+            ClientToolAnswer::Error
         }
-        (None, Some(Value::String(text))) => ToolAnswer::Text(text),
+        (None, Some(Value::String(text))) => ClientToolAnswer::Text(text),
         (None, Some(result @ Value::Object(_))) => match rpc::read_value(result.clone()) {
-            Ok(result) => ToolAnswer::Result(Box::new(result)),
+            Ok(result) => ClientToolAnswer::Result(Box::new(result)),
             // An object of the tool's own making is its text.
-            Err(_) => ToolAnswer::Text(result.to_string()),
+            Err(_) => ClientToolAnswer::Text(result.to_string()),
         },
-        (None, Some(other)) => ToolAnswer::Text(other.to_string()),
-        (None, None) => ToolAnswer::Text(String::new()),
+        (None, Some(other)) => ClientToolAnswer::Text(other.to_string()),
+        (None, None) => ClientToolAnswer::Text(String::new()),
     };
     let Some(answer) = live.pending.resolve(&params.request_id, answer) else { return Reply::did(true) };
     // The call may be one that a process before this one asked for.
@@ -59,7 +59,7 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
     Reply::did(answered)
 }
 
-/// A tool as clients are told of it.
+/// Serialises a tool for clients.
 pub(super) fn describe(tool: &ToolSpec) -> Value {
     let mut value = json!({ "name": tool.name, "description": tool.description });
     if let ToolSchema::Function(schema) = &tool.input {
@@ -68,7 +68,7 @@ pub(super) fn describe(tool: &ToolSpec) -> Value {
     value
 }
 
-/// How sub-agents are to be set up. Sessions have none whose setup could be changed from outside.
+/// Accepts settings of sub-agents. Sessions have none that can be changed from outside.
 async fn update_subagents(call: Call) -> Result<Reply, Failure> {
     call.live()?;
     Reply::of(json!({}))
@@ -150,7 +150,7 @@ async fn set(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({}))
 }
 
-/// What the event of a completed task would say.
+/// Data of the `task_complete` event for a result.
 async fn task_complete_event(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

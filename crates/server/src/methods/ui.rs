@@ -1,4 +1,4 @@
-//! Questions to people: forms that clients show, answers to what the session asks, and questions on the side.
+//! Questions to users: forms that clients show, answers to the session's questions, and side questions.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use hangar_protocol::data::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::mcp::asked;
+use super::mcp::answers;
 use super::{Call, Failure, Method, Reply};
 use crate::elicitations::ElicitationResult;
 
-/// How long the model may take over a question on the side.
+/// Timeout of the model for a side question.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Clients, or parts of them, that may say that they answer by themselves.
 const MAX_HANDLERS: usize = 256;
@@ -95,7 +95,7 @@ async fn answer_form(call: Call) -> Result<Reply, Failure> {
         return Reply::did(true);
     }
     // A form that nobody here asked for may be one of an MCP server.
-    Reply::did(asked::answer_form(&call, &request_id, result).await?)
+    Reply::did(answers::answer_form(&call, &request_id, result).await?)
 }
 
 async fn answer_question(call: Call) -> Result<Reply, Failure> {
@@ -174,7 +174,8 @@ async fn nothing_pending(call: Call) -> Result<Reply, Failure> {
     Reply::did(false)
 }
 
-/// A client that answers `auto_mode_switch.requested` by itself: nobody is asked in its place while it does.
+/// Registers a client that answers `auto_mode_switch.requested` itself; no other client is asked while it is
+/// registered.
 async fn register_direct(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     let handle = uuid::Uuid::new_v4().to_string();

@@ -1,4 +1,4 @@
-//! What is written down of a session's folder, for clients that see to it that it is there and say what it is about.
+//! Metadata of a session's directory, for clients that create it and describe it.
 
 use hangar_agent::log::Fact;
 use hangar_protocol::data::WorkingDirectory;

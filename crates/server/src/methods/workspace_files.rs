@@ -1,4 +1,4 @@
-//! What the folder for a session's files holds, beyond reading and writing one: looked at, made, moved and removed.
+//! Files of a session's workspace, beyond reading and writing one: list, create, move and remove.
 
 use hangar_files::FileKind;
 use hangar_protocol::data::FileOperation;
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Call, Failure, Method, Reply};
 use crate::session_files::{Removal, millis};
 
-/// Where what an autopilot is to reach is kept.
+/// File that holds the objective of autopilot mode.
 const OBJECTIVE: &str = "autopilot-objective.json";
 
 pub(super) const METHODS: &[Method] = &[

@@ -12,84 +12,86 @@ use hangar_agent::log::Fact;
 use hangar_agent::permissions::Approval;
 use hangar_agent::prompt::notices;
 use hangar_agent::session::{self, Origin, Prompt, Session, State, Timing};
-use hangar_engine::{Ended, Engine, Progress, SessionTask};
+use hangar_engine::{Engine, EngineProgress, FrontEndTask, SubmissionEnd};
 use hangar_mcp::ElicitationAnswer;
 use hangar_protocol::data::{Attachment, Mode, PlanDecision, SessionError, SessionWarning};
 use hangar_protocol::permission::PermissionOutcome;
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::outcome::{
-    Complaint, ErrorKind, Failure, Stopped, TurnEnd, TurnFacts, TurnOutcome, Verdict, decide,
+    AgentVerdict, ErrorKind, ReportedError, Stopped, TurnFacts, TurnFailure, TurnOutcome, TurnResult, decide,
 };
-use hangar_runtimes::runtime::{Answer, Command, Limits, News, PermissionAnswer, TurnEnded};
-use hangar_runtimes::usage::{Meter, Usage};
-use hangar_runtimes::waiting::Waiting;
+use hangar_runtimes::prompt_queue::PromptQueue;
+use hangar_runtimes::runtime::{
+    AgentAnswer, PermissionReply, SessionCommand, SessionNews, TurnEnded, TurnLimits,
+};
+use hangar_runtimes::usage::{Usage, UsageMeter};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::refusal;
 
-/// What the session has used so far, over all its turns.
+/// Usage of the session over all its turns.
 pub(super) fn used(session: &Session) -> Usage {
     Usage::from(&session.state().totals)
 }
 
-/// What the session said since somebody looked.
+/// Events of the session since the last read.
 #[derive(Clone, Default)]
-pub(super) struct Heard(Arc<Mutex<Vec<Event>>>);
+pub(super) struct EventBuffer(Arc<Mutex<Vec<Event>>>);
 
-impl Heard {
+impl EventBuffer {
     fn take(&self) -> Vec<Event> {
         std::mem::take(&mut self.0.lock())
     }
 }
 
-impl EventSink for Heard {
+impl EventSink for EventBuffer {
     fn publish(&mut self, event: &Event) {
         self.0.lock().push(event.clone());
     }
 }
 
-/// What comes with the first prompt of a session, beside its text.
+/// First prompt of a session, with its options.
 #[derive(Debug, Default)]
 pub(super) struct FirstPrompt {
     pub(super) attachments: Vec<Attachment>,
-    /// Whether many agents are to work on it side by side.
+    /// Whether the prompt starts a fleet of agents.
     pub(super) fleet: bool,
-    /// Whether the plan that comes of it is carried out at once.
+    /// Whether the resulting plan is implemented at once.
     pub(super) implements_plan: bool,
 }
 
 /// The one owner of a session.
-pub(super) struct Task {
+pub(super) struct NativeTask {
     pub(super) engine: Engine,
-    pub(super) events: Heard,
-    pub(super) inbox: mpsc::Receiver<Command>,
-    pub(super) outbox: mpsc::Sender<News>,
-    pub(super) limits: Limits,
-    pub(super) meter: Meter,
+    pub(super) events: EventBuffer,
+    pub(super) inbox: mpsc::Receiver<SessionCommand>,
+    pub(super) outbox: mpsc::Sender<SessionNews>,
+    pub(super) limits: TurnLimits,
+    pub(super) meter: UsageMeter,
     pub(super) first: FirstPrompt,
-    /// What whoever gave the order should know, until it is told.
+    /// Warnings for the user that were not emitted yet.
     pub(super) warnings: Vec<String>,
     /// Takes the state in which the session ended.
     pub(super) last: oneshot::Sender<State>,
     pub(super) progress: TaskProgress,
 }
 
-/// How far the task is.
+/// Progress of the task.
 #[derive(Default)]
 pub(super) struct TaskProgress {
-    waiting: Waiting,
-    /// Whether somebody waits for a turn to end.
+    waiting: PromptQueue,
+    /// Whether a turn is running.
     in_turn: bool,
     /// Why the last turn failed, if it did.
     failure: Option<String>,
 }
 
 /// Why a session does not wait for more.
-struct Over;
+struct SessionOver;
 
 /// A turn under way.
-struct Turn {
+struct NativeTurn {
     facts: TurnFacts,
     model: Option<String>,
     deadline: Option<Instant>,
@@ -98,11 +100,11 @@ struct Turn {
     asked: BTreeSet<String>,
     /// Calls of tools that run.
     tools: BTreeSet<String>,
-    /// Whether a plan is to be carried out when the session is idle.
+    /// Whether a plan is implemented when the session is idle.
     implements_plan: bool,
 }
 
-impl SessionTask for Task {
+impl FrontEndTask for NativeTask {
     fn engine(&mut self) -> &mut Engine {
         &mut self.engine
     }
@@ -121,7 +123,7 @@ impl SessionTask for Task {
     }
 }
 
-impl Task {
+impl NativeTask {
     async fn drive(&mut self) -> Result<()> {
         self.engine.begin().await?;
         for warning in std::mem::take(&mut self.warnings) {
@@ -132,17 +134,17 @@ impl Task {
             let prompt = match self.progress.waiting.pop() {
                 Some(prompt) => prompt,
                 None => match self.inbox.recv().await {
-                    Some(Command::Send(prompt) | Command::Steer(prompt)) => prompt,
-                    Some(Command::Stop) | None => return Ok(()),
-                    Some(Command::Rename(name)) => {
+                    Some(SessionCommand::Send(prompt) | SessionCommand::Steer(prompt)) => prompt,
+                    Some(SessionCommand::Stop) | None => return Ok(()),
+                    Some(SessionCommand::Rename(name)) => {
                         self.engine.keep_name(Fact::GivenName(name))?;
                         continue;
                     }
                     // Nothing is under way that these could be about.
-                    Some(Command::Abort | Command::Answer { .. }) => continue,
+                    Some(SessionCommand::Abort | SessionCommand::Answer { .. }) => continue,
                 },
             };
-            if let Some(Over) = self.turn(prompt).await? {
+            if let Some(SessionOver) = self.turn(prompt).await? {
                 return Ok(());
             }
         }
@@ -155,23 +157,23 @@ impl Task {
             if let Body::SessionError(error) = event.body() {
                 message.get_or_insert_with(|| error.message.clone());
             }
-            let _ = self.outbox.send(News::Event(Box::new(event))).await;
+            let _ = self.outbox.send(SessionNews::Event(Box::new(event))).await;
         }
         if self.progress.in_turn {
             let message = message.unwrap_or_else(|| "the session could not go on".to_owned());
-            let end = TurnEnd::Failed(refusal(ErrorKind::TurnFailed, message));
+            let end = TurnResult::Failed(refusal(ErrorKind::TurnFailed, message));
             let outcome = TurnOutcome { end, usage: Usage::default(), total: self.meter.total() };
             let ended = TurnEnded { outcome, model: None, unknown: BTreeSet::new() };
-            let _ = self.outbox.send(News::TurnEnded(Box::new(ended))).await;
+            let _ = self.outbox.send(SessionNews::TurnEnded(Box::new(ended))).await;
         }
         let _ = self.last.send(self.engine.session().state().clone());
     }
 
-    async fn turn(&mut self, text: String) -> Result<Option<Over>> {
+    async fn turn(&mut self, text: String) -> Result<Option<SessionOver>> {
         self.progress.in_turn = true;
         let FirstPrompt { attachments, fleet, implements_plan } = std::mem::take(&mut self.first);
         let now = Instant::now();
-        let mut turn = Turn {
+        let mut turn = NativeTurn {
             facts: TurnFacts::default(),
             model: None,
             deadline: self.limits.turn.map(|limit| now + limit),
@@ -195,9 +197,9 @@ impl Task {
                     over = self.hear(command, &mut turn)?;
                 }
                 progress = self.engine.next() => match progress? {
-                    Progress::Moved => {}
-                    Progress::Ended(Ended::Idle) if self.goes_on(&mut turn).await? => {}
-                    Progress::Ended(_) | Progress::Closed => break,
+                    EngineProgress::Moved => {}
+                    EngineProgress::Ended(SubmissionEnd::Idle) if self.goes_on(&mut turn).await? => {}
+                    EngineProgress::Ended(_) | EngineProgress::Closed => break,
                 },
                 () = until(turn.deadline), if turn.asked.is_empty() => {
                     let seconds = self.limits.turn.unwrap_or_default().as_secs();
@@ -215,36 +217,40 @@ impl Task {
         self.report(&ended)?;
         self.pass_on(None).await;
         self.progress.in_turn = false;
-        let _ = self.outbox.send(News::TurnEnded(Box::new(ended))).await;
+        let _ = self.outbox.send(SessionNews::TurnEnded(Box::new(ended))).await;
         Ok(over)
     }
 
     /// Takes what somebody says while a turn is under way.
-    fn hear(&mut self, command: Option<Command>, turn: &mut Turn) -> Result<Option<Over>> {
+    fn hear(
+        &mut self,
+        command: Option<SessionCommand>,
+        turn: &mut NativeTurn,
+    ) -> Result<Option<SessionOver>> {
         match command {
-            Some(Command::Send(prompt)) => {
+            Some(SessionCommand::Send(prompt)) => {
                 if let Err(error) = self.progress.waiting.push(prompt) {
                     self.engine.record(SessionWarning::new("queue_full", error.to_string()))?;
                 }
             }
-            Some(Command::Abort) => self.stop(turn, Stopped::Cancelled)?,
-            Some(Command::Stop) | None => {
+            Some(SessionCommand::Abort) => self.stop(turn, Stopped::Cancelled)?,
+            Some(SessionCommand::Stop) | None => {
                 self.stop(turn, Stopped::Cancelled)?;
-                return Ok(Some(Over));
+                return Ok(Some(SessionOver));
             }
-            Some(Command::Steer(prompt)) => {
+            Some(SessionCommand::Steer(prompt)) => {
                 self.engine.send(Prompt { timing: Timing::Steer, ..Prompt::user(prompt) })?;
             }
-            Some(Command::Rename(name)) => self.engine.keep_name(Fact::GivenName(name))?,
-            Some(Command::Answer { request_id, answer }) => self.answer(request_id, answer)?,
+            Some(SessionCommand::Rename(name)) => self.engine.keep_name(Fact::GivenName(name))?,
+            Some(SessionCommand::Answer { request_id, answer }) => self.answer(request_id, answer)?,
         }
         Ok(None)
     }
 
     /// Begins to carry out a plan that was made without a failure, if that is wanted.
-    async fn goes_on(&mut self, turn: &mut Turn) -> Result<bool> {
+    async fn goes_on(&mut self, turn: &mut NativeTurn) -> Result<bool> {
         self.pass_on(Some(turn)).await;
-        let failed = turn.facts.complaint.is_some() || turn.facts.stopped.is_some();
+        let failed = turn.facts.reported_error.is_some() || turn.facts.stopped.is_some();
         if failed || !std::mem::take(&mut turn.implements_plan) {
             return Ok(false);
         }
@@ -254,32 +260,32 @@ impl Task {
         Ok(true)
     }
 
-    fn answer(&mut self, request_id: String, answer: Answer) -> Result<()> {
+    fn answer(&mut self, request_id: String, answer: AgentAnswer) -> Result<()> {
         match answer {
-            Answer::Permission(answer) => {
+            AgentAnswer::Permission(answer) => {
                 let pending = self.engine.driver().pending_permissions();
                 let Some(asked) = pending.into_iter().find(|asked| asked.request_id == request_id) else {
                     return Ok(());
                 };
                 let answer = match answer {
-                    PermissionAnswer::Once => PermissionOutcome::Approved {},
-                    PermissionAnswer::ForSession => {
+                    PermissionReply::Once => PermissionOutcome::Approved {},
+                    PermissionReply::ForSession => {
                         PermissionOutcome::ApprovedForSession { approval: Approval::covering(&asked.request) }
                     }
-                    PermissionAnswer::Denied { feedback } => {
+                    PermissionReply::Denied { feedback } => {
                         PermissionOutcome::DeniedInteractivelyByUser { feedback, force_reject: None }
                     }
                 };
                 self.command(session::Command::AnswerPermission { request_id, answer })
             }
-            Answer::Question(answer) => {
+            AgentAnswer::Question(answer) => {
                 self.command(session::Command::AnswerQuestion { request_id, answer, was_freeform: true })
             }
-            Answer::Plan { approved, feedback } => {
+            AgentAnswer::Plan { approved, feedback } => {
                 let decision = PlanDecision { approved, feedback, ..PlanDecision::default() };
                 self.command(session::Command::ReviewPlan { request_id, decision })
             }
-            Answer::Elicitation { action, content } => {
+            AgentAnswer::Elicitation { action, content } => {
                 if let Some(host) = self.engine.mcp() {
                     // A question that is settled already stays so.
                     let _ = host.answer_elicitation(&request_id, ElicitationAnswer { action, content });
@@ -292,7 +298,7 @@ impl Task {
     /// Puts on record that a limit ended the turn; what else can go wrong the session tells by itself.
     fn report(&mut self, ended: &TurnEnded) -> Result<()> {
         match &ended.outcome.end {
-            TurnEnd::Failed(Failure {
+            TurnResult::Failed(TurnFailure {
                 kind: kind @ (ErrorKind::Stalled | ErrorKind::TurnTimeout),
                 message,
                 ..
@@ -306,7 +312,7 @@ impl Task {
                 };
                 self.command(session::Command::Record(error.into()))
             }
-            TurnEnd::Completed | TurnEnd::Failed(_) => Ok(()),
+            TurnResult::Completed | TurnResult::Failed(_) => Ok(()),
         }
     }
 
@@ -314,37 +320,37 @@ impl Task {
         Ok(self.engine.command(command)?)
     }
 
-    fn stop(&mut self, turn: &mut Turn, why: Stopped) -> Result<()> {
+    fn stop(&mut self, turn: &mut NativeTurn, why: Stopped) -> Result<()> {
         turn.facts.stopped.get_or_insert(why);
         Ok(self.engine.abort("user_initiated")?)
     }
 
-    async fn pass_on(&mut self, mut turn: Option<&mut Turn>) {
+    async fn pass_on(&mut self, mut turn: Option<&mut NativeTurn>) {
         for event in self.events.take() {
             if let Some(turn) = turn.as_deref_mut() {
                 turn.note(&event);
             }
             // Nobody listens any more: the session is about to be stopped.
-            let _ = self.outbox.send(News::Event(Box::new(event))).await;
+            let _ = self.outbox.send(SessionNews::Event(Box::new(event))).await;
         }
     }
 
-    fn outcome(&mut self, mut turn: Turn) -> TurnEnded {
-        let failed = turn.facts.complaint.is_some();
-        turn.facts.verdict = Some(if failed { Verdict::Failure } else { Verdict::Success });
+    fn outcome(&mut self, mut turn: NativeTurn) -> TurnEnded {
+        let failed = turn.facts.reported_error.is_some();
+        turn.facts.verdict = Some(if failed { AgentVerdict::Failure } else { AgentVerdict::Success });
         let usage = self.meter.turn_ended(used(self.engine.session()));
         let outcome = TurnOutcome { end: decide(&turn.facts), usage, total: self.meter.total() };
         self.progress.failure = match &outcome.end {
-            TurnEnd::Failed(failure) if failure.kind != ErrorKind::TurnCancelled => {
+            TurnResult::Failed(failure) if failure.kind != ErrorKind::TurnCancelled => {
                 Some(failure.message.clone())
             }
-            TurnEnd::Completed | TurnEnd::Failed(_) => None,
+            TurnResult::Completed | TurnResult::Failed(_) => None,
         };
         TurnEnded { outcome, model: turn.model, unknown: BTreeSet::new() }
     }
 }
 
-impl Turn {
+impl NativeTurn {
     fn ask(&mut self, request_id: &str) {
         self.asked.insert(request_id.to_owned());
     }
@@ -359,7 +365,7 @@ impl Turn {
             Body::AssistantMessage(message) if event.agent_id().is_none() => {
                 self.facts.worked = true;
                 if !(message.content.is_empty() && message.tool_requests.is_empty()) {
-                    self.facts.complaint = None;
+                    self.facts.reported_error = None;
                 }
                 if message.model.is_some() {
                     self.model.clone_from(&message.model);
@@ -384,7 +390,7 @@ impl Turn {
             Body::SessionWarning(warning)
                 if event.agent_id().is_none() && warning.warning_type == "policy_blocked" =>
             {
-                self.facts.complaint = Some(Complaint {
+                self.facts.reported_error = Some(ReportedError {
                     message: warning.message.clone(),
                     status_code: None,
                     code: Some(warning.warning_type.clone()),
@@ -392,7 +398,7 @@ impl Turn {
             }
             // What a sub-agent fails of is its caller's to deal with.
             Body::SessionError(error) if event.agent_id().is_none() => {
-                self.facts.complaint = Some(Complaint {
+                self.facts.reported_error = Some(ReportedError {
                     message: error.message.clone(),
                     status_code: error.status_code,
                     code: Some(error.error_type.clone()),

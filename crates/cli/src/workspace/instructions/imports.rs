@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::told::Told;
 
-/// How deep imports may import.
+/// Maximum depth of nested imports.
 const DEPTH_LIMIT: usize = 5;
 
-/// How many files one instruction file may bring in, directly and indirectly.
+/// Maximum number of files that one instruction file imports, directly and indirectly.
 const COUNT_LIMIT: usize = 50;
 
 pub(super) struct Importer<'a> {
@@ -65,7 +65,7 @@ impl<'a> Importer<'a> {
     }
 }
 
-/// What follows an `@` that stands at the start of a word, outside of code.
+/// Paths after an `@` at the start of a word, outside of code.
 fn mentions(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut in_code = false;

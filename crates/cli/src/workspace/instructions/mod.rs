@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use imports::Importer;
 use told::{Source, Told};
 
-/// All that is put before the model at the start. What would go beyond it is named instead.
+/// Maximum size of all instructions at the start. Files beyond it are named instead.
 const TOTAL_LIMIT: usize = 256 * 1024;
 
 /// Rows of a table.
@@ -37,10 +37,10 @@ pub(crate) enum Target {
 const USER_FILE: &str = "copilot-instructions.md";
 const USER_DIR: &str = "instructions";
 
-/// Where the user's instructions are found; new ones belong in the first.
+/// Paths of the user's instructions; new ones belong in the first.
 pub(crate) const USER_TARGETS: &[Target] = &[Target::File(USER_FILE), Target::Directory(USER_DIR)];
 
-/// Where the instructions of a project are found; new ones belong in the first.
+/// Paths of a project's instructions; new ones belong in the first.
 pub(crate) const PROJECT_TARGETS: &[Target] = &[
     Target::File(REPOSITORY_FILE),
     Target::File(DIRECTORY_FILES[0]),
@@ -50,7 +50,7 @@ pub(crate) const PROJECT_TARGETS: &[Target] = &[
     Target::Directory(MODULAR_DIR),
 ];
 
-/// Where to look.
+/// Directories that are searched for instructions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Places<'a> {
     /// The user's own directory, with `copilot-instructions.md` and `instructions/`.

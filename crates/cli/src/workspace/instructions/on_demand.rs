@@ -23,7 +23,7 @@ pub(crate) struct Found {
     pub(crate) text: String,
 }
 
-/// What a conversation has been told of the instructions of a place, and what it can still be told.
+/// Instructions of a directory that a conversation has seen, and those that it can still see.
 #[derive(Debug)]
 pub(crate) struct OnDemand {
     /// As it was at the beginning. Copied once something is told.
@@ -81,7 +81,7 @@ impl OnDemand {
         known.told.note_file(&known.root.join(source));
     }
 
-    /// What is to be told because a file is touched; each only once.
+    /// Instructions that apply because a file is touched; each only once.
     pub(crate) fn touch(&mut self, file: &Path) -> Vec<Found> {
         Arc::make_mut(&mut self.known).touch(file)
     }

@@ -1,4 +1,4 @@
-//! What an instruction file says at its head about the files and programs that it is for.
+//! Front matter of an instruction file: the files and programs that it applies to.
 
 use hangar_custom::front_matter::{self, Head, comma_list};
 
@@ -7,11 +7,11 @@ pub(super) struct Scope {
     /// Patterns of files; empty if the instructions are about everything.
     pub(super) globs: Vec<String>,
     pub(super) description: Option<String>,
-    /// Whether they are for other programs than agents that write code.
+    /// Whether they apply to other programs than coding agents.
     pub(super) for_others: bool,
 }
 
-/// What agents that write code are called where instructions are kept from them.
+/// Names of coding agents in `excludeAgent`.
 const CODING_AGENTS: [&str; 2] = ["coding-agent", "cloud-agent"];
 
 /// Splits a file into its scope and the instructions proper. A head that cannot be read says nothing.

@@ -1,4 +1,4 @@
-//! What the model has been told already, and the reading of instruction files within bounds.
+//! Instructions that the model has already seen, and the bounded reading of instruction files.
 
 use std::collections::HashSet;
 use std::fs::File;

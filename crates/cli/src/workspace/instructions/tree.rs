@@ -8,8 +8,8 @@ use std::rc::Rc;
 use ignore::Match;
 use ignore::gitignore::Gitignore;
 
-/// How far below its start a search goes, how many directories it opens, and how many names it looks at. Some
-/// milliseconds at most, even in a repository of a million files; what lies deeper comes to light when it is touched.
+/// Limits of a search: depth, opened directories and names. Some milliseconds at most, even in a repository of a
+/// million files; deeper files are found when they are touched.
 const NESTED_DEPTH: usize = 4;
 const NESTED_DIRS: usize = 128;
 const NESTED_NAMES: usize = 8192;
@@ -91,7 +91,7 @@ pub(super) fn directories_with(name: &str, root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What matters of a directory, in the order of names, so that two runs find the same.
+/// Relevant entries of a directory, sorted by name, so that two runs find the same.
 struct Listing {
     dirs: Vec<OsString>,
     files: Vec<OsString>,

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use hangar_agent::session::NOTHING_TO_COMPACT;
 use hangar_engine::commands::{
-    self, NO_PLAN, Need, Outcome, Proposal, Refusal, Reply as Said, Request, SessionQuery, SkillsCommand,
-    SlashCommand, SlashCommandSpec, Takes,
+    self, ArgumentNeed, CommandArgument, CommandOutcome, CommandRefusal, CommandReply, ComposerRequest,
+    NO_PLAN, Proposal, SessionQuery, SkillsCommand, SlashCommand, SlashCommandSpec,
 };
 use hangar_protocol::data::CompactionTrigger;
 use hangar_store::SessionName;
@@ -29,15 +29,15 @@ pub(super) fn entry(command: &SlashCommandSpec) -> Value {
     }
     let hint = command.takes.hint();
     match &command.takes {
-        Takes::Nothing => {}
-        Takes::Text(_) => entry["input"] = json!({ "hint": hint, "preserveMultilineInput": true }),
-        Takes::Directory(need) => {
+        CommandArgument::Nothing => {}
+        CommandArgument::Text(_) => entry["input"] = json!({ "hint": hint, "preserveMultilineInput": true }),
+        CommandArgument::Directory(need) => {
             entry["input"] = json!({ "hint": hint, "completion": "directory" });
-            if *need == Need::Must {
+            if *need == ArgumentNeed::Must {
                 entry["input"]["required"] = json!(true);
             }
         }
-        Takes::Choice(choices) => {
+        CommandArgument::Choice(choices) => {
             let choices: Vec<Value> = choices
                 .iter()
                 .map(|(name, description)| json!({ "name": name, "description": description }))
@@ -54,87 +54,87 @@ pub(super) async fn carry_out(call: Call, command: SlashCommand) -> Result<Value
     if command == SlashCommand::Skills(SkillsCommand::Reload) {
         let warnings = skills::read_again(&call).await?;
         let told = live.ask(move |task| commands::reloaded(task.engine.skills(), &warnings)).await?;
-        return Ok(said(Said::Text(told)));
+        return Ok(reply_json(CommandReply::Text(told)));
     }
     Ok(match live.ask(move |task| task.carry_out(command)).await?? {
-        Outcome::Replied(reply) => said(reply),
-        Outcome::Later(reply) => said(reply.await?),
-        Outcome::Send(mut prompt) => {
+        CommandOutcome::Replied(reply) => reply_json(reply),
+        CommandOutcome::Later(reply) => reply_json(reply.await?),
+        CommandOutcome::Send(mut prompt) => {
             prompt.message_id = Some(uuid::Uuid::new_v4().to_string());
             live.ask(move |task| task.deliver(*prompt)).await?;
-            said(Said::Done(None))
+            reply_json(CommandReply::Done(None))
         }
-        Outcome::Propose(proposal) => proposed(proposal),
-        Outcome::Compact(focus) => {
+        CommandOutcome::Propose(proposal) => proposed(proposal),
+        CommandOutcome::Compact(focus) => {
             let trigger = Some(CompactionTrigger::Manual);
-            said(match history::sum_up(&call, focus, trigger).await {
+            reply_json(match history::sum_up(&call, focus, trigger).await {
                 Ok(complete) => commands::summarized(&complete),
                 Err(failure) if failure.message() == NOTHING_TO_COMPACT => {
-                    Said::Text(NOTHING_TO_COMPACT.to_owned())
+                    CommandReply::Text(NOTHING_TO_COMPACT.to_owned())
                 }
                 Err(failure) => return Err(failure),
             })
         }
-        Outcome::Compose(request) => said(compose(&call, request).await?),
+        CommandOutcome::Compose(request) => reply_json(compose(&call, request).await?),
     })
 }
 
-/// What takes more than the session itself.
-async fn compose(call: &Call, request: Request) -> Result<Said, Failure> {
+/// Commands that need the composer, not only the session.
+async fn compose(call: &Call, request: ComposerRequest) -> Result<CommandReply, Failure> {
     let live = call.live()?;
     Ok(match request {
-        Request::Move(directory) => {
+        ComposerRequest::Move(directory) => {
             let told = format!("The session works in {} now.", directory.display());
             call.hub.reopen(&live, recompose::move_to(directory)).await?;
-            Said::Done(Some(told))
+            CommandReply::Done(Some(told))
         }
-        Request::SwitchModel(model) => {
+        ComposerRequest::SwitchModel(model) => {
             let choice = Choice { model, ..Choice::default() };
             let when = When::InTurn { behind_choices: true };
-            Said::Text(choose(&live, choice, Chooser::Client, when).await?.message)
+            CommandReply::Text(choose(&live, choice, Chooser::Client, when).await?.message)
         }
-        Request::ReloadServers => {
+        ComposerRequest::ReloadServers => {
             mcp::read_again(call).await?;
             commands::mcp_list(mcp::host(call).await?.as_ref())
         }
-        Request::Environment => {
+        ComposerRequest::Environment => {
             let instructions = metadata::instruction_sources(call).await?;
             let instructions = instructions.into_iter().map(|source| source.source_path).collect();
             live.ask(|task| task.engine.environment(instructions)).await?
         }
-        Request::Query(SessionQuery::Info) => {
+        ComposerRequest::Query(SessionQuery::Info) => {
             let cwd = live.ask(|task| task.cwd()).await?;
             let meta = live.meta().await?;
             let name = meta.as_ref().and_then(|meta| meta.name.as_ref()).map(SessionName::as_str);
             let checkpoints = live.dir.checkpoints().await?.len();
             commands::about(live.id.as_str(), name, Path::new(&cwd), checkpoints)
         }
-        Request::Query(SessionQuery::Checkpoints) => {
+        ComposerRequest::Query(SessionQuery::Checkpoints) => {
             commands::checkpoint_list(&live.dir.checkpoints().await?)
         }
-        Request::Query(SessionQuery::Checkpoint(number)) => {
+        ComposerRequest::Query(SessionQuery::Checkpoint(number)) => {
             let content = live.dir.checkpoint(commands::checkpoint_number(&number)?).await?;
             commands::checkpoint(&number, content)?
         }
-        Request::Query(SessionQuery::Plan) => {
+        ComposerRequest::Query(SessionQuery::Plan) => {
             let plan = live.dir.read(PLAN).await?;
-            plan.map_or_else(|| Said::Text(NO_PLAN.to_owned()), Said::Markdown)
+            plan.map_or_else(|| CommandReply::Text(NO_PLAN.to_owned()), CommandReply::Markdown)
         }
     })
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
+impl From<CommandRefusal> for Failure {
+    fn from(refusal: CommandRefusal) -> Self {
         Failure::new(refusal.0)
     }
 }
 
-pub(super) fn said(reply: Said) -> Value {
+pub(super) fn reply_json(reply: CommandReply) -> Value {
     match reply {
-        Said::Text(text) => json!({ "kind": "text", "text": text }),
-        Said::Markdown(text) => json!({ "kind": "text", "text": text, "markdown": true }),
-        Said::Done(None) => json!({ "kind": "completed" }),
-        Said::Done(Some(message)) => json!({ "kind": "completed", "message": message }),
+        CommandReply::Text(text) => json!({ "kind": "text", "text": text }),
+        CommandReply::Markdown(text) => json!({ "kind": "text", "text": text, "markdown": true }),
+        CommandReply::Done(None) => json!({ "kind": "completed" }),
+        CommandReply::Done(Some(message)) => json!({ "kind": "completed", "message": message }),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What views of MCP servers use: their tools and resources, and where they are shown.
+//! Methods for views of MCP servers: their tools and resources, and the context that they are shown in.
 
 use hangar_mcp::{HostError, McpHost};
 use serde::Deserialize;
@@ -24,7 +24,7 @@ async fn connected(call: &Call, server: &str) -> Result<McpHost, Failure> {
     host(call).await?.ok_or_else(not_connected)
 }
 
-/// Views may act only in sessions that said they show them, and only on the server that they are from.
+/// Checks that a view may act: only in sessions that show views, and only on its own server.
 async fn admit(call: &Call, params: &Params) -> Result<(), Failure> {
     let shown = call.live()?.ask(|task| task.spec.servers.apps.unwrap_or(false)).await?;
     if !shown {

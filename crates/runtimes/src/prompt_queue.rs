@@ -6,22 +6,22 @@ use std::collections::VecDeque;
 const LIMIT: usize = 64;
 
 #[derive(Debug, Default)]
-pub struct Waiting {
+pub struct PromptQueue {
     prompts: VecDeque<String>,
 }
 
 /// A prompt that was one too many, as its sender is told.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{LIMIT} messages are waiting already; this one was not taken: {0:?}")]
-pub struct TooMany(String);
+pub struct PromptQueueFull(String);
 
-/// What a warning says of a prompt that is lost otherwise.
+/// Length of the excerpt in a warning about a lost prompt.
 const REMINDER: usize = 80;
 
-impl Waiting {
-    pub fn push(&mut self, prompt: String) -> Result<(), TooMany> {
+impl PromptQueue {
+    pub fn push(&mut self, prompt: String) -> Result<(), PromptQueueFull> {
         if self.prompts.len() == LIMIT {
-            return Err(TooMany(prompt.chars().take(REMINDER).collect()));
+            return Err(PromptQueueFull(prompt.chars().take(REMINDER).collect()));
         }
         self.prompts.push_back(prompt);
         Ok(())
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn prompts_come_in_order_and_one_too_many_is_named() {
-        let mut waiting = Waiting::default();
+        let mut waiting = PromptQueue::default();
         for number in 0..LIMIT {
             waiting.push(number.to_string()).unwrap();
         }

@@ -12,9 +12,9 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Commands of clients that may run at once in one session.
+/// Maximum number of running commands of clients per session.
 const MAX_RUNNING: usize = 64;
-/// Pieces of output that may wait; nobody reads them, so they only pass through.
+/// Capacity of the output queue; its content is discarded.
 const PIECES: usize = 16;
 /// The longest that the shell tool waits for a command.
 const LONGEST_WAIT: u64 = 600;
@@ -24,7 +24,7 @@ const LONGEST_WAIT: u64 = 600;
 pub(crate) struct ClientShells(Mutex<HashMap<String, CancellationToken>>);
 
 /// A place among the running commands; leaving it forgets the command.
-pub(crate) struct Place {
+pub(crate) struct ShellSlot {
     shells: Arc<ClientShells>,
     id: String,
     cancel: CancellationToken,
@@ -32,14 +32,14 @@ pub(crate) struct Place {
 
 impl ClientShells {
     /// `None` when the name is taken or too many run already.
-    pub(crate) fn enter(self: &Arc<Self>, id: &str) -> Option<Place> {
+    pub(crate) fn enter(self: &Arc<Self>, id: &str) -> Option<ShellSlot> {
         let mut running = self.lock();
         if running.len() >= MAX_RUNNING || running.contains_key(id) {
             return None;
         }
         let cancel = CancellationToken::new();
         running.insert(id.to_owned(), cancel.clone());
-        Some(Place { shells: Arc::clone(self), id: id.to_owned(), cancel })
+        Some(ShellSlot { shells: Arc::clone(self), id: id.to_owned(), cancel })
     }
 
     /// Ends a command. False when there is none of that name.
@@ -59,13 +59,13 @@ impl ClientShells {
     }
 }
 
-impl Drop for Place {
+impl Drop for ShellSlot {
     fn drop(&mut self) {
         self.shells.lock().remove(&self.id);
     }
 }
 
-impl Place {
+impl ShellSlot {
     /// Runs a command to its end.
     pub(crate) async fn run(self, shell: Arc<dyn Tool>, call_id: String, command: &str) -> ToolOutcome {
         let call = ToolInput {
@@ -100,7 +100,7 @@ impl Place {
     }
 }
 
-/// The output alone: the shell tool tells the model besides how the command ended.
+/// Output alone, without the exit status that the shell tool adds for the model.
 pub(crate) fn output(outcome: &ToolOutcome) -> String {
     let text = outcome.text.trim_end();
     let ending = |line: &str| line.starts_with("<shellId:") || line.starts_with("<exited with");

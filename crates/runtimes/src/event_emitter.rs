@@ -6,36 +6,36 @@ use hangar_protocol::data::{self, Handoff, HandoffSource, WorkingDirectory};
 use hangar_protocol::{AgentId, Body, Event, EventId};
 use tokio::sync::mpsc;
 
+use crate::environment::RuntimeEnvironment;
 use crate::host::Host;
-use crate::outcome::{ErrorKind, Failure};
-use crate::runtime::{Card, News, Order, TurnEnded};
-use crate::surroundings::Surroundings;
-use crate::translate::Spoken;
+use crate::outcome::{ErrorKind, TurnFailure};
+use crate::runtime::{AgentCard, AgentOrder, SessionNews, TurnEnded};
+use crate::translate::TranslatedEvent;
 
-pub(crate) struct Teller {
-    outbox: mpsc::Sender<News>,
+pub(crate) struct EventEmitter {
+    outbox: mpsc::Sender<SessionNews>,
     parent: Option<EventId>,
-    surroundings: Arc<Surroundings>,
+    runtime_env: Arc<RuntimeEnvironment>,
     runtime: String,
     source: HandoffSource,
-    /// What the agent is known to call the session.
+    /// Name of the session in the agent, once it is known.
     agent_session: Option<String>,
-    /// What it will call it once it speaks, where it was told.
+    /// Name that the agent was told to use.
     given: Option<String>,
 }
 
-impl Teller {
+impl EventEmitter {
     pub(crate) fn new(
-        outbox: mpsc::Sender<News>,
-        surroundings: Arc<Surroundings>,
-        card: &Card,
-        order: &Order,
+        outbox: mpsc::Sender<SessionNews>,
+        runtime_env: Arc<RuntimeEnvironment>,
+        card: &AgentCard,
+        order: &AgentOrder,
     ) -> Self {
         let resume = order.resume.as_ref();
         Self {
             outbox,
             parent: resume.and_then(|resume| resume.last_event.clone()),
-            surroundings,
+            runtime_env,
             runtime: card.name.clone().into_owned(),
             source: match order.host {
                 Host::Local => HandoffSource::Local,
@@ -56,11 +56,11 @@ impl Teller {
     }
 
     fn now(&self) -> String {
-        format!("{:.3}", (self.surroundings.now)())
+        format!("{:.3}", (self.runtime_env.now)())
     }
 
     /// Says that the session begins, or that it goes on.
-    pub(crate) async fn begin(&mut self, order: &Order) {
+    pub(crate) async fn begin(&mut self, order: &AgentOrder) {
         let context = WorkingDirectory {
             cwd: order.workspace.display().to_string(),
             git_root: None,
@@ -142,19 +142,19 @@ impl Teller {
             self.parent = Some(event.id().clone());
         }
         // Nobody listens any more: the session is about to be stopped.
-        let _ = self.outbox.send(News::Event(Box::new(event))).await;
+        let _ = self.outbox.send(SessionNews::Event(Box::new(event))).await;
     }
 
-    pub(crate) async fn hear(&mut self, spoken: Vec<Spoken>) {
+    pub(crate) async fn hear(&mut self, spoken: Vec<TranslatedEvent>) {
         // An agent that speaks has taken the name that it was given.
         if let (None, Some(given)) = (&self.agent_session, self.given.take()) {
             self.named(&given).await;
         }
         for spoken in spoken {
             match spoken {
-                Spoken::Body { agent, body } => self.tell(agent, body).await,
+                TranslatedEvent::Body { agent, body } => self.tell(agent, body).await,
                 // Its own chain leads to events that were never told.
-                Spoken::Whole(event) => {
+                TranslatedEvent::Whole(event) => {
                     let parent = self.parent.clone();
                     self.send(event.under(parent)).await;
                 }
@@ -163,14 +163,14 @@ impl Teller {
     }
 
     /// Puts a failure on record that the agent itself did not.
-    pub(crate) async fn report(&mut self, failure: &Failure, said: SaidIt) {
+    pub(crate) async fn report(&mut self, failure: &TurnFailure, said: AgentRecord) {
         match (failure.kind, said) {
-            (ErrorKind::TurnCancelled, SaidIt { aborted: true, .. }) => {}
+            (ErrorKind::TurnCancelled, AgentRecord { aborted: true, .. }) => {}
             (ErrorKind::TurnCancelled, _) => {
                 let abort = data::Abort { reason: "user_initiated".to_owned() };
                 self.tell(None, abort.into()).await;
             }
-            (_, SaidIt { complained: true, .. }) => {}
+            (_, AgentRecord { complained: true, .. }) => {}
             _ => {
                 let error = data::SessionError {
                     error_type: failure.kind.as_str().to_owned(),
@@ -186,16 +186,16 @@ impl Teller {
 
     pub(crate) async fn ended(&mut self, ended: TurnEnded) {
         if !ended.unknown.is_empty() {
-            (self.surroundings.drift.0)(&self.runtime, &ended.unknown);
+            (self.runtime_env.drift.0)(&self.runtime, &ended.unknown);
         }
         self.tell(None, data::AssistantIdle::default().into()).await;
-        let _ = self.outbox.send(News::TurnEnded(Box::new(ended))).await;
+        let _ = self.outbox.send(SessionNews::TurnEnded(Box::new(ended))).await;
     }
 }
 
-/// What the agent put on record by itself.
+/// Parts of a turn that the agent has recorded itself.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct SaidIt {
+pub(crate) struct AgentRecord {
     pub(crate) complained: bool,
     pub(crate) aborted: bool,
 }

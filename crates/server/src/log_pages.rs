@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::audience::is_for_clients;
 
-/// Logs that may be under way at once, and how long each may wait for its next page.
+/// Maximum number of open journals, and the lifetime of each without a read.
 const MAX_OPEN: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(5 * 60);
 /// Bytes of one page. A single event that is larger is a page of its own.
@@ -31,35 +31,35 @@ pub(crate) enum Direction {
     Backward,
 }
 
-/// What is left to be read of a log.
-pub(crate) struct Journal {
+/// Unread rest of a log.
+pub(crate) struct LogReader {
     store: Store,
     pub(crate) id: SessionId,
     direction: Direction,
-    /// Where each event begins that still counts.
+    /// Offsets of the events that are still valid.
     offsets: Arc<[u64]>,
     left: Range<usize>,
 }
 
-pub(crate) struct Page {
+pub(crate) struct LogPage {
     /// In the order of the log.
     pub(crate) events: Vec<Box<RawValue>>,
-    /// What is left after it.
-    pub(crate) rest: Option<Journal>,
+    /// Remaining events after this page.
+    pub(crate) rest: Option<LogReader>,
 }
 
-impl Journal {
-    /// Looks through a log, once.
+impl LogReader {
+    /// Indexes a log, once.
     pub(crate) fn open(store: Store, id: SessionId, direction: Direction) -> Result<Self, StoreError> {
         #[derive(Deserialize)]
-        struct Named {
+        struct EventHead {
             id: String,
         }
         let mut lines = store.lines(&id)?;
         // Clients do not hear of all, but any may be the one from which on all is taken back.
         let mut kept: Vec<(String, Option<u64>)> = Vec::new();
         while let Some(line) = lines.next(|_| true)? {
-            let Ok(Named { id }) = serde_json::from_slice(line.bytes) else { continue };
+            let Ok(EventHead { id }) = serde_json::from_slice(line.bytes) else { continue };
             if line.event_kind() != Some(EventKind::HistoryTruncated) {
                 kept.push((id, is_for_clients(line.event_kind()).then_some(line.offset)));
             } else if let Ok(event) = line.parse()
@@ -74,8 +74,8 @@ impl Journal {
         Ok(Self { store, id, direction, offsets, left })
     }
 
-    /// The next page, of at most so many events.
-    pub(crate) fn read(mut self, max: usize) -> Result<Page, StoreError> {
+    /// Next page, of at most `max` events.
+    pub(crate) fn read(mut self, max: usize) -> Result<LogPage, StoreError> {
         let mut events = Vec::new();
         let mut bytes = 0;
         while events.len() < max && !self.left.is_empty() {
@@ -99,10 +99,10 @@ impl Journal {
             events.reverse();
         }
         let rest = (!self.left.is_empty()).then_some(self);
-        Ok(Page { events, rest })
+        Ok(LogPage { events, rest })
     }
 
-    /// An event, unless its writer had not come to its end when the log was looked through.
+    /// Event at an index; `None` if it was incomplete when the log was indexed.
     fn event(&self, at: usize) -> Result<Option<Box<RawValue>>, StoreError> {
         let position = LogPosition { seq: 0, offset: self.offsets[at] };
         let mut follow = self.store.follow(&self.id, position)?;
@@ -118,35 +118,35 @@ impl Journal {
 
 /// The logs that are under way, each by the cursor that leads on in it. A cursor leads on once.
 #[derive(Default)]
-pub(crate) struct Journals(Mutex<VecDeque<Waiting>>);
+pub(crate) struct LogReaders(Mutex<VecDeque<OpenReader>>);
 
-struct Waiting {
+struct OpenReader {
     cursor: String,
     since: Instant,
-    journal: Journal,
+    reader: LogReader,
 }
 
-impl Journals {
-    /// Keeps what is left of a log for whoever has this cursor.
-    pub(crate) fn keep(&self, journal: Journal) -> String {
+impl LogReaders {
+    /// Stores the rest of a log and returns its cursor.
+    pub(crate) fn keep(&self, reader: LogReader) -> String {
         let cursor = format!("journal:{}", uuid::Uuid::new_v4());
         let mut waiting = self.lock();
         if waiting.len() >= MAX_OPEN {
             waiting.pop_front();
         }
-        waiting.push_back(Waiting { cursor: cursor.clone(), since: Instant::now(), journal });
+        waiting.push_back(OpenReader { cursor: cursor.clone(), since: Instant::now(), reader });
         cursor
     }
 
-    pub(crate) fn take(&self, cursor: &str, id: &SessionId) -> Option<Journal> {
+    pub(crate) fn take(&self, cursor: &str, id: &SessionId) -> Option<LogReader> {
         let mut waiting = self.lock();
         let now = Instant::now();
         waiting.retain(|waiting| now.duration_since(waiting.since) < PATIENCE);
-        let at = waiting.iter().position(|known| known.cursor == cursor && known.journal.id == *id)?;
-        waiting.remove(at).map(|waiting| waiting.journal)
+        let at = waiting.iter().position(|known| known.cursor == cursor && known.reader.id == *id)?;
+        waiting.remove(at).map(|waiting| waiting.reader)
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<OpenReader>> {
         self.0.lock()
     }
 }

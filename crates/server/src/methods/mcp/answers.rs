@@ -1,4 +1,4 @@
-//! Answers to what MCP servers ask: tokens, forms, and the model's words.
+//! Answers to requests of MCP servers: tokens, forms and sampling.
 
 use hangar_mcp::{ElicitationAnswer, Sampled, Token};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use crate::elicitations::ElicitationResult;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct AnswerParams {
     request_id: String,
     #[serde(default)]
     result: Value,
@@ -17,7 +17,7 @@ struct Answer {
 }
 
 pub(super) async fn oauth(call: Call) -> Result<Reply, Failure> {
-    let Answer { request_id, result, .. } = call.params()?;
+    let AnswerParams { request_id, result, .. } = call.params()?;
     let token = match result["kind"].as_str() {
         Some("token") => {
             let token = result["accessToken"].as_str().filter(|token| !token.is_empty());
@@ -50,12 +50,12 @@ pub(in crate::methods) async fn answer_form(
 }
 
 pub(super) async fn sampling(call: Call) -> Result<Reply, Failure> {
-    let Answer { request_id, response, .. } = call.params()?;
+    let AnswerParams { request_id, response, .. } = call.params()?;
     let success = host(&call).await?.is_some_and(|host| host.answer_sampling(&request_id, response));
     Reply::of(json!({ "success": success }))
 }
 
-/// Asks the model for a server whose request the client has looked at.
+/// Samples the model for a server whose request the client has approved.
 pub(super) async fn sample(call: Call) -> Result<Reply, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -20,9 +20,9 @@ use hangar_spec::ToolDeclaration;
 
 /// Calls that wait for a client.
 #[derive(Default)]
-pub(crate) struct PendingCalls(Mutex<HashMap<String, Waiting>>);
+pub(crate) struct PendingCalls(Mutex<HashMap<String, PendingCall>>);
 
-struct Waiting {
+struct PendingCall {
     tool: String,
     arguments: Value,
     answer: oneshot::Sender<ToolOutcome>,
@@ -30,7 +30,7 @@ struct Waiting {
 
 impl PendingCalls {
     /// Ends a call. The answer comes back when no call waits under this id.
-    pub(crate) fn resolve(&self, request_id: &str, answer: ToolAnswer) -> Option<ToolAnswer> {
+    pub(crate) fn resolve(&self, request_id: &str, answer: ClientToolAnswer) -> Option<ClientToolAnswer> {
         let Some(waiting) = self.lock().remove(request_id) else { return Some(answer) };
         let outcome = answer.outcome(&waiting.tool, &waiting.arguments);
         // Its run may have ended in between; then nobody needs the answer.
@@ -38,7 +38,7 @@ impl PendingCalls {
         None
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, PendingCall>> {
         self.0.lock()
     }
 }
@@ -95,7 +95,7 @@ impl Tool for ExternalTool {
     fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
         let request_id = uuid::Uuid::new_v4().to_string();
         let (answer, answered) = oneshot::channel();
-        let waiting = Waiting { tool: self.spec.name.clone(), arguments: call.arguments.clone(), answer };
+        let waiting = PendingCall { tool: self.spec.name.clone(), arguments: call.arguments.clone(), answer };
         self.pending.lock().insert(request_id.clone(), waiting);
         let requested = ExternalToolRequested {
             request_id: request_id.clone(),
@@ -108,7 +108,7 @@ impl Tool for ExternalTool {
             tracestate: None,
         };
         let is_terminal = self.is_terminal;
-        let taken_back = TakeBack { pending: Arc::clone(&self.pending), request_id: request_id.clone() };
+        let taken_back = CancelOnDrop { pending: Arc::clone(&self.pending), request_id: request_id.clone() };
         Box::pin(async move {
             let _taken_back = taken_back;
             // A session that is over hears nothing more.
@@ -128,22 +128,22 @@ impl Tool for ExternalTool {
     }
 }
 
-/// A call that nobody waits for any more can no longer be answered.
-struct TakeBack {
+/// Drop guard that cancels a call to a client.
+struct CancelOnDrop {
     pending: Arc<PendingCalls>,
     request_id: String,
 }
 
-impl Drop for TakeBack {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.pending.lock().remove(&self.request_id);
     }
 }
 
-/// What a client says about a call.
-pub(crate) enum ToolAnswer {
+/// Result of a tool call, as a client reports it.
+pub(crate) enum ClientToolAnswer {
     Text(String),
-    Result(Box<ToolResult>),
+    Result(Box<ClientToolResult>),
     /// The tool threw.
     Error,
 }
@@ -151,7 +151,7 @@ pub(crate) enum ToolAnswer {
 /// Without a text it is none, but an object of the tool's own making.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ToolResult {
+pub(crate) struct ClientToolResult {
     text_result_for_llm: String,
     result_type: Option<String>,
     error: Option<String>,
@@ -171,20 +171,20 @@ struct Binary {
     description: Option<String>,
 }
 
-impl ToolAnswer {
+impl ClientToolAnswer {
     pub(crate) fn outcome(self, tool: &str, arguments: &Value) -> ToolOutcome {
         match self {
-            ToolAnswer::Text(text) => ToolOutcome::success(text),
+            ClientToolAnswer::Text(text) => ToolOutcome::success(text),
             // What went wrong inside a client is for its own eyes.
-            ToolAnswer::Error => ToolOutcome::failure(format!(
+            ClientToolAnswer::Error => ToolOutcome::failure(format!(
                 "Failed to execute `{tool}` tool with arguments: {arguments} due to error: Error: Tool execution failed"
             )),
-            ToolAnswer::Result(result) => result.outcome(),
+            ClientToolAnswer::Result(result) => result.outcome(),
         }
     }
 }
 
-impl ToolResult {
+impl ClientToolResult {
     fn outcome(self) -> ToolOutcome {
         let status = match self.result_type.as_deref() {
             Some("failure") => ToolStatus::Failure,

@@ -1,4 +1,4 @@
-//! What adapters know of the machine. Handed in, so that nothing here reads the environment by itself.
+//! Environment of the adapters. It is handed in, so that nothing here reads the process environment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -10,19 +10,19 @@ use hangar_git::Git;
 use hangar_process::credentials::{Child, is_withheld};
 
 use crate::host::Host;
-use crate::runtime::{Lookup, Model};
+use crate::runtime::{Lookup, OfferedModel};
 
 #[derive(Debug, Clone)]
-pub struct Surroundings {
+pub struct RuntimeEnvironment {
     pub vars: BTreeMap<String, String>,
     /// Variables among them that we have secrets in, beside those that are known as credentials. No agent sees them.
     pub ours: Vec<String>,
     /// The user's home directory.
     pub home: PathBuf,
-    /// What is configured for agents, by their names.
+    /// Settings of agents, by name.
     pub agents: BTreeMap<String, AgentSettings>,
     pub now: fn() -> jiff::Timestamp,
-    /// Where to keep what was found out about programs.
+    /// Directory of the cache of resolutions.
     pub cache: Option<PathBuf>,
     /// Tells what changed in a working tree.
     pub git: Git,
@@ -32,20 +32,20 @@ pub struct Surroundings {
     pub drift: Drift,
 }
 
-/// What is configured for one agent.
+/// Settings of one agent.
 #[derive(Debug, Clone, Default)]
 pub struct AgentSettings {
-    /// Where its program is, or what it is called on the path.
+    /// Path of its program, or its name on `PATH`.
     pub program: Option<String>,
     /// Variables that it sees beside ours.
     pub env: Vec<(String, String)>,
     /// Arguments that it is given beside ours.
     pub args: Vec<String>,
-    /// Where it runs.
+    /// Host that it runs on.
     pub host: Host,
 }
 
-/// Whoever remembers which types of output of an agent are not known here.
+/// Callback that records unknown types of output of an agent.
 #[derive(Clone)]
 pub struct Drift(pub Arc<Remember>);
 
@@ -70,7 +70,7 @@ pub struct Catalogue(pub Arc<ListModels>);
 
 /// Takes how old the list may be, and the variables that are configured for the agent.
 pub type ListModels =
-    dyn Fn(Lookup, &[(String, String)]) -> BoxFuture<'static, Option<Vec<Model>>> + Send + Sync;
+    dyn Fn(Lookup, &[(String, String)]) -> BoxFuture<'static, Option<Vec<OfferedModel>>> + Send + Sync;
 
 impl Default for Catalogue {
     fn default() -> Self {
@@ -84,7 +84,7 @@ impl std::fmt::Debug for Catalogue {
     }
 }
 
-impl Surroundings {
+impl RuntimeEnvironment {
     /// A machine of which nothing is known but the user's home.
     pub fn bare(home: &Path) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Surroundings {
         }
     }
 
-    /// What is configured for an agent; nothing is a lot of defaults.
+    /// Settings of an agent; the defaults if there are none.
     pub(crate) fn settings(&self, agent: &str) -> AgentSettings {
         self.agents.get(agent).cloned().unwrap_or_default()
     }

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use hangar_protocol::{Body, Event};
 
-/// How long a client has for its next message. Nobody who waits for the end notices.
+/// Delay before idle is published. A client that waits for the end does not notice it.
 pub(crate) const GRACE: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
-pub(crate) struct Quiet {
+pub(crate) struct IdleDebounce {
     failed: bool,
     held: Option<Held>,
-    /// How many events were held.
+    /// Number of events held back.
     count: u64,
 }
 
@@ -24,32 +24,32 @@ struct Held {
     event: Box<Event>,
 }
 
-pub(crate) enum Pass {
-    /// To be told, behind the one that was held until now.
+pub(crate) enum Publish {
+    /// Publish this event, after the one that was held back.
     Now(Option<Box<Event>>),
-    /// To be asked for by this number when its time has come.
+    /// Ask again with this number after the delay.
     Later(u64),
 }
 
-impl Quiet {
-    pub(crate) fn pass(&mut self, event: &Event) -> Pass {
+impl IdleDebounce {
+    pub(crate) fn pass(&mut self, event: &Event) -> Publish {
         match event.body() {
             Body::SessionIdle(_) if self.failed => {
                 self.failed = false;
                 self.count += 1;
                 self.held = Some(Held { number: self.count, event: Box::new(event.clone()) });
-                Pass::Later(self.count)
+                Publish::Later(self.count)
             }
             Body::PendingMessagesModified(_) | Body::UserMessage(_) | Body::TurnStart(_) => {
                 self.failed = false;
                 self.held = None;
-                Pass::Now(None)
+                Publish::Now(None)
             }
             // Hooks are asked beside the work.
-            Body::HookStart(_) | Body::HookEnd(_) => Pass::Now(None),
+            Body::HookStart(_) | Body::HookEnd(_) => Publish::Now(None),
             body => {
                 self.failed |= matches!(body, Body::SessionError(_));
-                Pass::Now(self.held.take().map(|held| held.event))
+                Publish::Now(self.held.take().map(|held| held.event))
             }
         }
     }
@@ -64,14 +64,15 @@ impl Quiet {
 mod tests {
     use super::*;
 
-    /// What is told of a row of events, in which `time` stands for the end of the wait.
+    /// Checks which events of a sequence are published; `time` stands for the end of the delay.
     fn check(row: &str, told: &str) {
-        let mut quiet = Quiet::default();
+        let mut idle_debounce = IdleDebounce::default();
         let mut heard = Vec::new();
         let mut waiting = Vec::new();
         for kind in row.split_whitespace() {
             if kind == "time" {
-                heard.extend(waiting.drain(..).filter_map(|number| quiet.due(number)).map(|due| *due));
+                heard
+                    .extend(waiting.drain(..).filter_map(|number| idle_debounce.due(number)).map(|due| *due));
                 continue;
             }
             let data = match kind {
@@ -85,9 +86,9 @@ mod tests {
             let line =
                 format!(r#"{{"type":"{kind}","data":{data},"id":"i","timestamp":"t","parentId":null}}"#);
             let event = Event::parse(&line).expect("an event");
-            match quiet.pass(&event) {
-                Pass::Now(before) => heard.extend(before.into_iter().map(|before| *before).chain([event])),
-                Pass::Later(number) => waiting.push(number),
+            match idle_debounce.pass(&event) {
+                Publish::Now(before) => heard.extend(before.into_iter().map(|before| *before).chain([event])),
+                Publish::Later(number) => waiting.push(number),
             }
         }
         let heard: Vec<&str> = heard.iter().map(Event::kind).collect();

@@ -8,37 +8,37 @@ use hangar_process::{Group, command_in_own_session};
 use tokio::io::AsyncWriteExt;
 
 use crate::capabilities::EFFORT_LEVELS;
+use crate::environment::RuntimeEnvironment;
 use crate::host::{Host, Input, RemoteProgram};
 use crate::invocation::Argument;
 use crate::outcome::{excerpt, telling_line};
 use crate::resolution::Located;
-use crate::surroundings::Surroundings;
 
-/// How long a program may take to answer. Some need seconds to start on a busy machine.
+/// Timeout of a program's answer. Some programs need seconds to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What ssh ends with where it does not get through.
+/// Exit code of ssh when it cannot connect.
 pub(crate) const NO_CONNECTION: i32 = 255;
-/// What a shell ends with that did not find the program.
+/// Exit code of a shell that did not find the program.
 pub(crate) const NO_SUCH_PROGRAM: i32 = 127;
 
-/// Where programs are asked.
+/// Host on which programs are probed.
 pub(crate) struct ProbeHost<'a> {
     pub(crate) host: &'a Host,
-    /// What a program sees here.
-    pub(crate) surroundings: &'a Surroundings,
-    /// What it is to see elsewhere.
+    /// Environment of programs on this machine.
+    pub(crate) runtime_env: &'a RuntimeEnvironment,
+    /// Environment of programs on another host.
     pub(crate) env: &'a [(String, String)],
 }
 
-/// What a program answered.
-pub(crate) struct Answer {
+/// Exit status and output of a probed program.
+pub(crate) struct ProgramAnswer {
     /// Absent for one that was ended by a signal.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Answer {
+impl ProgramAnswer {
     pub(crate) fn is_success(&self) -> bool {
         self.code == Some(0)
     }
@@ -120,13 +120,13 @@ impl ProbeHost<'_> {
         located: &Located,
         args: &[&str],
         patience: Duration,
-    ) -> Result<Answer, String> {
+    ) -> Result<ProgramAnswer, String> {
         let mark = format!("{}.", uuid::Uuid::new_v4());
         let mut preface = None;
         let mut command = match self.host {
             Host::Local => {
                 let mut command = command_in_own_session(&located.program);
-                command.args(&located.leading).args(args).env_clear().envs(&self.surroundings.vars);
+                command.args(&located.leading).args(args).env_clear().envs(&self.runtime_env.vars);
                 command.stdin(Stdio::null());
                 command
             }
@@ -143,7 +143,7 @@ impl ProbeHost<'_> {
                 };
                 let mut command = command_in_own_session("ssh");
                 command.args(ssh.arguments(&remote)).env_clear();
-                command.envs(self.surroundings.environment(Child::Helper)).stdin(Stdio::piped());
+                command.envs(self.runtime_env.environment(Child::Helper)).stdin(Stdio::piped());
                 preface = Some(remote.preface());
                 command
             }
@@ -164,7 +164,7 @@ impl ProbeHost<'_> {
             Ok(output) => {
                 let output = output.map_err(unable)?;
                 let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-                Ok(Answer {
+                Ok(ProgramAnswer {
                     code: output.status.code(),
                     stdout: text(output.stdout),
                     stderr: text(output.stderr),

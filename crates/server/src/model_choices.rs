@@ -1,4 +1,4 @@
-//! Models that clients choose: taken over at once, or kept while they wait among a session's prompts.
+//! Model choices of clients: applied immediately, or queued among the session's prompts.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,28 +10,28 @@ use hangar_protocol::data::ContextTier;
 use crate::task::SessionTask;
 use hangar_spec::SessionSpec;
 
-/// What a session is to be answered by.
+/// Model, effort and related settings that a session switches to.
 #[derive(Clone)]
-pub(crate) struct ModelChoice {
+pub(crate) struct QueuedModel {
     pub(crate) model: String,
     pub(crate) provider: Arc<dyn ModelProvider>,
-    /// What it changes of what the client asked for.
+    /// Changes to the client's settings that the switch implies.
     pub(crate) change: SessionSpec,
     pub(crate) tier: Option<ContextTier>,
 }
 
 impl SessionTask {
-    /// Takes over a model that the session was told to use.
-    pub(crate) fn take_choice(&mut self, choice: ModelChoice) {
-        let ModelChoice { model, provider, change, tier } = choice;
+    /// Applies a model choice to the session's settings.
+    pub(crate) fn take_choice(&mut self, choice: QueuedModel) {
+        let QueuedModel { model, provider, change, tier } = choice;
         self.spec.adopt(change);
         // The wider window is asked for with each choice anew.
         self.spec.model.tier = tier;
         self.set_provider(provider, &model);
     }
 
-    /// Keeps a choice until its turn comes.
-    pub(crate) fn keep_choice(&mut self, id: String, choice: ModelChoice) {
+    /// Stores a choice until its place in the queue is reached.
+    pub(crate) fn keep_choice(&mut self, id: String, choice: QueuedModel) {
         // Those that somebody took back are never made.
         let waiting: HashSet<_> = self.session().queued().filter_map(|waiting| waiting.message_id).collect();
         self.choices.retain(|(id, _)| waiting.contains(id));
@@ -56,7 +56,7 @@ impl SessionTask {
         }
     }
 
-    /// Takes over the choices whose turn has come.
+    /// Applies the choices whose place in the queue was reached.
     pub(crate) fn settle_choices(&mut self) {
         for made in self.engine.driver_mut().take_switched() {
             if let Some(at) = self.choices.iter().position(|(id, _)| *id == made) {

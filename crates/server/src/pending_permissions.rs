@@ -4,12 +4,12 @@ use hangar_agent::session::PendingPermission;
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 use tokio::sync::oneshot;
 
-/// The questions that nobody has answered yet. Each waits no longer than whoever asked it.
+/// Permission questions of `tools.execute` without an answer. Each is dropped with its caller.
 #[derive(Default)]
-pub(crate) struct Asked(Vec<(PendingPermission, oneshot::Sender<PermissionOutcome>)>);
+pub(crate) struct PendingPermissions(Vec<(PendingPermission, oneshot::Sender<PermissionOutcome>)>);
 
-impl Asked {
-    /// Keeps a question, and says under which id.
+impl PendingPermissions {
+    /// Adds a question and returns its id.
     pub(crate) fn begin(
         &mut self,
         request: PermissionRequest,

@@ -1,4 +1,4 @@
-//! The latest events of a session, those of the moment included, for clients that read rather than listen.
+//! Recent events of a session, ephemeral ones included, for clients that poll.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -6,38 +6,38 @@ use std::collections::VecDeque;
 use hangar_protocol::Event;
 use serde_json::value::RawValue;
 
-/// What is kept, by count and by size.
+/// Retention limits, by count and by size.
 const MAX_EVENTS: usize = 2048;
 const MAX_BYTES: usize = 1 << 20;
 
 #[derive(Default)]
-pub(crate) struct History(Mutex<Kept>);
+pub(crate) struct RecentEvents(Mutex<Ring>);
 
 #[derive(Default)]
-struct Kept {
-    events: VecDeque<Recent>,
+struct Ring {
+    events: VecDeque<RecentEvent>,
     bytes: usize,
     /// Number of the next event.
     next: u64,
 }
 
 #[derive(Clone)]
-pub(crate) struct Recent {
+pub(crate) struct RecentEvent {
     pub(crate) number: u64,
-    pub(crate) about: About,
+    pub(crate) about: EventFacts,
     pub(crate) event: Box<RawValue>,
 }
 
-/// What readers choose events by.
+/// Properties of an event that readers filter by.
 #[derive(Clone)]
-pub(crate) struct About {
+pub(crate) struct EventFacts {
     pub(crate) kind: String,
     /// The agent that it is about, if not the main one.
     pub(crate) agent: Option<String>,
     pub(crate) is_ephemeral: bool,
 }
 
-impl About {
+impl EventFacts {
     pub(crate) fn of(event: &Event) -> Self {
         Self {
             kind: event.kind().to_owned(),
@@ -47,43 +47,48 @@ impl About {
     }
 }
 
-/// What one look at the events has found.
-pub(crate) struct Found {
-    pub(crate) events: Vec<Recent>,
-    /// Whether there are more.
+/// Result of one read of the events.
+pub(crate) struct EventPage {
+    pub(crate) events: Vec<RecentEvent>,
+    /// Whether there are more events after these.
     pub(crate) more: bool,
-    /// Number of the first event that was not looked at.
+    /// Number of the first event that was not read.
     pub(crate) next: u64,
-    /// Whether the events that were asked for are no longer kept, or never were.
+    /// Whether the requested position is no longer kept, or never existed.
     pub(crate) expired: bool,
 }
 
-impl History {
+impl RecentEvents {
     pub(crate) fn push(&self, event: &Event) {
         let Ok(text) = serde_json::value::to_raw_value(event) else { return };
         let mut kept = self.lock();
         let number = kept.next;
         kept.next += 1;
         kept.bytes += text.get().len();
-        kept.events.push_back(Recent { number, about: About::of(event), event: text });
+        kept.events.push_back(RecentEvent { number, about: EventFacts::of(event), event: text });
         while kept.events.len() > MAX_EVENTS || kept.bytes > MAX_BYTES {
             let Some(oldest) = kept.events.pop_front() else { break };
             kept.bytes -= oldest.event.get().len();
         }
     }
 
-    /// Number of the event that comes next.
+    /// Number of the next event.
     pub(crate) fn end(&self) -> u64 {
         self.lock().next
     }
 
     /// Events from a number on that are wanted, or from the oldest on.
-    pub(crate) fn read(&self, from: Option<u64>, max: usize, wanted: impl Fn(&About) -> bool) -> Found {
+    pub(crate) fn read(
+        &self,
+        from: Option<u64>,
+        max: usize,
+        wanted: impl Fn(&EventFacts) -> bool,
+    ) -> EventPage {
         let kept = self.lock();
         let start = kept.events.front().map_or(kept.next, |oldest| oldest.number);
         let expired = from.is_some_and(|from| !(start..=kept.next).contains(&from));
         let from = from.filter(|_| !expired).unwrap_or(start);
-        let mut events: Vec<Recent> = kept
+        let mut events: Vec<RecentEvent> = kept
             .events
             .iter()
             .filter(|recent| recent.number >= from && wanted(&recent.about))
@@ -93,10 +98,10 @@ impl History {
         let more = events.len() > max;
         events.truncate(max);
         let next = if more { events.last().map_or(kept.next, |last| last.number + 1) } else { kept.next };
-        Found { events, more, next, expired }
+        EventPage { events, more, next, expired }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, Ring> {
         self.0.lock()
     }
 }
@@ -112,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_look_goes_on_where_the_last_one_ended() {
-        let history = History::default();
+        let history = RecentEvents::default();
         ["a", "b", "a", "b"].iter().for_each(|kind| history.push(&event(kind)));
         let look = |from, max| {
             let found = history.read(from, max, |about| about.kind == "a");

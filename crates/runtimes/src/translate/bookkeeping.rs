@@ -7,13 +7,13 @@ use hangar_protocol::AgentId;
 use hangar_protocol::data::{self, ToolError, ToolRequest, ToolResult, ToolType};
 use serde_json::Value;
 
-use super::Said;
+use super::Translation;
 
 /// Calls of tools that may be open at once. An agent that never ends its calls must not grow without bound.
 const MAX_OPEN_CALLS: usize = 1024;
 
 #[derive(Debug, Default)]
-pub struct Account {
+pub struct Bookkeeping {
     model: Option<String>,
     /// The open call to the model.
     turn: Option<u64>,
@@ -21,7 +21,7 @@ pub struct Account {
     open: BTreeMap<String, Option<AgentId>>,
 }
 
-/// How a tool call ended.
+/// End of a tool call.
 #[derive(Debug, Default)]
 pub(super) struct ToolEnd {
     pub(super) success: bool,
@@ -31,7 +31,7 @@ pub(super) struct ToolEnd {
     pub(super) detailed: Option<String>,
 }
 
-impl Account {
+impl Bookkeeping {
     pub(super) fn set_model(&mut self, model: Option<&str>) {
         if let Some(model) = model {
             self.model = Some(model.to_owned());
@@ -43,7 +43,7 @@ impl Account {
     }
 
     /// Begins a call to the model, if none is under way.
-    pub(super) fn open_turn(&mut self, said: &mut Said) {
+    pub(super) fn open_turn(&mut self, said: &mut Translation) {
         if self.turn.is_none() {
             let turn = self.turns;
             self.turns += 1;
@@ -52,7 +52,7 @@ impl Account {
         }
     }
 
-    pub(super) fn close_turn(&mut self, said: &mut Said) {
+    pub(super) fn close_turn(&mut self, said: &mut Translation) {
         if let Some(turn) = self.turn.take() {
             said.push(data::TurnEnd { turn_id: turn.to_string() });
         }
@@ -62,7 +62,13 @@ impl Account {
         self.turn.map(|turn| turn.to_string())
     }
 
-    pub(super) fn message(&mut self, agent: Option<AgentId>, id: String, text: String, said: &mut Said) {
+    pub(super) fn message(
+        &mut self,
+        agent: Option<AgentId>,
+        id: String,
+        text: String,
+        said: &mut Translation,
+    ) {
         self.open_turn(said);
         said.facts.worked = true;
         let message = data::AssistantMessage {
@@ -82,7 +88,7 @@ impl Account {
         call_id: &str,
         name: &str,
         arguments: Value,
-        said: &mut Said,
+        said: &mut Translation,
     ) {
         if self.open.contains_key(call_id) || self.open.len() >= MAX_OPEN_CALLS {
             return;
@@ -122,7 +128,7 @@ impl Account {
         self.open.insert(call_id.to_owned(), agent);
     }
 
-    pub(super) fn tool_ended(&mut self, call_id: &str, end: ToolEnd, said: &mut Said) {
+    pub(super) fn tool_ended(&mut self, call_id: &str, end: ToolEnd, said: &mut Translation) {
         let Some(agent) = self.open.remove(call_id) else { return };
         let (result, error) = if end.success {
             (
@@ -153,7 +159,7 @@ impl Account {
     }
 
     /// The output is over: whatever is still open did not end.
-    pub(super) fn close(&mut self, said: &mut Said) {
+    pub(super) fn close(&mut self, said: &mut Translation) {
         for call_id in self.open.keys().cloned().collect::<Vec<_>>() {
             let end = ToolEnd {
                 text: "The agent ended before the tool did.".to_owned(),

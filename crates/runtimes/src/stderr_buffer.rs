@@ -1,22 +1,22 @@
-//! What is kept of an agent's stderr, and how much it may write in one line.
+//! Bounded buffer of an agent's stderr, and the maximum length of a line.
 
 use std::collections::VecDeque;
 
 /// The longest line that an agent may write.
 pub(crate) const MAX_LINE: usize = 10 << 20;
-/// What is kept of stderr: its beginning and its end.
+/// Parts of stderr that are kept: head and tail.
 const STDERR_HEAD: usize = 8 << 10;
 const STDERR_TAIL: usize = 56 << 10;
 
 /// The beginning and the end of what was written, whatever was between them.
 #[derive(Debug, Default)]
-pub(crate) struct Excerpt {
+pub(crate) struct StderrBuffer {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     dropped: bool,
 }
 
-impl Excerpt {
+impl StderrBuffer {
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let room = STDERR_HEAD.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..room]);
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn stderr_keeps_its_beginning_and_its_end() {
-        let mut excerpt = Excerpt::default();
+        let mut excerpt = StderrBuffer::default();
         excerpt.push(b"first ");
         excerpt.push(&vec![b'.'; 1 << 20]);
         excerpt.push(b" last");
