@@ -161,6 +161,17 @@ impl Conversation {
         self.keep(DurableRecord::Instruction(text.to_owned()));
     }
 
+    /// The last instruction that begins with these words.
+    pub(crate) fn last_instruction(&self, begin: &str) -> Option<&str> {
+        let summarized = self.summarized.iter().flat_map(SummarizedPart::records);
+        let instructions =
+            summarized.chain(self.records.iter().flatten()).filter_map(|record| match record {
+                DurableRecord::Instruction(text) => Some(text.as_str()),
+                DurableRecord::Said(_) | DurableRecord::Skill { .. } => None,
+            });
+        instructions.filter(|text| text.starts_with(begin)).last()
+    }
+
     pub fn assistant(&mut self, message: &data::AssistantMessage) {
         self.close_open_calls();
         if message.content.is_empty() && message.tool_requests.is_empty() {
