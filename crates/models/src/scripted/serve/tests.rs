@@ -1,10 +1,14 @@
 use std::io::Read;
+use std::net::SocketAddr;
 
 use expect_test::{Expect, expect};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
+use crate::loopback::MAX_BODY;
 
 struct Server {
     address: SocketAddr,
