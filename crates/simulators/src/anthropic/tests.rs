@@ -187,7 +187,7 @@ fn preserved_thinking_is_bound_to_everything_before_it() {
         |body| body["system"] = json!([]),
         |body| {
             body["messages"][0]["content"] =
-                json!([{"type": "text", "text": "SAY:hi", "cache_control": {"type": "ephemeral"}}])
+                json!([{"type": "text", "text": "SAY:hi", "cache_control": {"type": "ephemeral"}}]);
         },
     ];
     for (index, edit) in passes.into_iter().enumerate() {
