@@ -289,6 +289,16 @@ fn a_paused_turn_goes_on_from_its_own_words_and_no_other_does() {
 }
 
 #[test]
+fn a_call_that_was_cut_must_not_come_back() {
+    let cut = Piece::Call { tool: "bash".into(), arguments: r#"{"command": "l"#.into() };
+    let mut client = Client::new("claude-opus-5-5", vec![Turn::ending([Piece::text("a"), cut], End::Length)]);
+    client.turn();
+    client.turn();
+    let failures = client.simulator.finish().unwrap_err().to_string();
+    assert!(failures.contains("was cut and came back as if it were whole"), "{failures}");
+}
+
+#[test]
 fn marks_are_read_again_and_what_breaks_them_is_written_anew() {
     let mut client = Client::new("claude-opus-5-5", vec![interleaved(), interleaved(), interleaved()]);
     let mark = json!({"type": "ephemeral"});
