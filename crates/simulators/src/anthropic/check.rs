@@ -65,13 +65,14 @@ pub(super) fn check(vendor: &Anthropic, request: &Request, history: &History) ->
     })
 }
 
-/// Calls that were cut must not come back: nobody may have run them.
+/// Calls that were cut are dropped by a client: half an input means nothing, and the vendor may not parse it.
 fn cut_calls(body: &Value, history: &History) -> Vec<String> {
     let blocks =
         messages::list(&body["messages"]).iter().flat_map(|message| messages::list(&message["content"]));
     let calls = blocks.filter(|block| block["type"] == "tool_use").filter_map(|call| call["id"].as_str());
     let cut = calls.filter(|id| history.recall(&format!("cut:{id}")).is_some());
-    cut.map(|id| format!("the call {id} was cut and came back as if it were whole")).collect()
+    cut.map(|id| format!("the call {id} was cut inside its input: it must be dropped, not sent back"))
+        .collect()
 }
 
 /// Exactly one credential.

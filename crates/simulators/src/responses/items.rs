@@ -109,11 +109,11 @@ fn phase(model: &Gpt, index: usize, item: &Value, history: &History) -> Option<S
     Some(format!("input[{index}].phase is {} and was given as {}", item["phase"], given[0]))
 }
 
-/// A call that was cut must not come back: nobody may have run it.
+/// A call that was cut is dropped by a client: half an input means nothing.
 fn cut(item: &Value, history: &History) -> Option<String> {
     let id = item["call_id"].as_str().filter(|_| kind(item).ends_with("_call"))?;
     history.recall(&format!("cut:{id}"))?;
-    Some(format!("the call {id} was cut and came back as if it were whole"))
+    Some(format!("the call {id} was cut inside its input: it must be dropped, not sent back"))
 }
 
 /// Finds a message again by what it says.

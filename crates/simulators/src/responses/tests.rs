@@ -200,7 +200,7 @@ fn a_call_that_was_cut_must_not_come_back() {
     client.turn();
     client.turn();
     let failures = client.simulator.finish().unwrap_err().to_string();
-    assert!(failures.contains("was cut and came back as if it were whole"), "{failures}");
+    assert!(failures.contains("was cut inside its input: it must be dropped"), "{failures}");
 }
 
 #[test]
