@@ -32,7 +32,7 @@ const AMPLE_OUTPUT: u64 = 8192;
 /// A call reserves no more than this part of what is left, unless it needs it for an ample answer: agents that work side by
 /// side do not wait for each other then.
 const SHARE: f64 = 0.25;
-/// Counted tokens are taken to be this many percent of the counted ones: tokenizers are estimates.
+/// Percentage of the counted input that is reserved: tokenizers are estimates.
 const INPUT_PERCENT: u64 = 125;
 
 /// Caps of a session; absent ones do not hold.

@@ -192,6 +192,17 @@ impl Conversation {
         self.keep(DurableRecord::Instruction(text.to_owned()));
     }
 
+    /// The last instruction that begins with these words.
+    pub(crate) fn last_instruction(&self, begin: &str) -> Option<&str> {
+        let summarized = self.summarized.iter().flat_map(SummarizedPart::records);
+        let instructions =
+            summarized.chain(self.records.iter().flatten()).filter_map(|record| match record {
+                DurableRecord::Instruction(text) => Some(text.as_str()),
+                DurableRecord::Said(_) | DurableRecord::Skill { .. } => None,
+            });
+        instructions.filter(|text| text.starts_with(begin)).last()
+    }
+
     /// Adds an answer, with the vendor's own items if they were logged.
     pub fn assistant(&mut self, message: &data::AssistantMessage, items: Option<ModelItems>) {
         self.close_open_calls();

@@ -80,6 +80,10 @@ impl SummarizedPart {
         self.summaries.push(summary);
     }
 
+    pub(crate) fn records(&self) -> impl Iterator<Item = &DurableRecord> {
+        self.records.iter()
+    }
+
     pub(crate) fn render(&self) -> String {
         let limit = self.summaries.last().and_then(|summary| summary.token_limit);
         let limit = limit.map_or(usize::MAX, |tokens| usize::try_from(tokens).unwrap_or(usize::MAX));

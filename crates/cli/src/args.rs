@@ -74,7 +74,7 @@ pub(crate) struct ServerArgs {
 pub(crate) enum Subcommands {
     /// List the models that the configured providers offer
     Models(ModelsArgs),
-    /// Serve the scripted model to other programs
+    /// Serve the scripted model, or simulated vendors, to other programs
     Model {
         #[command(subcommand)]
         command: ModelCommand,

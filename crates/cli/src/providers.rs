@@ -62,7 +62,7 @@ pub(crate) struct ProviderRequest<'a> {
 #[derive(Debug, Default, serde::Deserialize)]
 pub(crate) struct Preferences {
     model: Option<String>,
-    /// The model for titles, summaries and agents that only explore.
+    /// The model of agents that explore and run.
     pub(crate) small_model: Option<String>,
     #[serde(default)]
     models: ModelPreferences,
@@ -309,8 +309,8 @@ pub(crate) struct SmallModel {
     pub(crate) source: Source,
 }
 
-/// The model of agents that only explore, of titles and of summaries: `[agents.NAME] model`, then `small_model`, then a
-/// cheap one of the same provider.
+/// The model of agents that explore and run: `[agents.NAME] model`, then `small_model`, then a cheap one of the same
+/// provider.
 pub(crate) fn small_model(
     settings: &Settings,
     providers: &[ProviderConfig],

@@ -210,6 +210,7 @@ impl Stage {
         let tools = Toolset::new(tools.into());
         let config = SessionConfig {
             system: "system".into(),
+            instructions: "".into(),
             tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
             policy,
             provider: Model.facts(),

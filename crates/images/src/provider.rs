@@ -22,8 +22,11 @@ const REMEMBERED: usize = 64;
 pub struct ScaledImages {
     provider: Arc<dyn ModelProvider>,
     limits: ImageLimits,
-    remembered: Arc<Mutex<VecDeque<(Key, Arc<[Part]>)>>>,
+    remembered: Remembered,
 }
+
+/// What to send in place of images, the latest last.
+type Remembered = Arc<Mutex<VecDeque<(Key, Arc<[Part]>)>>>;
 
 /// An image, and the longer edge that it may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +100,7 @@ fn images_of(message: &Message) -> usize {
 
 struct Scaler {
     limits: ImageLimits,
-    remembered: Arc<Mutex<VecDeque<(Key, Arc<[Part]>)>>>,
+    remembered: Remembered,
 }
 
 impl Scaler {

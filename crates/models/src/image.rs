@@ -94,9 +94,12 @@ fn webp(bytes: &[u8]) -> Option<Image> {
 mod tests {
     use super::*;
 
+    /// Bytes of a file, and width and height.
+    type Case = (&'static [u8], Option<(u32, u32)>);
+
     #[test]
     fn the_size_of_an_image_is_in_its_head() {
-        let cases: &[(&[u8], Option<(u32, u32)>)] = &[
+        let cases: &[Case] = &[
             (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\x00\0\0\0\x02", Some((256, 2))),
             (b"GIF89a\x03\x00\x04\x01", Some((3, 260))),
             (b"\xff\xd8\xff\xe0\0\x04ab\xff\xc0\0\x11\x08\0\x05\x01\x06", Some((262, 5))),

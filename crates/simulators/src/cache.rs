@@ -101,6 +101,8 @@ pub enum Caching {
 pub(crate) struct Hit {
     pub(crate) read: u64,
     pub(crate) written: u64,
+    /// The part of `written` that is kept for an hour.
+    pub(crate) written_hour: u64,
 }
 
 /// The caches of one vendor, of all accounts and models.
@@ -135,9 +137,12 @@ impl PromptCache {
         let read = read.map_or(0, |at| prefixes[at].tokens);
         let worth = || marks.iter().filter(|at| prefixes[**at].tokens >= minimum);
         let written = worth().map(|at| prefixes[*at].tokens).max().unwrap_or(0).saturating_sub(read);
+        let for_hour = |at: &&usize| prompt.segments[**at].mark == Some(Mark::OneHour);
+        let hour = worth().filter(for_hour).map(|at| prefixes[*at].tokens).max().unwrap_or(0);
+        let written_hour = hour.saturating_sub(read);
         let new: Vec<_> = worth().map(|at| prefixes[*at].hash.clone()).collect();
         self.entries.extend(new);
-        Hit { read, written }
+        Hit { read, written, written_hour }
     }
 
     fn automatic(&mut self, prefixes: &[Prefix], minimum: u64, step: u64) -> Hit {
@@ -146,10 +151,10 @@ impl PromptCache {
         let read = if read >= minimum { read } else { 0 };
         let total = prefixes.last().map_or(0, |prefix| prefix.tokens);
         if total < minimum {
-            return Hit { read, written: 0 };
+            return Hit { read, ..Hit::default() };
         }
         self.entries.extend(prefixes.iter().map(|prefix| prefix.hash.clone()));
-        Hit { read, written: (total / step * step).saturating_sub(read) }
+        Hit { read, written: (total / step * step).saturating_sub(read), written_hour: 0 }
     }
 }
 
@@ -189,6 +194,15 @@ mod tests {
                 ("tools:100* other:100* a:10 b:10*", 0, 220),
             ],
         );
+    }
+
+    #[test]
+    fn writes_for_an_hour_are_told_apart() {
+        let mut cache = PromptCache::default();
+        let mut marked = prompt("system:500* a:10*");
+        marked.segments[0].mark = Some(Mark::OneHour);
+        let hit = cache.apply("s", &marked, Caching::Marked { minimum: 1, look_back: 20 });
+        assert_eq!((hit.written, hit.written_hour), (510, 500));
     }
 
     #[test]

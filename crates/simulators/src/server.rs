@@ -78,7 +78,7 @@ impl Server {
             match simulator.finish() {
                 Ok(counted) => totals.push((name.to_owned(), counted)),
                 Err(Failures(told)) => {
-                    problems.extend(told.iter().map(|problem| format!("{name}: {problem}")))
+                    problems.extend(told.iter().map(|problem| format!("{name}: {problem}")));
                 }
             }
         }

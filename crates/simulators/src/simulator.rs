@@ -165,6 +165,7 @@ impl Simulator {
             input: accepted.prompt.tokens(),
             cache_read: hit.read,
             cache_write: hit.written,
+            cache_write_hour: hit.written_hour,
             output,
             reasoning,
         };

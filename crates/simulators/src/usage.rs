@@ -10,7 +10,10 @@ pub struct Usage {
     /// All tokens of the request, those of the cache included.
     pub input: u64,
     pub cache_read: u64,
+    /// Tokens written to the cache, those for an hour included.
     pub cache_write: u64,
+    /// Tokens written for an hour instead of minutes, where a vendor has both.
+    pub cache_write_hour: u64,
     /// All tokens of the answer, those of its reasoning included.
     pub output: u64,
     pub reasoning: u64,
@@ -33,6 +36,7 @@ impl AddAssign for Usage {
         self.input += other.input;
         self.cache_read += other.cache_read;
         self.cache_write += other.cache_write;
+        self.cache_write_hour += other.cache_write_hour;
         self.output += other.output;
         self.reasoning += other.reasoning;
     }
@@ -49,6 +53,9 @@ pub struct Price {
     /// Writes to the cache, as a multiple of `input`.
     #[serde(default = "one")]
     pub write: f64,
+    /// Writes for an hour, as a multiple of `input`.
+    #[serde(default = "one")]
+    pub write_hour: f64,
     /// From here on, in tokens of the request, all tokens cost more.
     pub step: Option<u64>,
     #[serde(default = "one")]
@@ -68,7 +75,8 @@ impl Price {
         let (more_input, more_output) = if above { (self.step_input, self.step_output) } else { (1.0, 1.0) };
         let input = usage.uncached() as f64 * self.input
             + usage.cache_read as f64 * self.cached.unwrap_or(self.input)
-            + usage.cache_write as f64 * self.input * self.write;
+            + usage.cache_write.saturating_sub(usage.cache_write_hour) as f64 * self.input * self.write
+            + usage.cache_write_hour as f64 * self.input * self.write_hour;
         (input * more_input + usage.output as f64 * self.output * more_output) / 1e6
     }
 }
@@ -84,14 +92,24 @@ mod tests {
             output: 10.0,
             cached: Some(0.2),
             write: 1.25,
+            write_hour: 2.0,
             step: Some(500),
             step_input: 2.0,
             step_output: 1.5,
         };
-        let usage = Usage { input: 400, cache_read: 200, cache_write: 100, output: 10, reasoning: 4 };
+        let usage = Usage {
+            input: 400,
+            cache_read: 200,
+            cache_write: 100,
+            output: 10,
+            reasoning: 4,
+            ..Usage::default()
+        };
         assert_eq!(usage.uncached(), 100);
         assert_eq!(usage.hit_ratio(), 0.5);
         assert!((price.of(&usage) * 1e6 - (200.0 + 40.0 + 250.0 + 100.0)).abs() < 1e-9);
+        let hour = Usage { cache_write_hour: 100, ..usage };
+        assert!((price.of(&hour) * 1e6 - (200.0 + 40.0 + 400.0 + 100.0)).abs() < 1e-9);
         let more = Usage { input: 600, ..usage };
         assert!((price.of(&more) * 1e6 - ((600.0 + 40.0 + 250.0) * 2.0 + 150.0)).abs() < 1e-9);
     }

@@ -415,6 +415,8 @@ export interface Usage {
   readonly inputTokens?: number;
   readonly outputTokens?: number;
   readonly costUsd?: number;
+  /** Calls whose cost is not known, if there are any; `costUsd` is a lower bound then. */
+  readonly unpricedCalls?: number;
   readonly premiumRequests?: number;
   /** Number of prompts. */
   readonly turns?: number;

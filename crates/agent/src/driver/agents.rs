@@ -398,6 +398,7 @@ impl Driver {
         let names = tools.iter().map(|tool| tool.name.clone()).collect();
         SessionConfig {
             system: agent_config.prompt(agent, names),
+            instructions: agent_config.instructions.as_str().into(),
             tools,
             policy: main.policy.clone(),
             provider: theirs.provider.clone(),

@@ -30,15 +30,6 @@ impl Session {
         self.config.agent_config.as_deref()?.find(name)
     }
 
-    /// The system prompt: that of the role, or the session's own, and what MCP servers say about their tools.
-    pub(super) fn system(&self) -> Arc<str> {
-        let prompt = self.role_prompt.as_ref().unwrap_or(&self.config.system);
-        match self.mcp_instructions.in_system() {
-            Some(instructions) => format!("{prompt}\n\n{instructions}").into(),
-            None => Arc::clone(prompt),
-        }
-    }
-
     pub(super) fn select_agent(&mut self, name: Option<String>, step: &mut Step) {
         match name {
             Some(name) => {

@@ -129,11 +129,6 @@ impl Session {
         config.discovers_instructions = settings.discovers.unwrap_or(config.discovers_instructions);
     }
 
-    /// Sets the system prompt, from the next model call on.
-    pub fn set_system(&mut self, system: Arc<str>) {
-        self.config.system = system;
-    }
-
     /// Tokens of the next request, if there is a tokenizer.
     pub fn measure(&self) -> Option<TokenCount> {
         let request = self.next_request(CallOptions::default());

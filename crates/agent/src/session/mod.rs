@@ -30,6 +30,7 @@ mod run;
 pub mod state;
 mod stop_hooks;
 mod switch;
+mod system_prompt;
 mod tools;
 mod truncation;
 mod visible_tools;
@@ -79,6 +80,8 @@ const QUEUE_LIMIT: usize = 256;
 pub struct SessionConfig {
     /// The system prompt, assembled once so that it stays the same over all turns.
     pub system: Arc<str>,
+    /// The custom instructions in it.
+    pub instructions: Arc<str>,
     /// All tools except the session's own, as the model is shown them.
     pub tools: Arc<[Arc<ToolSpec>]>,
     pub policy: Policy,
@@ -167,6 +170,10 @@ pub struct Session {
     /// Error of the last run, if it failed.
     failure: Option<String>,
     stats: agent::AgentStats,
+    /// System prompt of the conversation that was resumed, where it is not the one that would be made now.
+    kept_system: Option<Arc<str>>,
+    /// Whether it is decided which system prompt the conversation has.
+    system_settled: bool,
     /// System prompt of the agent whose role the session has.
     role_prompt: Option<Arc<str>>,
     /// Whether the last run was aborted.
@@ -204,6 +211,8 @@ impl Session {
             idle_owed: false,
             failure: None,
             stats: agent::AgentStats::default(),
+            kept_system: None,
+            system_settled: false,
             role_prompt: None,
             aborted: false,
             only_plans: false,

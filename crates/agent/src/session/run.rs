@@ -179,6 +179,7 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
+        self.keep_system_prompt(step);
         let Some(run) = &mut self.run else { return };
         // What joins a run may change its mode, too.
         run.mode = prompt.agent_mode.and_then(AgentMode::of_session).or(run.mode);
@@ -272,17 +273,6 @@ impl Session {
             wording.push_str(&news);
         }
         wording
-    }
-
-    /// Logs the system prompt if it has changed.
-    fn log_system_prompt(&mut self, step: &mut Step) {
-        let prompt = self.role_prompt.as_ref().unwrap_or(&self.config.system);
-        self.mcp_instructions.freeze(prompt, self.state.system.as_deref());
-        let system = self.system();
-        if self.state.system.as_ref() != Some(&system) {
-            let content = system.to_string();
-            self.emit(step, data::SystemMessage { role: "system".to_owned(), content });
-        }
     }
 
     /// Starts the next turn of the run: delivers waiting messages, then calls the model.

@@ -2,6 +2,7 @@
 
 use hangar_agent::model::{Message, ModelRequest, Part};
 use hangar_agent::session::Command;
+use hangar_protocol::Body;
 use hangar_protocol::data::ContextCleared;
 use serde_json::json;
 
@@ -85,4 +86,37 @@ async fn instructions_of_a_server_that_comes_late_are_told_by_a_message() {
     assert!(requests[0].system.contains("Early."), "{}", requests[0].system);
     let messages = requests.last().unwrap().messages.iter().map(|message| format!("{message:?}"));
     assert_eq!(messages.filter(|message| message.contains("Late.")).count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resumed_conversation_keeps_its_system_prompt_and_is_told_changed_instructions() {
+    let resumed = |log, instructions| Stage::set(Setting { log, instructions, ..setting() }, vec![]);
+    let mut log = Vec::new();
+    for (instructions, told) in [
+        ("Use tabs.", None),
+        ("Use spaces.", Some("These hold from now on, and no others:\nUse spaces.")),
+        ("Use spaces.", None),
+        ("Use tabs.", Some("These hold from now on, and no others:\nUse tabs.")),
+        ("", Some("There are none any more.")),
+        ("", None),
+    ] {
+        let known = log.len();
+        let mut stage = resumed(log, instructions);
+        stage.play("go").await;
+        let request = stage.requests().pop().unwrap();
+        assert_eq!(&*request.system, "system\n\nUse tabs.", "{instructions:?}");
+        stage.driver.close(None).await.unwrap();
+        log = stage.log();
+        let news: Vec<String> = log[known..]
+            .iter()
+            .filter_map(|event| match event.body() {
+                Body::SystemNotification(notification) => Some(notification.content.clone()),
+                _ => None,
+            })
+            .collect();
+        match told {
+            None => assert_eq!(news, [""; 0], "{instructions:?}"),
+            Some(told) => assert!(news.len() == 1 && news[0].contains(told), "{instructions:?}: {news:?}"),
+        }
+    }
 }

@@ -382,6 +382,8 @@ pub(crate) struct Setting {
     pub(crate) uses_all: bool,
     pub(crate) deferral: Option<Deferral>,
     pub(crate) facts: Vec<String>,
+    /// Custom instructions, which are part of the system prompt.
+    pub(crate) instructions: &'static str,
 }
 
 impl Default for Setting {
@@ -406,6 +408,7 @@ impl Default for Setting {
             uses_all: false,
             deferral: None,
             facts: Vec::new(),
+            instructions: "",
         }
     }
 }
@@ -452,7 +455,8 @@ impl Stage {
         let policy =
             Policy { allow_all_tools: setting.allow_all, roots: vec!["/w".into()], ..Policy::default() };
         let config = SessionConfig {
-            system: "system".into(),
+            system: format!("system\n\n{}", setting.instructions).trim_end().into(),
+            instructions: setting.instructions.into(),
             tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
             policy,
             provider: ProviderFacts { is_byok: !setting.github, ..provider.facts() },

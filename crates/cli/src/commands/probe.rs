@@ -139,6 +139,7 @@ async fn listen(config: ProviderConfig, request: ModelRequest) -> Result<Heard, 
     while let Some(event) = events.next().await {
         match event? {
             ModelEvent::Text(_) | ModelEvent::ToolInput { .. } => pieces += 1,
+            ModelEvent::Notice(_) => {}
             ModelEvent::Reasoning(_) => (pieces, reasoned) = (pieces + 1, true),
             ModelEvent::Finished(finished) => reply = Some(finished),
         }

@@ -263,6 +263,7 @@ impl Checked<'_> {
         let on_demand = spec.instructions.on_demand.unwrap_or(true);
         SessionConfig {
             system: SystemPrompt::new(environment, instructions).render().into(),
+            instructions: instructions.as_str().into(),
             tools: hangar_agent::interned::list(tools.shown.iter().map(|tool| tool.spec())),
             policy,
             provider: self.model.provider.facts(),

@@ -215,15 +215,33 @@ fn models_tells_what_holds_of_a_model_and_where_that_comes_from() {
 fn a_catalogue_of_the_user_s_own_is_used_and_a_broken_one_is_named() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
     std::fs::create_dir_all(scratch.state()).expect("a home");
-    let config = format!("[providers.p]\ntype = \"vllm\"\nbase_url = \"{}/v1\"\n", model.url());
-    std::fs::write(scratch.state().join("config.toml"), config).expect("a configuration");
+    let configure = |before: &str| {
+        let provider = format!("[providers.p]\ntype = \"groq\"\nbase_url = \"{}/v1\"\n", model.url());
+        std::fs::write(scratch.state().join("config.toml"), format!("{before}{provider}")).expect("a file");
+    };
+    configure("");
     let catalogue = scratch.state().join("models.json");
-    let entry = r#"{"limit":{"context":64000,"output":4000},"reasoning_options":[{"type":"effort","values":["low","high"]}]}"#;
-    std::fs::write(&catalogue, format!(r#"{{"vllm":{{"models":{{"mock-model":{entry}}}}}}}"#))
-        .expect("a file");
-    let run = bare(&scratch, &["models"]).expect_exit(0);
-    assert!(run.stdout.contains("window 64k (user file)"), "{}", run.stdout);
-    assert!(run.stdout.contains("efforts low high (user file)"), "{}", run.stdout);
+    let entry = serde_json::json!({
+        "limit": { "context": 64000, "output": 4000 },
+        "reasoning_options": [{ "type": "effort", "values": ["low", "high"] }],
+        "cost": { "input": 1, "output": 2, "tiers": [{ "input": 2, "output": 4, "tier": { "type": "context", "size": 20000 } }] },
+    });
+    let file = serde_json::json!({ "groq": { "models": { "mock-model": entry } } });
+    std::fs::write(&catalogue, file.to_string()).expect("a file");
+    let shows = |parts: &[&str]| {
+        let run = bare(&scratch, &["models"]).expect_exit(0);
+        for part in parts {
+            assert!(run.stdout.contains(part), "{part} in {}", run.stdout);
+        }
+    };
+    shows(&[
+        "window 64k (user file)",
+        "efforts low high (user file)",
+        "$1 in, $2 out per million (user file)",
+    ]);
+    shows(&["prompt 20k (user file)", "60k with use_full_window"]);
+    configure("[models]\nuse_full_window = true\n\n");
+    shows(&["prompt 60k (user file)"]);
     std::fs::write(&catalogue, "[]").expect("a file");
     let run = bare(&scratch, &["models"]).expect_exit(1);
     assert!(run.stderr.contains("models.json") && run.stderr.contains("models.dev"), "{}", run.stderr);

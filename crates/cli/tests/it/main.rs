@@ -45,6 +45,7 @@ mod session_fs;
 mod sessions;
 mod streaming;
 mod telemetry;
+mod vendors;
 
 use hangar_test_support::{Invocation, ModelServer, Scratch};
 

@@ -445,3 +445,23 @@ fn a_command_without_a_limit_is_not_ended_at_once() {
     assert_eq!(ended["params"]["output"], "went");
     client.finish();
 }
+
+#[test]
+fn sub_agents_have_the_models_that_a_client_sets() {
+    let (scratch, model) = stage();
+    let mut client = Client::start(&scratch, &model);
+    client.create(json!({}));
+    let task = json!({ "name": "t", "agent_type": "explore", "description": "d", "prompt": "SAY:found", "mode": "sync" });
+    let mut models_after = |subagents: Value| -> Vec<Value> {
+        let params = json!({ "sessionId": ID, "subagents": subagents });
+        client.call("session.tools.updateSubagentSettings", params);
+        let before = model.requests().len();
+        client.send(&format!("TOOL:task:{task}\nSAY:done"));
+        client.event("session.idle");
+        model.requests().into_iter().skip(before).map(|request| request.body["model"].clone()).collect()
+    };
+    let other = json!({ "agents": { "explore": { "model": "other" } } });
+    assert_eq!(models_after(other), ["mock-model", "other", "mock-model"]);
+    assert_eq!(models_after(Value::Null), ["mock-model", "mock-model", "mock-model"]);
+    client.finish();
+}

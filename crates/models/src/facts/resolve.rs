@@ -95,6 +95,8 @@ pub fn resolve(config: &ProviderConfig, model: &str) -> Resolved {
     }
     if let Some(info) = listed(config, model) {
         layer(&mut facts, &mut sources, &Offer::from(info), Source::Provider, |_| true);
+        let images = info.max_images.and_then(|images| u32::try_from(images).ok());
+        facts.images.max_count = images.or(facts.images.max_count);
     }
     if host.local.is_some() {
         facts.price =

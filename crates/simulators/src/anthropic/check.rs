@@ -60,9 +60,19 @@ pub(super) fn check(vendor: &Anthropic, request: &Request, history: &History) ->
         price: model.price,
         token_percent: model.token_percent,
         foreign,
-        violations: Vec::new(),
+        violations: cut_calls(body, history),
         context,
     })
+}
+
+/// Calls that were cut are dropped by a client: half an input means nothing, and the vendor may not parse it.
+fn cut_calls(body: &Value, history: &History) -> Vec<String> {
+    let blocks =
+        messages::list(&body["messages"]).iter().flat_map(|message| messages::list(&message["content"]));
+    let calls = blocks.filter(|block| block["type"] == "tool_use").filter_map(|call| call["id"].as_str());
+    let cut = calls.filter(|id| history.recall(&format!("cut:{id}")).is_some());
+    cut.map(|id| format!("the call {id} was cut inside its input: it must be dropped, not sent back"))
+        .collect()
 }
 
 /// Exactly one credential.

@@ -30,6 +30,10 @@ pub(super) fn answer(accepted: &Accepted, reply: &Reply, history: &mut History) 
         let id = call["id"].as_str().unwrap_or_default();
         history.remember(format!("call:{id}"), json!({"model": accepted.model, "content": content}));
     }
+    let cut = matches!(reply.end, End::Length | End::Cut);
+    if cut && let (Some(Piece::Call { .. }), Some(call)) = (reply.pieces.last(), content.last()) {
+        history.remember(format!("cut:{}", call["id"].as_str().unwrap_or_default()), json!(true));
+    }
     if reply.end == End::Pause
         && let Some(last) = content.last()
     {
@@ -63,7 +67,8 @@ fn told(usage: &Usage) -> Value {
         "input_tokens": usage.uncached(), "cache_creation_input_tokens": usage.cache_write,
         "cache_read_input_tokens": usage.cache_read,
         "cache_creation": {
-            "ephemeral_5m_input_tokens": usage.cache_write, "ephemeral_1h_input_tokens": 0,
+            "ephemeral_5m_input_tokens": usage.cache_write - usage.cache_write_hour,
+            "ephemeral_1h_input_tokens": usage.cache_write_hour,
         },
         "output_tokens": usage.output, "output_tokens_details": {"thinking_tokens": usage.reasoning},
         "service_tier": "standard",

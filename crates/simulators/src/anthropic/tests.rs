@@ -187,7 +187,7 @@ fn preserved_thinking_is_bound_to_everything_before_it() {
         |body| body["system"] = json!([]),
         |body| {
             body["messages"][0]["content"] =
-                json!([{"type": "text", "text": "SAY:hi", "cache_control": {"type": "ephemeral"}}])
+                json!([{"type": "text", "text": "SAY:hi", "cache_control": {"type": "ephemeral"}}]);
         },
     ];
     for (index, edit) in passes.into_iter().enumerate() {
@@ -286,6 +286,16 @@ fn a_paused_turn_goes_on_from_its_own_words_and_no_other_does() {
     assert_eq!(client.send().1["content"][0]["text"], "Found.");
     client.body["messages"][1]["content"][0]["text"] = json!("Other.");
     assert!(client.refused().contains("does not support assistant message prefill"));
+}
+
+#[test]
+fn a_call_that_was_cut_must_not_come_back() {
+    let cut = Piece::Call { tool: "bash".into(), arguments: r#"{"command": "l"#.into() };
+    let mut client = Client::new("claude-opus-5-5", vec![Turn::ending([Piece::text("a"), cut], End::Length)]);
+    client.turn();
+    client.turn();
+    let failures = client.simulator.finish().unwrap_err().to_string();
+    assert!(failures.contains("was cut inside its input: it must be dropped"), "{failures}");
 }
 
 #[test]

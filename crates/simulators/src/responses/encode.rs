@@ -26,6 +26,11 @@ pub(super) fn answer(accepted: &Accepted, reply: &Reply, ids: ItemIds, history: 
     let mut writer = Writer { accepted, reply, changing, sequence: 0, items: Vec::new(), frames: Vec::new() };
     writer.write();
     remember(&writer.items, history);
+    let cut =
+        writer.items.last().filter(|item| item["call_id"].is_string() && item["status"] == "incomplete");
+    if let Some(call) = cut {
+        history.remember(format!("cut:{}", call["call_id"].as_str().unwrap_or_default()), json!(true));
+    }
     let answer = if accepted.stream {
         Answer::stream(writer.frames)
     } else {

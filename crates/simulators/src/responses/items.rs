@@ -23,6 +23,7 @@ pub(super) fn check(model: &Gpt, body: &Value, history: &History) -> Result<Vec<
             message(index, item)?;
             violations.extend(phase(model, index, item, history));
         }
+        violations.extend(cut(item, history));
         if let Some(name) = item["name"].as_str() {
             check_name(name, &format!("input[{index}].name"))?;
         }
@@ -106,6 +107,13 @@ fn phase(model: &Gpt, index: usize, item: &Value, history: &History) -> Option<S
         return None;
     }
     Some(format!("input[{index}].phase is {} and was given as {}", item["phase"], given[0]))
+}
+
+/// A call that was cut is dropped by a client: half an input means nothing.
+fn cut(item: &Value, history: &History) -> Option<String> {
+    let id = item["call_id"].as_str().filter(|_| kind(item).ends_with("_call"))?;
+    history.recall(&format!("cut:{id}"))?;
+    Some(format!("the call {id} was cut inside its input: it must be dropped, not sent back"))
 }
 
 /// Finds a message again by what it says.

@@ -104,7 +104,7 @@ impl Reading<'_> {
                 ("message", Some("user")) => asked.user(text(&item["content"])),
                 ("message", Some("assistant")) => asked.assistant(),
                 ("function_call_output" | "custom_tool_call_output", _) => {
-                    asked.result(text(&item["output"]))
+                    asked.result(text(&item["output"]));
                 }
                 _ => {}
             }

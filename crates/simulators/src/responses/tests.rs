@@ -194,6 +194,16 @@ fn a_phase_that_was_given_must_come_back() {
 }
 
 #[test]
+fn a_call_that_was_cut_must_not_come_back() {
+    let cut = Piece::Call { tool: "bash".into(), arguments: "{\"n".into() };
+    let mut client = Client::new(vec![Turn::ending([cut], End::Length)]);
+    client.turn();
+    client.turn();
+    let failures = client.simulator.finish().unwrap_err().to_string();
+    assert!(failures.contains("was cut inside its input: it must be dropped"), "{failures}");
+}
+
+#[test]
 fn prefixes_are_cached_by_key_and_writes_are_told() {
     let mut client = Client::new(vec![pairs(), pairs()]);
     client.body["instructions"] = json!("word ".repeat(3000));

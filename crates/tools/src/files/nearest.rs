@@ -66,8 +66,7 @@ fn words(line: &str) -> HashSet<&str> {
 }
 
 fn likeness(a: &HashSet<&str>, b: &HashSet<&str>) -> usize {
-    let all = a.len() + b.len();
-    if all == 0 { 0 } else { 200 * a.intersection(b).count() / all }
+    (200 * a.intersection(b).count()).checked_div(a.len() + b.len()).unwrap_or(0)
 }
 
 #[cfg(test)]

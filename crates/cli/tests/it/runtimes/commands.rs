@@ -311,7 +311,7 @@ fn a_wish_that_an_agent_cannot_meet_is_told() {
         warnings.iter().map(|event| event["data"]["message"].as_str().expect("words").to_owned()).collect()
     };
     assert_eq!(warnings("codex"), ["OpenAI Codex has no cap on cost; nothing ends it at 2 USD"]);
-    assert_eq!(warnings("native"), ["Hangar has no cap on cost; nothing ends it at 2 USD"]);
+    assert!(warnings("native").is_empty());
 }
 
 #[test]

@@ -29,7 +29,8 @@ pub(super) fn posted(path: &str, headers: &[&str], body: Value) -> Request {
 
 /// An answer of these pieces.
 pub(super) fn reply(pieces: Vec<Piece>, end: End, faults: Vec<Fault>) -> Reply {
-    let usage = Usage { input: 100, cache_read: 40, cache_write: 10, output: 30, reasoning: 20 };
+    let usage =
+        Usage { input: 100, cache_read: 40, cache_write: 10, output: 30, reasoning: 20, ..Usage::default() };
     Reply { id: "abc".to_owned(), created: 7, pieces, end, faults, usage, cost: 0.25 }
 }
 
