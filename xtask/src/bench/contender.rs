@@ -166,6 +166,34 @@ impl Contender {
         &self.model_url
     }
 
+    /// Where the program works.
+    pub(crate) fn project(&self) -> PathBuf {
+        self.home.join("project")
+    }
+
+    /// A prompt for a model of a simulated vendor.
+    pub(crate) fn job_at(&self, vendor: &str, model: &str, url: &str, prompt: &str) -> Job {
+        let provider = if vendor == "anthropic" { "anthropic" } else { "openai" };
+        let mut args = self.kind.args(prompt.to_owned(), url.strip_suffix("/v1").unwrap_or(url));
+        if let Some(setting) = args.iter_mut().find(|word| word.starts_with("model=\"")) {
+            *setting = format!("model=\"{model}\"");
+        }
+        let mut job = self.job_with(args);
+        let settings = [
+            ("COPILOT_MODEL", model),
+            ("COPILOT_PROVIDER_BASE_URL", url),
+            ("COPILOT_PROVIDER_TYPE", provider),
+            ("COPILOT_PROVIDER_WIRE_API", "responses"),
+            ("ANTHROPIC_BASE_URL", url),
+            ("ANTHROPIC_MODEL", model),
+        ];
+        for (name, value) in settings {
+            job.env.retain(|(known, _)| known != name);
+            job.env.push((name.to_owned(), value.to_owned()));
+        }
+        job
+    }
+
     /// Where the program keeps its sessions.
     pub(crate) fn state(&self) -> PathBuf {
         self.home.join("state")

@@ -4,6 +4,7 @@
 
 mod big_log;
 mod contender;
+mod cost;
 mod first_screen;
 mod harness;
 pub(crate) mod measure;
@@ -49,14 +50,16 @@ enum About {
     Server,
     Portal,
     Harness,
+    Cost,
 }
 
-/// `bench [server|portal|harness] [--peers DIR] [--program FILE]`
+/// `bench [server|portal|harness|cost] [--peers DIR] [--program FILE]`
 pub(crate) fn run(args: &[&str]) -> Result<()> {
     let (about, mut flags) = match args {
         ["server", flags @ ..] => (About::Server, flags),
         ["portal", flags @ ..] => (About::Portal, flags),
         ["harness", flags @ ..] => (About::Harness, flags),
+        ["cost", flags @ ..] => (About::Cost, flags),
         flags => (About::Prompts, flags),
     };
     let mut subjects = Subjects::default();
@@ -78,6 +81,7 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
         About::Server => server::run(&program, &subjects.peers(&cache), &cache),
         About::Portal => portal::run(&program, &cache),
         About::Harness => harness::run(&program, &cache),
+        About::Cost => cost::run(&program, &subjects.peers(&cache), &cache),
     }
 }
 
@@ -245,8 +249,13 @@ struct Model {
 
 impl Model {
     fn start(hangar: &Path) -> Result<Self> {
+        Self::start_with(hangar, &[])
+    }
+
+    fn start_with(hangar: &Path, args: &[&str]) -> Result<Self> {
         let mut process = shell::program(&hangar.to_string_lossy())
             .args(["model", "serve", "--port", "0"])
+            .args(args)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

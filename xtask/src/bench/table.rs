@@ -11,6 +11,8 @@ pub(crate) enum Unit {
     /// Things that are counted.
     Pieces,
     Percent,
+    /// Things that are counted by the tenth.
+    Tenths,
 }
 
 /// What the first contender should reach.
@@ -98,6 +100,7 @@ impl Unit {
             Unit::Kilobytes => "KB",
             Unit::Megabytes => "MB",
             Unit::Pieces => return format!("{figure:.0}"),
+            Unit::Tenths => return format!("{figure:.1}"),
             Unit::Percent => return format!("{figure:.0} %"),
         };
         if figure >= 100.0 { format!("{figure:.0} {unit}") } else { format!("{figure:.1} {unit}") }
