@@ -14,7 +14,6 @@ mod error;
 pub mod facts;
 mod http;
 pub mod image;
-pub mod known;
 mod learned;
 pub mod local;
 pub mod loopback;
