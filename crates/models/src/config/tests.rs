@@ -238,7 +238,7 @@ fn a_mistake_in_the_file_is_named() {
     check_file(
         "[providers.x]\nbase_ulr = \"http://h\"",
         expect![
-            "line 2 of the configuration: unknown field `base_ulr`, expected one of `type`, `base_url`, `wire_api`, `api_key`, `api_key_env`, `api_key_command`, `bearer_token`, `azure_api_version`, `headers`, `model`, `wire_model`, `max_prompt_tokens`, `max_output_tokens`, `proxy`, `stall_seconds`, `first_byte_seconds`"
+            "line 2 of the configuration: unknown field `base_ulr`, expected one of `type`, `base_url`, `wire_api`, `api_key`, `api_key_env`, `api_key_command`, `bearer_token`, `azure_api_version`, `headers`, `model`, `wire_model`, `max_prompt_tokens`, `max_output_tokens`, `price`, `proxy`, `stall_seconds`, `first_byte_seconds`"
         ],
     );
     check_file(
