@@ -1,6 +1,7 @@
 //! The environment of git: an allow-list of variables, plus variables that disable prompts, fetches and locks.
 
 use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 /// Variables that git needs to find itself, the user's configuration and a language.
 const ALLOWED: [&str; 10] =
@@ -36,9 +37,15 @@ impl Environment {
         Self(kept.collect())
     }
 
-    pub(crate) fn variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        let given = self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-        given.chain(SWITCHES.iter().map(|(name, value)| (OsStr::new(*name), OsStr::new(*value))))
+    /// The variables of a git call in a repository. Directories of the repository are not on its search path: a program
+    /// in them is somebody's, whatever it is called.
+    pub(crate) fn variables_in(&self, repository: &Path) -> impl Iterator<Item = (&OsStr, OsString)> {
+        let real = repository.canonicalize().unwrap_or_else(|_| repository.to_owned());
+        let given = self.0.iter().map(move |(name, value)| {
+            let value = if name == "PATH" { outside(value, &[repository, &real]) } else { value.clone() };
+            (name.as_os_str(), value)
+        });
+        given.chain(SWITCHES.iter().map(|(name, value)| (OsStr::new(*name), OsString::from(*value))))
     }
 }
 
@@ -48,9 +55,30 @@ fn absolute(path: &OsStr) -> OsString {
     std::env::join_paths(dirs).unwrap_or_default()
 }
 
+/// Removes directories at or below these ones from a search path, by whichever way they lead there.
+fn outside(path: &OsStr, repository: &[&Path]) -> OsString {
+    let is_within = |dir: &Path| repository.iter().any(|root| dir.starts_with(root));
+    let is_outside =
+        |dir: &PathBuf| !is_within(dir) && !dir.canonicalize().is_ok_and(|real| is_within(&real));
+    std::env::join_paths(std::env::split_paths(path).filter(is_outside)).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn directories_of_the_repository_are_not_on_the_search_path() {
+        let home = tempfile::tempdir().unwrap();
+        let repository = home.path().join("repository");
+        std::fs::create_dir_all(repository.join("bin")).unwrap();
+        std::os::unix::fs::symlink(repository.join("bin"), home.path().join("link")).unwrap();
+        let path =
+            std::env::join_paths([&repository.join("bin"), &home.path().join("link"), Path::new("/usr/bin")]);
+        let environment = Environment::of([("PATH".into(), path.unwrap())]);
+        let (_, path) = environment.variables_in(&repository).next().unwrap();
+        assert_eq!(path, "/usr/bin");
+    }
 
     #[test]
     fn secrets_and_variables_of_git_are_left_out_and_so_are_relative_directories() {

@@ -147,13 +147,15 @@ impl WorkTree<'_> {
         };
         command.args(["--no-pager", "--no-optional-locks"]);
         // The repository may claim files elsewhere for its own.
-        if let Some(root) = self.directory.ancestors().find(|dir| dir.join(".git").exists()) {
+        let root = self.directory.ancestors().find(|dir| dir.join(".git").exists());
+        if let Some(root) = root {
             command.arg("--work-tree").arg(root);
         }
         for setting in &self.settings {
             command.args(["-c", setting]);
         }
-        command.args(args).current_dir(&self.directory).env_clear().envs(self.git.environment.variables());
+        let variables = self.git.environment.variables_in(root.unwrap_or(&self.directory));
+        command.args(args).current_dir(&self.directory).env_clear().envs(variables);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mark = format!("git:{}", uuid::Uuid::new_v4());

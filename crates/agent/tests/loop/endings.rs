@@ -205,6 +205,8 @@ async fn a_full_context_window_is_summarised_before_the_model_goes_on() {
             <summary>
             <overview>All of it.</overview>
             </summary>
+
+            <system_reminder>The session folder is /s.</system_reminder>
             answer "" ["a"]
             runs a
             answer "half" []
