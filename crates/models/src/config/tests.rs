@@ -212,6 +212,10 @@ fn a_preset_needs_three_lines_at_most() {
     check("[providers.k]\ntype = \"kimi\"\napi_key = \"mine\"", "kimi https://api.moonshot.ai/v1 mine");
     check("[providers.a]\ntype = \"anthropic\"", "anthropic https://api.anthropic.com the ANTHROPIC_API_KEY");
     check("[providers.o]\ntype = \"ollama\"", "ollama http://localhost:11434/v1 none");
+    check(
+        "[providers.g]\nhost = \"openai\"\nbase_url = \"https://gateway.example/v1\"",
+        "openai https://gateway.example/v1 none",
+    );
     check("[providers.v]\ntype = \"vllm\"\nbase_url = \"http://gpu:9/v1\"", "vllm http://gpu:9/v1 none");
     check(
         "[providers.v]\ntype = \"vertex\"\nbase_url = \"https://us-east5-aiplatform.googleapis.com/v1/p\"",
@@ -229,6 +233,12 @@ fn the_usual_key_of_a_vendor_is_not_for_another_address() {
 #[test]
 fn a_mistake_in_the_file_is_named() {
     check_file(
+        "[providers.x]\nhost = \"foo\"",
+        expect![[
+            r#"providers.x.host is "foo"; it must be one of: anthropic, azure, bedrock, copilot, deepseek, gemini, glm, groq, kimi, llamacpp, lmstudio, minimax, mistral, ollama, openai, openrouter, qwen, vertex, vllm, xai"#
+        ]],
+    );
+    check_file(
         "[providers.x]\ntype = \"foo\"",
         expect![[
             r#"providers.x.type is "foo"; it must be one of: anthropic, azure, bedrock, copilot, deepseek, gemini, glm, groq, kimi, llamacpp, lmstudio, minimax, mistral, ollama, openai, openrouter, qwen, vertex, vllm, xai"#
@@ -238,7 +248,7 @@ fn a_mistake_in_the_file_is_named() {
     check_file(
         "[providers.x]\nbase_ulr = \"http://h\"",
         expect![
-            "line 2 of the configuration: unknown field `base_ulr`, expected one of `type`, `base_url`, `wire_api`, `api_key`, `api_key_env`, `api_key_command`, `bearer_token`, `azure_api_version`, `headers`, `model`, `wire_model`, `max_prompt_tokens`, `max_output_tokens`, `price`, `proxy`, `stall_seconds`, `first_byte_seconds`"
+            "line 2 of the configuration: unknown field `base_ulr`, expected one of `type`, `host`, `base_url`, `wire_api`, `api_key`, `api_key_env`, `api_key_command`, `bearer_token`, `azure_api_version`, `headers`, `model`, `wire_model`, `max_prompt_tokens`, `max_output_tokens`, `price`, `proxy`, `stall_seconds`, `first_byte_seconds`"
         ],
     );
     check_file(
