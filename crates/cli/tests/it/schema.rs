@@ -9,8 +9,13 @@ use crate::captures::run::{Subject, run_all};
 use crate::published::{EVENTS, Shapes, document};
 
 /// Types that the reference emits and the SDK's schema does not know yet.
-const UNPUBLISHED: [&str; 4] =
-    ["model.call_final_result", "tool.shell_output", "session.autopilot_stopped", "session.usage_record"];
+const UNPUBLISHED: [&str; 5] = [
+    "hangar.model_items",
+    "model.call_final_result",
+    "tool.shell_output",
+    "session.autopilot_stopped",
+    "session.usage_record",
+];
 
 /// Problems of one type that are shown; the rest are more of the same.
 const SHOWN: usize = 3;

@@ -20,7 +20,7 @@ fn our_own_agent_can_what_it_claims() {
     {
         assert_eq!(probe["proofs"][ability], "proved", "{probe}");
     }
-    assert_eq!(probe["proofs"]["cost"], "absent");
+    assert_eq!(probe["proofs"]["cost"], "proved");
     // It leaves a memory and nothing else.
     let left = std::fs::read_dir(scratch.state().join("runtimes")).expect("the memory").count();
     assert_eq!(left, 1);
@@ -32,7 +32,8 @@ fn what_is_claimed_and_not_seen_needs_attention_and_other_help_is_drift() {
     let script = format!(
         "case \"$*\" in --version) echo codex-cli 9.8.7; exit;; *--help) cat help; exit;; esac\ncat >/dev/null\n{CODEX_PONG}"
     );
-    scratch.file("help", "flags: none");
+    let help = |text: &str| std::fs::write(scratch.home().join("help"), text).expect("a file in the home");
+    help("flags: none");
     let program = stand_in(&scratch, "codex-program", &script);
     configure(&scratch, &format!("[runtimes.codex]\nprogram = {}\n", json!(program)));
     let run = |args: &[&str]| scratch.run(HANGAR).args(args).finish();
@@ -54,6 +55,6 @@ fn what_is_claimed_and_not_seen_needs_attention_and_other_help_is_drift() {
         serde_json::from_value(codex["drift"].clone()).expect("sentences")
     };
     assert!(!drift().iter().any(|line| line.contains("--help")));
-    scratch.file("help", "flags: --new");
+    help("flags: --new");
     assert!(drift().iter().any(|line| line.contains("--help has changed")), "{:?}", drift());
 }

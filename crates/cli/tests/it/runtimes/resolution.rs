@@ -41,8 +41,9 @@ fn row(scratch: &Scratch, env: &[(&str, &str)]) -> Value {
 }
 
 fn asked(scratch: &Scratch) -> Vec<String> {
-    let text = std::fs::read_to_string(scratch.work().join("asked")).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
+    // What an agent can do is asked in the home, work in the directory of the work.
+    let told = [scratch.home(), scratch.work()].map(|dir| std::fs::read_to_string(dir.join("asked")));
+    told.iter().flatten().flat_map(|text| text.lines()).map(str::to_owned).collect()
 }
 
 const RUN: [&str; 6] = ["run", "--runtime", "copilot", "--output-format", "json", "-p"];
