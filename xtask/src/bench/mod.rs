@@ -17,7 +17,7 @@ mod table;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -245,6 +245,8 @@ fn megabytes(bytes: u64) -> f64 {
 struct Model {
     process: Child,
     url: String,
+    /// Held open: it may have more to say.
+    _said: BufReader<ChildStdout>,
 }
 
 impl Model {
@@ -261,13 +263,10 @@ impl Model {
             .spawn()
             .context("cannot start the scripted model")?;
         let mut line = String::new();
-        if let Some(stdout) = process.stdout.take() {
-            BufReader::new(stdout)
-                .read_line(&mut line)
-                .context("reading where the scripted model listens")?;
-        }
+        let mut said = BufReader::new(process.stdout.take().context("what the scripted model says")?);
+        said.read_line(&mut line).context("reading where the scripted model listens")?;
         match line.trim().strip_prefix("listening on ") {
-            Some(url) => Ok(Self { url: url.to_owned(), process }),
+            Some(url) => Ok(Self { url: url.to_owned(), process, _said: said }),
             None => {
                 let _ = process.kill();
                 bail!("the scripted model did not say where it listens: {line:?}");
