@@ -21,7 +21,7 @@ const CACHED: f64 = 0.8;
 const MISCOUNT: f64 = 0.1;
 
 /// How a vendor is configured, and what it can do.
-struct Desk {
+struct Case {
     /// Name of the simulator.
     vendor: &'static str,
     /// The lines of its table in `config.toml` beside address and key.
@@ -29,26 +29,26 @@ struct Desk {
     caches: bool,
 }
 
-const DESKS: &[Desk] = &[
-    Desk { vendor: "anthropic", table: "type = \"anthropic\"", caches: true },
-    Desk { vendor: "openai-responses", table: "host = \"openai\"", caches: true },
-    Desk { vendor: "openai", table: "host = \"openai\"", caches: true },
-    Desk { vendor: "azure", table: "type = \"azure\"", caches: true },
-    Desk { vendor: "gemini", table: "type = \"gemini\"", caches: false },
-    Desk { vendor: "xai", table: "type = \"xai\"", caches: true },
-    Desk { vendor: "mistral", table: "type = \"mistral\"", caches: true },
-    Desk { vendor: "groq", table: "type = \"groq\"", caches: false },
-    Desk { vendor: "deepseek", table: "type = \"deepseek\"", caches: true },
-    Desk { vendor: "kimi", table: "type = \"kimi\"", caches: true },
-    Desk { vendor: "qwen", table: "type = \"qwen\"", caches: true },
-    Desk { vendor: "glm", table: "type = \"glm\"", caches: true },
-    Desk { vendor: "openrouter", table: "type = \"openrouter\"", caches: true },
-    Desk { vendor: "litellm", table: "type = \"openai\"", caches: true },
-    Desk { vendor: "copilot", table: "type = \"copilot\"", caches: false },
-    Desk { vendor: "ollama", table: "type = \"ollama\"", caches: false },
-    Desk { vendor: "llama-cpp", table: "type = \"llamacpp\"", caches: false },
-    Desk { vendor: "vllm", table: "type = \"vllm\"", caches: false },
-    Desk { vendor: "lm-studio", table: "type = \"lmstudio\"", caches: false },
+const CASES: &[Case] = &[
+    Case { vendor: "anthropic", table: "type = \"anthropic\"", caches: true },
+    Case { vendor: "openai-responses", table: "host = \"openai\"", caches: true },
+    Case { vendor: "openai", table: "host = \"openai\"", caches: true },
+    Case { vendor: "azure", table: "type = \"azure\"", caches: true },
+    Case { vendor: "gemini", table: "type = \"gemini\"", caches: false },
+    Case { vendor: "xai", table: "type = \"xai\"", caches: true },
+    Case { vendor: "mistral", table: "type = \"mistral\"", caches: true },
+    Case { vendor: "groq", table: "type = \"groq\"", caches: false },
+    Case { vendor: "deepseek", table: "type = \"deepseek\"", caches: true },
+    Case { vendor: "kimi", table: "type = \"kimi\"", caches: true },
+    Case { vendor: "qwen", table: "type = \"qwen\"", caches: true },
+    Case { vendor: "glm", table: "type = \"glm\"", caches: true },
+    Case { vendor: "openrouter", table: "type = \"openrouter\"", caches: true },
+    Case { vendor: "litellm", table: "type = \"openai\"", caches: true },
+    Case { vendor: "copilot", table: "type = \"copilot\"", caches: false },
+    Case { vendor: "ollama", table: "type = \"ollama\"", caches: false },
+    Case { vendor: "llama-cpp", table: "type = \"llamacpp\"", caches: false },
+    Case { vendor: "vllm", table: "type = \"vllm\"", caches: false },
+    Case { vendor: "lm-studio", table: "type = \"lmstudio\"", caches: false },
 ];
 
 /// A vendor, a machine with Hangar on it, and the work so far.
@@ -59,13 +59,13 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(desk: &Desk) -> Self {
+    fn new(case: &Case) -> Self {
         let scratch = Scratch::new();
-        let vendor = VendorServer::start(desk.vendor);
+        let vendor = VendorServer::start(case.vendor);
         let config = format!(
             "[providers.v]\nbase_url = \"{}\"\napi_key = \"key-of-this-test-1\"\n{}\n",
             vendor.base_url(),
-            desk.table
+            case.table
         );
         std::fs::create_dir_all(scratch.state()).unwrap();
         std::fs::write(scratch.state().join("config.toml"), config).unwrap();
@@ -231,23 +231,24 @@ fn cached(exchanges: &[Exchange]) -> f64 {
 #[test]
 fn the_same_work_passes_at_every_vendor() {
     let mut failures = Vec::new();
-    let covered: Vec<&str> = DESKS.iter().map(|desk| desk.vendor).collect();
+    let covered: Vec<&str> = CASES.iter().map(|case| case.vendor).collect();
     let missing =
         Profile::all().into_iter().map(|profile| profile.name).filter(|name| !covered.contains(name));
     failures.extend(missing.map(|name| format!("{name} is not tried")));
     let chosen = std::env::var("HANGAR_GATE").ok();
     std::thread::scope(|scope| {
-        let desks = DESKS.iter().filter(|desk| chosen.as_ref().is_none_or(|name| name == desk.vendor));
-        let runs: Vec<_> = desks.map(|desk| (desk, scope.spawn(|| check(desk)))).collect();
-        for (desk, run) in runs {
+        let cases = CASES.iter().filter(|case| chosen.as_ref().is_none_or(|name| name == case.vendor));
+        let runs: Vec<_> = cases.map(|case| (case, scope.spawn(|| check(case)))).collect();
+        for (case, run) in runs {
             match run.join() {
                 Ok(problems) => {
-                    failures.extend(problems.into_iter().map(|problem| format!("{}: {problem}", desk.vendor)))
+                    failures
+                        .extend(problems.into_iter().map(|problem| format!("{}: {problem}", case.vendor)));
                 }
                 Err(panic) => {
                     let said =
                         panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "a panic".to_owned());
-                    failures.push(format!("{}: {said}", desk.vendor));
+                    failures.push(format!("{}: {said}", case.vendor));
                 }
             }
         }
@@ -255,8 +256,8 @@ fn the_same_work_passes_at_every_vendor() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-fn check(desk: &Desk) -> Vec<String> {
-    let stage = Stage::new(desk);
+fn check(case: &Case) -> Vec<String> {
+    let stage = Stage::new(case);
     work(&stage);
     let mut problems = Vec::new();
     if let Err(told) = stage.vendor.simulator().finish() {
@@ -264,7 +265,7 @@ fn check(desk: &Desk) -> Vec<String> {
     }
     let exchanges = stage.vendor.exchanges();
     let ratio = cached(&exchanges);
-    if desk.caches && ratio < CACHED {
+    if case.caches && ratio < CACHED {
         problems.push(format!("only {:.0} % of the input came from the cache", ratio * 100.0));
     }
     problems.extend(miscounted(&stage));

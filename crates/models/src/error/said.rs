@@ -212,8 +212,8 @@ impl Said {
 
     /// Kind by the code and the other names of the error, if one of them tells.
     fn coded(&self) -> Option<ModelErrorKind> {
-        let is = |code: &&str| self.all_names().any(|name| name == *code);
-        let coded = CODES.iter().find(|(_, codes)| codes.iter().any(|code| is(&code)));
+        let is = |code: &str| self.all_names().any(|name| name == code);
+        let coded = CODES.iter().find(|(_, codes)| codes.iter().any(|code| is(code)));
         coded.map(|(kind, _)| *kind)
     }
 

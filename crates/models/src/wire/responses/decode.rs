@@ -149,10 +149,9 @@ impl Decoder {
 
     /// Marks of the reasoning for the log: one item in its parts, several as they came.
     fn marks(&self) -> (Option<String>, Option<String>) {
-        let is_reasoning = |(index, _): &(&u64, &Box<RawValue>)| {
-            matches!(self.items.get(index), Some(Item::Reasoning { .. }))
-        };
-        let items: Vec<Value> = self.done.iter().filter(is_reasoning).map(|(_, raw)| read(raw)).collect();
+        let is_reasoning = |index: &u64| matches!(self.items.get(index), Some(Item::Reasoning { .. }));
+        let done = self.done.iter().filter(|(index, _)| is_reasoning(index));
+        let items: Vec<Value> = done.map(|(_, raw)| read(raw)).collect();
         let text = |item: &Value, name: &str| item.get(name).and_then(Value::as_str).map(str::to_owned);
         match items.as_slice() {
             [] => (None, None),
