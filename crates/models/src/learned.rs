@@ -22,6 +22,9 @@ const OPTIONAL: &[(&str, &str)] = &[
     ("reasoning_content", "reasoning_content"),
     ("reasoning_details", "reasoning_details"),
     ("thinking.block_binding", "block_binding"),
+    ("thinking.block_binding", "anthropic-beta"),
+    ("thinking.block_binding", "beta flag"),
+    ("thinking.display", "display"),
     ("thinking", "thinking"),
     ("output_config", "output_config"),
     ("output_config", "effort"),
@@ -60,6 +63,7 @@ const UNSUPPORTED: &[&str] = &[
     "not permitted",
     "must be verified",
     "unexpected",
+    "invalid beta",
 ];
 
 /// What was learned of one model.
@@ -115,7 +119,7 @@ impl Learned {
 
 /// Whether a text has a word, rather than a part of a longer one.
 fn names(text: &str, word: &str) -> bool {
-    let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     text.match_indices(word)
         .any(|(at, _)| !text[..at].ends_with(part) && !text[at + word.len()..].starts_with(part))
 }
@@ -124,8 +128,8 @@ fn names(text: &str, word: &str) -> bool {
 fn other_endpoint(text: &str, code: Option<&str>, spoken: Wire) -> Option<Wire> {
     let elsewhere = code == Some("unsupported_api_for_model") || text.contains("unsupported_api_for_model");
     let wire = match spoken {
-        Wire::Chat if text.contains("/v1/responses") || text.contains("Responses API") => Wire::Responses,
-        Wire::Responses if text.contains("/v1/chat/completions") => Wire::Chat,
+        Wire::Chat if text.contains("v1/responses") || text.contains("Responses API") => Wire::Responses,
+        Wire::Responses if text.contains("v1/chat/completions") => Wire::Chat,
         Wire::Chat if elsewhere => Wire::Responses,
         Wire::Responses | Wire::Messages if elsewhere => Wire::Chat,
         Wire::Chat | Wire::Responses | Wire::Messages => return None,
@@ -140,6 +144,13 @@ pub(crate) struct Lessons(Mutex<BTreeMap<String, Learned>>);
 impl Lessons {
     pub(crate) fn of(&self, model: &str) -> Learned {
         self.0.lock().get(model).cloned().unwrap_or_default()
+    }
+
+    /// Forgets that a model is asked at another endpoint, because the server does not have it.
+    pub(crate) fn forget_wire(&self, model: &str) {
+        if let Some(learned) = self.0.lock().get_mut(model) {
+            learned.wire = None;
+        }
     }
 
     /// Takes a refusal to heart. Says what is done about it, or nothing if the request would be the same.
@@ -178,9 +189,14 @@ mod tests {
         assert!(learned.learn(&error, Wire::Chat).is_some());
         assert_eq!((learned.wire, learned.refused.len()), (Some(Wire::Responses), 0));
         check(
-            "This model is only supported in v1/chat/completions and not in /v1/responses; use /v1/chat/completions",
+            "This model is only supported in v1/chat/completions and not in v1/responses.",
             Wire::Responses,
             Some(("", Some(Wire::Chat))),
+        );
+        check(
+            "This model is only supported in v1/responses and not in v1/chat/completions.",
+            Wire::Chat,
+            Some(("", Some(Wire::Responses))),
         );
     }
 
@@ -192,6 +208,12 @@ mod tests {
             ("Model grok-3 does not support parameter reasoningEffort.", "reasoning_effort"),
             ("Your organization must be verified to generate reasoning summaries.", "reasoning.summary"),
             ("thinking.block_binding: Extra inputs are not permitted", "thinking.block_binding"),
+            (
+                "Unexpected value(s) `thinking-binding-controls-2026-08-01` for the `anthropic-beta` header",
+                "thinking.block_binding",
+            ),
+            ("invalid beta flag", "thinking.block_binding"),
+            ("thinking.adaptive.display: Extra inputs are not permitted", "thinking.display"),
             ("Unrecognized request argument supplied: stream_options", "stream_options"),
             ("Model does not support images. Please use a model that does.", IMAGES),
         ] {

@@ -34,6 +34,11 @@ use crate::wire::{Ask, Carrier, Dialect, Wire, without_images};
 
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 const BETA: &str = "anthropic-beta";
+/// Headers that say which agent asks.
+const WHO: [&str; 3] = ["x-interaction-type", "x-agent-id", "x-parent-agent-id"];
+/// How vendors say that they have no such model, where neither status nor code does.
+const UNKNOWN_MODEL: [&str; 4] =
+    ["invalid model", "model not exist", "unknown model", "model does not exist"];
 /// An answer in one piece sends its first byte only when it is whole.
 const PATIENCE_FOR_WHOLE: u32 = 2;
 
@@ -194,8 +199,11 @@ impl Provider {
 
     /// An error that says that there is no such model gets the names of those that there are.
     fn suggest(&self, model: &str, mut error: ModelError) -> ModelError {
-        let unknown = error.code.as_deref() == Some("model_not_found")
-            || (error.status == Some(404) && error.message.to_ascii_lowercase().contains("model"));
+        let said = error.message.to_lowercase();
+        let code = error.code.as_deref();
+        let unknown = matches!(code, Some("model_not_found" | "DeploymentNotFound"))
+            || (error.status == Some(404) && said.contains("model") && !said.contains("only supported in"))
+            || UNKNOWN_MODEL.iter().any(|phrase| said.contains(phrase));
         if error.kind == ModelErrorKind::Refused && unknown {
             let known = facts::known_models(&self.0.config);
             let nearest =
@@ -212,12 +220,19 @@ impl Provider {
         request.model = self.0.config.bare(&request.model).to_owned();
         self.check_window(&request).await?;
         let mut told = Vec::new();
+        let mut first = None;
         loop {
             let wire = self.wire(&request.model).await?;
             let error = match self.ask(&request, wire).await {
                 Ok(answer) => return Ok(answer.preceded_by(told)),
                 Err(error) => error,
             };
+            // The endpoint that a refusal named is not there: the refusal says more than its absence.
+            let first = first.get_or_insert((wire, error.clone()));
+            if first.0 != wire && error.status == Some(404) {
+                self.0.lessons.forget_wire(&request.model);
+                return Err(first.1.clone());
+            }
             // What was learned once is not learned again, so this ends.
             match self.0.lessons.learn(&request.model, &error, wire) {
                 Some(lesson) => told.push(lesson),
@@ -283,10 +298,12 @@ impl Provider {
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
         let is_copilot = ask.dialect == Dialect::Copilot;
         // Who asks is GitHub's business, and that of a client that carries the requests itself; nobody else's.
-        if is_copilot || self.0.http.is_carried() {
+        let is_told = is_copilot || self.0.http.is_carried();
+        if is_told {
             add_initiator(&mut headers, request.initiator, is_copilot);
         }
-        for (name, value) in &request.headers {
+        let wanted = request.headers.iter().filter(|(name, _)| is_told || !WHO.contains(&name.as_str()));
+        for (name, value) in wanted {
             // A header that cannot be sent is left out: its sender cannot be told any more.
             if let (Ok(name), Ok(value)) =
                 (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value))

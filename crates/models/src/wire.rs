@@ -75,7 +75,7 @@ impl Ask<'_> {
 
     /// Whether the vendor is told what to do with thinking that does not fit its conversation any more.
     fn binds_thinking(&self) -> bool {
-        self.dialect == Dialect::Vendor && !self.is_forgotten("thinking.block_binding")
+        self.host.name.as_deref() == Some("anthropic") && !self.is_forgotten("thinking.block_binding")
     }
 
     /// Features of the messages wire that have to be asked for in a header.

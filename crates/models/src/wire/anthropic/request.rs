@@ -86,7 +86,7 @@ fn thinking(ask: &Ask<'_>, rule: &Thinking, effort: Reasoning, max_tokens: u64) 
             json!({ "type": "enabled", "budget_tokens": budget })
         }
     };
-    if rule.text_omitted {
+    if rule.text_omitted && !ask.is_forgotten("thinking.display") {
         thinking["display"] = json!("summarized");
     }
     // A net under what is done on purpose: a block that no longer fits its conversation is left out, not refused.
