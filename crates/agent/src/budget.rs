@@ -165,7 +165,8 @@ impl Ledger {
         meter: Option<Arc<dyn TokenMeter>>,
     ) -> Arc<dyn ModelProvider> {
         let meter = meter.unwrap_or_else(|| Arc::new(Bytes));
-        Arc::new(BudgetedProvider { provider, meter, counts: Arc::default(), ledger: self.clone() })
+        let (counts, ratio) = (Arc::default(), Arc::new(Mutex::new(1.0)));
+        Arc::new(BudgetedProvider { provider, meter, counts, ratio, ledger: self.clone() })
     }
 
     /// Reserves what a call could use at most, with an output limit that fits. `None` if it fits once calls under way have
@@ -380,6 +381,8 @@ struct BudgetedProvider {
     provider: Arc<dyn ModelProvider>,
     meter: Arc<dyn TokenMeter>,
     counts: Arc<TokenCounts>,
+    /// Tokens that the provider reported for each one that was counted, at most so far.
+    ratio: Arc<Mutex<f64>>,
     ledger: Ledger,
 }
 
@@ -391,7 +394,19 @@ impl BudgetedProvider {
             return 0;
         }
         let counted = self.counts.measure(&*self.meter, request).total();
-        counted.saturating_mul(INPUT_PERCENT).div_ceil(100)
+        let bound = counted.saturating_mul(INPUT_PERCENT).div_ceil(100);
+        (bound as f64 * *self.ratio.lock()).ceil() as u64
+    }
+
+    /// Learns from what an answer reports how far the count is from the provider's own. A bound only ever grows.
+    fn learn(&self, input: u64, event: &Result<ModelEvent, ModelError>) {
+        if let Ok(ModelEvent::Finished(reply)) = event
+            && let Some(reported) = reply.usage.input_tokens
+            && input > 0
+        {
+            let mut ratio = self.ratio.lock();
+            *ratio = ratio.max(*ratio * reported as f64 / input as f64);
+        }
     }
 
     /// Makes a call that fits; `None` if it has to wait.
@@ -400,7 +415,12 @@ impl BudgetedProvider {
             Ok(None) => None,
             Ok(Some(mut reservation)) => {
                 let answer = self.provider.stream(request.clone());
-                Some(answer.inspect(move |event| reservation.hear(event)).boxed())
+                let this = self.clone();
+                let heard = move |event: &_| {
+                    this.learn(input, event);
+                    reservation.hear(event);
+                };
+                Some(answer.inspect(heard).boxed())
             }
             Err(over) => Some(stream::iter([Err(over.into())]).boxed()),
         }

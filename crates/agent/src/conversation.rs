@@ -132,8 +132,20 @@ impl Conversation {
 
     /// Number of answers from a message on that go back in their vendor's own items.
     pub fn native_turns(&self, from: usize) -> usize {
+        let until = self.cycle_under_way();
         let native = |message: &&Arc<Message>| matches!(&***message, Message::Assistant(turn) if turn.native.is_some());
-        self.messages.iter().skip(from).filter(native).count()
+        self.messages.range(from.min(until)..until).filter(native).count()
+    }
+
+    /// First message of the cycle of calls and results that is under way: what follows the last message of the user that
+    /// does not itself follow a result.
+    fn cycle_under_way(&self) -> usize {
+        let is_tool =
+            |at: usize| matches!(self.messages.get(at).map(|message| &**message), Some(Message::Tool { .. }));
+        let begins = |at: &usize| {
+            matches!(*self.messages[*at], Message::User(_)) && !at.checked_sub(1).is_some_and(is_tool)
+        };
+        (0..self.messages.len()).rev().find(begins).map_or(0, |at| at + 1)
     }
 
     /// Number of answers whose reasoning is lost when images are withheld.
@@ -145,9 +157,11 @@ impl Conversation {
     }
 
     /// Drops the reasoning of all answers from a message on, because the conversation before them has changed: vendors
-    /// bind reasoning to what it followed, and refuse it anywhere else.
+    /// bind reasoning to what it followed, and refuse it anywhere else. Answers whose calls are under way keep theirs:
+    /// vendors refuse results of calls without the reasoning that led to them, and drop what does not fit by themselves.
     pub fn drop_reasoning(&mut self, from: usize) {
-        for message in self.messages.iter_mut().skip(from) {
+        let until = self.cycle_under_way();
+        for message in self.messages.range_mut(from.min(until)..until) {
             let bound = matches!(&**message, Message::Assistant(turn) if turn.native.is_some() || turn.reasoning.is_some());
             if bound {
                 self.bytes -= size(message);
@@ -511,5 +525,52 @@ mod tests {
                 user [Text("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")]
                 assistant d 0"#]],
         );
+    }
+
+    #[test]
+    fn a_changed_beginning_costs_the_reasoning_of_all_answers_but_those_whose_calls_are_under_way() {
+        let mut conversation = Conversation::default();
+        let say = |conversation: &mut Conversation, text: &str| {
+            conversation.user(&data::UserMessage { content: text.to_owned(), ..Default::default() });
+        };
+        let answer = |conversation: &mut Conversation, id: &str| {
+            let call = data::ToolRequest {
+                tool_call_id: id.to_owned(),
+                name: "bash".to_owned(),
+                arguments: serde_json::json!({}),
+                kind: None,
+                intention_summary: None,
+                tool_title: None,
+                mcp_server_name: None,
+                mcp_tool_name: None,
+            };
+            let message = data::AssistantMessage { tool_requests: vec![call], ..Default::default() };
+            let items = ModelItems {
+                message_id: String::new(),
+                origin: data::ModelOrigin::default(),
+                items: serde_json::value::to_raw_value(&["thinking"]).unwrap(),
+            };
+            conversation.assistant(&message, Some(items));
+            conversation.tool(&data::ToolComplete { tool_call_id: id.to_owned(), ..Default::default() });
+        };
+        say(&mut conversation, "first");
+        answer(&mut conversation, "a");
+        say(&mut conversation, "while it ran");
+        answer(&mut conversation, "b");
+        assert_eq!(conversation.native_turns(0), 0, "one cycle, under way");
+        conversation
+            .assistant(&data::AssistantMessage { content: "done".to_owned(), ..Default::default() }, None);
+        say(&mut conversation, "second");
+        answer(&mut conversation, "c");
+        assert_eq!(conversation.native_turns(0), 2);
+        conversation.drop_reasoning(0);
+        let kept: Vec<bool> = conversation
+            .messages()
+            .filter_map(|message| match &**message {
+                Message::Assistant(turn) => Some(turn.native.is_some()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(kept, [false, false, false, true]);
     }
 }

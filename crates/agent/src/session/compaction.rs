@@ -23,6 +23,8 @@ pub(super) const MIN_MESSAGES: usize = 4;
 pub const NOTHING_TO_COMPACT: &str = "Nothing to compact.";
 /// Bytes of one text in the request for a summary, if the whole conversation is too large.
 const EXCERPT: usize = 4 << 10;
+/// Bytes of an answer in its vendor's items that are still sent for a summary then.
+const EXCERPT_ITEMS: usize = 16 << 10;
 
 /// Thresholds of compaction, as shares of the context window.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -411,8 +413,9 @@ fn excerpt(message: &Arc<Message>) -> Arc<Message> {
         Message::Assistant(turn) => {
             let mut turn = turn.clone();
             turn.text = cut(&turn.text);
-            turn.reasoning = None;
-            turn.native = None;
+            // Vendors refuse results of calls without the reasoning that led to them.
+            turn.native = turn.native.filter(|native| native.items.len() <= EXCERPT_ITEMS);
+            turn.reasoning = turn.reasoning.filter(|_| turn.native.is_some());
             Arc::new(Message::Assistant(turn))
         }
     }

@@ -231,7 +231,10 @@ impl State {
                 self.system = Some(message.content.as_str().into());
             }
             Body::UserMessage(message) => self.apply_user_message(message),
-            Body::ModelItems(items) => self.arriving = Some(items.clone()),
+            // Items that held a secret are on record without their content.
+            Body::ModelItems(items) => {
+                self.arriving = Some(items.clone()).filter(|items| items.items.get() != "null");
+            }
             Body::AssistantMessage(message) => self.apply_answer(message),
             Body::SystemNotification(notification) => match notification.kind {
                 NotificationKind::InstructionDiscovered { .. } => {
