@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use hangar_models::scripted::{Script, ServeOptions, serve};
 use hangar_simulators::{Profile, Scenario, Simulator, Strictness};
 use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::print_line;
@@ -30,18 +31,20 @@ pub(crate) fn run(args: ModelServeArgs) -> Result<Exit> {
             .await
             .with_context(|| format!("cannot listen on 127.0.0.1:{port}"))?;
         let url = format!("http://{}", listener.local_addr()?);
+        // Whoever reads the address may send a signal at once.
+        let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
         print_line(&format!("listening on {url}"))?;
         let shutdown = CancellationToken::new();
         let (served, ()) = if simulators.is_empty() {
             let mut options = ServeOptions::new(script, SystemTime::now);
             options.log = open_log(args.log.as_deref())?;
-            tokio::join!(serve(listener, options, shutdown.clone()), interrupted(shutdown))
+            tokio::join!(serve(listener, options, shutdown.clone()), interrupted(signals, shutdown))
         } else {
             for name in &args.vendor {
                 print_line(&vendor_line(&url, name, args.vendor.len()))?;
             }
             let served = hangar_simulators::serve(listener, simulators, shutdown.clone());
-            tokio::join!(served, interrupted(shutdown))
+            tokio::join!(served, interrupted(signals, shutdown))
         };
         served.context("the model server stopped")
     })?;
@@ -89,18 +92,16 @@ fn open_log(path: Option<&Path>) -> Result<Option<File>> {
 }
 
 /// Waits for a signal to end, then stops the server.
-async fn interrupted(stop: CancellationToken) {
-    let terminated = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => {
-                signal.recv().await;
-            }
+async fn interrupted(signals: [std::io::Result<Signal>; 2], stop: CancellationToken) {
+    let [terminated, interrupted] = signals.map(|signal| async {
+        match signal {
+            Ok(mut signal) => drop(signal.recv().await),
             Err(_) => std::future::pending().await,
         }
-    };
+    });
     tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
         () = terminated => {}
+        () = interrupted => {}
     }
     stop.cancel();
 }

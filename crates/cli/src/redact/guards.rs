@@ -62,14 +62,19 @@ impl Redactor {
         outcome
     }
 
-    fn turn(&self, turn: AssistantTurn) -> AssistantTurn {
+    pub(super) fn turn(&self, turn: AssistantTurn) -> AssistantTurn {
         let mut reasoning = turn.reasoning;
         if let Some(reasoning) = &mut reasoning {
             reasoning.text = self.text(std::mem::take(&mut reasoning.text));
         }
-        // What a vendor has signed goes back as it came or not at all.
-        let native = turn.native.filter(|native| !self.finds(&native.items));
-        AssistantTurn { text: self.text(turn.text), reasoning, tool_calls: turn.tool_calls, native }
+        // What a vendor has signed goes back to it as it came. It is its own words, and nobody else hears them: the log and
+        // those who listen get none of the items.
+        AssistantTurn {
+            text: self.text(turn.text),
+            reasoning,
+            tool_calls: turn.tool_calls,
+            native: turn.native,
+        }
     }
 
     fn error(&self, error: ModelError) -> ModelError {
@@ -101,7 +106,6 @@ impl Redactor {
                 self.finds(&turn.text)
                     || turn.reasoning.as_ref().is_some_and(|reasoning| self.finds(&reasoning.text))
                     || turn.tool_calls.iter().any(|call| self.finds(&call.input))
-                    || turn.native.as_ref().is_some_and(|native| self.finds(&native.items))
             }
         }
     }

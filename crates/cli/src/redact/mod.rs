@@ -15,9 +15,11 @@ use std::sync::Arc;
 
 use aho_corasick::AhoCorasick;
 use hangar_jobs::record::Record;
+use hangar_protocol::data::ModelItems;
 use hangar_protocol::{Body, Event};
 use serde::de::IgnoredAny;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::credentials;
 use crate::providers::Chosen;
@@ -108,8 +110,16 @@ impl Redactor {
     /// The event without secrets, if it had any. Words that the protocol fixes stay, even where they are a secret too.
     pub(crate) fn event(&self, event: &Event) -> Option<Event> {
         let line = serde_json::to_string(event).ok().filter(|line| self.finds(line))?;
-        let value: Value = serde_json::from_str(&line).ok()?;
-        let body = self.reshaped(value, "data", &|value| body_like(event, value))?;
+        let body = match event.body() {
+            // What is signed cannot be changed, so none of it is kept.
+            Body::ModelItems(items) => {
+                ModelItems { items: RawValue::NULL.to_owned(), ..items.clone() }.into()
+            }
+            _ => {
+                let value: Value = serde_json::from_str(&line).ok()?;
+                self.reshaped(value, "data", &|value| body_like(event, value))?
+            }
+        };
         let (id, parent, agent) = (event.id().clone(), event.parent_id().cloned(), event.agent_id().cloned());
         let mut redacted = Event::new(id, event.timestamp().to_owned(), parent, agent, body);
         event.position().into_iter().for_each(|position| redacted.set_position(position));

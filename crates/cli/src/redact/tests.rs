@@ -1,5 +1,8 @@
-use hangar_agent::model::{AssistantTurn, Finish, ModelError, ModelErrorKind, ModelEvent, Reply, TokenUsage};
-use hangar_protocol::data::ToolType;
+use hangar_agent::model::{
+    AssistantTurn, Finish, ModelError, ModelErrorKind, ModelEvent, NativeTurn, Reply, TokenUsage,
+};
+use hangar_protocol::EventId;
+use hangar_protocol::data::{ModelOrigin, ToolType};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -241,4 +244,26 @@ fn an_error_of_a_provider_is_redacted_and_its_body_stays_json() {
         answer(vec![said("tok"), Err(error)]),
         ["text tok", r#"failed [redacted] is wrong {"error":{"message":"[redacted]"}}"#]
     );
+}
+
+#[test]
+fn what_a_vendor_signed_goes_back_to_it_and_nowhere_else() {
+    let redactor = redactor(&["tok-3n-secret"]);
+    let items = r#"[{"type":"thinking","thinking":"tok-3n-secret","signature":"s"}]"#;
+    let native = NativeTurn { origin: ModelOrigin::default(), items: items.into(), rewritten: false };
+    let turn = AssistantTurn {
+        text: "tok-3n-secret".to_owned(),
+        native: Some(native.clone()),
+        ..Default::default()
+    };
+    let kept = redactor.turn(turn);
+    assert_eq!((kept.text.as_str(), kept.native), ("[redacted]", Some(native)));
+    let body = ModelItems {
+        message_id: "m".to_owned(),
+        origin: ModelOrigin::default(),
+        items: RawValue::from_string(items.to_owned()).unwrap(),
+    };
+    let event = Event::new(EventId("e".to_owned()), String::new(), None, None, body.into());
+    let redacted = redactor.event(&event).map(|event| serde_json::to_string(&event).unwrap()).unwrap();
+    assert!(redacted.contains(r#""items":null"#) && !redacted.contains("tok-3n"), "{redacted}");
 }

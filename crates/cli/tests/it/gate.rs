@@ -60,10 +60,15 @@ struct Stage {
 
 impl Stage {
     fn new(case: &Case) -> Self {
+        Self::with_settings(case, "")
+    }
+
+    /// The same with more lines in the provider's table.
+    fn with_settings(case: &Case, more: &str) -> Self {
         let scratch = Scratch::new();
         let vendor = VendorServer::start(case.vendor);
         let config = format!(
-            "[providers.v]\nbase_url = \"{}\"\napi_key = \"key-of-this-test-1\"\n{}\n",
+            "[providers.v]\nbase_url = \"{}\"\napi_key = \"key-of-this-test-1\"\n{}\n{more}\n",
             vendor.base_url(),
             case.table
         );
@@ -297,4 +302,26 @@ fn miscounted(stage: &Stage) -> Vec<String> {
         }
     }
     problems
+}
+
+#[test]
+fn a_summary_in_the_middle_of_calls_passes_where_reasoning_is_signed() {
+    for vendor in ["anthropic", "openrouter", "openai-responses", "gemini", "deepseek"] {
+        let case = CASES.iter().find(|case| case.vendor == vendor).unwrap();
+        let stage = Stage::with_settings(case, "max_prompt_tokens = 9000");
+        let long = |n: u32| bash(&format!("seq {n} {}", n + 3000));
+        stage.play(&[
+            Turn::new().think("First.").call("bash", &bash("echo one")).end(),
+            Turn::new().think("Much.").call("bash", &long(1000)).end(),
+            Turn::new().say("<overview>Numbers.</overview>").end(),
+            Turn::new().think("Enough.").say("Counted.").end(),
+        ]);
+        stage.succeed(stage.run(0, "count"), vendor);
+        let log = stage.scratch.log(SESSION);
+        let summaries =
+            log.lines().filter(|line| line.contains("session.compaction_complete")).collect::<Vec<_>>();
+        assert!(summaries.iter().any(|line| line.contains(r#""success":true"#)), "{vendor}: {summaries:?}");
+        let refusals = stage.vendor.simulator().refusals();
+        assert!(refusals.is_empty(), "{vendor}: {refusals:?}");
+    }
 }
