@@ -53,10 +53,10 @@ impl OwnTool {
         }
     }
 
-    /// Specification of the tool, if it is shown: `task_complete` in autopilot, `ask_user` if somebody can answer,
-    /// agent tools if there are agents.
-    fn spec(self, now: ToolConditions<'_>) -> Option<ToolSpec> {
-        let offered = match self {
+    /// Whether the tool is shown: `task_complete` in autopilot, `ask_user` if somebody can answer, agent tools if there are
+    /// agents.
+    fn is_shown(self, now: ToolConditions<'_>) -> bool {
+        match self {
             OwnTool::TaskComplete => match now.mode {
                 Mode::Autopilot => true,
                 // A plan that somebody reviews is handed in, not declared finished.
@@ -69,8 +69,12 @@ impl OwnTool {
             OwnTool::Agents(_) => {
                 now.agent_config.is_some_and(|agent_config| agent_config.callable().next().is_some())
             }
-        };
-        if !offered {
+        }
+    }
+
+    /// Specification of the tool, if it is shown.
+    fn spec(self, now: ToolConditions<'_>) -> Option<ToolSpec> {
+        if !self.is_shown(now) {
             return None;
         }
         Some(match self {
