@@ -428,6 +428,19 @@ mod tests {
 
     use super::*;
 
+    fn call(id: &str) -> data::ToolRequest {
+        data::ToolRequest {
+            tool_call_id: id.to_owned(),
+            name: "bash".to_owned(),
+            arguments: serde_json::json!({}),
+            kind: None,
+            intention_summary: None,
+            tool_title: None,
+            mcp_server_name: None,
+            mcp_tool_name: None,
+        }
+    }
+
     /// `> text` user, `< text [calls]` assistant, `= id text` result; prints what the model sees.
     fn check(script: &str, expect: Expect) {
         let mut conversation = Conversation::default();
@@ -440,18 +453,7 @@ mod tests {
                 "< " => {
                     let mut words = rest.split(' ');
                     let content = words.next().unwrap().to_owned();
-                    let tool_requests = words
-                        .map(|id| data::ToolRequest {
-                            tool_call_id: id.to_owned(),
-                            name: "bash".to_owned(),
-                            arguments: serde_json::json!({}),
-                            kind: None,
-                            intention_summary: None,
-                            tool_title: None,
-                            mcp_server_name: None,
-                            mcp_tool_name: None,
-                        })
-                        .collect();
+                    let tool_requests = words.map(call).collect();
                     conversation.assistant(
                         &data::AssistantMessage { content, tool_requests, ..Default::default() },
                         None,
@@ -534,17 +536,7 @@ mod tests {
             conversation.user(&data::UserMessage { content: text.to_owned(), ..Default::default() });
         };
         let answer = |conversation: &mut Conversation, id: &str| {
-            let call = data::ToolRequest {
-                tool_call_id: id.to_owned(),
-                name: "bash".to_owned(),
-                arguments: serde_json::json!({}),
-                kind: None,
-                intention_summary: None,
-                tool_title: None,
-                mcp_server_name: None,
-                mcp_tool_name: None,
-            };
-            let message = data::AssistantMessage { tool_requests: vec![call], ..Default::default() };
+            let message = data::AssistantMessage { tool_requests: vec![call(id)], ..Default::default() };
             let items = ModelItems {
                 message_id: String::new(),
                 origin: data::ModelOrigin::default(),

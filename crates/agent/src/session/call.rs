@@ -277,6 +277,17 @@ impl Session {
             Initiator::Agent | Initiator::Compaction | Initiator::Aside => "agent",
         };
         let usage = data::AssistantUsage {
+            duration: Some(call.elapsed_ms(context.now)),
+            time_to_first_token_ms: call.first_token.map(|at| millis_between(call.started, at) as f64),
+            ..self.usage_of(reply, initiator)
+        };
+        self.emit(step, usage.clone());
+        self.emit(step, data::UsageRecord { usage });
+    }
+
+    /// Usage and cost of an answer, without its times.
+    pub(super) fn usage_of(&self, reply: &Reply, initiator: &str) -> data::AssistantUsage {
+        data::AssistantUsage {
             model: self.state.model.clone(),
             input_tokens: reply.usage.input_tokens,
             output_tokens: reply.usage.output_tokens,
@@ -284,17 +295,13 @@ impl Session {
             cache_write_tokens: reply.usage.cache_write_tokens,
             reasoning_tokens: reply.usage.reasoning_tokens,
             cost: self.cost(&reply.usage),
-            duration: Some(call.elapsed_ms(context.now)),
-            time_to_first_token_ms: call.first_token.map(|at| millis_between(call.started, at) as f64),
             initiator: Some(initiator.to_owned()),
             api_call_id: reply.id.clone(),
             api_endpoint: Some(self.config.provider.endpoint.to_owned()),
             reasoning_effort: self.state.effort.clone(),
             finish_reason: Some(reply.finish.name().to_owned()),
-            parent_tool_call_id: None,
-        };
-        self.emit(step, usage.clone());
-        self.emit(step, data::UsageRecord { usage });
+            ..Default::default()
+        }
     }
 
     fn failed(&mut self, error: &ModelError, step: &mut Step, context: &mut Context<'_>) {

@@ -240,21 +240,7 @@ impl Session {
 
     /// Logs the usage of a summary. Listeners hear of it when the compaction is complete.
     fn account_summary(&mut self, reply: &Reply, step: &mut Step) {
-        let usage = data::AssistantUsage {
-            model: self.state.model.clone(),
-            input_tokens: reply.usage.input_tokens,
-            output_tokens: reply.usage.output_tokens,
-            cache_read_tokens: reply.usage.cache_read_tokens,
-            cache_write_tokens: reply.usage.cache_write_tokens,
-            reasoning_tokens: reply.usage.reasoning_tokens,
-            cost: self.cost(&reply.usage),
-            initiator: Some("agent".to_owned()),
-            api_call_id: reply.id.clone(),
-            api_endpoint: Some(self.config.provider.endpoint.to_owned()),
-            reasoning_effort: self.state.effort.clone(),
-            finish_reason: Some(reply.finish.name().to_owned()),
-            ..Default::default()
-        };
+        let usage = self.usage_of(reply, "agent");
         self.emit(step, data::UsageRecord { usage });
     }
 
