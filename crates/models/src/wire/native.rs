@@ -38,8 +38,8 @@ pub(super) fn kin_to<'a>(turn: &'a AssistantTurn, origin: &ModelOrigin) -> Optio
     turn.native.as_ref().filter(|native| native.origin != *origin && is_kin(&native.origin))
 }
 
-/// The items of a turn as entries of a list. `arguments_of` finds the arguments of a call in an item, by which a call whose
-/// arguments were changed after the fact is told as it was run.
+/// The items of a turn as entries of a list. `rewrite` puts the arguments of a call into its item, for calls whose
+/// arguments were changed after the fact: they are told as they were run.
 pub(super) fn entries<'a>(
     native: &'a NativeTurn,
     turn: &AssistantTurn,
