@@ -1,0 +1,218 @@
+//! Answers of the session to requests of the view.
+
+use serde_json::{Value, json};
+
+use crate::commands;
+use crate::effect::{CallId, Effect, SessionTarget};
+use crate::overlay::{Overlay, Pager, PickItem, Picker};
+use crate::row::Row;
+use crate::screens;
+use crate::state::{QueuedItem, State};
+
+/// What a request was for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Purpose {
+    /// Nothing comes of it but an error, which is told.
+    Nothing,
+    Commands,
+    Queue,
+    /// A slash command of the session; the text is shown if it is a prompt.
+    Command,
+    /// A prompt, which goes back to the composer if it is refused.
+    Prompt(String),
+    Shell,
+    Models,
+    Agents,
+    Sessions,
+    RewindPoints,
+    /// Preview of going back to an event, with the prompt there.
+    RewindPreview {
+        event_id: String,
+        prompt: String,
+    },
+    Rewound(String),
+    Tasks,
+    Diff,
+    Usage,
+    Aside,
+    Fork,
+    /// A list that is shown as text under a title.
+    Text(&'static str),
+}
+
+impl State {
+    pub(crate) fn take_reply(&mut self, call: CallId, result: Result<Value, String>) {
+        let Some(purpose) = self.calls.remove(&call) else { return };
+        match result {
+            Ok(answer) => self.take_answer(purpose, &answer),
+            Err(reason) => self.take_refusal(purpose, reason),
+        }
+    }
+
+    fn take_refusal(&mut self, purpose: Purpose, reason: String) {
+        match purpose {
+            // Nothing that was typed is lost.
+            Purpose::Prompt(text) if self.composer.is_empty() => self.composer.set(&text),
+            Purpose::Models
+            | Purpose::Agents
+            | Purpose::Sessions
+            | Purpose::RewindPoints
+            | Purpose::RewindPreview { .. }
+            | Purpose::Tasks => {
+                if let Some(Overlay::Picker(picker)) = &mut self.overlay {
+                    picker.say(reason);
+                    return;
+                }
+            }
+            _ => {}
+        }
+        self.print_error(&reason);
+    }
+
+    fn take_answer(&mut self, purpose: Purpose, answer: &Value) {
+        match purpose {
+            // An agent that is a program of its own may take a while to begin, and can be stopped meanwhile.
+            Purpose::Prompt(_) if answer["started"] == true => {
+                self.is_starting = true;
+                self.working_since.get_or_insert(self.now);
+            }
+            Purpose::Nothing | Purpose::Prompt(_) | Purpose::Shell => {}
+            Purpose::Commands => {
+                self.session_commands = commands::listed(answer);
+                self.commands = commands::entries(&self.session_commands);
+            }
+            Purpose::Queue => self.queue = queued(answer),
+            Purpose::Command => self.command_replied(answer),
+            Purpose::Models => self.pick(screens::models(answer, self.model_and_effort())),
+            Purpose::Agents => self.pick(screens::agents(answer)),
+            Purpose::Sessions => self.pick(screens::sessions(answer)),
+            Purpose::RewindPoints => self.pick(screens::rewind_points(answer)),
+            Purpose::RewindPreview { event_id, prompt } => {
+                self.pick(screens::rewind_modes(answer, &event_id, &prompt));
+            }
+            Purpose::Rewound(prompt) => self.rewound(answer, &prompt),
+            Purpose::Tasks => self.pick(screens::tasks(answer)),
+            Purpose::Diff => {
+                let rows = screens::diff(answer, &self.theme);
+                self.page("Changes in the working tree", rows);
+            }
+            Purpose::Usage => {
+                let text = screens::usage(answer, self.cost);
+                self.print_text(&text);
+            }
+            Purpose::Aside => {
+                let text =
+                    answer["response"].as_str().or_else(|| answer["answer"].as_str()).unwrap_or("no answer");
+                let text = text.to_owned();
+                self.print_markdown(&text);
+            }
+            Purpose::Fork => {
+                if let Some(id) = answer["sessionId"].as_str() {
+                    self.effect(Effect::Open(SessionTarget::Resume(id.to_owned())));
+                }
+            }
+            Purpose::Text(title) => {
+                let rows = screens::document(answer);
+                self.page(title, rows);
+            }
+        }
+    }
+
+    /// Shows a picker in place of the one that is being filled.
+    fn pick(&mut self, picker: Picker) {
+        // A picker that was closed meanwhile stays closed.
+        if matches!(&self.overlay, Some(Overlay::Picker(open)) if open.title() == picker.title()) {
+            self.overlay = Some(Overlay::Picker(Box::new(picker)));
+        }
+    }
+
+    /// Whether the session is being opened: what it can do is not known yet.
+    pub(crate) fn is_opening(&self) -> bool {
+        let asks = self.calls.values().any(|purpose| *purpose == Purpose::Commands);
+        self.lost.is_none() && (self.facts.is_none() || asks)
+    }
+
+    pub(crate) fn page(&mut self, title: &str, rows: Vec<Row>) {
+        self.overlay = Some(Overlay::Pager(Box::new(Pager::new(title, rows, self.columns))));
+    }
+
+    pub(crate) fn load(&mut self, title: &str) {
+        self.overlay = Some(Overlay::Picker(Box::new(Picker::loading(title))));
+    }
+
+    pub(crate) fn model_and_effort(&self) -> (Option<&str>, Option<&str>) {
+        let facts = self.facts.as_ref();
+        let model = self.transcript.model().or_else(|| facts.and_then(|facts| facts.model.as_deref()));
+        let effort = self.transcript.effort().or_else(|| facts.and_then(|facts| facts.effort.as_deref()));
+        (model, effort)
+    }
+
+    /// What a slash command of the session came to.
+    fn command_replied(&mut self, answer: &Value) {
+        if let Some(mode) = answer["mode"].as_str() {
+            self.set_mode(mode);
+        }
+        match answer["kind"].as_str() {
+            Some("text") => {
+                let text = answer["text"].as_str().unwrap_or_default().to_owned();
+                match answer["markdown"].as_bool() {
+                    Some(true) => self.print_markdown(&text),
+                    _ => self.print_text(&text),
+                }
+            }
+            Some("agent-prompt") => {
+                let prompt = answer["prompt"].as_str().unwrap_or_default();
+                let mut params = json!({ "prompt": prompt, "displayPrompt": answer["displayPrompt"] });
+                if let Some(mode) = answer["mode"].as_str() {
+                    params["agentMode"] = json!(mode);
+                }
+                self.call("session.send", params, Purpose::Nothing);
+            }
+            _ => {
+                if let Some(message) = answer["message"].as_str() {
+                    let message = message.to_owned();
+                    self.print_text(&message);
+                }
+            }
+        }
+    }
+
+    fn rewound(&mut self, answer: &Value, prompt: &str) {
+        let outcome = answer["outcome"].as_str().unwrap_or_default();
+        if let Some(error) = answer["error"].as_str() {
+            let error = error.to_owned();
+            self.print_error(&error);
+        }
+        match outcome {
+            "success" => {
+                if self.composer.is_empty() {
+                    self.composer.set(prompt);
+                }
+                let files = answer["restoredFiles"].as_array().map_or(0, Vec::len);
+                if files > 0 {
+                    self.print_text(&format!("{files} files are as they were before that prompt."));
+                }
+            }
+            "session-busy" => self.say("the agent works; stop it with esc esc first"),
+            "file-change-tracking-disabled" => self.say("changes of files were not recorded in this session"),
+            _ => {}
+        }
+    }
+}
+
+/// Messages that wait, from the answer to `session.queue.pendingItems`.
+fn queued(answer: &Value) -> Vec<QueuedItem> {
+    let steering = answer["steeringMessages"].as_array().into_iter().flatten();
+    let steering =
+        steering.map(|text| QueuedItem { id: None, text: text.as_str().unwrap_or_default().to_owned() });
+    let items = answer["items"].as_array().into_iter().flatten().map(|item| QueuedItem {
+        id: item["id"].as_str().map(str::to_owned),
+        text: item["displayText"].as_str().unwrap_or_default().to_owned(),
+    });
+    steering.chain(items).collect()
+}
+
+/// An item for a picker, from texts.
+pub(crate) fn item(id: &str, label: impl Into<String>, detail: impl Into<String>) -> PickItem {
+    PickItem { id: id.to_owned(), label: label.into(), detail: detail.into(), ..PickItem::default() }
+}

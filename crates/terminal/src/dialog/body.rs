@@ -1,0 +1,86 @@
+//! Body of a dialog: everything that a question is about, as rows of the screen, none of them cut.
+
+use crate::blocks::{self, Detail, Rendering};
+use crate::diff;
+use crate::gate;
+use crate::row::{Row, Span, Style};
+use crate::theme::Theme;
+use crate::wrap::wrap;
+
+/// Rows that a body may have. A longer one says so and cannot be approved by one key.
+const BODY_ROWS: usize = 5_000;
+
+/// Piece of a body, as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    Text(String),
+    Warning(String),
+    /// A command, a path or a document: exact, with everything invisible shown.
+    Code(String),
+    Diff(String),
+    Markdown(String),
+}
+
+/// Rows of the parts at one width.
+#[derive(Debug, Clone, Default)]
+pub struct Body {
+    parts: Vec<Part>,
+    rows: Vec<Row>,
+    columns: usize,
+    /// Whether rows beyond the limit were left out.
+    cut: bool,
+}
+
+impl Body {
+    pub fn new(parts: Vec<Part>) -> Self {
+        Self { parts, ..Self::default() }
+    }
+
+    pub fn layout(&mut self, columns: usize, theme: &Theme) {
+        if self.columns == columns {
+            return;
+        }
+        self.columns = columns;
+        self.rows.clear();
+        for part in &self.parts {
+            self.rows.extend(rows(part, columns, theme));
+        }
+        self.cut = self.rows.len() > BODY_ROWS;
+        self.rows.truncate(BODY_ROWS);
+    }
+
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    pub fn is_cut(&self) -> bool {
+        self.cut
+    }
+}
+
+fn rows(part: &Part, columns: usize, theme: &Theme) -> Vec<Row> {
+    let look = Rendering { columns, detail: Detail::Full, reasoning: false, theme };
+    match part {
+        Part::Text(text) => plain(text, Style::PLAIN, columns, &[]),
+        Part::Warning(text) => plain(text, theme.warning, columns, &[Span::new("! ", theme.warning)]),
+        Part::Code(text) => plain(text, theme.code, columns, &[Span::new("  ", theme.dim)]),
+        Part::Diff(text) => {
+            let rows = diff::rows(text, theme, BODY_ROWS + 1);
+            // A row of a diff may be wider than the screen; nothing of it may be out of sight.
+            rows.iter().flat_map(|row| wrap(&row.spans, columns, &[], &[])).collect()
+        }
+        Part::Markdown(text) => {
+            let rows = blocks::markdown(text, look);
+            rows.iter()
+                .flat_map(
+                    |row| if row.unwrapped { wrap(&row.spans, columns, &[], &[]) } else { vec![row.clone()] },
+                )
+                .collect()
+        }
+    }
+}
+
+fn plain(text: &str, style: Style, columns: usize, indent: &[Span]) -> Vec<Row> {
+    let lines = gate::lines(text);
+    lines.flat_map(|line| wrap(&[Span::new(gate::visible(line), style)], columns, indent, indent)).collect()
+}

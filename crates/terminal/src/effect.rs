@@ -1,0 +1,67 @@
+//! Effects that a view asks for: requests to the session, and things that only the owner of the tty can do.
+
+use serde_json::Value;
+
+/// Identifies a request until its answer comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallId(pub u64);
+
+/// Something that the loop around the view has to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// A request to the server of the session, in the words of the SDK protocol. The loop adds the session's id.
+    Call { call: CallId, method: &'static str, params: Value },
+    /// Switches the view to another session.
+    Open(SessionTarget),
+    /// Lists the files below the session's directory, for completion.
+    ListFiles,
+    /// Lists the sessions of all agents on this machine.
+    ListSessions { call: CallId },
+    /// Reads the events of the session from its log, for the pager.
+    ReadTranscript,
+    /// Opens the draft in the user's editor.
+    Edit(String),
+    /// Copies text to the clipboard.
+    Copy(String),
+    /// Reads an image or text from the clipboard.
+    ReadClipboard,
+    /// Loads a file as an attachment.
+    Attach(String),
+    /// Writes a file below the session's directory: an export of the transcript.
+    Export { path: Option<String>, format: ExportFormat },
+    /// Tells a person who looks elsewhere.
+    Notify(String),
+    /// Adds a line to the history file.
+    Remember(String),
+    /// Keeps a setting of the terminal for later starts.
+    Keep { key: &'static str, value: Value },
+    /// Records that the person trusts the directory.
+    Trust { remember: bool },
+    /// Stops the process, as Ctrl+Z does.
+    Suspend,
+    /// Draws everything again.
+    Redraw,
+    /// Ends the view.
+    Exit(ExitKind),
+}
+
+/// Session that a view switches to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionTarget {
+    New,
+    Resume(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExportFormat {
+    Markdown,
+    Html,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitKind {
+    /// The session is closed with the view.
+    Close,
+    /// The session goes on where it runs.
+    Detach,
+}

@@ -1,0 +1,84 @@
+//! Inputs of a view: everything that happens to it.
+
+use hangar_protocol::Event;
+use serde_json::Value;
+
+use crate::effect::CallId;
+use crate::key::Key;
+
+#[derive(Debug)]
+pub enum Input {
+    Key(Key),
+    Paste(String),
+    /// A whole line, from a terminal that has no keys: an answer to the open question, or the prompt.
+    Line(String),
+    Resize {
+        columns: usize,
+        rows: usize,
+    },
+    /// The terminal gained or lost the focus.
+    Focus(bool),
+    /// Time has passed.
+    Tick,
+    /// An event of the session, as it happens.
+    Event(Box<Event>),
+    /// Events from before the view was opened, oldest first, and the number of older ones.
+    History {
+        events: Vec<Event>,
+        older: u64,
+    },
+    /// Events of the log for the pager, and the number of older ones.
+    Transcript {
+        events: Vec<Event>,
+        older: u64,
+    },
+    /// The session is open and takes requests.
+    Ready(SessionFacts),
+    /// The session that was shown is left; another one is being opened.
+    Closed,
+    /// A prompt that was given with the start of the program.
+    Prompt(String),
+    /// The session cannot be opened, or its server is gone.
+    Lost(String),
+    Reply {
+        call: CallId,
+        result: Result<Value, String>,
+    },
+    /// Files below the session's directory.
+    Files(Vec<String>),
+    /// The text as the editor left it. `None` if the editor failed, with the reason as a notice.
+    Edited(Result<String, String>),
+    /// An attachment that was read from the clipboard or a file.
+    Attached(Result<AttachedFile, String>),
+    /// A sentence for the person, from the loop.
+    Told(String),
+    /// The terminal's background, as far as it says.
+    Background {
+        red: u8,
+        green: u8,
+        blue: u8,
+    },
+}
+
+/// Facts about a session that its events do not tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionFacts {
+    pub id: String,
+    /// Working directory, as it is shown.
+    pub directory: String,
+    pub branch: Option<String>,
+    pub model: Option<String>,
+    pub effort: Option<String>,
+    pub mode: String,
+    /// Name of the agent, if it is not Hangar's own.
+    pub agent: Option<String>,
+    /// Whether the session runs in another process, which goes on without this view.
+    pub remote: bool,
+}
+
+/// A file or an image that is to go with the prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachedFile {
+    pub path: String,
+    pub is_image: bool,
+}

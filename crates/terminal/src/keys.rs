@@ -1,0 +1,359 @@
+//! Keys and pastes: what each does in the present situation.
+
+use serde_json::{Value, json};
+
+use crate::calls::Purpose;
+use crate::commands;
+use crate::completion::Completions;
+use crate::composer::{Applied, Edit, Pasted, Snapshot, Stashed, VimOutcome};
+use crate::dialog::{self, DialogEnd, Reply};
+use crate::effect::{Effect, ExitKind, SessionTarget};
+use crate::history::Entry;
+use crate::key::{Key, KeyCode};
+use crate::keymap::{Action, Context, Resolved};
+use crate::overlay::OverlayEnd;
+use crate::search_prompt::{SearchOutcome, SearchPrompt};
+use crate::state::State;
+
+/// Time within which the key that leaves has to be pressed again, in milliseconds.
+const LEAVE_TIME: u64 = 2_000;
+
+impl State {
+    pub(crate) fn take_key(&mut self, key: Key) {
+        self.last_key = self.now;
+        if let Some(overlay) = &mut self.overlay {
+            let end = overlay.key(key, self.rows, &self.keymap);
+            self.overlay_ended(end);
+            if self.overlay.is_none() {
+                self.show_dialog();
+            }
+            return;
+        }
+        if let Some(dialog) = self.dialogs.front_mut() {
+            if dialog.takes_key(self.now) {
+                let end = dialog.key(key, &self.keymap);
+                return self.dialog_ended(end);
+            }
+            return self.edit_unseen(key);
+        }
+        if let Some(search) = &mut self.search {
+            if let SearchOutcome::Accept(draft) | SearchOutcome::Restore(draft) =
+                search.key(key, &self.keymap)
+            {
+                self.composer.restore(&draft);
+                self.search = None;
+            }
+            return;
+        }
+        if self.completions.open().is_none() {
+            match self.composer.vim_key(key, self.draft_columns()) {
+                VimOutcome::Handled => return self.draft_changed(),
+                VimOutcome::AtTop => return self.history_prev(),
+                VimOutcome::AtBottom => return self.history_next(),
+                VimOutcome::Pass => {}
+            }
+        }
+        let context =
+            Context { empty: self.composer.is_empty(), completing: self.completions.open().is_some() };
+        match self.keymap.resolve(&mut self.chord, key, context) {
+            Resolved::Action(action) => self.act(action),
+            Resolved::Insert(char) => {
+                self.composer.insert(char.encode_utf8(&mut [0; 4]));
+                self.draft_changed();
+            }
+            Resolved::Pending | Resolved::Nothing => {}
+        }
+    }
+
+    /// Takes a line of a terminal without keys. One that was typed before the question was printed is a prompt.
+    pub(crate) fn take_line(&mut self, line: &str) {
+        let is_asked = self.dialogs.front().is_some_and(|dialog| dialog.due().is_none());
+        if self.overlay.is_none() && !is_asked {
+            self.composer.set(line);
+            return self.send(false);
+        }
+        let question = self.dialog_serial;
+        // A number alone is the key: an answer that takes a text waits for the next line.
+        let is_number = line.len() == 1 && line.starts_with(|char: char| char.is_ascii_digit());
+        let end = (!is_number).then(|| Key::plain(KeyCode::Enter));
+        for key in line.chars().map(Key::char).chain(end) {
+            // A number answers at once; the rest of the line is for nobody.
+            if self.overlay.is_none() && self.dialog_serial != question {
+                return;
+            }
+            self.take_key(key);
+        }
+    }
+
+    /// Edits the draft with a key that came too early for a dialog: it was meant for the draft. One that would act is left out.
+    fn edit_unseen(&mut self, key: Key) {
+        match self.keymap.resolve(&mut self.chord, key, Context::default()) {
+            Resolved::Insert(char) => self.composer.insert(char.encode_utf8(&mut [0; 4])),
+            Resolved::Action(Action::Edit(edit)) => {
+                self.composer.edit(edit, self.draft_columns());
+            }
+            Resolved::Action(_) | Resolved::Pending | Resolved::Nothing => {}
+        }
+    }
+
+    pub(crate) fn take_paste(&mut self, text: &str) {
+        self.last_key = self.now;
+        if self.overlay.is_some() {
+            return;
+        }
+        if let Some(dialog) = self.dialogs.front_mut() {
+            if dialog.takes_key(self.now) {
+                return dialog.paste(text);
+            }
+            self.composer.paste(text);
+            return;
+        }
+        // A path that a terminal pastes when a file is dropped on it.
+        let path = text.trim().trim_matches('\'').trim_matches('"');
+        if path.starts_with('/') && !path.contains('\n') && is_image_name(path) {
+            return self.effect(Effect::Attach(path.to_owned()));
+        }
+        if self.composer.paste(text) == Pasted::TooLong {
+            self.say("that is too much to paste; name a file with @ instead");
+        }
+        self.draft_changed();
+    }
+
+    fn act(&mut self, action: Action) {
+        if action != Action::Clear && action != Action::Exit {
+            self.leaving_until = None;
+        }
+        match action {
+            Action::Send => self.send(false),
+            Action::Queue => self.send(true),
+            Action::Mode => self.next_mode(),
+            Action::Cancel => self.cancel(),
+            Action::Interrupt => self.interrupt(),
+            Action::Clear => self.clear_or_leave(),
+            Action::Exit if self.leaving_until.is_some() => self.effect(Effect::Exit(ExitKind::Close)),
+            Action::Exit => self.leave(),
+            Action::Suspend => self.effect(Effect::Suspend),
+            Action::Redraw => self.effect(Effect::Redraw),
+            Action::Stash => match self.composer.stash() {
+                Stashed::PutAway => self.say("the draft is put away; ctrl+s brings it back"),
+                Stashed::BroughtBack | Stashed::Swapped | Stashed::Nothing => {}
+            },
+            Action::Editor => {
+                let draft = self.composer.content().text;
+                self.effect(Effect::Edit(draft));
+            }
+            Action::HistorySearch => {
+                self.search = Some(SearchPrompt::new(&self.history, self.composer.snapshot()));
+            }
+            Action::HistoryPrev => self.history_prev(),
+            Action::HistoryNext => self.history_next(),
+            Action::PasteAttachment => self.effect(Effect::ReadClipboard),
+            Action::ExpandRecent | Action::ExpandAll | Action::Search | Action::PageUp => {
+                self.open_transcript();
+            }
+            Action::Reasoning => self.toggle_reasoning(),
+            Action::Sidebar | Action::NextTab | Action::Background => self.open_tasks(),
+            Action::Help => self.open_help(),
+            Action::Complete => self.request_completion(),
+            Action::AcceptCompletion
+            | Action::SubmitCompletion
+            | Action::CompletionPrev
+            | Action::CompletionNext
+            | Action::CloseCompletion => {
+                if self.popup(action) {
+                    self.send(false);
+                }
+            }
+            Action::CommandBeside => {
+                self.composer.stash();
+                self.composer.set("/");
+                self.draft_changed();
+            }
+            Action::Goal => self.composer.set("/autopilot "),
+            Action::OpenLink => self.say("your terminal opens links; hangar starts no browser"),
+            Action::Voice => self.say("there is no voice input"),
+            Action::Close | Action::Hide => self.say("there is no panel; ctrl+o shows the transcript"),
+            // The terminal scrolls what is printed.
+            Action::PageDown => {}
+            Action::Edit(edit) => self.edit(edit),
+        }
+    }
+
+    fn edit(&mut self, edit: Edit) {
+        match self.composer.edit(edit, self.draft_columns()) {
+            Applied::Done => self.draft_changed(),
+            Applied::AtTop => self.history_prev(),
+            Applied::AtBottom => self.history_next(),
+        }
+    }
+
+    /// Up: the message that waits comes back to be edited, then the history.
+    fn history_prev(&mut self) {
+        if self.composer.is_empty()
+            && let Some(last) = self.queue.pop()
+        {
+            self.composer.set(&last.text);
+            return match last.id {
+                Some(id) => self.call("session.queue.removeAt", json!({ "id": id }), Purpose::Nothing),
+                // Steering messages have no id; the last of all is meant only if no other waits behind it.
+                None => self.call("session.queue.removeMostRecent", json!({}), Purpose::Nothing),
+            };
+        }
+        if let Some(entry) = self.history.prev(&self.composer.snapshot()) {
+            self.composer.restore(&entry);
+        }
+    }
+
+    fn history_next(&mut self) {
+        if let Some(entry) = self.history.next(&self.composer.snapshot()) {
+            self.composer.restore(&entry);
+        }
+    }
+
+    fn draft_changed(&mut self) {
+        self.complete();
+    }
+
+    /// Adds a prompt to the history, here and on disk.
+    fn remember(&mut self, prompt: &Snapshot) {
+        if let Some(line) = self.history.push(prompt).map(Entry::to_line) {
+            self.effect(Effect::Remember(line));
+        }
+    }
+
+    /// Sends the draft: a command, a shell line, or a prompt.
+    fn send(&mut self, queued: bool) {
+        if self.composer.newline_by_backslash() || self.composer.is_empty() {
+            return;
+        }
+        self.completions = Completions::default();
+        let snapshot = self.composer.snapshot();
+        let draft = self.composer.take();
+        self.remember(&snapshot);
+        let text = draft.text.trim_end();
+        if let Some((name, argument)) = commands::parse(text)
+            && self.command(name, argument)
+        {
+            return;
+        }
+        if let Some(line) = text.strip_prefix('!') {
+            return self.shell(line.trim());
+        }
+        let attachments: Vec<Value> =
+            draft.attachments.iter().map(|file| json!({ "type": "file", "path": file.path })).collect();
+        self.submit_prompt(text, attachments, queued);
+    }
+
+    fn shell(&mut self, line: &str) {
+        if line.is_empty() {
+            return;
+        }
+        if self.is_opening() {
+            self.composer.set(&format!("!{line}"));
+            return self.say("the session is being opened; press enter again in a moment");
+        }
+        let id = format!("shell-{}", self.now);
+        let params = json!({ "requestId": id, "command": line });
+        self.call("session.shell.executeUserRequested", params, Purpose::Shell);
+    }
+
+    fn next_mode(&mut self) {
+        let next = match self.mode() {
+            "interactive" => "plan",
+            "plan" => "autopilot",
+            _ => "interactive",
+        };
+        self.set_mode(next);
+    }
+
+    /// Esc: closes what is open. Pressed again it stops the agent, or goes back.
+    fn cancel(&mut self) {
+        if self.is_working() {
+            self.say("esc again stops the agent");
+        }
+    }
+
+    fn interrupt(&mut self) {
+        if self.is_working() {
+            self.note = None;
+            return self.stop_agent();
+        }
+        if self.composer.is_empty() {
+            return self.open_rewind();
+        }
+        self.composer.stash();
+        self.say("the draft is put away; ctrl+s brings it back");
+    }
+
+    /// Stops the agent. What waited for it goes back to the prompt: the session drops it with the work.
+    fn stop_agent(&mut self) {
+        let waiting: Vec<String> =
+            std::mem::take(&mut self.queue).into_iter().map(|item| item.text).collect();
+        if self.composer.is_empty() && !waiting.is_empty() {
+            self.composer.set(&waiting.join("\n"));
+        }
+        self.call("session.abort", json!({ "reason": "user_initiated" }), Purpose::Nothing);
+    }
+
+    /// Ctrl+C: clears the draft, stops the agent, and on a second press leaves.
+    fn clear_or_leave(&mut self) {
+        self.completions = Completions::default();
+        if !self.composer.is_empty() {
+            let snapshot = self.composer.snapshot();
+            self.remember(&snapshot);
+            self.composer.take();
+            // Only a press after this one begins to leave.
+            return self.chord.clear();
+        }
+        if self.leaving_until.is_some() {
+            return self.effect(Effect::Exit(ExitKind::Close));
+        }
+        if self.is_working() {
+            self.stop_agent();
+        }
+        self.leaving_until = Some(self.now + LEAVE_TIME);
+    }
+
+    /// Ctrl+D on an empty prompt, and `/exit`.
+    pub(crate) fn leave(&mut self) {
+        // What runs in another process goes on there.
+        let goes_on = self.facts.as_ref().is_some_and(|facts| facts.remote);
+        if self.is_working() && !goes_on {
+            let working = "The agent works. What it has done so far stays; the session can be resumed.";
+            return self.open_dialog(dialog::confirm_exit(working, self.now));
+        }
+        self.effect(Effect::Exit(ExitKind::Close));
+    }
+
+    fn dialog_ended(&mut self, end: DialogEnd) {
+        let DialogEnd::Answered(reply) = end else { return };
+        if let Some(id) = self.dialogs.pop_front().as_ref().and_then(dialog::Dialog::request_id) {
+            self.agent_requests.remove(id);
+        }
+        self.show_dialog();
+        match reply {
+            Reply::Call { method, params } => self.call(method, params, Purpose::Nothing),
+            Reply::Trust { remember } => self.effect(Effect::Trust { remember }),
+            Reply::Exit => self.effect(Effect::Exit(ExitKind::Close)),
+            Reply::Dismissed => {}
+        }
+    }
+
+    fn overlay_ended(&mut self, end: OverlayEnd) {
+        match end {
+            OverlayEnd::Open => {}
+            OverlayEnd::Closed => {
+                self.overlay = None;
+                if std::mem::take(&mut self.is_choosing) {
+                    self.effect(Effect::Open(SessionTarget::New));
+                }
+            }
+            OverlayEnd::Picked(pick) => self.picked(&pick),
+        }
+    }
+}
+
+fn is_image_name(path: &str) -> bool {
+    let name = path.to_ascii_lowercase();
+    [".png", ".jpg", ".jpeg", ".gif", ".webp"].iter().any(|extension| name.ends_with(extension))
+}

@@ -1,0 +1,40 @@
+//! Interactive view of a session in a terminal, without I/O: keys and events in, rows and effects out.
+//!
+//! Rows that nothing can change any more are committed: printed once and left to the terminal. Below them is the tail, which is
+//! redrawn: the open row, the composer, dialogs, the status line. Everything else is an overlay on the alternate screen.
+
+pub mod ansi;
+pub mod arming;
+pub mod blocks;
+mod calls;
+pub mod commands;
+mod completing;
+pub mod completion;
+pub mod composer;
+pub mod dialog;
+pub mod diff;
+pub mod effect;
+pub mod format;
+pub mod fuzzy;
+pub mod gate;
+pub mod highlight;
+pub mod history;
+pub mod input;
+pub mod key;
+pub mod keymap;
+mod keys;
+mod local;
+pub mod markdown;
+pub mod modes;
+pub mod overlay;
+pub mod printer;
+pub mod row;
+pub mod screen;
+mod screens;
+pub mod search_prompt;
+mod session;
+pub mod state;
+pub mod status;
+pub mod theme;
+mod view;
+pub mod wrap;

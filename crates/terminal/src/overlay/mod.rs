@@ -1,0 +1,45 @@
+//! Overlays on the alternate screen: pagers and pickers. They leave no trace on the main screen.
+
+mod pager;
+mod picker;
+
+use crate::key::Key;
+use crate::keymap::Keymap;
+use crate::row::Row;
+use crate::theme::Theme;
+
+pub use pager::Pager;
+pub use picker::{Pick, PickItem, Picker};
+
+pub enum Overlay {
+    Pager(Box<Pager>),
+    Picker(Box<Picker>),
+}
+
+/// What becomes of an overlay after a key.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OverlayEnd {
+    Open,
+    Closed,
+    Picked(Pick),
+}
+
+impl Overlay {
+    /// Handles a key. `rows` is the height of the screen.
+    pub fn key(&mut self, key: Key, rows: usize, keymap: &Keymap) -> OverlayEnd {
+        match self {
+            Self::Pager(pager) => pager.key(key, rows, keymap),
+            Self::Picker(picker) => picker.key(key, rows, keymap),
+        }
+    }
+
+    /// The whole screen, row by row, and the cursor if a text is edited.
+    pub fn view(&self, columns: usize, rows: usize, theme: &Theme) -> (Vec<Row>, Option<(usize, usize)>) {
+        let (mut screen, cursor) = match self {
+            Self::Pager(pager) => pager.view(columns, rows, theme),
+            Self::Picker(picker) => picker.view(columns, rows, theme),
+        };
+        screen.resize_with(rows, Row::default);
+        (screen, cursor)
+    }
+}

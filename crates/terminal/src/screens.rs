@@ -1,0 +1,237 @@
+//! Pickers and pages made from answers of the session.
+
+use serde_json::Value;
+
+use crate::calls::item;
+use crate::diff;
+use crate::format::{ago, dollars, duration, tokens};
+use crate::gate;
+use crate::overlay::{PickItem, Picker};
+use crate::row::{Row, Style};
+use crate::theme::Theme;
+
+/// Rows of a page.
+const PAGE_ROWS: usize = 20_000;
+
+/// Titles of pickers, by which an answer to them is known.
+pub(crate) const MODELS: &str = "Models";
+pub(crate) const AGENTS: &str = "Agents";
+pub(crate) const SESSIONS: &str = "Sessions";
+pub(crate) const REWIND: &str = "Go back to";
+pub(crate) const REWIND_HOW: &str = "Go back";
+pub(crate) const TASKS: &str = "Tasks";
+pub(crate) const THEMES: &str = "Colours";
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// Models of the session, with efforts, window and price.
+pub(crate) fn models(answer: &Value, (current, effort): (Option<&str>, Option<&str>)) -> Picker {
+    let listed = answer["models"].as_array().into_iter().flatten();
+    let items: Vec<PickItem> = listed
+        .map(|model| {
+            let id = text(model, "id");
+            let mut detail = Vec::new();
+            if Some(id) == current {
+                detail.push("current".to_owned());
+            }
+            let name = text(model, "name");
+            if !name.is_empty() && name != id {
+                detail.push(name.to_owned());
+            }
+            if let Some(window) = model["capabilities"]["limits"]["max_context_window_tokens"].as_u64() {
+                detail.push(format!("{} context", tokens(window)));
+            }
+            if let (Some(input), Some(output)) =
+                (model["billing"]["inputPrice"].as_f64(), model["billing"]["outputPrice"].as_f64())
+            {
+                detail.push(format!("{}/{} per million tokens", dollars(input), dollars(output)));
+            }
+            if let Some(multiplier) = model["billing"]["multiplier"].as_f64() {
+                detail.push(format!("{multiplier}x"));
+            }
+            let efforts = model["supportedReasoningEfforts"].as_array().into_iter().flatten();
+            let efforts: Vec<String> = efforts.filter_map(Value::as_str).map(str::to_owned).collect();
+            let usual =
+                effort.filter(|_| Some(id) == current).or_else(|| model["defaultReasoningEffort"].as_str());
+            let variant = efforts.iter().position(|known| Some(known.as_str()) == usual).unwrap_or(0);
+            PickItem { variants: efforts, variant, ..item(id, id, detail.join(" · ")) }
+        })
+        .collect();
+    Picker::new(MODELS, items).selecting(current.unwrap_or_default())
+}
+
+pub(crate) fn agents(answer: &Value) -> Picker {
+    let listed = answer["agents"].as_array().into_iter().flatten();
+    let mut items = vec![item("", "Hangar", "the usual agent")];
+    items.extend(listed.map(|agent| {
+        let model = agent["model"].as_str().map(|model| format!("{model} · ")).unwrap_or_default();
+        let id = agent["id"].as_str().unwrap_or_else(|| text(agent, "name"));
+        item(id, text(agent, "displayName"), format!("{model}{}", text(agent, "description")))
+    }));
+    Picker::new(AGENTS, items)
+}
+
+/// Sessions of all agents on this machine, as the loop lists them.
+pub(crate) fn sessions(answer: &Value) -> Picker {
+    let listed = answer["sessions"].as_array().into_iter().flatten();
+    let items = listed.map(|session| {
+        let mut detail = vec![format!("{} ago", ago(session["age"].as_u64().unwrap_or(0)))];
+        for key in ["agent", "state", "directory"] {
+            if let Some(value) = session[key].as_str().filter(|value| !value.is_empty()) {
+                detail.push(value.to_owned());
+            }
+        }
+        let name = session["name"].as_str().unwrap_or_else(|| text(session, "id"));
+        item(text(session, "id"), name, detail.join(" · "))
+    });
+    Picker::new(SESSIONS, items.collect()).with_keys(&[('x', "deletes")]).careful_with('x')
+}
+
+/// Prompts to which a session can be rewound, the last first.
+pub(crate) fn rewind_points(answer: &Value) -> Picker {
+    let points = answer["points"].as_array().into_iter().flatten().rev();
+    let items = points.map(|point| {
+        let prompt = text(point, "userMessage");
+        let files = point["fileCount"].as_u64().unwrap_or(0);
+        let detail = match files {
+            0 => "no files changed since".to_owned(),
+            1 => "1 file changed since".to_owned(),
+            files => format!("{files} files changed since"),
+        };
+        let line = prompt.lines().next().unwrap_or_default();
+        item(text(point, "eventId"), line, detail)
+    });
+    let mut picker = Picker::new(REWIND, items.collect());
+    picker.say(match answer["unavailableReason"].as_str() {
+        Some("session-busy") => "the agent works; stop it with esc esc first",
+        _ => "there is no earlier prompt",
+    });
+    picker
+}
+
+/// Ways to go back to a prompt, with the files that would change.
+pub(crate) fn rewind_modes(answer: &Value, event_id: &str, prompt: &str) -> Picker {
+    let files = answer["files"].as_array().cloned().unwrap_or_default();
+    let line = prompt.lines().next().unwrap_or_default();
+    let mut items =
+        vec![item(&format!("conversation {event_id}"), "the conversation only", format!("before: {line}"))];
+    if answer["available"].as_bool().unwrap_or(false) && !files.is_empty() {
+        let detail = format!("{} files, listed below", files.len());
+        items.push(item(
+            &format!("conversation-and-files {event_id}"),
+            "the conversation and the files",
+            detail,
+        ));
+        items.extend(files.iter().map(|file| {
+            let undo = match text(file, "changeType") {
+                "created" => "is deleted",
+                "deleted" => "comes back",
+                _ => "is changed back",
+            };
+            let lines = format!(
+                "{undo} (+{} −{} lines undone)",
+                file["linesAdded"].as_u64().unwrap_or(0),
+                file["linesRemoved"].as_u64().unwrap_or(0)
+            );
+            let path = item("", format!("    {}", text(file, "path")), lines);
+            PickItem { is_note: true, ..path }
+        }));
+    }
+    Picker::new(REWIND_HOW, items)
+}
+
+/// Sub-agents and background commands.
+pub(crate) fn tasks(answer: &Value) -> Picker {
+    let listed = answer["tasks"].as_array().into_iter().flatten();
+    let items = listed.map(|task| {
+        let what = task["displayName"].as_str().or_else(|| task["command"].as_str()).unwrap_or("task");
+        let mut detail = vec![text(task, "status").to_owned()];
+        for key in ["description", "resolvedModel", "error"] {
+            if let Some(value) = task[key].as_str().filter(|value| !value.is_empty()) {
+                detail.push(value.to_owned());
+            }
+        }
+        item(text(task, "id"), what, detail.join(" · "))
+    });
+    let mut picker =
+        Picker::new(TASKS, items.collect()).with_keys(&[('x', "stops"), ('b', "moves to the background")]);
+    picker.say("no sub-agents and no background commands");
+    picker
+}
+
+pub(crate) fn themes(current: &str) -> Picker {
+    let about = |name: &str| match name {
+        "ansi" => "the 16 colours of your terminal",
+        "dark" => "for a dark background",
+        "light" => "for a light background",
+        _ => "bold and underlined, no colours",
+    };
+    let items = Theme::names().iter().map(|name| item(name, *name, about(name)));
+    let automatic = item("auto", "auto", "dark or light by the terminal's background");
+    Picker::new(THEMES, std::iter::once(automatic).chain(items).collect()).selecting(current)
+}
+
+/// Rows of a diff of the working tree.
+pub(crate) fn diff(answer: &Value, theme: &Theme) -> Vec<Row> {
+    let whole = answer["diff"].as_str().map(str::to_owned);
+    let parts = answer["changes"].as_array().into_iter().flatten();
+    let parts: Vec<&str> = parts.filter_map(|change| change["diff"].as_str()).collect();
+    let text = whole.unwrap_or_else(|| parts.join("\n"));
+    match text.trim().is_empty() {
+        true => vec![Row::plain("Nothing has changed.")],
+        false => diff::rows(&text, theme, PAGE_ROWS),
+    }
+}
+
+/// What a session used, by model.
+pub(crate) fn usage(answer: &Value, cost: f64) -> String {
+    let mut lines = Vec::new();
+    let changes = &answer["codeChanges"];
+    for (model, metrics) in answer["modelMetrics"].as_object().into_iter().flatten() {
+        let usage = &metrics["usage"];
+        let count = |key: &str| tokens(usage[key].as_u64().unwrap_or(0));
+        lines.push(format!(
+            "{model}: {} requests, {} tokens in ({} from cache), {} out",
+            metrics["requests"]["count"].as_u64().unwrap_or(0),
+            count("inputTokens"),
+            count("cacheReadTokens"),
+            count("outputTokens"),
+        ));
+    }
+    if lines.is_empty() {
+        lines.push("No model was asked yet.".to_owned());
+    }
+    lines.push(format!(
+        "{} prompts, {} of model time, +{} −{} lines, {}",
+        answer["totalUserRequests"].as_u64().unwrap_or(0),
+        duration(answer["totalApiDurationMs"].as_u64().unwrap_or(0)),
+        changes["linesAdded"].as_u64().unwrap_or(0),
+        changes["linesRemoved"].as_u64().unwrap_or(0),
+        dollars(cost),
+    ));
+    lines.join("\n")
+}
+
+/// A list of anything as a page: one row per entry, its first texts.
+pub(crate) fn document(answer: &Value) -> Vec<Row> {
+    let lists = answer.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_array());
+    let mut rows = Vec::new();
+    for entry in lists.flatten().take(PAGE_ROWS) {
+        let texts: Vec<String> = match entry {
+            Value::Object(fields) => fields
+                .values()
+                .filter_map(Value::as_str)
+                .map(|text| gate::visible(text).into_owned())
+                .collect(),
+            Value::String(text) => vec![gate::visible(text).into_owned()],
+            other => vec![other.to_string()],
+        };
+        rows.push(Row::plain(texts.join("  ").replace('\n', " ")));
+    }
+    if rows.is_empty() {
+        rows.push(Row::styled("There are none.", Style::DIM));
+    }
+    rows
+}

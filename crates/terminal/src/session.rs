@@ -1,0 +1,305 @@
+//! The session as the view hears of it: its events, its questions, its opening and its loss.
+
+use hangar_protocol::data::WorkingDirectory;
+use hangar_protocol::{Body, Event, EventKind};
+use hangar_transcript::AskKind;
+use serde_json::{Value, json};
+
+use crate::blocks::{self, Detail, Rendering};
+use crate::calls::Purpose;
+use crate::completion::Completions;
+use crate::composer::AttachmentKind;
+use crate::dialog::{self, Dialog, FormDialog};
+use crate::effect::Effect;
+use crate::input::{AttachedFile, SessionFacts};
+use crate::row::{Row, Style};
+use crate::state::State;
+
+/// Events of the past whose rows are printed when a session is opened again.
+const SHOWN_BLOCKS: usize = 40;
+/// Prompts whose texts are kept, to be edited after a rewind.
+const MAX_PROMPTS: usize = 500;
+
+impl State {
+    pub(crate) fn look(&self) -> Rendering<'_> {
+        Rendering {
+            columns: self.columns,
+            detail: Detail::Brief,
+            reasoning: self.options.reasoning,
+            theme: &self.theme,
+        }
+    }
+
+    /// Prints rows above the tail.
+    pub(crate) fn print(&mut self, rows: Vec<Row>) {
+        self.pending_rows.extend(rows);
+    }
+
+    pub(crate) fn print_text(&mut self, text: &str) {
+        let rows =
+            blocks::marked("∙ ", text, self.theme.dim, Style::PLAIN, self.columns.min(blocks::PROSE_COLUMNS));
+        self.print(rows);
+    }
+
+    pub(crate) fn print_markdown(&mut self, text: &str) {
+        let rows = blocks::markdown(text, self.look());
+        self.print(rows);
+    }
+
+    pub(crate) fn print_error(&mut self, text: &str) {
+        let columns = self.columns.min(blocks::PROSE_COLUMNS);
+        let rows = blocks::marked("✗ ", text, self.theme.error, self.theme.error, columns);
+        self.print(rows);
+    }
+
+    /// Another session is being opened.
+    pub(crate) fn close_session(&mut self) {
+        self.is_choosing = false;
+        self.facts = None;
+        self.forget_session();
+        self.overlay = None;
+    }
+
+    /// The session is open: what waited for it is sent.
+    pub(crate) fn ready(&mut self, facts: SessionFacts) {
+        self.lost = None;
+        self.facts = Some(facts);
+        self.call("session.commands.list", json!({}), Purpose::Commands);
+        for prompt in std::mem::take(&mut self.unsent) {
+            self.submit_prompt(&prompt.text, prompt.attachments, false);
+        }
+    }
+
+    /// Clears everything that belongs to a session.
+    fn forget_session(&mut self) {
+        // What was said is printed first, as far as it came.
+        self.settled = self.transcript.main().end();
+        self.pending_rows = self.take_rows();
+        self.settled = 0;
+        self.transcript = hangar_transcript::Transcript::new();
+        self.printer.reset();
+        self.dialogs.clear();
+        self.agent_requests.clear();
+        self.queue.clear();
+        self.calls.clear();
+        self.files = None;
+        self.cost = 0.0;
+        self.last_answer = None;
+        self.prompts.clear();
+        self.working_since = None;
+        self.is_starting = false;
+    }
+
+    pub(crate) fn lose(&mut self, reason: String) {
+        self.settled = self.transcript.main().end();
+        self.pending_rows = self.take_rows();
+        self.print_error(&reason);
+        self.dialogs.clear();
+        self.agent_requests.clear();
+        self.working_since = None;
+        self.is_starting = false;
+        self.lost = Some(reason);
+    }
+
+    /// Takes what happened before: its end is printed, and the rest is for the pager.
+    pub(crate) fn take_history(&mut self, events: &[Event], older: u64) {
+        for event in events {
+            self.count(event);
+            self.transcript.apply(event);
+        }
+        let end = self.transcript.main().end();
+        if !self.transcript.is_working() {
+            self.settled = end;
+        }
+        let first = end.saturating_sub(SHOWN_BLOCKS);
+        if first > 0 || older > 0 {
+            let told = "… earlier in this session: ctrl+o shows everything";
+            self.pending_rows.push(Row::styled(told, self.theme.dim));
+        }
+        self.printer.skip_to(first);
+    }
+
+    pub(crate) fn take_event(&mut self, event: &Event) {
+        let was_working = self.is_working();
+        self.count(event);
+        self.transcript.apply(event);
+        match event.event_kind() {
+            Some(
+                EventKind::TurnStart
+                | EventKind::AssistantIdle
+                | EventKind::SessionIdle
+                | EventKind::Abort
+                | EventKind::SessionShutdown,
+            ) => self.is_starting = false,
+            Some(EventKind::PermissionRequested) => self.ask(event, AskKind::Permission),
+            Some(EventKind::UserInputRequested) => self.ask(event, AskKind::Question),
+            Some(EventKind::ElicitationRequested) => self.ask(event, AskKind::Elicitation),
+            Some(EventKind::ExitPlanModeRequested) => self.ask(event, AskKind::Plan),
+            Some(
+                EventKind::PermissionCompleted
+                | EventKind::UserInputCompleted
+                | EventKind::ElicitationCompleted
+                | EventKind::ExitPlanModeCompleted,
+            ) => self.answered(event),
+            Some(EventKind::PendingMessagesModified) => {
+                self.call("session.queue.pendingItems", json!({}), Purpose::Queue);
+            }
+            _ => {}
+        }
+        if let Body::SessionStart(start) = event.body() {
+            self.set_branch(start.context.as_ref());
+        }
+        if event.agent_id().is_none() && !self.is_working() && event.event_kind().is_some_and(is_end) {
+            self.settled = self.transcript.main().end();
+        }
+        match (was_working, self.is_working()) {
+            (false, true) => self.working_since = Some(self.now),
+            (true, false) => self.ended_work(),
+            _ => {}
+        }
+    }
+
+    fn set_branch(&mut self, context: Option<&WorkingDirectory>) {
+        if let (Some(facts), Some(context)) = (&mut self.facts, context) {
+            facts.branch.clone_from(&context.branch);
+        }
+    }
+
+    fn ended_work(&mut self) {
+        let took = self.working_since.take().map_or(0, |since| self.now.saturating_sub(since));
+        // A sub-agent in the background still waits for its answer.
+        let agents = std::mem::take(&mut self.agent_requests);
+        self.keep_dialogs(|dialog| dialog.request_id().is_none_or(|id| agents.contains(id)));
+        self.agent_requests = agents;
+        if !self.queue.is_empty() {
+            self.call("session.queue.pendingItems", json!({}), Purpose::Queue);
+        }
+        // Whoever watched needs no notice.
+        if self.options.notify && (!self.is_focused || took > 30_000) {
+            self.effect(Effect::Notify("the agent is done".to_owned()));
+        }
+    }
+
+    fn count(&mut self, event: &Event) {
+        if let Body::AssistantUsage(usage) = event.body()
+            && let Some(cost) = usage.cost
+        {
+            self.cost += cost;
+        }
+        match event.body() {
+            Body::UserMessage(message) if event.agent_id().is_none() => {
+                if self.prompts.len() == MAX_PROMPTS {
+                    self.prompts.pop_front();
+                }
+                self.prompts.push_back((event.id().0.clone(), message.content.clone()));
+            }
+            Body::AssistantMessage(message) if event.agent_id().is_none() && !message.content.is_empty() => {
+                self.last_answer = Some(message.content.clone());
+            }
+            _ => {}
+        }
+    }
+
+    fn agent_name(&self, id: &str) -> Option<&str> {
+        self.transcript.agents().find(|(known, _, _)| *known == id).map(|(_, _, agent)| agent.name.as_str())
+    }
+
+    /// Opens the dialog of a question.
+    fn ask(&mut self, event: &Event, kind: AskKind) {
+        let data = serde_json::to_value(event).map(|mut event| event["data"].take()).unwrap_or(Value::Null);
+        let asker = event.agent_id().and_then(|id| self.agent_name(&id.0)).map(str::to_owned);
+        let dialog = match kind {
+            AskKind::Permission => dialog::permission(&data, asker.as_deref(), self.now),
+            AskKind::Question => dialog::question(&data, self.now),
+            AskKind::Elicitation => FormDialog::of(&data, self.now),
+            AskKind::Plan => dialog::plan(&data, self.now),
+        };
+        if let (Some(_), Some(id)) = (event.agent_id(), dialog.request_id()) {
+            self.agent_requests.insert(id.to_owned());
+        }
+        self.open_dialog(dialog);
+        if self.options.notify {
+            self.effect(Effect::Notify("the agent asks something".to_owned()));
+        }
+    }
+
+    pub(crate) fn open_dialog(&mut self, dialog: Dialog) {
+        self.dialogs.push_back(dialog);
+        self.completions = Completions::default();
+        self.lay_out_dialog();
+    }
+
+    /// Asks whether the directory is trusted.
+    pub fn ask_trust(&mut self, directory: &str) {
+        let dialog = dialog::trust(directory, self.now);
+        self.dialogs.push_front(dialog);
+        self.lay_out_dialog();
+    }
+
+    /// A question was answered, here or elsewhere.
+    fn answered(&mut self, event: &Event) {
+        let data = serde_json::to_value(event).map(|mut event| event["data"].take()).unwrap_or(Value::Null);
+        let Some(id) = data["requestId"].as_str() else { return };
+        self.agent_requests.remove(id);
+        self.keep_dialogs(|dialog| dialog.request_id() != Some(id));
+    }
+
+    /// Drops the other dialogs. One that becomes the first takes keys only after a moment on the screen.
+    fn keep_dialogs(&mut self, keep: impl Fn(&Dialog) -> bool) {
+        let first_stays = self.dialogs.front().is_none_or(&keep);
+        self.dialogs.retain(&keep);
+        if !first_stays {
+            self.show_dialog();
+        }
+    }
+
+    /// Has the first dialog wait again before it takes keys: it comes to the screen now.
+    pub(crate) fn show_dialog(&mut self) {
+        if let Some(dialog) = self.dialogs.front_mut() {
+            dialog.arm(self.now);
+        }
+        self.lay_out_dialog();
+    }
+
+    pub(crate) fn attach(&mut self, attachment: AttachedFile) {
+        let kind = if attachment.is_image { AttachmentKind::Image } else { AttachmentKind::File };
+        if !self.composer.attach(kind, attachment.path) {
+            self.say("the draft is full; send it first");
+        }
+    }
+
+    /// Prompts the session, or keeps the prompt until it is open.
+    pub(crate) fn submit_prompt(&mut self, text: &str, attachments: Vec<Value>, queued: bool) {
+        if self.facts.is_none() {
+            if self.unsent.len() < crate::state::MAX_UNSENT {
+                self.unsent.push_back(crate::state::Unsent { text: text.to_owned(), attachments });
+            } else {
+                self.composer.set(text);
+                self.say("too many prompts wait for the session; send this one when it is open");
+            }
+            return;
+        }
+        let mode = if self.is_working() && !queued { "immediate" } else { "enqueue" };
+        let mut params = json!({ "prompt": text, "mode": mode });
+        if !attachments.is_empty() {
+            params["attachments"] = Value::Array(attachments);
+        }
+        self.call("session.send", params, Purpose::Prompt(text.to_owned()));
+    }
+
+    pub(crate) fn set_mode(&mut self, mode: &str) {
+        self.call("session.mode.set", json!({ "mode": mode }), Purpose::Nothing);
+    }
+}
+
+/// Whether nothing more comes of work after an event of this kind. After an abort, what was under way is still told how it ended.
+fn is_end(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::TurnEnd
+            | EventKind::SessionIdle
+            | EventKind::AssistantIdle
+            | EventKind::SessionResume
+            | EventKind::SessionShutdown
+    )
+}

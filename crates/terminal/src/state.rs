@@ -1,0 +1,325 @@
+//! State of the view, and how inputs change it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use hangar_transcript::Transcript;
+use serde_json::Value;
+
+use crate::calls::Purpose;
+use crate::commands::{self, CommandEntry};
+use crate::completion::Completions;
+use crate::composer::Composer;
+use crate::dialog::Dialog;
+use crate::effect::{CallId, Effect};
+use crate::history::History;
+use crate::input::{Input, SessionFacts};
+use crate::keymap::{Keymap, Pending};
+use crate::overlay::Overlay;
+use crate::printer::Printer;
+use crate::row::Row;
+use crate::search_prompt::SearchPrompt;
+use crate::status::StatusItem;
+use crate::theme::Theme;
+
+/// Time that a passing word stays above the status line, in milliseconds.
+const NOTE_TIME: u64 = 4_000;
+/// Time between two drawings of the spinner, in milliseconds.
+pub const SPINNER_TIME: u64 = 500;
+/// Requests that may be without an answer.
+const MAX_CALLS: usize = 256;
+/// Time after which the first key of a sequence is forgotten, in milliseconds. What a first press said is on the screen that long.
+const CHORD_TIME: u64 = NOTE_TIME;
+/// Prompts that may wait for the session to open.
+pub(crate) const MAX_UNSENT: usize = 32;
+
+/// Settings of the view that a person may change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ViewOptions {
+    pub vim: bool,
+    pub reasoning: bool,
+    /// Whether a person who looks elsewhere is told of questions and ends.
+    pub notify: bool,
+    /// Flat text for screen readers: no tail that is redrawn, no decoration.
+    pub screen_reader: bool,
+    pub status: Vec<StatusItem>,
+}
+
+impl Default for ViewOptions {
+    fn default() -> Self {
+        Self { vim: false, reasoning: false, notify: true, screen_reader: false, status: StatusItem::usual() }
+    }
+}
+
+/// Message that waits for its turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedItem {
+    /// Id at the server; `None` for a steering message.
+    pub id: Option<String>,
+    pub text: String,
+}
+
+/// Prompt on its way to a session that is not open yet.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Unsent {
+    pub(crate) text: String,
+    pub(crate) attachments: Vec<Value>,
+}
+
+pub struct State {
+    pub(crate) facts: Option<SessionFacts>,
+    pub(crate) transcript: Transcript,
+    pub(crate) printer: Printer,
+    /// First block that is waited for: those before belong to work that has ended.
+    pub(crate) settled: usize,
+    /// Rows to print before those of the transcript.
+    pub(crate) pending_rows: Vec<Row>,
+    pub(crate) composer: Composer,
+    pub(crate) history: History,
+    pub(crate) search: Option<SearchPrompt>,
+    pub(crate) completions: Completions,
+    pub(crate) files: Option<Vec<String>>,
+    pub(crate) dialogs: VecDeque<Dialog>,
+    /// Number of times that the dialogs have changed.
+    pub(crate) dialog_serial: u64,
+    /// Questions of sub-agents, which may work on after the main agent.
+    pub(crate) agent_requests: BTreeSet<String>,
+    pub(crate) overlay: Option<Overlay>,
+    pub(crate) queue: Vec<QueuedItem>,
+    pub(crate) unsent: VecDeque<Unsent>,
+    pub(crate) session_commands: Vec<CommandEntry>,
+    pub(crate) commands: Vec<CommandEntry>,
+    pub(crate) calls: BTreeMap<CallId, Purpose>,
+    next_call: u64,
+    pub(crate) keymap: Keymap,
+    pub(crate) chord: Pending,
+    /// When the last key came.
+    pub(crate) last_key: u64,
+    pub(crate) theme: Theme,
+    /// Whether the theme follows the terminal's background.
+    pub(crate) theme_follows: bool,
+    pub options: ViewOptions,
+    pub(crate) note: Option<(String, u64)>,
+    /// Until when a second press of the key leaves the program.
+    pub(crate) leaving_until: Option<u64>,
+    /// When the work in progress began.
+    pub(crate) working_since: Option<u64>,
+    /// Whether the session has begun with a prompt of ours and its agent has not said anything yet.
+    pub(crate) is_starting: bool,
+    pub(crate) cost: f64,
+    /// Last answer of the main agent, for `/copy`.
+    pub(crate) last_answer: Option<String>,
+    /// Prompts of the session with the ids of their events, the last ones.
+    pub(crate) prompts: VecDeque<(String, String)>,
+    /// Whether the session with which the view begins is still to be picked.
+    pub(crate) is_choosing: bool,
+    pub(crate) is_focused: bool,
+    pub(crate) lost: Option<String>,
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
+    pub(crate) now: u64,
+    pub(crate) effects: Vec<Effect>,
+}
+
+impl State {
+    pub fn new(columns: usize, rows: usize, now: u64) -> Self {
+        Self {
+            facts: None,
+            transcript: Transcript::new(),
+            printer: Printer::default(),
+            settled: 0,
+            pending_rows: Vec::new(),
+            composer: Composer::new(),
+            history: History::default(),
+            search: None,
+            completions: Completions::default(),
+            files: None,
+            dialogs: VecDeque::new(),
+            dialog_serial: 0,
+            agent_requests: BTreeSet::new(),
+            overlay: None,
+            queue: Vec::new(),
+            unsent: VecDeque::new(),
+            session_commands: Vec::new(),
+            commands: commands::entries(&[]),
+            calls: BTreeMap::new(),
+            next_call: 0,
+            keymap: Keymap::default(),
+            chord: Pending::default(),
+            last_key: 0,
+            theme: Theme::ansi(),
+            theme_follows: false,
+            options: ViewOptions::default(),
+            note: None,
+            leaving_until: None,
+            working_since: None,
+            is_starting: false,
+            cost: 0.0,
+            last_answer: None,
+            prompts: VecDeque::new(),
+            is_choosing: false,
+            is_focused: true,
+            lost: None,
+            columns: columns.max(1),
+            rows: rows.max(1),
+            now,
+            effects: Vec::new(),
+        }
+    }
+
+    #[must_use]
+    pub fn with_theme(mut self, theme: Theme, follows_background: bool) -> Self {
+        self.theme = theme;
+        self.theme_follows = follows_background;
+        self
+    }
+
+    #[must_use]
+    pub fn with_keymap(mut self, keymap: Keymap) -> Self {
+        self.keymap = keymap;
+        self
+    }
+
+    /// Takes the history of prompts, which is read after the first screen.
+    pub fn set_history(&mut self, history: History) {
+        self.history = history;
+    }
+
+    #[must_use]
+    pub fn with_options(mut self, options: ViewOptions) -> Self {
+        self.composer.set_vim(options.vim);
+        self.options = options;
+        self
+    }
+
+    /// Takes one input and returns what is to be done. `now` is a clock in milliseconds that never goes back.
+    pub fn update(&mut self, input: Input, now: u64) -> Vec<Effect> {
+        self.now = self.now.max(now);
+        self.forget_what_passed();
+        match input {
+            Input::Key(key) => self.take_key(key),
+            Input::Paste(text) => self.take_paste(&text),
+            Input::Line(line) => self.take_line(&line),
+            Input::Resize { columns, rows } => self.resize(columns, rows),
+            Input::Focus(focused) => self.is_focused = focused,
+            Input::Tick => {}
+            Input::Event(event) => self.take_event(&event),
+            Input::History { events, older } => self.take_history(&events, older),
+            Input::Transcript { events, older } => self.show_transcript(&events, older),
+            Input::Ready(facts) => self.ready(facts),
+            Input::Closed => self.close_session(),
+            Input::Prompt(text) => self.submit_prompt(&text, Vec::new(), false),
+            Input::Lost(reason) => self.lose(reason),
+            Input::Reply { call, result } => self.take_reply(call, result),
+            Input::Files(files) => {
+                self.files = Some(files);
+                self.complete();
+            }
+            Input::Edited(Ok(text)) => self.composer.set(text.trim_end_matches('\n')),
+            Input::Edited(Err(reason)) | Input::Told(reason) => self.say(reason),
+            Input::Attached(Ok(attachment)) => self.attach(attachment),
+            Input::Attached(Err(reason)) => self.say(reason),
+            Input::Background { red, green, blue } if self.theme_follows => {
+                self.theme = Theme::for_background(red, green, blue);
+            }
+            Input::Background { .. } => {}
+        }
+        std::mem::take(&mut self.effects)
+    }
+
+    fn resize(&mut self, columns: usize, rows: usize) {
+        (self.columns, self.rows) = (columns.max(1), rows.max(1));
+        if let Some(Overlay::Pager(pager)) = &mut self.overlay {
+            pager.layout(self.columns);
+        }
+        self.lay_out_dialog();
+    }
+
+    /// Rows of the open dialog once it takes answers, with a number that changes when another one opens.
+    pub fn dialog_rows(&self) -> Option<(u64, Vec<Row>)> {
+        let dialog = self.dialogs.front().filter(|dialog| dialog.due().is_none())?;
+        Some((self.dialog_serial, dialog.view(self.now, &self.theme).rows))
+    }
+
+    /// Fits the first dialog to the screen, after the dialogs or the size have changed.
+    pub(crate) fn lay_out_dialog(&mut self) {
+        self.dialog_serial += 1;
+        if let Some(dialog) = self.dialogs.front_mut() {
+            dialog.layout(self.columns, self.rows.saturating_sub(1), &self.theme);
+        }
+    }
+
+    fn forget_what_passed(&mut self) {
+        self.note.take_if(|(_, until)| *until <= self.now);
+        if let Some(dialog) = self.dialogs.front_mut() {
+            dialog.pass_time(self.now);
+        }
+        let stays = self.leaving_until.take_if(|until| *until <= self.now).is_none();
+        if !stays || self.now.saturating_sub(self.last_key) >= CHORD_TIME {
+            self.chord.clear();
+        }
+    }
+
+    /// When the view looks different without any input. The loop sends a tick then.
+    pub fn due(&self) -> Option<u64> {
+        let spinner = self.is_working().then(|| (self.now / SPINNER_TIME + 1) * SPINNER_TIME);
+        let note = self.note.as_ref().map(|(_, until)| *until);
+        let dialog = self.dialogs.front().and_then(Dialog::due);
+        [spinner, note, dialog, self.leaving_until].into_iter().flatten().min()
+    }
+
+    /// Whether the agent works.
+    pub fn is_working(&self) -> bool {
+        self.lost.is_none() && (self.is_starting || self.transcript.is_working())
+    }
+
+    /// Shows a passing word above the status line.
+    pub(crate) fn say(&mut self, text: impl Into<String>) {
+        self.note = Some((text.into(), self.now + NOTE_TIME));
+    }
+
+    pub(crate) fn effect(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    /// Id for an answer that is awaited. `None` if too many are.
+    pub(crate) fn expect(&mut self, purpose: Purpose) -> Option<CallId> {
+        if self.calls.len() >= MAX_CALLS {
+            self.say("the session does not answer; wait a moment");
+            return None;
+        }
+        let call = CallId(self.next_call);
+        self.next_call += 1;
+        self.calls.insert(call, purpose);
+        Some(call)
+    }
+
+    /// Sends a request to the session.
+    pub(crate) fn call(&mut self, method: &'static str, params: Value, purpose: Purpose) {
+        if let Some(call) = self.expect(purpose) {
+            self.effect(Effect::Call { call, method, params });
+        }
+    }
+
+    /// Facts of the session, once it is open.
+    pub fn session(&self) -> Option<&SessionFacts> {
+        self.facts.as_ref()
+    }
+
+    pub fn theme(&self) -> &Theme {
+        &self.theme
+    }
+
+    /// Whether something was said in the session.
+    pub fn has_content(&self) -> bool {
+        !self.prompts.is_empty()
+    }
+
+    /// The draft as a line of the history file, for a view that ends before it was sent.
+    pub fn unsent_line(&mut self) -> Option<String> {
+        let draft = self.composer.snapshot();
+        self.history.push(&draft).map(crate::history::Entry::to_line)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! Status line: where the session works, with which model, in which mode, and how full its context is.
+
+use crate::format::{dollars, tokens};
+use crate::gate;
+use crate::row::{Row, Span, Style};
+use crate::state::State;
+
+/// Item of the status line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatusItem {
+    Mode,
+    /// Name of the agent, if it is not Hangar's own.
+    Agent,
+    Model,
+    Context,
+    Cost,
+    Directory,
+    Branch,
+    Title,
+}
+
+const NAMES: &[(&str, StatusItem)] = &[
+    ("mode", StatusItem::Mode),
+    ("agent", StatusItem::Agent),
+    ("model", StatusItem::Model),
+    ("context", StatusItem::Context),
+    ("cost", StatusItem::Cost),
+    ("directory", StatusItem::Directory),
+    ("branch", StatusItem::Branch),
+    ("title", StatusItem::Title),
+];
+
+impl StatusItem {
+    pub fn usual() -> Vec<Self> {
+        vec![Self::Mode, Self::Agent, Self::Model, Self::Context, Self::Cost, Self::Directory, Self::Branch]
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        NAMES.iter().find(|(known, _)| *known == name).map(|(_, item)| *item)
+    }
+
+    pub fn name(self) -> &'static str {
+        NAMES.iter().find(|(_, item)| *item == self).map_or("", |(name, _)| name)
+    }
+
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMES.iter().map(|(name, _)| *name)
+    }
+}
+
+impl State {
+    /// The status line within a width. What does not fit is left out from its end.
+    pub(crate) fn status_row(&self, columns: usize) -> Row {
+        let mut row = Row::default();
+        let mut width = 0;
+        for item in &self.options.status {
+            let Some(span) = self.status_span(*item) else { continue };
+            let separator = if width == 0 { "" } else { " · " };
+            let wide = Row::new(vec![Span::plain(separator), span.clone()]).width();
+            if width > 0 && width + wide > columns {
+                continue;
+            }
+            width += wide;
+            row.push(Span::new(separator, self.theme.dim));
+            row.push(span);
+        }
+        row.clipped(columns)
+    }
+
+    fn status_span(&self, item: StatusItem) -> Option<Span> {
+        let theme = &self.theme;
+        let facts = self.facts.as_ref();
+        let (model, effort) = self.model_and_effort();
+        let dim = |text: String| Span::new(gate::visible(&text).into_owned(), theme.dim);
+        match item {
+            StatusItem::Mode => {
+                let mode = self.mode();
+                let style = match mode {
+                    "plan" => theme.mode_plan,
+                    "autopilot" => theme.mode_autopilot,
+                    _ => return None,
+                };
+                Some(Span::new(mode.to_owned(), style.with(Style::BOLD)))
+            }
+            StatusItem::Agent => {
+                Some(Span::new(gate::visible(facts?.agent.as_deref()?).into_owned(), Style::BOLD))
+            }
+            StatusItem::Model => Some(dim(match (model?, effort) {
+                (model, Some(effort)) => format!("{model} ({effort})"),
+                (model, None) => model.to_owned(),
+            })),
+            StatusItem::Context => {
+                let used = self.transcript.context()?;
+                let percent = used.tokens * 100 / used.limit.max(1);
+                let text = format!("{percent}% of {}", tokens(used.limit));
+                Some(Span::new(text, if percent >= 80 { theme.warning } else { theme.dim }))
+            }
+            StatusItem::Cost if self.cost > 0.0 => Some(dim(dollars(self.cost))),
+            StatusItem::Cost => None,
+            StatusItem::Directory => Some(dim(facts?.directory.clone())),
+            StatusItem::Branch => Some(dim(facts?.branch.clone()?)),
+            StatusItem::Title => Some(dim(self.transcript.title()?.to_owned())),
+        }
+    }
+
+    pub(crate) fn mode(&self) -> &str {
+        let known = self.transcript.mode().or_else(|| self.facts.as_ref().map(|facts| facts.mode.as_str()));
+        known.filter(|mode| !mode.is_empty()).unwrap_or("interactive")
+    }
+}

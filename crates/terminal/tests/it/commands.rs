@@ -1,0 +1,502 @@
+//! Slash commands: each does what it says, or says what to do instead.
+
+use expect_test::expect;
+use hangar_terminal::commands;
+
+use crate::script::{check, run};
+
+/// What a command leads to: requests and effects, and the rows that it prints.
+fn outcome(command: &str) -> String {
+    let picture = run(&format!("ready\ntype:{command}\nenter"));
+    let (screen, log) = picture.split_once("---\n").unwrap_or((&picture, ""));
+    let printed: Vec<&str> = screen
+        .lines()
+        .skip(1)
+        .take_while(|line| !line.starts_with("❯ "))
+        .filter(|line| !line.is_empty())
+        .collect();
+    format!("{command}: {} {}\n", printed.join(" / "), log.trim_end().replace('\n', " / "))
+}
+
+#[test]
+fn every_command_of_the_terminal_answers() {
+    let mut told = String::new();
+    for entry in commands::entries(&[]) {
+        told.push_str(&outcome(&format!("/{}", entry.name)));
+        for alias in &entry.aliases {
+            let name = commands::find(&entry.name);
+            assert!(name.is_some() && commands::find(alias) == name, "{alias}");
+            told.push_str(&outcome(&format!("/{alias}")));
+        }
+    }
+    expect![[r#"
+        /agent:  session.agent.list {"includeBuiltInAgents":false}
+        /ask: ∙ Usage: /ask QUESTION 
+        /btw: ∙ Usage: /btw QUESTION 
+        /clear:  Open(New)
+        /reset:  Open(New)
+        /context:  session.commands.invoke {"name":"context"}
+        /copy:  
+        /detach:  Exit(Detach)
+        /diff:  session.workspaces.diff {"mode":"unstaged"}
+        /exit:  Exit(Close)
+        /quit:  Exit(Close)
+        /export:  Export { path: None, format: Markdown }
+        /share:  Export { path: None, format: Markdown }
+        /fork:  sessions.fork {"sessionId":"s1"}
+        /branch:  sessions.fork {"sessionId":"s1"}
+        /help: Commands / /agent          Chooses the agent that answers / /ask            Asks something aside, outside the / conversation (also /btw) / /clear          Starts over in a new session (also /reset) / /compact        Sums the conversation up / /context        Says what the model's context is filled with / /copy           Copies the last answer to the clipboard / /detach         Leaves the session running elsewhere / /diff           Shows what changed in the working tree / /exit           Closes the session and leaves (also /quit) / /export         Writes the transcript to a file: md or html, / and a path (also /share) / /fork           Goes on in a copy of the session (also / /branch) / /help           Lists commands and keys / /hooks          Lists the hooks of the session / /instructions   Lists the instruction files that are read / /keep-alive     Keeps the machine awake while the agent / works (also /caffeinate) / /mcp            MCP servers / /model          Chooses the model and its effort (also / 1–22 of 118 · ↑↓ pgup pgdn g G move · / searches, n next · … 
+        /hooks:  session.commands.invoke {"name":"env"}
+        /instructions:  session.instructions.getSources {}
+        /keep-alive: ∙ Start Hangar under `systemd-inhibit` to keep the machine /   awake. 
+        /caffeinate: ∙ Start Hangar under `systemd-inhibit` to keep the machine /   awake. 
+        /model:  models.list {}
+        /models:  models.list {}
+        /new:  Open(New)
+        /notify: ∙ Notifications are off. Keep { key: "notify", value: Bool(false) }
+        /reasoning:  Keep { key: "reasoning", value: Bool(true) }
+        /resume:  ListSessions
+        /continue:  ListSessions
+        /rewind:  session.history.listRewindPoints {}
+        /undo:  session.history.listRewindPoints {}
+        /search:  ReadTranscript
+        /find:  ReadTranscript
+        /settings: ∙ theme: ansi (/theme) /   vim keys: off (/vim) /   reasoning: off (ctrl+t) /   notifications: on (/notify) /   status line: mode, agent, model, context, cost, directory, /   branch (/statusline) 
+        /config: ∙ theme: ansi (/theme) /   vim keys: off (/vim) /   reasoning: off (ctrl+t) /   notifications: on (/notify) /   status line: mode, agent, model, context, cost, directory, /   branch (/statusline) 
+        /statusline: ∙ The status line shows: mode, agent, model, context, cost, /   directory, branch. /   Choose with /statusline and names of: mode, agent, model, /   context, cost, directory, branch, title. 
+        /footer: ∙ The status line shows: mode, agent, model, context, cost, /   directory, branch. /   Choose with /statusline and names of: mode, agent, model, /   context, cost, directory, branch, title. 
+        /subagents:  session.agent.list {"includeBuiltInAgents":true}
+        /agents:  session.agent.list {"includeBuiltInAgents":true}
+        /tasks:  session.tasks.list {}
+        /theme:  
+        /usage:  session.usage.getMetrics {}
+        /cost:  session.usage.getMetrics {}
+        /version: ∙ Hangar 0.2.0 
+        /vim: ∙ Vim keys are on; /vim switches them off. Keep { key: "vim", value: Bool(true) }
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn what_hangar_has_not_is_answered_by_a_sentence() {
+    let mut told = String::new();
+    for name in [
+        "app",
+        "computer",
+        "delegate",
+        "pr",
+        "remote",
+        "login",
+        "logout",
+        "user",
+        "feedback",
+        "bug",
+        "diagnose",
+        "collect-debug-logs",
+        "update",
+        "upgrade",
+        "restart",
+        "voice",
+        "ide",
+        "lsp",
+        "extensions",
+        "plugin",
+        "memory",
+        "experimental",
+        "limits",
+        "worktree",
+        "move",
+        "chronicle",
+        "rubber-duck",
+        "research",
+        "refine",
+        "terminal-setup",
+        "every",
+        "after",
+        "changelog",
+        "release-notes",
+    ] {
+        told.push_str(&outcome(&format!("/{name}")));
+    }
+    expect![[r#"
+        /app: ∙ This needs GitHub's own service, which Hangar does not /   use. 
+        /computer: ∙ This needs GitHub's own service, which Hangar does not /   use. 
+        /delegate: ∙ This needs GitHub's own service, which Hangar does not /   use. 
+        /pr: ∙ Ask the agent to use `gh`, or set up GitHub's MCP server /   with `hangar mcp add`. 
+        /remote: ∙ `hangar up` shows and steers the sessions of this machine /   in a browser. 
+        /login: ∙ A provider is configured by its key: `hangar doctor` says /   what is missing, docs/models.md how to set it. 
+        /logout: ∙ Remove the key of the provider from the environment or the /   configuration; Hangar keeps no login. 
+        /user: ∙ Hangar has no accounts; `hangar doctor` shows which keys /   are found. 
+        /feedback: ∙ `hangar doctor --json` says everything that a report /   needs. 
+        /bug: ∙ `hangar doctor --json` says everything that a report /   needs. 
+        /diagnose: ∙ `hangar doctor` checks models, logins and this machine. 
+        /collect-debug-logs: ∙ Logs are written to the directory of --log-dir, at the /   level of --log-level. 
+        /update: ∙ Hangar does not update itself: install the new version as /   you installed this one. 
+        /upgrade: ∙ Hangar does not update itself: install the new version as /   you installed this one. 
+        /restart: ∙ Leave with /exit and type `hangar --continue`: nothing of /   the session is lost. 
+        /voice: ∙ Hangar has no voice input. 
+        /ide: ∙ Editors start Hangar themselves: `hangar --acp` speaks the /   Agent Client Protocol. 
+        /lsp: ∙ Hangar starts no language servers; an MCP server can bring /   one. 
+        /extensions: ∙ Extensions are not there yet; MCP servers, hooks and /   skills are. 
+        /plugin: ∙ Plugins are loaded from directories: start with /   --plugin-dir DIR. 
+        /memory: ∙ There is no memory across sessions; instruction files are /   read by every session. 
+        /experimental: ∙ `hangar features` lists what can be switched on and off. 
+        /limits: ∙ Start with --max-cost, --max-turns or --max-tokens, or set /   [budget]; /usage says what is spent. 
+        /worktree: ∙ Make a tree with `!git worktree add`, then /cwd to it. 
+        /move: ∙ Make a tree with `!git worktree add`, then /cwd to it. 
+        /chronicle: ∙ /resume lists the earlier sessions of all agents. 
+        /rubber-duck: ∙ /ask asks aside, /review has another agent look at the /   changes. 
+        /research: ∙ Ask for it in a prompt; the agent reads files and the web. 
+        /refine: ∙ ctrl+g opens the draft in your editor. 
+        /terminal-setup: ∙ alt+enter and ctrl+j make a new line everywhere; /   shift+enter does where the terminal tells it apart. 
+        /every: ∙ Scheduled prompts are not there yet; `hangar job run` runs /   tasks from a file. 
+        /after: ∙ Scheduled prompts are not there yet; `hangar job run` runs /   tasks from a file. 
+        /changelog: ∙ What is new is in CHANGELOG.md of the program. 
+        /release-notes: ∙ What is new is in CHANGELOG.md of the program. 
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn commands_of_the_session_are_invoked() {
+    let mut told = String::new();
+    for command in [
+        "/compact",
+        "/compact the tests",
+        "/plan a bridge",
+        "/mcp show files",
+        "/nothing",
+        "/modle",
+        "/COMPACT",
+    ] {
+        told.push_str(&outcome(command));
+    }
+    expect![[r#"
+        /compact:  session.commands.invoke {"name":"compact","input":""}
+        /compact the tests:  session.commands.invoke {"name":"compact","input":"the tests"}
+        /plan a bridge:  session.commands.invoke {"name":"plan","input":"a bridge"}
+        /mcp show files:  session.commands.invoke {"name":"mcp","input":"show files"}
+        /nothing: ✗ /nothing is not a command. /help lists them. 
+        /modle: ✗ /modle is not a command; /model is. /help lists them. 
+        /COMPACT:  session.commands.invoke {"name":"compact","input":""}
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn answers_of_commands_are_shown() {
+    check(
+        "ready\ntype:/mcp list\nenter\nreply:session.commands.invoke:{\"kind\":\"text\",\"text\":\"one\\ntwo\"}\ntype:/mcp\nenter\nreply:session.commands.invoke:{\"kind\":\"text\",\"text\":\"**bold**\",\"markdown\":true}\ntype:/plan it\nenter\nreply:session.commands.invoke:{\"kind\":\"agent-prompt\",\"prompt\":\"plan it well\",\"displayPrompt\":\"/plan it\",\"mode\":\"plan\"}\ntype:/compact\nenter\nrefuse:session.commands.invoke:nothing to sum up",
+        expect![[r#"
+        $ hangar
+        ∙ one
+          two
+        bold
+        ✗ nothing to sum up
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        session.commands.invoke {"name":"mcp","input":"list"}
+        session.commands.invoke {"name":"mcp","input":""}
+        session.commands.invoke {"name":"plan","input":"it"}
+        session.mode.set {"mode":"plan"}
+        session.send {"prompt":"plan it well","displayPrompt":"/plan it","agentMode":"plan"}
+        session.commands.invoke {"name":"compact","input":""}
+    "#]],
+    );
+}
+
+#[test]
+fn a_command_that_must_wait_stays_in_the_prompt() {
+    check(
+        "ready\nturn\ntype:/compact now\nenter",
+        expect![[r#"
+        $ hangar
+        ◐ working · esc esc stops
+
+        ❯ /compact now▮
+        /compact waits until the agent is done…
+    "#]],
+    );
+}
+
+#[test]
+fn settings_are_kept_and_shown() {
+    check(
+        "ready\ntype:/vim\nenter\ntype:/notify\nenter\ntype:/statusline model branch\nenter\ntype:/statusline nonsense\nenter\ntype:/statusline\nenter\ntype:/settings\nenter",
+        expect![[r#"
+            $ hangar
+            ∙ Vim keys are on; /vim switches them off.
+            ∙ Notifications are off.
+            ✗ `nonsense` is not an item: choose of mode, agent, model,
+              context, cost, directory, branch, title
+            ∙ The status line shows: model, branch.
+              Choose with /statusline and names of: mode, agent, model,
+              context, cost, directory, branch, title.
+            ∙ theme: ansi (/theme)
+              vim keys: on (/vim)
+              reasoning: off (ctrl+t)
+              notifications: off (/notify)
+              status line: model, branch (/statusline)
+
+            ❯ ▮
+            INSERT  scripted · main
+            ---
+            Keep { key: "vim", value: Bool(true) }
+            Keep { key: "notify", value: Bool(false) }
+            Keep { key: "statusLine", value: Array [String("model"), String("branch")] }
+        "#]],
+    );
+}
+
+#[test]
+fn use_and_changes_are_shown() {
+    check(
+        "ready\ntype:/usage\nenter\nreply:session.usage.getMetrics:{\"totalUserRequests\":2,\"totalApiDurationMs\":65000,\"codeChanges\":{\"linesAdded\":3,\"linesRemoved\":1},\"modelMetrics\":{\"scripted\":{\"requests\":{\"count\":4},\"usage\":{\"inputTokens\":18729,\"outputTokens\":120,\"cacheReadTokens\":0}}}}",
+        expect![[r#"
+        $ hangar
+        ∙ scripted: 4 requests, 18.7k tokens in (0 from cache), 120
+          out
+          2 prompts, 1m 5s of model time, +3 −1 lines, $0
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        session.usage.getMetrics {}
+    "#]],
+    );
+    check(
+        "ready\ntype:/diff\nenter\nreply:session.workspaces.diff:{\"changes\":[{\"diff\":\"--- a/x\\n+++ b/x\\n@@ -1,1 +1,1 @@\\n-old\\n+new\\n\"}]}",
+        expect![[r#"
+        Changes in the working tree
+        x
+        @@ -1,1 +1,1 @@
+        1 - old
+        1 + new
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        1–4 of 4 · ↑↓ pgup pgdn g G move · / searches, n next · q c…
+        ---
+        session.workspaces.diff {"mode":"unstaged"}
+    "#]],
+    );
+    check(
+        "ready\ntype:/diff branch\nenter\nreply:session.workspaces.diff:{\"changes\":[]}",
+        expect![[r#"
+        Changes in the working tree
+        Nothing has changed.
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        1–1 of 1 · ↑↓ pgup pgdn g G move · / searches, n next · q c…
+        ---
+        session.workspaces.diff {"mode":"branch"}
+    "#]],
+    );
+    check(
+        "ready\ntype:/ask why\nenter\nreply:session.ui.ephemeralQuery:{\"response\":\"Because.\"}",
+        expect![[r#"
+        $ hangar
+        Because.
+
+        ❯ ▮
+        asking aside …
+        ---
+        session.ui.ephemeralQuery {"question":"why"}
+    "#]],
+    );
+    check(
+        "ready\ntype:/instructions\nenter\nreply:session.instructions.getSources:{\"sources\":[{\"label\":\"AGENTS.md\",\"location\":\"repository\"}]}",
+        expect![[r#"
+        Instructions
+        AGENTS.md  repository
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        1–1 of 1 · ↑↓ pgup pgdn g G move · / searches, n next · q c…
+        ---
+        session.instructions.getSources {}
+    "#]],
+    );
+    check(
+        "ready\ntype:/fork\nenter\nreply:sessions.fork:{\"sessionId\":\"s2\"}",
+        expect![[r#"
+        $ hangar
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        sessions.fork {"sessionId":"s1"}
+        Open(Resume("s2"))
+    "#]],
+    );
+    check(
+        "ready\nturn\nmessage:m1 The answer.\nidle\ntype:/copy\nenter",
+        expect![[r#"
+        $ hangar
+        The answer.
+
+        ❯ ▮
+        the last answer is on the clipboard
+        ---
+        Copy("The answer.")
+    "#]],
+    );
+    check(
+        "ready\ntype:/export html out.html\nenter\ntype:/export notes.md\nenter\ntype:/export gist\nenter",
+        expect![[r#"
+        $ hangar
+        ∙ Hangar publishes nothing; /export writes a file.
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        Export { path: Some("out.html"), format: Html }
+        Export { path: Some("notes.md"), format: Markdown }
+    "#]],
+    );
+}
+
+#[test]
+fn the_popup_completes_commands_and_arguments() {
+    check(
+        "ready\ntype:/mo\nscreen\ntab\nscreen\nenter",
+        expect![[r#"
+        $ hangar
+
+        ❯ /mo▮
+        ❯ model  Chooses the model and its effort
+        scripted · ~/project · main
+        ===
+        $ hangar
+
+        ❯ /model ▮
+        scripted · ~/project · main
+        ===
+        Models (0)
+        ❯ ▮
+        loading …
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · esc closes
+        ---
+        models.list {}
+    "#]],
+    );
+    check(
+        "ready\ntype:/mcp sh\nscreen\ntab",
+        expect![[r#"
+        $ hangar
+
+        ❯ /mcp sh▮
+        ❯ show  one of them
+        scripted · ~/project · main
+        ===
+        $ hangar
+
+        ❯ /mcp show ▮
+        scripted · ~/project · main
+    "#]],
+    );
+    check(
+        "ready\ntype:/th\ndown\nesc",
+        expect![[r#"
+        $ hangar
+
+        ❯ /th▮
+        scripted · ~/project · main
+    "#]],
+    );
+}
+
+#[test]
+fn the_popup_completes_files() {
+    check(
+        "ready\ntype:look at @\nfiles:src/main.rs,src/lib.rs,README.md\ntype:li\nscreen\ntab\ntype: please\nenter",
+        expect![[r#"
+        $ hangar
+
+        ❯ look at @li▮
+        ❯ src/lib.rs
+        scripted · ~/project · main
+        ---
+        ListFiles
+        ===
+        $ hangar
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        session.send {"prompt":"look at @src/lib.rs  please","mode":"enqueue"}
+    "#]],
+    );
+}

@@ -1,0 +1,102 @@
+//! The pager of the transcript.
+
+use expect_test::expect;
+
+use crate::script::check;
+
+#[test]
+fn the_transcript_is_paged_and_searched() {
+    let open = "ready\nctrl+o\ntranscript:one\\n\\ntwo needle\\n\\nthree\\n\\nfour needle\\n\\nfive\\n\\n1\\n\\n2\\n\\n3\\n\\n4\\n\\n5\\n\\n6\\n\\n7\\n\\n8\\n\\n9";
+    check(
+        open,
+        expect![[r#"
+        Transcript
+        four needle
+
+        five
+
+        1
+
+        2
+
+        3
+
+        4
+
+        5
+
+        6
+
+        7
+
+        8
+
+        9
+
+        9–30 of 30 · ↑↓ pgup pgdn g G move · / searches, n next · q…
+        ---
+        ReadTranscript
+    "#]],
+    );
+    check(
+        &format!("{open}\ng\n/\ntype:needle\nscreen\nenter\nscreen\nn\nq"),
+        expect![[r#"
+        Transcript
+        ❯ the first prompt
+
+        one
+
+        two needle
+
+        three
+
+        four needle
+
+        five
+
+        1
+
+        2
+
+        3
+
+        4
+
+        5
+
+        /needle▮
+        ---
+        ReadTranscript
+        ===
+        Transcript
+        ▌two needle
+
+        three
+
+        ▌four needle
+
+        five
+
+        1
+
+        2
+
+        3
+
+        4
+
+        5
+
+        6
+
+        7
+
+        5–26 of 30 · ↑↓ pgup pgdn g G move · / searches, n next · q…
+        ===
+        $ hangar
+
+        ❯ ▮
+        scripted · ~/project · main
+    "#]],
+    );
+}

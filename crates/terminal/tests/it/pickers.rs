@@ -1,0 +1,890 @@
+//! Pickers on the alternate screen.
+
+use expect_test::expect;
+
+use crate::script::{check, run};
+
+#[test]
+fn a_model_is_picked_with_its_effort() {
+    let open = r#"
+        ready
+        type:/model
+        enter
+        screen
+        reply:models.list:{"models":[{"id":"small","name":"Small"},{"id":"large","name":"Large Model","capabilities":{"limits":{"max_context_window_tokens":200000}},"billing":{"inputPrice":3.0,"outputPrice":15.0},"supportedReasoningEfforts":["low","high"],"defaultReasoningEffort":"low"},{"id":"scripted"}]}
+    "#;
+    check(
+        open,
+        expect![[r#"
+        Models (0)
+        ❯ ▮
+        loading …
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · esc closes
+        ---
+        models.list {}
+        ===
+        Models (3)
+        ❯ ▮
+          small  Small
+          large  ‹ low ›  Large Model · 200k context · $3.00/$15.00…
+        ❯ scripted  current
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · ←→ changes · esc c…
+    "#]],
+    );
+    check(
+        &format!("{open}\ntype:lar\nenter"),
+        expect![[r#"
+        Models (0)
+        ❯ ▮
+        loading …
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · esc closes
+        ---
+        models.list {}
+        ===
+        $ hangar
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        session.model.switchTo {"modelId":"large","reasoningEffort":"low"}
+    "#]],
+    );
+    check(
+        &format!("{open}\nup\nright\nenter"),
+        expect![[r#"
+        Models (0)
+        ❯ ▮
+        loading …
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · esc closes
+        ---
+        models.list {}
+        ===
+        $ hangar
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        session.model.switchTo {"modelId":"large","reasoningEffort":"high"}
+    "#]],
+    );
+    check(
+        &format!("{open}\ntype:zzz\nenter\nesc\nesc"),
+        expect![[r#"
+        Models (0)
+        ❯ ▮
+        loading …
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · esc closes
+        ---
+        models.list {}
+        ===
+        $ hangar
+
+        ❯ ▮
+        scripted · ~/project · main
+    "#]],
+    );
+    check(
+        "ready\ntype:/model\nenter\nrefuse:models.list:no provider answers",
+        expect![[r#"
+        Models (0)
+        ❯ ▮
+        no provider answers
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · esc closes
+        ---
+        models.list {}
+    "#]],
+    );
+    check(
+        "ready\ntype:/model large\nenter",
+        expect![[r#"
+        $ hangar
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        session.commands.invoke {"name":"model","input":"large"}
+    "#]],
+    );
+}
+
+#[test]
+fn an_answer_that_comes_late_opens_nothing_else() {
+    let late = "ready\ntype:/model\nenter\nesc\ntype:/tasks\nenter\nreply:models.list:{\"models\":[{\"id\":\"small\"}]}";
+    assert!(run(late).contains("Tasks (0)"), "{}", run(late));
+    let closed = "ready\ntype:/model\nenter\nesc\nreply:models.list:{\"models\":[{\"id\":\"small\"}]}";
+    assert!(!run(closed).contains("small"));
+}
+
+#[test]
+fn a_session_is_resumed_or_deleted_by_a_key_pressed_twice() {
+    let open = r#"
+        ready
+        type:/resume
+        enter
+        reply:sessions:{"sessions":[{"id":"s1","name":"fix the sign","age":90,"directory":"~/project"},{"id":"s2","age":90000,"agent":"claude","state":"open elsewhere"}]}
+    "#;
+    check(
+        open,
+        expect![[r#"
+        Sessions (2)
+        ❯ ▮
+        ❯ fix the sign  1m ago · ~/project
+          s2  1d ago · claude · open elsewhere
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · ctrl+x deletes · e…
+        ---
+        ListSessions
+    "#]],
+    );
+    check(
+        &format!("{open}\ndown\nenter"),
+        expect![[r#"
+        $ hangar
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        ListSessions
+        Open(Resume("s2"))
+    "#]],
+    );
+    check(
+        &format!("{open}\nctrl+x\nscreen\nctrl+x"),
+        expect![[r#"
+        Sessions (2)
+        ❯ ▮
+        ❯ fix the sign  1m ago · ~/project
+          s2  1d ago · claude · open elsewhere
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        ctrl+x again deletes; any other key keeps it
+        ---
+        ListSessions
+        ===
+        Sessions (0)
+        ❯ ▮
+        loading …
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · esc closes
+        ---
+        sessions.bulkDelete {"sessionIds":["s1"]}
+        ListSessions
+    "#]],
+    );
+    check(
+        &format!("{open}\nctrl+x\ndown\nctrl+x\nesc"),
+        expect![[r#"
+        $ hangar
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        ListSessions
+    "#]],
+    );
+    check(
+        "ready\ntype:/resume abc\nenter",
+        expect![[r#"
+        $ hangar
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        Open(Resume("abc"))
+    "#]],
+    );
+}
+
+#[test]
+fn a_view_begins_with_the_session_that_is_picked() {
+    let open = "pick\nreply:sessions:{\"sessions\":[{\"id\":\"s1\",\"name\":\"one\",\"age\":5}]}";
+    check(
+        &format!("{open}\nenter"),
+        expect![[r#"
+        $ hangar
+
+        ❯ ▮
+        opening the session …
+        ---
+        ListSessions
+        Open(Resume("s1"))
+    "#]],
+    );
+    check(
+        &format!("{open}\nesc"),
+        expect![[r#"
+        $ hangar
+
+        ❯ ▮
+        opening the session …
+        ---
+        ListSessions
+        Open(New)
+    "#]],
+    );
+}
+
+#[test]
+fn a_rewind_shows_what_changes_first() {
+    let open = r#"
+        ready
+        user:make a file
+        esc esc
+        reply:session.history.listRewindPoints:{"points":[{"eventId":"e1","userMessage":"make a file","fileCount":2}]}
+        screen
+        enter
+        reply:session.history.previewRewind:{"available":true,"files":[{"path":"a.txt","changeType":"created","linesAdded":3,"linesRemoved":0},{"path":"b.txt","changeType":"modified","linesAdded":1,"linesRemoved":2}]}
+    "#;
+    check(
+        open,
+        expect![[r#"
+        Go back to (1)
+        ❯ ▮
+        ❯ make a file  2 files changed since
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · esc closes
+        ---
+        session.history.listRewindPoints {}
+        ===
+        Go back (4)
+        ❯ ▮
+        ❯ the conversation only  before: make a file
+          the conversation and the files  2 files, listed below
+              a.txt  is deleted (+3 −0 lines undone)
+              b.txt  is changed back (+1 −2 lines undone)
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · esc closes
+        ---
+        session.history.previewRewind {"eventId":"e1"}
+    "#]],
+    );
+    check(
+        &format!(
+            "{open}\ndown\ndown\nenter\nscreen\nup\nenter\nreply:session.history.rewind:{{\"outcome\":\"success\",\"restoredFiles\":[\"a.txt\",\"b.txt\"]}}"
+        ),
+        expect![[r#"
+        Go back to (1)
+        ❯ ▮
+        ❯ make a file  2 files changed since
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · esc closes
+        ---
+        session.history.listRewindPoints {}
+        ===
+        Go back (4)
+        ❯ ▮
+          the conversation only  before: make a file
+          the conversation and the files  2 files, listed below
+        ❯     a.txt  is deleted (+3 −0 lines undone)
+              b.txt  is changed back (+1 −2 lines undone)
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · esc closes
+        ---
+        session.history.previewRewind {"eventId":"e1"}
+        ===
+        $ hangar
+        ❯ make a file
+        ∙ 2 files are as they were before that prompt.
+
+        ❯ make a file▮
+        scripted · ~/project · main
+        ---
+        session.history.rewind {"eventId":"e1","mode":"conversation-and-files"}
+    "#]],
+    );
+    check(
+        &format!("{open}\nenter"),
+        expect![[r#"
+        Go back to (1)
+        ❯ ▮
+        ❯ make a file  2 files changed since
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · esc closes
+        ---
+        session.history.listRewindPoints {}
+        ===
+        $ hangar
+        ❯ make a file
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        session.history.previewRewind {"eventId":"e1"}
+        session.history.rewind {"eventId":"e1","mode":"conversation"}
+    "#]],
+    );
+    check(
+        "ready\nesc esc\nreply:session.history.listRewindPoints:{\"points\":[]}",
+        expect![[r#"
+        Go back to (0)
+        ❯ ▮
+        there is no earlier prompt
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · esc closes
+        ---
+        session.history.listRewindPoints {}
+    "#]],
+    );
+    check(
+        "ready\nuser:a\nesc esc\nreply:session.history.listRewindPoints:{\"points\":[{\"eventId\":\"e1\",\"userMessage\":\"a\"}]}\nenter\nrefuse:session.history.previewRewind:it is gone",
+        expect![[r#"
+        Go back (0)
+        ❯ ▮
+        it is gone
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · esc closes
+        ---
+        session.history.listRewindPoints {}
+        session.history.previewRewind {"eventId":"e1"}
+    "#]],
+    );
+}
+
+#[test]
+fn tasks_are_opened_stopped_and_moved() {
+    let open = r#"
+        ready
+        turn
+        call:c1 task {"description":"look around"}
+        event@a1:subagent.started {"toolCallId":"c1","agentName":"explore","agentDisplayName":"explore","agentDescription":"look"}
+        event@a1:assistant.message {"messageId":"x","content":"I see a file."}
+        type:/tasks
+        enter
+        reply:session.tasks.list:{"tasks":[{"id":"a1","displayName":"explore","status":"running","description":"look around"},{"id":"b1","command":"sleep 9","status":"running"}]}
+    "#;
+    check(
+        open,
+        expect![[r#"
+        Tasks (2)
+        ❯ ▮
+        ❯ explore  running · look around
+          sleep 9  running
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · ctrl+x stops · ctr…
+        ---
+        session.tasks.list {}
+    "#]],
+    );
+    check(
+        &format!("{open}\nenter"),
+        expect![[r#"
+        Sub-agent
+        I see a file.
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        1–2 of 2 · ↑↓ pgup pgdn g G move · / searches, n next · q c…
+        ---
+        session.tasks.list {}
+    "#]],
+    );
+    check(
+        &format!("{open}\ndown\nctrl+x"),
+        expect![[r#"
+        $ hangar
+        ● Agent look around
+        ◐ working · 1 agent · esc esc stops
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        session.tasks.list {}
+        session.tasks.cancel {"id":"b1"}
+    "#]],
+    );
+    check(
+        &format!("{open}\nctrl+b"),
+        expect![[r#"
+        $ hangar
+        ● Agent look around
+        ◐ working · 1 agent · esc esc stops
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        session.tasks.list {}
+        session.tasks.promoteToBackground {"id":"a1"}
+    "#]],
+    );
+    check(
+        "ready\nleft\nreply:session.tasks.list:{\"tasks\":[]}",
+        expect![[r#"
+        Tasks (0)
+        ❯ ▮
+        no sub-agents and no background commands
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · ctrl+x stops · ctr…
+        ---
+        session.tasks.list {}
+    "#]],
+    );
+}
+
+#[test]
+fn an_agent_is_chosen() {
+    let open = r#"
+        ready
+        type:/agent
+        enter
+        reply:session.agent.list:{"agents":[{"id":"tester","name":"tester","displayName":"Tester","description":"writes tests","model":"small"}]}
+    "#;
+    check(
+        &format!("{open}\ndown\nscreen\nenter"),
+        expect![[r#"
+        Agents (2)
+        ❯ ▮
+          Hangar  the usual agent
+        ❯ Tester  small · writes tests
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · esc closes
+        ---
+        session.agent.list {"includeBuiltInAgents":false}
+        ===
+        $ hangar
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        session.agent.select {"name":"tester"}
+    "#]],
+    );
+    check(
+        &format!("{open}\nenter"),
+        expect![[r#"
+        $ hangar
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        session.agent.list {"includeBuiltInAgents":false}
+        session.agent.deselect {}
+    "#]],
+    );
+}
+
+#[test]
+fn colours_are_picked_by_name() {
+    check(
+        "ready\ntype:/theme\nenter\nscreen\ntype:dark\nenter",
+        expect![[r#"
+        Colours (5)
+        ❯ ▮
+          auto  dark or light by the terminal's background
+        ❯ ansi  the 16 colours of your terminal
+          dark  for a dark background
+          light  for a light background
+          none  bold and underlined, no colours
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+        type to search · ↑↓ move · enter picks · esc closes
+        ===
+        $ hangar
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        Keep { key: "theme", value: String("dark") }
+        Redraw
+    "#]],
+    );
+    check(
+        "ready\ntype:/theme light\nenter\ntype:/theme pink\nenter",
+        expect![[r#"
+        $ hangar
+        ✗ `pink` is not a theme: choose auto, ansi, dark, light,
+          none
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        Keep { key: "theme", value: String("light") }
+        Redraw
+    "#]],
+    );
+}
