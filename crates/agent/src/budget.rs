@@ -5,6 +5,8 @@
 //! that does not fit gets a lower output limit, and if that would leave too little for an answer it waits for the calls
 //! under way, or is not made.
 
+mod bound;
+
 use std::sync::Arc;
 
 use futures_core::stream::BoxStream;
@@ -16,10 +18,10 @@ use tokio::sync::Notify;
 use crate::conversation;
 use crate::model::{
     Initiator, Message, ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, Price,
-    ProviderFacts, Reply, TokenMeter,
+    ProviderFacts, Reply, TokenMeter, TokenUsage,
 };
-use crate::token_counts::TokenCounts;
 use crate::tool::ToolSpec;
+use bound::InputBounds;
 
 /// Price of one of GitHub's AI credits, in which clients set limits.
 pub const USD_PER_CREDIT: f64 = 0.01;
@@ -32,8 +34,8 @@ const AMPLE_OUTPUT: u64 = 8192;
 /// A call reserves no more than this part of what is left, unless it needs it for an ample answer: agents that work side by
 /// side do not wait for each other then.
 const SHARE: f64 = 0.25;
-/// Percentage of the counted input that is reserved: tokenizers are estimates.
-const INPUT_PERCENT: u64 = 125;
+/// Broken-off calls that are kept until somebody takes them. Further ones are added to the last.
+const BROKEN_CALLS: usize = 64;
 
 /// Caps of a session; absent ones do not hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -128,6 +130,16 @@ struct Account {
     /// What the calls under way could use at most, each by its number.
     reserved: Vec<(u64, Spending)>,
     calls: u64,
+    /// Calls that were broken off and are not on record yet.
+    broken: Vec<BrokenCall>,
+}
+
+/// A call that the provider may charge though its answer never came to its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BrokenCall {
+    pub model: String,
+    /// What it could have used, if a cap made that known.
+    pub usage: TokenUsage,
 }
 
 impl Ledger {
@@ -165,8 +177,13 @@ impl Ledger {
         meter: Option<Arc<dyn TokenMeter>>,
     ) -> Arc<dyn ModelProvider> {
         let meter = meter.unwrap_or_else(|| Arc::new(Bytes));
-        let (counts, ratio) = (Arc::default(), Arc::new(Mutex::new(1.0)));
-        Arc::new(BudgetedProvider { provider, meter, counts, ratio, ledger: self.clone() })
+        let bounds = Arc::new(InputBounds::new(meter));
+        Arc::new(BudgetedProvider { provider, bounds, ledger: self.clone() })
+    }
+
+    /// Takes the calls that were broken off since the last time, so that they are put on record.
+    pub fn take_broken(&self) -> Vec<BrokenCall> {
+        std::mem::take(&mut self.0.account.lock().broken)
     }
 
     /// Reserves what a call could use at most, with an output limit that fits. `None` if it fits once calls under way have
@@ -200,9 +217,30 @@ impl Ledger {
         account.calls += 1;
         let number = account.calls;
         account.reserved.push((number, held));
-        let ledger = self.clone();
-        let price = facts.price.clone();
-        Ok(Some(Reservation { ledger, number, held, price, heard: false, settled: false }))
+        Ok(Some(Reservation {
+            ledger: self.clone(),
+            number,
+            model: request.model.clone(),
+            held,
+            capped: budget.max_cost.is_some() || budget.max_tokens.is_some(),
+            input,
+            price: facts.price.clone(),
+            heard: false,
+            settled: false,
+        }))
+    }
+
+    fn note_broken(&self, call: BrokenCall) {
+        let mut account = self.0.account.lock();
+        if account.broken.len() < BROKEN_CALLS {
+            return account.broken.push(call);
+        }
+        if let Some(last) = account.broken.last_mut() {
+            let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
+            last.usage.input_tokens = sum(last.usage.input_tokens, call.usage.input_tokens);
+            last.usage.output_tokens = sum(last.usage.output_tokens, call.usage.output_tokens);
+            last.usage.cost = last.usage.cost.zip(call.usage.cost).map(|(a, b)| a + b);
+        }
     }
 
     fn settle(&self, number: u64, used: Spending) {
@@ -329,7 +367,12 @@ impl From<OverBudget> for ModelError {
 struct Reservation {
     ledger: Ledger,
     number: u64,
+    model: String,
     held: Spending,
+    /// Whether a cap on cost or tokens holds, without which nobody knows what could be used.
+    capped: bool,
+    /// Upper bound of the input tokens.
+    input: u64,
     price: Option<Price>,
     /// Whether a piece of the answer came.
     heard: bool,
@@ -347,7 +390,7 @@ impl Reservation {
                         error.kind,
                         ModelErrorKind::Cut | ModelErrorKind::Stalled | ModelErrorKind::Protocol
                     );
-                self.settle(if billed { self.held } else { Spending::default() });
+                if billed { self.break_off() } else { self.settle(Spending::default()) }
             }
         }
     }
@@ -370,54 +413,61 @@ impl Reservation {
     }
 }
 
+impl Reservation {
+    /// Takes all as used, and notes it for the record.
+    fn break_off(&mut self) {
+        if self.settled {
+            return;
+        }
+        let known = TokenUsage {
+            input_tokens: Some(self.input),
+            output_tokens: Some(self.held.tokens.saturating_sub(self.input)),
+            cost: self.price.as_ref().map(|_| self.held.cost),
+            ..TokenUsage::default()
+        };
+        let usage = if self.capped { known } else { TokenUsage::default() };
+        self.ledger.note_broken(BrokenCall { model: self.model.clone(), usage });
+        self.settle(self.held);
+    }
+}
+
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.settle(self.held);
+        self.break_off();
     }
 }
 
 #[derive(Clone)]
 struct BudgetedProvider {
     provider: Arc<dyn ModelProvider>,
-    meter: Arc<dyn TokenMeter>,
-    counts: Arc<TokenCounts>,
-    /// Tokens that the provider reported for each one that was counted, at most so far.
-    ratio: Arc<Mutex<f64>>,
+    bounds: Arc<InputBounds>,
     ledger: Ledger,
 }
 
 impl BudgetedProvider {
-    /// Upper bound of the input of a call. Counting costs time, so it is done only where a cap needs it.
-    fn input(&self, request: &ModelRequest) -> u64 {
+    /// Whether a cap makes it matter what a call could use. Without one nothing is counted, which takes time.
+    fn is_capped(&self) -> bool {
         let budget = self.ledger.budget();
-        if budget.max_cost.is_none() && budget.max_tokens.is_none() {
-            return 0;
-        }
-        let counted = self.counts.measure(&*self.meter, request).total();
-        let bound = counted.saturating_mul(INPUT_PERCENT).div_ceil(100);
-        (bound as f64 * *self.ratio.lock()).ceil() as u64
-    }
-
-    /// Learns from what an answer reports how far the count is from the provider's own. A bound only ever grows.
-    fn learn(&self, input: u64, event: &Result<ModelEvent, ModelError>) {
-        if let Ok(ModelEvent::Finished(reply)) = event
-            && let Some(reported) = reply.usage.input_tokens
-            && input > 0
-        {
-            let mut ratio = self.ratio.lock();
-            *ratio = ratio.max(*ratio * reported as f64 / input as f64);
-        }
+        budget.max_cost.is_some() || budget.max_tokens.is_some()
     }
 
     /// Makes a call that fits; `None` if it has to wait.
-    fn call(&self, request: &mut ModelRequest, input: u64) -> Option<Answer> {
+    fn call(&self, request: &mut ModelRequest) -> Option<Answer> {
+        let capped = self.is_capped();
+        let input = if capped { self.bounds.of(request) } else { 0 };
         match self.ledger.reserve(request, &self.provider.facts(), input) {
             Ok(None) => None,
             Ok(Some(mut reservation)) => {
+                let mut sent = capped.then(|| self.bounds.note(request, input)).flatten();
                 let answer = self.provider.stream(request.clone());
-                let this = self.clone();
+                let bounds = Arc::clone(&self.bounds);
                 let heard = move |event: &_| {
-                    this.learn(input, event);
+                    if let Ok(ModelEvent::Finished(reply)) = event
+                        && let Some(tokens) = reply.usage.input_tokens
+                        && let Some(sent) = sent.take()
+                    {
+                        bounds.learn(sent, tokens);
+                    }
                     reservation.hear(event);
                 };
                 Some(answer.inspect(heard).boxed())
@@ -456,8 +506,7 @@ type Answer = BoxStream<'static, Result<ModelEvent, ModelError>>;
 
 impl ModelProvider for BudgetedProvider {
     fn stream(&self, mut request: ModelRequest) -> Answer {
-        let input = self.input(&request);
-        if let Some(answer) = self.call(&mut request, input) {
+        if let Some(answer) = self.call(&mut request) {
             return answer;
         }
         let this = self.clone();
@@ -465,7 +514,7 @@ impl ModelProvider for BudgetedProvider {
             loop {
                 // Whoever settles between the attempt and the wait must not be missed.
                 let settled = this.ledger.0.settled.notified();
-                if let Some(answer) = this.call(&mut request, input) {
+                if let Some(answer) = this.call(&mut request) {
                     return answer;
                 }
                 settled.await;

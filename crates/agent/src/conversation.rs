@@ -19,6 +19,9 @@ pub const IMAGE_WITHHELD: &str = "[An image was here. It was left out because th
 /// Types of documents that models read themselves.
 const DOCUMENT: &str = "application/pdf";
 
+/// Wire of Anthropic's Messages API, as the origin of an answer names it.
+const MESSAGES_WIRE: &str = "/v1/messages";
+
 /// Bytes that a message counts beyond its text: role, separators, ids. Only for bounding the context.
 const MESSAGE_OVERHEAD: usize = 32;
 
@@ -127,14 +130,40 @@ impl Conversation {
         self.messages.push_front(Arc::new(message));
         self.records.push_front(Vec::new());
         self.summarized = Some(summarized);
-        self.drop_reasoning(0);
+        self.drop_reasoning_within(0, self.bound_until());
     }
 
-    /// Number of answers from a message on that go back in their vendor's own items.
+    /// Number of answers from a message on whose reasoning is lost when the conversation before them changes.
     pub fn native_turns(&self, from: usize) -> usize {
-        let until = self.cycle_under_way();
-        let native = |message: &&Arc<Message>| matches!(&***message, Message::Assistant(turn) if turn.native.is_some());
-        self.messages.range(from.min(until)..until).filter(native).count()
+        self.native_turns_within(from, self.cycle_under_way())
+    }
+
+    /// Number of answers behind the first messages whose reasoning is lost when a summary replaces these.
+    pub fn native_turns_behind_summary(&self, covered: usize) -> usize {
+        self.native_turns_within(covered, self.bound_until())
+    }
+
+    /// Whether answers from a message on, in the cycle under way, have reasoning that is bound to what came before it. Vendors
+    /// refuse such a cycle without its reasoning, and its reasoning behind another beginning: until it ends, its beginning
+    /// must stay.
+    pub fn is_bound(&self, from: usize) -> bool {
+        self.native_turns_within(from.max(self.cycle_under_way()), self.messages.len()) > 0
+    }
+
+    /// Whether the last message is an answer without calls, after which the next prompt begins a new cycle.
+    pub fn is_answered(&self) -> bool {
+        let last = self.messages.back().map(|message| &**message);
+        matches!(last, Some(Message::Assistant(turn)) if turn.tool_calls.is_empty())
+    }
+
+    /// End of the messages whose reasoning a summary drops: a cycle that has ended is over, too.
+    fn bound_until(&self) -> usize {
+        if self.is_answered() { self.messages.len() } else { self.cycle_under_way() }
+    }
+
+    fn native_turns_within(&self, from: usize, until: usize) -> usize {
+        let bound = |message: &&Arc<Message>| matches!(&***message, Message::Assistant(turn) if is_prefix_bound(turn));
+        self.messages.range(from.min(until)..until).filter(bound).count()
     }
 
     /// First message of the cycle of calls and results that is under way: what follows the last message of the user that
@@ -156,13 +185,16 @@ impl Conversation {
             .map_or(0, |first| self.native_turns(first))
     }
 
-    /// Drops the reasoning of all answers from a message on, because the conversation before them has changed: vendors
-    /// bind reasoning to what it followed, and refuse it anywhere else. Answers whose calls are under way keep theirs:
+    /// Drops the reasoning of all answers from a message on that is bound to the conversation before them, because that has
+    /// changed: such reasoning is refused anywhere else. Answers whose calls are under way keep theirs:
     /// vendors refuse results of calls without the reasoning that led to them, and drop what does not fit by themselves.
     pub fn drop_reasoning(&mut self, from: usize) {
-        let until = self.cycle_under_way();
+        self.drop_reasoning_within(from, self.cycle_under_way());
+    }
+
+    fn drop_reasoning_within(&mut self, from: usize, until: usize) {
         for message in self.messages.range_mut(from.min(until)..until) {
-            let bound = matches!(&**message, Message::Assistant(turn) if turn.native.is_some() || turn.reasoning.is_some());
+            let bound = matches!(&**message, Message::Assistant(turn) if is_prefix_bound(turn));
             if bound {
                 self.bytes -= size(message);
                 if let Message::Assistant(turn) = Arc::make_mut(message) {
@@ -228,6 +260,7 @@ impl Conversation {
             origin: items.origin,
             items: items.items.get().into(),
             rewritten: false,
+            paused: items.paused,
         });
         let reasoning = (message.reasoning_text.is_some()
             || message.reasoning_opaque.is_some()
@@ -370,6 +403,13 @@ impl Conversation {
         self.bytes += size(&message);
         self.messages.push_back(Arc::new(message));
     }
+}
+
+/// Whether the reasoning of an answer is valid only behind the messages that it followed. Anthropic signs thinking over
+/// everything before it. The items of other vendors stand for themselves, and some of these vendors refuse calls without
+/// theirs however old they are.
+fn is_prefix_bound(turn: &AssistantTurn) -> bool {
+    turn.native.as_ref().is_some_and(|native| native.origin.wire == MESSAGES_WIRE)
 }
 
 fn shows_images(message: &Message) -> bool {
@@ -539,8 +579,9 @@ mod tests {
             let message = data::AssistantMessage { tool_requests: vec![call(id)], ..Default::default() };
             let items = ModelItems {
                 message_id: String::new(),
-                origin: data::ModelOrigin::default(),
+                origin: data::ModelOrigin { wire: MESSAGES_WIRE.to_owned(), ..Default::default() },
                 items: serde_json::value::to_raw_value(&["thinking"]).unwrap(),
+                paused: false,
             };
             conversation.assistant(&message, Some(items));
             conversation.tool(&data::ToolComplete { tool_call_id: id.to_owned(), ..Default::default() });

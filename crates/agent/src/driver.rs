@@ -28,7 +28,7 @@ pub use agents::Refused;
 
 use crate::agents::config::Models;
 use crate::agents::toolset::AgentToolProvider;
-use crate::budget::{Budget, Cap, Ledger, USD_PER_CREDIT};
+use crate::budget::{BrokenCall, Budget, Cap, Ledger, USD_PER_CREDIT};
 use crate::entropy::Entropy;
 use crate::hook::{HookAnswer, HookKind, HookRequest};
 use crate::interned;
@@ -264,6 +264,8 @@ impl Driver {
 
     pub fn set_provider(&mut self, provider: Arc<dyn ModelProvider>) {
         self.host.provider = Arc::clone(&provider);
+        // Without it a resumed session takes the first provider that has the model.
+        let _ = self.host.log.note(Fact::ModelProvider(provider.facts().base_url));
         if let Some(lane) = self.lanes.get_mut(&MAIN) {
             lane.session.set_provider_facts(provider.facts());
         }
@@ -317,7 +319,26 @@ impl Driver {
         self.lanes.iter().find(|(_, lane)| asks(lane)).map_or(MAIN, |(id, _)| *id)
     }
 
+    /// Puts calls on record that were broken off: a provider may charge them, and the next process of this session must know.
+    fn record_broken_calls(&mut self) -> Result<(), LogError> {
+        for BrokenCall { model, usage } in self.host.ledger.take_broken() {
+            let usage = data::AssistantUsage {
+                model,
+                input_tokens: usage.input_tokens,
+                output_tokens: usage.output_tokens,
+                cost: usage.cost,
+                finish_reason: Some("cut".to_owned()),
+                ..Default::default()
+            };
+            let body: Body = data::UsageRecord { usage }.into();
+            self.session_mut().state_mut().apply(&body);
+            self.record(MAIN, vec![body])?;
+        }
+        Ok(())
+    }
+
     fn run_inputs(&mut self, inputs: Inputs) -> Result<(), LogError> {
+        self.record_broken_calls()?;
         // An effect may have an answer at once, and one step may have several such effects.
         let mut next = VecDeque::from(inputs);
         while let Some((id, input)) = next.pop_front() {
@@ -464,6 +485,8 @@ impl Driver {
         self.stop_children(MAIN, &mut running);
         self.run_inputs(running.into())?;
         self.finish_hooks().await?;
+        // Calls that nobody waits for any more end here, so that they are on record before the closing event.
+        self.running.calls.clear();
         self.advance(Input::Command(Command::Shutdown { error }))?;
         self.running.drop_all_but_work();
         for lane in self.lanes.values() {

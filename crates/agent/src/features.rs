@@ -67,8 +67,8 @@ const FEATURES: &[Feature] = &[
     Feature {
         name: "web",
         stage: Maturity::On,
-        about: "pages of the web are fetched",
-        tools: &["web_fetch"],
+        about: "pages of the web are fetched, and searched for where the provider does that",
+        tools: &["web_fetch", "web_search"],
         mode: None,
     },
     Feature {
@@ -196,7 +196,10 @@ mod tests {
     fn what_is_off_takes_its_tools_and_modes_along() {
         let mut features = Features::default();
         features.switch("-plan,-web").unwrap();
-        assert_eq!(features.absent_tools().collect::<Vec<_>>(), ["exit_plan_mode", "web_fetch"]);
+        assert_eq!(
+            features.absent_tools().collect::<Vec<_>>(),
+            ["exit_plan_mode", "web_fetch", "web_search"]
+        );
         assert_eq!(features.absent_mode(Mode::Plan), Some("plan"));
         assert_eq!(features.absent_mode(Mode::Autopilot), None);
         assert_eq!(features.absent_mode(Mode::Interactive), None);

@@ -58,6 +58,8 @@ pub enum Fact {
     Context(WorkingDirectory),
     /// A checkpoint.
     Checkpoint(Checkpoint),
+    /// Base URL of the provider of the session's model.
+    ModelProvider(String),
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -159,6 +159,9 @@ pub struct NativeTurn {
     /// Whether the arguments of a call were changed after the fact, so that those of `tool_calls` hold.
     #[serde(default)]
     pub rewritten: bool,
+    /// Whether the vendor paused the turn, so that the conversation goes on from it without a word of ours.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
 }
 
 /// Reasoning as it is shown and logged.
@@ -252,6 +255,9 @@ pub struct TokenUsage {
     pub cache_read_tokens: Option<u64>,
     pub cache_write_tokens: Option<u64>,
     pub reasoning_tokens: Option<u64>,
+    /// Searches of the web that the provider made for the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web_searches: Option<u64>,
     /// Cost of the call in USD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,

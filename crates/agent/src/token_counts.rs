@@ -45,11 +45,16 @@ impl Sent {
         Some(Self { first: Arc::clone(first), last: Arc::clone(last), messages: request.messages.len() })
     }
 
-    fn is_start_of(&self, messages: &[Arc<Message>]) -> bool {
+    pub(crate) fn is_start_of(&self, messages: &[Arc<Message>]) -> bool {
         let same = |at: usize, known: &Arc<Message>| {
             messages.get(at).is_some_and(|message| Arc::ptr_eq(message, known))
         };
         same(0, &self.first) && same(self.messages - 1, &self.last)
+    }
+
+    /// Whether another part begins with the same message.
+    pub(crate) fn has_same_start(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.first, &other.first)
     }
 }
 

@@ -72,6 +72,9 @@ pub enum ToolSchema {
     /// Free text, with a Lark grammar for providers that can enforce one. For providers without custom tools it is a
     /// function with one string argument `input`.
     Custom { grammar: Option<String> },
+    /// The provider runs it within an answer, so that no call of it reaches the session. A provider that has no such tool
+    /// does not offer it.
+    Hosted,
 }
 
 impl ToolSchema {
@@ -84,6 +87,7 @@ impl ToolSchema {
         match self {
             Self::Function(schema) => schema.as_str().len(),
             Self::Custom { grammar } => grammar.as_ref().map_or(0, String::len),
+            Self::Hosted => 0,
         }
     }
 }

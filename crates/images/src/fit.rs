@@ -29,11 +29,13 @@ pub struct ImageLimits {
     /// The same as `max_edge` for requests with more than `many` images.
     pub max_edge_of_many: u32,
     pub many: usize,
+    /// Images of one request.
+    pub max_images: usize,
 }
 
 impl Default for ImageLimits {
     fn default() -> Self {
-        Self { max_edge: 1568, max_bytes: 5 * 1024 * 1024, max_edge_of_many: 2000, many: 20 }
+        Self { max_edge: 1568, max_bytes: 5 * 1024 * 1024, max_edge_of_many: 2000, many: 20, max_images: 100 }
     }
 }
 
@@ -41,6 +43,13 @@ impl ImageLimits {
     /// Pixels of the longer edge in a request with so many images.
     pub fn edge(&self, images: usize) -> u32 {
         if images > self.many { self.max_edge.min(self.max_edge_of_many) } else { self.max_edge }
+    }
+
+    /// Images at the beginning of a request with so many that are left out of it. They are left out by a quarter of the limit
+    /// at once, so that not every further image changes what the provider has in its cache.
+    pub fn left_out(&self, images: usize) -> usize {
+        let step = (self.max_images / 4).max(1);
+        images.saturating_sub(self.max_images).next_multiple_of(step)
     }
 
     /// Bytes of the image itself: base64 makes four of three.
@@ -179,7 +188,7 @@ mod tests {
     }
 
     const SMALL: ImageLimits =
-        ImageLimits { max_edge: 100, max_bytes: 40_000, max_edge_of_many: 50, many: 2 };
+        ImageLimits { max_edge: 100, max_bytes: 40_000, max_edge_of_many: 50, many: 2, max_images: 4 };
 
     #[track_caller]
     fn check(content: &[u8], images: usize, mime_type: &str, size: Option<(u32, u32)>) {

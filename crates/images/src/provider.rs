@@ -55,9 +55,7 @@ impl ModelProvider for ScaledImages {
         let (provider, scaler) = (Arc::clone(&self.provider), self.scaler());
         // Reading an image takes tens of milliseconds, in which nothing else would happen here.
         let scaled = tokio::task::spawn_blocking(move || {
-            for message in &mut request.messages {
-                scaler.fit_message(message, images);
-            }
+            scaler.fit_messages(&mut request.messages, images);
             request
         });
         let answer = async move {
@@ -104,6 +102,29 @@ struct Scaler {
 }
 
 impl Scaler {
+    /// Fits the images of a conversation, of which there are so many. The oldest of too many are replaced by a sentence.
+    fn fit_messages(&self, messages: &mut [Arc<Message>], images: usize) {
+        let mut left_out = self.limits.left_out(images);
+        let shown = images.saturating_sub(left_out);
+        for message in messages {
+            let here = images_of(message);
+            if left_out > 0 && here > 0 {
+                self.leave_out(message, left_out);
+                left_out = left_out.saturating_sub(here);
+            }
+            self.fit_message(message, shown);
+        }
+    }
+
+    /// Replaces the first images of a message by a sentence.
+    fn leave_out(&self, message: &mut Arc<Message>, images: usize) {
+        let why = format!("[An image is left out: the model takes {} at once.]", self.limits.max_images);
+        if let Message::User(parts) | Message::Tool { parts, .. } = Arc::make_mut(message) {
+            let shown = parts.iter_mut().filter(|part| matches!(part, Part::Image { .. }));
+            shown.take(images).for_each(|part| *part = Part::Text(why.clone()));
+        }
+    }
+
     fn fit_message(&self, message: &mut Arc<Message>, images: usize) {
         if images_of(message) == 0 {
             return;
@@ -222,6 +243,25 @@ mod tests {
             image("AAAA"),
             &["see", "[An image is left out: it is not a PNG, JPEG, WebP or GIF image.]"],
         );
+    }
+
+    fn shown(images: usize, max_images: usize) -> String {
+        let limits = ImageLimits { max_images, ..ImageLimits::default() };
+        let scaler = Scaler { limits, remembered: Arc::default() };
+        let mut messages: Vec<Arc<Message>> =
+            (0..images).map(|_| Arc::new(Message::User(vec![image(PIXEL)]))).collect();
+        scaler.fit_messages(&mut messages, images);
+        let mark = |message: &Arc<Message>| if images_of(message) > 0 { 'i' } else { '.' };
+        messages.iter().map(mark).collect()
+    }
+
+    #[test]
+    fn the_oldest_images_beyond_what_a_model_takes_are_left_out_by_a_quarter_at_once() {
+        assert_eq!(shown(8, 8), "iiiiiiii");
+        assert_eq!(shown(9, 8), "..iiiiiii");
+        assert_eq!(shown(10, 8), "..iiiiiiii");
+        assert_eq!(shown(11, 8), "....iiiiiii");
+        assert_eq!(shown(3, 1), "..i");
     }
 
     #[test]

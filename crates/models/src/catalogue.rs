@@ -170,7 +170,7 @@ fn copilot_price(prices: &Value) -> Option<Price> {
     let above = usual.get("context_max").and_then(Value::as_u64);
     let long = prices.get("long_context").and_then(card);
     let step = above.zip(long).map(|(above, rates)| PriceStep { above, rates });
-    Some(Price { rates: card(usual)?, steps: step.into_iter().collect() })
+    Some(Price { rates: card(usual)?, steps: step.into_iter().collect(), searches: None })
 }
 
 /// OpenRouter's prices are decimal text, in dollars for a token.

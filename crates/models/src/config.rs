@@ -43,6 +43,8 @@ pub struct ProviderConfig {
     /// Whether documents are sent with the wish that the model cites them, where the wire has a word for that.
     pub citations: bool,
     pub style: Style,
+    /// Whether models are offered the vendor's own search of the web.
+    pub web_search: bool,
     /// Whether a model that also listens on a WebSocket is spoken to there. Only request proxies can carry that.
     pub websockets: bool,
     pub proxy: Proxy,
@@ -148,6 +150,10 @@ pub enum ConfigError {
     Credential { setting: String },
     #[error("{setting} has a rate that is not a number of US dollars, from 0 on, for a million tokens")]
     Price { setting: String },
+    #[error(
+        "{setting} is true, but only {known} are known to search the web; `host` names the one behind a gateway"
+    )]
+    NoSearch { setting: String, known: String },
     #[error("{setting} needs {needs}")]
     Missing { setting: String, needs: &'static str },
     /// Says where and what, but not what stands there, unlike its cause: it may be a credential.
@@ -174,6 +180,7 @@ impl ProviderConfig {
             learnt: Learnt::default(),
             citations: false,
             style: Style::default(),
+            web_search: false,
             websockets: false,
             proxy: Proxy::System,
             limits: TimeLimits::default(),

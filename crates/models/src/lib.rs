@@ -12,6 +12,7 @@ mod copilot;
 mod credential;
 mod error;
 pub mod facts;
+pub mod hosted;
 mod http;
 pub mod image;
 mod learned;

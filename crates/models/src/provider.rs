@@ -218,6 +218,8 @@ impl Provider {
     /// Opens an answer. A refusal that names what to do otherwise is followed, and told before the answer.
     async fn open(&self, mut request: ModelRequest) -> Result<Answer, ModelError> {
         request.model = self.0.config.bare(&request.model).to_owned();
+        // Whoever wants an answer in one piece waits for its end either way.
+        request.stream |= self.0.host.streams_only;
         self.check_window(&request).await?;
         let mut told = Vec::new();
         let mut first = None;
@@ -258,6 +260,7 @@ impl Provider {
         let learned = inner.lessons.of(&request.model);
         let is_blind = facts.vision == Some(false) || learned.has_refused(IMAGES);
         let request = &*if is_blind { Cow::Owned(without_images(request)) } else { Cow::Borrowed(request) };
+        let search = facts::web_search(&inner.config, &request.model);
         let ask = Ask {
             request,
             model: &model,
@@ -272,6 +275,7 @@ impl Provider {
             carrier,
             citations: inner.config.citations,
             style: inner.config.style,
+            search: search.as_ref(),
         };
         let url = url(&inner.config, wire, ask.model);
         let turn = inner.http.turn().await;

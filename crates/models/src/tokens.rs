@@ -118,6 +118,7 @@ fn definition(tool: &ToolSpec) -> String {
     let (parameters, format, kind) = match &tool.input {
         ToolSchema::Function(schema) => (Some(schema), None, "function"),
         ToolSchema::Custom { grammar } => (None, Some(grammar), "custom"),
+        ToolSchema::Hosted => (None, None, "hosted"),
     };
     let definition =
         Definition { name: &tool.name, description: &tool.description, parameters, format, kind };

@@ -8,6 +8,8 @@ pub(crate) mod chat;
 mod ends;
 #[cfg(test)]
 mod fuzz;
+#[cfg(test)]
+mod hosted;
 mod native;
 pub(crate) mod responses;
 mod schema;
@@ -25,7 +27,7 @@ use serde_json::{Map, Value, json};
 use self::assembly::Assembly;
 use self::body::write_body;
 use crate::config::Style;
-use crate::facts::{Endpoint, HostFacts, Level, ModelFacts, Reasoning};
+use crate::facts::{Endpoint, HostFacts, Level, ModelFacts, Reasoning, WebSearch};
 use crate::learned::Learned;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,10 +55,14 @@ pub(crate) struct Ask<'a> {
     /// Whether the model is to say which part of a document it speaks of.
     pub(crate) citations: bool,
     pub(crate) style: Style,
+    /// The vendor's own search of the web, where it is wanted.
+    pub(crate) search: Option<&'a WebSearch>,
 }
 
 /// Longer cache keys are refused.
 const CACHE_KEY: usize = 64;
+/// Searches of the web in one answer.
+const MAX_SEARCHES: u32 = 8;
 
 impl Ask<'_> {
     /// How much the model is to think. A model of which nothing is known gets what was asked for.
@@ -88,6 +94,20 @@ impl Ask<'_> {
     /// Whether tools whose input is free text can be offered as such.
     fn takes_custom(&self) -> bool {
         self.facts.custom_tools && (self.host.custom_tools || self.host.name.is_none())
+    }
+
+    /// The vendor's search of the web, if the request offers it and the API has it. Answers of a given form have no room for
+    /// its citations, and a model that hardly thinks is refused it.
+    fn search(&self, endpoint: Endpoint) -> Option<&WebSearch> {
+        let thinks = self.effort() != Reasoning::Level(Level::Minimal);
+        self.search
+            .filter(|search| search.endpoint == endpoint && thinks && self.request.answer.is_none())
+            .filter(|_| self.request.tools.iter().any(|tool| tool.input == ToolSchema::Hosted))
+    }
+
+    /// The tools that are offered, without the vendor's own.
+    fn own_tools(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.request.tools.iter().map(|tool| &**tool).filter(|tool| tool.input != ToolSchema::Hosted)
     }
 
     /// Whether the provider has refused a field.
@@ -195,6 +215,8 @@ fn function_schema(spec: &ToolSpec) -> Schema {
     match &spec.input {
         ToolSchema::Function(schema) => schema.clone(),
         ToolSchema::Custom { .. } => input_schema(),
+        // Never written as a function.
+        ToolSchema::Hosted => json!({ "type": "object" }).into(),
     }
 }
 
@@ -276,9 +298,12 @@ fn data_url(mime_type: &str, data: &str) -> String {
     format!("data:{mime_type};base64,{data}")
 }
 
-/// Cost of a call in USD, as OpenRouter and other gateways report it.
+/// Cost of a call in USD, as OpenRouter and other gateways report it, and xAI in its own unit.
 fn cost(usage: &Value) -> Option<f64> {
-    usage.get("cost").and_then(Value::as_f64).filter(|cost| *cost >= 0.0)
+    const TICKS: f64 = 1e10;
+    let number = |name: &str| usage.get(name).and_then(Value::as_f64);
+    let cost = number("cost").or_else(|| Some(number("cost_in_usd_ticks")? / TICKS));
+    cost.filter(|cost| *cost >= 0.0)
 }
 
 /// A number that a provider may have left out, or written as `null`.

@@ -642,3 +642,24 @@ async fn a_server_on_this_machine_is_asked_for_the_window_of_a_session_and_other
     assert_eq!((resolved.prompt_limit, resolved.sources.prompt.name()), (13_764, "provider"));
     assert_eq!(hangar_models::local::look(&config, "m").await, None, "a server that does not tell");
 }
+
+#[tokio::test]
+async fn an_answer_in_one_piece_is_streamed_where_the_vendor_refuses_long_ones() {
+    let sent = async |kind: ProviderKind, answer: Vec<Act>| {
+        let mut server = serve(vec![answer]).await;
+        let whole = ModelRequest { stream: false, ..request() };
+        let events = call(config(kind, &server.url), whole).await;
+        assert!(show(&events).ends_with("finished \"pong\" Stop"), "{}", show(&events));
+        let body: serde_json::Value =
+            serde_json::from_str(&server.requests.recv().await.unwrap().body).unwrap();
+        body["stream"].clone()
+    };
+    let streamed = stream(&[
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"pong"}}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#,
+        r#"{"type":"message_stop"}"#,
+    ]);
+    assert_eq!(sent(ProviderKind::Anthropic, streamed).await, true);
+    let whole = r#"{"choices":[{"message":{"content":"pong"},"finish_reason":"stop"}]}"#;
+    assert_eq!(sent(CHAT, json(whole)).await, serde_json::Value::Null);
+}

@@ -197,7 +197,7 @@ events! {
 }
 
 impl EventKind {
-    /// Whether events of this kind are for the session that resumes from the log, not for whoever watches it.
+    /// Whether events of this kind are for resuming the session from its log, not for its listeners.
     pub fn is_internal(self) -> bool {
         matches!(self, Self::UsageRecord | Self::ModelItems)
     }

@@ -12,9 +12,9 @@ use crate::{Body, Event, EventKind};
 
 #[derive(Debug, Clone, Default)]
 pub struct Totals {
-    /// Prompts that somebody sent. Messages that the session sent to itself are not among them.
+    /// Number of prompts, without messages that the session sent to itself.
     pub prompts: u64,
-    /// Calls of the model, and those among them that took up what somebody said.
+    /// Number of model calls, and of those among them that answer a user's message.
     pub requests: u64,
     pub user_requests: u64,
     pub api_ms: u64,
@@ -139,7 +139,7 @@ impl Totals {
         add(&mut metric.usage.reasoning_tokens, usage.reasoning_tokens);
     }
 
-    /// Takes what a closing event tells. It tells of the whole session, not of the process that closes.
+    /// Takes the figures of a closing event. They are of the whole session, not of the process that closes it.
     fn close(&mut self, shutdown: &SessionShutdown) {
         if shutdown.error_reason.is_some() {
             self.error.clone_from(&shutdown.error_reason);
@@ -151,7 +151,7 @@ impl Totals {
             return;
         }
         let metrics = || shutdown.model_metrics.values();
-        // The event has a number where nobody told one; no turn takes in or gives out nothing.
+        // The event has a zero where no number was reported; no turn has zero tokens.
         let told = |of: fn(&ModelMetric) -> u64| Some(metrics().map(of).sum()).filter(|tokens| *tokens > 0);
         self.input_tokens = told(|metric| metric.usage.input_tokens);
         self.output_tokens = told(|metric| metric.usage.output_tokens);

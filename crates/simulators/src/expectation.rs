@@ -14,6 +14,8 @@ pub struct Expectation {
     pub present: Vec<String>,
     pub absent: Vec<String>,
     pub equal: BTreeMap<String, Value>,
+    /// Whether the vendor may leave out thinking of the turn that goes on.
+    pub drops: bool,
     /// Least share of its tokens that come from the cache.
     pub cached: Option<f64>,
 }

@@ -43,7 +43,7 @@ pub use record::{Exchange, Failures, Outcome, Totals};
 pub use refusal::Refusal;
 pub use request::{Request, Strictness};
 pub use scenario::{
-    Act, End, Failure, FailureKind, Fault, Phase, Piece, Scenario, ScenarioError, Turn, When,
+    Act, End, Failure, FailureKind, Fault, Page, Phase, Piece, Scenario, ScenarioError, Turn, When,
 };
 pub use server::{Server, serve};
 pub use shape::{Flaw, FlawKind, Place, Shapes};

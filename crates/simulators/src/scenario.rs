@@ -23,7 +23,7 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::expectation::Expectation;
@@ -143,6 +143,11 @@ pub enum Piece {
         /// JSON, or free text for a custom tool. What is cut is no JSON.
         arguments: String,
     },
+    /// A search of the web that the vendor makes itself. The next text cites what it found.
+    Search {
+        query: String,
+        found: Vec<Page>,
+    },
     /// Silence in the stream.
     Wait(Duration),
     /// A sign of life without meaning.
@@ -161,6 +166,14 @@ impl Piece {
     pub fn call(tool: &str, arguments: &Value) -> Self {
         Self::Call { tool: tool.to_owned(), arguments: arguments.to_string() }
     }
+}
+
+/// A page of the web.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Page {
+    pub title: String,
+    pub url: String,
 }
 
 /// What a text is to the user, where a vendor tells it.
@@ -312,6 +325,9 @@ struct RawPiece {
     call: Option<String>,
     input: Option<Value>,
     arguments: Option<String>,
+    search: Option<String>,
+    #[serde(default)]
+    found: Vec<Page>,
     wait: Option<f64>,
     ping: Option<bool>,
 }
@@ -320,12 +336,14 @@ impl TryFrom<RawPiece> for Piece {
     type Error = String;
 
     fn try_from(raw: RawPiece) -> Result<Self, String> {
-        let RawPiece { thinking, redacted, text, phase, call, input, arguments, wait, ping } = raw;
-        match (thinking, redacted, text, call, wait, ping) {
-            (Some(text), None, None, None, None, None) => Ok(Self::Thinking(text)),
-            (None, Some(text), None, None, None, None) => Ok(Self::Redacted(text)),
-            (None, None, Some(text), None, None, None) => Ok(Self::Text { text, phase }),
-            (None, None, None, Some(tool), None, None) => {
+        let RawPiece { thinking, redacted, text, phase, call, input, arguments, search, found, wait, ping } =
+            raw;
+        match (thinking, redacted, text, call, search, wait, ping) {
+            (Some(text), None, None, None, None, None, None) => Ok(Self::Thinking(text)),
+            (None, Some(text), None, None, None, None, None) => Ok(Self::Redacted(text)),
+            (None, None, Some(text), None, None, None, None) => Ok(Self::Text { text, phase }),
+            (None, None, None, None, Some(query), None, None) => Ok(Self::Search { query, found }),
+            (None, None, None, Some(tool), None, None, None) => {
                 let arguments = arguments.unwrap_or_else(|| match input {
                     None => "{}".to_owned(),
                     Some(Value::String(text)) => text,
@@ -333,13 +351,12 @@ impl TryFrom<RawPiece> for Piece {
                 });
                 Ok(Self::Call { tool, arguments })
             }
-            (None, None, None, None, Some(seconds), None) => Duration::try_from_secs_f64(seconds)
+            (None, None, None, None, None, Some(seconds), None) => Duration::try_from_secs_f64(seconds)
                 .map(Self::Wait)
                 .map_err(|_| format!("`wait = {seconds}` is no time")),
-            (None, None, None, None, None, Some(true)) => Ok(Self::Ping),
-            _ => {
-                Err("a piece is one of `thinking`, `redacted`, `text`, `call`, `wait` and `ping`".to_owned())
-            }
+            (None, None, None, None, None, None, Some(true)) => Ok(Self::Ping),
+            _ => Err("a piece is one of `thinking`, `redacted`, `text`, `call`, `search`, `wait` and `ping`"
+                .to_owned()),
         }
     }
 }

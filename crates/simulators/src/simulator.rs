@@ -132,6 +132,12 @@ impl Simulator {
             Act::Say { mut pieces, end, faults } => {
                 let is_thought = |piece: &Piece| matches!(piece, Piece::Thinking(_) | Piece::Redacted(_));
                 pieces.retain(|piece| accepted.thinks || !is_thought(piece));
+                let is_search = |piece: &Piece| matches!(piece, Piece::Search { .. });
+                if !accepted.searches && pieces.iter().any(is_search) {
+                    let problem = format!("request {number} does not offer the search that its turn makes");
+                    state.record.problem(problem);
+                    pieces.retain(|piece| !is_search(piece));
+                }
                 let (usage, answer) = self.say(state, request, accepted, pieces, end, faults);
                 (Some(usage), answer)
             }
@@ -143,6 +149,10 @@ impl Simulator {
             // Taken before.
             Act::Refuse { .. } => unreachable!("turns that refuse are taken before others"),
         };
+        if !expect.drops && !accepted.dropped.is_empty() {
+            let places = accepted.dropped.join(", ");
+            state.record.problem(format!("request {number}: thinking of this turn was dropped: {places}"));
+        }
         for unmet in expect.unmet(&request.body, usage.as_ref()) {
             state.record.problem(format!("request {number}: {unmet}"));
         }
@@ -161,7 +171,9 @@ impl Simulator {
         let scope = format!("{}/{}", accepted.account, accepted.model);
         let hit = state.cache.apply(&scope, &accepted.prompt, accepted.caching);
         let (output, reasoning) = count(accepted, &pieces);
+        let is_search = |piece: &&Piece| matches!(piece, Piece::Search { .. });
         let usage = Usage {
+            searches: pieces.iter().filter(is_search).count() as u64,
             input: accepted.prompt.tokens(),
             cache_read: hit.read,
             cache_write: hit.written,
@@ -246,6 +258,7 @@ fn count(accepted: &Accepted, pieces: &[Piece]) -> (u64, u64) {
             Piece::Call { tool, arguments } => {
                 output += counter.text(tool) + counter.text(arguments) + counter.message();
             }
+            Piece::Search { query, .. } => output += counter.text(query) + counter.message(),
             Piece::Wait(_) | Piece::Ping => {}
         }
     }

@@ -17,6 +17,8 @@ pub struct Usage {
     /// All tokens of the answer, those of its reasoning included.
     pub output: u64,
     pub reasoning: u64,
+    /// Searches of the web that the vendor made.
+    pub searches: u64,
 }
 
 impl Usage {
@@ -39,6 +41,7 @@ impl AddAssign for Usage {
         self.cache_write_hour += other.cache_write_hour;
         self.output += other.output;
         self.reasoning += other.reasoning;
+        self.searches += other.searches;
     }
 }
 
@@ -62,6 +65,9 @@ pub struct Price {
     pub step_input: f64,
     #[serde(default = "one")]
     pub step_output: f64,
+    /// USD for a thousand searches of the web.
+    #[serde(default)]
+    pub search: f64,
 }
 
 fn one() -> f64 {
@@ -77,7 +83,8 @@ impl Price {
             + usage.cache_read as f64 * self.cached.unwrap_or(self.input)
             + usage.cache_write.saturating_sub(usage.cache_write_hour) as f64 * self.input * self.write
             + usage.cache_write_hour as f64 * self.input * self.write_hour;
-        (input * more_input + usage.output as f64 * self.output * more_output) / 1e6
+        let searches = usage.searches as f64 * self.search / 1e3;
+        (input * more_input + usage.output as f64 * self.output * more_output) / 1e6 + searches
     }
 }
 
@@ -96,6 +103,7 @@ mod tests {
             step: Some(500),
             step_input: 2.0,
             step_output: 1.5,
+            search: 10.0,
         };
         let usage = Usage {
             input: 400,
@@ -110,6 +118,8 @@ mod tests {
         assert!((price.of(&usage) * 1e6 - (200.0 + 40.0 + 250.0 + 100.0)).abs() < 1e-9);
         let hour = Usage { cache_write_hour: 100, ..usage };
         assert!((price.of(&hour) * 1e6 - (200.0 + 40.0 + 400.0 + 100.0)).abs() < 1e-9);
+        let searched = Usage { searches: 2, ..usage };
+        assert!((price.of(&searched) - price.of(&usage) - 0.02).abs() < 1e-9);
         let more = Usage { input: 600, ..usage };
         assert!((price.of(&more) * 1e6 - ((600.0 + 40.0 + 250.0) * 2.0 + 150.0)).abs() < 1e-9);
     }

@@ -43,6 +43,8 @@ pub struct Accepted {
     pub prompt_text: String,
     /// Whether the model thinks. If not, thinking of the scenario is left out.
     pub thinks: bool,
+    /// Whether the vendor may search the web.
+    pub searches: bool,
     /// Tools that may be called.
     pub tools: BTreeMap<String, ToolKind>,
     /// What the model reads, in pieces that can be cached.
@@ -55,6 +57,9 @@ pub struct Accepted {
     pub foreign: Vec<String>,
     /// Rules of the simulator itself that the request breaks, though the vendor would answer. They fail the test.
     pub violations: Vec<String>,
+    /// Places of thinking of the turn that goes on, which the vendor left out of what the model sees. They fail the test
+    /// unless it expects them.
+    pub dropped: Vec<String>,
     /// Whatever the vendor itself needs again to encode the answer.
     pub context: Value,
 }

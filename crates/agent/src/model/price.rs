@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::TokenUsage;
 
 const PER: f64 = 1_000_000.0;
+const PER_SEARCHES: f64 = 1000.0;
 
 /// Price of a model. Vendors charge more for calls with a long input: all tokens of such a call have the rates of its step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -13,6 +14,9 @@ pub struct Price {
     /// Higher rates of long calls, by rising threshold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<PriceStep>,
+    /// US dollars for a thousand searches of the web that the provider makes itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub searches: Option<f64>,
 }
 
 /// US dollars for a million tokens.
@@ -38,7 +42,7 @@ pub struct PriceStep {
 impl Price {
     /// The same rates for calls of every length.
     pub fn flat(rates: Rates) -> Self {
-        Self { rates, steps: Vec::new() }
+        Self { rates, steps: Vec::new(), searches: None }
     }
 
     /// Cost of a call in US dollars. `None` if the provider did not report what it took in and gave out.
@@ -52,11 +56,13 @@ impl Price {
             + read as f64 * rates.cache_read.unwrap_or(rates.input)
             + written as f64 * rates.cache_write.unwrap_or(rates.input)
             + output as f64 * rates.output;
-        Some(cost / PER)
+        let searches = usage.web_searches.unwrap_or(0) as f64 * self.searches.unwrap_or(0.0);
+        Some(cost / PER + searches / PER_SEARCHES)
     }
 
     /// Upper bound of the cost of a call in US dollars: no input is read from the cache, all of it is written there if
-    /// that costs more, and the answer has its full length.
+    /// that costs more, and the answer has its full length. It does not hold of a call that offers a search of the
+    /// provider's own, whose results are input that nobody can count before.
     pub fn at_most(&self, input_tokens: u64, max_output_tokens: u64) -> f64 {
         let reached = self.steps.iter().filter(|step| input_tokens > step.above).map(|step| step.rates);
         let bound = |rates: Rates| {
@@ -86,7 +92,7 @@ mod tests {
 
     fn stepped() -> Price {
         let long = Rates { input: 4.0, output: 15.0, cache_read: Some(0.4), cache_write: Some(5.0) };
-        Price { rates: RATES, steps: vec![PriceStep { above: 200_000, rates: long }] }
+        Price { steps: vec![PriceStep { above: 200_000, rates: long }], ..Price::flat(RATES) }
     }
 
     fn usage(input: u64, output: u64, read: u64, written: u64) -> TokenUsage {
@@ -115,6 +121,13 @@ mod tests {
     fn all_tokens_of_a_long_call_have_the_rates_of_its_step() {
         check(&stepped(), usage(200_000, 1, 0, 0), 400_010.0);
         check(&stepped(), usage(200_001, 1, 0, 0), 800_019.0);
+    }
+
+    #[test]
+    fn searches_cost_beside_tokens_where_they_have_a_price() {
+        let searched = TokenUsage { web_searches: Some(3), ..usage(1000, 10, 0, 0) };
+        check(&Price { searches: Some(10.0), ..stepped() }, searched, 2100.0 + 30_000.0);
+        check(&stepped(), searched, 2100.0);
     }
 
     #[test]

@@ -252,7 +252,8 @@ impl Session {
         let Some(native) = native else { return };
         // Items that are no JSON could not go back either.
         let Ok(items) = RawValue::from_string(native.items.to_string()) else { return };
-        self.emit(step, data::ModelItems { message_id: message_id.to_owned(), origin: native.origin, items });
+        let NativeTurn { origin, paused, .. } = native;
+        self.emit(step, data::ModelItems { message_id: message_id.to_owned(), origin, items, paused });
     }
 
     /// Initiator of this turn's call.

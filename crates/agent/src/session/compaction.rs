@@ -3,6 +3,10 @@
 //!
 //! Nothing is rewritten: the end of a compaction is an event, and what the model sees is a projection of the log. A
 //! summary covers messages that no other covers, so each is made from originals.
+//!
+//! Vendors bind reasoning to the messages that it followed. A summary that is ready while an answer is in flight, or behind
+//! which a cycle of calls with such reasoning is under way, is therefore kept until that cycle has ended. If the context
+//! is full before, a summary of everything takes its place.
 
 use std::sync::Arc;
 
@@ -25,6 +29,10 @@ pub const NOTHING_TO_COMPACT: &str = "Nothing to compact.";
 const EXCERPT: usize = 4 << 10;
 /// Bytes of an answer in its vendor's items that are still sent for a summary then.
 const EXCERPT_ITEMS: usize = 16 << 10;
+
+/// Tokens of a summary, reasoning included. Less would make models think by another budget than the conversation has, which
+/// loses the provider's cache of it.
+const SUMMARY_OUTPUT: u64 = 32_000;
 
 /// Thresholds of compaction, as shares of the context window.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,7 +58,7 @@ pub(super) struct Compacting {
     trigger: Option<CompactionTrigger>,
     instructions: Option<String>,
     started: Timestamp,
-    /// The summary, while the plan and the todos are read.
+    /// The summary, until it takes the place of what it covers.
     reply: Option<Reply>,
 }
 
@@ -71,6 +79,9 @@ impl Session {
 
     /// Starts a compaction when the context is filling up. True if the next call has to wait for it.
     pub(super) fn check_context_size(&mut self, step: &mut Step, context: &mut Context<'_>) -> bool {
+        if self.apply_ready_summary(step) {
+            return true;
+        }
         let Some(limits) = self.config.compaction else { return false };
         let limit = self.config.max_prompt_tokens.max(1) as f64;
         // A token is a byte at least: most conversations need no counting.
@@ -82,17 +93,57 @@ impl Session {
         }
         let Some(count) = self.measure() else { return false };
         let share = count.total() as f64 / limit;
+        // What does not fit cannot be sent, neither to be answered nor to be summed up.
+        let overflows = share >= 1.0;
+        let material = if overflows { Material::Excerpts } else { Material::Whole };
+        let trigger = Some(CompactionTrigger::Threshold);
         if self.compacting.is_some() {
-            return share >= limits.wait;
+            let full = share >= limits.wait;
+            if full && self.is_summary_bound() {
+                self.cancel_compaction(step);
+                self.start_compaction(trigger, material, count, None, step, context);
+            }
+            return full;
         }
         if share < limits.start {
             return false;
         }
-        // What does not fit cannot be sent, neither to be answered nor to be summed up.
-        let overflows = share >= 1.0;
-        let material = if overflows { Material::Excerpts } else { Material::Whole };
-        self.start_compaction(Some(CompactionTrigger::Threshold), material, count, None, step, context);
+        self.start_compaction(trigger, material, count, None, step, context);
         overflows
+    }
+
+    /// Whether answers in the cycle under way are bound to messages that the running compaction covers.
+    fn is_summary_bound(&self) -> bool {
+        let covers = self.compacting.as_ref().map(|compacting| compacting.covers);
+        covers.is_some_and(|covers| self.state.conversation.is_bound(covers))
+    }
+
+    /// Whether the conversation may begin with another text now: no answer is in flight that would be bound to what it
+    /// begins with, and no cycle is under way that is.
+    fn may_apply_summary(&self) -> bool {
+        match &self.run {
+            Some(Run { phase: Phase::Calling(_), .. }) => false,
+            Some(_) => !self.is_summary_bound(),
+            None => self.state.conversation.is_answered() || !self.is_summary_bound(),
+        }
+    }
+
+    /// Applies a summary that was kept until now. True if it is being applied.
+    fn apply_ready_summary(&mut self, step: &mut Step) -> bool {
+        let ready = self.compacting.as_ref().is_some_and(|compacting| compacting.reply.is_some());
+        let applies = ready && self.may_apply_summary();
+        if applies {
+            step.effects.push(Effect::Gather);
+        }
+        applies
+    }
+
+    /// Applies a summary that was kept while a run went on, or drops it: a run that was aborted leaves its cycle open.
+    pub(super) fn apply_summary_behind_run(&mut self, step: &mut Step) {
+        let ready = self.compacting.as_ref().is_some_and(|compacting| compacting.reply.is_some());
+        if ready && !self.apply_ready_summary(step) {
+            self.cancel_compaction(step);
+        }
     }
 
     /// Whether enough messages are not covered by a summary, and enough are new since the last attempt that failed.
@@ -151,7 +202,11 @@ impl Session {
 
     /// Starts a compaction because the provider refused a request as too long. True if one is running.
     pub(super) fn force_compaction(&mut self, step: &mut Step, context: &mut Context<'_>) -> bool {
+        if self.is_summary_bound() {
+            self.cancel_compaction(step);
+        }
         if self.compacting.is_some() {
+            self.apply_ready_summary(step);
             return true;
         }
         let conversation = &self.state.conversation;
@@ -198,7 +253,13 @@ impl Session {
         request.messages.push(Arc::new(Message::User(vec![Part::Text(prompt)])));
         // The tools stay, for the prefix cache, but a summary calls none.
         request.tool_choice = ToolChoice::None;
-        request.stream = false;
+        // Only a lower limit than the model's own is said: one that nobody knows could be too high.
+        request.max_output_tokens = self
+            .config
+            .provider
+            .max_output_tokens
+            .filter(|most| *most > SUMMARY_OUTPUT)
+            .and(Some(SUMMARY_OUTPUT));
         self.compacting = Some(Compacting {
             seq,
             covers,
@@ -231,7 +292,11 @@ impl Session {
             }
             Ok(ModelEvent::Finished(reply)) => {
                 compacting.reply = Some(*reply);
-                step.effects.push(Effect::Gather);
+                if self.run.is_none() {
+                    self.apply_summary_behind_run(step);
+                } else {
+                    self.apply_ready_summary(step);
+                }
             }
             Ok(_) => {}
             Err(error) => self.compaction_failed(error.message, error.status, step, context),
@@ -262,7 +327,7 @@ impl Session {
         let checkpoint = Checkpoint::new(self.state.checkpoints + 1, &reply.turn.text);
         let complete = self.completed(&compacting, &checkpoint, reply, context);
         self.failed_at = None;
-        let dropped = self.state.conversation.native_turns(compacting.covers);
+        let dropped = self.state.conversation.native_turns_behind_summary(compacting.covers);
         self.emit(step, complete);
         self.tell_dropped_reasoning(dropped, "was summarised", step);
         if self.agent().is_none() {

@@ -103,6 +103,11 @@ impl Endings {
             Finish::Broken(_) => true,
             // Servers have names of their own for an ordinary end; only one without an answer is suspect.
             Finish::Other(_) => empty,
+            // A first answer that is thoughts alone was lost on its way. Behind calls an end without a word may be meant,
+            // and one without a thought either is the model's own.
+            Finish::Stop | Finish::ToolCalls => {
+                empty && reply.turn.reasoning.is_some() && !self.called && !self.goes_on
+            }
             _ => false,
         };
         if unusable && self.unusable < MAX_UNUSABLE {
@@ -210,5 +215,39 @@ impl Session {
         let message = "The answer was not usable; trying again.".to_owned();
         self.emit(step, data::SessionInfo::new("model_retry", message));
         self.call_model(retries + 1, step, context);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{AssistantTurn, Reasoning, TokenUsage};
+
+    fn judged(endings: &mut Endings, text: &str, thought: &str) -> &'static str {
+        let reasoning = Reasoning { text: thought.to_owned(), ..Reasoning::default() };
+        let turn = AssistantTurn {
+            text: text.to_owned(),
+            reasoning: Some(reasoning).filter(|_| !thought.is_empty()),
+            ..AssistantTurn::default()
+        };
+        let mut reply = Reply { id: None, turn, finish: Finish::Stop, usage: TokenUsage::default() };
+        match endings.judge(&mut reply) {
+            Verdict::Retry(_) => "retry",
+            Verdict::Answer => "answer",
+            Verdict::Failed(_) => "failed",
+            Verdict::Calls { .. }
+            | Verdict::GoOn { .. }
+            | Verdict::MakeRoom { .. }
+            | Verdict::Withheld(_) => "other",
+        }
+    }
+
+    #[test]
+    fn a_first_answer_of_thoughts_alone_is_asked_for_once_more() {
+        let mut endings = Endings::default();
+        assert_eq!(judged(&mut endings, "", "hm"), "retry");
+        assert_eq!(judged(&mut endings, "", "hm"), "failed");
+        assert_eq!(judged(&mut Endings::default(), "", ""), "failed");
+        assert_eq!(judged(&mut Endings::default(), "Here.", "hm"), "answer");
     }
 }

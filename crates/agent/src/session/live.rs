@@ -199,12 +199,23 @@ impl Session {
                     self.tools_changed.removed.insert((*gone).to_owned());
                 }
             }
+            let gone =
+                |tool: &&Arc<ToolSpec>| !after.contains(tool.name.as_str()) && self.was_shown(&tool.name);
+            let withdrawn: Vec<Arc<ToolSpec>> = self.config.tools.iter().filter(gone).cloned().collect();
+            self.withdrawn_tools.retain(|tool| !after.contains(tool.name.as_str()));
+            self.withdrawn_tools.extend(withdrawn);
             for new in after.difference(&before) {
                 self.tools_changed.removed.remove(*new);
                 self.tools_changed.added.insert((*new).to_owned());
             }
         }
         self.config.tools = tools;
+    }
+
+    /// Leaves the definitions of tools that are gone out of the requests from now on, because the tools were replaced on
+    /// purpose. The provider's prefix cache begins anew then, and so does reasoning that is bound to the tools.
+    pub fn forget_withdrawn_tools(&mut self) {
+        self.withdrawn_tools.clear();
     }
 
     pub(super) fn unqueue(&mut self, which: Unqueue, step: &mut Step) {

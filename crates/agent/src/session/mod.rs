@@ -147,6 +147,8 @@ pub struct Session {
     greeted: bool,
     /// Names of the tools of requests so far, in the order in which they were first shown.
     shown_tools: Vec<String>,
+    /// Tools that the model was shown and that are gone. Requests keep their definitions, and calls are refused.
+    withdrawn_tools: Vec<Arc<ToolSpec>>,
     /// Changes of the tools that the model has not been told yet.
     tools_changed: ToolsChanged,
     /// Whether the session was resumed.
@@ -198,6 +200,7 @@ impl Session {
             nudges: 0,
             greeted: false,
             shown_tools: Vec::new(),
+            withdrawn_tools: Vec::new(),
             tools_changed: ToolsChanged::default(),
             resumed: false,
             compacting: None,

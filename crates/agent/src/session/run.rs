@@ -320,6 +320,7 @@ impl Session {
     pub(super) fn end_run(&mut self, ending: Ending, step: &mut Step, context: &mut Context<'_>) {
         let answer = self.run.take().map(|run| run.answer).unwrap_or_default();
         self.aborted = ending == Ending::Aborted;
+        self.apply_summary_behind_run(step);
         if self.agent().is_some() {
             return self.end_subagent_run(ending, answer, step, context);
         }

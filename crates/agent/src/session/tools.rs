@@ -198,9 +198,14 @@ impl Session {
     fn refusal(&self, call: &ToolCall, arguments: &serde_json::Value) -> Option<ToolOutcome> {
         let name = &call.name;
         let tools = self.visible_tools();
-        if !tools.iter().any(|spec| spec.name == *name) {
-            let names: Vec<&str> = tools.iter().map(|spec| spec.name.as_str()).collect();
-            let short = format!("Tool '{name}' does not exist.");
+        let withdrawn = self.is_withdrawn(name);
+        if withdrawn || !tools.iter().any(|spec| spec.name == *name) {
+            let names = tools.iter().map(|spec| spec.name.as_str());
+            let names: Vec<&str> = names.filter(|name| !self.is_withdrawn(name)).collect();
+            let short = match withdrawn {
+                true => format!("Tool '{name}' is no longer available."),
+                false => format!("Tool '{name}' does not exist."),
+            };
             let text = format!("{short} Available tools that can be called are {}.", names.join(", "));
             return Some(ToolOutcome { error: Some(short), ..ToolOutcome::failure(text) });
         }

@@ -1,5 +1,6 @@
-//! The tools of a request. Their list only grows at its end, for the provider's prefix cache, as long as nobody takes a
-//! tool away.
+//! The tools of a request. Their list only grows at its end, for the provider's prefix cache and for reasoning that is
+//! bound to it: the definition of a tool that is gone stays, a notice tells the model, and calls of it are refused.
+//! The list begins anew where somebody replaces the tools on purpose, or the mode or role of the session changes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,7 +44,8 @@ impl Session {
         // Shared, because most sessions show the same, and a call holds on to it.
         let own: Vec<Arc<ToolSpec>> = own.map(interned::spec).collect();
         let plays = |tool: &&Arc<ToolSpec>| self.plays(&tool.name) && !deferred.contains(tool.name.as_str());
-        let mut tools: Vec<&Arc<ToolSpec>> = config.tools.iter().filter(plays).chain(&own).collect();
+        let there = config.tools.iter().chain(&self.withdrawn_tools);
+        let mut tools: Vec<&Arc<ToolSpec>> = there.filter(plays).chain(&own).collect();
         tools.sort_by_key(|tool| self.place(&tool.name));
         interned::list(tools.into_iter())
     }
@@ -68,8 +70,13 @@ impl Session {
             && self.config.own_tools.admits(ToolSource::Builtin, name)
     }
 
-    fn was_shown(&self, name: &str) -> bool {
+    pub(super) fn was_shown(&self, name: &str) -> bool {
         self.shown_tools.iter().any(|shown| shown == name)
+    }
+
+    /// Whether a tool is in the requests although it is gone.
+    pub(super) fn is_withdrawn(&self, name: &str) -> bool {
+        self.withdrawn_tools.iter().any(|tool| tool.name == name)
     }
 
     /// Notes the tools of a request.

@@ -230,6 +230,26 @@ async fn the_summary_request_keeps_prefix_and_tools_and_calls_none() {
     assert_eq!(summary.tools, main.tools);
     // The prefix is the same to the byte; the request for a summary comes behind it.
     assert_eq!(summary.messages[..summary.messages.len() - 1], main.messages[..]);
+    // Some vendors refuse a long answer in one piece.
+    assert_eq!(summary.stream, main.stream);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summary_has_a_limit_of_its_own_below_that_of_the_model() {
+    for (model, summary) in [(None, None), (Some(8000), None), (Some(128_000), Some(32_000))] {
+        let compaction = Some(Compaction { start: 0.05, wait: 2.0 });
+        let setting =
+            Setting { compaction, max_prompt_tokens: 1000, max_output_tokens: model, ..Default::default() };
+        let mut stage = Stage::set(setting, vec![Line::Say("one")]);
+        say(&mut stage, "first").await;
+        say(&mut stage, "second").await;
+        let requests = stage.requests();
+        let limits = |choice: ToolChoice| {
+            let found = requests.iter().find(|request| request.tool_choice == choice).unwrap();
+            found.max_output_tokens
+        };
+        assert_eq!((limits(ToolChoice::Auto), limits(ToolChoice::None)), (None, summary), "{model:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

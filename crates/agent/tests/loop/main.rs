@@ -17,6 +17,7 @@ mod hooks;
 mod just_in_time;
 mod pending;
 mod permissions;
+mod reasoning;
 mod repetition;
 mod resume;
 mod stage;

@@ -21,7 +21,7 @@ use hangar_agent::prompt::Environment;
 use hangar_agent::session::*;
 use hangar_agent::tool::*;
 use hangar_agent::tool_search::Deferral;
-use hangar_protocol::data::{CodeChanges, Mode, PlanAndTodos, ToolType, WorkingDirectory};
+use hangar_protocol::data::{CodeChanges, Mode, ModelOrigin, PlanAndTodos, ToolType, WorkingDirectory};
 use hangar_protocol::permission::{PermissionRequest, ShellCommand, ShellRequest};
 use hangar_protocol::{Body, Event};
 use serde_json::json;
@@ -35,6 +35,8 @@ pub(crate) enum Line {
     SayAfter(Duration, &'static str),
     /// Calls of `(id, tool, json)`.
     Call(Vec<(&'static str, &'static str, serde_json::Value)>),
+    /// Calls one tool after a while.
+    CallAfter(Duration, &'static str, &'static str),
     /// Says the pieces, then breaks off.
     Cut(&'static str),
     Fail(ModelErrorKind, Option<u16>),
@@ -68,6 +70,13 @@ impl TokenMeter for Letters {
     }
 }
 
+/// Tokens of a request by the worst of tokenizers, which makes one of each byte. The meter counts far less.
+fn bytes(request: &ModelRequest) -> u64 {
+    let tools: usize = request.tools.iter().map(|tool| tool.size()).sum();
+    let messages: u64 = request.messages.iter().map(|message| letters(message)).sum();
+    (request.system.len() + tools) as u64 + messages
+}
+
 fn letters(message: &Message) -> u64 {
     let letters = |parts: &[Part]| -> u64 {
         parts.iter().map(|part| if let Part::Text(text) = part { text.len() as u64 } else { 0 }).sum()
@@ -99,6 +108,10 @@ struct Actor {
     facts: ProviderFacts,
     /// Whether each answer uses all tokens that it may, and so costs as much as it can.
     uses_all: bool,
+    /// Whether each answer has items of its vendor, which name the request that it answers.
+    signs: bool,
+    /// How long a summary takes, if it does not follow the lines.
+    summary_after: Option<Duration>,
     lines: Mutex<VecDeque<Line>>,
     requests: Arc<Mutex<Vec<(tokio::time::Instant, ModelRequest)>>>,
 }
@@ -121,11 +134,26 @@ impl ModelProvider for Actor {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
         let line = agent_line(&request);
         let usage = self.uses_all.then(|| TokenUsage {
-            input_tokens: Some(request.messages.iter().map(|message| letters(message)).sum()),
+            input_tokens: Some(bytes(&request)),
             output_tokens: request.max_output_tokens,
             ..TokenUsage::default()
         });
-        let reply = move |text: &str, calls: Vec<ToolCall>, finish: Finish| reply(text, calls, finish, usage);
+        let signed = self.signs.then(|| NativeTurn {
+            paused: false,
+            origin: ModelOrigin { wire: "/v1/messages".to_owned(), ..ModelOrigin::default() },
+            items: self.requests.lock().len().to_string().into(),
+            rewritten: false,
+        });
+        let reply =
+            move |text: &str, calls: Vec<ToolCall>, finish: Finish| match reply(text, calls, finish, usage) {
+                ModelEvent::Finished(mut reply) => {
+                    reply.turn.native.clone_from(&signed);
+                    ModelEvent::Finished(reply)
+                }
+                piece => piece,
+            };
+        let summary = self.summary_after.filter(|_| request.tool_choice == ToolChoice::None);
+        let line = line.or_else(|| summary.map(|wait| Line::SayAfter(wait, "THE SUMMARY")));
         self.requests.lock().push((tokio::time::Instant::now(), request));
         let line = line.unwrap_or_else(|| self.lines.lock().pop_front().unwrap_or(Line::Say("pong")));
         let text = |text: &str| Ok(ModelEvent::Text(text.to_owned()));
@@ -163,6 +191,13 @@ impl ModelProvider for Actor {
                     .collect();
                 futures_util::stream::iter([Ok(reply("", calls, Finish::ToolCalls))]).boxed()
             }
+            Line::CallAfter(wait, id, name) => futures_util::stream::once(async move {
+                tokio::time::sleep(wait).await;
+                let (id, name) = (id.to_owned(), name.to_owned());
+                let call = ToolCall { id, name, kind: ToolType::Function, input: "{}".to_owned() };
+                Ok(reply("", vec![call], Finish::ToolCalls))
+            })
+            .boxed(),
             Line::Cut(say) => {
                 futures_util::stream::iter([text(say), Err(error(ModelErrorKind::Cut, None))]).boxed()
             }
@@ -378,8 +413,14 @@ pub(crate) struct Setting {
     pub(crate) github: bool,
     pub(crate) budget: Budget,
     pub(crate) price: Option<Price>,
+    /// The longest answer of the model, if it is known.
+    pub(crate) max_output_tokens: Option<u64>,
     /// Whether each answer uses all tokens that it may.
     pub(crate) uses_all: bool,
+    /// Whether each answer has items of its vendor, which name the request that it answers.
+    pub(crate) signs: bool,
+    /// How long a summary takes, if it does not follow the lines.
+    pub(crate) summary_after: Option<Duration>,
     pub(crate) deferral: Option<Deferral>,
     pub(crate) facts: Vec<String>,
     /// Custom instructions, which are part of the system prompt.
@@ -405,7 +446,10 @@ impl Default for Setting {
             github: false,
             budget: Budget::default(),
             price: None,
+            max_output_tokens: None,
             uses_all: false,
+            signs: false,
+            summary_after: None,
             deferral: None,
             facts: Vec::new(),
             instructions: "",
@@ -438,9 +482,20 @@ impl Stage {
             .collect();
         let tools = Toolset::new(tools);
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let facts = ProviderFacts { price: setting.price.clone(), ..facts() };
+        let facts = ProviderFacts {
+            price: setting.price.clone(),
+            max_output_tokens: setting.max_output_tokens,
+            ..facts()
+        };
         let lines = Mutex::new(lines.into());
-        let actor = Actor { facts, uses_all: setting.uses_all, lines, requests: Arc::clone(&requests) };
+        let actor = Actor {
+            facts,
+            uses_all: setting.uses_all,
+            signs: setting.signs,
+            summary_after: setting.summary_after,
+            lines,
+            requests: Arc::clone(&requests),
+        };
         let provider: Arc<dyn ModelProvider> = Arc::new(actor);
         let mut state = State { model: "m".to_owned(), mode: setting.mode, ..State::default() };
         for event in &setting.log {

@@ -89,3 +89,44 @@ async fn tools_that_come_late_are_added_at_the_end_and_those_that_were_shown_sta
     let requests = stage.requests();
     assert_eq!(shown(&requests[0]), shown(&requests[1]));
 }
+
+/// A session whose tool `echo` is gone after its first prompt, and the next prompt, which calls it.
+async fn without_echo(replaced: bool) -> Stage {
+    let mut stage = Stage::new(vec![Line::Say("hello"), call("a", "echo"), Line::Say("done")]);
+    stage.play("go").await;
+    let tools = stage.driver.tools().iter().filter(|tool| tool.spec().name != "echo").cloned();
+    let tools = hangar_agent::tool::Toolset::new(tools.collect());
+    stage.driver.set_tools(tools, &[]).unwrap();
+    if replaced {
+        stage.driver.session_mut().forget_withdrawn_tools();
+    }
+    stage.play("go on").await;
+    stage
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_is_gone_stays_in_the_requests_and_its_calls_are_refused() {
+    let mut stage = without_echo(false).await;
+    let requests = stage.requests();
+    assert_eq!(shown(&requests[2]), shown(&requests[0]), "the prefix stays as it was");
+    let told = stage.last_request();
+    assert!(told.contains("Tools no longer available: echo"), "{told}");
+    assert!(
+        told.contains("Tool 'echo' is no longer available. Available tools that can be called are slow"),
+        "{told}"
+    );
+    // It comes back as it was.
+    let tools: Vec<_> = Stage::new(vec![]).driver.tools().iter().cloned().collect();
+    stage.driver.set_tools(hangar_agent::tool::Toolset::new(tools), &[]).unwrap();
+    stage.play("once more").await;
+    assert_eq!(shown(stage.requests().last().unwrap()), shown(&requests[0]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_that_were_replaced_on_purpose_are_gone() {
+    let stage = without_echo(true).await;
+    assert_eq!(shown(&stage.requests()[2]), ["slow", "hang", "write"]);
+    let told = stage.last_request();
+    assert!(told.contains("Tools no longer available: echo"), "{told}");
+    assert!(told.contains("Tool 'echo' does not exist."), "{told}");
+}

@@ -47,6 +47,9 @@ struct Table {
     max_output_tokens: Option<NonZeroU64>,
     /// US dollars for a million tokens.
     price: Option<PriceTable>,
+    /// Whether models may search the web by the vendor's own tool.
+    #[serde(default)]
+    web_search: bool,
     /// False reaches the provider directly, whatever the machine's proxy settings say.
     proxy: Option<bool>,
     stall_seconds: Option<NonZeroU64>,
@@ -131,6 +134,11 @@ impl Table {
         config.max_output_tokens = self.max_output_tokens.map(NonZeroU64::get);
         config.price = self.price.map(|price| price.resolve(&setting("price"))).transpose()?;
         config.proxy = if self.proxy == Some(false) { Proxy::None } else { Proxy::System };
+        config.web_search = self.web_search;
+        if config.web_search && facts::host(&config).web_search.is_none() {
+            let known = facts::searching_hosts().collect::<Vec<_>>().join(", ");
+            return Err(ConfigError::NoSearch { setting: setting("web_search"), known });
+        }
         let limits = TimeLimits::default();
         let seconds = |value: Option<NonZeroU64>| value.map(|seconds| Duration::from_secs(seconds.get()));
         config.limits = TimeLimits {

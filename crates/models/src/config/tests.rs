@@ -248,7 +248,13 @@ fn a_mistake_in_the_file_is_named() {
     check_file(
         "[providers.x]\nbase_ulr = \"http://h\"",
         expect![
-            "line 2 of the configuration: unknown field `base_ulr`, expected one of `type`, `host`, `base_url`, `wire_api`, `api_key`, `api_key_env`, `api_key_command`, `bearer_token`, `azure_api_version`, `headers`, `model`, `wire_model`, `max_prompt_tokens`, `max_output_tokens`, `price`, `proxy`, `stall_seconds`, `first_byte_seconds`"
+            "line 2 of the configuration: unknown field `base_ulr`, expected one of `type`, `host`, `base_url`, `wire_api`, `api_key`, `api_key_env`, `api_key_command`, `bearer_token`, `azure_api_version`, `headers`, `model`, `wire_model`, `max_prompt_tokens`, `max_output_tokens`, `price`, `web_search`, `proxy`, `stall_seconds`, `first_byte_seconds`"
+        ],
+    );
+    check_file(
+        "[providers.x]\nbase_url = \"http://h\"\nweb_search = true",
+        expect![
+            "providers.x.web_search is true, but only anthropic, openai, xai are known to search the web; `host` names the one behind a gateway"
         ],
     );
     check_file(

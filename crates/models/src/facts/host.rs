@@ -59,6 +59,25 @@ pub struct HostFacts {
     pub bearer: bool,
     /// Seconds until the first byte of an answer, where the vendor says that they may be many.
     pub first_byte_seconds: Option<u64>,
+    /// Whether long answers, or those of models that think, are refused unless they are streamed.
+    pub streams_only: bool,
+    /// The vendor's own search of the web, if it has one.
+    pub web_search: Option<WebSearch>,
+}
+
+/// A search of the web that a vendor makes itself while a model answers.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WebSearch {
+    /// The API that has it.
+    pub endpoint: Endpoint,
+    /// The `type` of the tool there.
+    pub tool: String,
+    /// US dollars for a thousand searches, if answers do not say what they cost.
+    pub price: Option<f64>,
+    /// Whether `max_tool_calls` limits the searches of an answer.
+    #[serde(default)]
+    pub max_tool_calls: bool,
 }
 
 /// How reasoning of earlier turns goes back on chat completions.
@@ -193,6 +212,8 @@ impl Default for HostFacts {
             local: None,
             bearer: false,
             first_byte_seconds: None,
+            streams_only: false,
+            web_search: None,
         }
     }
 }

@@ -17,11 +17,15 @@ mod tests;
 pub use effort::{Effort, Level, Reasoning};
 pub use host::{
     Characters, EffortField, HostFacts, IdRule, LocalServer, MaxTokensField, ReasoningBack, Spelling,
+    WebSearch,
 };
 pub use model::{ChatTools, Endpoint, ImageFacts, ModelFacts, Thinking, ThinkingMode, ThinkingType};
 pub use models_dev::{BadCatalogue, Catalogue};
 pub use name::{is_same, nearest, spelled};
-pub use resolve::{Learnt, Resolved, Source, Sources, known_models, resolve, small_model, wire_name};
+pub use resolve::{
+    Learnt, Resolved, Source, Sources, cheapest_model, known_models, resolve, small_model, web_search,
+    wire_name,
+};
 pub use table::PresetKind;
 
 use std::sync::LazyLock;
@@ -71,6 +75,11 @@ pub fn preset(name: &str) -> Option<Preset> {
 /// The names of all presets.
 pub fn presets() -> impl Iterator<Item = &'static str> {
     table::embedded().hosts.keys().map(String::as_str)
+}
+
+/// The names of the hosts that search the web themselves.
+pub fn searching_hosts() -> impl Iterator<Item = &'static str> {
+    table::embedded().searching()
 }
 
 /// Current models of all vendors, as these write them.

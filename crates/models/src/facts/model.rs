@@ -57,6 +57,8 @@ pub struct ModelFacts {
     /// Tokens of the model for a hundred tokens of OpenAI's vocabulary.
     pub token_percent: u64,
     pub images: ImageFacts,
+    /// Whether its vendor searches the web for it.
+    pub web_search: bool,
 }
 
 /// The API that a model is asked by.
@@ -142,6 +144,8 @@ pub struct ImageFacts {
     pub max_edge: Option<u32>,
     /// Images of one request.
     pub max_count: Option<u32>,
+    /// Bytes of one image in a request, where it is base64.
+    pub max_bytes: Option<u64>,
     /// Pixels of the longer edge beyond which an image is refused.
     pub hard_edge: Option<u32>,
     /// With more images than this, `many_edge` is what `hard_edge` was.
@@ -178,6 +182,7 @@ impl Default for ModelFacts {
             cache_min: None,
             token_percent: 100,
             images: ImageFacts::default(),
+            web_search: false,
         }
     }
 }

@@ -201,7 +201,7 @@ impl Cost {
             steps.extend(old.map(|rates| PriceStep { above: OLD_STEP, rates }));
         }
         steps.sort_by_key(|step| step.above);
-        Some(Price { rates: card.rates()?, steps })
+        Some(Price { rates: card.rates()?, steps, searches: None })
     }
 }
 

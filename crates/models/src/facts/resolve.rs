@@ -7,7 +7,7 @@ use hangar_agent::model::{Price, Rates};
 use serde::Serialize;
 
 use super::effort::Level;
-use super::host::HostFacts;
+use super::host::{HostFacts, WebSearch};
 use super::model::ModelFacts;
 use super::models_dev::{self, Catalogue, Offer};
 use super::name::{key, spelled};
@@ -18,6 +18,9 @@ use crate::config::ProviderConfig;
 /// Parts of a window, out of four, that a server that drops what does not fit is given: tokens are counted with another
 /// vocabulary than its own.
 const SAFE_QUARTERS: u64 = 3;
+
+/// Tokens of a question and of its answer by which prices are compared.
+const TRIED: u64 = 1000;
 
 /// What was learnt of models outside of the program.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -97,6 +100,9 @@ pub fn resolve(config: &ProviderConfig, model: &str) -> Resolved {
         layer(&mut facts, &mut sources, &Offer::from(info), Source::Provider, |_| true);
         let images = info.max_images.and_then(|images| u32::try_from(images).ok());
         facts.images.max_count = images.or(facts.images.max_count);
+        // Lists tell the bytes of the file, of which base64 makes four of three.
+        let bytes = info.max_image_bytes.map(|bytes| bytes / 3 * 4);
+        facts.images.max_bytes = bytes.or(facts.images.max_bytes);
     }
     if host.local.is_some() {
         facts.price =
@@ -112,6 +118,9 @@ pub fn resolve(config: &ProviderConfig, model: &str) -> Resolved {
         facts.price = Some(price.clone());
         sources.price = Source::Config;
     }
+    if let (Some(price), Some(search)) = (&mut facts.price, host.web_search.as_ref()) {
+        price.searches = search.price.filter(|_| config.web_search);
+    }
     sources.prompt = match (facts.max_input, facts.window) {
         (None, None) => Source::Default,
         _ => sources.window,
@@ -124,6 +133,13 @@ pub fn resolve(config: &ProviderConfig, model: &str) -> Resolved {
         None => prompt_limits(&facts, &host, config.full_window),
     };
     Resolved { facts, host, sources, prompt_limit, full_prompt_limit }
+}
+
+/// The vendor's own search of the web, where the configuration wants it and the vendor has it for the model. Of a model that
+/// nobody knows that is believed.
+pub fn web_search(config: &ProviderConfig, model: &str) -> Option<WebSearch> {
+    let Resolved { facts, host, .. } = resolve(config, model);
+    host.web_search.filter(|_| config.web_search && (facts.web_search || !facts.known))
 }
 
 /// What the embedded tables say of a model at a host.
@@ -274,6 +290,34 @@ pub fn small_model(config: &ProviderConfig, model: &str) -> Option<String> {
         None => None,
     };
     found.filter(|small| key(small) != key(model))
+}
+
+/// A cheap model of a provider, to try it with: a small one of its vendor, else the cheapest that has a price, else any. `None`
+/// where neither its list nor the tables have one.
+pub fn cheapest_model(config: &ProviderConfig) -> Option<String> {
+    let table = table::embedded();
+    let host = table.host(config);
+    let small = host.catalogue.as_ref().and_then(|vendor| table.small.get(vendor));
+    let small = small.map(Vec::as_slice).unwrap_or_default();
+    let offered: Vec<String> = match config.learnt.listed.as_deref() {
+        Some(list) => {
+            let usable = |info: &&ModelInfo| info.entitled != Some(false) && info.tools != Some(false);
+            list.iter().filter(usable).map(|info| info.id.clone()).collect()
+        }
+        None if table.is_at_home(config) => small.iter().cloned().chain(known_models(config)).collect(),
+        None => Vec::new(),
+    };
+    // What costs nothing has limits of its own, except on one's own machine.
+    let price = |model: &&String| {
+        let cost = resolve(config, model).facts.price?.at_most(TRIED, TRIED);
+        (cost > 0.0).then_some(cost)
+    };
+    let listed = small.iter().find_map(|small| offered.iter().find(|model| key(model) == key(small)));
+    let priced = || {
+        let priced = offered.iter().filter_map(|model| Some((price(&model)?, model)));
+        priced.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, model)| model)
+    };
+    listed.or_else(priced).or_else(|| offered.first()).cloned()
 }
 
 /// The models that the tables have at a host, and those that the provider lists: for suggestions.

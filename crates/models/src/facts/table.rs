@@ -7,7 +7,9 @@ use hangar_agent::model::{Price, PriceStep, Rates};
 use serde::Deserialize;
 
 use super::effort::Level;
-use super::host::{EffortField, HostFacts, IdRule, LocalServer, MaxTokensField, ReasoningBack, Spelling};
+use super::host::{
+    EffortField, HostFacts, IdRule, LocalServer, MaxTokensField, ReasoningBack, Spelling, WebSearch,
+};
 use super::model::{ChatTools, Endpoint, ImageFacts, ModelFacts, Thinking};
 use super::name::{fits, key};
 use crate::config::{ProviderConfig, ProviderKind};
@@ -67,6 +69,7 @@ struct ModelEntry {
     cache_min: Option<u64>,
     token_percent: Option<u64>,
     images: Option<ImageFacts>,
+    web_search: Option<bool>,
 }
 
 /// A price step, with multiples of the price below it.
@@ -117,6 +120,8 @@ pub(super) struct HostEntry {
     billed_by_request: bool,
     local: Option<LocalServer>,
     first_byte_seconds: Option<u64>,
+    streams_only: bool,
+    web_search: Option<WebSearch>,
 }
 
 /// The kind of provider that a host is.
@@ -135,7 +140,6 @@ impl Table {
         toml::from_str(text)
     }
 
-    /// What the entries for a name say, and which of the numbers were said of that very model.
     /// What the entries for a name say, and which of the numbers were said of that very model.
     pub(super) fn model(&self, model: &str) -> (ModelFacts, Exact) {
         let key = key(model);
@@ -161,6 +165,11 @@ impl Table {
     /// Whether a provider is at the address of its host, rather than at one that passes requests on to it.
     pub(super) fn is_at_home(&self, config: &ProviderConfig) -> bool {
         self.hosts.values().any(|entry| entry.is_at(config))
+    }
+
+    /// Names of the hosts that search the web.
+    pub(super) fn searching(&self) -> impl Iterator<Item = &str> {
+        self.hosts.iter().filter(|(_, entry)| entry.web_search.is_some()).map(|(name, _)| name.as_str())
     }
 
     pub(super) fn host(&self, config: &ProviderConfig) -> HostFacts {
@@ -239,6 +248,7 @@ impl ModelEntry {
         add(&mut facts.cache_min, &self.cache_min);
         set(&mut facts.token_percent, &self.token_percent);
         set(&mut facts.images, &self.images);
+        set(&mut facts.web_search, &self.web_search);
     }
 }
 
@@ -276,7 +286,7 @@ impl RawPrice {
                 cache_write: rates.cache_write.map(|rate| rate * step.input),
             },
         });
-        Some(Price { rates, steps: step.into_iter().collect() })
+        Some(Price { rates, steps: step.into_iter().collect(), searches: None })
     }
 }
 
@@ -323,6 +333,8 @@ impl HostEntry {
             local: self.local,
             bearer: self.bearer,
             first_byte_seconds: self.first_byte_seconds,
+            streams_only: self.streams_only,
+            web_search: self.web_search.clone(),
         }
     }
 }

@@ -365,3 +365,41 @@ fn claude_counts_more_tokens_than_the_vocabulary() {
         assert_eq!(of(model).token_percent, percent, "{model}");
     }
 }
+
+#[test]
+fn a_search_of_the_web_is_the_host_s_the_model_s_and_the_user_s_wish() {
+    let searched = |file: &str, model: &str| {
+        let config = &crate::config::table::providers(file, |_| None).unwrap()[0];
+        let price = resolve(config, model).facts.price.and_then(|price| price.searches);
+        web_search(config, model).map(|search| (search.tool, price))
+    };
+    let claude = "[providers.x]\ntype = \"anthropic\"\nweb_search = true";
+    let tool = |name: &str, price| Some((name.to_owned(), price));
+    assert_eq!(searched(claude, "claude-opus-5-5"), tool("web_search_20250305", Some(10.0)));
+    assert_eq!(searched(claude, "claude-3-opus"), None);
+    assert_eq!(searched("[providers.x]\ntype = \"anthropic\"", "claude-opus-5-5"), None);
+    let gateway =
+        "[providers.x]\nbase_url = \"https://gateway.example/v1\"\nhost = \"openai\"\nweb_search = true";
+    assert_eq!(searched(gateway, "gpt-5.6-sol"), tool("web_search", Some(10.0)));
+    assert_eq!(searched(gateway, "gpt-4.1"), None);
+    // A model that nobody knows may have it, and xAI tells what its searches cost.
+    let grok = "[providers.x]\ntype = \"xai\"\nweb_search = true";
+    assert_eq!(searched(grok, "novelty-1"), tool("web_search", None));
+}
+
+#[test]
+fn a_provider_is_tried_with_a_cheap_model_of_its_list_or_of_the_tables() {
+    let anthropic = provider(ProviderKind::Anthropic, "https://api.anthropic.com");
+    assert_eq!(cheapest_model(&anthropic).as_deref(), Some("claude-haiku-5-5"));
+    let listed = with_list(anthropic, &[("claude-opus-5", 1, 1), ("claude-haiku-4-5-20251001", 1, 1)]);
+    assert_eq!(cheapest_model(&listed).as_deref(), Some("claude-haiku-4-5-20251001"));
+    let groq = provider(PER_MODEL, "https://api.groq.com/openai/v1");
+    assert!(cheapest_model(&groq).is_some());
+    let gateway = provider(PER_MODEL, "https://gateway.example/v1");
+    assert_eq!(cheapest_model(&gateway), None, "nobody knows what it serves");
+    let named =
+        with_list(gateway.clone(), &[("whisper-9", 1, 1), ("gpt-5.6-sol", 1, 1), ("gpt-5.4-nano", 1, 1)]);
+    assert_eq!(cheapest_model(&named).as_deref(), Some("gpt-5.4-nano"));
+    let unknown = with_list(gateway, &[("one", 1, 1), ("two", 1, 1)]);
+    assert_eq!(cheapest_model(&unknown).as_deref(), Some("one"));
+}

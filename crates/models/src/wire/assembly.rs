@@ -12,15 +12,25 @@ use serde_json::Value;
 
 use super::INPUT;
 
+/// Pages that are listed below an answer.
+const MAX_SOURCES: usize = 20;
+
 pub(super) struct Assembly {
     pub(super) id: Option<String>,
     pub(super) usage: TokenUsage,
     text: String,
     thoughts: String,
     calls: Vec<Call>,
+    /// Pages of the web that the answer cites.
+    sources: Vec<Source>,
     origin: ModelOrigin,
     tools: Arc<[Arc<ToolSpec>]>,
     history: Vec<Arc<Message>>,
+}
+
+struct Source {
+    url: String,
+    title: String,
 }
 
 struct Call {
@@ -47,6 +57,7 @@ impl Assembly {
             text: String::new(),
             thoughts: String::new(),
             calls: Vec::new(),
+            sources: Vec::new(),
             tools: Arc::clone(&request.tools),
             history: request.messages.clone(),
         }
@@ -82,6 +93,40 @@ impl Assembly {
         if !delta.is_empty() {
             self.thoughts.push_str(delta);
             out.push(ModelEvent::Reasoning(delta.to_owned()));
+        }
+    }
+
+    /// A citation, of which pages of the web are listed below the text.
+    pub(super) fn cite(&mut self, citation: &Value) {
+        let text = |name: &str| citation.get(name).and_then(Value::as_str).unwrap_or_default().trim();
+        let (url, title) = (text("url"), text("title"));
+        let is_new = self.sources.iter().all(|source| source.url != url);
+        if !url.is_empty() && is_new && self.sources.len() < MAX_SOURCES {
+            self.sources.push(Source { url: url.to_owned(), title: title.to_owned() });
+        }
+    }
+
+    /// A search that the provider made itself, or a page that it opened. It is told among the thoughts, where the model
+    /// decided on it.
+    pub(super) fn searched(&mut self, action: &Value, out: &mut Vec<ModelEvent>) {
+        let text = |name: &str| action.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let queries = action.get("queries").and_then(Value::as_array).into_iter().flatten();
+        let query = || text("query").or_else(|| queries.filter_map(Value::as_str).next());
+        let told = match (query(), text("url")) {
+            (Some(query), _) => format!("Searched the web for \u{201c}{query}\u{201d}."),
+            (None, Some(url)) => format!("Opened {url}."),
+            (None, None) => "Searched the web.".to_owned(),
+        };
+        let apart = if self.has_thoughts() { "\n\n" } else { "" };
+        self.thought(&format!("{apart}{told}"), out);
+    }
+
+    /// The pages that an answer cites without naming them, as a list below it.
+    fn list_sources(&mut self, out: &mut Vec<ModelEvent>) {
+        let unnamed = self.sources.iter().filter(|source| !self.text.contains(&source.url));
+        let lines: Vec<String> = unnamed.map(Source::line).collect();
+        if !lines.is_empty() && self.has_text() {
+            self.text(&format!("\n\nSources:\n{}", lines.join("\n")), out);
         }
     }
 
@@ -152,6 +197,7 @@ impl Assembly {
         items: Option<String>,
         out: &mut Vec<ModelEvent>,
     ) -> Reply {
+        self.list_sources(out);
         // An answer that was cut may end in a call without its arguments, which is not a call without arguments.
         let cut = matches!(finish, Finish::Length | Finish::ContextFull);
         let calls: Vec<ToolCall> = std::mem::take(&mut self.calls)
@@ -176,7 +222,12 @@ impl Assembly {
                 text: std::mem::take(&mut self.text),
                 reasoning: (reasoning != Reasoning::default()).then_some(reasoning),
                 tool_calls: calls,
-                native: items.map(|items| NativeTurn { origin, items: items.into(), rewritten: false }),
+                native: items.map(|items| NativeTurn {
+                    origin,
+                    items: items.into(),
+                    rewritten: false,
+                    paused: finish == Finish::Paused,
+                }),
             },
             finish,
             usage: self.usage,
@@ -201,6 +252,16 @@ impl Assembly {
 fn compact(json: &str) -> String {
     let value: Result<Value, _> = serde_json::from_str(json);
     value.map_or_else(|_| json.to_owned(), |value| value.to_string())
+}
+
+impl Source {
+    /// A line of a list, as Markdown.
+    fn line(&self) -> String {
+        let Self { url, title } = self;
+        let title = title.replace(['[', ']', '\n', '\r'], " ");
+        let title = title.trim();
+        if title.is_empty() { format!("- <{url}>") } else { format!("- [{title}]({url})") }
+    }
 }
 
 impl Call {

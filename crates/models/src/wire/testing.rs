@@ -67,12 +67,12 @@ pub(crate) fn origin() -> ModelOrigin {
 
 /// A turn in the items of its vendor, which is the one that is asked.
 pub(crate) fn native(items: &str) -> Option<NativeTurn> {
-    Some(NativeTurn { origin: origin(), items: items.into(), rewritten: false })
+    Some(NativeTurn { origin: origin(), items: items.into(), rewritten: false, paused: false })
 }
 
 /// A turn in the items of somebody else.
 pub(crate) fn foreign(items: &str) -> Option<NativeTurn> {
-    Some(NativeTurn { origin: ModelOrigin::default(), items: items.into(), rewritten: false })
+    native(items).map(|native| NativeTurn { origin: ModelOrigin::default(), ..native })
 }
 
 /// A turn with text, reasoning and two calls, one of them of a custom tool, and its results, one with an image.
@@ -123,6 +123,7 @@ pub(crate) fn body_for(
         carrier: Carrier::Http,
         citations: true,
         style: Style::default(),
+        search: host.web_search.as_ref(),
     });
     serde_json::from_slice(&body).unwrap()
 }

@@ -70,6 +70,9 @@ pub struct ModelItems {
     pub origin: ModelOrigin,
     /// JSON in the form of the wire: content blocks, output items, or a message.
     pub items: Box<RawValue>,
+    /// Whether the vendor paused the answer, which goes on when its items are sent back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
 }
 
 /// Where items of an answer come from. They mean something there and nowhere else.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Error;
 
-/// Steps of a path that are shown. A longer one helps nobody.
+/// Maximum number of steps of a path that are shown.
 const MAX_PATH: usize = 256;
 
 /// One step of a path: a member or an index.
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_place_that_is_too_deep_to_find_is_not_named() {
-        // Nobody reads that deep: the parser gives up, and where it did is a path of hundreds of steps.
+        // The parser gives up at this depth, and its position is a path of hundreds of steps.
         check(&r#"{"name":"a","rows":["#.repeat(300), None);
     }
 

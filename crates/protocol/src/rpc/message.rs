@@ -113,7 +113,7 @@ impl Message {
                 let reason = "a list of messages is not taken: each has a frame of its own".to_owned();
                 return Err(malformed(codes::INVALID_REQUEST, reason, None));
             }
-            // The error of whoever reads members would quote all of it.
+            // The error of the member's reader would quote all of it.
             _ => {
                 return Err(match serde_json::from_slice::<serde::de::IgnoredAny>(text) {
                     Ok(_) => malformed(codes::INVALID_REQUEST, "a message is an object".to_owned(), None),
@@ -152,7 +152,7 @@ impl Message {
             (None, _, Some(error), id) => {
                 Ok(Message::Response { id, result: Err(ErrorObject::read(&error)) })
             }
-            // Whoever asked would wait for ever if that were no answer.
+            // Otherwise the caller would wait for ever.
             (None, None, None, Some(id)) if members.params.is_none() => {
                 Ok(Message::Response { id: Some(id), result: Err(ErrorObject::neither()) })
             }

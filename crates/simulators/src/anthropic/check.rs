@@ -4,18 +4,21 @@ use serde_json::{Value, json};
 
 use super::error::{flawed, invalid, refuse};
 use super::prompt::Reading;
-use super::{Anthropic, Claude, marks, messages, parameters, thinking, tools};
+use super::{Anthropic, Claude, marks, messages, parameters, search, thinking, tools};
 use crate::cache::Caching;
 use crate::history::History;
 use crate::refusal::Refusal;
 use crate::request::{Request, Strictness};
 use crate::shape::{Flaw, FlawKind};
+use crate::usage::Price;
 use crate::vendor::Accepted;
 
 /// Bytes of the longest body.
 const MAX_BODY: usize = 32 * 1024 * 1024;
 /// Blocks before a mark within which an older mark is found.
 const LOOK_BACK: usize = 20;
+/// USD for a thousand searches.
+const SEARCH_PRICE: f64 = 10.0;
 
 pub(super) fn check(vendor: &Anthropic, request: &Request, history: &History) -> Result<Accepted, Refusal> {
     if request.method != "POST" || !request.path.ends_with("/messages") {
@@ -35,6 +38,8 @@ pub(super) fn check(vendor: &Anthropic, request: &Request, history: &History) ->
     tools::check(body)?;
     messages::check(model, body)?;
     marks::check(body)?;
+    let mut violations = cut_calls(body, history);
+    violations.extend(search::check(body, history)?);
     let sealed = thinking::check(model, request, &account, mode, history)?;
     let reading = Reading { model, body, dropped: &sealed.dropped };
     let prompt = reading.prompt();
@@ -45,7 +50,7 @@ pub(super) fn check(vendor: &Anthropic, request: &Request, history: &History) ->
     let context = json!({
         "mode": mode, "prefix": sealed.prefix, "tools": sealed.tools, "preserved": model.rules.preserved,
         "prose_is_thinking": model.rules.prose_is_thinking, "dropped": sealed.dropped,
-        "named": body["model"],
+        "named": body["model"], "pending": search::pending(body, history),
     });
     Ok(Accepted {
         model: model.id.clone(),
@@ -57,10 +62,12 @@ pub(super) fn check(vendor: &Anthropic, request: &Request, history: &History) ->
         tools: tools::offered(body),
         prompt,
         caching: Caching::Marked { minimum: model.cache_minimum, look_back: LOOK_BACK },
-        price: model.price,
+        searches: search::is_offered(body),
+        dropped: sealed.dropped_now,
+        price: Price { search: SEARCH_PRICE, ..model.price },
         token_percent: model.token_percent,
         foreign,
-        violations: cut_calls(body, history),
+        violations,
         context,
     })
 }

@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use super::error::{body as error_body, failed, request_id};
 use super::parameters::Mode;
 use super::prefix::{Prefix, canonical};
+use super::search;
 use super::thinking::content_hash;
 use crate::history::History;
-use crate::scenario::{End, Fault, Piece};
+use crate::scenario::{End, Fault, Page, Piece};
 use crate::signature::{Seal, Signature};
 use crate::stream::{Answer, Event, Frame};
 use crate::tokens::Counter;
@@ -33,6 +34,15 @@ pub(super) fn answer(accepted: &Accepted, reply: &Reply, history: &mut History) 
     let cut = matches!(reply.end, End::Length | End::Cut);
     if cut && let (Some(Piece::Call { .. }), Some(call)) = (reply.pieces.last(), content.last()) {
         history.remember(format!("cut:{}", call["id"].as_str().unwrap_or_default()), json!(true));
+    }
+    for block in &content {
+        search::remember(block, history);
+    }
+    if let (End::Pause, Some(Piece::Search { found, .. }), Some(block)) =
+        (&reply.end, reply.pieces.last(), content.last())
+    {
+        let id = block["id"].as_str().unwrap_or_default();
+        history.remember(format!("pending:{id}"), json!(found));
     }
     if reply.end == End::Pause
         && let Some(last) = content.last()
@@ -71,6 +81,7 @@ fn told(usage: &Usage) -> Value {
             "ephemeral_1h_input_tokens": usage.cache_write_hour,
         },
         "output_tokens": usage.output, "output_tokens_details": {"thinking_tokens": usage.reasoning},
+        "server_tool_use": (usage.searches > 0).then(|| json!({"web_search_requests": usage.searches})),
         "service_tier": "standard",
     })
 }
@@ -112,6 +123,8 @@ struct Writer<'a> {
     prefix: Prefix,
     blocks: Vec<Value>,
     frames: Vec<Frame>,
+    /// Pages that the next text cites.
+    found: Vec<Page>,
 }
 
 impl<'a> Writer<'a> {
@@ -121,7 +134,7 @@ impl<'a> Writer<'a> {
         let mut prefix = Prefix::resume(hash.unwrap_or_default(), role.unwrap_or_default());
         prefix.role("assistant");
         let mode = serde_json::from_value(accepted.context["mode"].clone()).ok();
-        Self { accepted, reply, mode, prefix, blocks: Vec::new(), frames: Vec::new() }
+        Self { accepted, reply, mode, prefix, blocks: Vec::new(), frames: Vec::new(), found: Vec::new() }
     }
 
     fn event(&mut self, data: &Value) {
@@ -134,6 +147,11 @@ impl<'a> Writer<'a> {
         self.event(&json!({"type": "message_start", "message": started}));
         let last_call = reply.pieces.iter().rposition(|piece| matches!(piece, Piece::Call { .. }));
         let half = reply.end == End::Length || reply.end == End::Cut;
+        // What a paused search found comes with the answer that goes on.
+        if let Some(id) = accepted.context["pending"]["id"].as_str() {
+            let found = serde_json::from_value(accepted.context["pending"]["found"].clone());
+            self.result(id, found.unwrap_or_default());
+        }
         for (index, piece) in reply.pieces.iter().enumerate() {
             let before_call = last_call.is_some_and(|call| index < call);
             let prose = before_call && accepted.context["prose_is_thinking"] == true;
@@ -144,6 +162,12 @@ impl<'a> Writer<'a> {
                 Piece::Thinking(text) => self.thinking(text),
                 Piece::Redacted(text) => self.redacted(text),
                 Piece::Call { tool, arguments } => self.call(tool, arguments, !(half && is_last)),
+                Piece::Search { query, found } => {
+                    let id = self.search(query);
+                    if !(is_last && reply.end == End::Pause) {
+                        self.result(&id, found.clone());
+                    }
+                }
                 Piece::Wait(delay) => self.frames.push(Frame::Wait(*delay)),
                 Piece::Ping => self.event(&json!({"type": "ping"})),
             }
@@ -196,8 +220,35 @@ impl<'a> Writer<'a> {
 
     fn text(&mut self, text: &str) {
         let deltas = pieces(text, DELTA).map(|part| json!({"type": "text_delta", "text": part}));
-        let (deltas, whole) = (deltas.collect(), json!({"type": "text", "text": text}));
-        self.block(&json!({"type": "text", "text": ""}), deltas, whole);
+        let cited: Vec<Value> = self.found.drain(..).map(|page| search::citation(&page)).collect();
+        let (mut opening, mut whole) =
+            (json!({"type": "text", "text": ""}), json!({"type": "text", "text": text}));
+        if !cited.is_empty() {
+            opening["citations"] = json!([]);
+            whole["citations"] = json!(cited);
+        }
+        let cited = cited.iter().map(|citation| json!({"type": "citations_delta", "citation": citation}));
+        self.block(&opening, deltas.chain(cited).collect(), whole);
+    }
+
+    /// A search of the vendor's own, and its id.
+    fn search(&mut self, query: &str) -> String {
+        let id = self.reply.call_id("srvtoolu_", self.blocks.len());
+        let block =
+            |input: Value| json!({"type": "server_tool_use", "id": id, "name": "web_search", "input": input});
+        let input = json!({"query": query});
+        let text = input.to_string();
+        let deltas =
+            pieces(&text, DELTA).map(|part| json!({"type": "input_json_delta", "partial_json": part}));
+        self.block(&block(json!({})), deltas.collect(), block(input));
+        id
+    }
+
+    /// What a search found. It comes in one piece.
+    fn result(&mut self, id: &str, found: Vec<Page>) {
+        let block = search::result(id, &found);
+        self.block(&block, Vec::new(), block.clone());
+        self.found.extend(found);
     }
 
     fn seal(&self, visible: &str, text: &str) -> String {

@@ -71,7 +71,9 @@ fn blocks(index: usize, message: &Value) -> Result<(), Refusal> {
         let path = format!("messages.{index}.content.{place}");
         let kind = block["type"].as_str().unwrap_or_default();
         let side = match kind {
-            "tool_use" | "thinking" | "redacted_thinking" => "assistant",
+            "tool_use" | "thinking" | "redacted_thinking" | "server_tool_use" | "web_search_tool_result" => {
+                "assistant"
+            }
             "tool_result" | "image" | "document" => "user",
             _ => "",
         };

@@ -9,6 +9,7 @@ mod messages;
 mod parameters;
 mod prefix;
 mod prompt;
+mod search;
 #[cfg(test)]
 mod tests;
 mod thinking;

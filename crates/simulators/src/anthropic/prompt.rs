@@ -122,14 +122,17 @@ impl Reading<'_> {
         asked
     }
 
-    /// Text of the newest user message that is not only results.
+    /// Text of the newest prompt, and of what was said behind results since.
     pub(super) fn prompt_text(&self) -> String {
-        let is_prompt = |message: &&Value| {
-            message["role"] == "user"
-                && !list(&message["content"]).iter().any(|block| block["type"] == "tool_result")
+        let messages = list(&self.body["messages"]);
+        let is_prompt = |message: &Value| {
+            let blocks = content(&message["content"]);
+            message["role"] == "user" && !blocks.iter().any(|block| block["type"] == "tool_result")
         };
-        let newest = list(&self.body["messages"]).iter().rev().find(is_prompt);
-        newest.map(|message| text(&message["content"])).unwrap_or_default()
+        let newest = messages.iter().rposition(is_prompt).unwrap_or(0);
+        let said = messages[newest..].iter().filter(|message| message["role"] == "user");
+        let said = said.map(|message| text(&message["content"])).filter(|text| !text.is_empty());
+        said.collect::<Vec<_>>().join("\n")
     }
 }
 

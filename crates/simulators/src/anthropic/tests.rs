@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::request::Strictness;
-use crate::scenario::{End, FailureKind, Piece, Scenario, Turn};
+use crate::scenario::{End, FailureKind, Page, Piece, Scenario, Turn};
 use crate::simulator::Simulator;
 use crate::testing::{check_refusals, events, post, whole};
 
@@ -413,4 +413,103 @@ fn models_and_counts_are_told_beside_messages() {
     let (_, counted) = whole(simulator.answer(&count));
     whole(simulator.answer(&post("/v1/messages", &HEADERS, &base())));
     assert_eq!(counted["input_tokens"], simulator.totals().usage.input);
+}
+
+/// Searches, says what it found, and stops there.
+fn searching(end: End) -> Turn {
+    let found = vec![Page { title: "A".into(), url: "https://a.example".into() }];
+    let search = Piece::Search { query: "rust".into(), found };
+    match end {
+        End::Pause => Turn::ending([Piece::thinking("Hm."), search], End::Pause),
+        end => Turn::ending([Piece::thinking("Hm."), search, Piece::text("It is out.")], end),
+    }
+}
+
+fn with_search(turns: Vec<Turn>) -> Client {
+    let mut client = Client::new("claude-opus-5-5", turns);
+    let search = json!({"type": "web_search_20250305", "name": "web_search", "max_uses": 8});
+    client.body["tools"].as_array_mut().unwrap().push(search);
+    client
+}
+
+#[test]
+fn a_search_is_told_in_blocks_with_citations_and_has_its_price() {
+    let mut client = with_search(vec![searching(End::Natural), Turn::say([Piece::text("Bye.")])]);
+    let answer = client.turn();
+    let kinds: Vec<_> = messages::list(&answer["content"]).iter().map(|block| &block["type"]).collect();
+    assert_eq!(kinds, ["thinking", "server_tool_use", "web_search_tool_result", "text"]);
+    assert_eq!(answer["content"][3]["citations"][0]["url"], "https://a.example");
+    assert_eq!(answer["usage"]["server_tool_use"]["web_search_requests"], 1);
+    client.turn();
+    let totals = client.simulator.finish().unwrap();
+    assert!(totals.usage.searches == 1 && totals.cost > 0.01, "{totals:?}");
+}
+
+#[test]
+fn blocks_of_a_search_go_back_as_they_came() {
+    let change = |edit: fn(&mut Vec<Value>)| {
+        let mut client = with_search(vec![searching(End::Natural)]);
+        client.turn();
+        edit(client.content());
+        client.refused()
+    };
+    let encrypted = change(|content| content[2]["content"][0]["encrypted_content"] = json!("x"));
+    assert!(encrypted.contains("Invalid `encrypted_content`"), "{encrypted}");
+    let gone = change(|content| drop(content.remove(2)));
+    assert!(gone.contains("was found without a corresponding `web_search_tool_result` block"), "{gone}");
+    let alone = change(|content| drop(content.remove(1)));
+    assert!(alone.contains("unexpected `tool_use_id` found in `web_search_tool_result` blocks"), "{alone}");
+    let mut client = with_search(vec![searching(End::Natural)]);
+    client.turn();
+    client.content()[1]["input"] = json!({});
+    client.turn();
+    let failures = client.simulator.finish().unwrap_err().to_string();
+    assert!(failures.contains("messages.1.content.1 is not the search as it was made"), "{failures}");
+}
+
+#[test]
+fn a_search_that_was_paused_has_its_result_in_the_answer_that_goes_on() {
+    let mut client = with_search(vec![searching(End::Pause), Turn::say([Piece::text("It is out.")])]);
+    let (_, paused) = client.send();
+    assert_eq!(paused["content"].as_array().unwrap().last().unwrap()["type"], "server_tool_use");
+    let message = json!({"role": "assistant", "content": paused["content"]});
+    client.body["messages"].as_array_mut().unwrap().push(message);
+    let (_, answer) = client.send();
+    assert_eq!(answer["content"][0]["tool_use_id"], paused["content"][1]["id"]);
+    assert_eq!(answer["content"][1]["citations"][0]["url"], "https://a.example");
+    client.body["messages"].as_array_mut().unwrap().push(json!({"role": "user", "content": "Continue."}));
+    assert!(client.refused().contains("without a corresponding"));
+}
+
+#[test]
+fn a_search_that_is_not_offered_is_a_problem() {
+    let client = Client::new("claude-opus-5-5", vec![searching(End::Natural)]);
+    let (_, answer) = client.send();
+    assert!(!answer.to_string().contains("server_tool_use\":{") && !answer.to_string().contains("srvtoolu"));
+    let failures = client.simulator.finish().unwrap_err().to_string();
+    assert!(failures.contains("request 1 does not offer the search that its turn makes"), "{failures}");
+}
+
+#[test]
+fn thinking_that_is_dropped_within_a_turn_is_a_problem_unless_it_is_expected() {
+    for expected in [false, true] {
+        let mut second = Turn::say([Piece::text("Done.")]);
+        second.expect.drops = expected;
+        let mut client = Client::new("claude-opus-5-5", vec![interleaved(), second]);
+        client.headers.push(("anthropic-beta", "thinking-binding-controls-2026-08-01"));
+        client.body["thinking"]["block_binding"] = json!({"prefix_mismatch_behavior": "drop_block"});
+        client.turn();
+        client.body["system"] = json!("Another prompt.");
+        client.turn();
+        match client.simulator.finish() {
+            Ok(_) => assert!(expected),
+            Err(failures) => {
+                let told = failures.to_string();
+                assert!(
+                    !expected && told.contains("request 2: thinking of this turn was dropped: messages.1."),
+                    "{told}"
+                );
+            }
+        }
+    }
 }

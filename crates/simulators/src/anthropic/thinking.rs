@@ -21,6 +21,8 @@ pub(super) struct Sealed {
     pub(super) tools: String,
     /// Paths like `messages.1.content.0`.
     pub(super) dropped: Vec<String>,
+    /// Those of the turn that goes on.
+    pub(super) dropped_now: Vec<String>,
 }
 
 pub(super) fn check(
@@ -43,15 +45,20 @@ pub(super) fn check(
     };
     let messages = list(&body["messages"]);
     let cycle = cycle(messages);
+    let mut before = 0;
     for (index, message) in messages.iter().enumerate() {
         if mode.thinks && index >= cycle && message["role"] == "assistant" {
             places(model, mode, index, message, history)?;
         }
         binding.message(index, message)?;
+        if index < cycle {
+            before = binding.dropped.len();
+        }
     }
     ends_with_user(model, messages, history)?;
     let prefix = serde_json::json!({"hash": binding.prefix.hash(), "role": binding.prefix.last_role()});
-    Ok(Sealed { prefix, tools: binding.tools, dropped: binding.dropped })
+    let dropped_now = binding.dropped[before..].to_vec();
+    Ok(Sealed { prefix, tools: binding.tools, dropped: binding.dropped, dropped_now })
 }
 
 pub(super) fn is_thinking(block: &Value) -> bool {

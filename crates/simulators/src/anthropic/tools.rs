@@ -79,6 +79,7 @@ pub(super) fn offered(body: &Value) -> BTreeMap<String, ToolKind> {
     if body["tool_choice"]["type"] == "none" {
         return BTreeMap::new();
     }
-    let names = body["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str());
+    let own = body["tools"].as_array().into_iter().flatten().filter(|tool| is_custom(tool));
+    let names = own.filter_map(|tool| tool["name"].as_str());
     names.map(|name| (name.to_owned(), ToolKind::Function)).collect()
 }

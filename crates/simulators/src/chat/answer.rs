@@ -110,7 +110,7 @@ impl Spelling<'_> {
                     let pieces = fragments(text, FRAGMENT);
                     frames.extend(pieces.map(|piece| self.chunk(json!({"content": piece}), None)));
                 }
-                Piece::Call { .. } => {}
+                Piece::Call { .. } | Piece::Search { .. } => {}
                 Piece::Wait(time) => frames.push(Frame::Wait(*time)),
                 Piece::Ping => {
                     let comment = self.book.answer.comments.first().map_or("ping", String::as_str);

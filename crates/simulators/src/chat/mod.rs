@@ -161,6 +161,8 @@ impl Vendor for Chat {
             tools: tools(&body),
             prompt,
             caching: caching.of_model(model.cache_minimum),
+            searches: false,
+            dropped: Vec::new(),
             price: model.price,
             token_percent: model.token_percent,
             foreign,

@@ -35,7 +35,11 @@ impl Thought {
             match piece {
                 Piece::Thinking(more) => text.push_str(more),
                 Piece::Redacted(more) => hidden.push_str(more),
-                Piece::Text { .. } | Piece::Call { .. } | Piece::Wait(_) | Piece::Ping => {}
+                Piece::Text { .. }
+                | Piece::Call { .. }
+                | Piece::Search { .. }
+                | Piece::Wait(_)
+                | Piece::Ping => {}
             }
         }
         // Google signs calls whether or not the thoughts are told.

@@ -10,12 +10,15 @@ use crate::history::History;
 use crate::refusal::Refusal;
 use crate::request::{Request, Strictness};
 use crate::shape::{Flaw, FlawKind};
+use crate::usage::Price;
 use crate::vendor::Accepted;
 
 pub(super) const TOO_LONG: &str =
     "Your input exceeds the context window of this model. Please adjust your input and try again.";
 /// Tokens in which prefixes are cached.
 const CACHE_STEP: u64 = 128;
+/// USD for a thousand searches.
+const SEARCH_PRICE: f64 = 10.0;
 
 pub(super) fn check(vendor: &Responses, request: &Request, history: &History) -> Result<Accepted, Refusal> {
     if request.method != "POST" || !request.path.ends_with("/responses") {
@@ -60,7 +63,9 @@ pub(super) fn check(vendor: &Responses, request: &Request, history: &History) ->
             step: CACHE_STEP,
             charges_writes: model.rules.charges_writes,
         },
-        price: model.price,
+        searches: tools::searches(body),
+        dropped: Vec::new(),
+        price: Price { search: SEARCH_PRICE, ..model.price },
         token_percent: model.token_percent,
         foreign,
         violations,

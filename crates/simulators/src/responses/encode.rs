@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::ItemIds;
 use super::error::{failed, request_id};
-use super::items::message_key;
+use super::items::{message_key, search_key};
 use super::reasoning::{identity, reasoning_key, summary_hash};
 use crate::history::History;
-use crate::scenario::{End, Fault, Phase, Piece};
+use crate::scenario::{End, Fault, Page, Phase, Piece};
 use crate::signature::{Seal, Signature};
 use crate::stream::{Answer, Event, Frame};
 use crate::tokens::Counter;
@@ -23,7 +23,15 @@ pub(super) fn answer(accepted: &Accepted, reply: &Reply, ids: ItemIds, history: 
         return failed(failure).into();
     }
     let changing = ids == ItemIds::Changing || reply.has(Fault::ChangingItemIds);
-    let mut writer = Writer { accepted, reply, changing, sequence: 0, items: Vec::new(), frames: Vec::new() };
+    let mut writer = Writer {
+        accepted,
+        reply,
+        changing,
+        sequence: 0,
+        items: Vec::new(),
+        frames: Vec::new(),
+        found: Vec::new(),
+    };
     writer.write();
     remember(&writer.items, history);
     let cut =
@@ -42,6 +50,9 @@ pub(super) fn answer(accepted: &Accepted, reply: &Reply, ids: ItemIds, history: 
 /// Keeps which item follows which, for requests that send them back.
 fn remember(items: &[Value], history: &mut History) {
     for (index, item) in items.iter().enumerate() {
+        if let Some(id) = item["id"].as_str().filter(|_| item["type"] == "web_search_call") {
+            history.remember(search_key(id), item.clone());
+        }
         let before = index.checked_sub(1).map(|before| &items[before]);
         let reasoning = before.filter(|before| before["type"] == "reasoning");
         if item["type"] == "reasoning" {
@@ -76,6 +87,8 @@ struct Writer<'a> {
     sequence: u64,
     items: Vec<Value>,
     frames: Vec<Frame>,
+    /// Pages that the next message cites.
+    found: Vec<Page>,
 }
 
 impl Writer<'_> {
@@ -137,6 +150,7 @@ impl Writer<'_> {
                     let cut = last && matches!(self.reply.end, End::Length | End::Cut);
                     self.call(tool, arguments, cut);
                 }
+                Piece::Search { query, found } => self.search(query, found),
                 Piece::Wait(delay) => self.frames.push(Frame::Wait(*delay)),
                 Piece::Ping => self.event("keepalive", json!({})),
             }
@@ -230,16 +244,32 @@ impl Writer<'_> {
         self.done(item);
     }
 
+    /// A search of the vendor's own. What it found stays with the vendor.
+    fn search(&mut self, query: &str, found: &[Page]) {
+        let mut item = json!({"id": self.id("ws_"), "type": "web_search_call", "status": "in_progress"});
+        self.add(&item);
+        for step in ["in_progress", "searching", "completed"] {
+            self.item_event(&format!("response.web_search_call.{step}"), &item, json!({}));
+        }
+        item["status"] = json!("completed");
+        item["action"] = json!({"type": "search", "query": query});
+        self.done(item);
+        self.found.extend_from_slice(found);
+    }
+
     /// The last message of a refused answer is a refusal.
     fn message(&mut self, text: &str, phase: Phase, last: bool) {
         let refused = last && self.reply.end == End::Refusal;
         let (kind, field, word) =
             if refused { ("refusal", "refusal", "refusal") } else { ("output_text", "text", "output_text") };
+        let end = text.chars().count();
+        let cite = |page: Page| json!({"type": "url_citation", "url": page.url, "title": page.title, "start_index": 0, "end_index": end});
+        let cited: Vec<Value> = self.found.drain(..).map(cite).collect();
         let part = |text: &str| {
             let mut part = json!({"type": kind});
             part[field] = json!(text);
             if !refused {
-                part["annotations"] = json!([]);
+                part["annotations"] = if text.is_empty() { json!([]) } else { json!(cited) };
             }
             part
         };
@@ -255,6 +285,10 @@ impl Writer<'_> {
         for delta in parts(text, DELTA) {
             let fields = json!({"content_index": 0, "delta": delta, "logprobs": []});
             self.item_event(&format!("response.{word}.delta"), &item, fields);
+        }
+        for (index, annotation) in cited.iter().enumerate() {
+            let fields = json!({"content_index": 0, "annotation_index": index, "annotation": annotation});
+            self.item_event("response.output_text.annotation.added", &item, fields);
         }
         let mut said = json!({"content_index": 0});
         said[field] = json!(text);

@@ -24,6 +24,7 @@ pub(super) fn check(model: &Gpt, body: &Value, history: &History) -> Result<Vec<
             violations.extend(phase(model, index, item, history));
         }
         violations.extend(cut(item, history));
+        violations.extend(changed_search(index, item, history));
         if let Some(name) = item["name"].as_str() {
             check_name(name, &format!("input[{index}].name"))?;
         }
@@ -57,6 +58,7 @@ fn identity(index: usize, item: &Value, unstored: bool) -> Result<(), Refusal> {
         "reasoning" => "rs",
         "function_call" => "fc",
         "custom_tool_call" => "ctc",
+        "web_search_call" => "ws",
         "item_reference" if unstored => return Err(not_stored(id)),
         _ => return Ok(()),
     };
@@ -114,6 +116,18 @@ fn cut(item: &Value, history: &History) -> Option<String> {
     let id = item["call_id"].as_str().filter(|_| kind(item).ends_with("_call"))?;
     history.recall(&format!("cut:{id}"))?;
     Some(format!("the call {id} was cut inside its input: it must be dropped, not sent back"))
+}
+
+/// A search goes back as it came.
+fn changed_search(index: usize, item: &Value, history: &History) -> Option<String> {
+    let id = item["id"].as_str().filter(|_| kind(item) == "web_search_call")?;
+    let made = history.recall(&search_key(id))?;
+    (made != item).then(|| format!("input[{index}] is not the search {id} as it was made"))
+}
+
+/// Finds a search again.
+pub(super) fn search_key(id: &str) -> String {
+    format!("search:{id}")
 }
 
 /// Finds a message again by what it says.

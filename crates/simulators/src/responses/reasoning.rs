@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Gpt;
 use super::error::{invalid, refuse};
-use super::items::{kind, message_key, not_stored};
+use super::items::{kind, message_key, not_stored, search_key};
 use super::tools::list;
 use crate::history::History;
 use crate::refusal::Refusal;
@@ -77,6 +77,7 @@ pub(super) fn identity(item: &Value) -> String {
     match kind(item) {
         "message" => message_key(item),
         "reasoning" => reasoning_key(item),
+        "web_search_call" => search_key(item["id"].as_str().unwrap_or_default()),
         _ => format!("call:{}", item["call_id"].as_str().unwrap_or_default()),
     }
 }

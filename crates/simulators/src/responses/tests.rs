@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::tools::list;
 use super::*;
-use crate::scenario::{End, Failure, FailureKind, Fault, Phase, Piece, Scenario, Turn};
+use crate::scenario::{End, Failure, FailureKind, Fault, Page, Phase, Piece, Scenario, Turn};
 use crate::simulator::Simulator;
 use crate::testing::{check_refusals, events, post, whole};
 
@@ -333,4 +333,32 @@ fn counts_beside_responses_are_those_that_are_reported() {
     let (_, counted) = whole(simulator.answer(&post("/v1/responses/input_tokens", &HEADERS, &base())));
     whole(simulator.answer(&post("/v1/responses", &HEADERS, &base())));
     assert_eq!(counted["input_tokens"], simulator.totals().usage.input);
+}
+
+#[test]
+fn a_search_is_an_item_that_goes_back_as_it_came_behind_its_reasoning() {
+    let found = vec![Page { title: "A".into(), url: "https://a.example".into() }];
+    let search = Piece::Search { query: "rust".into(), found };
+    let turn = || Turn::say([Piece::thinking("Hm."), search.clone(), Piece::text("It is out.")]);
+    let searching = |edit: fn(&mut Vec<Value>)| {
+        let mut client = Client::new(vec![turn()]);
+        client.body["tools"].as_array_mut().unwrap().push(json!({"type": "web_search"}));
+        let answer = client.turn();
+        edit(client.items());
+        client.items().push(json!({"role": "user", "content": "SAY:bye"}));
+        (client, answer)
+    };
+    let (client, answer) = searching(|_| {});
+    let kinds: Vec<_> = list(&answer["output"]).iter().map(|item| &item["type"]).collect();
+    assert_eq!(kinds, ["reasoning", "web_search_call", "message"]);
+    assert_eq!(answer["output"][2]["content"][0]["annotations"][0]["url"], "https://a.example");
+    assert_eq!(client.send().0, 200);
+    let totals = client.simulator.finish().unwrap();
+    assert!(totals.usage.searches == 1 && totals.cost > 0.01, "{totals:?}");
+    let (client, _) = searching(|items| drop(items.remove(2)));
+    assert!(client.refused().contains("without its required following item"));
+    let (client, _) = searching(|items| items[2]["action"]["query"] = json!("other"));
+    client.send();
+    let failures = client.simulator.finish().unwrap_err().to_string();
+    assert!(failures.contains("is not the search"), "{failures}");
 }

@@ -17,7 +17,20 @@ pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
+/// Whether the vendor may search the web.
+pub(super) fn searches(body: &Value) -> bool {
+    let is_search = |tool: &Value| tool["type"] == "web_search";
+    body["tool_choice"] != "none" && list(&body["tools"]).iter().any(is_search)
+}
+
 pub(super) fn check(body: &Value) -> Result<(), Refusal> {
+    if body["reasoning"]["effort"] == "minimal" && searches(body) {
+        return Err(invalid(
+            "The following tools cannot be used with reasoning.effort 'minimal': web_search.",
+            "tools",
+            "invalid_value",
+        ));
+    }
     for (index, tool) in list(&body["tools"]).iter().enumerate() {
         let Some(name) = tool["name"].as_str() else { continue };
         let param = format!("tools[{index}].name");

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::error;
+use crate::hosted::WEB_SEARCH;
 use crate::wire::assembly::Assembly;
 use crate::wire::{Decode, Progress, cost, count};
 
@@ -73,6 +74,7 @@ struct Counted {
     written: Option<u64>,
     output: Option<u64>,
     thinking: Option<u64>,
+    searches: Option<u64>,
     cost: Option<f64>,
 }
 
@@ -93,7 +95,15 @@ impl Decoder {
         let mut input = String::new();
         let kind = match text("type") {
             "text" => {
+                // What is said behind a search is a paragraph of its own.
+                if self.blocks.values().last().is_some_and(|before| before.kind == Kind::Other)
+                    && self.assembly.has_text()
+                {
+                    self.assembly.text("\n\n", out);
+                }
                 self.assembly.text(text("text"), out);
+                let cited = fields.get("citations").and_then(Value::as_array);
+                cited.into_iter().flatten().for_each(|citation| self.assembly.cite(citation));
                 Kind::Text
             }
             "thinking" => {
@@ -125,6 +135,7 @@ impl Decoder {
                 append(&mut block.fields, "text", &said);
                 self.assembly.text(&said, out);
                 if let Some(citation) = delta.citation {
+                    self.assembly.cite(&citation);
                     let cited = block.fields.entry("citations").or_insert_with(|| json!([]));
                     match cited.as_array_mut() {
                         Some(list) => list.push(citation),
@@ -155,6 +166,10 @@ impl Decoder {
             }
             self.assembly.close_call(call, out);
         }
+        if block.kind == Kind::Other && block.text("name") == Some(WEB_SEARCH) {
+            let input: Value = serde_json::from_str(&block.input).unwrap_or_default();
+            self.assembly.searched(&input, out);
+        }
     }
 
     /// Marks of the thinking for the log: a signature beside its text, or all blocks as they came.
@@ -174,7 +189,8 @@ impl Decoder {
         }
     }
 
-    /// The blocks as they go back; `None` where a text and calls behind it say the same.
+    /// The blocks as they go back; `None` where a text and calls behind it say the same. A paused answer always goes back as
+    /// it came.
     fn items(&self, finish: &Finish) -> Option<String> {
         let is_cut =
             |block: &&Block| matches!(block.kind, Kind::Call(call) if self.assembly.is_cut(call, finish));
@@ -187,7 +203,8 @@ impl Decoder {
         };
         // Thinking alone says nothing that could go back.
         let is_thinking = |block: &&Block| matches!(block.kind, Kind::Thinking | Kind::Redacted);
-        if blocks.iter().enumerate().all(is_plain) || blocks.iter().all(is_thinking) {
+        let is_paused = *finish == Finish::Paused && !blocks.is_empty();
+        if !is_paused && (blocks.iter().enumerate().all(is_plain) || blocks.iter().all(is_thinking)) {
             return None;
         }
         let written: Vec<String> = blocks.iter().filter_map(|block| self.written(block)).collect();
@@ -315,6 +332,7 @@ impl Counted {
         self.written = count(usage, "/cache_creation_input_tokens").or(self.written);
         self.output = count(usage, "/output_tokens").or(self.output);
         self.thinking = count(usage, "/output_tokens_details/thinking_tokens").or(self.thinking);
+        self.searches = count(usage, "/server_tool_use/web_search_requests").or(self.searches);
         self.cost = cost(usage).or(self.cost);
     }
 
@@ -327,6 +345,7 @@ impl Counted {
             cache_read_tokens: self.read,
             cache_write_tokens: self.written,
             reasoning_tokens: self.thinking,
+            web_searches: self.searches.filter(|searches| *searches > 0),
             cost: self.cost,
         }
     }

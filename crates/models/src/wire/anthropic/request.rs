@@ -2,21 +2,20 @@
 
 use hangar_agent::model::{AssistantTurn, Message, Part, ToolCall};
 use hangar_agent::schema::Schema;
-use hangar_agent::tool::ToolSpec;
+use hangar_agent::tool::{ToolSchema, ToolSpec};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use serde_with::skip_serializing_none;
 
-use crate::facts::{Reasoning, Thinking, ThinkingMode};
+use crate::facts::{Endpoint, Reasoning, Thinking, ThinkingMode, WebSearch};
+use crate::hosted::WEB_SEARCH;
 use crate::wire::native::{Entry, call_id, entries, native_to};
-use crate::wire::{Ask, arguments, function_schema, has_images, text_of, write_body};
+use crate::wire::{Ask, MAX_SEARCHES, arguments, function_schema, has_images, text_of, write_body};
 
 /// The answer of a model of which nothing is known may be this long. The wire wants a limit.
 const DEFAULT_OUTPUT: u64 = 8192;
 /// The smallest number of tokens for thinking that is accepted.
 const LEAST_BUDGET: u64 = 1024;
-/// Type of a block that the vendor's own tools leave. A turn that ends with one was paused and goes on by itself.
-const PAUSED: &str = "server_tool_use";
 /// What the model is told where nobody says anything and it is its turn again.
 const GO_ON: &str = "Continue.";
 
@@ -43,9 +42,10 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
         body.insert("stream".into(), json!(true));
     }
     ask.forget(&mut body);
-    let mut tools: Vec<Tool> = request.tools.iter().map(|spec| Tool::of(spec)).collect();
+    let search = ask.search(Endpoint::Messages);
+    let mut tools: Vec<Tool> = request.tools.iter().filter_map(|spec| Tool::of(search, spec)).collect();
     if let Some(last) = tools.last_mut().filter(|_| ask.marks_cache()) {
-        last.cache_control = Some(ephemeral());
+        last.mark();
     }
     write_body(request, &body, ("messages", &messages), &tools)
 }
@@ -138,7 +138,7 @@ fn messages<'a>(ask: &'a Ask<'_>) -> Vec<Turn<'a>> {
     // Newer models refuse to go on with their own words, except where the vendor itself paused them.
     let last = ask.request.messages.last().map(|message| &**message);
     if let Some(Message::Assistant(turn)) = last
-        && !is_paused(turn)
+        && !native_to(turn, ask.origin).is_some_and(|native| native.paused)
     {
         turns.push(Turn { role: "user", content: made(vec![json!({ "type": "text", "text": GO_ON })]) });
     }
@@ -244,27 +244,49 @@ fn call(ask: &Ask<'_>, call: &ToolCall) -> Value {
     })
 }
 
-/// Whether a turn was paused by the vendor, so that the conversation goes on from it without a word of ours.
-fn is_paused(turn: &AssistantTurn) -> bool {
-    turn.native.as_ref().is_some_and(|native| native.items.contains(PAUSED))
-}
-
 #[skip_serializing_none]
 #[derive(Serialize)]
-struct Tool<'a> {
-    name: &'a str,
-    description: &'a str,
-    input_schema: Schema,
-    cache_control: Option<Value>,
+#[serde(untagged)]
+enum Tool<'a> {
+    Function {
+        name: &'a str,
+        description: &'a str,
+        input_schema: Schema,
+        cache_control: Option<Value>,
+    },
+    /// A tool of the vendor's own, which has a description and a schema there.
+    Hosted {
+        #[serde(rename = "type")]
+        kind: &'a str,
+        name: &'static str,
+        max_uses: u32,
+        cache_control: Option<Value>,
+    },
 }
 
 impl<'a> Tool<'a> {
-    fn of(spec: &'a ToolSpec) -> Self {
-        Self {
+    /// `None` for a tool of the vendor's own where it has none.
+    fn of(search: Option<&'a WebSearch>, spec: &'a ToolSpec) -> Option<Self> {
+        if spec.input == ToolSchema::Hosted {
+            let kind = &search?.tool;
+            return Some(Self::Hosted {
+                kind,
+                name: WEB_SEARCH,
+                max_uses: MAX_SEARCHES,
+                cache_control: None,
+            });
+        }
+        Some(Self::Function {
             name: &spec.name,
             description: &spec.description,
             input_schema: function_schema(spec),
             cache_control: None,
-        }
+        })
+    }
+
+    /// Marks the end of the tools for the cache.
+    fn mark(&mut self) {
+        let (Self::Function { cache_control, .. } | Self::Hosted { cache_control, .. }) = self;
+        *cache_control = Some(ephemeral());
     }
 }

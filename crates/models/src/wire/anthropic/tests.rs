@@ -111,7 +111,9 @@ fn a_conversation_that_ends_with_the_model_is_handed_back_to_it_unless_it_was_pa
     };
     assert_eq!(last(None), "user");
     let paused = r#"[{"type":"text","text":"So"},{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}]"#;
-    assert_eq!(last(native(paused)), "assistant");
+    assert_eq!(last(native(paused)), "user");
+    assert_eq!(last(native(paused).map(|native| NativeTurn { paused: true, ..native })), "assistant");
+    assert_eq!(last(foreign(paused).map(|native| NativeTurn { paused: true, ..native })), "user");
 }
 
 #[test]

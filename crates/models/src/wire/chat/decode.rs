@@ -332,10 +332,31 @@ fn read_usage(usage: &Value) -> TokenUsage {
         input_tokens: count(usage, "/prompt_tokens"),
         output_tokens: count(usage, "/completion_tokens"),
         cache_read_tokens: count(usage, "/prompt_tokens_details/cached_tokens")
-            .or_else(|| count(usage, "/prompt_cache_hit_tokens")),
+            .or_else(|| count(usage, "/prompt_cache_hit_tokens"))
+            // Kimi.
+            .or_else(|| count(usage, "/cached_tokens")),
         cache_write_tokens: count(usage, "/prompt_tokens_details/cache_write_tokens"),
         reasoning_tokens: count(usage, "/completion_tokens_details/reasoning_tokens")
             .or_else(|| count(usage, "/reasoning_tokens")),
+        web_searches: None,
         cost: cost(usage),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_cached_tokens_is_read() {
+        for usage in [
+            json!({ "prompt_tokens_details": { "cached_tokens": 5 } }),
+            json!({ "prompt_cache_hit_tokens": 5 }),
+            json!({ "cached_tokens": 5 }),
+        ] {
+            assert_eq!(read_usage(&usage).cache_read_tokens, Some(5), "{usage}");
+        }
     }
 }

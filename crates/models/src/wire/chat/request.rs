@@ -32,7 +32,7 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     if let Some(limit) = ask.max_output_tokens {
         body.insert(ask.host.max_tokens_field(ask.facts).into(), json!(limit));
     }
-    if !request.tools.is_empty() && request.tool_choice == ToolChoice::None {
+    if ask.own_tools().next().is_some() && request.tool_choice == ToolChoice::None {
         body.insert("tool_choice".into(), json!("none"));
     }
     if let Some(answer) = &request.answer {
@@ -47,7 +47,7 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
         body.insert("stream_options".into(), json!({ "include_usage": true }));
     }
     ask.forget(&mut body);
-    let tools: Vec<Tool> = request.tools.iter().map(|spec| Tool::of(ask, spec)).collect();
+    let tools: Vec<Tool> = ask.own_tools().map(|spec| Tool::of(ask, spec)).collect();
     write_body(request, &body, ("messages", &messages(ask)), &tools)
 }
 
@@ -351,7 +351,7 @@ impl<'a> Tool<'a> {
                 });
                 Self::Custom { custom: Custom { name, description, format } }
             }
-            ToolSchema::Custom { .. } | ToolSchema::Function(_) => {
+            ToolSchema::Custom { .. } | ToolSchema::Function(_) | ToolSchema::Hosted => {
                 let parameters = conform(function_schema(spec), ask.host);
                 let silent = ask.host.strict_schemas && is_empty(&parameters);
                 let parameters = (!silent).then_some(parameters);

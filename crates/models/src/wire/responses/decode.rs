@@ -33,19 +33,29 @@ pub(crate) struct Decoder {
     items: BTreeMap<u64, Item>,
     /// The items that are complete, as they came.
     done: BTreeMap<u64, Box<RawValue>>,
+    /// Searches of the web that the provider made.
+    searches: u64,
     finish: Option<Finish>,
 }
 
 enum Item {
-    Message { said: bool },
-    Reasoning { said: bool },
-    Call { call: usize },
+    Message {
+        said: bool,
+    },
+    Reasoning {
+        said: bool,
+    },
+    Call {
+        call: usize,
+    },
+    /// A search of the web that the provider makes itself.
+    Search,
     Other,
 }
 
 impl Decoder {
     pub(in crate::wire) fn new(assembly: Assembly) -> Self {
-        Self { assembly, items: BTreeMap::new(), done: BTreeMap::new(), finish: None }
+        Self { assembly, items: BTreeMap::new(), done: BTreeMap::new(), searches: 0, finish: None }
     }
 
     fn begin(&mut self, index: u64, item: &Value) {
@@ -60,6 +70,7 @@ impl Decoder {
                 let kind = if kind == "function_call" { ToolType::Function } else { ToolType::Custom };
                 Item::Call { call: self.assembly.open_call(text("call_id"), text("name"), kind) }
             }
+            "web_search_call" => Item::Search,
             _ => Item::Other,
         };
         self.items.insert(index, begun);
@@ -96,6 +107,9 @@ impl Decoder {
         self.begin(index, &item);
         self.done.insert(index, raw);
         let list = |name: &str| item.get(name).and_then(Value::as_array).into_iter().flatten();
+        for citation in list("content").filter_map(|part| part.get("annotations")?.as_array()).flatten() {
+            self.assembly.cite(citation);
+        }
         match self.items.get_mut(&index) {
             Some(Item::Message { said: false }) => {
                 let text: String = list("content").filter_map(spoken).collect();
@@ -113,6 +127,11 @@ impl Decoder {
                     self.assembly.extend_call(call, whole.unwrap_or_default(), out);
                 }
                 self.assembly.close_call(call, out);
+            }
+            Some(Item::Search) => {
+                let action = item.get("action").unwrap_or(&Value::Null);
+                self.searches += u64::from(matches!(action["type"].as_str(), None | Some("search")));
+                self.assembly.searched(action, out);
             }
             Some(Item::Message { said: true } | Item::Other) | None => {}
         }
@@ -175,7 +194,7 @@ impl Decoder {
         let is_plain = |(at, (item, raw)): (usize, &(&Item, &RawValue))| match item {
             Item::Message { .. } => at == 0 && read(raw).get("phase").is_none_or(Value::is_null),
             Item::Call { .. } => true,
-            Item::Reasoning { .. } | Item::Other => false,
+            Item::Reasoning { .. } | Item::Search | Item::Other => false,
         };
         // An item that broke off is in the text and the calls alone, and reasoning that is not encrypted would be looked for
         // where nothing is stored.
@@ -185,7 +204,7 @@ impl Decoder {
             (Item::Message { said }, done) => !said || done.is_some(),
             (call @ Item::Call { .. }, done) => done.is_some() || is_cut(call),
             (Item::Reasoning { .. }, Some(raw)) => is_sealed(raw),
-            (Item::Reasoning { .. }, None) | (Item::Other, _) => true,
+            (Item::Reasoning { .. }, None) | (Item::Search | Item::Other, _) => true,
         });
         if !is_whole || items.iter().enumerate().all(is_plain) {
             return None;
@@ -263,6 +282,7 @@ impl Decode for Decoder {
 
     fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Option<Reply> {
         let finish = self.finish.take()?;
+        self.assembly.usage.web_searches = (self.searches > 0).then_some(self.searches);
         let (opaque, encrypted) = self.marks();
         let items = self.items(&finish);
         Some(self.assembly.finish(finish, |text| Reasoning { text, opaque, encrypted }, items, out))
@@ -285,6 +305,7 @@ fn read_usage(usage: &Value) -> TokenUsage {
         cache_read_tokens: count(usage, "/input_tokens_details/cached_tokens"),
         cache_write_tokens: count(usage, "/input_tokens_details/cache_write_tokens"),
         reasoning_tokens: count(usage, "/output_tokens_details/reasoning_tokens"),
+        web_searches: None,
         cost: cost(usage),
     }
 }

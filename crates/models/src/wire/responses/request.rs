@@ -9,12 +9,12 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use serde_with::skip_serializing_none;
 
-use crate::facts::Reasoning;
+use crate::facts::{Endpoint, Reasoning, WebSearch};
 use crate::wire::native::{Entry, argument_text, call_id, entries, kin_to, native_to};
 use crate::wire::schema::conform;
 use crate::wire::{
-    Ask, CACHE_KEY, Carrier, Dialect, answer_schema, data_url, function_schema, has_images, text_of,
-    write_body,
+    Ask, CACHE_KEY, Carrier, Dialect, MAX_SEARCHES, answer_schema, data_url, function_schema, has_images,
+    text_of, write_body,
 };
 
 pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
@@ -25,8 +25,13 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
         body.insert("instructions".into(), json!(&*request.system));
     }
     let input: Vec<Entry> = request.messages.iter().flat_map(|message| items(ask, message)).collect();
-    if !request.tools.is_empty() && request.tool_choice == ToolChoice::None {
+    let search = ask.search(Endpoint::Responses);
+    let tools: Vec<Tool> = request.tools.iter().filter_map(|spec| Tool::of(ask, search, spec)).collect();
+    if !tools.is_empty() && request.tool_choice == ToolChoice::None {
         body.insert("tool_choice".into(), json!("none"));
+    }
+    if search.is_some_and(|search| search.max_tool_calls) {
+        body.insert("max_tool_calls".into(), json!(MAX_SEARCHES));
     }
     let reasons = ask.facts.reasons || !ask.facts.known;
     if reasons && let Some(reasoning) = reasoning(ask) {
@@ -59,7 +64,6 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
         text.insert("verbosity".into(), json!(verbosity));
     }
     ask.forget(&mut body);
-    let tools: Vec<Tool> = request.tools.iter().map(|spec| Tool::of(ask, spec)).collect();
     write_body(request, &body, ("input", &input), &tools)
 }
 
@@ -180,14 +184,31 @@ fn call(ask: &Ask<'_>, call: &ToolCall) -> Value {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Tool<'a> {
-    Function { name: &'a str, description: &'a str, parameters: Schema, strict: bool },
-    Custom { name: &'a str, description: &'a str, format: Option<Value> },
+    Function {
+        name: &'a str,
+        description: &'a str,
+        parameters: Schema,
+        strict: bool,
+    },
+    Custom {
+        name: &'a str,
+        description: &'a str,
+        format: Option<Value>,
+    },
+    /// A tool of the vendor's own, which has a name and a schema there.
+    #[serde(untagged)]
+    Hosted {
+        #[serde(rename = "type")]
+        kind: &'a str,
+    },
 }
 
 impl<'a> Tool<'a> {
-    fn of(ask: &Ask<'_>, spec: &'a ToolSpec) -> Self {
+    /// `None` for a tool of the vendor's own where it has none.
+    fn of(ask: &Ask<'_>, search: Option<&'a WebSearch>, spec: &'a ToolSpec) -> Option<Self> {
         let ToolSpec { name, description, .. } = spec;
-        match &spec.input {
+        Some(match &spec.input {
+            ToolSchema::Hosted => Self::Hosted { kind: &search?.tool },
             ToolSchema::Custom { grammar } if ask.takes_custom() => {
                 let format = grammar.as_ref().map(
                     |definition| json!({ "type": "grammar", "syntax": "lark", "definition": definition }),
@@ -198,6 +219,6 @@ impl<'a> Tool<'a> {
                 let parameters = conform(function_schema(spec), ask.host);
                 Self::Function { name, description, parameters, strict: false }
             }
-        }
+        })
     }
 }

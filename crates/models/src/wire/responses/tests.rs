@@ -176,8 +176,10 @@ fn items_that_no_event_told_of_are_taken_from_the_response() {
             text "a"
             text "\n\n"
             text "b"
+            reasoning "Searched the web."
             -- Stop r
             text "a\n\nb"
+            reasoning "Searched the web." opaque None encrypted None
             input ? output ? read ? written ? reasoning ?
         "#]],
     );
