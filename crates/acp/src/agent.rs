@@ -18,14 +18,14 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::answers::{answer, error, internal};
-use crate::opener::{RequestedSession, SessionOpener};
+use crate::opener::{OpenError, RequestedSession, SessionOpener};
 use crate::schema::{
     ListSessions, LoadSession, NewSession, PROTOCOL_VERSION, PromptParams, SessionParams, SetConfigOption,
     SetMode, SetModel,
 };
 use crate::servers;
 use crate::session::{EditorSession, SessionMessage};
-use crate::updates::{Delivery, UpdateSender, UpdateSink, UpdateTranslator};
+use crate::updates::{UpdateDelivery, UpdateSender, UpdateSink, UpdateTranslator};
 
 /// Capacity of a session's queue of messages; the client has to wait beyond it.
 const JOBS: usize = 64;
@@ -36,7 +36,7 @@ const PAGE: usize = 100;
 /// The protocol's code for something that is not there.
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
-pub struct AgentConfig {
+pub struct EditorAgentConfig {
     pub opener: Box<dyn SessionOpener>,
     pub store: Store,
     /// Version of the agent, as clients are told it.
@@ -59,14 +59,14 @@ impl OpenSession {
     }
 }
 
-pub(crate) struct Agent {
-    config: Arc<AgentConfig>,
+pub(crate) struct EditorAgent {
+    config: Arc<EditorAgentConfig>,
     peer: Peer,
     sessions: HashMap<String, OpenSession>,
 }
 
-impl Agent {
-    pub(crate) fn new(config: Arc<AgentConfig>, peer: Peer) -> Self {
+impl EditorAgent {
+    pub(crate) fn new(config: Arc<EditorAgentConfig>, peer: Peer) -> Self {
         Self { config, peer, sessions: HashMap::new() }
     }
 
@@ -79,7 +79,7 @@ impl Agent {
     pub(crate) async fn request(&mut self, id: Id, method: &str, params: Option<&RawValue>) {
         let result = match method {
             "initialize" => Ok(self.capabilities()),
-            // Whoever answers is configured outside, so there is nothing to log in to or out of.
+            // The model is configured outside, so there is nothing to log in to or out of.
             "authenticate" | "logout" => Ok(json!({})),
             "session/list" => read(params).and_then(|params| self.list(params)),
             "session/close" => match read(params) {
@@ -191,7 +191,7 @@ impl Agent {
 
     async fn tell_again(&self, session_id: &str, events: Vec<Event>) {
         let channel = self.channel(session_id);
-        let mut translator = UpdateTranslator::new(Delivery::Again);
+        let mut translator = UpdateTranslator::new(UpdateDelivery::Again);
         for event in &events {
             for update in translator.translate(event) {
                 channel.send(&update);
@@ -222,7 +222,10 @@ impl Agent {
         let sink = Box::new(move || Box::new(UpdateSink::new(told.clone())) as _);
         let (mcp_servers, warnings) = servers::configured(mcp_servers);
         let wanted = RequestedSession { id: id.clone(), directory: cwd, mcp_servers, warnings, sink };
-        let engine = self.config.opener.open(wanted).map_err(|error| internal(error.to_string()))?;
+        let engine = self.config.opener.open(wanted).map_err(|refused| match refused {
+            OpenError::Directory(message) => error(codes::INVALID_PARAMS, message),
+            OpenError::Failed(message) => internal(message),
+        })?;
         let (jobs, waiting) = mpsc::channel(JOBS);
         Ok((EditorSession::new(channel, engine, waiting), jobs))
     }

@@ -18,6 +18,6 @@ mod tool_call;
 mod transport;
 mod updates;
 
-pub use agent::AgentConfig;
+pub use agent::EditorAgentConfig;
 pub use opener::{OpenError, RequestedSession, SessionOpener};
 pub use transport::{serve_stdio, serve_tcp};

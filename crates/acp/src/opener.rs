@@ -27,5 +27,10 @@ pub struct RequestedSession {
 
 /// Error of opening a session, as a message for the client.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct OpenError(pub String);
+pub enum OpenError {
+    /// The client's request names a directory that no session can work in.
+    #[error("{0}")]
+    Directory(String),
+    #[error("{0}")]
+    Failed(String),
+}

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{Agent, AgentConfig};
+use crate::agent::{EditorAgent, EditorAgentConfig};
 use crate::answers::error;
 
 /// Longest message that is read: a prompt with its images.
@@ -24,12 +24,12 @@ const FIRST_TIME: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves the one client on standard input and output until it closes its end or `stop` comes.
-pub async fn serve_stdio(config: &Arc<AgentConfig>, stop: &CancellationToken) {
+pub async fn serve_stdio(config: &Arc<EditorAgentConfig>, stop: &CancellationToken) {
     serve(config, tokio::io::stdin(), tokio::io::stdout(), stop).await;
 }
 
 /// Serves connections until `stop` and the end of all sessions.
-pub async fn serve_tcp(config: &Arc<AgentConfig>, listener: TcpListener, stop: &CancellationToken) {
+pub async fn serve_tcp(config: &Arc<EditorAgentConfig>, listener: TcpListener, stop: &CancellationToken) {
     let places = Arc::new(tokio::sync::Semaphore::new(MAX_CONNECTIONS));
     let pending = PendingConnections::new(MAX_PENDING);
     let mut connections = tokio::task::JoinSet::new();
@@ -80,13 +80,13 @@ async fn begins_with_message(stream: &TcpStream, waiting: &PendingConnection) ->
 
 /// Serves one connection to its end. The sessions of a client end with it.
 pub(crate) async fn serve(
-    config: &Arc<AgentConfig>,
+    config: &Arc<EditorAgentConfig>,
     reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
     stop: &CancellationToken,
 ) {
     let (peer, mut outgoing) = Peer::new(Framing::Line);
-    let mut agent = Agent::new(Arc::clone(config), peer.clone());
+    let mut agent = EditorAgent::new(Arc::clone(config), peer.clone());
     tokio::select! {
         () = read(&peer, &mut agent, reader) => {}
         () = peer.write(&mut writer, &mut outgoing) => {}
@@ -99,7 +99,7 @@ pub(crate) async fn serve(
     peer.finish(&mut writer, &mut outgoing).await;
 }
 
-async fn read(peer: &Peer, agent: &mut Agent, reader: impl AsyncRead + Unpin) {
+async fn read(peer: &Peer, agent: &mut EditorAgent, reader: impl AsyncRead + Unpin) {
     let mut lines = Lines::new(reader, MAX_LINE);
     loop {
         let line = match lines.next().await {

@@ -16,14 +16,14 @@ use crate::tool_call;
 
 /// Whether events are live or replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Delivery {
+pub(crate) enum UpdateDelivery {
     Live,
     /// The whole conversation, its user's part too, and nothing but that.
     Again,
 }
 
 pub(crate) struct UpdateTranslator {
-    telling: Delivery,
+    telling: UpdateDelivery,
     /// Calls that have begun and not ended.
     calls: HashMap<String, ToolStart>,
     /// Messages and thoughts that came in pieces, until they are whole.
@@ -32,7 +32,7 @@ pub(crate) struct UpdateTranslator {
 }
 
 impl UpdateTranslator {
-    pub(crate) fn new(telling: Delivery) -> Self {
+    pub(crate) fn new(telling: UpdateDelivery) -> Self {
         Self { telling, calls: HashMap::new(), in_pieces: HashSet::new(), thought_in_pieces: false }
     }
 
@@ -48,7 +48,7 @@ impl UpdateTranslator {
     fn conversation(&mut self, body: &Body) -> Option<Vec<Update>> {
         Some(match body {
             Body::UserMessage(message) => {
-                let spoken = self.telling == Delivery::Again && message.source.is_none();
+                let spoken = self.telling == UpdateDelivery::Again && message.source.is_none();
                 let content = ContentBlock::text(message.content.clone());
                 spoken.then_some(Update::UserMessageChunk { content }).into_iter().collect()
             }
@@ -85,7 +85,7 @@ impl UpdateTranslator {
 
     /// Updates that matter only while they happen.
     fn news(&mut self, event: &Event) -> Option<Vec<Update>> {
-        if self.telling == Delivery::Again {
+        if self.telling == UpdateDelivery::Again {
             return None;
         }
         let update = match event.body() {
@@ -153,7 +153,7 @@ pub(crate) struct UpdateSink {
 
 impl UpdateSink {
     pub(crate) fn new(channel: UpdateSender) -> Self {
-        Self { channel, translator: UpdateTranslator::new(Delivery::Live) }
+        Self { channel, translator: UpdateTranslator::new(UpdateDelivery::Live) }
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    fn check(telling: Delivery, events: &[(&str, Value)], expect: Expect) {
+    fn check(telling: UpdateDelivery, events: &[(&str, Value)], expect: Expect) {
         let mut translator = UpdateTranslator::new(telling);
         let mut told = String::new();
         for (kind, data) in events {
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn an_answer_in_pieces_is_not_told_twice() {
         check(
-            Delivery::Live,
+            UpdateDelivery::Live,
             &[
                 ("assistant.reasoning_delta", json!({"reasoningId": "r", "deltaContent": "hm"})),
                 ("assistant.message_delta", json!({"messageId": "m", "deltaContent": "po"})),
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_conversation_that_is_told_again_has_both_sides_and_no_news() {
         check(
-            Delivery::Again,
+            UpdateDelivery::Again,
             &[
                 ("user.message", json!({"content": "say pong"})),
                 ("user.message", json!({"content": "go on", "source": "autopilot"})),
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn skills_are_commands_beside_our_own() {
-        let mut translator = UpdateTranslator::new(Delivery::Live);
+        let mut translator = UpdateTranslator::new(UpdateDelivery::Live);
         let skill = |name: &str, user_invocable: bool| json!({"name": name, "description": "Ship it", "source": "project", "userInvocable": user_invocable, "enabled": true});
         let skills = json!({"skills": [skill("deploy", true), skill("x", false)]});
         let event = json!({"type": "session.skills_loaded", "data": skills, "id": "e", "timestamp": "T", "parentId": null});
@@ -253,7 +253,7 @@ mod tests {
     fn an_edit_is_told_as_a_difference_and_a_failure_with_its_code() {
         let edit = json!({"path": "/w/a", "old_str": "x", "new_str": "y"});
         check(
-            Delivery::Live,
+            UpdateDelivery::Live,
             &[
                 ("tool.execution_start", json!({"toolCallId": "1", "toolName": "edit", "arguments": edit})),
                 (
@@ -282,7 +282,7 @@ mod tests {
     fn a_command_is_told_with_its_output_so_far_and_its_end() {
         let bash = json!({"command": "make", "description": "Build"});
         check(
-            Delivery::Live,
+            UpdateDelivery::Live,
             &[
                 ("tool.execution_start", json!({"toolCallId": "1", "toolName": "bash", "arguments": bash})),
                 ("tool.execution_partial_result", json!({"toolCallId": "1", "partialOutput": ""})),

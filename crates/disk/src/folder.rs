@@ -346,7 +346,7 @@ impl Folder {
         open_beneath(&self.fd, name, flags, mode).map_err(|error| match error {
             Errno::LOOP => self.is_link(name),
             Errno::NOTDIR if self.has_link(name) => self.is_link(name),
-            // A pipe that nobody reads, or a socket; a directory where a file was to be written.
+            // A pipe without a reader, or a socket; a directory instead of a file.
             Errno::NXIO | Errno::ISDIR => self.no_file(name),
             error => error.into(),
         })

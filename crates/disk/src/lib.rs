@@ -59,6 +59,30 @@ pub fn keep(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     replace(path, content)
 }
 
+/// Checks that a file can be written at a path, as far as that can be told without creating anything. Directories that are
+/// missing above it could be created.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    let refused = |kind, path: &Path, why| Err(io::Error::new(kind, format!("{} {why}", path.display())));
+    let may_write = |path: &Path| match rustix::fs::access(path, rustix::fs::Access::WRITE_OK) {
+        Ok(()) => Ok(()),
+        Err(error) => refused(io::Error::from(error).kind(), path, "cannot be written"),
+    };
+    match path.metadata() {
+        Ok(found) if found.is_dir() => return refused(io::ErrorKind::IsADirectory, path, "is a directory"),
+        Ok(_) => return may_write(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    // The last of them is the root, or the current directory as an empty path.
+    let above =
+        path.ancestors().skip(1).map(|dir| if dir.as_os_str().is_empty() { Path::new(".") } else { dir });
+    match above.map(|dir| (dir, dir.metadata())).find(|(_, found)| found.is_ok()) {
+        Some((dir, Ok(found))) if found.is_dir() => may_write(dir),
+        Some((dir, _)) => refused(io::ErrorKind::NotADirectory, dir, "is not a directory"),
+        None => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
 /// Reads at most `limit` bytes of a text file; what is not UTF-8 becomes replacement characters. What is no regular file is
 /// refused, and a pipe is not waited for.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
@@ -87,6 +111,24 @@ pub fn sync_dir(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_is_checked_without_a_trace() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("file"), "x").unwrap();
+        let check = |path: &str, expected: Result<(), io::ErrorKind>| {
+            let checked = check_writable(&dir.path().join(path));
+            assert_eq!(checked.map_err(|error| error.kind()), expected, "{path}");
+        };
+        check("file", Ok(()));
+        check("new", Ok(()));
+        check("new/deep/file", Ok(()));
+        check("", Err(io::ErrorKind::IsADirectory));
+        check("file/below", Err(io::ErrorKind::NotADirectory));
+        assert!(check_writable(Path::new("no-such-file")).is_ok(), "in the current directory");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert_eq!(std::fs::read_to_string(dir.path().join("file")).unwrap(), "x");
+    }
 
     #[test]
     fn a_file_is_replaced_as_a_whole_and_read_by_its_owner_alone() {

@@ -315,7 +315,7 @@ impl Progress {
     }
 }
 
-/// Works the queue off until nobody can add to it.
+/// Processes the queue until its last sender is gone.
 async fn work(
     client: Arc<dyn Client>,
     mut queue: mpsc::Receiver<Job>,

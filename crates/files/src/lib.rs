@@ -11,5 +11,5 @@ mod session_files;
 pub use client::{Client, ClientFiles, ClientReply, ClientRequest, Conventions, Rows, Site, SqlKind};
 pub use hangar_disk::FileKind;
 pub use local::LocalFiles;
-pub use request::{Entry, FileError, FileReply, FileRequest, Stat};
+pub use request::{DirectoryEntry, FileError, FileReply, FileRequest, Stat};
 pub use session_files::{SessionFiles, block_on};

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use futures_util::future::{BoxFuture, ready};
 use hangar_disk::{FileKind, Folder};
 
-use crate::request::{Entry, FileError, FileReply, FileRequest, Stat};
+use crate::request::{DirectoryEntry, FileError, FileReply, FileRequest, Stat};
 use crate::session_files::SessionFiles;
 
 /// Largest file that is read, and names of one directory that are listed.
 const MAX_FILE: u64 = 16 << 20;
 const MAX_LISTED: usize = 100_000;
-/// Bytes of a plan that are shown to whoever reviews it.
+/// Maximum size of a plan that is shown for review, in bytes.
 const PLAN_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Clone)]
@@ -56,7 +56,7 @@ impl LocalFiles {
             FileRequest::Stat { path } => return Ok(FileReply::Stat(stat(&folder, &name(path)?)?)),
             FileRequest::List { path } => {
                 let entries = folder.folder(name(path)?)?.entries(MAX_LISTED)?.into_iter();
-                let entry = |(name, kind): (std::ffi::OsString, FileKind)| Entry {
+                let entry = |(name, kind): (std::ffi::OsString, FileKind)| DirectoryEntry {
                     name: name.to_string_lossy().into_owned(),
                     kind,
                 };
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(block_on(files.read("files/a/b.txt")).unwrap().as_deref(), Some("text"));
         assert_eq!(block_on(files.read("files/none")), Ok(None));
         let kinds = block_on(files.list("files")).unwrap();
-        assert_eq!(kinds, [Entry { name: "a".to_owned(), kind: FileKind::Folder }]);
+        assert_eq!(kinds, [DirectoryEntry { name: "a".to_owned(), kind: FileKind::Folder }]);
         assert_eq!(block_on(files.list("none")), Ok(Vec::new()));
         block_on(files.remove("files", true)).unwrap();
         block_on(files.remove("files", true)).unwrap();

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use hangar_disk::FileKind;
 
-/// Paths are whole ones, as whoever keeps the files writes them.
+/// Paths are absolute, in the notation of the owner of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileRequest {
     Read {
@@ -54,7 +54,7 @@ pub enum FileReply {
     Done,
     Content(Vec<u8>),
     Stat(Stat),
-    Entries(Vec<Entry>),
+    Entries(Vec<DirectoryEntry>),
 }
 
 impl FileReply {
@@ -72,7 +72,7 @@ impl FileReply {
         }
     }
 
-    pub fn entries(self) -> Result<Vec<Entry>, FileError> {
+    pub fn entries(self) -> Result<Vec<DirectoryEntry>, FileError> {
         match self {
             Self::Entries(entries) => Ok(entries),
             other => Err(other.unexpected()),
@@ -94,7 +94,7 @@ pub struct Stat {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct DirectoryEntry {
     pub name: String,
     pub kind: FileKind,
 }

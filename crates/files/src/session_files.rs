@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 
 use crate::local::LocalFiles;
-use crate::request::{Entry, FileError, FileReply, FileRequest, Stat};
+use crate::request::{DirectoryEntry, FileError, FileReply, FileRequest, Stat};
 
 /// The directory of one session. Names in it have `/` between their parts.
 pub trait SessionFiles: Debug + Send + Sync {
@@ -33,7 +33,7 @@ pub trait SessionFiles: Debug + Send + Sync {
 }
 
 impl dyn SessionFiles + '_ {
-    /// Makes a request whose answer nobody waits for. The error is one that is known at once.
+    /// Makes a request without waiting for its answer. The error is one that is known at once.
     pub fn put(&self, request: FileRequest) -> Result<(), FileError> {
         self.ask(request).now_or_never().map_or(Ok(()), |reply| reply.map(drop))
     }
@@ -62,7 +62,7 @@ impl dyn SessionFiles + '_ {
     }
 
     /// Entries of a directory; empty if there is none.
-    pub async fn list(&self, name: &str) -> Result<Vec<Entry>, FileError> {
+    pub async fn list(&self, name: &str) -> Result<Vec<DirectoryEntry>, FileError> {
         match self.ask(FileRequest::List { path: self.path(name) }).await {
             Err(FileError::Missing) => Ok(Vec::new()),
             reply => reply?.entries(),

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 
 pub use environment::Environment;
 pub use overrides::{Filters, Unsafe};
-pub use snapshot::{Changes, Snapshot};
+pub use snapshot::{Snapshot, TreeChanges};
 
 /// Timeout of `git config --list`.
 const CONFIG_TIMEOUT: Duration = Duration::from_secs(10);
@@ -50,7 +50,7 @@ pub struct CallLimits {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
+pub struct GitOutput {
     /// As a shell would give it.
     pub code: i32,
     pub stdout: Vec<u8>,
@@ -59,7 +59,7 @@ pub struct Output {
     pub cut: bool,
 }
 
-impl Output {
+impl GitOutput {
     /// Stdout without trailing white space.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).trim_end().to_owned()
@@ -70,9 +70,9 @@ impl Output {
 pub enum GitError {
     #[error("git could not be run")]
     Run(#[from] std::io::Error),
-    #[error("git was not done after {} s", .0.as_secs())]
+    #[error("git took longer than {} s", .0.as_secs())]
     Time(Duration),
-    #[error("git cannot tell the configuration of {}: {complaint}", directory.display())]
+    #[error("git cannot read the configuration of {}: {complaint}", directory.display())]
     Configuration { directory: PathBuf, complaint: String },
     #[error("git is not run in {}: {why}", directory.display())]
     Unsafe { directory: PathBuf, why: Unsafe },
@@ -136,7 +136,7 @@ impl WorkTree<'_> {
     }
 
     /// Runs git to its end.
-    pub async fn run(&self, args: &[&str], limits: CallLimits) -> Result<Output, GitError> {
+    pub async fn run(&self, args: &[&str], limits: CallLimits) -> Result<GitOutput, GitError> {
         let mut command = match &self.git.launcher {
             None => command_in_own_session("git"),
             Some((launcher, leading)) => {
@@ -179,7 +179,7 @@ impl WorkTree<'_> {
         let finished = tokio::time::timeout(limits.time, finish).await;
         let (stdout, cut, status) = finished.map_err(|_| GitError::Time(limits.time))??;
         let stderr = errors.lock();
-        Ok(Output {
+        Ok(GitOutput {
             code: exit_code(status),
             stdout,
             stderr: String::from_utf8_lossy(&stderr).trim().to_owned(),

@@ -35,7 +35,7 @@ const MAX_DRIVERS: usize = 500;
 pub enum Filters {
     /// None: for inspecting a repository.
     Off,
-    /// Filters of the user or system configuration, such as Git LFS: for checkouts that somebody works in.
+    /// Filters of the user or system configuration, such as Git LFS: for checkouts that are worked in.
     User,
 }
 
@@ -44,7 +44,7 @@ pub enum Filters {
 pub enum Unsafe {
     #[error("its configuration has more than {MAX_DRIVERS} drivers")]
     Many,
-    #[error("its configuration has a driver called `{0}`, which cannot be switched off")]
+    #[error("its configuration has a driver called `{0}`, which cannot be disabled")]
     Name(String),
 }
 

@@ -10,7 +10,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::{CallLimits, Filters, Git, GitError, Output, WorkTree};
+use crate::{CallLimits, Filters, Git, GitError, GitOutput, WorkTree};
 
 /// Limits of one call. A tree that git cannot look through in this time is not counted.
 const LIMITS: CallLimits = CallLimits { time: Duration::from_secs(10), output: 8 << 20 };
@@ -23,7 +23,7 @@ const STALE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Changes between a snapshot and now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct TreeChanges {
     pub lines_added: u64,
     pub lines_removed: u64,
     /// By their whole paths.
@@ -54,7 +54,7 @@ impl Snapshot {
         let output = work_tree.run(&ask, LIMITS).await?;
         let text = output.text();
         let lines: Vec<&str> = text.lines().collect();
-        // Nobody has such a file in a directory with a line feed in its name.
+        // A directory with a line feed in its name is not expected to have such a file.
         let (0, [root, index, objects]) = (output.code, &lines[..]) else { return Ok(None) };
         let root = PathBuf::from(root);
         let store = ObjectStore::create(scratch, Path::new(index), Path::new(objects))?;
@@ -63,7 +63,7 @@ impl Snapshot {
     }
 
     /// Changes since the snapshot.
-    pub async fn changes(&self) -> Result<Changes, GitError> {
+    pub async fn changes(&self) -> Result<TreeChanges, GitError> {
         // Opened again: the configuration may be another by now.
         let work_tree = self.git.open(&self.directory, Filters::Off).await?;
         match self.store.write_tree(work_tree, &self.root).await? {
@@ -74,13 +74,13 @@ impl Snapshot {
                 let output = work_tree.run(&[&flags[..], &[&self.tree, &tree]].concat(), LIMITS).await?;
                 Ok(count(&output, &self.root))
             }
-            Some(_) | None => Ok(Changes::default()),
+            Some(_) | None => Ok(TreeChanges::default()),
         }
     }
 }
 
-fn count(output: &Output, root: &Path) -> Changes {
-    let mut changes = Changes::default();
+fn count(output: &GitOutput, root: &Path) -> TreeChanges {
+    let mut changes = TreeChanges::default();
     for line in output.stdout.split(|byte| *byte == 0) {
         let mut fields = line.splitn(3, |byte| *byte == b'\t');
         let (Some(added), Some(removed), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
@@ -230,7 +230,7 @@ mod tests {
         let made = objects();
         let changes = snapshot.changes().await.unwrap();
         let files: Vec<PathBuf> = files.iter().map(|file| snapshot.root.join(file)).collect();
-        assert_eq!(changes, Changes { lines_added: added, lines_removed: removed, files }, "{after}");
+        assert_eq!(changes, TreeChanges { lines_added: added, lines_removed: removed, files }, "{after}");
         assert_eq!(objects(), made, "something was written to the repository");
         drop(snapshot);
         assert_eq!(walk(&scratch), Vec::<PathBuf>::new());

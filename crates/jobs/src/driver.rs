@@ -15,8 +15,8 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::check::check;
 use crate::record::{CrashError, Fact, Limit, Record, RunEnd, RunId, RunOrder, SessionId, Subject, TaskId};
-use crate::state::{Effect, EffectOwner, NoRun, State, Step};
-use crate::store::{RunLog, RunStore, StoreError};
+use crate::state::{EffectOwner, NoRun, RunEffect, RunStep, State};
+use crate::store::{RunLog, RunStore, RunStoreError};
 use crate::task_session::{LogOwner, TaskSession};
 use crate::worktree;
 
@@ -41,12 +41,12 @@ pub struct RunEnvironment {
     pub variables: Vec<(OsString, OsString)>,
     pub git: Git,
     /// Takes secrets out of a record before it is written down.
-    pub clean: Cleaner,
+    pub clean: RecordFilter,
     /// Factor of the delays before retries: 1, except in tests. Neither negative nor infinite.
     pub retry_scale: f64,
 }
 
-pub type Cleaner = Arc<dyn Fn(Record) -> Record + Send + Sync>;
+pub type RecordFilter = Arc<dyn Fn(Record) -> Record + Send + Sync>;
 
 /// Receives notices in order, after they were logged. Must not block: the run waits for it.
 pub trait RunListener: Send + Sync {
@@ -65,11 +65,11 @@ pub enum RunNotice<'a> {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum RunStartError {
     #[error(transparent)]
     NoRun(#[from] NoRun),
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] RunStoreError),
     #[error("there is no agent \"{0}\"")]
     UnknownRuntime(String),
     #[error(
@@ -78,7 +78,7 @@ pub enum StartError {
     WithoutJobTools { runtime: String, task: String },
     #[error("run {0} has ended")]
     Ended(RunId),
-    #[error("run {0} worked in a session that is gone with its owner")]
+    #[error("run {0} worked in a session that ended with its process")]
     Orphaned(RunId),
 }
 
@@ -88,7 +88,7 @@ impl Executor {
         self: &Arc<Self>,
         order: RunOrder,
         audience: Arc<dyn RunListener>,
-    ) -> Result<RunDriver, StartError> {
+    ) -> Result<RunDriver, RunStartError> {
         self.begin(order, None, audience)
     }
 
@@ -98,7 +98,7 @@ impl Executor {
         order: RunOrder,
         (session, live): (SessionId, AgentSession),
         audience: Arc<dyn RunListener>,
-    ) -> Result<RunDriver, StartError> {
+    ) -> Result<RunDriver, RunStartError> {
         let subject = match order.subject {
             Subject::Task { name, model, .. } => Subject::Task {
                 name,
@@ -116,7 +116,7 @@ impl Executor {
         order: RunOrder,
         borrowed: Option<(SessionId, AgentSession)>,
         audience: Arc<dyn RunListener>,
-    ) -> Result<RunDriver, StartError> {
+    ) -> Result<RunDriver, RunStartError> {
         let at = (self.now)();
         let mark = uuid::Uuid::new_v4().simple().to_string();
         let run = RunId(format!("{}-{}", at.strftime("%Y%m%d-%H%M%S"), &mark[..8]));
@@ -147,11 +147,11 @@ impl Executor {
         self: &Arc<Self>,
         run: &RunId,
         audience: Arc<dyn RunListener>,
-    ) -> Result<RunDriver, StartError> {
+    ) -> Result<RunDriver, RunStartError> {
         let (records, log) = self.store.open(run)?;
         let state = State::fold(&records)?;
         if state.end().is_some() {
-            return Err(StartError::Ended(run.clone()));
+            return Err(RunStartError::Ended(run.clone()));
         }
         self.check_runtimes(state.order())?;
         let orphaned = !state.can_resume();
@@ -159,25 +159,25 @@ impl Executor {
         if orphaned {
             running.note(Fact::RunEnded { end: RunEnd::Interrupted })?;
             running.tell_end();
-            return Err(StartError::Orphaned(run.clone()));
+            return Err(RunStartError::Orphaned(run.clone()));
         }
         running.note(Fact::RunResumed)?;
         Ok(running)
     }
 
     /// Checks the runtimes of an order before the work begins.
-    fn check_runtimes(&self, order: &RunOrder) -> Result<(), StartError> {
+    fn check_runtimes(&self, order: &RunOrder) -> Result<(), RunStartError> {
         let work = order.work();
         for work in work.iter().flat_map(|work| work.tasks()) {
             let Some(task) = order.entry.tasks.get(&work.task_id) else { continue };
             for name in [task.runtime.as_ref().or(order.runtime.as_ref()), order.runtime.as_ref()] {
                 let Some(runtime) = self.runtime(name.map(String::as_str)) else {
                     let name = name.map_or("default", String::as_str).to_owned();
-                    return Err(StartError::UnknownRuntime(name));
+                    return Err(RunStartError::UnknownRuntime(name));
                 };
                 if task.needs_job_tools() && !runtime.card().capabilities.mcp_config {
                     let (runtime, task) = (runtime.card().name.to_string(), work.task_id.clone());
-                    return Err(StartError::WithoutJobTools { runtime, task });
+                    return Err(RunStartError::WithoutJobTools { runtime, task });
                 }
             }
         }
@@ -287,8 +287,8 @@ impl RunDriver {
 
     /// Carries the run out. An error means that it could not be written down, and the run is left as it is.
     ///
-    /// Whoever hears of an end may act on it at once, so sessions are let go of before it is told or returned.
-    pub async fn to_end(mut self) -> Result<RunEnd, StoreError> {
+    /// Listeners may act on the end of a task at once, so its sessions are released before the end is published or returned.
+    pub async fn to_end(mut self) -> Result<RunEnd, RunStoreError> {
         let ended = self.carry_out().await;
         self.effects.shutdown().await;
         self.task_sessions.clear();
@@ -298,12 +298,12 @@ impl RunDriver {
         Ok(end)
     }
 
-    async fn carry_out(&mut self) -> Result<RunEnd, StoreError> {
+    async fn carry_out(&mut self) -> Result<RunEnd, RunStoreError> {
         loop {
             while let Some(step) = self.state.next(&self.busy()) {
                 match step {
-                    Step::Note(fact) => self.note(fact)?,
-                    Step::Do(effect) => self.start(effect),
+                    RunStep::Note(fact) => self.note(fact)?,
+                    RunStep::Do(effect) => self.start(effect),
                 }
             }
             if let Some(end) = self.state.end() {
@@ -329,7 +329,7 @@ impl RunDriver {
     }
 
     /// Writes a fact down, then lets it have its consequences. The end of the run is told by [`tell_end`](Self::tell_end).
-    fn note(&mut self, fact: Fact) -> Result<(), StoreError> {
+    fn note(&mut self, fact: Fact) -> Result<(), RunStoreError> {
         let record = Record { seq: self.state.next_seq(), at: (self.executor.now)(), fact };
         let record = (self.executor.environment.clean)(record);
         self.log.append(&record)?;
@@ -366,7 +366,7 @@ impl RunDriver {
         }
     }
 
-    fn obey(&mut self, command: RunCommand) -> Result<(), StoreError> {
+    fn obey(&mut self, command: RunCommand) -> Result<(), RunStoreError> {
         match command {
             RunCommand::Stop => self.note(Fact::RunEnded { end: RunEnd::Canceled }),
             RunCommand::StopTask(task) if self.state.is_running(task) && !self.is_aborted(task) => {
@@ -379,7 +379,7 @@ impl RunDriver {
     fn done(
         &mut self,
         done: Result<(tokio::task::Id, FinishedEffect), tokio::task::JoinError>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), RunStoreError> {
         let id = match &done {
             Ok((id, _)) => *id,
             Err(error) => error.id(),
@@ -406,16 +406,16 @@ impl RunDriver {
         }
     }
 
-    fn start(&mut self, effect: Effect) {
+    fn start(&mut self, effect: RunEffect) {
         let owner = effect.owner();
         let run = self.state.run().clone();
         let handle = match effect {
-            Effect::Open { task, driving, model, runtime, directory, pause } => {
+            RunEffect::Open { task, driving, model, runtime, directory, pause } => {
                 let session = SessionId(uuid::Uuid::new_v4().to_string());
                 let (executor, audience) = (Arc::clone(&self.executor), Arc::clone(&self.audience));
                 let mut order = AgentOrder::new(session.0.clone(), directory);
                 order.model = Some(model.clone()).filter(|model| !model.is_empty());
-                // The session says itself whom it works for, so nobody has to look through runs for it.
+                // The session records the task that it works for, so that runs need not be searched for it.
                 order.opening.extend(self.state.assignment(task, driving).map(Body::from));
                 let pause = pause.mul_f64(self.executor.environment.retry_scale);
                 self.effects.spawn(async move {
@@ -432,7 +432,7 @@ impl RunDriver {
                     FinishedEffect { facts: vec![fact], task_session: Some(task_session) }
                 })
             }
-            Effect::Ask { task, session, prompt } => {
+            RunEffect::Ask { task, session, prompt } => {
                 let task_session = self.task_sessions.remove(&session);
                 self.effects.spawn(async move {
                     let Some(mut task_session) = task_session else {
@@ -447,7 +447,7 @@ impl RunDriver {
                     }
                 })
             }
-            Effect::Check { task, commands, files, directory } => {
+            RunEffect::Check { task, commands, files, directory } => {
                 let executor = Arc::clone(&self.executor);
                 self.effects.spawn(async move {
                     let variables = &executor.environment.variables;
@@ -455,7 +455,7 @@ impl RunDriver {
                     Fact::Checked { task, failures }.into()
                 })
             }
-            Effect::MakeWorktree { place, number, from } => {
+            RunEffect::MakeWorktree { place, number, from } => {
                 let scratch = self.log.scratch().to_owned();
                 let executor = Arc::clone(&self.executor);
                 self.effects.spawn(async move {
@@ -466,7 +466,7 @@ impl RunDriver {
                     }
                 })
             }
-            Effect::LeaveWorktree { place, worktree } => {
+            RunEffect::LeaveWorktree { place, worktree } => {
                 let executor = Arc::clone(&self.executor);
                 self.effects.spawn(async move {
                     let kept = worktree::leave(&executor.environment.git, &worktree).await;

@@ -78,7 +78,7 @@ impl fmt::Display for Model {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
-    /// Without it, whoever starts the task has to name one.
+    /// Without it, the caller that starts the task must name one.
     pub model: Option<Model>,
     /// The agent that works on it. Without it, the one that the job is run with.
     pub runtime: Option<String>,

@@ -214,7 +214,7 @@ fn expand_into<'a>(
 
 /// A prompt was to be sent that validation has not seen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a prompt that is sent must have exactly one item, and this has {0}")]
+#[error("a prompt must have exactly one item, and this has {0}")]
 pub struct NotExpanded(pub usize);
 
 /// Replaces the variables of a run. One pass: what a value contains is text.

@@ -32,7 +32,7 @@ impl Format {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    #[error("an entry of {0} bytes is longer than the {MAX_ENTRY_BYTES} that are read")]
+    #[error("an entry of {0} bytes exceeds the limit of {MAX_ENTRY_BYTES} bytes")]
     TooLong(usize),
     #[error("not JSON: {0}")]
     Json(#[source] serde_json::Error),

@@ -24,15 +24,15 @@ const MAX_TASKS: u64 = 10_000;
 
 /// Next step of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum RunStep {
     /// Logs a fact.
     Note(Fact),
     /// Performs an effect and logs its result.
-    Do(Effect),
+    Do(RunEffect),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Effect {
+pub enum RunEffect {
     Open {
         task: TaskId,
         driving: bool,
@@ -71,13 +71,13 @@ pub enum EffectOwner {
     Worktree(String),
 }
 
-impl Effect {
+impl RunEffect {
     pub fn owner(&self) -> EffectOwner {
         match self {
-            Effect::Open { task, .. } | Effect::Ask { task, .. } | Effect::Check { task, .. } => {
+            RunEffect::Open { task, .. } | RunEffect::Ask { task, .. } | RunEffect::Check { task, .. } => {
                 EffectOwner::Task(*task)
             }
-            Effect::MakeWorktree { place, .. } | Effect::LeaveWorktree { place, .. } => {
+            RunEffect::MakeWorktree { place, .. } | RunEffect::LeaveWorktree { place, .. } => {
                 EffectOwner::Worktree(place.clone())
             }
         }
@@ -328,8 +328,8 @@ impl State {
     }
 
     /// Next step of an owner that has no effect running. `None` if all have to wait.
-    pub fn next(&self, busy: &BTreeSet<EffectOwner>) -> Option<Step> {
-        let ended = |end: RunEnd| Some(Step::Note(Fact::RunEnded { end }));
+    pub fn next(&self, busy: &BTreeSet<EffectOwner>) -> Option<RunStep> {
+        let ended = |end: RunEnd| Some(RunStep::Note(Fact::RunEnded { end }));
         if self.end.is_some() {
             return None;
         }
@@ -344,7 +344,7 @@ impl State {
         for (id, task) in &self.tasks {
             if let Some(end) = task.end() {
                 let (work_id, succeeded) = (task.work(), end.succeeded());
-                return Some(Step::Note(Fact::WorkStopped { work_id, task: *id, succeeded }));
+                return Some(RunStep::Note(Fact::WorkStopped { work_id, task: *id, succeeded }));
             }
         }
         for wish in self.progress.wishes(&self.order.working_directory) {
@@ -356,7 +356,7 @@ impl State {
             self.tasks.iter().filter(|(id, _)| !busy.contains(&EffectOwner::Task(**id))).map(|(_, task)| task)
         {
             match task.next() {
-                Some(Step::Note(Fact::Prompted { .. })) if self.limit().is_some() => {
+                Some(RunStep::Note(Fact::Prompted { .. })) if self.limit().is_some() => {
                     return ended(RunEnd::LimitReached { limit: self.limit()? });
                 }
                 Some(step) => return Some(step),
@@ -375,16 +375,16 @@ impl State {
         limits.tokens.filter(|tokens| self.tokens >= *tokens).map(|_| Limit::Tokens)
     }
 
-    fn grant(&self, wish: NextAction, busy: &BTreeSet<EffectOwner>) -> Option<Step> {
+    fn grant(&self, wish: NextAction, busy: &BTreeSet<EffectOwner>) -> Option<RunStep> {
         match wish {
             NextAction::Start { .. } if self.tasks.len() >= MAX_PARALLEL_TASKS => None,
             NextAction::Start { .. } if self.tasks_started >= MAX_TASKS => {
-                Some(Step::Note(Fact::RunEnded { end: RunEnd::LimitReached { limit: Limit::Tasks } }))
+                Some(RunStep::Note(Fact::RunEnded { end: RunEnd::LimitReached { limit: Limit::Tasks } }))
             }
             NextAction::Start { work, directory } => {
                 let name = self.work.task(work)?.task_id.clone();
                 let task = TaskId(self.tasks_started);
-                Some(Step::Note(Fact::WorkStarted { work_id: work, task, name, directory }))
+                Some(RunStep::Note(Fact::WorkStarted { work_id: work, task, name, directory }))
             }
             NextAction::MakeWorktree { place, .. } | NextAction::LeaveWorktree { place }
                 if busy.contains(&EffectOwner::Worktree(place.clone())) =>
@@ -392,11 +392,11 @@ impl State {
                 None
             }
             NextAction::MakeWorktree { place, from } => {
-                Some(Step::Do(Effect::MakeWorktree { place, number: self.worktrees_made, from }))
+                Some(RunStep::Do(RunEffect::MakeWorktree { place, number: self.worktrees_made, from }))
             }
             NextAction::LeaveWorktree { place } => {
                 let worktree = self.worktrees.get(&place)?.clone();
-                Some(Step::Do(Effect::LeaveWorktree { place, worktree }))
+                Some(RunStep::Do(RunEffect::LeaveWorktree { place, worktree }))
             }
         }
     }

@@ -46,10 +46,10 @@ const RECORDS: &str = "run.jsonl";
 const LOCK: &str = ".lock";
 
 #[derive(Debug, thiserror::Error)]
-pub enum StoreError {
+pub enum RunStoreError {
     #[error("there is no run {0}")]
     NotFound(RunId),
-    #[error("run {0} is being carried out by another process")]
+    #[error("run {0} is in use by another process")]
     Busy(RunId),
     #[error("{place} of the log of run {run} is no record: {why}")]
     Corrupt { run: RunId, place: BrokenAt, why: String },
@@ -75,28 +75,28 @@ impl std::fmt::Display for BrokenAt {
     }
 }
 
-fn io_error<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> StoreError + 'a {
-    move |source| StoreError::Io { doing, path: path.to_owned(), source }
+fn io_error<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> RunStoreError + 'a {
+    move |source| RunStoreError::Io { doing, path: path.to_owned(), source }
 }
 
 /// Keeps runs.
 pub trait RunStore: Send + Sync {
-    /// Begins a log. Whoever has it is the only one who writes.
-    fn create(&self, run: &RunId) -> Result<Box<dyn RunLog>, StoreError>;
+    /// Creates a log. Its owner is the only writer.
+    fn create(&self, run: &RunId) -> Result<Box<dyn RunLog>, RunStoreError>;
 
     /// Takes over a log whose process is gone.
-    fn open(&self, run: &RunId) -> Result<(Vec<Record>, Box<dyn RunLog>), StoreError>;
+    fn open(&self, run: &RunId) -> Result<(Vec<Record>, Box<dyn RunLog>), RunStoreError>;
 
     /// Reads the records, also while another process writes.
-    fn read(&self, run: &RunId) -> Result<Vec<Record>, StoreError>;
+    fn read(&self, run: &RunId) -> Result<Vec<Record>, RunStoreError>;
 
     /// The newest runs first.
-    fn list(&self, most: usize) -> Result<Vec<RunSummary>, StoreError>;
+    fn list(&self, most: usize) -> Result<Vec<RunSummary>, RunStoreError>;
 }
 
 /// The log of one run, for its one writer.
 pub trait RunLog: Send {
-    fn append(&mut self, record: &Record) -> Result<(), StoreError>;
+    fn append(&mut self, record: &Record) -> Result<(), RunStoreError>;
 
     /// A directory for what the run makes beside its work.
     fn scratch(&self) -> &Path;
@@ -169,8 +169,8 @@ impl FileStore {
         Self { root }
     }
 
-    fn dir(&self, run: &RunId) -> Result<PathBuf, StoreError> {
-        if is_name(&run.0) { Ok(self.root.join(&run.0)) } else { Err(StoreError::NotFound(run.clone())) }
+    fn dir(&self, run: &RunId) -> Result<PathBuf, RunStoreError> {
+        if is_name(&run.0) { Ok(self.root.join(&run.0)) } else { Err(RunStoreError::NotFound(run.clone())) }
     }
 
     /// One run as lists show it.
@@ -228,7 +228,7 @@ fn end_of_run<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Optio
 }
 
 impl RunStore for FileStore {
-    fn create(&self, run: &RunId) -> Result<Box<dyn RunLog>, StoreError> {
+    fn create(&self, run: &RunId) -> Result<Box<dyn RunLog>, RunStoreError> {
         let dir = self.dir(run)?;
         ensure_dir(&dir)?;
         let lock = RunLock::take(&dir, run)?;
@@ -241,11 +241,11 @@ impl RunStore for FileStore {
         Ok(Box::new(FileLog { run: run.clone(), dir, file, path, length: 0, _lock: lock }))
     }
 
-    fn open(&self, run: &RunId) -> Result<(Vec<Record>, Box<dyn RunLog>), StoreError> {
+    fn open(&self, run: &RunId) -> Result<(Vec<Record>, Box<dyn RunLog>), RunStoreError> {
         let dir = self.dir(run)?;
         let path = dir.join(RECORDS);
         if !path.is_file() {
-            return Err(StoreError::NotFound(run.clone()));
+            return Err(RunStoreError::NotFound(run.clone()));
         }
         let lock = RunLock::take(&dir, run)?;
         let (records, length) = read_records(&path, run)?;
@@ -254,18 +254,18 @@ impl RunStore for FileStore {
         Ok((records, Box::new(FileLog { run: run.clone(), dir, file, path, length, _lock: lock })))
     }
 
-    fn read(&self, run: &RunId) -> Result<Vec<Record>, StoreError> {
+    fn read(&self, run: &RunId) -> Result<Vec<Record>, RunStoreError> {
         Ok(read_records(&self.dir(run)?.join(RECORDS), run)?.0)
     }
 
-    fn list(&self, most: usize) -> Result<Vec<RunSummary>, StoreError> {
+    fn list(&self, most: usize) -> Result<Vec<RunSummary>, RunStoreError> {
         self.page(None, most)
     }
 }
 
 impl FileStore {
     /// The newest runs before one of them. Only those that are given are read.
-    pub fn page(&self, before: Option<&str>, most: usize) -> Result<Vec<RunSummary>, StoreError> {
+    pub fn page(&self, before: Option<&str>, most: usize) -> Result<Vec<RunSummary>, RunStoreError> {
         let entries = match fs::read_dir(&self.root) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -279,7 +279,7 @@ impl FileStore {
     }
 
     /// Records after a position in a log, and the position after them. None if there is nothing new.
-    pub fn read_on(&self, run: &RunId, from: u64) -> Result<(Vec<Record>, u64), StoreError> {
+    pub fn read_on(&self, run: &RunId, from: u64) -> Result<(Vec<Record>, u64), RunStoreError> {
         let path = self.dir(run)?.join(RECORDS);
         let mut file = open_records(&path, run)?;
         file.seek(SeekFrom::Start(from)).map_err(io_error("reading", &path))?;
@@ -291,7 +291,7 @@ impl FileStore {
             if !line.ends_with(b"\n") {
                 break;
             }
-            let record = serde_json::from_slice(&line).map_err(|error| StoreError::Corrupt {
+            let record = serde_json::from_slice(&line).map_err(|error| RunStoreError::Corrupt {
                 run: run.clone(),
                 place: BrokenAt::Byte(at),
                 why: error.to_string(),
@@ -313,7 +313,7 @@ struct FileLog {
 }
 
 impl RunLog for FileLog {
-    fn append(&mut self, record: &Record) -> Result<(), StoreError> {
+    fn append(&mut self, record: &Record) -> Result<(), RunStoreError> {
         self.length = append_line(&mut self.file, &self.path, self.length, record, &self.run)?;
         if is_milestone(&record.fact) {
             self.file.sync_data().map_err(io_error("syncing", &self.path))?;
@@ -333,12 +333,12 @@ fn append_line(
     length: u64,
     line: &impl Serialize,
     run: &RunId,
-) -> Result<u64, StoreError> {
+) -> Result<u64, RunStoreError> {
     let mut bytes = serde_json::to_vec(line).map_err(|error| io_error("writing", path)(error.into()))?;
     bytes.push(b'\n');
     let after = length + bytes.len() as u64;
     if bytes.len() > MAX_RECORD_BYTES || after > MAX_LOG_BYTES {
-        return Err(StoreError::Full(run.clone()));
+        return Err(RunStoreError::Full(run.clone()));
     }
     match file.write_all(&bytes) {
         Ok(()) => Ok(after),
@@ -373,7 +373,7 @@ fn is_milestone(fact: &Fact) -> bool {
 }
 
 /// The records of a log, and how long the part of it is that holds them.
-fn read_records(path: &Path, run: &RunId) -> Result<(Vec<Record>, u64), StoreError> {
+fn read_records(path: &Path, run: &RunId) -> Result<(Vec<Record>, u64), RunStoreError> {
     let file = open_records(path, run)?;
     let mut reader = BufReader::new(file.take(MAX_LOG_BYTES));
     let (mut records, mut length, mut line) = (Vec::new(), 0, Vec::new());
@@ -383,7 +383,7 @@ fn read_records(path: &Path, run: &RunId) -> Result<(Vec<Record>, u64), StoreErr
         if read == 0 || !line.ends_with(b"\n") {
             return Ok((records, length));
         }
-        let record = serde_json::from_slice(&line).map_err(|error| StoreError::Corrupt {
+        let record = serde_json::from_slice(&line).map_err(|error| RunStoreError::Corrupt {
             run: run.clone(),
             place: BrokenAt::Line(records.len() + 1),
             why: error.to_string(),
@@ -393,9 +393,9 @@ fn read_records(path: &Path, run: &RunId) -> Result<(Vec<Record>, u64), StoreErr
     }
 }
 
-fn open_records(path: &Path, run: &RunId) -> Result<File, StoreError> {
+fn open_records(path: &Path, run: &RunId) -> Result<File, RunStoreError> {
     File::open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => StoreError::NotFound(run.clone()),
+        io::ErrorKind::NotFound => RunStoreError::NotFound(run.clone()),
         _ => io_error("opening", path)(error),
     })
 }
@@ -414,7 +414,7 @@ fn last_line(file: &mut File) -> Option<Vec<u8>> {
 struct RunLock(File);
 
 impl RunLock {
-    fn take(dir: &Path, run: &RunId) -> Result<Self, StoreError> {
+    fn take(dir: &Path, run: &RunId) -> Result<Self, RunStoreError> {
         let path = dir.join(LOCK);
         let mut waited = Duration::ZERO;
         loop {
@@ -430,7 +430,7 @@ impl RunLock {
                     std::thread::sleep(AFTERLIFE_STEP);
                     waited += AFTERLIFE_STEP;
                 }
-                Err(TryLockError::WouldBlock) => return Err(StoreError::Busy(run.clone())),
+                Err(TryLockError::WouldBlock) => return Err(RunStoreError::Busy(run.clone())),
                 Err(TryLockError::Error(error)) => return Err(io_error("locking", &path)(error)),
             }
         }
@@ -473,12 +473,12 @@ fn private() -> OpenOptions {
     options
 }
 
-fn ensure_dir(path: &Path) -> Result<(), StoreError> {
+fn ensure_dir(path: &Path) -> Result<(), RunStoreError> {
     let mut builder = fs::DirBuilder::new();
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(path).map_err(io_error("creating", path))
 }
 
-fn sync_dir(path: &Path) -> Result<(), StoreError> {
+fn sync_dir(path: &Path) -> Result<(), RunStoreError> {
     File::open(path).and_then(|dir| dir.sync_all()).map_err(io_error("syncing", path))
 }

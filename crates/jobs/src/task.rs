@@ -11,7 +11,7 @@ use crate::entry::{Criteria, DrivingRetry, Task, ToolName, WorkId};
 use crate::prompt::{Prompt, Values, expand_dynamic};
 use crate::record::{CheckFailure, CrashError, Fact, SessionId, TaskEnd, TaskId, TurnReport};
 use crate::retry;
-use crate::state::{Effect, Step};
+use crate::state::{RunEffect, RunStep};
 use crate::tools::{JobTool, Round};
 
 /// Maximum number of attempts of one prompt, if sessions crash.
@@ -396,7 +396,7 @@ impl TaskRun {
 
     // What is next.
 
-    pub(crate) fn next(&self) -> Option<Step> {
+    pub(crate) fn next(&self) -> Option<RunStep> {
         let stop = |session: &OpenSession, succeeded: bool| {
             self.note(Fact::SessionStopped { task: self.order.id, session: session.id.clone(), succeeded })
         };
@@ -437,15 +437,15 @@ impl TaskRun {
         })
     }
 
-    fn note(&self, fact: Fact) -> Step {
-        Step::Note(fact)
+    fn note(&self, fact: Fact) -> RunStep {
+        RunStep::Note(fact)
     }
 
-    fn decide(&self, decision: Decision) -> Step {
-        Step::Note(Fact::decided(self.order.id, decision))
+    fn decide(&self, decision: Decision) -> RunStep {
+        RunStep::Note(Fact::decided(self.order.id, decision))
     }
 
-    fn mission_step(&self, mission: &Mission) -> Option<Step> {
+    fn mission_step(&self, mission: &Mission) -> Option<RunStep> {
         let task = self.order.id;
         let stop = |session: &OpenSession, succeeded: bool| {
             self.note(Fact::SessionStopped { task, session: session.id.clone(), succeeded })
@@ -462,9 +462,11 @@ impl TaskRun {
                     None => self.open(mission),
                 }
             }
-            At::Asked => {
-                Step::Do(Effect::Ask { task, session: self.session()?.clone(), prompt: mission.words() })
-            }
+            At::Asked => RunStep::Do(RunEffect::Ask {
+                task,
+                session: self.session()?.clone(),
+                prompt: mission.words(),
+            }),
             At::Crashed(error) => self.decide(self.after_crash(mission, error.clone())),
             At::Burying => stop(self.sessions.iter().find(|open| open.dead)?, false),
             At::Refused(error) if mission.crashes > 0 => {
@@ -505,10 +507,10 @@ impl TaskRun {
         }
     }
 
-    fn open(&self, mission: &Mission) -> Step {
+    fn open(&self, mission: &Mission) -> RunStep {
         let on_driving_model = self.drives(mission);
         let runtime = if on_driving_model { &self.order.driving_runtime } else { &self.order.runtime };
-        Step::Do(Effect::Open {
+        RunStep::Do(RunEffect::Open {
             task: self.order.id,
             driving: self.order.mode == TaskMode::Single || on_driving_model,
             model: self.model(mission),
@@ -575,7 +577,7 @@ impl TaskRun {
         }
     }
 
-    fn judging(&self) -> Option<Step> {
+    fn judging(&self) -> Option<RunStep> {
         let criteria = self.criteria()?;
         let judgement = &self.judgement;
         if !judgement.missing.is_empty() && !judgement.missing_told {
@@ -583,7 +585,7 @@ impl TaskRun {
         }
         match &judgement.failures {
             None if !criteria.commands.is_empty() || !criteria.files.is_empty() => {
-                Some(Step::Do(Effect::Check {
+                Some(RunStep::Do(RunEffect::Check {
                     task: self.order.id,
                     commands: criteria.commands.clone(),
                     files: criteria.files.clone(),

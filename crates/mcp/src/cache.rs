@@ -38,12 +38,12 @@ pub(crate) struct OfferedTool {
 
 /// A directory with one file for each configuration of a server.
 #[derive(Debug, Clone)]
-pub(crate) struct Cache {
+pub(crate) struct ToolCache {
     dir: PathBuf,
     now: fn() -> Timestamp,
 }
 
-impl Cache {
+impl ToolCache {
     pub(crate) fn new(dir: PathBuf, now: fn() -> Timestamp) -> Self {
         Self { dir, now }
     }
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn an_offer_belongs_to_its_configuration() {
         let dir = tempfile::tempdir().unwrap();
-        let cache = Cache::new(dir.path().to_path_buf(), Timestamp::now);
+        let cache = ToolCache::new(dir.path().to_path_buf(), Timestamp::now);
         cache.save(&config("one"), &offer());
         assert_eq!(cache.load(&config("one")), Some(offer()));
         assert_eq!(cache.load(&config("two")), None);
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn an_old_offer_is_not_believed() {
         let dir = tempfile::tempdir().unwrap();
-        let later = Cache::new(dir.path().to_path_buf(), || Timestamp::now() + 2 * LIFETIME);
+        let later = ToolCache::new(dir.path().to_path_buf(), || Timestamp::now() + 2 * LIFETIME);
         later.save(&config("one"), &offer());
         assert_eq!(later.load(&config("one")), None);
     }

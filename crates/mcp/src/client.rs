@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
 use crate::pending::{ElicitationAnswer, Interest};
-use crate::server::Server;
+use crate::server::ManagedServer;
 
 /// Requests of one server to people and to the model that may be pending at a time. More are refused.
 const MAX_QUESTIONS: usize = 16;
@@ -36,14 +36,14 @@ pub(crate) struct Listener {
     pub(crate) context: ToolContext,
 }
 
-pub(crate) struct Client {
-    server: Weak<Server>,
+pub(crate) struct McpClient {
+    server: Weak<ManagedServer>,
     listeners: Listeners,
     questions: Semaphore,
 }
 
-impl Client {
-    pub(crate) fn new(server: &Arc<Server>, listeners: Listeners) -> Self {
+impl McpClient {
+    pub(crate) fn new(server: &Arc<ManagedServer>, listeners: Listeners) -> Self {
         Self { server: Arc::downgrade(server), listeners, questions: Semaphore::new(MAX_QUESTIONS) }
     }
 
@@ -54,7 +54,7 @@ impl Client {
         self.questions.try_acquire().map_err(full)
     }
 
-    fn server(&self) -> Result<Arc<Server>, ErrorData> {
+    fn server(&self) -> Result<Arc<ManagedServer>, ErrorData> {
         self.server.upgrade().ok_or_else(|| refusal("the session is over"))
     }
 }
@@ -63,7 +63,7 @@ fn refusal(message: impl Into<String>) -> ErrorData {
     ErrorData::new(ErrorCode(-1), message.into(), None)
 }
 
-impl ClientHandler for Client {
+impl ClientHandler for McpClient {
     fn get_info(&self) -> ClientConfig {
         let mut elicitation = ElicitationCapability::new();
         elicitation.form = Some(FormElicitationCapability::new());
@@ -81,7 +81,7 @@ impl ClientHandler for Client {
         if let Some(Listener { call_id, context }) = listeners.get(&params.progress_token) {
             let progress =
                 ToolProgress { tool_call_id: call_id.clone(), progress_message: progress_message(&params) };
-            // A word of progress that nobody has time for is not worth waiting.
+            // Progress is dropped if the queue is full.
             let _ = context.progress.try_send(Box::new(progress.into()));
         }
     }
@@ -146,7 +146,7 @@ impl ClientHandler for Client {
         let verdict = common.may_sample(server.name()).await.ok_or_else(|| refusal("the session is over"))?;
         let answer = match verdict {
             Verdict::Deny { .. } => return Err(refusal("asking the model is not permitted")),
-            // Whoever said that they look after this is asked, whatever the rules allow.
+            // A client that handles these requests is asked, whatever the rules allow.
             Verdict::Allow if !common.pending.is_answered(Interest::Sampling) => {
                 let answer = context.ct.run_until_cancelled(common.sample(request)).await;
                 answer.unwrap_or_else(|| Err("the request was taken back".to_owned())).map_err(refusal)?

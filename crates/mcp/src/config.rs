@@ -106,7 +106,7 @@ fn is_server(value: &Value) -> bool {
 
 /// The servers of several layers; the later layer has the say over a name.
 ///
-/// One that makes no sense is reported and left out: the others are not its fault.
+/// An invalid server is reported and left out; the others are used.
 pub fn merge(
     layers: &[Layer],
     lookup: &dyn Fn(&str) -> Option<String>,

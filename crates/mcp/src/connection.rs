@@ -17,11 +17,11 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::{OfferedTool, ToolListing};
-use crate::client::{Client, Listener, Listeners};
+use crate::client::{Listener, Listeners, McpClient};
 use crate::config::{Reach, Remote};
 use crate::http::Authorized;
 use crate::process::StderrTail;
-use crate::server::Server;
+use crate::server::ManagedServer;
 use crate::{http, sse, stdio};
 
 /// Tools of one server that are shown. More would drown the model.
@@ -39,7 +39,7 @@ const CALL_PATIENCE: Duration = Duration::from_secs(120);
 /// Timeout of a call, whatever its progress.
 const LONGEST_CALL: Duration = Duration::from_secs(3600);
 
-pub(crate) struct Connection {
+pub(crate) struct McpConnection {
     peer: Peer<RoleClient>,
     listeners: Listeners,
     stop: CancellationToken,
@@ -58,13 +58,13 @@ pub(crate) enum CallError {
     Cancelled,
 }
 
-impl Connection {
+impl McpConnection {
     /// Connects. The second value ends when the connection does.
     pub(crate) async fn open(
-        server: &Arc<Server>,
+        server: &Arc<ManagedServer>,
     ) -> Result<(Self, impl Future<Output = ()> + use<>), String> {
         let listeners = Listeners::default();
-        let client = Client::new(server, Arc::clone(&listeners));
+        let client = McpClient::new(server, Arc::clone(&listeners));
         let stop = CancellationToken::new();
         let mut complaint = None;
         let config = server.config();
@@ -178,7 +178,7 @@ impl Connection {
         let answer = tokio::select! {
             answer = handle.await_response() => answer.map_err(|error| self.failure(error)),
             () = cancel.cancelled() => {
-                // The server may not care; nobody waits for it any more.
+                // The server may ignore it; no caller waits for it any more.
                 let _ = peer.notify_cancelled(cancelled(id)).await;
                 Err(CallError::Cancelled)
             }
@@ -235,13 +235,13 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for McpConnection {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
-async fn ended(running: RunningService<RoleClient, Client>) {
+async fn ended(running: RunningService<RoleClient, McpClient>) {
     match running.waiting().await {
         Ok(QuitReason::Cancelled | QuitReason::Closed) => {}
         Ok(other) => tracing::debug!(?other, "a connection to an MCP server ended"),

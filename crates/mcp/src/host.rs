@@ -25,16 +25,16 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::cache::Cache;
+use crate::cache::ToolCache;
 use crate::client::{Listener, check_sampling};
 use crate::config::ServerConfig;
 use crate::connection::CallError;
 use crate::naming::ToolNames;
 use crate::oauth::Token;
-use crate::pending::{ElicitationAnswer, Interest, Pending};
+use crate::pending::{ElicitationAnswer, Interest, PendingQuestions};
 use crate::process::{Launcher, Sandboxes};
 use crate::sampler::{Sampled, Sampler};
-use crate::server::{Server, ServerReport};
+use crate::server::{ManagedServer, ServerReport};
 use crate::tool::McpTool;
 
 /// Maximum wait for servers before the session continues. Late servers join then.
@@ -111,7 +111,7 @@ pub struct McpHost(Arc<Inner>);
 
 struct Inner {
     common: Arc<HostShared>,
-    servers: Mutex<BTreeMap<String, Arc<Server>>>,
+    servers: Mutex<BTreeMap<String, Arc<ManagedServer>>>,
     /// Held while the servers start; other callers wait for it.
     starting: tokio::sync::Mutex<bool>,
 }
@@ -121,10 +121,10 @@ pub(crate) struct HostShared {
     pub(crate) session_id: String,
     pub(crate) cwd: PathBuf,
     pub(crate) now: fn() -> Timestamp,
-    pub(crate) cache: Cache,
+    pub(crate) cache: ToolCache,
     pub(crate) tokens_dir: PathBuf,
     pub(crate) launcher: Arc<Launcher>,
-    pub(crate) pending: Pending,
+    pub(crate) pending: PendingQuestions,
     pub(crate) retry_scale: f64,
     sampler: Mutex<Option<Sampler>>,
     /// Cancellation of sampling requests that clients made for servers, by their ids.
@@ -201,7 +201,7 @@ impl HostShared {
             return Ok(client.clone());
         }
         if rustls::crypto::CryptoProvider::get_default().is_none() {
-            // Somebody else may have been quicker, which is as good.
+            // Another task may have been faster, which is as good.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         let client = reqwest::Client::builder()
@@ -235,10 +235,10 @@ impl McpHost {
             session_id: options.session_id,
             cwd: options.cwd,
             now: options.now,
-            cache: Cache::new(options.cache_dir, options.now),
+            cache: ToolCache::new(options.cache_dir, options.now),
             tokens_dir: options.tokens_dir,
             launcher: Arc::new(launcher),
-            pending: Pending::default(),
+            pending: PendingQuestions::default(),
             // A wait can be neither negative nor without an end.
             retry_scale: Some(options.retry_scale)
                 .filter(|scale| scale.is_finite())
@@ -263,7 +263,7 @@ impl McpHost {
             .into_iter()
             .map(|config| {
                 let off = config.off || disabled.contains(&config.name);
-                (config.name.clone(), Server::new(config, &common, off))
+                (config.name.clone(), ManagedServer::new(config, &common, off))
             })
             .collect();
         Self(Arc::new(Inner {
@@ -280,7 +280,7 @@ impl McpHost {
 
     /// Ends the programs and connections of all servers. What is called again starts again.
     pub(crate) async fn rest(&self) {
-        let servers: Vec<Arc<Server>> = self.0.servers.lock().values().cloned().collect();
+        let servers: Vec<Arc<ManagedServer>> = self.0.servers.lock().values().cloned().collect();
         for server in servers {
             server.rest().await;
         }
@@ -301,12 +301,12 @@ impl McpHost {
     pub async fn ready(&self) {
         let mut started = self.0.starting.lock().await;
         if std::mem::replace(&mut *started, true) {
-            let due: Vec<Arc<Server>> =
+            let due: Vec<Arc<ManagedServer>> =
                 self.0.servers.lock().values().filter(|server| server.is_due()).cloned().collect();
             drop(Self::attempts(due));
             return;
         }
-        let unknown: Vec<Arc<Server>> =
+        let unknown: Vec<Arc<ManagedServer>> =
             self.0.servers.lock().values().filter(|server| server.is_unknown()).cloned().collect();
         self.start(unknown).await;
     }
@@ -315,12 +315,12 @@ impl McpHost {
     pub async fn connect_all(&self) {
         let mut started = self.0.starting.lock().await;
         *started = true;
-        let idle: Vec<Arc<Server>> =
+        let idle: Vec<Arc<ManagedServer>> =
             self.0.servers.lock().values().filter(|server| server.is_idle()).cloned().collect();
         self.start(idle).await;
     }
 
-    async fn start(&self, servers: Vec<Arc<Server>>) {
+    async fn start(&self, servers: Vec<Arc<ManagedServer>>) {
         let mut starts = Self::attempts(servers);
         let all = async { while starts.next().await.is_some() {} };
         let _ = tokio::time::timeout(START_BUDGET, all).await;
@@ -328,9 +328,9 @@ impl McpHost {
 
     /// Connection attempts in progress. Each is a task of its own: a late server continues to start when nobody waits
     /// for it.
-    fn attempts(servers: Vec<Arc<Server>>) -> FuturesUnordered<JoinHandle<()>> {
+    fn attempts(servers: Vec<Arc<ManagedServer>>) -> FuturesUnordered<JoinHandle<()>> {
         let permits = Arc::new(Semaphore::new(AT_ONCE));
-        let attempt = |server: Arc<Server>| {
+        let attempt = |server: Arc<ManagedServer>| {
             let permits = Arc::clone(&permits);
             tokio::spawn(async move {
                 let permit = permits.acquire().await;
@@ -415,7 +415,7 @@ impl McpHost {
 
     pub async fn enable(&self, name: &str) -> Result<(), HostError> {
         let server = self.find(name)?;
-        // Whoever wants it now does not wait for the next attempt.
+        // An explicit request does not wait for the next attempt.
         server.reset().await;
         self.connect(&server).await
     }
@@ -438,7 +438,7 @@ impl McpHost {
         }
         let server = match (config, known) {
             (Some(config), _) => {
-                let server = Server::new(config, &self.0.common, false);
+                let server = ManagedServer::new(config, &self.0.common, false);
                 self.0.servers.lock().insert(name.to_owned(), Arc::clone(&server));
                 server
             }
@@ -463,7 +463,7 @@ impl McpHost {
                     .get(&config.name)
                     .filter(|server| *server.config() == config && server.is_disabled() == off)
                     .cloned();
-                let server = same.unwrap_or_else(|| Server::new(config, &self.0.common, off));
+                let server = same.unwrap_or_else(|| ManagedServer::new(config, &self.0.common, off));
                 next.insert(server.name().to_owned(), server);
             }
             for (name, server) in std::mem::take(&mut *servers) {
@@ -480,7 +480,7 @@ impl McpHost {
         self.0.common.tools_changed();
     }
 
-    async fn connect(&self, server: &Arc<Server>) -> Result<(), HostError> {
+    async fn connect(&self, server: &Arc<ManagedServer>) -> Result<(), HostError> {
         match server.connection().await {
             Ok(_) => Ok(()),
             Err(error) => Err(HostError::Failed(format!("MCP server \"{}\": {error}", server.name()))),
@@ -538,7 +538,7 @@ impl McpHost {
             Entry::Occupied(_) => return Sampled::Failed(format!("a request {id} is under way already")),
             Entry::Vacant(free) => free.insert(cancel.clone()),
         };
-        // Also when nobody waits for the answer any more.
+        // Also if no caller waits for the answer any more.
         let _over = SamplingGuard { host: self, id };
         match cancel.run_until_cancelled(self.0.common.sample(request)).await {
             Some(Ok(answer)) => Sampled::Answer(answer),
@@ -613,11 +613,11 @@ impl McpHost {
         self.0.servers.lock().contains_key(name)
     }
 
-    fn find(&self, name: &str) -> Result<Arc<Server>, HostError> {
+    fn find(&self, name: &str) -> Result<Arc<ManagedServer>, HostError> {
         self.0.servers.lock().get(name).cloned().ok_or_else(|| HostError::NotConfigured(name.to_owned()))
     }
 
-    fn connected(&self, name: &str) -> Result<Arc<Server>, HostError> {
+    fn connected(&self, name: &str) -> Result<Arc<ManagedServer>, HostError> {
         let server = self.find(name).ok().filter(|server| server.is_running());
         server.ok_or_else(|| HostError::NotConnected(name.to_owned()))
     }

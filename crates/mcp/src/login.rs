@@ -31,7 +31,7 @@ const BROWSER_PATIENCE: Duration = Duration::from_secs(120);
 
 /// The login at one server, kept in a file of its own.
 #[derive(Debug, Clone)]
-pub(crate) struct Logins {
+pub(crate) struct StoredLogins {
     url: String,
     client_id: Option<String>,
     file: TokenFile,
@@ -47,7 +47,7 @@ pub(crate) struct PendingLogin {
     listener: TcpListener,
 }
 
-impl Logins {
+impl StoredLogins {
     pub(crate) fn new(dir: PathBuf, url: &str, client_id: Option<String>) -> Self {
         let file = TokenFile(dir.join(format!("{}.json", fingerprint(url, client_id.as_deref()))));
         Self { url: url.to_owned(), client_id, file }
@@ -72,7 +72,7 @@ impl Logins {
         }
         let found = async {
             let _turn = self.file.turn().await;
-            // Somebody else may have renewed it meanwhile.
+            // Another process may have renewed it meanwhile.
             if let Some(token) = self.file.access_token().filter(|token| token != refused) {
                 return Ok(token);
             }

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::config::OAuthClient;
 use crate::host::HostShared;
-use crate::login::Logins;
+use crate::login::StoredLogins;
 use crate::pending::Interest;
 
 /// Timeout of fetching the metadata of a protected resource.
@@ -47,7 +47,7 @@ enum RejectionKind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the server wants a login")]
+#[error("the server requires a login")]
 pub(crate) struct NeedsAuth;
 
 impl Rejection {
@@ -87,7 +87,7 @@ pub(crate) struct Authority {
     url: String,
     client: OAuthClient,
     common: Arc<HostShared>,
-    logins: Logins,
+    logins: StoredLogins,
     current: Mutex<Current>,
     /// The description of the resource, as it was last seen.
     metadata: parking_lot::Mutex<Option<String>>,
@@ -120,7 +120,7 @@ impl Authority {
         Self {
             server: server.to_owned(),
             url: url.to_owned(),
-            logins: Logins::new(tokens_dir, url, client.id.clone()),
+            logins: StoredLogins::new(tokens_dir, url, client.id.clone()),
             client,
             common,
             current: Mutex::default(),
@@ -130,11 +130,11 @@ impl Authority {
         }
     }
 
-    pub(crate) fn logins(&self) -> &Logins {
+    pub(crate) fn logins(&self) -> &StoredLogins {
         &self.logins
     }
 
-    /// Keeps the wait for a login. There is one at a time: whoever asks for another does not come back to the first.
+    /// Stores a pending login. There is one at a time: a new login replaces it.
     pub(crate) fn await_login(&self, wait: JoinHandle<()>) {
         let before = self.login.lock().replace(wait);
         before.inspect(JoinHandle::abort);
@@ -177,7 +177,7 @@ impl Authority {
     pub(crate) async fn renew(&self, rejected: Option<&str>, rejection: &Rejection) -> Result<(), NeedsAuth> {
         let mut current = self.current.lock().await;
         if current.token.as_deref() != rejected {
-            // Somebody else got one meanwhile.
+            // Another task got one meanwhile.
             return Ok(());
         }
         let next = if self.common.pending.is_answered(Interest::OAuth) {

@@ -29,14 +29,14 @@ pub struct ElicitationAnswer {
 }
 
 #[derive(Default)]
-pub(crate) struct Pending {
+pub(crate) struct PendingQuestions {
     interests: Mutex<HashSet<Interest>>,
     pub(crate) tokens: Questions<Option<Token>>,
     pub(crate) elicitations: Questions<ElicitationAnswer>,
     pub(crate) samplings: Questions<Option<Value>>,
 }
 
-impl Pending {
+impl PendingQuestions {
     pub(crate) fn is_answered(&self, interest: Interest) -> bool {
         self.interests.lock().contains(&interest)
     }
@@ -67,7 +67,7 @@ impl<T> Questions<T> {
         Question { id: id.to_owned(), receiver, questions: Self(Arc::clone(&self.0)) }
     }
 
-    /// Delivers an answer; false if nobody waits for it.
+    /// Delivers an answer; false if no caller waits for it.
     pub(crate) fn answer(&self, id: &str, answer: T) -> bool {
         let sender = self.0.lock().remove(id);
         sender.is_some_and(|sender| sender.send(answer).is_ok())

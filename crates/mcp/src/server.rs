@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::cache::ToolListing;
 use crate::client::Listener;
 use crate::config::{ServerConfig, Source};
-use crate::connection::{CallError, Connection};
+use crate::connection::{CallError, McpConnection};
 use crate::host::HostShared;
 use crate::oauth::Authority;
 use crate::outcome;
@@ -27,7 +27,7 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 /// Minimum interval between two listings of a server that keeps reporting changed tools.
 const RELIST_PAUSE: Duration = Duration::from_secs(1);
 
-pub(crate) struct Server {
+pub(crate) struct ManagedServer {
     config: ServerConfig,
     common: Arc<HostShared>,
     authority: Option<Arc<Authority>>,
@@ -59,7 +59,7 @@ enum Phase {
     /// Not started, and nothing is against it.
     Idle,
     Connecting,
-    Connected(Arc<Connection>),
+    Connected(Arc<McpConnection>),
     Failed {
         error: String,
         retry_at: Instant,
@@ -85,7 +85,7 @@ pub struct ServerReport {
     pub transport: &'static str,
 }
 
-impl Server {
+impl ManagedServer {
     pub(crate) fn new(config: ServerConfig, common: &Arc<HostShared>, disabled: bool) -> Arc<Self> {
         let authority = config.remote().map(|remote| {
             let dir = common.tokens_dir.clone();
@@ -177,7 +177,7 @@ impl Server {
     }
 
     /// The connection, made if there is none. However many want it, it is made once.
-    pub(crate) async fn connection(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
+    pub(crate) async fn connection(self: &Arc<Self>) -> Result<Arc<McpConnection>, String> {
         let _one_at_a_time = self.connecting.lock().await;
         match &self.state().phase {
             Phase::Connected(connection) if !connection.is_closed() => return Ok(Arc::clone(connection)),
@@ -195,13 +195,13 @@ impl Server {
         self.connect().await
     }
 
-    async fn connect(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
+    async fn connect(self: &Arc<Self>) -> Result<Arc<McpConnection>, String> {
         self.enter(Phase::Connecting).await;
         if let Some(authority) = &self.authority {
             authority.ask_anew();
         }
         let opened = async {
-            let (connection, ended) = Connection::open(self).await?;
+            let (connection, ended) = McpConnection::open(self).await?;
             let offer = connection.offer().await?;
             Ok::<_, String>((connection, ended, offer))
         };
@@ -234,7 +234,7 @@ impl Server {
                 let refused = self.authority.as_ref().is_some_and(|authority| authority.is_refused());
                 if refused {
                     self.arrive(Phase::NeedsAuth, |_| {}).await?;
-                    return Err("it wants a login".to_owned());
+                    return Err("it requires a login".to_owned());
                 }
                 self.fail(error.clone()).await?;
                 Err(error)
@@ -243,7 +243,7 @@ impl Server {
     }
 
     /// Handles a connection that ended unexpectedly.
-    async fn lost(&self, connection: &Arc<Connection>) {
+    async fn lost(&self, connection: &Arc<McpConnection>) {
         let ours =
             matches!(&self.state().phase, Phase::Connected(current) if Arc::ptr_eq(current, connection));
         if ours {

@@ -68,7 +68,7 @@ impl Transport<RoleClient> for Stdio {
 
 async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<Vec<u8>>) {
     while let Some(line) = lines.recv().await {
-        // Its end is noticed by whoever reads from it.
+        // The reader of its output notices its end.
         if stdin.write_all(&line).await.is_err() {
             return;
         }

@@ -13,18 +13,18 @@ use serde_json::{Map, Value, json};
 
 use crate::cache::OfferedTool;
 use crate::client::Listener;
-use crate::server::Server;
+use crate::server::ManagedServer;
 
 pub(crate) struct McpTool {
     spec: Arc<ToolSpec>,
-    server: Arc<Server>,
+    server: Arc<ManagedServer>,
     /// Its name with the server.
     tool: String,
     read_only: bool,
 }
 
 impl McpTool {
-    pub(crate) fn new(server: &Arc<Server>, name: String, offered: &OfferedTool) -> Self {
+    pub(crate) fn new(server: &Arc<ManagedServer>, name: String, offered: &OfferedTool) -> Self {
         Self {
             spec: Arc::new(ToolSpec {
                 name,
@@ -75,7 +75,7 @@ impl Tool for McpTool {
 
 /// `_meta` that hooks add to a call. Hooks that fail add none.
 async fn ask_hooks(
-    server: &Server,
+    server: &ManagedServer,
     tool: &str,
     call_id: &str,
     arguments: &Map<String, Value>,

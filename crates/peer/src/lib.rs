@@ -154,7 +154,7 @@ impl Peer {
         let id = self.0.next_id.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         self.waiting().insert(id, answer);
-        // Whoever stops waiting takes the question back.
+        // A caller that stops waiting withdraws its request.
         let _forget = Forget { peer: self, id };
         self.say(&Message::Request { id: Id::Number(id), method: method.to_owned(), params: raw(params) });
         let answer = tokio::select! {
@@ -165,7 +165,7 @@ impl Peer {
         rpc::read(result.get()).map_err(PeerError::Unexpected)
     }
 
-    /// Hands an answer of the other side to whoever asked.
+    /// Delivers an answer of the other side to its caller.
     pub fn answered(&self, id: Option<Id>, result: Answer) {
         if let Some(Id::Number(id)) = id
             && let Some(waiting) = self.waiting().remove(&id)

@@ -1,6 +1,6 @@
 //! Variables that hold credentials, and which children need them to work.
 //!
-//! Whoever starts a program asks here what it may see. A program that needs more is configured with it; nothing is handed
+//! Every start of a program asks here what it may see. A program that needs more is configured with it; nothing is handed
 //! on because it happens to be there.
 
 /// A child, as far as its credentials matter.

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
 
-use crate::tag::Tag;
-use crate::watchdog::{self, Guard};
+use crate::tag::ProcessTag;
+use crate::watchdog::{self, WatchdogGuard};
 
 /// Environment variable that marks the processes of a command, to find those that left its group.
 pub const MARK: &str = "HANGAR_SHELL";
@@ -48,10 +48,10 @@ pub(crate) fn std_command_in_own_session(program: impl AsRef<OsStr>) -> std::pro
     command
 }
 
-/// Marks a command, in its environment and by its [`Tag`].
+/// Marks a command, in its environment and by its [`ProcessTag`].
 #[expect(unsafe_code, reason = "the standard library has no way to set a limit in the child")]
 pub fn mark_command<'a>(command: &'a mut Command, mark: &str) -> &'a mut Command {
-    let tag = Tag::of(mark);
+    let tag = ProcessTag::of(mark);
     // SAFETY: the closure runs between fork and exec; it calls getrlimit(2) and setrlimit(2), which may be called there, and
     // captures a number.
     unsafe { command.env(MARK, mark).pre_exec(move || tag.put_on()) }
@@ -64,7 +64,7 @@ pub struct Group {
     mark: String,
     state: GroupState,
     /// Ends them if we are killed before we can.
-    guard: Option<Guard>,
+    guard: Option<WatchdogGuard>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Group {
 
     /// The same for a command that [`mark_command`] has marked already.
     pub fn spawn_marked(command: &mut Command, mark: String) -> io::Result<(Child, Self)> {
-        // Before the command: we may be killed when it is there and nobody knows its number yet.
+        // Before the command: we may be killed after it started and before its id is recorded.
         let guard = watchdog::guard(&mark);
         let child = command.spawn()?;
         let mut group = Self::of(&child, mark).ok_or_else(|| io::Error::other("the process has no id"))?;
@@ -131,7 +131,7 @@ impl Group {
         // A group that ended by itself in this moment cannot be signalled, and need not be.
         match self.state {
             GroupState::Led => drop(rustix::process::kill_process_group(self.leader, signal)),
-            // The number may have been given to a group of somebody else. Only members known by their mark are safe
+            // The number may belong to another group by now. Only members known by their mark are safe
             // to signal where they can be known; elsewhere a number in use again so soon is the lesser risk.
             GroupState::Leaderless if cfg!(target_os = "linux") => {}
             GroupState::Leaderless => drop(rustix::process::kill_process_group(self.leader, signal)),
@@ -167,7 +167,7 @@ fn kill_found(mark: &str) -> bool {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
     let wanted = format!("{MARK}={mark}");
-    let tag = Tag::of(mark);
+    let tag = ProcessTag::of(mark);
     let all_of_session = mark.ends_with(':');
     let mut found = false;
     let Ok(entries) = std::fs::read_dir("/proc") else { return false };

@@ -13,9 +13,9 @@ const COMMAND_BITS: u32 = 24;
 
 /// The tag of a mark. Those of one session differ in the last bits alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Tag(u64);
+pub(crate) struct ProcessTag(u64);
 
-impl Tag {
+impl ProcessTag {
     /// The mark of a numbered command is the session's, which ends with a colon, and the number with a dot. Any other mark
     /// is hashed as a whole: two that differ only in what follows a colon are not the same command.
     pub(crate) fn of(mark: &str) -> Self {
@@ -40,7 +40,7 @@ impl Tag {
     pub(crate) fn put_on(self) -> io::Result<()> {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let maximum = getrlimit(Resource::Rttime).maximum;
-        // Where somebody has set that limit after all, the environment has to do.
+        // If that limit is set after all, the mark in the environment is used.
         if maximum.is_none_or(|maximum| maximum >= self.0) {
             let _ = setrlimit(Resource::Rttime, Rlimit { current: Some(self.0), maximum });
         }
@@ -69,14 +69,14 @@ mod tests {
 
     #[test]
     fn commands_of_a_session_share_all_but_the_last_bits() {
-        let session = Tag::of("shell:7-1:");
-        let limits = |tag: Tag| format!("Max realtime timeout      {}  unlimited  us", tag.number());
-        let first = Tag::of("shell:7-1:1.");
+        let session = ProcessTag::of("shell:7-1:");
+        let limits = |tag: ProcessTag| format!("Max realtime timeout      {}  unlimited  us", tag.number());
+        let first = ProcessTag::of("shell:7-1:1.");
         assert!(session.is_on(&limits(first), true) && first.is_on(&limits(first), false));
-        assert!(!first.is_on(&limits(Tag::of("shell:7-1:2.")), false));
-        assert!(!session.is_on(&limits(Tag::of("shell:7-2:1.")), true));
-        assert!(!session.is_on(&limits(Tag::of("detached:shell:7-1:1.")), true));
-        assert_ne!(Tag::of("git:5f0c"), Tag::of("git:91ab"));
+        assert!(!first.is_on(&limits(ProcessTag::of("shell:7-1:2.")), false));
+        assert!(!session.is_on(&limits(ProcessTag::of("shell:7-2:1.")), true));
+        assert!(!session.is_on(&limits(ProcessTag::of("detached:shell:7-1:1.")), true));
+        assert_ne!(ProcessTag::of("git:5f0c"), ProcessTag::of("git:91ab"));
         assert!(!session.is_on("Max realtime timeout      unlimited  unlimited  us", true));
     }
 }

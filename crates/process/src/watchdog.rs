@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::process::{Child, Stdio};
 
 use crate::group::{MARK, std_command_in_own_session};
-use crate::tag::Tag;
+use crate::tag::ProcessTag;
 
 /// Reads `+ mark tag 0` before a command is started, `+ mark tag group` when it has a group, and `- mark`, and kills what
 /// is left when nothing more can come: the groups, and where the system shows the environment and the limits of processes,
@@ -54,7 +54,7 @@ struct Watchdog {
 static SHARED: Mutex<Option<Watchdog>> = Mutex::new(None);
 
 /// Has everything killed that carries a mark if this process is killed before the guard is dropped.
-pub(crate) fn guard(mark: &str) -> Guard {
+pub(crate) fn guard(mark: &str) -> WatchdogGuard {
     let mut shared = SHARED.lock();
     // A missing watchdog is no reason not to run: it matters only if we are killed.
     if shared.is_none() {
@@ -63,14 +63,14 @@ pub(crate) fn guard(mark: &str) -> Guard {
     if let Some(watchdog) = &mut *shared {
         watchdog.guard(mark, None);
     }
-    Guard { mark: mark.to_owned() }
+    WatchdogGuard { mark: mark.to_owned() }
 }
 
-pub(crate) struct Guard {
+pub(crate) struct WatchdogGuard {
     mark: String,
 }
 
-impl Guard {
+impl WatchdogGuard {
     /// Has the group of that number killed with it.
     pub(crate) fn name(&self, group: i32) {
         if let Some(watchdog) = &mut *SHARED.lock() {
@@ -79,7 +79,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for WatchdogGuard {
     fn drop(&mut self) {
         if let Some(watchdog) = &mut *SHARED.lock() {
             watchdog.release(&self.mark);
@@ -104,7 +104,7 @@ impl Watchdog {
     }
 
     fn guard(&mut self, mark: &str, group: Option<i32>) {
-        self.tell(&format!("+ {mark} {} {}\n", Tag::of(mark).number(), group.unwrap_or(0)));
+        self.tell(&format!("+ {mark} {} {}\n", ProcessTag::of(mark).number(), group.unwrap_or(0)));
     }
 
     fn release(&mut self, mark: &str) {
@@ -156,7 +156,7 @@ mod tests {
         watchdog.guard(&mark, leader.id().map(u32::cast_signed));
         drop(watchdog);
         leader.wait().await.unwrap();
-        // The pipe ends when nobody holds it any more, which is when the one that left is gone too.
+        // The pipe ends when its last holder is gone, which includes the process that left.
         assert_eq!(lines.next_line().await.unwrap(), None);
     }
 

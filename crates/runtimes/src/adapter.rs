@@ -11,7 +11,7 @@ use crate::usage::Counting;
 
 /// Static facts about an agent.
 #[derive(Debug, Clone)]
-pub struct Profile {
+pub struct AgentProfile {
     pub card: AgentCard,
     /// Rules for finding and probing its program.
     pub probe: Probe,
@@ -31,7 +31,7 @@ pub struct ForeignModels {
     pub owner: &'static str,
 }
 
-impl Profile {
+impl AgentProfile {
     /// Warning about the requested model, if it is not a known one.
     pub(crate) fn model_warning(&self, order: &AgentOrder) -> Option<String> {
         let foreign = self.foreign_models?;

@@ -32,6 +32,9 @@ pub struct Capabilities {
     pub tool_events: bool,
     pub prompt_by_stdin: bool,
     pub mcp_config: bool,
+    /// Takes files with its first prompt. Without it, an order that has some is refused before anything is started.
+    #[serde(default)]
+    pub attachments: bool,
     /// Rules about single tools.
     pub tool_rules: bool,
     /// One process for many sessions.
@@ -64,6 +67,7 @@ impl Capabilities {
             tool_events: true,
             prompt_by_stdin: true,
             mcp_config: false,
+            attachments: false,
             tool_rules: false,
             shared_process: false,
             remote: true,
@@ -158,7 +162,7 @@ mod tests {
         order.mcp_config = Some("{}".to_owned());
         order.tools.deny = vec!["shell".to_owned()];
         order.options.persona = Some("reviewer".to_owned());
-        // It is so anyway.
+        // It has no effect.
         order.options.stream = Some(false);
         let unmet = unmet(&card, &order);
         assert_eq!(unmet.len(), words.len(), "{unmet:?}");

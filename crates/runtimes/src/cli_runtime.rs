@@ -10,7 +10,7 @@ use hangar_process::credentials::Child;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::adapter::{Adapter, Profile, TurnContext};
+use crate::adapter::{Adapter, AgentProfile, TurnContext};
 use crate::capabilities::{nearest_effort, unmet};
 use crate::environment::RuntimeEnvironment;
 use crate::event_emitter::{AgentRecord, EventEmitter};
@@ -37,14 +37,14 @@ pub(crate) const COMMAND_QUEUE: usize = 64;
 
 /// Serves any adapter.
 pub struct CliRuntime {
-    profile: Arc<Profile>,
+    profile: Arc<AgentProfile>,
     adapter: Arc<dyn Adapter>,
     runtime_env: Arc<RuntimeEnvironment>,
     prober: Prober,
 }
 
 impl CliRuntime {
-    pub fn new(profile: Profile, adapter: impl Adapter, runtime_env: &RuntimeEnvironment) -> Self {
+    pub fn new(profile: AgentProfile, adapter: impl Adapter, runtime_env: &RuntimeEnvironment) -> Self {
         let profile = Arc::new(profile);
         // All that it is asked and does, it is asked and does with its own credentials.
         let runtime_env = runtime_env.seen_by(Child::Agent(&profile.card.name));
@@ -124,7 +124,11 @@ struct SessionStart {
 }
 
 /// Makes sure that a session can begin. What is on another machine is found out when it is started there.
-async fn start(profile: &Profile, prober: &Prober, order: &AgentOrder) -> Result<SessionStart, TurnFailure> {
+async fn start(
+    profile: &AgentProfile,
+    prober: &Prober,
+    order: &AgentOrder,
+) -> Result<SessionStart, TurnFailure> {
     let mut levels = profile.card.capabilities.effort_levels.clone();
     if order.host == Host::Local {
         check_workspace(&order.workspace)?;
@@ -139,7 +143,7 @@ async fn start(profile: &Profile, prober: &Prober, order: &AgentOrder) -> Result
             return Err(refusal(ErrorKind::Auth, prober.login_problem()));
         }
         warnings.extend(complaints);
-        // Versions differ in their levels. Whoever asks for none need not wait for the answer.
+        // Versions differ in their levels. An order without an effort need not wait for them.
         if order.effort.is_some() {
             let asked = prober.known(&located).await;
             levels = asked.effort_levels.clone().unwrap_or(levels);
@@ -179,7 +183,7 @@ pub(crate) fn refusal(kind: ErrorKind, message: String) -> TurnFailure {
 
 /// One session, owned by one task.
 struct CliSession {
-    profile: Arc<Profile>,
+    profile: Arc<AgentProfile>,
     adapter: Arc<dyn Adapter>,
     prober: Prober,
     located: Located,

@@ -141,7 +141,7 @@ impl EventEmitter {
         if !event.is_ephemeral() {
             self.parent = Some(event.id().clone());
         }
-        // Nobody listens any more: the session is about to be stopped.
+        // The listener is gone: the session is about to be stopped.
         let _ = self.outbox.send(SessionNews::Event(Box::new(event))).await;
     }
 

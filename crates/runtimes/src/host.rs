@@ -81,7 +81,7 @@ impl Ssh {
 
 /// Standard input of the remote program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Input {
+pub(crate) enum ProcessInput {
     Nothing,
     /// A number of bytes, sent first. The rest of the input is the connection itself.
     Bytes(usize),
@@ -99,7 +99,7 @@ pub(crate) struct RemoteProgram<'a> {
     pub(crate) program: &'a str,
     pub(crate) args: &'a [Argument],
     pub(crate) env: &'a [(String, String)],
-    pub(crate) input: Input,
+    pub(crate) input: ProcessInput,
     /// Random prefix of the output line that holds the agent's report.
     pub(crate) report: Option<&'a str>,
 }
@@ -160,7 +160,7 @@ impl RemoteProgram<'_> {
         let variables = self.variables();
         let mut ahead = String::new();
         let has_files =
-            self.input != Input::Nothing || self.report.is_some() || self.files().next().is_some();
+            self.input != ProcessInput::Nothing || self.report.is_some() || self.files().next().is_some();
         if has_files {
             ahead += "files=$(mktemp -d) || exit 126; ";
         }
@@ -171,13 +171,13 @@ impl RemoteProgram<'_> {
             ahead += &format!("head -c {} >\"$files/{}\"; ", text.len(), n + 1);
         }
         let (feed, begin, stdin) = match self.input {
-            Input::Nothing => ("cat".to_owned(), "", "/dev/null"),
-            Input::Bytes(bytes) => {
+            ProcessInput::Nothing => ("cat".to_owned(), "", "/dev/null"),
+            ProcessInput::Bytes(bytes) => {
                 (format!("head -c {bytes} >\"$files/in\"; cat"), "rm \"$files/in\"; ", "\"$files/in\"")
             }
-            Input::Link => ("cat >\"$files/in\"".to_owned(), "rm \"$files/in\"; ", "\"$files/in\""),
+            ProcessInput::Link => ("cat >\"$files/in\"".to_owned(), "rm \"$files/in\"; ", "\"$files/in\""),
         };
-        if self.input != Input::Nothing {
+        if self.input != ProcessInput::Nothing {
             ahead += "mkfifo \"$files/in\" || exit 126; ";
         }
         let clean = if has_files { "rm -rf \"$files\"; " } else { "" };
@@ -249,7 +249,7 @@ mod tests {
     }
 
     /// A program without arguments and variables.
-    fn plain(workspace: &Path, program: &str, input: Input) -> String {
+    fn plain(workspace: &Path, program: &str, input: ProcessInput) -> String {
         RemoteProgram { workspace, program, args: &[], env: &[], input, report: None }.command()
     }
 
@@ -269,7 +269,7 @@ mod tests {
             program,
             args: &args,
             env: &env,
-            input: Input::Bytes(6),
+            input: ProcessInput::Bytes(6),
             report: Some("mark-1 "),
         };
         let command = remote.command();
@@ -300,7 +300,7 @@ mod tests {
             ("GREETING".to_owned(), "it's $(here)\n".to_owned()),
             ("AN-ODD-NAME".to_owned(), "x".to_owned()),
         ];
-        let input = stdin.map_or(Input::Nothing, |stdin| Input::Bytes(stdin.len()));
+        let input = stdin.map_or(ProcessInput::Nothing, |stdin| ProcessInput::Bytes(stdin.len()));
         let remote =
             RemoteProgram { workspace: &workspace, program, args: &args, env: &env, input, report: None };
         let mut shell = in_own_group(&remote.command()).stdout(std::process::Stdio::piped()).spawn().unwrap();
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn an_agent_ends_when_the_link_drops() {
         let place = tempfile::tempdir().unwrap();
-        for input in [Input::Nothing, Input::Link] {
+        for input in [ProcessInput::Nothing, ProcessInput::Link] {
             let mut shell = in_own_group(&plain(place.path(), "sleep 1000", input)).spawn().unwrap();
             drop(shell.stdin.take());
             assert!(!shell.wait().unwrap().success());
@@ -358,7 +358,7 @@ mod tests {
         use std::io::{BufRead, BufReader, Read};
         let place = tempfile::tempdir().unwrap();
         let program = "sh -c 'trap \"sleep 0.3; echo last words; exit 3\" TERM; echo ready; while :; do sleep 0.05; done'";
-        let command = plain(place.path(), program, Input::Nothing);
+        let command = plain(place.path(), program, ProcessInput::Nothing);
         let mut shell = in_own_group(&command).stdout(std::process::Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(shell.stdout.take().unwrap());
         output.read_line(&mut String::new()).unwrap();
@@ -376,7 +376,7 @@ mod tests {
         for ending in ["wait", "exit 0"] {
             // The other one holds the output open as long as it lives.
             let program = format!("sh -c 'setsid sleep 1000 & echo ready; {ending}'");
-            let command = plain(place.path(), &program, Input::Nothing);
+            let command = plain(place.path(), &program, ProcessInput::Nothing);
             let mut shell = in_own_group(&command).stdout(std::process::Stdio::piped()).spawn().unwrap();
             let mut output = BufReader::new(shell.stdout.take().unwrap());
             output.read_line(&mut String::new()).unwrap();
@@ -391,7 +391,7 @@ mod tests {
         use std::io::{BufRead, BufReader, Write};
         let place = tempfile::tempdir().unwrap();
         let program = r#"sh -c 'read line; echo "heard $line"; exit 7'"#;
-        let command = plain(place.path(), program, Input::Link);
+        let command = plain(place.path(), program, ProcessInput::Link);
         let mut shell = in_own_group(&command).stdout(std::process::Stdio::piped()).spawn().unwrap();
         let mut link = shell.stdin.take().unwrap();
         link.write_all(b"you\n").unwrap();

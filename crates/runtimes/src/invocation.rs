@@ -22,7 +22,7 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// Arguments and what goes in. The program is found by whoever starts it.
+    /// Arguments and input. The caller finds the program.
     pub(crate) fn new(args: Vec<impl Into<Argument>>, stdin: String) -> Self {
         let args = args.into_iter().map(Into::into).collect();
         Self {

@@ -315,7 +315,7 @@ pub fn decide(facts: &TurnFacts) -> TurnResult {
             let message = "the working directory is not there on the remote host".to_owned();
             return failed(facts, Kind::InvalidWorkspace, message);
         }
-        // Nobody here sent it: the system was out of memory, or somebody else wanted the process gone.
+        // The signal is not ours: the system was out of memory, or somebody else killed the process.
         Some(ProcessExit::Signal(signal)) if facts.verdict.is_none() => {
             let message = format!("the agent was killed by {}", signal_name(signal));
             return failed(facts, Kind::PortExit, message);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::adapter::Profile;
+use crate::adapter::AgentProfile;
 use crate::capabilities::Capabilities;
 use crate::environment::{AgentSettings, RuntimeEnvironment};
 use crate::host::Host;
@@ -72,14 +72,14 @@ pub enum ModelListing {
 /// Prober of one agent.
 #[derive(Clone)]
 pub(crate) struct Prober {
-    profile: Arc<Profile>,
+    profile: Arc<AgentProfile>,
     /// With the variables that are configured for the agent.
     runtime_env: Arc<RuntimeEnvironment>,
     settings: AgentSettings,
 }
 
 impl Prober {
-    pub(crate) fn new(profile: Arc<Profile>, runtime_env: &RuntimeEnvironment) -> Self {
+    pub(crate) fn new(profile: Arc<AgentProfile>, runtime_env: &RuntimeEnvironment) -> Self {
         let settings = runtime_env.settings(&profile.card.name);
         let runtime_env = match settings.host {
             Host::Local => runtime_env.with(&settings.env),
@@ -126,7 +126,7 @@ impl Prober {
         };
         match (found, &self.settings.program) {
             (Some(path), _) => Some(Located::program(&path)),
-            // Whoever configured a program means that one.
+            // A configured program is used without alternatives.
             (None, Some(_)) => None,
             (None, None) => self.stand_in().await,
         }

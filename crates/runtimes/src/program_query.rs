@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::capabilities::EFFORT_LEVELS;
 use crate::environment::RuntimeEnvironment;
-use crate::host::{Host, Input, RemoteProgram};
+use crate::host::{Host, ProcessInput, RemoteProgram};
 use crate::invocation::Argument;
 use crate::outcome::{excerpt, telling_line};
 use crate::resolution::Located;
@@ -138,7 +138,7 @@ impl ProbeHost<'_> {
                     program: &located.program,
                     args: &words,
                     env: self.env,
-                    input: Input::Nothing,
+                    input: ProcessInput::Nothing,
                     report: None,
                 };
                 let mut command = command_in_own_session("ssh");

@@ -12,7 +12,7 @@ pub struct PromptQueue {
 
 /// Rejected prompt, as a message for its sender.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{LIMIT} messages are waiting already; this one was not taken: {0:?}")]
+#[error("{LIMIT} messages are waiting already; this one was refused: {0:?}")]
 pub struct PromptQueueFull(String);
 
 /// Length of the excerpt in a warning about a lost prompt.
@@ -44,10 +44,7 @@ mod tests {
         }
         let refused = waiting.push("x".repeat(1_000)).unwrap_err().to_string();
         let reminder = "x".repeat(REMINDER);
-        assert_eq!(
-            refused,
-            format!("64 messages are waiting already; this one was not taken: \"{reminder}\"")
-        );
+        assert_eq!(refused, format!("64 messages are waiting already; this one was refused: \"{reminder}\""));
         let all: Vec<String> = std::iter::from_fn(|| waiting.pop()).collect();
         assert_eq!(all, (0..LIMIT).map(|number| number.to_string()).collect::<Vec<_>>());
         assert_eq!(waiting.push("again".to_owned()), Ok(()));

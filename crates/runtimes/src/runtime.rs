@@ -167,6 +167,8 @@ pub struct AgentOrder {
     pub opening: Vec<Body>,
     pub limits: TurnLimits,
     pub add_dirs: Vec<PathBuf>,
+    /// Files that go with the first prompt.
+    pub attachments: Vec<PathBuf>,
     /// Arguments for this agent alone, after all others.
     pub extra: Vec<String>,
     /// Variables beside those that we have ourselves.
@@ -208,6 +210,7 @@ impl AgentOrder {
             opening: Vec::new(),
             limits: TurnLimits::default(),
             add_dirs: Vec::new(),
+            attachments: Vec::new(),
             extra: Vec::new(),
             env: Vec::new(),
             host: Host::Local,
@@ -341,7 +344,7 @@ pub enum SessionCommand {
     Abort,
     /// Text for the current turn, where the agent accepts input while it works; another turn otherwise.
     Steer(String),
-    /// Settles what the agent asked and waits for. One that nobody asked is about nothing.
+    /// Answers a question of the agent. An unknown question is ignored.
     Answer { request_id: String, answer: AgentAnswer },
     /// For agents that keep the log of the session: what it is called from now on.
     Rename(String),

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::host::{Host, Input, RemoteProgram};
+use crate::host::{Host, ProcessInput, RemoteProgram};
 use crate::invocation::{Argument, Invocation, TurnFiles};
 use crate::outcome::{ErrorKind, ProcessExit, Stopped, TurnFacts, Unstarted};
 use crate::runtime::TurnLimits;
@@ -266,7 +266,9 @@ impl RunningTurn {
                     program,
                     args,
                     env,
-                    input: stdin.as_ref().map_or(Input::Nothing, |stdin| Input::Bytes(stdin.len())),
+                    input: stdin
+                        .as_ref()
+                        .map_or(ProcessInput::Nothing, |stdin| ProcessInput::Bytes(stdin.len())),
                     report: report_mark.as_deref(),
                 };
                 text.splice(0..0, remote.preface());

@@ -67,7 +67,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Both together. What is not told of one is not known of both.
+    /// Sum of both. A figure that one of them lacks is unknown.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         self.zip(other, Figure::plus)
@@ -91,7 +91,7 @@ impl Usage {
 impl From<&Totals> for Usage {
     fn from(totals: &Totals) -> Self {
         let metrics = || totals.models.values();
-        // The metrics of a model have a zero where nobody told a number.
+        // The metrics of a model have a zero where no number was reported.
         let told = |sum: Option<u64>| Figure::reported(totals.input_tokens.and(sum));
         let cached =
             |of: fn(&UsageMetric) -> u64| told(Some(metrics().map(|metric| of(&metric.usage)).sum()));

@@ -22,12 +22,12 @@ mod linux {
     use std::process::Command;
     use std::sync::Arc;
 
-    use crate::linux::{Filters, confine_child};
+    use crate::linux::{SyscallFilters, confine_child};
 
     /// Ruleset and filters are made in the parent; the child only makes system calls.
     pub struct ChildSandbox {
         pub(crate) rules: OwnedFd,
-        pub(crate) filters: Arc<Filters>,
+        pub(crate) filters: Arc<SyscallFilters>,
     }
 
     impl ChildSandbox {

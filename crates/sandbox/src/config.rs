@@ -65,7 +65,7 @@ pub struct Places {
 /// Settings that cannot be kept.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unenforceable {
-    #[error("the sandbox cannot tell hosts apart; leave out allowedHosts, blockedHosts and proxy")]
+    #[error("the sandbox cannot filter by host; leave out allowedHosts, blockedHosts and proxy")]
     Hosts,
     #[error("the sandbox cannot allow the network without the local one; leave out allowLocalNetwork")]
     LocalNetwork,

@@ -18,7 +18,7 @@ const NOT_FOUND: u8 = 127;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    #[error("a launcher is given a policy and a program")]
+    #[error("the launcher needs a policy and a program")]
     Usage,
     #[error(transparent)]
     Unavailable(#[from] Unavailable),

@@ -67,19 +67,17 @@ impl Gap {
 pub enum Unavailable {
     #[error("the sandbox needs Linux")]
     System,
-    #[error("the sandbox needs Landlock of Linux 6.2 or newer, which this kernel lacks or has switched off")]
+    #[error("the sandbox needs Landlock of Linux 6.2 or newer, which this kernel lacks or has disabled")]
     Landlock,
     #[error("the sandbox has no list of system calls for this processor")]
     Processor,
-    #[error(
-        "the sandbox needs a filter of system calls (seccomp), which this kernel lacks or has switched off"
-    )]
+    #[error("the sandbox needs a filter of system calls (seccomp), which this kernel lacks or has disabled")]
     Calls,
     #[error("the sandbox cannot allow {}", path.display())]
     Path { path: PathBuf, source: std::io::Error },
     #[error("{} has become a link since the session began, so no command is started with it", .0.display())]
     Changed(PathBuf),
-    #[error("the sandbox cannot be put on: {0}")]
+    #[error("the sandbox cannot be applied: {0}")]
     Refused(String),
     #[error("the sandbox cannot name {}, which is not UTF-8", .0.display())]
     Name(PathBuf),
@@ -103,7 +101,7 @@ pub struct Sandbox {
     /// The filters of system calls for [`Self::for_child`], compiled when they are first needed; `None` if the policy
     /// needs the launcher.
     #[cfg(target_os = "linux")]
-    filters: Arc<OnceLock<Option<Arc<linux::Filters>>>>,
+    filters: Arc<OnceLock<Option<Arc<linux::SyscallFilters>>>>,
 }
 
 impl Sandbox {

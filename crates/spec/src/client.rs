@@ -30,7 +30,7 @@ group! {
         elicitations: bool = "requestElicitation",
         /// Plans to review.
         plans: bool = "requestExitPlanMode",
-        /// Whether to go on with another model.
+        /// Whether to continue with another model.
         switches: bool = "requestAutoModeSwitch",
         hooks: bool = "hooks",
         /// Whether the client is sent the pieces of what sub-agents say.

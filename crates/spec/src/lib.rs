@@ -1,4 +1,4 @@
-//! The settings of a session, whoever asks for it: flags, an editor, a runtime, or an SDK client in JSON.
+//! Settings of a session, for every front end: flags, an editor, a runtime, or an SDK client in JSON.
 //!
 //! [`SessionSpec`] has a group per subject. Every setting of a group is optional: an absent one leaves the default, or
 //! what an earlier specification said. `group!` declares a group, reads it from JSON and merges it, so that a setting is

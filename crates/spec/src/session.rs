@@ -27,6 +27,14 @@ macro_rules! specification {
                 $(self.$group.adopt(other.$group);)*
             }
 
+            /// This specification, with the settings that it leaves open from another one.
+            #[must_use]
+            pub fn over(self, defaults: Self) -> Self {
+                let mut all = Self { $($visit: self.$visit.clone(),)* ..defaults };
+                all.adopt(self);
+                all
+            }
+
             /// Reads a member into the group that it belongs to. Members of no group change nothing.
             fn read<'de, A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<(), A::Error> {
                 let known = $(self.$group.read(name, members)? ||)* $(self.$visit.read(name, members)? ||)* false;

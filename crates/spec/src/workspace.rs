@@ -9,7 +9,7 @@ group! {
         directory: PathBuf = "workingDirectory",
         /// Further directories that tools may touch.
         additional: Vec<PathBuf> = "additionalDirectories",
-        /// Whether the model and the lists are told of the Git repository that the session works in.
+        /// Whether the model and the lists see the Git repository that the session works in.
         git: bool = "enableHostGitOperations",
         sandbox: SandboxConfig = "sandboxConfig",
     }

@@ -16,7 +16,7 @@ use crate::checkpoints::{self, CheckpointEntry};
 use crate::lines::parse_line;
 use crate::meta::META_FILE;
 use crate::session::{LOG_FILE, LogWriter, OpenSession, PLAN_FILE, Tail};
-use crate::yaml::Document;
+use crate::yaml::YamlDocument;
 use crate::{SessionId, SessionMeta, StoreError};
 
 /// The directories of a new session.
@@ -34,7 +34,7 @@ pub struct ClientSession {
 #[derive(Debug, Clone)]
 pub struct StoredSession {
     log: String,
-    document: Document,
+    document: YamlDocument,
     checkpoints: Vec<CheckpointEntry>,
 }
 
@@ -51,7 +51,7 @@ impl ClientSession {
         files.read(PLAN_FILE).await?;
         let stored = StoredSession {
             log: log.unwrap_or_default(),
-            document: Document::parse(&facts.unwrap_or_default()),
+            document: YamlDocument::parse(&facts.unwrap_or_default()),
             checkpoints,
         };
         Ok(Self { files: client, stored: Some(stored) })
@@ -66,7 +66,7 @@ impl ClientSession {
             .and_then(|()| files.put(checkpoints::write_index(&*files, checkpoints::HEADER)));
         made.map_err(|error| StoreError::io("creating", &files.path(""))(error.into()))?;
         let log = ClientLog { files: Arc::clone(&files), bytes: 0 };
-        let mut session = OpenSession::new(id, files, Box::new(log), meta, Document::default());
+        let mut session = OpenSession::new(id, files, Box::new(log), meta, YamlDocument::default());
         session.checkpoints = Some(Vec::new());
         session.save_meta()?;
         Ok(session)
@@ -134,7 +134,7 @@ pub async fn read_events(files: &dyn SessionFiles) -> Result<Vec<Event>, FileErr
 /// Asks for what lists show of a session.
 pub async fn read_meta(files: &dyn SessionFiles) -> Result<Option<SessionMeta>, FileError> {
     let facts = files.read(META_FILE).await?;
-    Ok(facts.and_then(|facts| SessionMeta::from_document(&Document::parse(&facts))))
+    Ok(facts.and_then(|facts| SessionMeta::from_document(&YamlDocument::parse(&facts))))
 }
 
 /// A log that a client appends to. How long it lasts is up to the client.

@@ -49,6 +49,7 @@ pub fn meta(
         context: known.as_ref().and_then(|meta| meta.context.clone()),
         name: name.map(SessionName::Given).or_else(|| known.as_ref().and_then(|meta| meta.name.clone())),
         client_name: None,
+        model_provider: known.and_then(|meta| meta.model_provider),
         summary_count: 0,
         created_at: now,
         updated_at: now,

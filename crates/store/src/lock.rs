@@ -74,7 +74,7 @@ impl Lock {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(LockError::Gone),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                // Nobody can hold what is no file, so nobody loses a lock with it.
+                // Only a file can be locked, so no lock is lost with it.
                 Err(error) if clear(folder).is_err() => return Err(LockError::Io(error)),
                 Err(_) => continue,
             };

@@ -5,7 +5,7 @@ use hangar_protocol::data::WorkingDirectory;
 use hangar_protocol::{Body, Event};
 use jiff::Timestamp;
 
-use crate::yaml::Document;
+use crate::yaml::YamlDocument;
 
 pub(crate) const META_FILE: &str = "workspace.yaml";
 
@@ -21,6 +21,8 @@ pub struct SessionMeta {
     pub name: Option<SessionName>,
     /// The program that started the session.
     pub client_name: Option<String>,
+    /// Base URL of the provider of its model, which goes on when the session is resumed.
+    pub model_provider: Option<String>,
     /// Number of compactions.
     pub summary_count: u32,
     pub created_at: Timestamp,
@@ -59,6 +61,7 @@ impl SessionMeta {
             context: Some(context),
             name: None,
             client_name: None,
+            model_provider: None,
             summary_count: 0,
             created_at: now,
             updated_at: now,
@@ -73,6 +76,7 @@ impl SessionMeta {
             Fact::FirstPrompt(_) if self.name.is_some() => {}
             Fact::FirstPrompt(prompt) => self.name = SessionName::from_prompt(&prompt),
             Fact::Context(context) => self.context = Some(context),
+            Fact::ModelProvider(url) => self.model_provider = Some(url),
             Fact::Checkpoint(checkpoint) => {
                 self.summary_count = u32::try_from(checkpoint.number).unwrap_or(u32::MAX);
             }
@@ -87,7 +91,7 @@ impl SessionMeta {
     }
 
     /// Parses `workspace.yaml`; `None` if required fields are missing.
-    pub(crate) fn from_document(document: &Document) -> Option<Self> {
+    pub(crate) fn from_document(document: &YamlDocument) -> Option<Self> {
         let time = |name| document.get(name).and_then(|text| text.parse::<Timestamp>().ok());
         let created_at = time("created_at").or_else(|| time("updated_at"))?;
         let given = document.get("user_named").as_deref() == Some("true");
@@ -100,6 +104,7 @@ impl SessionMeta {
             }),
             name: document.get("name").map(if given { SessionName::Given } else { SessionName::Derived }),
             client_name: document.get("client_name"),
+            model_provider: document.get("model_provider"),
             summary_count: document.get("summary_count").and_then(|text| text.parse().ok()).unwrap_or(0),
             created_at,
             updated_at: time("updated_at").unwrap_or(created_at),
@@ -117,6 +122,7 @@ impl SessionMeta {
             context: start.and_then(|start| start.context.clone()),
             name: None,
             client_name: None,
+            model_provider: None,
             summary_count: 0,
             created_at,
             updated_at: created_at,
@@ -124,7 +130,7 @@ impl SessionMeta {
     }
 
     /// Writes everything known here into a document and leaves the rest of it alone.
-    pub(crate) fn write_to(&self, document: &mut Document) {
+    pub(crate) fn write_to(&self, document: &mut YamlDocument) {
         let mut text = |name: &str, value: Option<&str>| match value {
             Some(value) => document.set(name, value),
             None => document.remove(name),
@@ -135,6 +141,7 @@ impl SessionMeta {
         text("repository", context.and_then(|context| context.repository.as_deref()));
         text("branch", context.and_then(|context| context.branch.as_deref()));
         text("client_name", self.client_name.as_deref());
+        text("model_provider", self.model_provider.as_deref());
         text("name", self.name.as_ref().map(SessionName::as_str));
         document.set_plain("user_named", &matches!(self.name, Some(SessionName::Given(_))));
         document.set_plain("summary_count", &self.summary_count);
@@ -157,6 +164,7 @@ mod tests {
             }),
             name: Some(SessionName::Given("my: feature".to_owned())),
             client_name: Some("hangar".to_owned()),
+            model_provider: Some("https://models.example/v1".to_owned()),
             summary_count: 2,
             created_at: "2026-11-15T22:00:40.599Z".parse().unwrap(),
             updated_at: "2026-11-15T22:00:40.710Z".parse().unwrap(),
@@ -165,16 +173,16 @@ mod tests {
 
     #[test]
     fn everything_survives_being_written_and_read() {
-        let mut document = Document::default();
+        let mut document = YamlDocument::default();
         meta().write_to(&mut document);
-        assert_eq!(SessionMeta::from_document(&Document::parse(&document.render())), Some(meta()));
+        assert_eq!(SessionMeta::from_document(&YamlDocument::parse(&document.render())), Some(meta()));
     }
 
     #[test]
     fn the_file_of_another_program_is_read_and_its_own_fields_kept() {
         let text = "id: x\ncwd: /w\nhost_type: github\nname: hi\nuser_named: false\nsummary_count: 0\nfork_count: 3\n\
                     created_at: 2026-11-15T22:00:40.599Z\nupdated_at: 2026-11-15T22:00:40.710Z\n";
-        let mut document = Document::parse(text);
+        let mut document = YamlDocument::parse(text);
         let mut meta = SessionMeta::from_document(&document).unwrap();
         assert_eq!(meta.name, Some(SessionName::Derived("hi".to_owned())));
         meta.name = Some(SessionName::Given("ho".to_owned()));

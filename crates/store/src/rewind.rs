@@ -432,7 +432,7 @@ mod tests {
         assert_eq!(world.read("a").as_deref(), Some("changed a"));
     }
 
-    /// Records that nobody of us wrote, beside one of ours: what becomes of them, and that nothing outside changes.
+    /// Checks forged records beside a real one: how they are treated, and that nothing outside changes.
     fn check_forged(forge: impl FnOnce(&World, &Version, &Version), told: &str) {
         let world = World::new();
         world.write("ours", Some("one"));

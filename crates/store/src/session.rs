@@ -20,7 +20,7 @@ use crate::lines::parse_line;
 use crate::lock::{Lock, LockError};
 use crate::meta::META_FILE;
 use crate::reverse_lines::ReverseLines;
-use crate::yaml::Document;
+use crate::yaml::YamlDocument;
 use crate::{MAX_LINE, SessionId, SessionMeta, SessionName, StoreError};
 
 pub(crate) const LOG_FILE: &str = "events.jsonl";
@@ -66,7 +66,7 @@ pub struct OpenSession {
     pub(crate) last: Option<EventId>,
     pub(crate) tail: Tail,
     meta: SessionMeta,
-    document: Document,
+    document: YamlDocument,
     /// `meta` as the file has it.
     saved: Option<SessionMeta>,
     /// The checkpoints, where their index cannot be read without waiting.
@@ -84,7 +84,7 @@ impl OpenSession {
         lock: Lock,
         mut file: File,
         meta: SessionMeta,
-        document: Document,
+        document: YamlDocument,
     ) -> Result<Self, StoreError> {
         let path = folder.path().join(LOG_FILE);
         let (tail, end) = mend(&mut file).map_err(StoreError::io("mending", &path))?;
@@ -103,7 +103,7 @@ impl OpenSession {
         files: Arc<dyn SessionFiles>,
         log: Box<dyn LogWriter>,
         meta: SessionMeta,
-        document: Document,
+        document: YamlDocument,
     ) -> Self {
         let saved = SessionMeta::from_document(&document);
         Self {
@@ -199,7 +199,7 @@ impl OpenSession {
         files.put(FileRequest::MakeDir { path: files.path(checkpoints::DIR) })?;
         for file in &updated.stale {
             let path = checkpoints::path(files, file);
-            // It is in no list any more; whether it goes matters to nobody.
+            // It is not listed any more, so a failure to remove it does not matter.
             let _ = files.put(FileRequest::Remove { path, recursive: false });
         }
         let path = checkpoints::path(files, &updated.file);

@@ -13,7 +13,7 @@ use crate::lock::{Lock, LockError};
 use crate::meta::{META_BYTES, META_FILE};
 use crate::reverse_lines::ReverseLines;
 use crate::session::LOG_FILE;
-use crate::yaml::Document;
+use crate::yaml::YamlDocument;
 use crate::{Events, Lines, OpenSession, SessionId, SessionMeta, SessionName, StoreError};
 
 /// Directories of sessions on their way out start with this; no session id can.
@@ -97,7 +97,7 @@ impl Store {
             }
             Err(error) => return Err(StoreError::io("creating", &path)(error)),
         };
-        let mut session = OpenSession::start(id.clone(), folder, lock, file, meta, Document::default())?;
+        let mut session = OpenSession::start(id.clone(), folder, lock, file, meta, YamlDocument::default())?;
         session.save_meta()?;
         Ok(session)
     }
@@ -225,8 +225,8 @@ fn missing_or(id: &SessionId, path: &Path, error: io::Error) -> StoreError {
 }
 
 /// An unreadable `workspace.yaml` is as good as none: everything in it can be had from the log or asked for again.
-pub(crate) fn read_document(folder: &Folder) -> Document {
-    Document::parse(&folder.read_text(META_FILE, META_BYTES).unwrap_or_default())
+pub(crate) fn read_document(folder: &Folder) -> YamlDocument {
+    YamlDocument::parse(&folder.read_text(META_FILE, META_BYTES).unwrap_or_default())
 }
 
 pub(crate) fn meta_from_log(folder: &Folder, written: Timestamp) -> SessionMeta {

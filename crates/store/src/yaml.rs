@@ -4,7 +4,7 @@
 //! collections, anchors) is kept as it stands and written back untouched, as are unknown names and comments.
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Document {
+pub(crate) struct YamlDocument {
     entries: Vec<Entry>,
 }
 
@@ -16,7 +16,7 @@ struct Entry {
     value: String,
 }
 
-impl Document {
+impl YamlDocument {
     pub(crate) fn parse(text: &str) -> Self {
         let mut entries: Vec<Entry> = Vec::new();
         for line in text.lines() {
@@ -289,15 +289,15 @@ mod tests {
     use super::*;
 
     fn check_read(text: &str, expected: Option<&str>) {
-        assert_eq!(Document::parse(text).get("name").as_deref(), expected, "{text:?}");
+        assert_eq!(YamlDocument::parse(text).get("name").as_deref(), expected, "{text:?}");
     }
 
     fn check_round_trip(text: &str) {
-        let mut document = Document::default();
+        let mut document = YamlDocument::default();
         document.set("before", "x");
         document.set("name", text);
         document.set("after", "y");
-        let read = Document::parse(&document.render());
+        let read = YamlDocument::parse(&document.render());
         assert_eq!(read.get("name").as_deref(), Some(text), "{}", document.render());
         assert_eq!(read.get("after").as_deref(), Some("y"));
     }
@@ -378,7 +378,7 @@ mod tests {
 
     #[test]
     fn usual_values_are_written_without_quotes() {
-        let mut document = Document::default();
+        let mut document = YamlDocument::default();
         document.set("cwd", "/home/me/a repo");
         document.set("repository", "acme/widgets");
         document.set("id", "435b56ef-152e-48ff-a1f0-b6733f72680b");
@@ -392,7 +392,7 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_written_back_as_it_was() {
         let text = "# comment\nid: x\nlist:\n  - a\n  - b: c\nfork_count: 0\nmap: {a: 1}\n";
-        let mut document = Document::parse(text);
+        let mut document = YamlDocument::parse(text);
         assert_eq!(document.render(), text);
         document.set("id", "z");
         document.remove("map");

@@ -89,7 +89,7 @@ impl Exporter {
             .spawn(move || {
                 Worker { output, source, schedule, since: now(), now, metrics: Metrics::default() }
                     .run(&waiting);
-                // Nobody may wait any more.
+                // The caller may have gone.
                 let _ = done.send(());
             })
             .map_err(StartError::Thread)?;
@@ -259,7 +259,7 @@ fn write(file: &mut BufWriter<File>, lines: impl Iterator<Item = serde_json::Val
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::span::{Attributes, Kind, Work};
+    use crate::span::{Attributes, Kind, SpanWork};
 
     #[track_caller]
     fn check(news: bool, seconds: u64, due: bool) {
@@ -288,7 +288,7 @@ mod tests {
             attributes: Attributes::new(),
             events: Vec::new(),
             error: None,
-            work: Work::Tool { name: "x".to_owned() },
+            work: SpanWork::Tool { name: "x".to_owned() },
         }
     }
 

@@ -1,6 +1,6 @@
 //! Telemetry: spans and metrics by the GenAI conventions of OpenTelemetry, made from the events of sessions.
 //!
-//! A [`Recorder`](recorder::Recorder) folds the events of one session into spans. An [`Exporter`] takes finished spans
+//! A [`SpanRecorder`](recorder::Recorder) folds the events of one session into spans. An [`Exporter`] takes finished spans
 //! from all sessions, keeps the metrics, and writes both to a file or a collector in a thread of its own. Nothing in a
 //! session knows of this: a [`Tap`] stands beside whoever else listens.
 //!
@@ -19,7 +19,7 @@ use hangar_protocol::Event;
 pub use exporter::{Destination, Exporter, StartError};
 pub use recorder::SessionInfo;
 
-use recorder::Recorder;
+use recorder::SpanRecorder;
 
 /// Origin of the spans (`resource` and `scope` of OTLP).
 #[derive(Debug, Clone)]
@@ -33,13 +33,13 @@ pub struct Source {
 /// Passes the events of a session on, and makes spans of them.
 pub struct Tap {
     inner: Box<dyn EventSink>,
-    recorder: Recorder,
+    recorder: SpanRecorder,
     exporter: Exporter,
 }
 
 impl Tap {
     pub fn new(inner: Box<dyn EventSink>, session: SessionInfo, exporter: Exporter) -> Self {
-        Self { inner, recorder: Recorder::new(session), exporter }
+        Self { inner, recorder: SpanRecorder::new(session), exporter }
     }
 }
 

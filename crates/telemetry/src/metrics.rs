@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use crate::span::{Attributes, Span, Work};
+use crate::span::{Attributes, Span, SpanWork};
 
 const SECONDS: &[f64] =
     &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
@@ -82,7 +82,7 @@ impl Metrics {
         let common = pick(&[&model[..], &["server.address", "server.port", "error.type"]].concat());
         let seconds = span.seconds();
         match &span.work {
-            Work::Chat(figures) => {
+            SpanWork::Chat(figures) => {
                 self.time("gen_ai.client.inference.duration", &common, seconds);
                 for (instrument, tokens) in CHAT_SIZES.iter().zip([figures.input, figures.output]) {
                     self.record(*instrument, &common, TOKENS, tokens as f64);
@@ -103,7 +103,7 @@ impl Metrics {
                     self.time("gen_ai.client.inference.time_to_first_chunk", &common, first / 1000.0);
                 }
             }
-            Work::Tool { name } => {
+            SpanWork::Tool { name } => {
                 self.time("gen_ai.client.operation.duration", &common, seconds);
                 let tool = pick(&["gen_ai.tool.name", "gen_ai.tool.type", "error.type"]);
                 self.time("gen_ai.execute_tool.duration", &tool, seconds);
@@ -113,7 +113,7 @@ impl Metrics {
                 called.insert("success".to_owned(), json!(span.error.is_none()));
                 self.count(Instrument { name: "github.copilot.tool.call.count", unit: "{call}" }, &called, 1);
             }
-            Work::Invocation { calls, tools } => {
+            SpanWork::Invocation { calls, tools } => {
                 self.time("gen_ai.client.operation.duration", &common, seconds);
                 let none = Attributes::new();
                 let whole = Instrument { name: "gen_ai.invoke_agent.duration", unit: "s" };

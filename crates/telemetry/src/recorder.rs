@@ -12,7 +12,7 @@ use hangar_protocol::{Body, Event};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::span::{Attributes, ChatFigures, Kind, Span, SpanEvent, Work, span_id, trace_id};
+use crate::span::{Attributes, ChatFigures, Kind, Span, SpanEvent, SpanWork, span_id, trace_id};
 
 /// Span events that one invocation keeps; more of them say nothing new.
 const MAX_SPAN_EVENTS: usize = 128;
@@ -26,7 +26,7 @@ pub struct SessionInfo {
     pub content: bool,
 }
 
-pub(crate) struct Recorder {
+pub(crate) struct SpanRecorder {
     session: SessionInfo,
     invocation: Option<Invocation>,
     /// Calls to the model under output, by the agent that makes them.
@@ -76,7 +76,7 @@ struct Chat {
     input: Vec<Value>,
 }
 
-impl Recorder {
+impl SpanRecorder {
     pub(crate) fn new(session: SessionInfo) -> Self {
         Self {
             session,
@@ -325,7 +325,7 @@ impl Recorder {
                 invocation.last_output = answer;
             }
         }
-        let work = Work::Chat(Box::new(figures));
+        let work = SpanWork::Chat(Box::new(figures));
         span(chat.open, format!("chat {}", chat.model), Kind::Client, now, attributes, error, work)
     }
 
@@ -362,7 +362,7 @@ impl Recorder {
             invocation.tools += 1;
         }
         let name = format!("execute_tool {}", start.tool_name);
-        let work = Work::Tool { name: start.tool_name.clone() };
+        let work = SpanWork::Tool { name: start.tool_name.clone() };
         let mut span = span(open, name, Kind::Internal, now, attributes, error, work);
         if let Some(error) = &complete.error {
             let code = error.code.clone().unwrap_or_default();
@@ -401,7 +401,7 @@ impl Recorder {
             }
         }
         insert(&mut attributes, "error.type", invocation.error.clone());
-        let work = Work::Invocation { calls: invocation.calls, tools: invocation.tools };
+        let work = SpanWork::Invocation { calls: invocation.calls, tools: invocation.tools };
         let error = invocation.error.as_deref();
         let mut span =
             span(invocation.open, "invoke_agent".to_owned(), Kind::Internal, now, attributes, error, work);
@@ -426,7 +426,7 @@ fn span(
     end: Timestamp,
     attributes: Attributes,
     error: Option<&str>,
-    work: Work,
+    work: SpanWork,
 ) -> Span {
     let Open { trace, id, parent, start } = open;
     let error = error.map(str::to_owned);

@@ -26,7 +26,7 @@ pub(crate) struct Span {
     /// Why it failed, if it did.
     pub(crate) error: Option<String>,
     pub(crate) events: Vec<SpanEvent>,
-    pub(crate) work: Work,
+    pub(crate) work: SpanWork,
 }
 
 /// Something that happened during a span.
@@ -39,7 +39,7 @@ pub(crate) struct SpanEvent {
 
 /// The kind of work that a span measures, for metrics.
 #[derive(Debug, Clone)]
-pub(crate) enum Work {
+pub(crate) enum SpanWork {
     Invocation { calls: u64, tools: u64 },
     Chat(Box<ChatFigures>),
     Tool { name: String },

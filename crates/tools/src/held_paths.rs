@@ -128,7 +128,7 @@ impl HeldPath {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 return Some(format!("A link was put in the way of {path}, which is not the place"));
             }
-            // What is gone cannot be used, and whoever tries says so.
+            // A missing directory cannot be used; the tool that tries reports it.
             Err(_) => return None,
         };
         if self.found == Some(FileStamp::of(&now)) {
@@ -245,7 +245,7 @@ mod tests {
             if let (Some(change), Some(told)) = (change, told) {
                 assert!(change.contains(told), "{change}");
             }
-            // Even if nobody had asked.
+            // Even without a question.
             let files = ToolFiles::Held(Arc::new(places));
             let _ = (files.replace(&path, b"new"), files.create(&path, b"new"), files.remove(&path));
             assert!(files.replace(&root.join("outside/file"), b"new").is_err());

@@ -154,7 +154,7 @@ fn saved_notice(text: &str, path: &Path) -> String {
 /// The two ends share out what there is when the text is hardly longer than both.
 fn ends(text: &str) -> (&str, &str, &str) {
     let count = text.chars().count();
-    // Somebody may set a threshold that is smaller than the ends.
+    // The threshold may be smaller than the head and the tail.
     let (head, tail) = match count <= HEAD_CHARS + TAIL_CHARS {
         true => (count / 6, count / 3),
         false => (HEAD_CHARS, TAIL_CHARS),

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hangar_images::ImageLimits;
+
 use crate::held_paths::HeldPaths;
 use crate::inspected::ResolvedPaths;
 use crate::paths;
@@ -18,6 +20,8 @@ pub struct Workspace {
     pub spill: Spill,
     /// Whose files `view`, `create`, `edit` and `apply_patch` are about. Commands and searches run here either way.
     pub files: ToolFiles,
+    /// Images that the model takes.
+    pub images: ImageLimits,
 }
 
 impl Workspace {
@@ -28,7 +32,7 @@ impl Workspace {
         Location { shown, real }
     }
 
-    /// The same on this machine, whoever keeps the files.
+    /// The same on this machine, even if a client keeps the files.
     pub(crate) fn locate_here(&self, given: &str) -> Location {
         let shown = paths::absolute(&self.cwd, given);
         let real = paths::resolve(&shown);

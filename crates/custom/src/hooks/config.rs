@@ -187,7 +187,7 @@ impl HookFiles {
             Ok(None) => return,
             Err(problem) => return self.warnings.push(problem),
         };
-        // Settings that are broken are reported by whoever reads settings.
+        // Invalid settings are reported where settings are read.
         let document = match jsonc::parse(&text) {
             Ok(document) => document,
             Err(_) if shape == Shape::Settings && plugin.is_none() => return,

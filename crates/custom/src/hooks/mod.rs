@@ -99,7 +99,7 @@ impl HookEntry {
             HookAction::Command(command) => {
                 let progress = |message: String| {
                     let progress = HookProgress { message, temporary: None };
-                    // Progress that nobody has time for is no longer news.
+                    // Progress is dropped if the queue is full.
                     let _ = news.try_send(Box::new(Input::Command(Command::Record(progress.into()))));
                 };
                 let ended = command

@@ -78,7 +78,7 @@ pub(super) fn find(wanted: &SkillPlaces) -> (Vec<Skill>, Vec<String>) {
     }
     found.plugin_commands(&wanted.plugins);
     if !wanted.places.trusted {
-        // A project that nobody trusts may tell the model what to do, but not what it may do unasked.
+        // An untrusted project may instruct the model, but not allow it tools.
         for skill in found.skills.iter_mut().filter(|skill| skill.source.is_of_project()) {
             skill.allowed_tools = None;
         }

@@ -199,7 +199,7 @@ impl Skills {
 
 /// The files that a skill brings besides its text, by name. A command is one file among others that are not its own.
 fn resources(skill: &Skill, base: &Path) -> String {
-    // A folder that is a link out of the tree has files of somebody else.
+    // A folder that is a link out of the tree holds files that are not the project's.
     if skill.path.file_name().is_none_or(|name| name != "SKILL.md") || skill.tree.check(base).is_err() {
         return String::new();
     }

@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use hangar_jobs::driver::StartError;
+use hangar_jobs::driver::RunStartError;
 use hangar_jobs::record::{Fact, RunEnd, RunId, SessionId, Subject};
 use hangar_jobs::state::{State, WorkStatus};
-use hangar_jobs::store::{BrokenAt, RunStatus, RunStore, StoreError};
+use hangar_jobs::store::{BrokenAt, RunStatus, RunStore, RunStoreError};
 
 use crate::stage::{Stage, TASKS, order};
 
@@ -122,7 +122,7 @@ async fn a_prompt_that_was_under_way_is_sent_again_with_a_word_about_it() {
     let task = tokio::spawn(running.to_end());
     stage.heard.until("s1 <- \"@a\"").await;
     assert_eq!(stage.executor.store.list(1).unwrap()[0].status, RunStatus::Running);
-    assert!(matches!(stage.resume(&run), Err(StartError::Store(StoreError::Busy(_)))));
+    assert!(matches!(stage.resume(&run), Err(RunStartError::Store(RunStoreError::Busy(_)))));
     task.abort();
     let _ = task.await;
     assert_eq!(stage.resume(&run).unwrap().to_end().await.unwrap(), RunEnd::Succeeded);
@@ -140,7 +140,7 @@ async fn a_prompt_that_was_under_way_is_sent_again_with_a_word_about_it() {
         run succeeded
     "#]]
     .assert_eq(&trace[trace.find("run resumed").unwrap()..]);
-    assert!(matches!(stage.resume(&run), Err(StartError::Ended(_))));
+    assert!(matches!(stage.resume(&run), Err(RunStartError::Ended(_))));
 }
 
 #[tokio::test]
@@ -170,7 +170,7 @@ async fn a_line_in_the_middle_that_is_no_record_is_named() {
     let path = stage.place.path().join("runs").join(&run.0).join("run.jsonl");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replacen("\n{", "\nnoise\n{", 1)).unwrap();
-    assert!(matches!(stage.store().read(&run), Err(StoreError::Corrupt { place: BrokenAt::Line(2), .. })));
+    assert!(matches!(stage.store().read(&run), Err(RunStoreError::Corrupt { place: BrokenAt::Line(2), .. })));
 }
 
 #[tokio::test]
@@ -218,9 +218,9 @@ async fn a_task_in_a_borrowed_session_is_reported_as_interrupted() {
         .unwrap();
     let run = running.run().clone();
     drop(running);
-    assert!(matches!(stage.resume(&run), Err(StartError::Orphaned(_))));
+    assert!(matches!(stage.resume(&run), Err(RunStartError::Orphaned(_))));
     assert_eq!(stage.executor.store.list(1).unwrap()[0].status, RunStatus::Interrupted);
-    assert!(matches!(stage.resume(&run), Err(StartError::Ended(_))));
+    assert!(matches!(stage.resume(&run), Err(RunStartError::Ended(_))));
 }
 
 #[tokio::test]
@@ -255,6 +255,6 @@ async fn runs_are_listed_newest_first_and_names_lead_nowhere_else() {
     assert!(listed[0].run > listed[1].run && listed.iter().all(|run| run.status == RunStatus::Failed));
     for name in ["../runs", "", "a/b", "nope"] {
         let error = stage.store().read(&RunId(name.to_owned())).unwrap_err();
-        assert!(matches!(error, StoreError::NotFound(_)), "{error}");
+        assert!(matches!(error, RunStoreError::NotFound(_)), "{error}");
     }
 }

@@ -284,7 +284,7 @@ fn what_is_no_entry_is_said_in_one_sentence() {
     assert!(said("{", Format::Json).starts_with("not JSON: "));
     assert!(said("a: [", Format::Yaml).starts_with("not YAML: "));
     assert!(said("{\"tasks\":{\"t\":{}}}", Format::Json).contains("missing field `prompt`"));
-    assert!(said(&" ".repeat(5 << 20), Format::Yaml).contains("is longer than"));
+    assert!(said(&" ".repeat(5 << 20), Format::Yaml).contains("exceeds the limit"));
 }
 
 #[test]

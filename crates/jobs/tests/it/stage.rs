@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use expect_test::Expect;
-use hangar_jobs::driver::{Executor, RunDriver, RunEnvironment, RunListener, RunNotice, StartError};
+use hangar_jobs::driver::{Executor, RunDriver, RunEnvironment, RunListener, RunNotice, RunStartError};
 use hangar_jobs::entry::Entry;
 use hangar_jobs::read::{Format, read_entry};
 use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject, TaskEnd, TurnReport};
@@ -142,7 +142,7 @@ impl Stage {
         self.executor.start(order(yaml, job(name), &self.repo()), self.heard.clone()).unwrap()
     }
 
-    pub(crate) fn resume(&self, run: &RunId) -> Result<RunDriver, StartError> {
+    pub(crate) fn resume(&self, run: &RunId) -> Result<RunDriver, RunStartError> {
         self.executor.resume(run, self.heard.clone())
     }
 

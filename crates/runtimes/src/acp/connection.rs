@@ -18,7 +18,7 @@ use tokio::process::{Child, ChildStdin};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::host::{Host, Input, RemoteProgram};
+use crate::host::{Host, ProcessInput, RemoteProgram};
 use crate::invocation::Argument;
 use crate::stderr_buffer::{MAX_LINE, StderrBuffer};
 
@@ -31,7 +31,7 @@ const TERM_GRACE: Duration = Duration::from_secs(5);
 
 /// Message of the agent to one session.
 #[derive(Debug)]
-pub(super) enum Incoming {
+pub(super) enum AgentMessage {
     Update(Value),
     /// It asks whether it may do something, and waits.
     Permission {
@@ -41,14 +41,14 @@ pub(super) enum Incoming {
 }
 
 /// Connection to the agent. The process ends when the last handle is dropped.
-pub(super) struct Connection {
+pub(super) struct AgentConnection {
     shared: Arc<ConnectionShared>,
     _stop: DropGuard,
 }
 
 struct ConnectionShared {
     peer: Peer,
-    sessions: Mutex<HashMap<String, mpsc::Sender<Incoming>>>,
+    sessions: Mutex<HashMap<String, mpsc::Sender<AgentMessage>>>,
     stderr: Mutex<StderrBuffer>,
     /// Exit code, if the process exited without a signal from us.
     exit: Mutex<Option<i32>>,
@@ -65,7 +65,7 @@ pub(super) struct Launch<'a> {
     pub(super) cwd: &'a std::path::Path,
 }
 
-impl Connection {
+impl AgentConnection {
     pub(super) fn start(launch: &Launch<'_>) -> io::Result<Self> {
         let mark = format!("{}.", uuid::Uuid::new_v4());
         let mut preface = Vec::new();
@@ -83,7 +83,7 @@ impl Connection {
                     program: launch.program,
                     args: &args,
                     env: launch.env,
-                    input: Input::Link,
+                    input: ProcessInput::Link,
                     report: None,
                 };
                 preface = remote.preface();
@@ -127,7 +127,7 @@ impl Connection {
     }
 
     /// Subscribes to the agent's messages about a session.
-    pub(super) fn subscribe(&self, session: &str) -> mpsc::Receiver<Incoming> {
+    pub(super) fn subscribe(&self, session: &str) -> mpsc::Receiver<AgentMessage> {
         let (sender, receiver) = mpsc::channel(INCOMING);
         self.shared.sessions.lock().insert(session.to_owned(), sender);
         receiver
@@ -162,11 +162,11 @@ impl ConnectionShared {
             Ok(Message::Response { id, result }) => self.peer.answered(id, result),
             Ok(Message::Notification { method, params }) if method == "session/update" => {
                 let params = value(params);
-                self.pass_on(&params, Incoming::Update(params["update"].clone())).await;
+                self.pass_on(&params, AgentMessage::Update(params["update"].clone())).await;
             }
             Ok(Message::Request { id, method, params }) if method == "session/request_permission" => {
                 let params = value(params);
-                let asked = Incoming::Permission { id: id.clone(), params: params.clone() };
+                let asked = AgentMessage::Permission { id: id.clone(), params: params.clone() };
                 if !self.pass_on(&params, asked).await {
                     self.respond(id, &json!({ "outcome": { "outcome": "cancelled" } }));
                 }
@@ -182,7 +182,7 @@ impl ConnectionShared {
     }
 
     /// Delivers a message to its session; false if the session has no subscriber.
-    async fn pass_on(&self, params: &Value, incoming: Incoming) -> bool {
+    async fn pass_on(&self, params: &Value, incoming: AgentMessage) -> bool {
         let session = params["sessionId"].as_str().unwrap_or_default();
         let listener = self.sessions.lock().get(session).cloned();
         match listener {

@@ -28,8 +28,8 @@ use crate::runtime::{
     AgentCard, AgentOrder, AgentSession, LoginState, Lookup, OfferedModel, Preflight, RehearsalStage, Runtime,
 };
 use crate::turn::until;
-use connection::{Connection, Launch};
-use servers::Reach;
+use connection::{AgentConnection, Launch};
+use servers::ServerReach;
 use session::AcpSession;
 
 /// The version of the protocol that is spoken.
@@ -57,9 +57,9 @@ struct CurrentProcess {
 
 /// Process of an agent, with the capabilities that it announced.
 struct AgentProcess {
-    connection: Connection,
+    connection: AgentConnection,
     loads: bool,
-    reach: Reach,
+    reach: ServerReach,
 }
 
 impl AcpRuntime {
@@ -192,7 +192,7 @@ impl AcpShared {
             env: &order.env,
             cwd: &order.workspace,
         };
-        let connection = Connection::start(&launch).map_err(|error| {
+        let connection = AgentConnection::start(&launch).map_err(|error| {
             refusal(ErrorKind::PortExit, format!("`{program}` could not be started: {error}"))
         })?;
         let hello = json!({
@@ -202,7 +202,7 @@ impl AcpShared {
         });
         let answer = ask(&connection, order, "initialize", &hello).await?;
         let loads = answer["agentCapabilities"]["loadSession"].as_bool().unwrap_or(false);
-        let agent = Arc::new(AgentProcess { connection, loads, reach: Reach::of(&answer) });
+        let agent = Arc::new(AgentProcess { connection, loads, reach: ServerReach::of(&answer) });
         let made_for = Some((order.host.clone(), order.env.clone()));
         *current = CurrentProcess { connection: Arc::downgrade(&agent), made_for };
         Ok(agent)
@@ -246,7 +246,7 @@ async fn open_session(
 
 /// Asks something that needs no model.
 async fn ask(
-    connection: &Connection,
+    connection: &AgentConnection,
     order: &AgentOrder,
     method: &str,
     params: &Value,
@@ -282,7 +282,7 @@ fn reported_error(error: &hangar_protocol::rpc::ErrorObject) -> ReportedError {
     }
 }
 
-fn failure(connection: &Connection, error: PeerError, what: &str) -> TurnFailure {
+fn failure(connection: &AgentConnection, error: PeerError, what: &str) -> TurnFailure {
     match error {
         PeerError::Refused(error) => {
             let reported_error = reported_error(&error);

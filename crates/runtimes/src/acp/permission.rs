@@ -27,7 +27,7 @@ pub(super) fn request(params: &Value) -> PermissionRequest {
     }
 }
 
-/// The answer: one of the options that were offered. An agent that offers none of the kind is told that nobody decided.
+/// The answer: one of the offered options. If none is of this kind, the question is answered as cancelled.
 pub(super) fn answer(params: &Value, allow: bool) -> Value {
     let kinds = if allow { ["allow_once", "allow_always"] } else { ["reject_once", "reject_always"] };
     let options = params["options"].as_array().map_or(&[][..], Vec::as_slice);

@@ -4,14 +4,14 @@ use serde_json::{Map, Value, json};
 
 /// The servers that an agent can reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reach {
+pub(super) struct ServerReach {
     /// Programs. The protocol wants all agents to start them and has no word for one that does not.
     pub(super) stdio: bool,
     pub(super) http: bool,
     pub(super) sse: bool,
 }
 
-impl Reach {
+impl ServerReach {
     /// From the answer to `initialize`.
     pub(super) fn of(answer: &Value) -> Self {
         let can =
@@ -23,7 +23,7 @@ impl Reach {
 }
 
 /// The servers that the agent is given, and what cannot be had of what was wished for, each a sentence.
-pub(super) fn offered(servers: Map<String, Value>, reach: Reach) -> (Vec<Value>, Vec<String>) {
+pub(super) fn offered(servers: Map<String, Value>, reach: ServerReach) -> (Vec<Value>, Vec<String>) {
     let mut given = Vec::new();
     let mut unmet = Vec::new();
     for (name, config) in servers {
@@ -71,10 +71,10 @@ fn pairs(table: &Value) -> Vec<Value> {
 mod tests {
     use super::*;
 
-    const ALL: Reach = Reach { stdio: true, http: true, sse: true };
+    const ALL: ServerReach = ServerReach { stdio: true, http: true, sse: true };
 
     #[track_caller]
-    fn check(config: Value, reach: Reach, expected: Value, words: &[&str]) {
+    fn check(config: Value, reach: ServerReach, expected: Value, words: &[&str]) {
         let servers: Map<String, Value> = [("s".to_owned(), config)].into_iter().collect();
         let (given, unmet) = offered(servers, reach);
         assert_eq!(Value::Array(given), expected);
@@ -86,7 +86,7 @@ mod tests {
     fn programs_are_given_to_every_agent() {
         check(
             json!({ "command": "/bin/x", "args": ["-a"], "env": { "K": "v" }, "tools": ["*"] }),
-            Reach { http: false, sse: false, ..ALL },
+            ServerReach { http: false, sse: false, ..ALL },
             json!([{ "name": "s", "command": "/bin/x", "args": ["-a"], "env": [{ "name": "K", "value": "v" }] }]),
             &[],
         );
@@ -109,8 +109,8 @@ mod tests {
             json!([{ "type": "sse", "name": "s", "url": "http://h/sse", "headers": [] }]),
             &[],
         );
-        check(http, Reach { http: false, ..ALL }, json!([]), &["type `http`; `s` is not used"]);
-        check(sse, Reach { sse: false, ..ALL }, json!([]), &["type `sse`"]);
+        check(http, ServerReach { http: false, ..ALL }, json!([]), &["type `http`; `s` is not used"]);
+        check(sse, ServerReach { sse: false, ..ALL }, json!([]), &["type `sse`"]);
     }
 
     #[test]
@@ -126,13 +126,18 @@ mod tests {
     #[test]
     fn an_agent_that_passes_over_programs_is_told_of() {
         let copilot = json!({ "agentInfo": { "name": "Copilot" } });
-        check(json!({ "command": "x" }), Reach::of(&copilot), json!([]), &["type `stdio`; `s` is not used"]);
+        check(
+            json!({ "command": "x" }),
+            ServerReach::of(&copilot),
+            json!([]),
+            &["type `stdio`; `s` is not used"],
+        );
     }
 
     #[test]
     fn what_an_agent_does_not_claim_it_cannot() {
-        assert_eq!(Reach::of(&json!({})), Reach { http: false, sse: false, ..ALL });
+        assert_eq!(ServerReach::of(&json!({})), ServerReach { http: false, sse: false, ..ALL });
         let answer = json!({ "agentCapabilities": { "mcpCapabilities": { "http": true } } });
-        assert_eq!(Reach::of(&answer), Reach { sse: false, ..ALL });
+        assert_eq!(ServerReach::of(&answer), ServerReach { sse: false, ..ALL });
     }
 }

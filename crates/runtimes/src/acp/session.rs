@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::connection::Incoming;
+use super::connection::AgentMessage;
 use super::{AgentProcess, permission, reported_error};
 use crate::agents::with_system;
 use crate::event_emitter::{AgentRecord, EventEmitter};
@@ -32,7 +32,7 @@ pub(super) struct AcpSession {
     agent_session: String,
     order: AgentOrder,
     emitter: EventEmitter,
-    incoming: mpsc::Receiver<Incoming>,
+    incoming: mpsc::Receiver<AgentMessage>,
     meter: UsageMeter,
     /// Permissions that the agent waits for: how to answer, and what was asked.
     asked: HashMap<String, (Id, Value)>,
@@ -59,7 +59,7 @@ impl AcpSession {
         agent_session: String,
         order: AgentOrder,
         emitter: EventEmitter,
-        incoming: mpsc::Receiver<Incoming>,
+        incoming: mpsc::Receiver<AgentMessage>,
     ) -> Self {
         let meter = UsageMeter::new(Counting::SinceOpened, order.resume.as_ref().map(|resume| resume.used));
         Self {
@@ -93,8 +93,8 @@ impl AcpSession {
                     },
                     // What is said between turns is about nothing that was asked.
                     incoming = self.incoming.recv() => match incoming {
-                        Some(Incoming::Update(_)) => continue,
-                        Some(Incoming::Permission { id, params }) => {
+                        Some(AgentMessage::Update(_)) => continue,
+                        Some(AgentMessage::Permission { id, params }) => {
                             self.agent.connection.respond(id, &permission::answer(&params, false));
                             continue;
                         }
@@ -210,20 +210,20 @@ impl AcpSession {
         turn.last
     }
 
-    async fn hear(&mut self, incoming: Incoming, turn: &mut AcpTurn) {
+    async fn hear(&mut self, incoming: AgentMessage, turn: &mut AcpTurn) {
         turn.heard = Instant::now();
         match incoming {
-            Incoming::Update(update) => {
+            AgentMessage::Update(update) => {
                 turn.translator.update(&update, &mut turn.said);
                 self.emitter.hear(std::mem::take(&mut turn.said.events)).await;
             }
             // Without any rule everything may run.
-            Incoming::Permission { id, params }
+            AgentMessage::Permission { id, params }
                 if self.order.tools == Default::default() && self.order.consent != Consent::Asked =>
             {
                 self.agent.connection.respond(id, &permission::answer(&params, true));
             }
-            Incoming::Permission { id, params } => {
+            AgentMessage::Permission { id, params } => {
                 let request_id = uuid::Uuid::new_v4().to_string();
                 let asked = PermissionRequested::new(request_id.clone(), permission::request(&params));
                 self.asked.insert(request_id, (id, params));
@@ -278,7 +278,7 @@ impl AcpSession {
         }
         turn.facts.stopped = Some(why);
         turn.given_up = Some(Instant::now() + CANCEL_GRACE);
-        // Whoever cancels has to answer what is still asked.
+        // The protocol requires that a client that cancels also answers the open questions.
         for (_, (id, _)) in self.asked.drain() {
             let cancelled = json!({ "outcome": { "outcome": "cancelled" } });
             self.agent.connection.respond(id, &cancelled);

@@ -1,7 +1,7 @@
 //! Claude Code.
 
 use super::{has_files, is_json, levels, mcp_servers, uuid_of};
-use crate::adapter::{Adapter, Profile, TurnContext};
+use crate::adapter::{Adapter, AgentProfile, TurnContext};
 use crate::capabilities::Capabilities;
 use crate::invocation::{Argument, Invocation};
 use crate::login::{ConfigFile, LoginFile, LoginQuestion, LoginSources};
@@ -46,8 +46,8 @@ pub(crate) const LOGIN: LoginSources = LoginSources {
     advice: "run `claude auth login`, or set ANTHROPIC_API_KEY",
 };
 
-pub fn profile() -> Profile {
-    Profile {
+pub fn profile() -> AgentProfile {
+    AgentProfile {
         card: AgentCard {
             name: "claude".into(),
             label: "Claude Code".into(),
@@ -186,7 +186,7 @@ impl Adapter for Claude {
     }
 
     fn translator(&self, _: &TurnContext<'_>) -> Box<dyn Translator> {
-        Box::new(crate::translate::claude::Claude::default())
+        Box::new(crate::translate::claude::ClaudeTranslator::default())
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{levels, mcp_servers, with_system};
-use crate::adapter::{Adapter, Profile, TurnContext};
+use crate::adapter::{Adapter, AgentProfile, TurnContext};
 use crate::capabilities::Capabilities;
 use crate::invocation::Invocation;
 use crate::login::{ConfigFile, LoginFile, LoginQuestion, LoginSources};
@@ -31,8 +31,8 @@ pub(crate) const LOGIN: LoginSources = LoginSources {
     advice: "run `codex login`, or set CODEX_API_KEY",
 };
 
-pub fn profile() -> Profile {
-    Profile {
+pub fn profile() -> AgentProfile {
+    AgentProfile {
         card: AgentCard {
             name: "codex".into(),
             label: "OpenAI Codex".into(),
@@ -119,7 +119,7 @@ impl Adapter for Codex {
     }
 
     fn translator(&self, _: &TurnContext<'_>) -> Box<dyn Translator> {
-        Box::new(crate::translate::codex::Codex::default())
+        Box::new(crate::translate::codex::CodexTranslator::default())
     }
 }
 

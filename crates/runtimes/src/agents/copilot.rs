@@ -1,7 +1,7 @@
 //! GitHub Copilot CLI, and whatever else has its flags: Hangar itself does.
 
 use super::{has_files, is_json, uuid_of, with_system};
-use crate::adapter::{Adapter, ForeignModels, Profile, TurnContext};
+use crate::adapter::{Adapter, AgentProfile, ForeignModels, TurnContext};
 use crate::capabilities::{Capabilities, EFFORT_LEVELS};
 use crate::invocation::{Argument, Invocation};
 use crate::login::{ConfigFile, IgnoredValue, LoginFile, LoginQuestion, LoginSources};
@@ -38,8 +38,8 @@ pub(crate) const LOGIN: LoginSources = LoginSources {
     advice: "set COPILOT_GITHUB_TOKEN, GH_TOKEN or GITHUB_TOKEN, or run `copilot login`",
 };
 
-pub fn profile() -> Profile {
-    Profile {
+pub fn profile() -> AgentProfile {
+    AgentProfile {
         card: AgentCard {
             name: "copilot".into(),
             label: "GitHub Copilot CLI".into(),
@@ -50,6 +50,7 @@ pub fn profile() -> Profile {
                 effort_levels: EFFORT_LEVELS.map(str::to_owned).into(),
                 model_discovery: true,
                 mcp_config: true,
+                attachments: true,
                 tool_rules: true,
                 options: AgentOption::ALL.into(),
                 ..Capabilities::in_a_process()
@@ -94,7 +95,7 @@ impl Adapter for Copilot {
         let mut session_id = None;
         match (turn.agent_session, uuid_of(order)) {
             (Some(id), _) => flag("--resume", id),
-            // Begins it, or goes on with what a turn began that was ended before it said a word.
+            // Starts the session, or continues one whose first turn was ended before any output.
             (None, Some(id)) if turn.has(SESSION_ID) => {
                 flag(SESSION_ID, id);
                 session_id = Some(id.to_owned());
@@ -125,6 +126,9 @@ impl Adapter for Copilot {
         for dir in &order.add_dirs {
             flag("--add-dir", &dir.display().to_string());
         }
+        for file in order.attachments.iter().filter(|_| turn.before == 0) {
+            flag("--attachment", &file.display().to_string());
+        }
         args.extend(option_flags(&order.options).into_iter().map(Argument::from));
         if let Some(config) = &order.mcp_config {
             args.push(mcp_config(config, order));
@@ -142,7 +146,7 @@ impl Adapter for Copilot {
     }
 
     fn translator(&self, turn: &TurnContext<'_>) -> Box<dyn Translator> {
-        Box::new(crate::translate::copilot::Copilot::new(turn.agent_session.is_some()))
+        Box::new(crate::translate::copilot::CopilotTranslator::new(turn.agent_session.is_some()))
     }
 
     fn rehearse(&self, order: &mut AgentOrder, stage: &RehearsalStage) {
@@ -274,9 +278,10 @@ mod tests {
                 order.model = Some("gpt-5".to_owned());
                 order.effort = Some("xhigh".to_owned());
                 order.add_dirs = vec!["/more".into()];
+                order.attachments = vec!["/more/a.png".into()];
                 order.extra = vec!["--experimental".to_owned()];
             },
-            "--model=gpt-5 --effort=xhigh --add-dir=/more .. --allow-all --experimental",
+            "--model=gpt-5 --effort=xhigh --add-dir=/more --attachment=/more/a.png .. --allow-all --experimental",
         );
     }
 
@@ -292,7 +297,7 @@ mod tests {
         };
         check(ID, None, 0, &format!("--session-id={ID} "));
         check(ID, Some("abc"), 1, "--resume=abc ");
-        // It was ended before it said a word: the same name begins the session or goes on with it.
+        // It was ended before any output: the same id starts the session or continues it.
         check(ID, None, 1, &format!("--session-id={ID} "));
         check("no-uuid", None, 0, "");
         check("no-uuid", None, 1, "--continue ");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::{levels, mcp_servers, with_system};
-use crate::adapter::{Adapter, Profile, TurnContext};
+use crate::adapter::{Adapter, AgentProfile, TurnContext};
 use crate::capabilities::Capabilities;
 use crate::environment::RuntimeEnvironment;
 use crate::invocation::Invocation;
@@ -38,8 +38,8 @@ pub(crate) const LOGIN: LoginSources = LoginSources {
     advice: "run `opencode auth login`",
 };
 
-pub fn profile() -> Profile {
-    Profile {
+pub fn profile() -> AgentProfile {
+    AgentProfile {
         card: AgentCard {
             name: "opencode".into(),
             label: "opencode".into(),
@@ -153,7 +153,7 @@ impl Adapter for Opencode {
             args.push("--auto".to_owned());
         }
         args.extend(order.extra.iter().cloned());
-        // By stdin: prompts among the arguments reach the model in quotes that nobody wrote.
+        // By stdin: opencode adds quotes to prompts among the arguments.
         let prompt = with_system(turn.prompt, order, turn.agent_session.is_some());
         let settings = self.with_servers(order).map(|settings| (SETTINGS.to_owned(), settings));
         let mut env: Vec<(String, String)> = settings.into_iter().collect();
@@ -196,7 +196,7 @@ impl Adapter for Opencode {
     }
 
     fn translator(&self, _: &TurnContext<'_>) -> Box<dyn Translator> {
-        Box::new(crate::translate::opencode::Opencode::default())
+        Box::new(crate::translate::opencode::OpencodeTranslator::default())
     }
 }
 

@@ -22,7 +22,7 @@ const SYNTHETIC: &str = "<synthetic>";
 const MAX_AGENTS: usize = 1024;
 
 #[derive(Debug, Default)]
-pub struct Claude {
+pub struct ClaudeTranslator {
     account: Bookkeeping,
     /// The message whose blocks are coming, per agent, and how many of them came.
     blocks: BTreeMap<Option<String>, (String, usize)>,
@@ -32,7 +32,7 @@ pub struct Claude {
     agents: BTreeMap<String, String>,
 }
 
-impl Translator for Claude {
+impl Translator for ClaudeTranslator {
     fn line(&mut self, line: &str, said: &mut Translation) {
         let Ok(value) = serde_json::from_str::<Value>(line) else { return said.malformed(line) };
         let agent = text(&value, "parent_tool_use_id").map(|id| AgentId(id.to_owned()));
@@ -53,7 +53,7 @@ impl Translator for Claude {
     }
 }
 
-impl Claude {
+impl ClaudeTranslator {
     fn system(&mut self, value: &Value, line: &str, said: &mut Translation) {
         match text(value, "subtype").unwrap_or_default() {
             "init" => {

@@ -10,11 +10,11 @@ use crate::outcome::{AgentVerdict, ReportedError};
 use crate::usage::{Figure, Usage};
 
 #[derive(Debug, Default)]
-pub struct Codex {
+pub struct CodexTranslator {
     account: Bookkeeping,
 }
 
-impl Translator for Codex {
+impl Translator for CodexTranslator {
     fn line(&mut self, line: &str, said: &mut Translation) {
         let Ok(value) = serde_json::from_str::<Value>(line) else { return said.malformed(line) };
         let kind = text(&value, "type").unwrap_or_default();
@@ -67,7 +67,7 @@ enum ItemProgress {
     Over,
 }
 
-impl Codex {
+impl CodexTranslator {
     fn item(&mut self, item: &Value, progress: ItemProgress, line: &str, said: &mut Translation) {
         let id = text(item, "id").unwrap_or_default();
         let kind = text(item, "type").unwrap_or_default();

@@ -13,7 +13,7 @@ use crate::usage::{Figure, Usage};
 const NOISE: EventKind = EventKind::BackgroundTasksChanged;
 
 #[derive(Debug, Default)]
-pub struct Copilot {
+pub struct CopilotTranslator {
     output_tokens: Option<u64>,
     /// Whether the session had earlier turns.
     resumed: bool,
@@ -21,13 +21,13 @@ pub struct Copilot {
     counted: bool,
 }
 
-impl Copilot {
+impl CopilotTranslator {
     pub fn new(resumed: bool) -> Self {
         Self { resumed, ..Self::default() }
     }
 }
 
-impl Translator for Copilot {
+impl Translator for CopilotTranslator {
     fn line(&mut self, line: &str, said: &mut Translation) {
         if line.contains("\"result\"")
             && let Ok(value) = serde_json::from_str::<Value>(line)
@@ -58,7 +58,7 @@ impl Translator for Copilot {
     }
 }
 
-impl Copilot {
+impl CopilotTranslator {
     fn event(&mut self, event: Event, said: &mut Translation) {
         let facts = &mut said.facts;
         match event.body() {

@@ -121,7 +121,7 @@ mod tests {
     #[track_caller]
     fn check(line: &str, expected: usize) {
         let mut said = Translation::default();
-        codex::Codex::default().line(line, &mut said);
+        codex::CodexTranslator::default().line(line, &mut said);
         let [TranslatedEvent::Body { body: Body::SessionInfo(info), .. }] = &said.events[..] else {
             panic!("{:?}", said.events)
         };

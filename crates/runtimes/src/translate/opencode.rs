@@ -14,7 +14,7 @@ use crate::usage::{Figure, Usage};
 const REFUSED: &str = "The user rejected permission";
 
 #[derive(Debug, Default)]
-pub struct Opencode {
+pub struct OpencodeTranslator {
     account: Bookkeeping,
     /// Usage of the steps so far; absent before the first.
     used: Option<Usage>,
@@ -22,7 +22,7 @@ pub struct Opencode {
     refused: bool,
 }
 
-impl Translator for Opencode {
+impl Translator for OpencodeTranslator {
     fn line(&mut self, line: &str, said: &mut Translation) {
         let Ok(value) = serde_json::from_str::<Value>(line) else { return said.malformed(line) };
         if let Some(id) = owned(&value, "sessionID") {
@@ -66,7 +66,7 @@ impl Translator for Opencode {
     }
 }
 
-impl Opencode {
+impl OpencodeTranslator {
     fn tool(&mut self, part: &Value, said: &mut Translation) {
         let id = text(part, "callID").or_else(|| text(part, "id")).unwrap_or_default();
         let name = text(part, "tool").unwrap_or_default();

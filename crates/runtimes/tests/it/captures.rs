@@ -19,10 +19,10 @@ fn dir() -> PathBuf {
 
 fn translator(name: &str) -> Box<dyn Translator> {
     match name.split('-').next().unwrap_or_default() {
-        "claude" => Box::<claude::Claude>::default(),
-        "codex" => Box::<codex::Codex>::default(),
-        "copilot" => Box::<copilot::Copilot>::default(),
-        "opencode" => Box::<opencode::Opencode>::default(),
+        "claude" => Box::<claude::ClaudeTranslator>::default(),
+        "codex" => Box::<codex::CodexTranslator>::default(),
+        "copilot" => Box::<copilot::CopilotTranslator>::default(),
+        "opencode" => Box::<opencode::OpencodeTranslator>::default(),
         other => panic!("no translator for {other}"),
     }
 }

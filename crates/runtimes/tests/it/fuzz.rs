@@ -7,10 +7,10 @@ use serde_json::Value;
 
 fn translators() -> Vec<Box<dyn Translator>> {
     vec![
-        Box::<claude::Claude>::default(),
-        Box::<codex::Codex>::default(),
-        Box::<copilot::Copilot>::default(),
-        Box::<opencode::Opencode>::default(),
+        Box::<claude::ClaudeTranslator>::default(),
+        Box::<codex::CodexTranslator>::default(),
+        Box::<copilot::CopilotTranslator>::default(),
+        Box::<opencode::OpencodeTranslator>::default(),
     ]
 }
 

@@ -198,9 +198,9 @@ pub(super) enum Signals {
 
 /// Filters of system calls, compiled.
 #[derive(Debug)]
-pub(crate) struct Filters([BpfProgram; 2]);
+pub(crate) struct SyscallFilters([BpfProgram; 2]);
 
-impl Filters {
+impl SyscallFilters {
     pub(super) fn new(policy: &Policy, isolation: &Isolation, signals: Signals) -> Result<Self, Unavailable> {
         let processor = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| Unavailable::Processor)?;
         let by_argument = by_argument(policy)

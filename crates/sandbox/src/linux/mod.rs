@@ -19,7 +19,7 @@ use calls::Signals;
 use mounts::Isolation;
 use namespaces::Entered;
 
-pub(crate) use calls::Filters;
+pub(crate) use calls::SyscallFilters;
 pub(crate) use files::available;
 
 /// Confines the calling process, and with it all that it starts. Where namespaces can be had it returns in another
@@ -61,7 +61,7 @@ pub(crate) fn confine(policy: &Policy) -> Result<Vec<Gap>, Unavailable> {
             Signals::Any
         }
     };
-    let filters = Filters::new(policy, &isolation, signals)?;
+    let filters = SyscallFilters::new(policy, &isolation, signals)?;
     filters.apply().map_err(|error| Unavailable::Refused(error.to_string()))?;
     Ok(gaps)
 }
@@ -73,12 +73,12 @@ fn needs_namespaces(policy: &Policy, scoped: bool) -> bool {
 }
 
 /// Compiles the filters of a policy that can be applied between fork and exec; `None` if it needs the launcher.
-pub(crate) fn filters_of_child(policy: &Policy) -> Result<Option<Filters>, Unavailable> {
+pub(crate) fn filters_of_child(policy: &Policy) -> Result<Option<SyscallFilters>, Unavailable> {
     let has_all = policy.may_use(Feature::Landlock) && policy.may_use(Feature::Seccomp);
     if !has_all || needs_namespaces(policy, files::keeps_signals(policy)) {
         return Ok(None);
     }
-    Filters::new(policy, &Isolation::default(), Signals::Own).map(Some)
+    SyscallFilters::new(policy, &Isolation::default(), Signals::Own).map(Some)
 }
 
 /// Makes the Landlock ruleset from the paths as they are now. Spawn the command at once: a path may be replaced later.
@@ -87,7 +87,7 @@ pub(crate) fn rules_of_child(policy: &Policy) -> Result<OwnedFd, Unavailable> {
 }
 
 /// Confines the calling process between fork and exec: nothing here allocates or takes a lock.
-pub(crate) fn confine_child(rules: &OwnedFd, filters: &Filters) -> io::Result<()> {
+pub(crate) fn confine_child(rules: &OwnedFd, filters: &SyscallFilters) -> io::Result<()> {
     capabilities::confine();
     descriptors::confine()?;
     files::restrict_child(rules)?;

@@ -88,7 +88,7 @@ fn mount_private(policy: &Policy, entered: Entered, isolation: &mut Isolation) -
         }
         let flags = flags | MsFlags::MS_RDONLY | MsFlags::MS_REMOUNT | MsFlags::MS_BIND;
         match mount(NOTHING, &at, NOTHING, flags, NOTHING) {
-            // Hidden under another mount: nobody gets there.
+            // Hidden under another mount, so it cannot be reached.
             Ok(()) | Err(Errno::ENOENT | Errno::ENOTDIR | Errno::EINVAL) => {}
             Err(error) => refused = Some(error),
         }

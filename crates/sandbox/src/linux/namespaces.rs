@@ -114,7 +114,7 @@ fn reap(command: Pid, mut outside: PipeWriter) -> i32 {
                 match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
                     Err(_) => return code,
                     Ok(_) => {
-                        // Whoever waits outside may be gone by now.
+                        // The process that waits outside may be gone by now.
                         let _ = outside.write_all(&code.to_ne_bytes());
                         release_streams();
                     }
@@ -149,7 +149,7 @@ fn ignore_endings() {
     }
 }
 
-/// The code of a command whose end nobody saw.
+/// Exit code of a command whose end was not observed.
 const UNKNOWN: i32 = 1;
 
 fn code_of(status: WaitStatus) -> i32 {

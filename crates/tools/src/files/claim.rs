@@ -16,7 +16,7 @@ pub(super) trait Names {
     fn path(&self) -> &str;
 }
 
-/// The file of a call as it was inspected, or as it is where nobody here has inspected the call.
+/// The file of a call as it was inspected; if the call was not inspected here, as it is now.
 pub(super) fn held(
     workspace: &Workspace,
     inspected: &InspectedCalls,

@@ -92,7 +92,7 @@ fn is_in_the_way(error: &io::Error) -> bool {
     )
 }
 
-/// The error without the path of a file that nobody has heard of.
+/// The error without the path of an internal file.
 fn nameless(error: io::Error) -> io::Error {
     error.kind().into()
 }

@@ -50,17 +50,17 @@ impl Form {
 
 /// A place in a text, and what to put there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct NearMatch {
     pub(crate) form: Form,
     pub(crate) place: Range<usize>,
-    /// Absent where nobody can say how the lines would be indented.
+    /// Absent if the indentation of the lines is ambiguous.
     pub(crate) new: Option<String>,
 }
 
 /// Finds the places of the first form that has any. Lines end in `\n`.
-pub(crate) fn find(text: &str, old: &str, new: &str) -> Vec<Found> {
+pub(crate) fn find(text: &str, old: &str, new: &str) -> Vec<NearMatch> {
     let lines = Lines::of(text);
-    let forms: [&dyn Fn() -> Vec<Found>; 8] = [
+    let forms: [&dyn Fn() -> Vec<NearMatch>; 8] = [
         &|| lines.alike(Form::LineEnds, old, new, |line| line.trim_end().to_owned()),
         &|| lines.alike_but_for_indentation(old, new),
         &|| lines.alike(Form::LineTrimmed, old, new, |line| line.trim().to_owned()),
@@ -113,7 +113,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Runs of whole lines that are those of `old` once both are normalised.
-    fn alike(&self, form: Form, old: &str, new: &str, normal: impl Fn(&str) -> String) -> Vec<Found> {
+    fn alike(&self, form: Form, old: &str, new: &str, normal: impl Fn(&str) -> String) -> Vec<NearMatch> {
         let piece = Piece::of(old);
         if piece.is_blank() {
             return Vec::new();
@@ -125,7 +125,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Runs of lines that are those of `old`, all of them more or less indented by the same.
-    fn alike_but_for_indentation(&self, old: &str, new: &str) -> Vec<Found> {
+    fn alike_but_for_indentation(&self, old: &str, new: &str) -> Vec<NearMatch> {
         let piece = Piece::of(old);
         if piece.is_blank() {
             return Vec::new();
@@ -140,7 +140,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Runs of lines with the same words, or a part of one line with them.
-    fn alike_in_words(&self, old: &str, new: &str) -> Vec<Found> {
+    fn alike_in_words(&self, old: &str, new: &str) -> Vec<NearMatch> {
         let found = self.alike(Form::Whitespace, old, new, |line| words(line).join(" "));
         if !found.is_empty() || old.trim().contains('\n') {
             return found;
@@ -153,7 +153,7 @@ impl<'a> Lines<'a> {
                 if let Some(length) = begins_with_words(&line[at..], &wanted) {
                     let place = start + at..start + at + length;
                     let new = Some(new.trim().to_owned());
-                    found.push(Found { form: Form::Whitespace, place, new });
+                    found.push(NearMatch { form: Form::Whitespace, place, new });
                 }
             }
         }
@@ -161,7 +161,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Blocks that begin and end with the first and last line of `old`, and are much the same in between.
-    fn anchored(&self, old: &str, new: &str) -> Vec<Found> {
+    fn anchored(&self, old: &str, new: &str) -> Vec<NearMatch> {
         let piece = Piece::of(old);
         let count = piece.lines.len();
         let (Some(first), Some(last)) = (piece.lines.first(), piece.lines.last()) else { return Vec::new() };
@@ -193,7 +193,7 @@ impl<'a> Lines<'a> {
         found
     }
 
-    fn found(&self, form: Form, first: usize, piece: &Piece<'_>, new: &str) -> Found {
+    fn found(&self, form: Form, first: usize, piece: &Piece<'_>, new: &str) -> NearMatch {
         let lines = first..first + piece.lines.len();
         let own = self.lines[lines.clone()].iter().map(|(_, line)| *line);
         self.found_by(form, lines, piece.lines.iter().copied().zip(own), piece.ends_line, new)
@@ -207,7 +207,7 @@ impl<'a> Lines<'a> {
         pairs: impl IntoIterator<Item = (&'b str, &'b str)>,
         ends_line: bool,
         new: &str,
-    ) -> Found {
+    ) -> NearMatch {
         let (last, text) = self.lines[lines.end - 1];
         let mut end = last + text.len();
         if ends_line && self.text[end..].starts_with('\n') {
@@ -215,7 +215,7 @@ impl<'a> Lines<'a> {
         }
         let place = self.lines[lines.start].0..end;
         let new = Indentation::compare(pairs).map(|indentation| indentation.apply(new));
-        Found { form, place, new }
+        NearMatch { form, place, new }
     }
 }
 
@@ -264,7 +264,7 @@ fn are_alike(wanted: &[&str], own: &[&str]) -> bool {
 }
 
 /// Places of a text that may overlap, each with the same replacement.
-fn places(form: Form, text: &str, old: &str, new: &str) -> Vec<Found> {
+fn places(form: Form, text: &str, old: &str, new: &str) -> Vec<NearMatch> {
     if old.is_empty() {
         return Vec::new();
     }
@@ -273,7 +273,7 @@ fn places(form: Form, text: &str, old: &str, new: &str) -> Vec<Found> {
     let mut from = 0;
     while let Some(offset) = finder.find(&text.as_bytes()[from..]) {
         let start = from + offset;
-        found.push(Found { form, place: start..start + old.len(), new: Some(new.to_owned()) });
+        found.push(NearMatch { form, place: start..start + old.len(), new: Some(new.to_owned()) });
         from = start + 1;
         if found.len() > super::replacement::PLACES_LISTED {
             break;
@@ -283,7 +283,7 @@ fn places(form: Form, text: &str, old: &str, new: &str) -> Vec<Found> {
 }
 
 /// The text without the numbers that `view` puts before lines.
-fn without_line_numbers(text: &str, old: &str, new: &str) -> Vec<Found> {
+fn without_line_numbers(text: &str, old: &str, new: &str) -> Vec<NearMatch> {
     let Some(old) = strip_line_numbers(old) else { return Vec::new() };
     let new = strip_line_numbers(new).unwrap_or_else(|| new.to_owned());
     places(Form::LineNumbers, text, &old, &new)
@@ -302,7 +302,7 @@ fn strip_line_numbers(text: &str) -> Option<String> {
 }
 
 /// The text with `\n`, `\t`, `\"` and the like as the characters that they stand for.
-fn without_escapes(text: &str, old: &str, new: &str) -> Vec<Found> {
+fn without_escapes(text: &str, old: &str, new: &str) -> Vec<NearMatch> {
     let plain = unescape(old);
     if plain == old {
         return Vec::new();
@@ -336,7 +336,7 @@ fn unescape(text: &str) -> String {
 }
 
 /// The text without whitespace around it.
-fn without_boundaries(text: &str, old: &str, new: &str) -> Vec<Found> {
+fn without_boundaries(text: &str, old: &str, new: &str) -> Vec<NearMatch> {
     let trimmed = old.trim();
     if trimmed == old {
         return Vec::new();

@@ -30,7 +30,7 @@ const CUT: &str = " [... omitted end of long line]";
 
 /// Bytes of an excerpt.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct LineLimits {
     /// Of the text of all lines.
     pub(crate) text: usize,
     /// Of one line; a longer one is cut, with a mark.
@@ -41,7 +41,7 @@ pub(crate) struct Limits {
 pub(crate) fn read(
     mut file: impl BufRead,
     range: Range,
-    limits: Limits,
+    limits: LineLimits,
     cancel: &CancellationToken,
 ) -> io::Result<Option<Excerpt>> {
     let line_limit = limits.line.min(limits.text);
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn check(content: &str, first: usize, last: Option<usize>, expected: (&str, usize, Option<usize>)) {
-        let limits = Limits { text: 16, line: 8 };
+        let limits = LineLimits { text: 16, line: 8 };
         let excerpt = read(content.as_bytes(), Range { first, last }, limits, &CancellationToken::new());
         let (text, lines_seen, continues_at) = expected;
         let expected = Excerpt { text: text.to_owned(), lines_seen, continues_at };
@@ -156,7 +156,7 @@ mod tests {
     fn a_cancelled_reading_gives_nothing() {
         let cancel = CancellationToken::new();
         cancel.cancel();
-        let limits = Limits { text: 8, line: 8 };
+        let limits = LineLimits { text: 8, line: 8 };
         assert_eq!(read(b"a".as_slice(), Range { first: 1, last: None }, limits, &cancel).unwrap(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! One change at a time per file, whoever makes it.
+//! Locks on files: one change at a time per file, across all tools.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,10 +10,10 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 /// Files are the process's, not a session's, so the locks are too: two sessions may share a directory.
 static LOCKS: Mutex<BTreeMap<PathBuf, Weak<AsyncMutex<()>>>> = Mutex::new(BTreeMap::new());
 
-/// Files that nobody else changes while this is there.
+/// Guard: no other tool changes these files while it exists.
 pub(crate) type Guards = Vec<OwnedMutexGuard<()>>;
 
-/// Waits until nobody else changes these files (resolved paths). They are free again when the guards are dropped.
+/// Locks these files (resolved paths), waiting for other changes to end. Dropping the guards unlocks them.
 pub(crate) async fn lock(paths: impl IntoIterator<Item = PathBuf>) -> Guards {
     // In order, so that two calls that share files never each wait for the other.
     let paths: BTreeSet<PathBuf> = paths.into_iter().collect();

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use memchr::memmem::Finder;
 
-use super::forgiving::{self, Form, Found};
+use super::forgiving::{self, Form, NearMatch};
 
 /// Places listed when a text is found more than once.
 pub(super) const PLACES_LISTED: usize = 100;
@@ -92,7 +92,7 @@ fn find_forgiving(text: &[u8], old: &str, new: &str) -> Result<(Form, Range<usiz
     let mut found = forgiving::find(text, old, new);
     match found.pop() {
         None => Err(Mismatch::NotFound),
-        Some(Found { form, place, new }) if found.is_empty() => {
+        Some(NearMatch { form, place, new }) if found.is_empty() => {
             new.map(|new| (form, place, new)).ok_or(Mismatch::NotFound)
         }
         Some(last) => {

@@ -12,12 +12,12 @@ use hangar_agent::model::Part;
 use hangar_agent::tool::{
     Access, AccessRequest, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec,
 };
-use hangar_images::{Fitted, ImageLimits};
+use hangar_images::Fitted;
 use hangar_protocol::permission::PermissionRequest;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::lines::{self, Limits, Range};
+use super::lines::{self, LineLimits, Range};
 use super::{diff, image, locate, unusable};
 use crate::answer;
 use crate::arguments;
@@ -204,7 +204,7 @@ fn view_lines(
 ) -> Result<ToolOutcome, ToolOutcome> {
     let file = workspace.files.open(&location.real).map_err(|error| unusable(&location.shown, &error))?;
     let wanted = range.unwrap_or(Range { first: 1, last: None });
-    let limits = Limits { text: limit, line: LINE_LIMIT };
+    let limits = LineLimits { text: limit, line: LINE_LIMIT };
     let excerpt = lines::read(BufReader::new(file), wanted, limits, cancel)
         .map_err(|error| unusable(&location.shown, &error))?
         .ok_or_else(answer::interrupted)?;
@@ -259,7 +259,7 @@ fn view_image(workspace: &Workspace, location: &Location) -> ToolOutcome {
         return answer::failed(FAILED, FAILED);
     }
     // Scaled here, so that the log does not grow by what no model takes.
-    let (mime_type, content, scaled) = match hangar_images::fit(&content, &ImageLimits::default(), 1) {
+    let (mime_type, content, scaled) = match hangar_images::fit(&content, &workspace.images, 1) {
         Fitted::Unchanged { mime_type } => (mime_type, content, String::new()),
         Fitted::Scaled { mime_type, data, from, to } => {
             (mime_type, data, format!(", scaled from {from} to {to} pixels"))

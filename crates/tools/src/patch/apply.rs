@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::plan::{Entry, Plan};
+use super::plan::{Plan, PlannedFile};
 use crate::tool_files::ToolFiles;
 
 /// An applied step, with what undoing it takes.
@@ -45,7 +45,7 @@ pub(crate) fn apply(files: &ToolFiles, plan: Plan) -> Result<(), ApplyError> {
     Ok(())
 }
 
-fn step(files: &ToolFiles, path: &Path, entry: Entry, done: &mut Vec<AppliedStep>) -> io::Result<()> {
+fn step(files: &ToolFiles, path: &Path, entry: PlannedFile, done: &mut Vec<AppliedStep>) -> io::Result<()> {
     match (entry.old, entry.new) {
         (None, None) => {}
         (None, Some(new)) => {

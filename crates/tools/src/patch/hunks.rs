@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::parse::{Hunk, Line};
+use super::parse::{Hunk, PatchLine};
 
 /// A hunk that has no place in the file. Counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(crate) fn apply(content: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, HunkMisma
         let mut lines = hunk.lines.as_slice();
         let mut place = file.place(hunk, lines, cursor);
         // An empty line at the end of a hunk is often the patch's own and not the file's.
-        if let (None, [shorter @ .., Line::Keep(last)]) = (place, lines)
+        if let (None, [shorter @ .., PatchLine::Keep(last)]) = (place, lines)
             && last.is_empty()
         {
             lines = shorter;
@@ -66,10 +66,10 @@ pub(crate) fn apply(content: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, HunkMisma
 }
 
 /// The lines that a hunk expects to find.
-fn old_lines(lines: &[Line]) -> impl Iterator<Item = &str> {
+fn old_lines(lines: &[PatchLine]) -> impl Iterator<Item = &str> {
     lines.iter().filter_map(|line| match line {
-        Line::Keep(text) | Line::Remove(text) => Some(text.as_str()),
-        Line::Insert(_) => None,
+        PatchLine::Keep(text) | PatchLine::Remove(text) => Some(text.as_str()),
+        PatchLine::Insert(_) => None,
     })
 }
 
@@ -118,7 +118,7 @@ impl<'a> FileText<'a> {
     }
 
     /// Position of the lines of a hunk, at or behind `from`.
-    fn place(&self, hunk: &Hunk, lines: &[Line], from: usize) -> Option<usize> {
+    fn place(&self, hunk: &Hunk, lines: &[PatchLine], from: usize) -> Option<usize> {
         let wanted: Vec<&[u8]> = old_lines(lines).map(str::as_bytes).collect();
         let last_start = self.lines.len().checked_sub(wanted.len())?;
         if wanted.is_empty() {
@@ -137,7 +137,7 @@ impl<'a> FileText<'a> {
         })
     }
 
-    fn rebuild(&self, edits: &[(usize, &[Line])]) -> Vec<u8> {
+    fn rebuild(&self, edits: &[(usize, &[PatchLine])]) -> Vec<u8> {
         let mut output: Vec<(&[u8], &[u8])> = Vec::with_capacity(self.lines.len());
         let mut next = 0;
         for &(start, lines) in edits {
@@ -145,12 +145,12 @@ impl<'a> FileText<'a> {
             next = start;
             for line in lines {
                 match line {
-                    Line::Keep(_) => {
+                    PatchLine::Keep(_) => {
                         output.push(self.line(next));
                         next += 1;
                     }
-                    Line::Remove(_) => next += 1,
-                    Line::Insert(text) => output.push((text.as_bytes(), self.usual_ending)),
+                    PatchLine::Remove(_) => next += 1,
+                    PatchLine::Insert(text) => output.push((text.as_bytes(), self.usual_ending)),
                 }
             }
         }
@@ -273,7 +273,7 @@ mod tests {
             // An unterminated file that ends in an empty line is the terminated file without it, and a lone
             // unterminated line shows no ending.
             prop_assume!(terminated || (old.last().is_some_and(|l| !l.is_empty()) && (!crlf || old.len() > 1)));
-            let lines = old.iter().cloned().map(Line::Remove).chain(new.iter().cloned().map(Line::Insert)).collect();
+            let lines = old.iter().cloned().map(PatchLine::Remove).chain(new.iter().cloned().map(PatchLine::Insert)).collect();
             let hunk = Hunk { lines, ..Hunk::default() };
             let applied = apply(text(&old).as_bytes(), &[hunk]).unwrap();
             prop_assert_eq!(String::from_utf8(applied).unwrap(), text(&new));

@@ -16,7 +16,7 @@ use hangar_agent::tool::{
 use serde_json::Value;
 
 use self::parse::Operation;
-use self::plan::Outcome;
+use self::plan::PatchOutcome;
 use crate::answer;
 use crate::arguments;
 use crate::files::{WriteRequest, locks};
@@ -178,13 +178,15 @@ fn apply(workspace: &Workspace, operations: &[Operation]) -> Result<ToolOutcome,
     Ok(ToolOutcome { detailed: Some(report.diff), changes: report.changes, ..ToolOutcome::success(text) })
 }
 
-fn summary(outcomes: &[Outcome]) -> String {
+fn summary(outcomes: &[PatchOutcome]) -> String {
     let (mut added, mut modified, mut deleted) = (Vec::new(), Vec::new(), Vec::new());
     for outcome in outcomes {
         match outcome {
-            Outcome::Added(path) => added.push(path.display().to_string()),
-            Outcome::Updated(path) | Outcome::Moved { to: path } => modified.push(path.display().to_string()),
-            Outcome::Deleted(path) => deleted.push(path.display().to_string()),
+            PatchOutcome::Added(path) => added.push(path.display().to_string()),
+            PatchOutcome::Updated(path) | PatchOutcome::Moved { to: path } => {
+                modified.push(path.display().to_string());
+            }
+            PatchOutcome::Deleted(path) => deleted.push(path.display().to_string()),
         }
     }
     [("Added", added), ("Modified", modified), ("Deleted", deleted)]

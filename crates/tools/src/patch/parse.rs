@@ -14,7 +14,7 @@ pub(crate) enum Operation {
 pub(crate) struct Hunk {
     /// Lines that lie somewhere before the hunk, outermost first: `class Foo`, `def bar`.
     pub(crate) hints: Vec<String>,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<PatchLine>,
     /// The hunk's lines are the last of the file.
     pub(crate) at_end: bool,
     /// Line of the patch at which the hunk starts, from 1.
@@ -22,7 +22,7 @@ pub(crate) struct Hunk {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum PatchLine {
     Keep(String),
     Remove(String),
     Insert(String),
@@ -31,7 +31,7 @@ pub(crate) enum Line {
 /// The message is a sentence for the model, and names the line of the patch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub(crate) struct ParseError {
+pub(crate) struct PatchError {
     message: String,
 }
 
@@ -43,19 +43,19 @@ const DELETE: &str = "*** Delete File: ";
 const UPDATE: &str = "*** Update File: ";
 const MOVE: &str = "*** Move to: ";
 
-pub(crate) fn parse(patch: &str) -> Result<Vec<Operation>, ParseError> {
+pub(crate) fn parse(patch: &str) -> Result<Vec<Operation>, PatchError> {
     if patch.len() > PATCH_LIMIT {
-        return Err(ParseError { message: format!("The patch is larger than {PATCH_LIMIT} bytes") });
+        return Err(PatchError { message: format!("The patch is larger than {PATCH_LIMIT} bytes") });
     }
     let mut reader = Reader::new(patch);
     reader.skip_wrapping();
     if reader.next().map(|(_, line)| line.trim()) != Some(BEGIN) {
-        return Err(ParseError { message: format!("The first line of the patch must be '{BEGIN}'") });
+        return Err(PatchError { message: format!("The first line of the patch must be '{BEGIN}'") });
     }
     let mut operations = Vec::new();
     loop {
         let Some((number, line)) = reader.next() else {
-            return Err(ParseError { message: format!("The last line of the patch must be '{END}'") });
+            return Err(PatchError { message: format!("The last line of the patch must be '{END}'") });
         };
         let line = line.trim_end();
         if line == END {
@@ -67,7 +67,7 @@ pub(crate) fn parse(patch: &str) -> Result<Vec<Operation>, ParseError> {
         } else if let Some(path) = line.strip_prefix(UPDATE) {
             operations.push(reader.update(path.trim(), number)?);
         } else if !line.is_empty() {
-            return Err(ParseError {
+            return Err(PatchError {
                 message: format!(
                     "'{line}' is not a valid hunk header. Valid hunk headers: '{ADD}{{path}}', '{DELETE}{{path}}', \
                      '{UPDATE}{{path}}' (line {number})"
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
         Operation::Add { path: path.trim().to_owned(), content }
     }
 
-    fn update(&mut self, path: &str, number: usize) -> Result<Operation, ParseError> {
+    fn update(&mut self, path: &str, number: usize) -> Result<Operation, PatchError> {
         let move_to = self
             .lines
             .next_if(|(_, line)| line.starts_with(MOVE))
@@ -140,22 +140,22 @@ impl<'a> Reader<'a> {
             hunks.push(open);
         }
         if hunks.is_empty() && move_to.is_none() {
-            return Err(ParseError {
+            return Err(PatchError {
                 message: format!("Update file hunk for path '{path}' is empty (line {number})"),
             });
         }
         Ok(Operation::Update { path: path.to_owned(), move_to, hunks })
     }
 
-    fn hunk_line(&mut self, line: &str, number: usize) -> Result<Line, ParseError> {
+    fn hunk_line(&mut self, line: &str, number: usize) -> Result<PatchLine, PatchError> {
         let mut chars = line.chars();
         match chars.next() {
             // Editors and models drop the space of a line that has nothing else.
-            None => Ok(Line::Keep(String::new())),
-            Some(' ') => Ok(Line::Keep(chars.as_str().to_owned())),
-            Some('-') => Ok(Line::Remove(chars.as_str().to_owned())),
-            Some('+') => Ok(Line::Insert(chars.as_str().to_owned())),
-            Some(_) => Err(ParseError {
+            None => Ok(PatchLine::Keep(String::new())),
+            Some(' ') => Ok(PatchLine::Keep(chars.as_str().to_owned())),
+            Some('-') => Ok(PatchLine::Remove(chars.as_str().to_owned())),
+            Some('+') => Ok(PatchLine::Insert(chars.as_str().to_owned())),
+            Some(_) => Err(PatchError {
                 message: format!(
                     "Unexpected line found in update hunk: '{line}'. Every line should start with ' ' (context line), \
                      '+' (added line), or '-' (removed line) (line {number})"
@@ -195,16 +195,16 @@ mod tests {
         Operation::Update { path: "a.txt".to_owned(), move_to: None, hunks }
     }
 
-    fn keep(text: &str) -> Line {
-        Line::Keep(text.to_owned())
+    fn keep(text: &str) -> PatchLine {
+        PatchLine::Keep(text.to_owned())
     }
 
-    fn remove(text: &str) -> Line {
-        Line::Remove(text.to_owned())
+    fn remove(text: &str) -> PatchLine {
+        PatchLine::Remove(text.to_owned())
     }
 
-    fn insert(text: &str) -> Line {
-        Line::Insert(text.to_owned())
+    fn insert(text: &str) -> PatchLine {
+        PatchLine::Insert(text.to_owned())
     }
 
     #[test]

@@ -14,14 +14,14 @@ use crate::workspace::Workspace;
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The net effect on each directory entry.
-    pub(crate) entries: BTreeMap<PathBuf, Entry>,
-    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) entries: BTreeMap<PathBuf, PlannedFile>,
+    pub(crate) outcomes: Vec<PatchOutcome>,
     pub(crate) report: Report,
 }
 
 /// One directory entry before and after. `None` is no file.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct PlannedFile {
     pub(crate) old: Option<Vec<u8>>,
     pub(crate) new: Option<Vec<u8>>,
     /// A file whose mode this one gets.
@@ -30,7 +30,7 @@ pub(crate) struct Entry {
 
 /// Result of one operation, by the path as the model gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum PatchOutcome {
     Added(PathBuf),
     Updated(PathBuf),
     Moved { to: PathBuf },
@@ -114,17 +114,17 @@ pub(crate) fn plan(workspace: &Workspace, operations: &[Operation]) -> Result<Pl
 /// The files as the operations so far would leave them.
 struct Planner<'a> {
     workspace: &'a Workspace,
-    entries: BTreeMap<PathBuf, Entry>,
+    entries: BTreeMap<PathBuf, PlannedFile>,
 }
 
 impl Planner<'_> {
-    fn step(&mut self, operation: &Operation) -> Result<(Outcome, Report), PlanError> {
+    fn step(&mut self, operation: &Operation) -> Result<(PatchOutcome, Report), PlanError> {
         match operation {
             Operation::Add { path, content } => {
                 let location = self.workspace.locate(path);
                 self.put(location.real, &location.shown, content.as_bytes(), None)?;
                 let report = diff::report(Change::Created { path: &location.shown, new: content.as_bytes() });
-                Ok((Outcome::Added(location.shown), report))
+                Ok((PatchOutcome::Added(location.shown), report))
             }
             Operation::Delete { path } => {
                 let shown = self.workspace.locate(path).shown;
@@ -132,7 +132,7 @@ impl Planner<'_> {
                     .take(&shown)
                     .map_err(|source| PlanError::Undeletable { path: shown.clone(), source })?;
                 let report = diff::report(Change::Deleted { path: &shown, old: &old });
-                Ok((Outcome::Deleted(shown), report))
+                Ok((PatchOutcome::Deleted(shown), report))
             }
             Operation::Update { path, move_to, hunks } => {
                 let location = self.workspace.locate(path);
@@ -147,14 +147,14 @@ impl Planner<'_> {
                     self.put(target.real, to, &new, Some(location.real))?;
                     self.take(from)
                         .map_err(|source| PlanError::Undeletable { path: from.clone(), source })?;
-                    Ok((Outcome::Moved { to: target.shown }, report))
+                    Ok((PatchOutcome::Moved { to: target.shown }, report))
                 } else {
                     let report = diff::report(Change::Edited { path: &location.shown, old: &old, new: &new });
                     let entry = self
                         .entry(location.real, || Ok(old))
                         .map_err(|source| PlanError::Unreadable { path: location.shown.clone(), source })?;
                     entry.new = Some(new);
-                    Ok((Outcome::Updated(location.shown), report))
+                    Ok((PatchOutcome::Updated(location.shown), report))
                 }
             }
         }
@@ -170,7 +170,7 @@ impl Planner<'_> {
     ) -> Result<(), PlanError> {
         // Whatever is there is in the way, be it a directory or something unreadable.
         let occupied = !self.entries.contains_key(&real) && self.workspace.files.find(&real).is_ok();
-        let entry = self.entries.entry(real).or_insert(Entry { old: None, new: None, like: None });
+        let entry = self.entries.entry(real).or_insert(PlannedFile { old: None, new: None, like: None });
         if occupied || entry.new.is_some() {
             return Err(PlanError::Exists(shown.to_path_buf()));
         }
@@ -205,13 +205,13 @@ impl Planner<'_> {
         &mut self,
         path: PathBuf,
         on_disk: impl FnOnce() -> io::Result<Vec<u8>>,
-    ) -> io::Result<&mut Entry> {
+    ) -> io::Result<&mut PlannedFile> {
         use std::collections::btree_map::Entry as Slot;
         match self.entries.entry(path) {
             Slot::Occupied(slot) => Ok(slot.into_mut()),
             Slot::Vacant(slot) => {
                 let old = Some(on_disk()?);
-                Ok(slot.insert(Entry { new: old.clone(), old, like: None }))
+                Ok(slot.insert(PlannedFile { new: old.clone(), old, like: None }))
             }
         }
     }

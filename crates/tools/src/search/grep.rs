@@ -14,7 +14,7 @@ use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, Tool
 use ignore::types::{Types, TypesBuilder};
 use serde_json::json;
 
-use super::lines::{FileSink, Mode, Output};
+use super::lines::{FileSink, SearchMode, SearchOutput};
 use super::walk::{HeldRoot, NameFilter, Root, SearchLimit, files, places, roots};
 use crate::answer;
 use crate::arguments;
@@ -40,7 +40,7 @@ pub struct Grep {
 struct Arguments {
     pattern: String,
     paths: Vec<String>,
-    mode: Mode,
+    mode: SearchMode,
     glob: Option<String>,
     kind: Option<String>,
     ignore_case: bool,
@@ -215,9 +215,10 @@ impl Query {
         })
     }
 
-    fn search(&self, roots: &[HeldRoot<'_>], arguments: &Arguments, stop: &SearchLimit) -> Output {
-        let has_context = arguments.mode == Mode::Content && arguments.before + arguments.after > 0;
-        let mut output = Output::new(arguments.mode, arguments.numbered, has_context, arguments.head_limit);
+    fn search(&self, roots: &[HeldRoot<'_>], arguments: &Arguments, stop: &SearchLimit) -> SearchOutput {
+        let has_context = arguments.mode == SearchMode::Content && arguments.before + arguments.after > 0;
+        let mut output =
+            SearchOutput::new(arguments.mode, arguments.numbered, has_context, arguments.head_limit);
         let mut searcher = searcher(arguments);
         let found = roots
             .iter()
@@ -265,7 +266,7 @@ fn matcher(arguments: &Arguments) -> Result<RegexMatcher, ToolOutcome> {
 fn searcher(arguments: &Arguments) -> Searcher {
     let mut builder = SearcherBuilder::new();
     builder.line_number(true).multi_line(arguments.multiline).heap_limit(Some(HEAP_LIMIT));
-    if arguments.mode == Mode::Content {
+    if arguments.mode == SearchMode::Content {
         builder.before_context(arguments.before).after_context(arguments.after);
     }
     builder.build()

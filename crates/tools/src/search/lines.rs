@@ -15,19 +15,19 @@ const OUTPUT_LIMIT: usize = 1024 * 1024;
 const LINE_LIMIT: usize = 2000;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum SearchMode {
     Content,
     #[default]
     FilesWithMatches,
     Count,
 }
 
-impl Word for Mode {
+impl Word for SearchMode {
     fn parse(text: &str) -> Option<Self> {
         match text {
-            "content" => Some(Mode::Content),
-            "files_with_matches" => Some(Mode::FilesWithMatches),
-            "count" => Some(Mode::Count),
+            "content" => Some(SearchMode::Content),
+            "files_with_matches" => Some(SearchMode::FilesWithMatches),
+            "count" => Some(SearchMode::Count),
             _ => None,
         }
     }
@@ -35,9 +35,9 @@ impl Word for Mode {
 
 /// Matches so far, over all files.
 #[derive(Debug)]
-pub(crate) struct Output {
+pub(crate) struct SearchOutput {
     pub(crate) text: String,
-    mode: Mode,
+    mode: SearchMode,
     numbered: bool,
     /// Groups of lines are separated where there is context around them.
     separated: bool,
@@ -47,8 +47,8 @@ pub(crate) struct Output {
     pub(crate) full: bool,
 }
 
-impl Output {
-    pub(crate) fn new(mode: Mode, numbered: bool, separated: bool, wanted: Option<usize>) -> Self {
+impl SearchOutput {
+    pub(crate) fn new(mode: SearchMode, numbered: bool, separated: bool, wanted: Option<usize>) -> Self {
         Self {
             text: String::new(),
             mode,
@@ -98,7 +98,7 @@ struct FileLines {
 
 /// Takes the matches in one file.
 pub(crate) struct FileSink<'a> {
-    output: &'a mut Output,
+    output: &'a mut SearchOutput,
     stop: &'a SearchLimit,
     shown: &'a str,
     is_root: bool,
@@ -108,7 +108,12 @@ pub(crate) struct FileSink<'a> {
 }
 
 impl<'a> FileSink<'a> {
-    pub(crate) fn new(output: &'a mut Output, stop: &'a SearchLimit, shown: &'a str, is_root: bool) -> Self {
+    pub(crate) fn new(
+        output: &'a mut SearchOutput,
+        stop: &'a SearchLimit,
+        shown: &'a str,
+        is_root: bool,
+    ) -> Self {
         Self { output, stop, shown, is_root, lines: FileLines::default(), matches: 0, binary_at: None }
     }
 
@@ -143,9 +148,9 @@ impl Sink for FileSink<'_> {
             return Ok(false);
         }
         match self.output.mode {
-            Mode::FilesWithMatches => Ok(false),
-            Mode::Count => Ok(true),
-            Mode::Content => {
+            SearchMode::FilesWithMatches => Ok(false),
+            SearchMode::Count => Ok(true),
+            SearchMode::Content => {
                 for (number, line) in (0..).zip(found.lines()) {
                     self.push_line(':', found.line_number().map(|first| first + number), line);
                 }
@@ -156,14 +161,14 @@ impl Sink for FileSink<'_> {
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
-        if self.output.mode == Mode::Content {
+        if self.output.mode == SearchMode::Content {
             self.push_line('-', context.line_number(), context.bytes());
         }
         Ok(!self.lines.full)
     }
 
     fn context_break(&mut self, _: &Searcher) -> Result<bool, io::Error> {
-        if self.output.mode == Mode::Content && !self.lines.text.is_empty() {
+        if self.output.mode == SearchMode::Content && !self.lines.text.is_empty() {
             self.lines.text.push_str("\n--");
         }
         Ok(true)
@@ -179,7 +184,7 @@ impl Sink for FileSink<'_> {
         if let Some(offset) = self.binary_at {
             // Binary files are of no interest unless asked for by name.
             lines = FileLines::default();
-            if self.is_root && self.matches > 0 && self.output.mode == Mode::Content {
+            if self.is_root && self.matches > 0 && self.output.mode == SearchMode::Content {
                 lines.text = format!(
                     "{}: binary file matches (found \"\\0\" byte around offset {offset})",
                     self.shown
@@ -189,15 +194,15 @@ impl Sink for FileSink<'_> {
         }
         let counts = self.matches > 0 && (self.binary_at.is_none() || self.is_root);
         match self.output.mode {
-            Mode::Content => {}
-            Mode::FilesWithMatches if counts => {
+            SearchMode::Content => {}
+            SearchMode::FilesWithMatches if counts => {
                 lines = FileLines { text: self.shown.to_owned(), results: 1, full: false };
             }
-            Mode::Count if counts => {
+            SearchMode::Count if counts => {
                 lines =
                     FileLines { text: format!("{}:{}", self.shown, self.matches), results: 1, full: false };
             }
-            Mode::FilesWithMatches | Mode::Count => {}
+            SearchMode::FilesWithMatches | SearchMode::Count => {}
         }
         self.output.add(lines);
         Ok(())

@@ -5,7 +5,7 @@ use hangar_protocol::permission::{PermissionRequest, PossibleUrl, ShellRequest};
 
 use super::analysis::{Analysis, Scope, analyze, is_plain};
 use super::registry::Registry;
-use super::tracked::{Input, Tracked};
+use super::tracked::{ShellInput, Tracked};
 
 pub(super) fn of_command(
     registry: &Registry,
@@ -25,15 +25,15 @@ pub(super) fn of_command(
 pub(super) fn of_input(
     registry: &Registry,
     shell: &Tracked,
-    inputs: &[Input],
+    inputs: &[ShellInput],
     call_id: &str,
 ) -> AccessRequest {
     let mut analysis = read(registry, &shell.command);
     let written: String = inputs
         .iter()
         .map(|input| match input {
-            Input::Text(text) => text.as_str(),
-            Input::End => "",
+            ShellInput::Text(text) => text.as_str(),
+            ShellInput::End => "",
         })
         .collect();
     let is_shell =

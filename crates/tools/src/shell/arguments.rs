@@ -5,7 +5,7 @@ use std::time::Duration;
 use hangar_agent::tool::{ToolInput, ToolOutcome};
 
 use super::calls::parse_input;
-use super::tracked::{Input, Mode};
+use super::tracked::{CommandMode, ShellInput};
 use crate::arguments::{self, Word};
 
 /// The shortest and the longest that a call waits for its command. Shorter waits only turn into more calls.
@@ -18,7 +18,7 @@ pub(super) struct Bash {
     pub(super) command: String,
     pub(super) description: String,
     pub(super) shell_id: Option<String>,
-    pub(super) mode: Mode,
+    pub(super) mode: CommandMode,
     pub(super) wait: Option<Duration>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Read {
 
 pub(super) struct Write {
     pub(super) shell_id: String,
-    pub(super) inputs: Vec<Input>,
+    pub(super) inputs: Vec<ShellInput>,
     pub(super) delay: Duration,
 }
 
@@ -68,9 +68,9 @@ pub(super) fn bash(call: &ToolInput) -> Result<Bash, ToolOutcome> {
         return Err(ToolOutcome::failure("The command contains a NUL character."));
     }
     let mode = match mode {
-        Some(ModeWord::Async) if detach => Mode::Detached,
-        Some(ModeWord::Async) => Mode::Async,
-        Some(ModeWord::Sync) | None => Mode::Sync,
+        Some(ModeWord::Async) if detach => CommandMode::Detached,
+        Some(ModeWord::Async) => CommandMode::Async,
+        Some(ModeWord::Sync) | None => CommandMode::Sync,
     };
     let wait = match wait {
         None => None,

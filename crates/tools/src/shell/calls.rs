@@ -10,9 +10,9 @@ use serde_json::json;
 
 use super::arguments::{Bash, Read, Write};
 use super::denial;
-use super::registry::{Lookup, Registry, StartRefusal, StartRequest};
+use super::registry::{Registry, ShellLookup, StartRefusal, StartRequest};
 use super::texts;
-use super::tracked::{CommandSnapshot, Input, Mode, Phase, Tracked};
+use super::tracked::{CommandMode, CommandPhase, CommandSnapshot, ShellInput, Tracked};
 use crate::answer;
 use crate::spill::Spill;
 
@@ -23,7 +23,7 @@ pub(super) async fn bash(
     context: ToolContext,
 ) -> ToolOutcome {
     let Bash { command, description, shell_id, mode, wait } = arguments;
-    if mode == Mode::Detached && context.grant != Grant::Full {
+    if mode == CommandMode::Detached && context.grant != Grant::Full {
         let from = "outliving the session, which takes somebody's yes".to_owned();
         let refused = ToolOutcome::failure("The command was not started.");
         return ToolOutcome { blocked: Some(Box::new(Blocked { from })), ..refused };
@@ -36,13 +36,13 @@ pub(super) async fn bash(
     };
     let telemetry = telemetry(mode, wait);
     let outcome = match mode {
-        Mode::Async | Mode::Detached => ToolOutcome::success(texts::started(&shell.id, mode)),
-        Mode::Sync => {
+        CommandMode::Async | CommandMode::Detached => ToolOutcome::success(texts::started(&shell.id, mode)),
+        CommandMode::Sync => {
             let limit = wait.unwrap_or(DEFAULT_WAIT);
             // From here on the command ends with its call, unless the call leaves it alone.
             let leash = StopOnDrop(&shell);
             let ended = tokio::select! {
-                // A command that has ended is told of even if its call was cancelled in the same moment.
+                // The end of a command is reported even if its call was cancelled at the same moment.
                 biased;
                 phase = shell.ended_within(limit) => phase,
                 () = context.cancel.cancelled() => {
@@ -57,7 +57,7 @@ pub(super) async fn bash(
                     return ToolOutcome { telemetry: Some(telemetry), ..moved };
                 }
             };
-            if ended == Phase::Running {
+            if ended == CommandPhase::Running {
                 shell.left_alone.cancel();
             }
             leash.release();
@@ -142,9 +142,9 @@ pub(super) fn list(registry: &Registry) -> ToolOutcome {
 
 fn find(registry: &Registry, id: &str) -> Result<Arc<Tracked>, ToolOutcome> {
     match registry.find(id) {
-        Lookup::Here(shell) => Ok(shell),
-        Lookup::Stopped => Err(ToolOutcome::failure(texts::was_stopped(id, &registry.list()))),
-        Lookup::Never => Err(ToolOutcome::failure(texts::not_found(id, &registry.list()))),
+        ShellLookup::Here(shell) => Ok(shell),
+        ShellLookup::Stopped => Err(ToolOutcome::failure(texts::was_stopped(id, &registry.list()))),
+        ShellLookup::Never => Err(ToolOutcome::failure(texts::not_found(id, &registry.list()))),
     }
 }
 
@@ -165,7 +165,7 @@ async fn wait_and_tell(
 /// Answer of a call of `read_bash` that does not wait.
 pub(super) fn told(spill: &Spill, cwd: &Path, shell: &Tracked) -> ToolOutcome {
     let mut outcome = tell(spill, cwd, shell, Duration::ZERO);
-    // Nobody waits for it who could be asked.
+    // There is no waiting caller that could be asked.
     if let Some(blocked) = outcome.blocked.take() {
         outcome.text = permissions::texts::kept_from(&blocked.from, &outcome.text);
     }
@@ -176,13 +176,13 @@ pub(super) fn told(spill: &Spill, cwd: &Path, shell: &Tracked) -> ToolOutcome {
 fn tell(spill: &Spill, cwd: &Path, shell: &Tracked, waited: Duration) -> ToolOutcome {
     let CommandSnapshot { text, phase } = shell.read();
     let has_output = !text.trim().is_empty();
-    let ended = matches!(phase, Phase::Ended { .. });
+    let ended = matches!(phase, CommandPhase::Ended { .. });
     let confined = shell.confined.as_ref().filter(|_| ended);
     let blocked = confined.and_then(|confined| denial::find(&text, cwd, confined));
     let output = spill.fit(text, "bash");
     match phase {
         // It did without, which is no reason to ask, but to know.
-        Phase::Ended { code: 0, .. } => {
+        CommandPhase::Ended { code: 0, .. } => {
             let output = match blocked {
                 Some(from) => texts::with_marker(&output, &texts::kept_from(&from)),
                 None => output,
@@ -192,16 +192,16 @@ fn tell(spill: &Spill, cwd: &Path, shell: &Tracked, waited: Duration) -> ToolOut
                 ..ToolOutcome::success(texts::with_marker(&output, &texts::exited(0)))
             }
         }
-        Phase::Ended { code, .. } => ToolOutcome {
+        CommandPhase::Ended { code, .. } => ToolOutcome {
             exit_code: Some(code),
             blocked: blocked.map(|from| Box::new(Blocked { from })),
             ..ToolOutcome::success(texts::with_marker(&output, &texts::exited(code)))
         },
-        Phase::Running => {
+        CommandPhase::Running => {
             let marker = texts::still_running(&shell.id, waited, has_output);
             ToolOutcome::success(if has_output { texts::with_marker(&output, &marker) } else { marker })
         }
-        Phase::Stopped { .. } => {
+        CommandPhase::Stopped { .. } => {
             ToolOutcome::success(texts::with_marker(&output, &texts::stopped(&shell.id)))
         }
     }
@@ -224,24 +224,24 @@ fn refused(registry: &Registry, refusal: StartRefusal) -> ToolOutcome {
     })
 }
 
-fn telemetry(mode: Mode, wait: Option<Duration>) -> serde_json::Value {
+fn telemetry(mode: CommandMode, wait: Option<Duration>) -> serde_json::Value {
     let word = |flag: bool| if flag { "true" } else { "false" };
     let properties = json!({
         "customTimeout": word(wait.is_some()),
-        "executionMode": if mode == Mode::Sync { "sync" } else { "async" },
-        "detached": word(mode == Mode::Detached),
+        "executionMode": if mode == CommandMode::Sync { "sync" } else { "async" },
+        "detached": word(mode == CommandMode::Detached),
     });
     match mode {
-        Mode::Sync => {
+        CommandMode::Sync => {
             let milliseconds = u64::try_from(wait.unwrap_or(DEFAULT_WAIT).as_millis()).unwrap_or(u64::MAX);
             json!({"properties": properties, "metrics": {"commandTimeout": milliseconds}})
         }
-        Mode::Async | Mode::Detached => json!({"properties": properties}),
+        CommandMode::Async | CommandMode::Detached => json!({"properties": properties}),
     }
 }
 
 /// Splits what is to be written at the names of keys.
-pub(super) fn parse_input(text: &str) -> Vec<Input> {
+pub(super) fn parse_input(text: &str) -> Vec<ShellInput> {
     let mut inputs = Vec::new();
     let (text, ends) = match text.strip_suffix("{ctrl+d}") {
         Some(text) => (text, true),
@@ -249,10 +249,10 @@ pub(super) fn parse_input(text: &str) -> Vec<Input> {
     };
     let text = text.replace("{enter}", "\n");
     if !text.is_empty() {
-        inputs.push(Input::Text(text));
+        inputs.push(ShellInput::Text(text));
     }
     if ends {
-        inputs.push(Input::End);
+        inputs.push(ShellInput::End);
     }
     inputs
 }

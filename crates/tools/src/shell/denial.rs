@@ -119,7 +119,7 @@ fn about_path(named: &str, cwd: &Path, confined: &LimitedSandbox) -> Option<Stri
         return None;
     }
     if !confined.may_read(&path) {
-        // Whoever could not read it anyway was refused by the file's own permissions.
+        // A file that the user cannot read was denied by its own permissions.
         let readable = !there || std::fs::File::open(&path).is_ok();
         return readable.then(|| format!("{} {}", if there { "reading" } else { "writing" }, path.display()));
     }

@@ -15,7 +15,7 @@ pub(super) const OUTPUT_LIMIT: u64 = 10 * 1024 * 1024;
 /// Bytes of the end that are at hand without reading the file.
 const TAIL_LIMIT: usize = 8 * 1024;
 
-pub(super) struct Output {
+pub(super) struct CommandOutput {
     /// Directory of the overflow file. The file has no name there, so it vanishes with its owner.
     dir: PathBuf,
     kept: OutputBuffer,
@@ -30,7 +30,7 @@ enum OutputBuffer {
     File(File),
 }
 
-impl Output {
+impl CommandOutput {
     pub(super) fn new(dir: &Path) -> Self {
         Self {
             dir: dir.to_path_buf(),
@@ -143,12 +143,12 @@ pub(super) fn read_log(path: &Path) -> String {
 /// Turns the bytes of one stream into text. A character cut in two by a read is put together again; what is no UTF-8
 /// becomes U+FFFD.
 #[derive(Default)]
-pub(super) struct Decoder {
+pub(super) struct OutputDecoder {
     /// The start of a character whose end has not come yet: at most three bytes.
     pending: Vec<u8>,
 }
 
-impl Decoder {
+impl OutputDecoder {
     pub(super) fn decode(&mut self, bytes: &[u8]) -> String {
         let joined;
         let bytes = if self.pending.is_empty() {
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_small_output_is_kept_whole() {
         let dir = tempfile::tempdir().unwrap();
-        let mut output = Output::new(dir.path());
+        let mut output = CommandOutput::new(dir.path());
         assert!(output.is_empty());
         output.push("one\n");
         output.push("two\n");
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_larger_output_is_kept_in_a_file_without_a_name() {
         let dir = tempfile::tempdir().unwrap();
-        let mut output = Output::new(&dir.path().join("not/there"));
+        let mut output = CommandOutput::new(&dir.path().join("not/there"));
         let line = "ä".repeat(1000);
         for _ in 0..300 {
             output.push(&line);
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn an_output_without_end_keeps_its_start_and_its_end() {
         let dir = tempfile::tempdir().unwrap();
-        let mut output = Output::new(dir.path());
+        let mut output = CommandOutput::new(dir.path());
         let block = "x".repeat(1024 * 1024);
         for _ in 0..12 {
             output.push(&block);
@@ -294,7 +294,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let occupied = dir.path().join("file");
         fs::write(&occupied, "").unwrap();
-        let mut output = Output::new(&occupied);
+        let mut output = CommandOutput::new(&occupied);
         output.push(&"a".repeat(MEMORY_LIMIT));
         output.push("b");
         output.push("c");
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn what_is_no_text_is_marked() {
-        let mut decoder = Decoder::default();
+        let mut decoder = OutputDecoder::default();
         assert_eq!(decoder.decode(b"a\xff\xfeb\xc3"), "a\u{fffd}\u{fffd}b");
         assert_eq!(decoder.decode(b"x"), "\u{fffd}x");
         assert_eq!(decoder.decode(b"\xf0\x9f"), "");
@@ -330,7 +330,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_text_survives_being_cut_anywhere(text in ".{0,40}", cuts in proptest::collection::vec(0usize..6, 0..60)) {
-            let mut decoder = Decoder::default();
+            let mut decoder = OutputDecoder::default();
             let mut decoded = String::new();
             let mut rest = text.as_bytes();
             for cut in cuts {
@@ -345,7 +345,7 @@ mod tests {
 
         #[test]
         fn bytes_decode_alike_however_they_are_cut(bytes in proptest::collection::vec(any::<u8>(), 0..40), cut in 0usize..40) {
-            let mut decoder = Decoder::default();
+            let mut decoder = OutputDecoder::default();
             let (one, two) = bytes.split_at(cut.min(bytes.len()));
             let decoded = decoder.decode(one) + &decoder.decode(two) + &decoder.finish();
             prop_assert_eq!(decoded, String::from_utf8_lossy(&bytes));

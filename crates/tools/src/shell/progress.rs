@@ -19,7 +19,7 @@ const PARTIAL_INTERVAL: Duration = Duration::from_millis(100);
 /// Events that wait for a listener before the command has to.
 const QUEUE_LIMIT: usize = 16;
 
-pub(super) struct Progress {
+pub(super) struct OutputProgress {
     call_id: String,
     listener: Listener,
     queue: VecDeque<Body>,
@@ -37,7 +37,7 @@ enum Listener {
     Gone,
 }
 
-impl Progress {
+impl OutputProgress {
     /// For a command that its call waits for.
     pub(super) fn waiting(call_id: String, sender: mpsc::Sender<Box<Body>>) -> Self {
         Self::new(call_id, Listener::Waiting(sender))
@@ -168,7 +168,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_output_so_far_comes_first_at_once_and_then_not_too_often() {
         let (sender, mut receiver) = mpsc::channel(100);
-        let mut progress = Progress::waiting("c".to_owned(), sender);
+        let mut progress = OutputProgress::waiting("c".to_owned(), sender);
         progress.printed(Stream::Stdout, "a".to_owned(), "a");
         progress.printed(Stream::Stderr, "b".to_owned(), "ab");
         progress.printed(Stream::Stdout, "c".to_owned(), "abc");
@@ -186,7 +186,7 @@ mod tests {
     #[tokio::test]
     async fn a_call_that_waits_loses_nothing_and_holds_the_command_back() {
         let (sender, mut receiver) = mpsc::channel(1);
-        let mut progress = Progress::waiting("c".to_owned(), sender);
+        let mut progress = OutputProgress::waiting("c".to_owned(), sender);
         let mut printed = 0;
         while !progress.is_behind() {
             progress.printed(Stream::Stdout, "x".to_owned(), "x");
@@ -205,7 +205,7 @@ mod tests {
     #[tokio::test]
     async fn a_call_that_is_over_hears_what_it_has_room_for_and_holds_nothing() {
         let (sender, mut receiver) = mpsc::channel(3);
-        let mut progress = Progress::passing("c".to_owned(), &sender);
+        let mut progress = OutputProgress::passing("c".to_owned(), &sender);
         for _ in 0..100 {
             progress.printed(Stream::Stdout, "x".to_owned(), "x");
         }

@@ -24,10 +24,10 @@ use tokio_util::task::TaskTracker;
 use super::confinement::{Confinement, LimitedSandbox, SandboxCache};
 use super::environment::{self, Variables};
 use super::pipes::Pipes;
-use super::progress::Progress;
+use super::progress::OutputProgress;
 use super::reporter::Reporter;
 use super::supervisor::{self, Supervisor};
-use super::tracked::{Mode, Tracked};
+use super::tracked::{CommandMode, Tracked};
 use crate::spill::Spill;
 use hangar_process::{Group, command_in_own_session, kill_marked, mark_command, unique_mark};
 
@@ -130,7 +130,7 @@ pub(super) struct StartRequest {
     pub(super) command: String,
     pub(super) description: String,
     pub(super) shell_id: Option<String>,
-    pub(super) mode: Mode,
+    pub(super) mode: CommandMode,
     pub(super) grant: Grant,
 }
 
@@ -142,7 +142,7 @@ pub(super) enum StartRefusal {
 }
 
 /// Result of looking up an id.
-pub(super) enum Lookup {
+pub(super) enum ShellLookup {
     Here(Arc<Tracked>),
     Stopped,
     Never,
@@ -164,7 +164,7 @@ impl Shells {
 
     /// Whether a command is running that ends with the session.
     pub fn has_background_work(&self) -> bool {
-        self.0.list().iter().any(|shell| shell.is_running() && shell.mode != Mode::Detached)
+        self.0.list().iter().any(|shell| shell.is_running() && shell.mode != CommandMode::Detached)
     }
 
     /// Ends everything that is not detached and waits until it is gone. No command can be started afterwards.
@@ -196,11 +196,11 @@ impl Registry {
         table.next_mark += 1;
         let number = table.next_mark;
         let shell = match order.mode {
-            Mode::Sync | Mode::Async => {
+            CommandMode::Sync | CommandMode::Async => {
                 let mark = format!("{}{number}.", self.marks);
                 self.start_attached(order, &id, commands, mark, progress)
             }
-            Mode::Detached => {
+            CommandMode::Detached => {
                 // Not found by the prefix of the session's own commands, which end with it.
                 let mark = format!("detached:{}{number}.", self.marks);
                 self.start_detached(order, &id, commands, mark)
@@ -223,13 +223,13 @@ impl Registry {
         let (mut command, confined) = self.command(&order, &mark)?;
         command.stdout(ends.stdout).stderr(ends.stderr);
         let progress = match order.mode {
-            Mode::Sync => {
+            CommandMode::Sync => {
                 command.stdin(Stdio::null());
-                Progress::waiting(order.call_id, progress)
+                OutputProgress::waiting(order.call_id, progress)
             }
-            Mode::Async | Mode::Detached => {
+            CommandMode::Async | CommandMode::Detached => {
                 command.stdin(Stdio::piped());
-                Progress::passing(order.call_id, &progress)
+                OutputProgress::passing(order.call_id, &progress)
             }
         };
         let (mut child, group) = Group::spawn_marked(&mut command, mark)?;
@@ -338,12 +338,12 @@ impl Registry {
         Ok((command, confined.map(|(confined, _)| confined)))
     }
 
-    pub(super) fn find(&self, id: &str) -> Lookup {
+    pub(super) fn find(&self, id: &str) -> ShellLookup {
         let table = self.table();
         match table.find(id) {
-            Some(shell) => Lookup::Here(Arc::clone(shell)),
-            None if table.stopped.iter().any(|stopped| stopped == id) => Lookup::Stopped,
-            None => Lookup::Never,
+            Some(shell) => ShellLookup::Here(Arc::clone(shell)),
+            None if table.stopped.iter().any(|stopped| stopped == id) => ShellLookup::Stopped,
+            None => ShellLookup::Never,
         }
     }
 

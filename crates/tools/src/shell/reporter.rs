@@ -1,4 +1,4 @@
-//! Tells whoever started commands of those that ended while no call waited for them.
+//! Reports commands that ended while no call waited for them to the session that started them.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 use super::calls;
 use super::registry::{ShellCompletion, ShellOptions};
-use super::tracked::{Mode, Tracked};
+use super::tracked::{CommandMode, Tracked};
 use crate::spill::Spill;
 
 pub(super) struct Reporter {
@@ -24,13 +24,13 @@ impl Reporter {
         }
     }
 
-    /// Waits where many have ended at once and nobody has heard of them yet.
+    /// Waits while many ended commands have not been received yet.
     pub(super) async fn tell(&self, shell: &Tracked, exit_code: i32) {
         let completion = ShellCompletion {
             shell_id: shell.id.clone(),
             description: shell.description.clone(),
             exit_code,
-            detached: shell.mode == Mode::Detached,
+            detached: shell.mode == CommandMode::Detached,
             read: calls::told(&self.spill, &self.cwd, shell),
         };
         // A session that is gone need not know.

@@ -9,11 +9,11 @@ use tokio::process::{Child, ChildStdin};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::output::{Decoder, Plain};
+use super::output::{OutputDecoder, Plain};
 use super::pipes::{Pipes, Stream};
-use super::progress::Progress;
+use super::progress::OutputProgress;
 use super::reporter::Reporter;
-use super::tracked::{Input, Tracked, Witness};
+use super::tracked::{ShellInput, Tracked, Witness};
 
 /// Bytes taken from a stream at once, and so the most that one event of output carries.
 const CHUNK: usize = 8 * 1024;
@@ -38,9 +38,9 @@ pub(super) struct Supervisor {
 struct Printing {
     shell: Arc<Tracked>,
     buffer: Box<[u8]>,
-    stdout: (Decoder, Plain),
-    stderr: (Decoder, Plain),
-    progress: Progress,
+    stdout: (OutputDecoder, Plain),
+    stderr: (OutputDecoder, Plain),
+    progress: OutputProgress,
 }
 
 impl Supervisor {
@@ -49,7 +49,7 @@ impl Supervisor {
         child: Child,
         group: Group,
         pipes: Pipes,
-        progress: Progress,
+        progress: OutputProgress,
         reporter: Reporter,
     ) -> Self {
         let printing = Printing {
@@ -100,12 +100,12 @@ impl Supervisor {
         while self.printing.progress.has_news() {
             tokio::select! {
                 () = self.printing.progress.deliver() => {}
-                // Nobody waits for the events of a call that is over or cancelled.
+                // A call that has ended or was cancelled receives no events.
                 () = self.shell.left_alone.cancelled() => self.printing.progress.pass(),
                 () = self.shell.stop.cancelled() => self.printing.progress.pass(),
             }
         }
-        // An unknown status is that of a process somebody else waited for.
+        // The status is unknown if another part of the process has reaped the child.
         Some(status.map_or(1, exit_code))
     }
 
@@ -222,8 +222,8 @@ impl Printing {
 }
 
 /// Writes to a command what calls give it.
-pub(super) async fn feed(mut stdin: ChildStdin, mut inputs: mpsc::Receiver<Input>) {
-    while let Some(Input::Text(text)) = inputs.recv().await {
+pub(super) async fn feed(mut stdin: ChildStdin, mut inputs: mpsc::Receiver<ShellInput>) {
+    while let Some(ShellInput::Text(text)) = inputs.recv().await {
         // A command that no longer reads has ended or will.
         if stdin.write_all(text.as_bytes()).await.is_err() {
             return;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::tracked::{Mode, Phase, Tracked};
+use super::tracked::{CommandMode, CommandPhase, Tracked};
 
 /// Output, then where its command stands.
 pub(super) fn with_marker(output: &str, marker: &str) -> String {
@@ -18,10 +18,12 @@ pub(super) fn kept_from(what: &str) -> String {
     format!("<the command was kept from {what}, since nobody said yes to it>")
 }
 
-pub(super) fn started(id: &str, mode: Mode) -> String {
+pub(super) fn started(id: &str, mode: CommandMode) -> String {
     match mode {
-        Mode::Sync | Mode::Async => format!("<command started in background with shellId: {id}>"),
-        Mode::Detached => format!("<command started in detached background with shellId: {id}>"),
+        CommandMode::Sync | CommandMode::Async => {
+            format!("<command started in background with shellId: {id}>")
+        }
+        CommandMode::Detached => format!("<command started in detached background with shellId: {id}>"),
     }
 }
 
@@ -70,13 +72,13 @@ pub(super) fn list(shells: &[Arc<Tracked>]) -> String {
     let mut text = "Active shell sessions:".to_owned();
     for shell in shells {
         let status = match shell.phase() {
-            Phase::Running => "running".to_owned(),
-            Phase::Ended { code, .. } => format!("completed (exit code: {code})"),
-            Phase::Stopped { .. } => "cancelled".to_owned(),
+            CommandPhase::Running => "running".to_owned(),
+            CommandPhase::Ended { code, .. } => format!("completed (exit code: {code})"),
+            CommandPhase::Stopped { .. } => "cancelled".to_owned(),
         };
         let mode = match shell.mode {
-            Mode::Sync => "sync",
-            Mode::Async | Mode::Detached => "async",
+            CommandMode::Sync => "sync",
+            CommandMode::Async | CommandMode::Detached => "async",
         };
         let Tracked { id, pid, commands, command, .. } = &**shell;
         let elapsed = shell.elapsed().as_secs();

@@ -7,7 +7,7 @@ use hangar_agent::interned;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
 use serde_json::json;
 
-use super::registry::{Lookup, Registry, Shells};
+use super::registry::{Registry, ShellLookup, Shells};
 use super::{access, arguments, calls};
 
 struct ShellTool {
@@ -55,12 +55,12 @@ impl Tool for ShellTool {
             Kind::Write => {
                 let write = arguments::write(call)?;
                 Ok(match self.registry.find(&write.shell_id) {
-                    Lookup::Here(shell) => {
+                    ShellLookup::Here(shell) => {
                         let needed = access::of_input(&self.registry, &shell, &write.inputs, &call.call_id);
                         Access::Needs(Box::new(needed))
                     }
                     // Running it says so.
-                    Lookup::Stopped | Lookup::Never => Access::None,
+                    ShellLookup::Stopped | ShellLookup::Never => Access::None,
                 })
             }
             Kind::Stop => arguments::stop(call).map(|_| Access::None),

@@ -10,10 +10,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::confinement::LimitedSandbox;
-use super::output::{self, Output};
+use super::output::{self, CommandOutput};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum CommandMode {
     /// Its call waits for it.
     Sync,
     /// It runs on its own, until the session ends.
@@ -23,14 +23,14 @@ pub(super) enum Mode {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum CommandPhase {
     Running,
     Ended { code: i32, after: Duration },
     Stopped { after: Duration },
 }
 
 /// Input of a command.
-pub(super) enum Input {
+pub(super) enum ShellInput {
     Text(String),
     End,
 }
@@ -47,7 +47,7 @@ pub(super) struct Tracked {
     pub(super) id: String,
     pub(super) command: String,
     pub(super) description: String,
-    pub(super) mode: Mode,
+    pub(super) mode: CommandMode,
     /// Number of commands that have had this id.
     pub(super) commands: u32,
     pub(super) pid: i32,
@@ -58,7 +58,7 @@ pub(super) struct Tracked {
     /// Cancelled when the call that started the command no longer waits for it.
     pub(super) left_alone: CancellationToken,
     started: Instant,
-    phase: watch::Sender<Phase>,
+    phase: watch::Sender<CommandPhase>,
     state: Mutex<State>,
 }
 
@@ -68,11 +68,11 @@ struct State {
     waiting: usize,
     /// The whole output of the ended command has been handed out.
     was_read: bool,
-    input: Option<mpsc::Sender<Input>>,
+    input: Option<mpsc::Sender<ShellInput>>,
 }
 
 enum Transcript {
-    Kept(Output),
+    Kept(CommandOutput),
     /// A file that the command writes itself.
     Log(PathBuf),
 }
@@ -80,7 +80,7 @@ enum Transcript {
 /// Output and state of a command.
 pub(super) struct CommandSnapshot {
     pub(super) text: String,
-    pub(super) phase: Phase,
+    pub(super) phase: CommandPhase,
 }
 
 impl Tracked {
@@ -89,14 +89,14 @@ impl Tracked {
         id: &str,
         command: String,
         description: String,
-        mode: Mode,
+        mode: CommandMode,
         commands: u32,
         pid: i32,
         dir: &Path,
-        input: Option<mpsc::Sender<Input>>,
+        input: Option<mpsc::Sender<ShellInput>>,
         stop: CancellationToken,
     ) -> Self {
-        let transcript = Transcript::Kept(Output::new(dir));
+        let transcript = Transcript::Kept(CommandOutput::new(dir));
         Self {
             id: id.to_owned(),
             command,
@@ -108,7 +108,7 @@ impl Tracked {
             stop,
             left_alone: CancellationToken::new(),
             started: Instant::now(),
-            phase: watch::Sender::new(Phase::Running),
+            phase: watch::Sender::new(CommandPhase::Running),
             state: Mutex::new(State { transcript, waiting: 0, was_read: false, input }),
         }
     }
@@ -123,7 +123,7 @@ impl Tracked {
     ) -> Self {
         // The end of the session is no reason for this one to stop.
         let stop = CancellationToken::new();
-        let (mode, nowhere) = (Mode::Detached, Path::new(""));
+        let (mode, nowhere) = (CommandMode::Detached, Path::new(""));
         let shell = Self::attached(id, command, description, mode, commands, pid, nowhere, None, stop);
         shell.state().transcript = Transcript::Log(log);
         shell
@@ -133,35 +133,35 @@ impl Tracked {
         Self { confined, ..self }
     }
 
-    pub(super) fn phase(&self) -> Phase {
+    pub(super) fn phase(&self) -> CommandPhase {
         *self.phase.borrow()
     }
 
     pub(super) fn is_running(&self) -> bool {
-        self.phase() == Phase::Running
+        self.phase() == CommandPhase::Running
     }
 
     pub(super) fn elapsed(&self) -> Duration {
         match self.phase() {
-            Phase::Running => self.started.elapsed(),
-            Phase::Ended { after, .. } | Phase::Stopped { after } => after,
+            CommandPhase::Running => self.started.elapsed(),
+            CommandPhase::Ended { after, .. } | CommandPhase::Stopped { after } => after,
         }
     }
 
     /// Waits for the end, but not for longer than `limit`.
-    pub(super) async fn ended_within(&self, limit: Duration) -> Phase {
+    pub(super) async fn ended_within(&self, limit: Duration) -> CommandPhase {
         let _waiting = WaitGuard::new(self);
         let mut phase = self.phase.subscribe();
-        let ended = phase.wait_for(|phase| *phase != Phase::Running);
+        let ended = phase.wait_for(|phase| *phase != CommandPhase::Running);
         // The sender lives as long as `self`: the wait cannot fail, only take too long.
         let _ = tokio::time::timeout(limit, ended).await;
         self.phase()
     }
 
     /// Waits for the end, however long that takes.
-    pub(super) async fn ended(&self) -> Phase {
+    pub(super) async fn ended(&self) -> CommandPhase {
         let mut phase = self.phase.subscribe();
-        let ended = phase.wait_for(|phase| *phase != Phase::Running).await;
+        let ended = phase.wait_for(|phase| *phase != CommandPhase::Running).await;
         ended.map_or_else(|_| self.phase(), |phase| *phase)
     }
 
@@ -170,7 +170,7 @@ impl Tracked {
         let mut state = self.state();
         // Under the lock that the end is noted under: output and phase belong together.
         let phase = self.phase();
-        let ended = phase != Phase::Running;
+        let ended = phase != CommandPhase::Running;
         let text = if ended && state.was_read {
             String::new()
         } else {
@@ -192,7 +192,7 @@ impl Tracked {
     }
 
     /// Runs `look` on what is kept of the output, with `text` added to it first.
-    pub(super) fn print<T>(&self, text: &str, look: impl FnOnce(&Output) -> T) -> Option<T> {
+    pub(super) fn print<T>(&self, text: &str, look: impl FnOnce(&CommandOutput) -> T) -> Option<T> {
         match &mut self.state().transcript {
             Transcript::Kept(output) => {
                 output.push(text);
@@ -204,14 +204,14 @@ impl Tracked {
 
     /// Notes the end.
     pub(super) fn end(&self, code: i32) -> Witness {
-        self.finish(Phase::Ended { code, after: self.started.elapsed() })
+        self.finish(CommandPhase::Ended { code, after: self.started.elapsed() })
     }
 
     pub(super) fn end_stopped(&self) {
-        self.finish(Phase::Stopped { after: self.started.elapsed() });
+        self.finish(CommandPhase::Stopped { after: self.started.elapsed() });
     }
 
-    fn finish(&self, phase: Phase) -> Witness {
+    fn finish(&self, phase: CommandPhase) -> Witness {
         let mut state = self.state();
         state.input = None;
         self.phase.send_replace(phase);
@@ -219,7 +219,7 @@ impl Tracked {
     }
 
     /// The way to the command's input; `None` if it has none or has ended.
-    pub(super) fn input(&self) -> Option<mpsc::Sender<Input>> {
+    pub(super) fn input(&self) -> Option<mpsc::Sender<ShellInput>> {
         self.state().input.clone()
     }
 

@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::database::{OpenError, SCHEMA, Tables};
-use super::execution::{CELL_LIMIT, Execution, StatementEffect, Step, Table, describe};
+use super::database::{DatabaseError, SCHEMA, SqlTables};
+use super::execution::{CELL_LIMIT, Execution, ResultTable, StatementEffect, StatementStep, describe};
 use super::todos::{self, Row, TodoError, TodoList};
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ struct State {
     open: Vec<Todo>,
 }
 
-impl Tables for ClientTables {
+impl SqlTables for ClientTables {
     fn todos(&self) -> Result<TodoList, TodoError> {
         if !block_on(self.files.has_tables()).map_err(TodoError::new)? {
             return Ok(TodoList::default());
@@ -37,7 +37,7 @@ impl Tables for ClientTables {
         self.state.lock().open.clone()
     }
 
-    fn execute(&self, statements: &[&str], cancel: &CancellationToken) -> Result<Execution, OpenError> {
+    fn execute(&self, statements: &[&str], cancel: &CancellationToken) -> Result<Execution, DatabaseError> {
         self.make()?;
         let execution = Execution::of(statements, cancel, |step| self.run(&step));
         if execution.todos_changed {
@@ -52,7 +52,7 @@ impl ClientTables {
         Self { files, state: Mutex::default() }
     }
 
-    fn run(&self, step: &Step<'_>) -> Result<StatementEffect, String> {
+    fn run(&self, step: &StatementStep<'_>) -> Result<StatementEffect, String> {
         let kind = kind(step.keyword);
         let is_query = kind == SqlKind::Query;
         let rows = block_on(self.files.sql(kind, step.sql)).map_err(|error| match error {
@@ -100,7 +100,7 @@ fn kind(keyword: &str) -> SqlKind {
 }
 
 fn table(rows: &Rows, room: usize) -> String {
-    let mut table = Table::new(rows.columns.iter().map(String::as_str), room);
+    let mut table = ResultTable::new(rows.columns.iter().map(String::as_str), room);
     for row in &rows.rows {
         let values = row.iter().map(Ok::<_, Infallible>);
         let Ok(()) = table.row(values, |line, value| {

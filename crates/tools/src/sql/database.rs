@@ -22,7 +22,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::client::ClientTables;
 use super::execution::{
-    CELL_LIMIT, Execution, StatementEffect, StatementFailure, Step, Table, describe, is_schema_change,
+    CELL_LIMIT, Execution, ResultTable, StatementEffect, StatementFailure, StatementStep, describe,
+    is_schema_change,
 };
 use super::todos::{self, Row, TodoError, TodoList};
 
@@ -76,19 +77,19 @@ const PRAGMAS: [&str; 14] = [
 ];
 
 /// The tables of a session.
-pub(super) trait Tables: fmt::Debug + Send + Sync {
+pub(super) trait SqlTables: fmt::Debug + Send + Sync {
     fn todos(&self) -> Result<TodoList, TodoError>;
 
     fn open_todos(&self) -> Vec<Todo>;
 
-    fn execute(&self, statements: &[&str], cancel: &CancellationToken) -> Result<Execution, OpenError>;
+    fn execute(&self, statements: &[&str], cancel: &CancellationToken) -> Result<Execution, DatabaseError>;
 }
 
 #[derive(Debug)]
-pub struct Database(Box<dyn Tables>);
+pub struct Database(Box<dyn SqlTables>);
 
 /// A database in a file. It is worked on in memory and the file replaced as a whole: SQLite would open it, and journals
-/// beside it, by path, and do what is in a journal that somebody else has put there.
+/// beside it, by path, and apply a journal that another program has put there.
 #[derive(Debug)]
 struct OnDisk {
     path: PathBuf,
@@ -119,7 +120,7 @@ impl Stamp {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum OpenError {
+pub(crate) enum DatabaseError {
     #[error("cannot open the session database {}: {source}", path.display())]
     File { path: PathBuf, source: FileFault },
     #[error("cannot save the session database {}: {source}", path.display())]
@@ -169,12 +170,12 @@ impl Database {
         &self,
         statements: &[&str],
         cancel: &CancellationToken,
-    ) -> Result<Execution, OpenError> {
+    ) -> Result<Execution, DatabaseError> {
         self.0.execute(statements, cancel)
     }
 }
 
-impl Tables for OnDisk {
+impl SqlTables for OnDisk {
     fn todos(&self) -> Result<TodoList, TodoError> {
         let mut slot = self.open.lock();
         let mut read = || -> Result<TodoList, FileFault> {
@@ -196,8 +197,8 @@ impl Tables for OnDisk {
         read().unwrap_or_default()
     }
 
-    fn execute(&self, statements: &[&str], cancel: &CancellationToken) -> Result<Execution, OpenError> {
-        let unusable = |source| OpenError::File { path: self.path.clone(), source };
+    fn execute(&self, statements: &[&str], cancel: &CancellationToken) -> Result<Execution, DatabaseError> {
+        let unusable = |source| DatabaseError::File { path: self.path.clone(), source };
         let mut slot = self.open.lock();
         let file = self.file().map_err(|error| unusable(error.into()))?;
         let is_new = file.is_none();
@@ -220,7 +221,7 @@ impl Tables for OnDisk {
         if writes && let Err(source) = self.save(&mut slot) {
             // What is in memory is not what will be there next time.
             *slot = None;
-            return Err(OpenError::Save { path: self.path.clone(), source });
+            return Err(DatabaseError::Save { path: self.path.clone(), source });
         }
         Ok(execution)
     }
@@ -348,7 +349,7 @@ fn written_table(action: AuthAction<'_>) -> Option<&str> {
     }
 }
 
-fn run(connection: &Connection, step: &Step<'_>, writes: &mut bool) -> rusqlite::Result<String> {
+fn run(connection: &Connection, step: &StatementStep<'_>, writes: &mut bool) -> rusqlite::Result<String> {
     let mut statement = connection.prepare(step.sql)?;
     *writes |= !statement.readonly();
     let before = connection.total_changes();
@@ -360,7 +361,7 @@ fn run(connection: &Connection, step: &Step<'_>, writes: &mut bool) -> rusqlite:
 /// The rows as a table; `None` for a statement that has no columns. Runs the statement to its end either way.
 fn read_rows(statement: &mut Statement<'_>, room: usize) -> rusqlite::Result<Option<String>> {
     let columns = statement.column_count();
-    let mut table = Table::new(statement.column_names(), room);
+    let mut table = ResultTable::new(statement.column_names(), room);
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
         table.row((0..columns).map(|column| row.get_ref(column)), push_value)?;

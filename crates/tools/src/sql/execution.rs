@@ -1,4 +1,4 @@
-//! The statements of one call, one after the other, and the text that tells of each.
+//! The statements of one call, one after the other, and the text about each.
 
 use std::fmt::Write as _;
 
@@ -32,7 +32,7 @@ pub(crate) enum StatementFailure {
 }
 
 /// One statement to carry out.
-pub(super) struct Step<'a> {
+pub(super) struct StatementStep<'a> {
     pub(super) sql: &'a str,
     pub(super) keyword: &'a str,
     /// Bytes of rows that are worth listing.
@@ -50,7 +50,7 @@ impl Execution {
     pub(super) fn of(
         statements: &[&str],
         cancel: &CancellationToken,
-        mut run: impl FnMut(Step<'_>) -> Result<StatementEffect, String>,
+        mut run: impl FnMut(StatementStep<'_>) -> Result<StatementEffect, String>,
     ) -> Self {
         let mut execution = Self::default();
         let mut room = TEXT_LIMIT;
@@ -58,7 +58,7 @@ impl Execution {
             let keyword = statements::keyword(sql);
             let ran = match cancel.is_cancelled() {
                 true => Err(String::new()),
-                false => run(Step { sql, keyword: &keyword, room }),
+                false => run(StatementStep { sql, keyword: &keyword, room }),
             };
             match ran {
                 Ok(StatementEffect { text, todos_changed }) => {
@@ -83,7 +83,7 @@ pub(super) fn is_schema_change(keyword: &str) -> bool {
     matches!(keyword, "CREATE" | "DROP" | "ALTER")
 }
 
-/// The text that tells of a statement that changed some rows and has given others.
+/// Text about a statement that changed some rows and returned others.
 pub(super) fn describe(keyword: &str, changed: u64, last_id: i64, rows: Option<String>) -> String {
     let counted = match keyword {
         "INSERT" => format!("{changed} row(s) inserted. Last inserted row ID: {last_id}."),
@@ -101,7 +101,7 @@ pub(super) fn describe(keyword: &str, changed: u64, last_id: i64, rows: Option<S
 }
 
 /// Rows as they are shown.
-pub(super) struct Table {
+pub(super) struct ResultTable {
     head: String,
     rule: String,
     lines: String,
@@ -110,7 +110,7 @@ pub(super) struct Table {
     room: usize,
 }
 
-impl Table {
+impl ResultTable {
     pub(super) fn new<'a>(columns: impl IntoIterator<Item = &'a str>, room: usize) -> Self {
         let (mut head, mut rule) = ("|".to_owned(), "|".to_owned());
         for column in columns {

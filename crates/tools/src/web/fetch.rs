@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION};
 use reqwest::{Client, Response, Url, redirect};
 
-use super::guard::{Addresses, Blocked};
+use super::guard::{Addresses, BlockedAddress};
 
 /// For everything: names, connections, redirects and the body.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
@@ -37,7 +37,7 @@ pub struct WebAccess {
     pub redirects: Redirects,
 }
 
-pub(crate) struct Document {
+pub(crate) struct WebDocument {
     /// Address after redirects.
     pub(crate) url: Url,
     /// Without parameters: `text/html`.
@@ -48,7 +48,7 @@ pub(crate) struct Document {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
     #[error(transparent)]
-    Blocked(#[from] Blocked),
+    Blocked(#[from] BlockedAddress),
     #[error("the server answered with status code {0}")]
     Status(u16),
     #[error("more than {REDIRECT_LIMIT} redirects")]
@@ -80,11 +80,11 @@ pub(crate) fn client(reach: WebAccess) -> Result<Client, FetchError> {
         .map_err(|error| FetchError::Http(describe(&error)))
 }
 
-pub(crate) async fn fetch(client: &Client, reach: WebAccess, url: Url) -> Result<Document, FetchError> {
+pub(crate) async fn fetch(client: &Client, reach: WebAccess, url: Url) -> Result<WebDocument, FetchError> {
     tokio::time::timeout(TIME_LIMIT, follow(client, reach, url)).await.unwrap_or(Err(FetchError::Timeout))
 }
 
-async fn follow(client: &Client, reach: WebAccess, asked: Url) -> Result<Document, FetchError> {
+async fn follow(client: &Client, reach: WebAccess, asked: Url) -> Result<WebDocument, FetchError> {
     let mut url = asked.clone();
     for _ in 0..=REDIRECT_LIMIT {
         check_literal(reach.addresses, &url)?;
@@ -111,7 +111,7 @@ async fn follow(client: &Client, reach: WebAccess, asked: Url) -> Result<Documen
 }
 
 /// Addresses written in the URL itself are connected to without being resolved.
-fn check_literal(addresses: Addresses, url: &Url) -> Result<(), Blocked> {
+fn check_literal(addresses: Addresses, url: &Url) -> Result<(), BlockedAddress> {
     let host = url.host_str().unwrap_or_default();
     match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
         Ok(address) => addresses.check(address),
@@ -136,7 +136,7 @@ fn is_same_host(asked: &Url, next: &Url) -> bool {
     host(asked) == host(next)
 }
 
-async fn read(response: Response, url: Url) -> Result<Document, FetchError> {
+async fn read(response: Response, url: Url) -> Result<WebDocument, FetchError> {
     let content_type =
         response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let mut body = Vec::new();
@@ -154,7 +154,7 @@ async fn read(response: Response, url: Url) -> Result<Document, FetchError> {
             Some((kind, parameters)) => (Some(kind.trim().to_ascii_lowercase()), parameters.to_owned()),
             None => (None, String::new()),
         };
-    Ok(Document { url, content_type: kind, text: decode(&body, &parameters) })
+    Ok(WebDocument { url, content_type: kind, text: decode(&body, &parameters) })
 }
 
 fn decode(body: &[u8], parameters: &str) -> String {
@@ -172,7 +172,7 @@ fn decode(body: &[u8], parameters: &str) -> String {
 fn blocked_or_failed(error: &reqwest::Error) -> FetchError {
     let mut source: Option<&dyn std::error::Error> = Some(error);
     while let Some(current) = source {
-        if let Some(blocked) = current.downcast_ref::<Blocked>() {
+        if let Some(blocked) = current.downcast_ref::<BlockedAddress>() {
             return FetchError::Blocked(blocked.clone());
         }
         source = current.source();

@@ -20,14 +20,14 @@ pub enum Addresses {
 #[error(
     "the host has the blocked address {address}. URLs must not target loopback, private, or link-local addresses."
 )]
-pub(crate) struct Blocked {
+pub(crate) struct BlockedAddress {
     pub(crate) address: IpAddr,
 }
 
 impl Addresses {
-    pub(crate) fn check(self, address: IpAddr) -> Result<(), Blocked> {
+    pub(crate) fn check(self, address: IpAddr) -> Result<(), BlockedAddress> {
         match self {
-            Addresses::PublicOnly if !is_public(address) => Err(Blocked { address }),
+            Addresses::PublicOnly if !is_public(address) => Err(BlockedAddress { address }),
             Addresses::PublicOnly | Addresses::Any => Ok(()),
         }
     }
@@ -134,7 +134,7 @@ mod tests {
         ];
         for address in inner {
             let address = address.parse().unwrap();
-            assert_eq!(Addresses::PublicOnly.check(address), Err(Blocked { address }));
+            assert_eq!(Addresses::PublicOnly.check(address), Err(BlockedAddress { address }));
             assert_eq!(Addresses::Any.check(address), Ok(()));
         }
     }

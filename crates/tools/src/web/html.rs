@@ -5,15 +5,15 @@ const SKIPPED: [&str; 10] =
     ["script", "style", "noscript", "template", "svg", "iframe", "object", "canvas", "math", "select"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Token<'a> {
+pub(crate) enum HtmlToken<'a> {
     /// As written; entities are still in it.
     Text(&'a str),
-    Open(Tag<'a>),
+    Open(HtmlTag<'a>),
     Close(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Tag<'a> {
+pub(crate) struct HtmlTag<'a> {
     /// In lower case.
     pub(crate) name: String,
     attributes: &'a str,
@@ -51,9 +51,9 @@ impl<'a> Tokens<'a> {
 }
 
 impl<'a> Iterator for Tokens<'a> {
-    type Item = Token<'a>;
+    type Item = HtmlToken<'a>;
 
-    fn next(&mut self) -> Option<Token<'a>> {
+    fn next(&mut self) -> Option<HtmlToken<'a>> {
         loop {
             let Some(after) = self.rest.strip_prefix('<') else {
                 if self.rest.is_empty() {
@@ -62,7 +62,7 @@ impl<'a> Iterator for Tokens<'a> {
                 let end = self.rest.find('<').unwrap_or(self.rest.len());
                 let (text, rest) = self.rest.split_at(end);
                 self.rest = rest;
-                return Some(Token::Text(text));
+                return Some(HtmlToken::Text(text));
             };
             if let Some(comment) = after.strip_prefix("!--") {
                 self.rest = comment;
@@ -75,7 +75,7 @@ impl<'a> Iterator for Tokens<'a> {
                 }
                 Some('/') => {
                     let inside = self.up_to(">");
-                    return Some(Token::Close(tag_name(&inside[2..])));
+                    return Some(HtmlToken::Close(tag_name(&inside[2..])));
                 }
                 Some(first) if first.is_ascii_alphabetic() => {
                     let end = tag_end(after);
@@ -89,14 +89,14 @@ impl<'a> Iterator for Tokens<'a> {
                         continue;
                     }
                     let attributes = inside.get(name.len()..).unwrap_or_default();
-                    return Some(Token::Open(Tag { name, attributes }));
+                    return Some(HtmlToken::Open(HtmlTag { name, attributes }));
                 }
                 // A lone `<`.
                 _ => {
                     let end = after.find('<').map_or(self.rest.len(), |at| at + 1);
                     let (text, rest) = self.rest.split_at(end);
                     self.rest = rest;
-                    return Some(Token::Text(text));
+                    return Some(HtmlToken::Text(text));
                 }
             }
         }
@@ -123,7 +123,7 @@ fn tag_name(inside: &str) -> String {
     inside[..end].to_ascii_lowercase()
 }
 
-impl Tag<'_> {
+impl HtmlTag<'_> {
     /// The value of an attribute, entities decoded.
     pub(crate) fn attribute(&self, wanted: &str) -> Option<String> {
         let mut rest = self.attributes;

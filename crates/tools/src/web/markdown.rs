@@ -2,7 +2,7 @@
 
 use reqwest::Url;
 
-use super::html::{Tag, Token, Tokens, decode};
+use super::html::{HtmlTag, HtmlToken, Tokens, decode};
 
 /// Lists, quotations and emphasis inside their own kind that are shown as such. A page may nest a million tags, and the
 /// work for each must not grow with those around it.
@@ -23,9 +23,9 @@ pub(crate) fn from_html(html: &str, base: &Url) -> String {
     };
     for token in Tokens::new(html) {
         match token {
-            Token::Text(text) => page.push_text(&decode(text)),
-            Token::Open(tag) => page.open(&tag),
-            Token::Close(name) => page.close(&name),
+            HtmlToken::Text(text) => page.push_text(&decode(text)),
+            HtmlToken::Open(tag) => page.open(&tag),
+            HtmlToken::Close(name) => page.close(&name),
         }
     }
     page.text.truncate(page.text.trim_end().len());
@@ -73,7 +73,7 @@ impl Page<'_> {
         }
     }
 
-    fn open(&mut self, tag: &Tag<'_>) {
+    fn open(&mut self, tag: &HtmlTag<'_>) {
         match tag.name.as_str() {
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
                 self.start_block();

@@ -23,7 +23,7 @@ use crate::workspace::Workspace;
 pub use fetch::{Redirects, WebAccess};
 pub use guard::Addresses;
 
-use fetch::Document;
+use fetch::WebDocument;
 
 /// Characters of a page that are shown, unless asked for otherwise, and at most.
 const DEFAULT_LENGTH: usize = 5000;
@@ -150,7 +150,7 @@ fn failed(url: &str, error: &fetch::FetchError) -> ToolOutcome {
     answer::failed(error.to_string(), format!("Failed to fetch {url}: {error}"))
 }
 
-fn describe(arguments: &Arguments, asked: &Url, document: &Document) -> String {
+fn describe(arguments: &Arguments, asked: &Url, document: &WebDocument) -> String {
     let content_type = document.content_type.as_deref().unwrap_or("text/html");
     let is_html = matches!(content_type, "text/html" | "application/xhtml+xml");
     let (preface, page) = if arguments.raw {

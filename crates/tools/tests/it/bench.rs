@@ -60,6 +60,7 @@ impl Bench {
                 files: ToolFiles::Here,
             },
             files: ToolFiles::Here,
+            images: hangar_images::ImageLimits::default(),
         });
         let database = Arc::new(Database::new(base.join("session/session.db")));
         let database = Some(database);

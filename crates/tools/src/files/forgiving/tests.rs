@@ -5,7 +5,7 @@ use super::*;
 /// Applies the only place that is found. Panics if there are none or several.
 fn applied(text: &str, old: &str, new: &str) -> (Form, String) {
     let found = find(text, old, new);
-    let [Found { form, place, new: Some(new) }] = found.as_slice() else {
+    let [NearMatch { form, place, new: Some(new) }] = found.as_slice() else {
         panic!("{old:?} in {text:?}: {found:?}")
     };
     (*form, [&text[..place.start], new, &text[place.end..]].concat())
@@ -52,7 +52,7 @@ fn lines_are_found_by_their_text() {
     );
     let found = find("if x:\n    a()\nelse:\n        b()\n", "if x:\na()\nelse:\nb()", "c()");
     assert!(
-        matches!(found.as_slice(), [Found { new: None, .. }]),
+        matches!(found.as_slice(), [NearMatch { new: None, .. }]),
         "nobody can say where c() belongs: {found:?}"
     );
 }
@@ -123,7 +123,7 @@ fn block() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(line(), 1..6)
 }
 
-/// A block as somebody might remember it.
+/// A block as a model might remember it.
 fn remembered(lines: &[String], how: u8) -> String {
     let change = |line: &String| match how % 5 {
         0 => format!("  {line}"),
@@ -142,7 +142,7 @@ proptest! {
         let (before, after) = (before.join("\n"), after.join("\n"));
         let text = format!("{before}\nSTART\n{}\nEND\n{after}", meant.join("\n"));
         let old = format!("START\n{}\nEND", remembered(&meant, how));
-        for Found { place, new, .. } in find(&text, &old, "NEW") {
+        for NearMatch { place, new, .. } in find(&text, &old, "NEW") {
             let Some(new) = new else { continue };
             let changed = [&text[..place.start], &new, &text[place.end..]].concat();
             prop_assert!(changed.starts_with(&format!("{before}\n")), "{changed:?}");

@@ -2,7 +2,7 @@
 
 use super::words::Arg;
 
-pub(super) struct Call<'a> {
+pub(super) struct GitCall<'a> {
     pub(super) subcommand: Option<&'a str>,
     /// Of `-C`.
     pub(super) directory: Option<&'a Arg>,
@@ -134,9 +134,9 @@ const WITHOUT_VALUE: &[&str] = &[
     "--icase-pathspecs",
 ];
 
-impl<'a> Call<'a> {
+impl<'a> GitCall<'a> {
     pub(super) fn read(args: &'a [Arg]) -> Self {
-        let mut call = Call {
+        let mut call = GitCall {
             subcommand: None,
             directory: None,
             arguments: &[],

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::paths::resolve;
 
-/// Entries of directories that are looked at for one command. Where there are more, nobody knows.
+/// Maximum number of directory entries that are checked for one command. Beyond it, links count as unknown.
 const LOOK_LIMIT: usize = 100_000;
 
 /// Characters that make a pattern of a name, with those of `extglob`.

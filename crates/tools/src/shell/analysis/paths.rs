@@ -7,7 +7,7 @@ use super::visitor::Visitor;
 use super::words::Arg;
 use crate::paths::{absolute, resolve};
 
-/// Devices that hold no data of anybody.
+/// Devices that hold no data.
 const DEVICES: [&str; 8] = [
     "/dev/null",
     "/dev/zero",

@@ -113,7 +113,7 @@ impl<'a> Visitor<'a> {
     pub(super) fn note_variable(&mut self, name: &str) {
         self.facts.is_tainted |= variables::is_dangerous(name);
         if variables::replaces_programs(name) {
-            // Whoever allows the commands behind it has not allowed what they become.
+            // A rule that allows the commands after it does not allow what they become.
             self.note_command(format!("{name}="), false);
         }
     }

@@ -160,7 +160,7 @@ impl Visitor<'_> {
     /// Notes paths and addresses; says whether the command still only reads, now that they are known.
     fn note_arguments(&mut self, program: &str, operands: Operands, rest: &[Arg], read_only: bool) -> bool {
         if operands == Operands::Texts {
-            // A pattern lists names, whoever is told them.
+            // A pattern lists names, whichever command receives them.
             let lists = |arg: &&Arg| match arg.glob_at {
                 Some(at) => arg.text[..at].contains('/'),
                 None => !arg.is_known && arg.text.contains('/') && arg.text.contains(['*', '?', '[']),
@@ -457,7 +457,7 @@ impl Visitor<'_> {
     }
 
     fn run_git(&mut self, rest: &[Arg]) {
-        let call = git::Call::read(rest);
+        let call = git::GitCall::read(rest);
         if call.sets_configuration {
             // It can name programs to run, so it is more than the command behind it.
             self.note_command("git -c", false);

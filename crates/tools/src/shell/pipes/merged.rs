@@ -18,7 +18,7 @@ impl Pipes {
         Ok((Self(Some(Receiver::from_owned_fd(end.into())?)), WritingEnds { stdout, stderr }))
     }
 
-    /// Whether anybody can still write.
+    /// Whether the pipe still has a writer.
     pub(in super::super) fn is_open(&self) -> bool {
         self.0.is_some()
     }
@@ -40,7 +40,7 @@ impl Pipes {
     /// A piece that is there already.
     pub(in super::super) fn try_next(&mut self, buffer: &mut [u8]) -> Option<(Stream, usize)> {
         let end = self.0.as_ref()?;
-        // Not through the runtime, which knows only what it was told of before.
+        // Not through the async runtime, which knows only the readiness of the past.
         match rustix::io::read(end.as_fd(), &mut *buffer) {
             Ok(length) if length > 0 => Some((Stream::Stdout, length)),
             Err(Errno::AGAIN | Errno::INTR) => None,

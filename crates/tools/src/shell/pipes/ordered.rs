@@ -32,7 +32,7 @@ impl Pipes {
         Ok((pipes, WritingEnds { stdout: stdout_end, stderr: stderr_end }))
     }
 
-    /// Whether anybody can still write.
+    /// Whether the pipe still has a writer.
     pub(in super::super) fn is_open(&self) -> bool {
         self.stdout.is_some() || self.stderr.is_some()
     }
@@ -68,7 +68,7 @@ impl Pipes {
     pub(in super::super) fn try_next(&mut self, buffer: &mut [u8]) -> Option<(Stream, usize)> {
         while self.is_open() {
             let stream = self.first_readable()?;
-            // Not through the runtime, which knows only what it was told of before.
+            // Not through the async runtime, which knows only the readiness of the past.
             match self.end(stream).as_ref().map(|end| rustix::io::read(end.as_fd(), &mut *buffer)) {
                 Some(Ok(length)) if length > 0 => return Some((stream, length)),
                 Some(Err(Errno::AGAIN)) => return None,
