@@ -514,7 +514,13 @@ impl Engine {
         Ok(())
     }
 
-    fn take_fact(&mut self, fact: Option<String>) {
+    /// The fact for the model that takes a moment to find out, for front ends that deliver prompts themselves.
+    pub fn pending_fact(&mut self) -> Option<BoxFuture<'static, Option<String>>> {
+        self.fact.take()
+    }
+
+    /// Tells the model a fact with the next prompt.
+    pub fn take_fact(&mut self, fact: Option<String>) {
         if let Some(fact) = fact {
             self.driver.session_mut().add_fact(fact);
         }
@@ -574,7 +580,7 @@ impl Engine {
     }
 
     /// Ends the session: its last event, its MCP servers, its background work. `hurry` ends the wait for the first of
-    /// these, for whoever cannot wait: everything that happened is on record by then.
+    /// these, for callers that cannot wait: everything that happened is logged by then.
     pub async fn close(
         &mut self,
         error: Option<String>,

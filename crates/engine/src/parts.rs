@@ -118,8 +118,8 @@ impl Background for Shells {
 
 /// Composer of the session, for slash commands that recompose a part of it.
 pub trait Composer: Send + Sync {
-    /// The provider that answers for a model.
-    fn provider(&self, model: &str) -> Result<Arc<dyn ModelProvider>, CommandRefusal>;
+    /// The provider that answers for a model with this effort.
+    fn provider(&self, model: &str, effort: Option<&str>) -> Result<OfferedModel, CommandRefusal>;
 
     /// Composes the session anew, to work in this directory. The engine has let go of its log.
     fn recompose(&self, directory: &Path) -> Result<Parts, CommandRefusal>;
@@ -129,6 +129,13 @@ pub trait Composer: Send + Sync {
 
     /// The folder of the session and the name that lists have for it.
     fn record(&self) -> Result<SessionRecord, CommandRefusal>;
+}
+
+/// A model that the session can have.
+pub struct OfferedModel {
+    pub provider: Arc<dyn ModelProvider>,
+    /// A sentence for people, if the model gets another effort than they asked for.
+    pub effort_notice: Option<String>,
 }
 
 /// A session as it is on this machine.
@@ -142,7 +149,7 @@ pub struct SessionRecord {
 pub struct NoComposer;
 
 impl Composer for NoComposer {
-    fn provider(&self, _: &str) -> Result<Arc<dyn ModelProvider>, CommandRefusal> {
+    fn provider(&self, _: &str, _: Option<&str>) -> Result<OfferedModel, CommandRefusal> {
         Err(CommandRefusal::new("the model of this session cannot be changed"))
     }
 

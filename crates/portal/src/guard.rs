@@ -19,22 +19,24 @@ const COOKIE_MEANING: &[u8] = b"hangar portal cookie";
 /// Whether a request may change something or start programs. Every admitted request carries it, for routes that do so
 /// on a GET.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Changes {
+pub(crate) enum ChangePermit {
     Admitted,
     Refused,
 }
 
-impl Changes {
+impl ChangePermit {
     pub(crate) const REFUSAL: &'static str = "a GET that changes something is taken from programs of this machine and \
          from the portal's own page; use POST, or send the token as `Authorization: Bearer TOKEN`";
 }
 
 /// Access rules for all requests.
-pub struct Guard {
+pub struct AccessGuard {
     address: SocketAddr,
     /// Names by which the portal may be called beside its addresses.
     names: Vec<String>,
     token: Option<Token>,
+    /// A second token for other processes of the same user, which find it in a file of theirs.
+    local: Option<Token>,
 }
 
 /// Kept as a key, so that it cannot be printed.
@@ -46,9 +48,15 @@ struct Token {
     cookie: String,
 }
 
-impl Guard {
+impl AccessGuard {
     pub fn new(address: SocketAddr, names: Vec<String>, token: Option<String>) -> Self {
-        Self { address, names, token: token.map(|token| Token::new(&token)) }
+        Self { address, names, token: token.map(|token| Token::new(&token)), local: None }
+    }
+
+    /// Accepts a second token, where one is needed.
+    #[must_use]
+    pub fn with_local_token(self, token: &str) -> Self {
+        Self { local: self.token.is_some().then(|| Token::new(token)), ..self }
     }
 
     pub fn needs_token(&self) -> bool {
@@ -57,7 +65,7 @@ impl Guard {
 
     /// Compares a text with the token in constant time.
     pub fn is_token(&self, text: &str) -> bool {
-        self.token.as_ref().is_some_and(|token| token.matches(text))
+        [&self.token, &self.local].into_iter().flatten().any(|token| token.matches(text))
     }
 
     /// The cookie for who has shown the token. It is not the token.
@@ -133,7 +141,7 @@ impl Guard {
     ///
     /// Browsers send no `Origin` with the GET of an image, and `Sec-Fetch-Site` only to loopback names and over TLS. A
     /// portal under another name cannot tell such a request from that of a program.
-    fn changes(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Changes {
+    fn changes(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> ChangePermit {
         let hosts = hosts(uri, headers);
         let mut pages = headers.get_all(header::REFERER).iter().peekable();
         let is_browser = text(headers, header::USER_AGENT).is_some_and(|agent| agent.starts_with("Mozilla/"));
@@ -144,7 +152,7 @@ impl Guard {
         } else {
             hosts.iter().all(|host| is_loopback(host)) && (site(headers).is_some() || !is_browser)
         };
-        if may { Changes::Admitted } else { Changes::Refused }
+        if may { ChangePermit::Admitted } else { ChangePermit::Refused }
     }
 
     /// Whether a host name is ours; another site may point other names here.
@@ -173,6 +181,12 @@ fn hosts<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Vec<&'a str> {
 
 fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Whether a browser visits the address: from its address bar, by a link, or ahead of time.
+pub(crate) fn is_navigation(headers: &HeaderMap) -> bool {
+    let mode = headers.get("sec-fetch-mode").map(HeaderValue::as_bytes);
+    site(headers) == Some(b"none") || mode == Some(b"navigate")
 }
 
 /// Site of the page that a request is from, as the browser reports it.
@@ -261,8 +275,8 @@ pub(crate) async fn check(State(app): State<crate::api::App>, mut request: Reque
 mod tests {
     use super::*;
 
-    fn guard(address: &str, token: Option<&str>) -> Guard {
-        Guard::new(address.parse().unwrap(), vec!["portal.test".to_owned()], token.map(str::to_owned))
+    fn guard(address: &str, token: Option<&str>) -> AccessGuard {
+        AccessGuard::new(address.parse().unwrap(), vec!["portal.test".to_owned()], token.map(str::to_owned))
     }
 
     #[track_caller]
@@ -295,7 +309,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_change(method: Method, headers: &[(&'static str, &str)], expected: Changes) {
+    fn check_change(method: Method, headers: &[(&'static str, &str)], expected: ChangePermit) {
         let guard = guard(LOOPBACK, Some("secret"));
         assert_eq!(
             guard.changes(&method, &"/api/stop".parse().unwrap(), &map(headers)),
@@ -312,24 +326,32 @@ mod tests {
     fn a_get_that_changes_something_is_a_program_s_on_this_machine_or_the_page_s() {
         for host in ["127.0.0.1:8888", "localhost:8888", "[::1]:8888"] {
             let host = ("host", host);
-            check_change(Method::GET, &[host], Changes::Admitted);
-            check_change(Method::GET, &[host, ("user-agent", "curl/8.5.0")], Changes::Admitted);
-            check_change(Method::GET, &[host, AGENT, ("sec-fetch-site", "none")], Changes::Admitted);
-            check_change(Method::GET, &[host, AGENT], Changes::Refused);
-            check_change(Method::GET, &[host, ("referer", "http://evil.example/a")], Changes::Refused);
+            check_change(Method::GET, &[host], ChangePermit::Admitted);
+            check_change(Method::GET, &[host, ("user-agent", "curl/8.5.0")], ChangePermit::Admitted);
+            check_change(Method::GET, &[host, AGENT, ("sec-fetch-site", "none")], ChangePermit::Admitted);
+            check_change(Method::GET, &[host, AGENT], ChangePermit::Refused);
+            check_change(Method::GET, &[host, ("referer", "http://evil.example/a")], ChangePermit::Refused);
         }
         let named = ("host", "portal.test");
         for method in [Method::GET, Method::HEAD, Method::OPTIONS] {
-            check_change(method, &[named], Changes::Refused);
+            check_change(method, &[named], ChangePermit::Refused);
         }
-        check_change(Method::GET, &[named, AGENT, ("sec-fetch-site", "none")], Changes::Refused);
-        check_change(Method::GET, &[named, AGENT, ("sec-fetch-site", "same-origin")], Changes::Admitted);
-        check_change(Method::GET, &[named, AGENT, ("referer", "http://portal.test/runs")], Changes::Admitted);
-        check_change(Method::GET, &[named, ("referer", "http://portal.test.evil/")], Changes::Refused);
-        check_change(Method::GET, &[named, ("referer", "http://evil/http://portal.test/")], Changes::Refused);
-        check_change(Method::GET, &[named, ("authorization", "Bearer secret")], Changes::Admitted);
-        check_change(Method::GET, &[named, ("authorization", "Bearer x")], Changes::Refused);
-        check_change(Method::POST, &[named], Changes::Admitted);
+        check_change(Method::GET, &[named, AGENT, ("sec-fetch-site", "none")], ChangePermit::Refused);
+        check_change(Method::GET, &[named, AGENT, ("sec-fetch-site", "same-origin")], ChangePermit::Admitted);
+        check_change(
+            Method::GET,
+            &[named, AGENT, ("referer", "http://portal.test/runs")],
+            ChangePermit::Admitted,
+        );
+        check_change(Method::GET, &[named, ("referer", "http://portal.test.evil/")], ChangePermit::Refused);
+        check_change(
+            Method::GET,
+            &[named, ("referer", "http://evil/http://portal.test/")],
+            ChangePermit::Refused,
+        );
+        check_change(Method::GET, &[named, ("authorization", "Bearer secret")], ChangePermit::Admitted);
+        check_change(Method::GET, &[named, ("authorization", "Bearer x")], ChangePermit::Refused);
+        check_change(Method::POST, &[named], ChangePermit::Admitted);
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub(crate) fn location(app: &App, uri: &Uri, headers: &HeaderMap) -> Option<Stri
             None => "/new".to_owned(),
         },
         Old::Project(_) => "/new".to_owned(),
+        Old::Start(workspace) => with("/new", "workspace", &workspace),
         Old::Jobs { workspace: Some(workspace) } => with("/jobs", "workspace", &workspace),
         Old::Jobs { workspace: None } => "/jobs".to_owned(),
         Old::Tracking { job: Some(job), .. } => match app.run_of_job(&job).filter(|_| known) {
@@ -39,6 +40,8 @@ pub(crate) fn location(app: &App, uri: &Uri, headers: &HeaderMap) -> Option<Stri
 enum Old {
     /// A session in a directory beside the repository.
     Project(String),
+    /// A session in this directory.
+    Start(String),
     Jobs {
         workspace: Option<String>,
     },
@@ -53,7 +56,10 @@ impl Old {
     fn parse(path: &str, query: &HashMap<String, String>) -> Option<Self> {
         let value = |name: &str| query.get(name).filter(|value| !value.is_empty()).cloned();
         match path {
-            "/" | "/index.html" => value("project").filter(|name| is_name(name)).map(Old::Project),
+            "/" | "/index.html" => match value("project").filter(|name| is_name(name)) {
+                Some(name) => Some(Old::Project(name)),
+                None => value("wb").map(Old::Start),
+            },
             "/jobs.html" => Some(Old::Jobs { workspace: value("wb") }),
             "/jobTracking.html" => Some(Old::Tracking { job: value("jobId"), name: value("jobName") }),
             _ => None,
@@ -91,6 +97,10 @@ mod tests {
         check("/?project=other", Some(Old::Project("other".to_owned())));
         check("/index.html?project=a%20b", Some(Old::Project("a b".to_owned())));
         check("/?project=../../etc", None);
+        check("/?wb=%2Fa%2Fb", Some(Old::Start("/a/b".to_owned())));
+        check("/index.html?wb=%2Fa", Some(Old::Start("/a".to_owned())));
+        check("/?project=other&wb=%2Fa", Some(Old::Project("other".to_owned())));
+        check("/?wb=", None);
         check("/jobs.html", Some(Old::Jobs { workspace: None }));
         check("/jobs.html?wb=%2Fa%2Fb", Some(Old::Jobs { workspace: text("/a/b") }));
         check("/jobTracking.html?jobName=demo", Some(Old::Tracking { job: None, name: text("demo") }));

@@ -45,6 +45,9 @@ impl From<RegistryError> for Problem {
             RegistryError::NoApproval(_) => (S::NOT_FOUND, "approval_not_found"),
             RegistryError::AlreadyAnswered(_) => (S::CONFLICT, "already_answered"),
             RegistryError::BusyElsewhere { .. } => (S::CONFLICT, "session_busy_elsewhere"),
+            RegistryError::OpenElsewhere(_) | RegistryError::Unreachable { .. } => {
+                (S::CONFLICT, "session_open_elsewhere")
+            }
             RegistryError::QueueFull(_) => (S::TOO_MANY_REQUESTS, "queue_full"),
             RegistryError::NotOpen(_) => (S::CONFLICT, "session_closed"),
             RegistryError::Leased(_) => (S::CONFLICT, "session_borrowed"),
@@ -82,6 +85,8 @@ fn advice(error: &RegistryError) -> Option<String> {
         // These say themselves what to do.
         RegistryError::AlreadyAnswered(_)
         | RegistryError::BusyElsewhere { .. }
+        | RegistryError::OpenElsewhere(_)
+        | RegistryError::Unreachable { .. }
         | RegistryError::QueueFull(_)
         | RegistryError::NotOpen(_)
         | RegistryError::Leased(_)

@@ -92,7 +92,7 @@ impl AdmissionSlot {
 
 /// A body that stopped coming.
 #[derive(Debug, thiserror::Error)]
-#[error("nothing more of the body came for {} s", BODY_TIME.as_secs())]
+#[error("no data of the body arrived for {} s", BODY_TIME.as_secs())]
 pub(crate) struct Stalled;
 
 impl Stalled {

@@ -13,7 +13,7 @@ use serde_with::skip_serializing_none;
 
 /// Questions that were settled and are remembered, so that who comes late learns why.
 const REMEMBERED: usize = 1000;
-/// Questions that may be open at once. More would be no use to anybody.
+/// Maximum number of open questions.
 const MOST_OPEN: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]

@@ -13,7 +13,7 @@ use crate::session_stats::SessionStats;
 /// Digests that are kept. Each is a few hundred bytes; one that is not kept is made again when it is wanted.
 const KEPT: usize = 4096;
 
-pub(crate) struct Catalogue {
+pub(crate) struct SessionCatalogue {
     store: Store,
     kept_stats: Mutex<HashMap<SessionId, Arc<SessionStats>>>,
     /// Logs that are being read, each with what those wait for who want the same.
@@ -27,13 +27,13 @@ pub(crate) struct Catalogue {
 
 /// A part in the reading of a log. The last one that is dropped removes the log from `reading`.
 struct Reading<'a> {
-    catalogue: &'a Catalogue,
+    catalogue: &'a SessionCatalogue,
     id: &'a SessionId,
     gate: Arc<Mutex<()>>,
 }
 
 impl<'a> Reading<'a> {
-    fn of(catalogue: &'a Catalogue, id: &'a SessionId) -> Self {
+    fn of(catalogue: &'a SessionCatalogue, id: &'a SessionId) -> Self {
         let gate = Arc::clone(catalogue.reading.lock().entry(id.clone()).or_default());
         Self { catalogue, id, gate }
     }
@@ -49,7 +49,7 @@ impl Drop for Reading<'_> {
     }
 }
 
-impl Catalogue {
+impl SessionCatalogue {
     pub(crate) fn new(store: Store) -> Self {
         Self {
             store,
@@ -144,7 +144,7 @@ mod tests {
             r#"{"type":"user.message","data":{"content":"hi"},"id":"i","timestamp":"t","parentId":null}"#;
         std::fs::write(store.session_dir(&id).join("events.jsonl"), format!("{line}\n").repeat(20_000))
             .unwrap();
-        let catalogue = Catalogue::new(store);
+        let catalogue = SessionCatalogue::new(store);
         let barrier = Barrier::new(READERS);
         std::thread::scope(|scope| {
             for _ in 0..READERS {

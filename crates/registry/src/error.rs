@@ -21,13 +21,17 @@ pub enum RegistryError {
     AlreadyAnswered(String),
     #[error("another process works on session {id}{}; wait until it is done", Holder(*pid))]
     BusyElsewhere { id: SessionId, pid: Option<u32> },
+    #[error("session {0} is open in a terminal; close it there")]
+    OpenElsewhere(SessionId),
+    #[error("session {id} is open in a terminal that cannot be joined: {reason}")]
+    Unreachable { id: SessionId, reason: String },
     #[error("session {0} has {most} prompts waiting; send more when some are done", most = crate::live::MOST_PROMPTS)]
     QueueFull(SessionId),
     #[error("session {0} is closed; send it a message to open it")]
     NotOpen(SessionId),
     #[error("session {0} is busy with a task; wait until that has ended or stop it")]
     Leased(SessionId),
-    #[error("agent `{0}` cannot go on with a session that was closed; open a new one")]
+    #[error("agent `{0}` cannot resume a closed session; open a new one")]
     NotResumable(String),
     #[error("agent `{0}` cannot ask before it acts; open the session with the policy allow-all")]
     CannotAsk(String),
@@ -37,13 +41,13 @@ pub enum RegistryError {
     Unprocessable(String),
     #[error("the session could not be opened: {}", .0.message)]
     NotOpened(Box<TurnFailure>),
-    #[error("all sessions are about to be closed")]
+    #[error("the server is shutting down, so no session can be opened")]
     Stopping,
     #[error("no jobs are installed")]
     NoEntry,
     #[error("run {0} has ended")]
     RunEnded(String),
-    #[error("run {0} is under way; stop it first, or wait for its end")]
+    #[error("run {0} is still running; stop it first, or wait for its end")]
     RunUnderWay(String),
     #[error("{0}")]
     Store(String),

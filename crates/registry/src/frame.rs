@@ -1,7 +1,20 @@
 //! Frames of an event stream, serialised once for all its readers.
 
 use bytes::Bytes;
+use hangar_protocol::EventKind;
+use hangar_protocol::event::type_at_start;
 use serde::Serialize;
+
+/// Whether those who watch a session are told of an event. The vendor's items of an answer are for the session that resumes
+/// from the log; the answer itself follows them. Records of usage are told: they are small, and may be the last line.
+pub(crate) fn is_told(kind: Option<EventKind>) -> bool {
+    kind != Some(EventKind::ModelItems)
+}
+
+/// The same of a line of the log.
+pub(crate) fn is_shown(line: &[u8]) -> bool {
+    is_told(type_at_start(line).and_then(EventKind::of_type))
+}
 
 /// One entry of a session's stream.
 #[derive(Debug, Clone)]

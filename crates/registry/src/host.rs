@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use hangar_protocol::data::CodeChanges;
 use hangar_protocol::{Event, LogPosition};
 use hangar_runtimes::host::Host;
-use hangar_runtimes::runtime::{AgentOrder, Consent, Resume, Runtime};
+use hangar_runtimes::runtime::{AgentOrder, AgentSession, Consent, Resume, Runtime};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, StoreError};
 
@@ -37,6 +38,21 @@ pub trait AgentHost: Send + Sync {
 
     /// Earlier agent and settings of a session.
     fn past(&self, id: &SessionId) -> Result<PastSession, LogWriterError>;
+
+    /// Sessions that other processes have open and let others join.
+    fn open_elsewhere(&self) -> Vec<SessionId>;
+
+    /// Joins a session where another process has it open. `None` if none has; the error is a sentence.
+    fn join(&self, id: &SessionId) -> BoxFuture<'static, Result<Option<JoinedSession>, String>>;
+}
+
+/// A session of another process. Stopping it leaves it: it goes on where it runs.
+pub struct JoinedSession {
+    pub agent: AgentSession,
+    /// Whether a turn is under way.
+    pub working: bool,
+    /// Events of the questions that wait for an answer.
+    pub questions: Vec<Event>,
 }
 
 /// A session that is about to be opened, before what is configured for its agent is added.

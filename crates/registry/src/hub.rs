@@ -2,9 +2,10 @@
 //!
 //! What is done with them is in a file each: they are opened ([`opening`]), spoken to ([`speaking`]), leased to tasks
 //! ([`leases`]), shown ([`showing`]); what they ask is answered ([`questions`]), and those of other processes are watched
-//! ([`directory_watch`]). Each session that is open has one task that hears its agent out ([`pump`]).
+//! ([`directory_watch`]) and joined ([`joining`]). Each session that is open has one task that hears its agent out ([`pump`]).
 
 mod directory_watch;
+mod joining;
 mod leases;
 mod opening;
 mod pump;
@@ -27,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::approvals::Approvals;
-use crate::catalogue::Catalogue;
+use crate::catalogue::SessionCatalogue;
 use crate::error::RegistryError;
 use crate::frame::{self, StreamItem};
 use crate::host::AgentHost;
@@ -65,7 +66,7 @@ struct Inner {
     /// Changes when a session is opened, for those who watch a file.
     openings: watch::Sender<u64>,
     approvals: Mutex<Approvals>,
-    catalogue: Catalogue,
+    catalogue: SessionCatalogue,
     /// Watch of the directory, while `feed` has a subscriber.
     directory_watch: Mutex<Option<DirectoryWatch>>,
     feed: broadcast::Sender<Bytes>,
@@ -77,7 +78,7 @@ impl Hub {
     pub fn new(config: HubConfig) -> Self {
         let (feed, _) = broadcast::channel(FEED_QUEUE);
         Self(Arc::new(Inner {
-            catalogue: Catalogue::new(config.store.clone()),
+            catalogue: SessionCatalogue::new(config.store.clone()),
             host: config.host,
             store: config.store,
             now: config.now,
@@ -119,7 +120,7 @@ impl Hub {
         found.ok_or_else(|| RegistryError::NoRuntime(name.unwrap_or("default").to_owned()))
     }
 
-    pub(crate) fn catalogue(&self) -> &Catalogue {
+    pub(crate) fn catalogue(&self) -> &SessionCatalogue {
         &self.0.catalogue
     }
 

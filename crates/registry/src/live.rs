@@ -13,7 +13,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::frame::{SseFrame, StreamItem};
+use crate::frame::{SseFrame, StreamItem, is_told};
 use crate::resource::{Policy, SessionState};
 use crate::session_stats::{SessionStats, Used};
 
@@ -27,6 +27,8 @@ pub(crate) struct LiveSession {
     pub(crate) runtime: String,
     pub(crate) policy: Policy,
     pub(crate) own_log: bool,
+    /// Whether another process runs it, which it was joined in.
+    pub(crate) elsewhere: bool,
     /// Whether the agent accepts messages while it works.
     pub(crate) steers: bool,
     pub(crate) commands: mpsc::Sender<SessionCommand>,
@@ -134,7 +136,10 @@ impl LiveSession {
             return false;
         }
         let known = state.stats.at.offset;
-        !self.own_log || !state.rested || store.log_bytes(&self.id).is_some_and(|length| length <= known)
+        self.elsewhere
+            || !self.own_log
+            || !state.rested
+            || store.log_bytes(&self.id).is_some_and(|length| length <= known)
     }
 
     /// Ends the agent. What it is told by then, it still hears.
@@ -162,6 +167,7 @@ impl LiveSession {
         }
         state.stats.apply(event);
         if state.is_watched()
+            && is_told(event.event_kind())
             && let Ok(json) = serde_json::to_vec(event)
         {
             let seq = event.position().map(|position| position.seq);
@@ -256,7 +262,7 @@ impl LiveState {
         if next.seq <= self.stats.at.seq + 1 {
             return;
         }
-        // A log that is gone was deleted under us; there is nobody to tell.
+        // The log was deleted meanwhile; there is nothing to update.
         let Ok(mut follow) = store.follow(id, self.stats.at) else { return };
         while follow.position().seq + 1 < next.seq
             && let Ok(Some((seq, line))) = follow.next_line()
@@ -276,6 +282,22 @@ impl LiveState {
             self.rested = false;
             self.failed = None;
         }
+    }
+
+    /// Lists the session as open before it has received a message here.
+    pub(crate) fn share(&mut self) {
+        self.spoken_to = true;
+    }
+
+    /// The session is open in another process, and perhaps at work.
+    pub(crate) fn join(&mut self, working: bool) {
+        self.share();
+        self.working = working;
+    }
+
+    /// Everything that the session of another process had to do is done, whoever asked for it.
+    pub(crate) fn came_to_rest(&mut self) {
+        self.prompts.truncate(1);
     }
 
     /// Whether another prompt may be queued.
@@ -408,6 +430,7 @@ mod tests {
             runtime: "native".to_owned(),
             policy: Policy::Ask,
             own_log: true,
+            elsewhere: false,
             steers: false,
             commands: mpsc::channel(1).0,
             names: mpsc::channel(1).0,

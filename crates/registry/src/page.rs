@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::error::RegistryError;
+use crate::frame::is_shown;
 use crate::hub::Hub;
 
 /// Events of one page, and what they may weigh together: a page of huge events is short.
@@ -114,9 +115,11 @@ impl Hub {
             if seq < first {
                 continue;
             }
-            // A line that is no event has a number and no content.
+            // A line that is no event, or is none of the reader's business, has a number and no content.
             let Ok(text) = std::str::from_utf8(line) else { continue };
-            if let Ok(event) = serde_json::from_str::<Box<RawValue>>(text) {
+            if is_shown(line)
+                && let Ok(event) = serde_json::from_str::<Box<RawValue>>(text)
+            {
                 events.push(Numbered { seq, event });
             }
             if seq == end {

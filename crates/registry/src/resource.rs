@@ -32,6 +32,18 @@ pub struct Session {
     /// Error of the last turn, if it failed.
     pub error: Option<String>,
     pub policy: Option<Policy>,
+    /// Where it is open; absent if it is closed.
+    pub open: Option<OpenIn>,
+}
+
+/// Process in which a session is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OpenIn {
+    /// This portal.
+    Portal,
+    /// A terminal, which this portal has joined.
+    Terminal,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -41,9 +53,9 @@ pub enum SessionState {
     Working,
     /// It waits for an answer.
     Waiting,
-    /// It is open in this portal and has nothing to do.
+    /// It is open and has nothing to do.
     Idle,
-    /// It is not open in this portal.
+    /// It is not open.
     Closed,
     /// Its last turn ended in an error.
     Failed,

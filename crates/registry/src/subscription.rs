@@ -9,7 +9,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 
 use crate::error::RegistryError;
-use crate::frame::{self, SseFrame, StreamItem};
+use crate::frame::{self, SseFrame, StreamItem, is_shown};
 use crate::hub::Hub;
 
 /// Polling interval of a file that another process may write. It is polled only while there is a reader.
@@ -61,7 +61,7 @@ enum EventSource {
 /// Why a subscription ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SubscriptionEnd {
-    #[error("the reader fell behind; it may come back with the last event that it has")]
+    #[error("the reader fell behind; it can reconnect after its last event")]
     Behind,
     #[error("the registry shuts down")]
     Stopping,
@@ -79,7 +79,7 @@ impl Hub {
                 Some(live) => live.state().stats.at.seq,
                 None => self.catalogue().stats(id)?.at.seq,
             };
-            // Whoever waits behind an event that is not there would miss those that come before it.
+            // A reader that waits after an event that does not exist would miss the events before it.
             if after > last {
                 return Err(RegistryError::Invalid(format!(
                     "session {id} has {last} events, none of them with the number {after}"
@@ -118,7 +118,9 @@ impl Subscription {
                         Some((seq, line)) => {
                             if seq > self.after {
                                 self.after = seq;
-                                return Ok(Some(StreamItem::Event(SseFrame::new(Some(seq), line))));
+                                if is_shown(line) {
+                                    return Ok(Some(StreamItem::Event(SseFrame::new(Some(seq), line))));
+                                }
                             }
                         }
                         None => {
@@ -152,7 +154,9 @@ impl Subscription {
                         self.quiet = 0;
                         if seq > self.after {
                             self.after = seq;
-                            return Ok(Some(StreamItem::Event(SseFrame::new(Some(seq), line))));
+                            if is_shown(line) {
+                                return Ok(Some(StreamItem::Event(SseFrame::new(Some(seq), line))));
+                            }
                         }
                     }
                     None => {
@@ -247,7 +251,7 @@ impl Subscription {
         }
         if self.hub.live(&self.id).is_some() {
             self.source = EventSource::Nothing;
-            // Whoever opened it told how it is by then, to those who listened.
+            // The state was published to the subscribers when the session was opened.
             self.greeted = false;
         } else if !self.hub.store().contains(&self.id) {
             self.source = EventSource::Over;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::document::Document;
+use crate::document::JsonDocument;
 
 /// Logins that are kept. More than a person has.
 const MAX_ACCOUNTS: usize = 32;
@@ -35,7 +35,7 @@ impl Accounts {
     }
 
     pub fn all(&self) -> Vec<Account> {
-        let document = Document::open(self.0.clone());
+        let document = JsonDocument::open(self.0.clone());
         serde_json::from_value(document.value["accounts"].clone()).unwrap_or_default()
     }
 
@@ -63,7 +63,7 @@ impl Accounts {
     }
 
     fn write(&self, all: &[Account]) -> std::io::Result<()> {
-        let mut document = Document::open(self.0.clone());
+        let mut document = JsonDocument::open(self.0.clone());
         document.value["accounts"] = json!(all);
         document.save()
     }

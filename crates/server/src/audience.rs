@@ -112,6 +112,11 @@ impl Audience {
         }
     }
 
+    /// When the session began, once that is known.
+    pub(crate) fn began(&self) -> Option<&str> {
+        self.began.get().map(String::as_str)
+    }
+
     fn idle_debounce(&self) -> MutexGuard<'_, IdleDebounce> {
         self.idle_debounce.lock()
     }
@@ -380,7 +385,7 @@ impl EventSink for Broadcast {
         if !event.is_ephemeral()
             && let Some(hub) = self.0.hub.upgrade()
         {
-            hub.announce(Lifecycle::Updated, &self.0.session_id, self.0.began.get().map(String::as_str));
+            hub.announce(Lifecycle::Updated, &self.0.session_id, self.0.began());
         }
     }
 }

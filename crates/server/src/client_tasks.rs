@@ -303,7 +303,7 @@ impl ClientTaskUpdate {
     }
 }
 
-/// Whom to ask that a task stops, and what about.
+/// Request to the client that can stop a task.
 pub(crate) struct Cancellation {
     pub(crate) owner: ClientId,
     pub(crate) params: Value,
@@ -406,7 +406,7 @@ impl ClientTasks {
         self.0.iter().find(|task| task.id == id).map(ClientTask::progress)
     }
 
-    /// Whom to ask that a task stops. `None` where there is no such task; nobody where it cannot be stopped.
+    /// Client that can stop a task. `None` if there is no such task; an empty answer if it cannot be stopped.
     pub(crate) fn cancellation(&self, id: &str, session_id: &str) -> Option<Option<Cancellation>> {
         let task = self.0.iter().find(|task| task.id == id)?;
         Some(task.can_cancel().then(|| Cancellation {

@@ -33,7 +33,7 @@ impl PendingCalls {
     pub(crate) fn resolve(&self, request_id: &str, answer: ClientToolAnswer) -> Option<ClientToolAnswer> {
         let Some(waiting) = self.0.lock().remove(request_id) else { return Some(answer) };
         let outcome = answer.outcome(&waiting.tool, &waiting.arguments);
-        // Its run may have ended in between; then nobody needs the answer.
+        // Its run may have ended in between; the answer is not needed then.
         let _ = waiting.answer.send(outcome);
         None
     }

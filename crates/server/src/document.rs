@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 /// A larger file is not one that any program writes here.
 const MAX_BYTES: u64 = 4 << 20;
 
-pub(crate) struct Document {
+pub(crate) struct JsonDocument {
     path: PathBuf,
     /// Whether the file holds something that could not be parsed, and so must not be overwritten.
     strange: bool,
     pub(crate) value: Value,
 }
 
-impl Document {
+impl JsonDocument {
     /// A file that is missing, too large or no JSON object is as good as an empty one. People may have put remarks in it.
     pub(crate) fn open(path: PathBuf) -> Self {
         let size = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());

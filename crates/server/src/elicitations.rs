@@ -26,7 +26,7 @@ impl Elicitations {
     /// Registers a question and returns the receiver of its answer; `None` when too many are pending.
     pub(crate) fn expect(&self, request_id: &str) -> Option<oneshot::Receiver<ElicitationResult>> {
         let mut waiting = self.0.lock();
-        // Whoever asked may have gone.
+        // The caller may have gone.
         waiting.retain(|_, answer| !answer.is_closed());
         if waiting.len() >= MAX_WAITING {
             return None;
@@ -36,7 +36,7 @@ impl Elicitations {
         Some(answered)
     }
 
-    /// Delivers an answer; false when nobody waits for it.
+    /// Delivers an answer; false if no caller waits for it.
     pub(crate) fn answer(&self, request_id: &str, result: ElicitationResult) -> bool {
         let Some(answer) = self.0.lock().remove(request_id) else { return false };
         answer.send(result).is_ok()

@@ -26,7 +26,7 @@ pub enum ServerAccess {
     /// None: the client is the parent process, on standard input and output.
     Owner,
     /// Clients must send this token.
-    Token(Token),
+    Token(ConnectionToken),
     /// Anyone who reaches the port. Such clients cannot change what later sessions start with.
     Anyone,
 }
@@ -65,9 +65,9 @@ impl ServerAccess {
 
 /// A shared secret between the server and its clients.
 #[derive(Clone)]
-pub struct Token(String);
+pub struct ConnectionToken(String);
 
-impl Token {
+impl ConnectionToken {
     pub fn new(secret: impl Into<String>) -> Self {
         Self(secret.into())
     }
@@ -81,7 +81,7 @@ impl Token {
     }
 }
 
-impl std::fmt::Debug for Token {
+impl std::fmt::Debug for ConnectionToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Token(..)")
     }
@@ -156,18 +156,18 @@ mod tests {
             check(&access, None, None);
             check(&access, Some("x"), Some(-32003));
         }
-        let token = ServerAccess::Token(Token::new("secret"));
+        let token = ServerAccess::Token(ConnectionToken::new("secret"));
         check(&token, Some("secret"), None);
         for wrong in ["secreT", "Secret", "secret ", "secre", "secretsecret", "s", ""] {
             check(&token, Some(wrong), Some(-32002));
         }
         check(&token, None, Some(-32002));
-        check(&ServerAccess::Token(Token::new("")), Some(""), Some(-32002));
+        check(&ServerAccess::Token(ConnectionToken::new("")), Some(""), Some(-32002));
     }
 
     #[test]
     fn before_the_token_nothing_else_is_answered() {
-        let access = ServerAccess::Token(Token::new("secret"));
+        let access = ServerAccess::Token(ConnectionToken::new("secret"));
         let gate = AdmissionState::new(&access);
         let error = access.request(&gate).unwrap_err();
         assert_eq!((error.code, error.message.as_str()), (-32001, REQUIRED));
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn before_the_token_frames_are_few_and_small() {
-        let gate = AdmissionState::new(&ServerAccess::Token(Token::new("secret")));
+        let gate = AdmissionState::new(&ServerAccess::Token(ConnectionToken::new("secret")));
         assert_eq!(gate.max_body(), MAX_BODY_BEFORE_TOKEN);
         let taken = (0..MAX_ATTEMPTS).take_while(|_| gate.took_frame()).count();
         assert_eq!(taken, MAX_ATTEMPTS - 1);

@@ -29,6 +29,7 @@ use crate::client_tools::{ExternalTool, PendingCalls};
 use crate::commands::PendingCommands;
 use crate::elicitations::Elicitations;
 use crate::finder::Finder;
+use crate::foreground::Foreground;
 use crate::handshake::ServerAccess;
 use crate::inference;
 use crate::log_pages::LogReaders;
@@ -36,6 +37,7 @@ use crate::methods::Failure;
 use crate::open_locks::OpenLocks;
 use crate::opener::{OpenRequest, SessionOpener};
 use crate::peer::notification;
+use crate::presence::Presence;
 use crate::recent_events::RecentEvents;
 use crate::session_files::SessionDir;
 use crate::session_fs::FsProvider;
@@ -59,6 +61,8 @@ pub struct HubConfig {
     pub git: Git,
     pub now: fn() -> Timestamp,
     pub features: Features,
+    /// Settings of sessions that their clients do not name.
+    pub defaults: SessionSpec,
     /// Maximum wait for background work before a prompt is reported as ended.
     pub task_wait: Duration,
     /// Idle time after which a session is closed; `None` keeps it open.
@@ -66,6 +70,8 @@ pub struct HubConfig {
     /// Flushes telemetry and the like before `shutdown` is answered: clients may kill the server right after the
     /// answer.
     pub farewell: fn(),
+    /// Told which sessions are alive.
+    pub presence: Option<Box<dyn Presence>>,
 }
 
 pub struct Hub {
@@ -77,6 +83,7 @@ pub struct Hub {
     opening: OpenLocks,
     stopping: CancellationToken,
     pub(crate) log_readers: LogReaders,
+    pub(crate) foreground: Foreground,
 }
 
 /// Lifecycle events of a session as a whole.
@@ -85,6 +92,10 @@ pub(crate) enum Lifecycle {
     Created,
     Updated,
     Deleted,
+    /// A view shows it.
+    Foreground,
+    /// A view shows another one.
+    Background,
 }
 
 /// A session that is alive.
@@ -120,7 +131,7 @@ impl ServedSession {
     ) -> Result<T, Failure> {
         let (answer, answered) = oneshot::channel();
         let job: SessionJob = Box::new(move |task| {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = answer.send(job(task));
         });
         let gone = || Failure::new(format!("Session not found for sessionId: {}", self.id));
@@ -191,6 +202,7 @@ impl Hub {
             opening: OpenLocks::default(),
             stopping: CancellationToken::new(),
             log_readers: LogReaders::default(),
+            foreground: Foreground::default(),
         })
     }
 
@@ -281,6 +293,8 @@ impl Hub {
             Lifecycle::Created => "session.created",
             Lifecycle::Updated => "session.updated",
             Lifecycle::Deleted => "session.deleted",
+            Lifecycle::Foreground => "session.foreground",
+            Lifecycle::Background => "session.background",
         };
         let now = hangar_agent::session::iso((self.config.now)());
         let mut params = json!({ "type": kind, "sessionId": session_id });
@@ -291,6 +305,20 @@ impl Hub {
         let frame = notification("session.lifecycle", &params);
         for client in self.clients.lock().values() {
             client.peer.send(Arc::clone(&frame));
+        }
+    }
+
+    /// The same for a session that may be alive, which knows when it began.
+    pub(crate) fn announce_live(&self, what: Lifecycle, session_id: &str) {
+        let live = self.sessions.lock().get(session_id).cloned();
+        self.announce(what, session_id, live.as_ref().and_then(|live| live.audience.began()));
+    }
+
+    /// Tells of a session that it is alive, or no longer. One that a client keeps cannot be found from elsewhere.
+    fn tell_presence(&self, live: &ServedSession, tell: fn(&dyn Presence, &SessionId)) {
+        let is_common = live.client_files.is_none() && live.store.root() == self.config.store.root();
+        if let Some(presence) = self.config.presence.as_deref().filter(|_| is_common) {
+            tell(presence, &live.id);
         }
     }
 
@@ -310,7 +338,7 @@ impl Hub {
         let _one_at_a_time = self.opening.lock(id.as_str()).await;
         let known = self.sessions.lock().get(id.as_str()).cloned();
         if let Some(live) = known {
-            // Nobody is left to answer what the session waits for, and whoever comes does not want to.
+            // No client is left to answer the open questions, and the new one does not continue pending work.
             let orphaned = live.audience.is_empty() && !spec.entry.continue_pending.unwrap_or(false);
             if orphaned {
                 live.close().await;
@@ -325,6 +353,7 @@ impl Hub {
         if self.sessions.lock().len() >= MAX_SESSIONS {
             return Err(Failure::new(format!("{MAX_SESSIONS} sessions are open already")));
         }
+        let spec = spec.over(self.config.defaults.clone());
         let client_session = load_client_session(client, &id).await?;
         let store = self.store_of(&spec);
         let dir = match &client_session {
@@ -376,6 +405,7 @@ impl Hub {
         let mut task = SessionTask::new(opened, options, queue, spec, audience, self.config.idle_timeout);
         task.refresh();
         self.sessions.lock().insert(live.id.to_string(), Arc::clone(&live));
+        self.tell_presence(&live, |presence, id| presence.opened(id));
         let (hub, ended) = (Arc::clone(self), Arc::clone(&live));
         tokio::spawn(async move {
             supervise(&mut task, std::future::pending()).await;
@@ -441,10 +471,14 @@ impl Hub {
 
     fn forget(&self, live: &Arc<ServedSession>) {
         let mut sessions = self.sessions.lock();
-        if sessions.get(live.id.as_str()).is_some_and(|known| Arc::ptr_eq(known, live)) {
+        let is_current = sessions.get(live.id.as_str()).is_some_and(|known| Arc::ptr_eq(known, live));
+        if is_current {
             sessions.remove(live.id.as_str());
         }
         drop(sessions);
+        if is_current {
+            self.tell_presence(live, |presence, id| presence.closed(id));
+        }
         live.shells.close();
         live.done.cancel();
     }
@@ -454,7 +488,7 @@ impl Hub {
         let live = self.live(id)?;
         let last = live.audience.members().iter().all(|member| member.client.id == client);
         if last {
-            // Its hooks are told of the end, so it stays until then.
+            // Its hooks receive the end of the session, so it stays until then.
             live.close().await;
             live.audience.leave(client);
             return Ok(());

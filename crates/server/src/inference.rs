@@ -76,7 +76,7 @@ struct ChunkError {
 }
 
 impl Exchanges {
-    /// Delivers the head of a response; false when nobody waits for it.
+    /// Delivers the head of a response; false if no caller waits for it.
     pub(crate) fn start(&self, start: ResponseStart) -> bool {
         let mut exchanges = self.0.lock();
         let Some(head) = exchanges.get_mut(&start.request_id).and_then(|exchange| exchange.head.take())
@@ -89,7 +89,7 @@ impl Exchanges {
         head.send(ResponseHead { status: start.status, headers: headers.collect() }).is_ok()
     }
 
-    /// Delivers a chunk of a response; false when nobody waits for it. Waits while the session is behind.
+    /// Delivers a chunk of a response; false if no caller waits for it. Waits while the session is behind.
     pub(crate) async fn chunk(&self, chunk: ResponseChunk) -> bool {
         let Some(pieces) = self.0.lock().get(&chunk.request_id).map(|exchange| exchange.pieces.clone())
         else {
@@ -181,7 +181,7 @@ impl RequestProxy for ClientProxy {
                     .map_err(failed)?;
             }
             let pieces = futures_util::stream::poll_fn(move |context| {
-                // Kept with the body: whoever stops reading cancels.
+                // Kept with the body: dropping the body cancels the request.
                 let _kept = &cancel;
                 body.poll_recv(context)
             });

@@ -2,7 +2,7 @@
 //!
 //! A [`peer`] carries requests both ways over one connection. The [`hub`] keeps the sessions that are alive, each driven
 //! by one task ([`task`]) and watched by an [`audience`] of clients. [`methods`] is the table of what a client may ask.
-//! How a session is put together is not known here: whoever runs the server brings a [`SessionOpener`].
+//! The host composes sessions: it hands in a [`SessionOpener`].
 
 mod accounts;
 mod attachments;
@@ -15,6 +15,7 @@ mod commands;
 mod document;
 mod elicitations;
 mod finder;
+mod foreground;
 mod handshake;
 mod hub;
 mod idle_debounce;
@@ -28,6 +29,7 @@ mod open_locks;
 mod opener;
 mod peer;
 mod pending_permissions;
+mod presence;
 mod recent_events;
 mod recompose;
 mod session_files;
@@ -39,12 +41,15 @@ mod user_settings;
 
 pub use accounts::{Account, Accounts};
 pub use finder::{Finder, FoundHooks, InstructionTarget, TargetKind};
-pub use handshake::{ServerAccess, Token};
+pub use foreground::ShowRequest;
+pub use handshake::{ConnectionToken, ServerAccess};
 pub use hub::{Hub, HubConfig};
+pub use locations::trust as trust_folder;
 pub use opener::{
     AuthStatus, InstructionKind, InstructionLocation, InstructionSource, ModelTransport, OpenError,
     OpenRequest, Opened, RecomposeRequest, RecomposeScope, Recomposed, Recomposer, SessionOpener, Todo,
     TodoBoard, TodoDependency, Todos, ToolGuard,
 };
-pub use transport::{serve_stdio, serve_tcp};
+pub use presence::Presence;
+pub use transport::{serve_owner, serve_stdio, serve_tcp};
 pub use user_settings::UserSettings;

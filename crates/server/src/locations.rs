@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::document::Document;
+use crate::document::JsonDocument;
 
 /// The place that approvals are about: the repository around a directory, or the directory.
-pub(crate) struct Location {
+pub(crate) struct PermissionLocation {
     pub(crate) key: String,
     pub(crate) kind: &'static str,
 }
 
-impl Location {
+impl PermissionLocation {
     pub(crate) fn of(directory: &Path) -> Self {
         let real = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
         match real.ancestors().find(|ancestor| ancestor.join(".git").exists()) {
@@ -28,12 +28,12 @@ fn approvals_file(home: &Path) -> PathBuf {
 }
 
 pub(crate) fn approvals(home: &Path, key: &str) -> Vec<Value> {
-    let document = Document::open(approvals_file(home));
+    let document = JsonDocument::open(approvals_file(home));
     document.value["locations"][key]["tool_approvals"].as_array().cloned().unwrap_or_default()
 }
 
 pub(crate) fn add_approval(home: &Path, key: &str, approval: Value) -> std::io::Result<()> {
-    let mut document = Document::open(approvals_file(home));
+    let mut document = JsonDocument::open(approvals_file(home));
     let list = &mut document.value["locations"][key]["tool_approvals"];
     match list {
         Value::Array(known) if known.contains(&approval) => return Ok(()),
@@ -44,16 +44,17 @@ pub(crate) fn add_approval(home: &Path, key: &str, approval: Value) -> std::io::
 }
 
 pub(crate) fn is_trusted(home: &Path, folder: &Path) -> bool {
-    let document = Document::open(home.join("config.json"));
+    let document = JsonDocument::open(home.join("config.json"));
     let trusted = document.value["trustedFolders"].as_array().cloned().unwrap_or_default();
     trusted.iter().filter_map(Value::as_str).any(|known| folder.starts_with(known))
 }
 
-pub(crate) fn trust(home: &Path, folder: &Path) -> std::io::Result<()> {
+/// Records that a person trusts a folder.
+pub fn trust(home: &Path, folder: &Path) -> std::io::Result<()> {
     if is_trusted(home, folder) {
         return Ok(());
     }
-    let mut document = Document::open(home.join("config.json"));
+    let mut document = JsonDocument::open(home.join("config.json"));
     let folder = json!(folder.display().to_string());
     match &mut document.value["trustedFolders"] {
         Value::Array(known) => known.push(folder),

@@ -32,7 +32,7 @@ impl SessionTask {
 
     /// Stores a choice until its place in the queue is reached.
     pub(crate) fn keep_choice(&mut self, id: String, choice: QueuedModel) {
-        // Those that somebody took back are never made.
+        // Withdrawn changes are never made.
         let waiting: HashSet<_> = self.session().queued().filter_map(|waiting| waiting.message_id).collect();
         self.choices.retain(|(id, _)| waiting.contains(id));
         self.choices.push((id, choice));

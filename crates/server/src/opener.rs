@@ -28,7 +28,7 @@ pub trait SessionOpener: Send + Sync {
     /// Available models, serialised for clients.
     fn models(&self, token: Option<String>) -> BoxFuture<'static, Result<Vec<serde_json::Value>, OpenError>>;
 
-    /// Names of known models, whoever serves them.
+    /// Names of known models of all providers.
     fn known_models(&self) -> &'static [&'static str];
 
     /// Built-in tools of a session with this model.
@@ -78,6 +78,8 @@ pub struct RecomposeScope {
 #[derive(Default)]
 pub struct Recomposed {
     pub provider: Option<Arc<dyn ModelProvider>>,
+    /// A sentence for people, if the model gets another effort than they asked for.
+    pub effort_notice: Option<String>,
     pub instructions: Option<String>,
     /// The MCP servers; `Some(None)` if the session has none any more.
     pub servers: Option<Option<Mcp>>,

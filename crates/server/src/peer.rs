@@ -100,7 +100,7 @@ async fn read(
                 Err(error) => {
                     // There is no telling where the next frame begins.
                     tracing::warn!(%error, "a client sent bytes that are no frame; closing its connection");
-                    // Whoever was not admitted may be a browser, which could make something of an answer.
+                    // A client that was not admitted may be a browser, which could interpret an answer.
                     if gate.is_open() {
                         let message = format!("{error}; the connection ends here");
                         peer.refuse(None, ErrorObject { code: codes::PARSE_ERROR, message, data: None });
@@ -146,7 +146,7 @@ mod tests {
     use tokio::io::{AsyncWriteExt, DuplexStream};
 
     use super::*;
-    use crate::handshake::{ServerAccess, Token};
+    use crate::handshake::{ConnectionToken, ServerAccess};
 
     /// A server that answers `echo` with its parameters, and the bytes of its client.
     fn echo() -> (Peer, DuplexStream, tokio::task::JoinHandle<()>) {
@@ -248,7 +248,7 @@ mod tests {
     /// Feeds bytes on a connection that was not admitted, and checks the responses until it closes.
     async fn check_stranger(bytes: &[u8], expected: &str) {
         let (_peer, mut client, running) =
-            echo_behind(AdmissionState::new(&ServerAccess::Token(Token::new("secret"))));
+            echo_behind(AdmissionState::new(&ServerAccess::Token(ConnectionToken::new("secret"))));
         client.write_all(bytes).await.unwrap();
         let mut told = String::new();
         client.read_to_string(&mut told).await.unwrap();

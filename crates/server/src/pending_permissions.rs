@@ -15,7 +15,7 @@ impl PendingPermissions {
         request: PermissionRequest,
         answer: oneshot::Sender<PermissionOutcome>,
     ) -> String {
-        // Whoever gave up does not need an answer any more.
+        // A caller that gave up needs no answer.
         self.0.retain(|(_, answer)| !answer.is_closed());
         let request_id = uuid::Uuid::new_v4().to_string();
         self.0.push((PendingPermission { request_id: request_id.clone(), request }, answer));
@@ -26,7 +26,7 @@ impl PendingPermissions {
         self.0.iter().filter(|(_, answer)| !answer.is_closed()).map(|(pending, _)| pending)
     }
 
-    /// Answers a question. Says whether anybody waited for it.
+    /// Answers a question; false if no caller waits for it.
     pub(crate) fn answer(&mut self, request_id: &str, outcome: PermissionOutcome) -> bool {
         let Some(at) = self.0.iter().position(|(pending, _)| pending.request_id == request_id) else {
             return false;

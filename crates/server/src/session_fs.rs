@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_files::{
-    Client, ClientFiles, ClientReply, ClientRequest, Conventions, Entry, FileError, FileKind, FileReply,
-    FileRequest, Rows, Site, SqlKind, Stat,
+    Client, ClientFiles, ClientReply, ClientRequest, Conventions, DirectoryEntry, FileError, FileKind,
+    FileReply, FileRequest, Rows, Site, SqlKind, Stat,
 };
 use hangar_peer::{Peer, PeerError};
 use hangar_protocol::rpc;
@@ -211,7 +211,7 @@ fn read(request: &ClientRequest, mut answer: Value) -> Result<ClientReply, FileE
             let entries: Option<Vec<WireEntry>> = parse(field(&mut answer, "entries"))?;
             let kind = |kind: &str| if kind == "directory" { FileKind::Folder } else { FileKind::File };
             let entries = entries.into_iter().flatten();
-            let entries = entries.map(|entry| Entry { kind: kind(&entry.kind), name: entry.name });
+            let entries = entries.map(|entry| DirectoryEntry { kind: kind(&entry.kind), name: entry.name });
             ClientReply::File(FileReply::Entries(entries.collect()))
         }
         ClientRequest::File(_) => ClientReply::File(FileReply::Done),
@@ -287,7 +287,7 @@ mod tests {
         let some = Rows { columns, rows, ..Rows::default() };
         query(json!({ "columns": ["b", "a"], "rows": [{ "b": 2 }, { "a": 1, "c": 0 }] }), some);
         let entries = json!({ "entries": [{ "name": "d", "type": "directory" }] });
-        let expected = vec![Entry { name: "d".to_owned(), kind: FileKind::Folder }];
+        let expected = vec![DirectoryEntry { name: "d".to_owned(), kind: FileKind::Folder }];
         let list = || FileRequest::List { path: "/".into() };
         file(list(), entries, Ok(FileReply::Entries(expected)));
         file(list(), json!({ "entries": null }), Ok(FileReply::Entries(Vec::new())));

@@ -362,6 +362,12 @@ impl SessionTask {
         self.renew_system();
     }
 
+    /// Takes over tools that a client has replaced on purpose: those that are gone leave the requests too.
+    pub(crate) fn replace_tools(&mut self) {
+        self.refresh();
+        self.engine.driver_mut().session_mut().forget_withdrawn_tools();
+    }
+
     /// Takes over what the clients of the session bring and can answer now.
     pub(crate) fn refresh(&mut self) {
         let filter = self.spec.tools.filter();
@@ -519,7 +525,7 @@ impl SessionTask {
                 },
                 progress = self.engine.next() => match progress {
                     Ok(EngineProgress::Moved) => {}
-                    // Whoever waits for the work to end waits for news.
+                    // Callers that wait for the end of the work are woken by news.
                     Ok(EngineProgress::Ended(_)) => self.audience.wake(),
                     Ok(EngineProgress::Closed) => self.end(),
                     Err(error) => self.survive(Err(error)),

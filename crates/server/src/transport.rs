@@ -25,11 +25,11 @@ pub async fn serve_stdio(hub: &Arc<Hub>) {
     // Standard output as Rust knows it looks for line ends and writes up to each; frames go out whole.
     match std::io::stdout().as_fd().try_clone_to_owned() {
         Ok(stdout) => {
-            serve(hub, tokio::io::stdin(), tokio::fs::File::from(std::fs::File::from(stdout))).await;
+            serve_owner(hub, tokio::io::stdin(), tokio::fs::File::from(std::fs::File::from(stdout))).await;
         }
         Err(error) => {
             tracing::debug!(%error, "standard output cannot be had a second time");
-            serve(hub, tokio::io::stdin(), tokio::io::stdout()).await;
+            serve_owner(hub, tokio::io::stdin(), tokio::io::stdout()).await;
         }
     }
 }
@@ -59,7 +59,7 @@ pub async fn serve_tcp(hub: &Arc<Hub>, listener: TcpListener) {
 }
 
 /// Serves the connection of the server's owner to its end.
-async fn serve(hub: &Arc<Hub>, reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin) {
+pub async fn serve_owner(hub: &Arc<Hub>, reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin) {
     let (peer, outgoing) = peer::connect();
     let client = Arc::new(Client::new(hub, peer));
     if let Err(error) = client.admit(hub) {
@@ -80,7 +80,7 @@ async fn serve_stranger(
     let (peer, outgoing) = peer::connect();
     let client = Arc::new(Client::new(hub, peer));
     tokio::select! {
-        // Whoever is admitted at the last moment is served.
+        // A client that is admitted at the last moment is served.
         biased;
         () = converse(&client, reader, writer, outgoing) => {}
         () = given_up(&client.gate, place) => {
@@ -117,7 +117,7 @@ async fn converse(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handshake::{ServerAccess, Token};
+    use crate::handshake::{ConnectionToken, ServerAccess};
 
     /// Longer than any timeout here. The clock is virtual.
     const HOUR: Duration = Duration::from_secs(3600);
@@ -130,7 +130,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_connection_is_given_up_unless_it_is_admitted() {
         let registry = PendingConnections::new(1);
-        let gate = AdmissionState::new(&ServerAccess::Token(Token::new("secret")));
+        let gate = AdmissionState::new(&ServerAccess::Token(ConnectionToken::new("secret")));
         let idle = registry.register();
         let began = tokio::time::Instant::now();
         assert!(is_given_up(&gate, &idle).await);

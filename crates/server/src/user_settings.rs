@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use crate::document::Document;
+use crate::document::JsonDocument;
 
 /// Name of a setting and its default.
 type Setting = (&'static str, fn() -> Value);
@@ -33,24 +33,24 @@ impl UserSettings {
 
     /// The value of a switch.
     pub fn is_on(&self, name: &str) -> bool {
-        let chosen = Document::open(self.0.clone()).value[name].as_bool();
+        let chosen = JsonDocument::open(self.0.clone()).value[name].as_bool();
         chosen.or_else(|| default_of(name).as_bool()).unwrap_or(false)
     }
 
     pub fn text(&self, name: &str) -> Option<String> {
-        Document::open(self.0.clone()).value[name].as_str().map(str::to_owned)
+        JsonDocument::open(self.0.clone()).value[name].as_str().map(str::to_owned)
     }
 
     /// Sets the skills that are disabled in all sessions, replacing the earlier list.
     pub(crate) fn set_disabled_skills(&self, names: &[String]) -> Result<(), String> {
-        let mut document = Document::open(self.0.clone());
+        let mut document = JsonDocument::open(self.0.clone());
         document.value[DISABLED_SKILLS] = json!(names);
         self.save(&document)
     }
 
     /// Switches one skill off for all sessions, or on again.
     pub(crate) fn switch_skill(&self, name: &str, disabled: bool) -> Result<(), String> {
-        let document = Document::open(self.0.clone());
+        let document = JsonDocument::open(self.0.clone());
         let known = document.value[DISABLED_SKILLS].as_array().into_iter().flatten();
         let mut names: Vec<String> =
             known.filter_map(Value::as_str).filter(|known| *known != name).map(str::to_owned).collect();
@@ -61,7 +61,7 @@ impl UserSettings {
     }
 
     pub(crate) fn all(&self) -> Value {
-        let document = Document::open(self.0.clone());
+        let document = JsonDocument::open(self.0.clone());
         let described = TABLE.iter().map(|(name, default)| {
             let chosen = document.value.get(*name).filter(|value| !value.is_null());
             let value = chosen.cloned().unwrap_or_else(default);
@@ -83,7 +83,7 @@ impl UserSettings {
                 return Err(format!("`{name}` cannot be {value}"));
             }
         }
-        let mut document = Document::open(self.0.clone());
+        let mut document = JsonDocument::open(self.0.clone());
         for (name, value) in changes {
             match value {
                 Value::Null => {
@@ -97,7 +97,7 @@ impl UserSettings {
         self.save(&document)
     }
 
-    fn save(&self, document: &Document) -> Result<(), String> {
+    fn save(&self, document: &JsonDocument) -> Result<(), String> {
         document.save().map_err(|error| format!("writing {}: {error}", self.0.display()))
     }
 }

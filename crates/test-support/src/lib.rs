@@ -8,6 +8,7 @@ pub mod attacks;
 pub mod model;
 pub mod normal;
 pub mod process;
+pub mod pty;
 pub mod scratch;
 pub mod vendor;
 

@@ -12,6 +12,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, kill_process, kill_process_group, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
 
+use crate::pty::Pty;
+
 pub use rustix::process::Signal;
 
 /// Far above what any run needs on a loaded machine; reaching it is a failure, never a measurement.
@@ -66,6 +68,11 @@ impl Invocation {
         self
     }
 
+    /// The command, for a test that starts it itself.
+    pub fn into_command(self) -> Command {
+        self.command
+    }
+
     /// Text on a pipe. Without it, stdin is empty and not a pipe.
     pub fn stdin(mut self, text: impl Into<Vec<u8>>) -> Self {
         self.stdin = Some(text.into());
@@ -91,6 +98,11 @@ impl Invocation {
             .process_group(0)
             .spawn()
             .unwrap_or_else(|error| panic!("starting the program: {error}"))
+    }
+
+    /// Starts the program in a terminal of a size.
+    pub fn in_terminal(self, columns: u16, rows: u16) -> Pty {
+        Pty::start(&self.command, columns, rows)
     }
 
     pub fn start(mut self) -> Running {

@@ -85,6 +85,11 @@ impl Scratch {
 
     /// A program with the environment of this machine and nothing else.
     pub fn run(&self, program: impl AsRef<Path>) -> Invocation {
+        Invocation::new(self.command(program))
+    }
+
+    /// The same as a command, for tests that start it themselves.
+    pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
         command
             .env_clear()
@@ -95,7 +100,7 @@ impl Scratch {
             .env("TMPDIR", self.tmp())
             .env("LANG", "C.UTF-8")
             .current_dir(self.work());
-        Invocation::new(command)
+        command
     }
 
     /// Keeps the directory after the test and says where it is, for a look at what a failure left behind.

@@ -5,16 +5,17 @@ use std::path::Path;
 use hangar_agent::agents::fleet;
 use hangar_agent::log::{Fact, LogError};
 use hangar_agent::session::{Command, Prompt};
-use hangar_protocol::data::{Mode, PermissionMode, PermissionsChanged, SkillsLoaded};
+use hangar_protocol::data::{Mode, PermissionMode, PermissionsChanged, SessionWarning, SkillsLoaded};
 
 use super::{
     Autopilot, CommandError, CommandOutcome, CommandRefusal, CommandReply, ComposerRequest, McpCommand,
     Proposal, SkillsCommand, SlashCommand, prompts, tell,
 };
 use crate::engine::Engine;
+use crate::parts::OfferedModel;
 
 impl Engine {
-    /// Carries a command out as far as the session itself can. The rest is told to whoever asked.
+    /// Carries a command out as far as the session itself can. The caller receives the rest.
     pub fn carry_out(&mut self, command: SlashCommand) -> Result<CommandOutcome, CommandError> {
         Ok(match command {
             SlashCommand::AddDirectory(path) => text(self.add_directory(&path)?),
@@ -137,11 +138,14 @@ impl Engine {
 
     /// Has another model answer.
     pub fn switch_model(&mut self, model: &str) -> Result<CommandReply, CommandError> {
-        let provider = self.composer.provider(model)?;
+        let effort = self.session().state().effort.clone();
+        let OfferedModel { provider, effort_notice } = self.composer.provider(model, effort.as_deref())?;
         self.set_provider(provider, model);
         let before = self.session().state().model.clone();
-        let effort = self.session().state().effort.clone();
         self.command(Command::SetModel { model: model.to_owned(), effort })?;
+        if let Some(notice) = effort_notice {
+            self.command(Command::Record(SessionWarning::new("configuration", notice).into()))?;
+        }
         Ok(CommandReply::Text(format!("Model changed from {before} to {model}")))
     }
 

@@ -65,7 +65,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
     },
     SlashCommandSpec {
         name: "autopilot",
-        aliases: &[],
+        aliases: &["goal"],
         description: "Has the agent work on alone until it is done, or ask again",
         takes: CommandArgument::Text("on|off|objective"),
         meanwhile: true,

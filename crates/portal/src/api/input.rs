@@ -18,7 +18,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &App) -> Result<Self, Problem> {
-        // A page of somebody else can send a form or a text without asking first, but no JSON.
+        // A page of another site can send a form or a text without a preflight request, but no JSON.
         let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let is_json = kind.is_some_and(|kind| {
             let kind = kind.split(';').next().unwrap_or_default().trim();

@@ -25,7 +25,7 @@ use hangar_registry::hub::Hub;
 use hangar_registry::runs::Runs;
 
 use crate::assets;
-use crate::guard::{self, Guard};
+use crate::guard::{self, AccessGuard};
 use crate::polling::{self, Polling};
 use crate::problem::Problem;
 use crate::roster::Roster;
@@ -44,7 +44,7 @@ struct BodyLimit(usize);
 pub struct App {
     pub hub: Hub,
     pub runs: Runs,
-    pub guard: Arc<Guard>,
+    pub guard: Arc<AccessGuard>,
     pub about: Arc<About>,
     pub(crate) roster: Arc<Roster>,
     polling: Arc<Polling>,
@@ -64,7 +64,7 @@ pub struct About {
 }
 
 impl App {
-    pub fn new(runs: Runs, guard: Guard, about: About) -> Self {
+    pub fn new(runs: Runs, guard: AccessGuard, about: About) -> Self {
         let hub = runs.hub().clone();
         let roster = Arc::new(Roster::new(hub.clone()));
         let polling = Arc::new(Polling::new(hub.clone(), runs.clone(), Arc::clone(&roster), &about));

@@ -10,7 +10,7 @@ use serde_with::skip_serializing_none;
 
 use super::input::{Name, Query};
 use super::{App, Endpoint, Of, get};
-use crate::guard::Changes;
+use crate::guard::ChangePermit;
 use crate::problem::Problem;
 use crate::roster::Entry;
 
@@ -39,7 +39,7 @@ struct Listed {
 
 async fn list(
     State(app): Of,
-    Extension(changes): Extension<Changes>,
+    Extension(changes): Extension<ChangePermit>,
     Query(Check { check }): Query<Check>,
 ) -> Result<Answer<Listed>, Problem> {
     if check {
@@ -60,10 +60,12 @@ async fn list(
 }
 
 /// Checks that a request may start the programs of agents.
-fn may_start(changes: Changes) -> Result<(), Problem> {
+fn may_start(changes: ChangePermit) -> Result<(), Problem> {
     match changes {
-        Changes::Admitted => Ok(()),
-        Changes::Refused => Err(Problem::new(StatusCode::FORBIDDEN, "cross_origin", Changes::REFUSAL)),
+        ChangePermit::Admitted => Ok(()),
+        ChangePermit::Refused => {
+            Err(Problem::new(StatusCode::FORBIDDEN, "cross_origin", ChangePermit::REFUSAL))
+        }
     }
 }
 
@@ -92,7 +94,7 @@ struct ModelShape {
 
 async fn models(
     State(app): Of,
-    Extension(changes): Extension<Changes>,
+    Extension(changes): Extension<ChangePermit>,
     Name(name): Name,
 ) -> Result<Answer<Models>, Problem> {
     may_start(changes)?;
@@ -101,7 +103,7 @@ async fn models(
 
 async fn default_models(
     State(app): Of,
-    Extension(changes): Extension<Changes>,
+    Extension(changes): Extension<ChangePermit>,
 ) -> Result<Answer<Models>, Problem> {
     may_start(changes)?;
     offered(&app, None).await

@@ -34,6 +34,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         post("/api/v1/sessions/{id}/messages", "Send a message; opens a closed session", send)
             .body::<Message>()
             .answers::<Accepted>(202),
+        post("/api/v1/sessions/{id}/open", "Open a closed session without a message", wake)
+            .answers::<Session>(200),
         post("/api/v1/sessions/{id}/abort", "End the current turn", abort)
             .answers::<Accepted>(202),
         post("/api/v1/sessions/{id}/stop", "End the agent; the log is kept", stop).answers::<Accepted>(202),
@@ -159,6 +161,10 @@ async fn send(
     Ok((StatusCode::ACCEPTED, Answer(Accepted { state })))
 }
 
+async fn wake(State(app): Of, Id(id): Id) -> Result<Answer<Session>, Problem> {
+    Ok(Answer(app.hub.wake(&id).await?))
+}
+
 async fn abort(State(app): Of, Id(id): Id) -> Result<(StatusCode, Answer<Accepted>), Problem> {
     app.hub.abort(&id).await?;
     accepted(&app, &id)
@@ -218,6 +224,10 @@ async fn hear(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let after = stream::last_event_id(&headers)?.or(after).unwrap_or(0);
+    if let Err(error) = app.hub.meet(&id).await {
+        // Its log is followed instead.
+        tracing::warn!(session = %id, %error, "the session of another process cannot be joined");
+    }
     let hub = app.hub.clone();
     let subscription = tokio::task::spawn_blocking(move || hub.subscribe(&id, after)).await;
     Ok(stream::session(subscription.map_err(|error| RegistryError::Store(error.to_string()))??))

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::guard::Changes;
+use crate::guard::ChangePermit;
 
 /// Why a request was not done, by the names that clients know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -34,6 +34,8 @@ pub(crate) enum PollingResponse {
     UnknownEndpoint,
     /// The request may come from another site's page.
     Foreign,
+    /// A browser may fetch an address that nobody meant to visit, such as a link in a terminal.
+    PostOnly,
     /// The client sent something that cannot be read.
     Unreadable(StatusCode, String),
     Failed(String),
@@ -64,7 +66,8 @@ impl IntoResponse for PollingResponse {
             Self::Done(body) => (StatusCode::OK, body),
             Self::Refused(refusal) => (StatusCode::OK, json!({ "error": refusal })),
             Self::UnknownEndpoint => (StatusCode::NOT_FOUND, json!({ "error": "Unknown API endpoint" })),
-            Self::Foreign => (StatusCode::FORBIDDEN, json!({ "error": Changes::REFUSAL })),
+            Self::Foreign => (StatusCode::FORBIDDEN, json!({ "error": ChangePermit::REFUSAL })),
+            Self::PostOnly => (StatusCode::METHOD_NOT_ALLOWED, json!({ "error": "POST stops the server" })),
             Self::Unreadable(status, error) => (status, json!({ "error": error })),
             Self::Failed(error) => (StatusCode::INTERNAL_SERVER_ERROR, json!({ "error": error })),
         };

@@ -8,7 +8,7 @@ use hangar_protocol::data::{ToolComplete, ToolStart};
 use hangar_protocol::{AgentId, Body, Event};
 use serde_json::Value;
 
-use super::response::{SessionCallback, SessionResponse, ToolError, ToolResult};
+use super::response::{CallbackError, CallbackResult, SessionCallback, SessionResponse};
 
 #[derive(Debug, Default)]
 pub(crate) struct Callbacks {
@@ -152,14 +152,14 @@ fn arguments(arguments: &Value) -> String {
 fn tool_end(complete: &ToolComplete) -> SessionCallback {
     SessionCallback::OnEndToolExecution {
         tool_call_id: complete.tool_call_id.clone(),
-        result: complete.result.as_ref().map(|result| ToolResult {
+        result: complete.result.as_ref().map(|result| CallbackResult {
             content: result.content.clone(),
             detailed_content: result.detailed_content.clone(),
         }),
         error: complete
             .error
             .as_ref()
-            .map(|error| ToolError { message: error.message.clone(), code: error.code.clone() }),
+            .map(|error| CallbackError { message: error.message.clone(), code: error.code.clone() }),
     }
 }
 

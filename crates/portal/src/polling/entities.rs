@@ -18,7 +18,7 @@ use super::callbacks::Callbacks;
 use super::item::PollItem;
 use super::live::PollLog;
 use super::response::{JobResponse, SessionResponse, TaskResponse};
-use super::table::{Entity, Table};
+use super::table::{Entity, EntityTable};
 
 /// Time that a job is listed after its end.
 const LISTED: Duration = Duration::from_secs(3600);
@@ -27,19 +27,19 @@ const GRACE: Duration = Duration::from_secs(60);
 const TEST_GRACE: Duration = Duration::from_secs(5);
 
 /// All there are.
-pub(crate) struct Tables {
-    pub(crate) sessions: Table<Session>,
-    pub(crate) tasks: Table<Task>,
-    pub(crate) jobs: Table<Job>,
+pub(crate) struct PolledTables {
+    pub(crate) sessions: EntityTable<PolledSession>,
+    pub(crate) tasks: EntityTable<PolledTask>,
+    pub(crate) jobs: EntityTable<PolledJob>,
     grace: Duration,
 }
 
-impl Tables {
+impl PolledTables {
     pub(crate) fn new(test: bool) -> Self {
         Self {
-            sessions: Table::default(),
-            tasks: Table::default(),
-            jobs: Table::default(),
+            sessions: EntityTable::default(),
+            tasks: EntityTable::default(),
+            jobs: EntityTable::default(),
             grace: if test { TEST_GRACE } else { GRACE },
         }
     }
@@ -49,7 +49,7 @@ impl Tables {
     }
 }
 
-pub(crate) struct Session {
+pub(crate) struct PolledSession {
     pub(crate) log: PollLog<SessionResponse>,
     pub(crate) owner: SessionOwner,
     /// Working directory, if a client named one.
@@ -66,13 +66,13 @@ pub(crate) enum SessionOwner {
     Task,
 }
 
-impl Session {
-    pub(crate) fn of_client(id: SessionId, workspace: PathBuf, tables: &Tables) -> Self {
+impl PolledSession {
+    pub(crate) fn of_client(id: SessionId, workspace: PathBuf, tables: &PolledTables) -> Self {
         let owner = SessionOwner::Client(id);
         Self { log: tables.log(), owner, workspace: Some(workspace), callbacks: Mutex::default() }
     }
 
-    pub(crate) fn of_task(tables: &Tables) -> Self {
+    pub(crate) fn of_task(tables: &PolledTables) -> Self {
         Self { log: tables.log(), owner: SessionOwner::Task, workspace: None, callbacks: Mutex::default() }
     }
 
@@ -83,7 +83,7 @@ impl Session {
     }
 }
 
-pub(crate) struct Task {
+pub(crate) struct PolledTask {
     pub(crate) log: PollLog<TaskResponse>,
     pub(crate) owner: TaskOwner,
 }
@@ -92,16 +92,16 @@ pub(crate) enum TaskOwner {
     /// It works in a leased session.
     Borrower,
     /// A job, whose run knows it by this id.
-    Job { job: Arc<Job>, task: TaskId },
+    Job { job: Arc<PolledJob>, task: TaskId },
 }
 
-pub(crate) struct Job {
+pub(crate) struct PolledJob {
     pub(crate) log: PollLog<JobResponse>,
     pub(crate) name: String,
     pub(crate) started: Timestamp,
     /// Set as soon as its run has begun.
     pub(crate) run: OnceLock<JobRun>,
-    progress: Mutex<Progress>,
+    progress: Mutex<JobProgress>,
 }
 
 /// The run that carries a job out.
@@ -112,7 +112,7 @@ pub(crate) struct JobRun {
 }
 
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct JobProgress {
     pub(crate) status: JobStatus,
     ended: Option<Instant>,
     /// The latest execution of each work.
@@ -134,13 +134,13 @@ pub(crate) enum WorkStatus {
     Failed,
 }
 
-impl Job {
-    pub(crate) fn new(name: String, started: Timestamp, tables: &Tables) -> Self {
-        let progress = Progress { status: JobStatus::Running, ended: None, works: BTreeMap::new() };
+impl PolledJob {
+    pub(crate) fn new(name: String, started: Timestamp, tables: &PolledTables) -> Self {
+        let progress = JobProgress { status: JobStatus::Running, ended: None, works: BTreeMap::new() };
         Self { log: tables.log(), name, started, run: OnceLock::new(), progress: Mutex::new(progress) }
     }
 
-    pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
+    pub(crate) fn progress(&self) -> MutexGuard<'_, JobProgress> {
         self.progress.lock()
     }
 
@@ -167,7 +167,7 @@ impl Job {
     }
 }
 
-impl Entity for Session {
+impl Entity for PolledSession {
     const PREFIX: &'static str = "session";
 
     fn is_open(&self) -> bool {
@@ -183,7 +183,7 @@ impl Entity for Session {
     }
 }
 
-impl Entity for Task {
+impl Entity for PolledTask {
     const PREFIX: &'static str = "task";
 
     fn is_open(&self) -> bool {
@@ -199,7 +199,7 @@ impl Entity for Task {
     }
 }
 
-impl Entity for Job {
+impl Entity for PolledJob {
     const PREFIX: &'static str = "job";
 
     fn is_open(&self) -> bool {

@@ -92,7 +92,7 @@ fn wanted_models(entry: &ValidEntry) -> BTreeSet<(Option<&str>, &str)> {
     for (task, model) in of_tasks.chain(overridden) {
         wanted.extend(model.and_then(|model| entry.model_id(model)).map(|id| (task.runtime.as_deref(), id)));
     }
-    // A category that nobody uses yet is one of the default agent's.
+    // A model of a category that no task uses yet is checked with the default agent.
     let used: BTreeSet<&str> = wanted.iter().map(|(_, model)| *model).collect();
     let unused = entry.models.values().map(String::as_str).filter(|model| !used.contains(model));
     wanted.extend(unused.map(|model| (None, model)).collect::<Vec<_>>());

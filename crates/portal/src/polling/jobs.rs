@@ -8,7 +8,7 @@ use hangar_jobs::record::{RunId, RunOrder, Subject};
 use serde_json::{Map, Value, json};
 
 use super::answer::{PollingError, PollingResponse};
-use super::entities::{Job, JobRun, JobStatus, WorkStatus};
+use super::entities::{JobRun, JobStatus, PolledJob, WorkStatus};
 use super::routes::Text;
 use super::runs::RunCallbacks;
 use super::{Polling, STOPPING_TIME};
@@ -42,7 +42,7 @@ impl Polling {
         if let Err(full) = self.tables.jobs.check_room() {
             return Ok(PollingResponse::Failed(full.to_string()));
         }
-        let job = self.tables.jobs.put(Job::new(name.to_owned(), self.hub.now(), &self.tables));
+        let job = self.tables.jobs.put(PolledJob::new(name.to_owned(), self.hub.now(), &self.tables));
         let run_callbacks = RunCallbacks::of_job(Arc::clone(&self.tables), Arc::clone(&job.entity));
         match self.runs.start(order, run_callbacks.into_audience()) {
             Ok((id, controls)) => {
@@ -101,7 +101,7 @@ impl Polling {
     }
 }
 
-fn described(id: &str, job: &Job) -> Map<String, Value> {
+fn described(id: &str, job: &PolledJob) -> Map<String, Value> {
     let status = job.progress().status;
     [
         ("jobId", json!(id)),

@@ -190,7 +190,7 @@ impl<T: PollItem> PollLog<T> {
     }
 }
 
-/// A call that waits. Whoever made it may go away at any time.
+/// Waiting call. Its client may disconnect at any time.
 struct WaitingCall<'a, T: PollItem> {
     log: &'a PollLog<T>,
     reader: &'a Reader,

@@ -29,7 +29,7 @@ use serde_json::json;
 use crate::api::About;
 use crate::roster::Roster;
 use answer::PollingResponse;
-use entities::Tables;
+use entities::PolledTables;
 
 pub use routes::routes;
 
@@ -41,7 +41,7 @@ pub struct Polling {
     hub: Hub,
     runs: Runs,
     roster: Arc<Roster>,
-    tables: Arc<Tables>,
+    tables: Arc<PolledTables>,
     /// Whether tests may install jobs of their own, and ended items are removed sooner.
     test: bool,
     repo_root: PathBuf,
@@ -54,7 +54,7 @@ pub struct Polling {
 impl Polling {
     pub(crate) fn new(hub: Hub, runs: Runs, roster: Arc<Roster>, about: &About) -> Self {
         let About { repo_root, workspace, test, .. } = about.clone();
-        let tables = Arc::new(Tables::new(test));
+        let tables = Arc::new(PolledTables::new(test));
         let roots = vec![repo_root.clone(), workspace.clone()];
         Self { hub, runs, roster, tables, test, repo_root, workspace, roots }
     }

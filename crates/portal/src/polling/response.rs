@@ -57,8 +57,8 @@ pub(crate) enum SessionCallback {
     },
     OnEndToolExecution {
         tool_call_id: String,
-        result: Option<ToolResult>,
-        error: Option<ToolError>,
+        result: Option<CallbackResult>,
+        error: Option<CallbackError>,
     },
     OnAgentStart {
         turn_id: String,
@@ -76,14 +76,14 @@ pub(crate) enum SessionCallback {
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ToolResult {
+pub(crate) struct CallbackResult {
     pub(crate) content: String,
     pub(crate) detailed_content: Option<String>,
 }
 
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct ToolError {
+pub(crate) struct CallbackError {
     pub(crate) message: String,
     pub(crate) code: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! Paths and what they mean. Any method will do, except that a GET which changes something has to come from who may make
-//! one; the body is plain text.
+//! Paths and what they mean. Any method will do, with two exceptions: a GET that changes something has to come from a client
+//! that may send one, and a browser that visits the address does not stop the server. The body is plain text.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::Polling;
 use super::answer::{PollingError, PollingResponse};
 use super::item::PollItem;
 use super::live::{self, PollLog, Reader};
-use crate::guard::Changes;
+use crate::guard::{ChangePermit, is_navigation};
 use crate::serve::Stalled;
 
 /// Maximum size of a body: a prompt, or a path.
@@ -40,8 +40,11 @@ async fn dispatch(State(polling): State<Arc<Polling>>, request: Request) -> Poll
         return PollingResponse::UnknownEndpoint;
     };
     let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
-    if !only_tells(&segments) && head.extensions.get() != Some(&Changes::Admitted) {
+    if !only_tells(&segments) && head.extensions.get() != Some(&ChangePermit::Admitted) {
         return PollingResponse::Foreign;
+    }
+    if segments == ["stop"] && is_navigation(&head.headers) {
+        return PollingResponse::PostOnly;
     }
     polling.answer(&segments, Text(body)).await
 }
@@ -149,7 +152,7 @@ impl Polling {
         let Some(log) = log else { return words.not_found.into() };
         let read = tokio::select! {
             read = log.read(reader) => read,
-            // A server that stops waits for nobody.
+            // A server that stops ends all waits.
             () = self.hub.stopping().cancelled() => live::PollAnswer::TimedOut,
         };
         match read {

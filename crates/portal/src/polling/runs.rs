@@ -10,34 +10,36 @@ use std::sync::Arc;
 use hangar_jobs::driver::{RunListener, RunNotice};
 use hangar_jobs::record::{CrashError, Fact, Record, RunEnd, RunId, SessionId, TaskEnd, TaskId, TurnReport};
 
-use super::entities::{Job, JobStatus, Session, SessionOwner, Tables, Task, TaskOwner, WorkStatus};
+use super::entities::{
+    JobStatus, PolledJob, PolledSession, PolledTables, PolledTask, SessionOwner, TaskOwner, WorkStatus,
+};
 use super::response::{JobCallback, JobResponse, SessionCallback, TaskCallback, TaskResponse};
 use super::table::Named;
 
 /// Converts one run's records into callbacks.
 pub(crate) struct RunCallbacks {
-    tables: Arc<Tables>,
+    tables: Arc<PolledTables>,
     subject: Subject,
-    tasks: HashMap<TaskId, Named<Task>>,
-    sessions: HashMap<SessionId, Named<Session>>,
+    tasks: HashMap<TaskId, Named<PolledTask>>,
+    sessions: HashMap<SessionId, Named<PolledSession>>,
 }
 
 enum Subject {
-    Job(Arc<Job>),
+    Job(Arc<PolledJob>),
     /// One task in a session that stays open.
-    Borrower(Named<Task>),
+    Borrower(Named<PolledTask>),
 }
 
 impl RunCallbacks {
-    pub(crate) fn of_job(tables: Arc<Tables>, job: Arc<Job>) -> Self {
+    pub(crate) fn of_job(tables: Arc<PolledTables>, job: Arc<PolledJob>) -> Self {
         Self { tables, subject: Subject::Job(job), tasks: HashMap::new(), sessions: HashMap::new() }
     }
 
     /// Callbacks of a task in a leased session, to which its prompts are reported.
     pub(crate) fn of_borrower(
-        tables: Arc<Tables>,
-        task: Named<Task>,
-        lent: (SessionId, Named<Session>),
+        tables: Arc<PolledTables>,
+        task: Named<PolledTask>,
+        lent: (SessionId, Named<PolledSession>),
     ) -> Self {
         let subject = Subject::Borrower(task);
         Self { tables, subject, tasks: HashMap::new(), sessions: HashMap::from([lent]) }
@@ -95,7 +97,7 @@ impl RunCallbacks {
                     TaskCallback::TaskSessionStopped { session_id: named.id, succeeded: *succeeded };
                 self.tell_task(*task, callback);
             }
-            // Whoever stops a task hears no more of it.
+            // A client that stops a task receives nothing more of it.
             Fact::TaskStopped { task } => self.close_task(*task),
             Fact::TaskEnded { task, end } => {
                 match end {
@@ -156,18 +158,18 @@ impl RunCallbacks {
         }
     }
 
-    fn begin_task(&self, task: TaskId) -> Named<Task> {
+    fn begin_task(&self, task: TaskId) -> Named<PolledTask> {
         match &self.subject {
             Subject::Borrower(named) => named.clone(),
             Subject::Job(job) => {
                 let owner = TaskOwner::Job { job: Arc::clone(job), task };
-                self.tables.tasks.put(Task { log: self.tables.log(), owner })
+                self.tables.tasks.put(PolledTask { log: self.tables.log(), owner })
             }
         }
     }
 
-    fn begin_session(&self) -> Named<Session> {
-        self.tables.sessions.put(Session::of_task(&self.tables))
+    fn begin_session(&self) -> Named<PolledSession> {
+        self.tables.sessions.put(PolledSession::of_task(&self.tables))
     }
 
     /// A leased session reports the ends of its turns itself.
@@ -182,7 +184,7 @@ impl RunCallbacks {
         });
     }
 
-    fn session(&self, session: &SessionId) -> Option<&Session> {
+    fn session(&self, session: &SessionId) -> Option<&PolledSession> {
         Some(&self.sessions.get(session)?.entity)
     }
 

@@ -10,15 +10,15 @@ use crate::polling::table::Entity;
 const HEAD: (&str, u64) = ("2026-01-01T00:00:00.000Z", 0);
 
 struct Stage {
-    tables: Arc<Tables>,
-    job: Arc<Job>,
+    tables: Arc<PolledTables>,
+    job: Arc<PolledJob>,
     run_callbacks: RunCallbacks,
 }
 
 impl Stage {
     fn of_job() -> Self {
-        let tables = Arc::new(Tables::new(true));
-        let job = tables.jobs.put(Job::new("demo".to_owned(), HEAD.0.parse().unwrap(), &tables)).entity;
+        let tables = Arc::new(PolledTables::new(true));
+        let job = tables.jobs.put(PolledJob::new("demo".to_owned(), HEAD.0.parse().unwrap(), &tables)).entity;
         let run_callbacks = RunCallbacks::of_job(Arc::clone(&tables), Arc::clone(&job));
         Self { tables, job, run_callbacks }
     }
@@ -259,8 +259,8 @@ fn a_limit_is_a_failure_with_a_reason() {
 fn a_borrower_tells_its_prompts_in_the_session_that_stays_open() {
     let mut stage = Stage::of_job();
     let tables = Arc::clone(&stage.tables);
-    let lent = tables.sessions.put(Session::of_client("hub".parse().unwrap(), "/".into(), &tables));
-    let task = tables.tasks.put(Task { log: tables.log(), owner: TaskOwner::Borrower });
+    let lent = tables.sessions.put(PolledSession::of_client("hub".parse().unwrap(), "/".into(), &tables));
+    let task = tables.tasks.put(PolledTask { log: tables.log(), owner: TaskOwner::Borrower });
     stage.run_callbacks =
         RunCallbacks::of_borrower(Arc::clone(&tables), task, (SessionId("hub".to_owned()), lent));
     stage.hear(&[

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::Polling;
 use super::answer::{PollingError, PollingResponse};
-use super::entities::{Session, SessionOwner};
+use super::entities::{PolledSession, SessionOwner};
 use super::response::SessionResponse;
 use super::table::{Entity, Named};
 
@@ -57,7 +57,7 @@ impl Polling {
         }
     }
 
-    async fn open(&self, model: &str, workspace: PathBuf) -> Result<Named<Session>, RegistryError> {
+    async fn open(&self, model: &str, workspace: PathBuf) -> Result<Named<PolledSession>, RegistryError> {
         let opened = self
             .hub
             .open(NewSession {
@@ -69,13 +69,13 @@ impl Polling {
             })
             .await?;
         let id: SessionId = opened.id.parse().map_err(|_| RegistryError::NoSession(opened.id.clone()))?;
-        let session = self.tables.sessions.put(Session::of_client(id.clone(), workspace, &self.tables));
+        let session = self.tables.sessions.put(PolledSession::of_client(id.clone(), workspace, &self.tables));
         self.hub.listen(&id, Arc::clone(&session.entity) as Arc<dyn SessionListener>)?;
         Ok(session)
     }
 
     /// A session that a client opened and that is open.
-    pub(super) fn client_session(&self, id: &str) -> Option<(Named<Session>, SessionId)> {
+    pub(super) fn client_session(&self, id: &str) -> Option<(Named<PolledSession>, SessionId)> {
         let entity = self.tables.sessions.find(id).filter(|session| session.is_open())?;
         let SessionOwner::Client(of_hub) = &entity.owner else { return None };
         let of_hub = of_hub.clone();
@@ -88,7 +88,7 @@ impl Polling {
         };
         session.entity.log.close();
         match self.hub.stop(&of_hub).await {
-            // It has gone by itself.
+            // The session has ended by itself.
             Ok(()) | Err(RegistryError::NoSession(_)) => PollingResponse::closed(),
             Err(error) => PollingResponse::Failed(error.to_string()),
         }
@@ -104,7 +104,7 @@ impl Polling {
     }
 }
 
-impl SessionListener for Session {
+impl SessionListener for PolledSession {
     fn hear(&self, heard: SessionUpdate<'_>) {
         match heard {
             SessionUpdate::Event(event) => self.tell(|callbacks| callbacks.event(event)),

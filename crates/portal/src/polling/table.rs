@@ -27,10 +27,10 @@ pub(crate) trait Entity {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("{MOST_OPEN} of this kind are open already; stop some")]
+#[error("{MOST_OPEN} of this kind are open; stop some first")]
 pub(crate) struct Full;
 
-pub(crate) struct Table<E> {
+pub(crate) struct EntityTable<E> {
     places: Mutex<Places<E>>,
 }
 
@@ -51,13 +51,13 @@ struct Places<E> {
     all: BTreeMap<u64, Arc<E>>,
 }
 
-impl<E> Default for Table<E> {
+impl<E> Default for EntityTable<E> {
     fn default() -> Self {
         Self { places: Mutex::new(Places { last: 0, all: BTreeMap::new() }) }
     }
 }
 
-impl<E: Entity> Table<E> {
+impl<E: Entity> EntityTable<E> {
     /// Checks that a client may open another one.
     pub(crate) fn check_room(&self) -> Result<(), Full> {
         let open = self.places.lock().all.values().filter(|entity| entity.is_open()).count();
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn ids_are_counted_and_never_given_again() {
-        let table = Table::default();
+        let table = EntityTable::default();
         let first = table.put(thing(OPEN, 0));
         first.entity.0.store(DONE, Ordering::Relaxed);
         let second = table.put(thing(OPEN, 0));
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn there_is_room_for_so_many_that_have_ended_and_for_so_much() {
-        let table = Table::default();
+        let table = EntityTable::default();
         for _ in 0..MOST_ENDED + 5 {
             table.put(thing(ENDED, 1));
         }
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn not_everything_can_be_open_at_once() {
-        let table = Table::default();
+        let table = EntityTable::default();
         for _ in 0..MOST_OPEN {
             table.put(thing(OPEN, 0));
         }

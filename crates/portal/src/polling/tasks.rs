@@ -6,7 +6,7 @@ use hangar_jobs::record::{CrashError, RunOrder, SessionId, Subject};
 use serde_json::json;
 
 use super::answer::{PollingError, PollingResponse};
-use super::entities::{Task, TaskOwner};
+use super::entities::{PolledTask, TaskOwner};
 use super::routes::Text;
 use super::runs::RunCallbacks;
 use super::table::Entity;
@@ -54,7 +54,7 @@ impl Polling {
             runtime: None,
             entry,
         };
-        let task = self.tables.tasks.put(Task { log: self.tables.log(), owner: TaskOwner::Borrower });
+        let task = self.tables.tasks.put(PolledTask { log: self.tables.log(), owner: TaskOwner::Borrower });
         let lent = SessionId(of_hub.to_string());
         let run_callbacks =
             RunCallbacks::of_borrower(Arc::clone(&self.tables), task.clone(), (lent.clone(), session));

@@ -124,6 +124,7 @@ impl Hub {
 
     async fn keep_watch(self) {
         loop {
+            self.meet_all().await;
             tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
                 () = self.stopping().cancelled() => return,

@@ -50,9 +50,9 @@ enum Log {
 }
 
 /// Removes the id from `opening` when dropped.
-struct Opening<'a> {
-    hub: &'a Inner,
-    id: SessionId,
+pub(super) struct Opening<'a> {
+    pub(super) hub: &'a Inner,
+    pub(super) id: SessionId,
 }
 
 impl Drop for Opening<'_> {
@@ -103,6 +103,14 @@ impl Hub {
         self.session(&id).ok_or_else(|| RegistryError::NoSession(id.to_string()))
     }
 
+    /// Opens a session that was closed, without a message.
+    pub async fn wake(&self, id: &SessionId) -> Result<Session, RegistryError> {
+        let live = self.woken(id).await?;
+        live.state().share();
+        self.changed(&live);
+        self.session(id).ok_or_else(|| RegistryError::NoSession(id.to_string()))
+    }
+
     /// Opens a session for a run, which has it until it lets go of it.
     pub(crate) async fn open_for_run(
         &self,
@@ -143,7 +151,10 @@ impl Hub {
             }
             if self.0.opening.lock().insert(id.clone()) {
                 let _opening = Opening { hub: &self.0, id: id.clone() };
-                return self.reopen(id).await;
+                return match self.join(id).await? {
+                    Some(joined) => Ok(joined),
+                    None => self.reopen(id).await,
+                };
             }
             opened.await;
         }
@@ -195,7 +206,7 @@ impl Hub {
         self.start(&runtime, order, policy, Log::Resumed(record)).await
     }
 
-    /// Opens a session. Whoever does tells how it is, once it has been told what it is opened for.
+    /// Opens a session. The caller publishes its state once it has given the session its first task.
     async fn start(
         &self,
         runtime: &Arc<dyn Runtime>,
@@ -213,7 +224,7 @@ impl Hub {
             Log::New => SessionStats::default(),
             Log::Resumed(_) => self.0.catalogue.stats(&id)?,
         };
-        // It is on record, so that whoever opens the session again knows. Who cannot ask needs no word about it.
+        // It is logged, so that the next process that opens the session knows it. An agent that cannot ask needs no record.
         if matches!(log, Log::New) && capabilities.permission_callbacks && policy == Policy::AllowAll {
             let previous_mode = Some(PermissionMode::Manual);
             let mode = PermissionMode::AllowAll;
@@ -237,6 +248,7 @@ impl Hub {
             runtime: name,
             policy,
             own_log: capabilities.own_log,
+            elsewhere: false,
             steers: capabilities.steering,
             commands: opened.commands.clone(),
             names,
@@ -247,7 +259,8 @@ impl Hub {
         self.0.live.lock().insert(id, Arc::clone(&live));
         self.0.openings.send_modify(|openings| *openings += 1);
         let (hub, approvals) = (self.clone(), VecDeque::new());
-        let pump = Pump { hub, live: Arc::clone(&live), agent: opened, record, renamed, approvals };
+        let pump =
+            Pump { hub, live: Arc::clone(&live), agent: opened, record, renamed, approvals, positions: None };
         self.spawn(pump.run());
         Ok(live)
     }

@@ -8,6 +8,7 @@ use hangar_runtimes::runtime::{AgentAnswer, AgentSession, PermissionReply, Sessi
 use tokio::sync::mpsc;
 
 use super::Hub;
+use super::joining::LogPositions;
 use crate::approvals::{ApprovalKind, QuestionChange, asking};
 use crate::host::LogWriter;
 use crate::live::{self, LiveSession, SessionUpdate};
@@ -27,6 +28,8 @@ pub(super) struct Pump {
     /// Answers of a session that may do all, on their way to its agent. The pump does not wait for the agent to take one:
     /// the agent may be waiting for the pump.
     pub(super) approvals: VecDeque<SessionCommand>,
+    /// Positions in the log of a session that another process writes.
+    pub(super) positions: Option<LogPositions>,
 }
 
 impl Pump {
@@ -51,7 +54,7 @@ impl Pump {
                     quiet += 1;
                     let knows_all = self.live.takes_words(&self.live.state(), &self.hub.0.store);
                     if !knows_all {
-                        // Those who watch go on with the file.
+                        // Subscribers continue with the file.
                         self.live.end_now();
                     }
                     continue;
@@ -80,6 +83,9 @@ impl Pump {
                 }
                 SessionNews::TurnEnded(ended) => {
                     let holder = self.live.state().holder();
+                    if self.live.elsewhere {
+                        self.live.state().came_to_rest();
+                    }
                     self.live.state().turn_ended(&ended);
                     self.hub.settle_all(&self.live);
                     self.hub.changed(&self.live);
@@ -101,7 +107,20 @@ impl Pump {
         }
         let live = &self.live;
         let before = live.state().shown();
-        live.publish(&self.hub.0.store, event);
+        let is_new = match &mut self.positions {
+            Some(positions) if !event.is_ephemeral() => match positions.find(event) {
+                Some(position) => {
+                    event.set_position(position);
+                    true
+                }
+                // It was in the log when the session was joined.
+                None => false,
+            },
+            _ => true,
+        };
+        if is_new {
+            live.publish(&self.hub.0.store, event);
+        }
         match asking(event) {
             Some(QuestionChange::Asks(ApprovalKind::Permission, id)) if live.policy == Policy::AllowAll => {
                 if self.approvals.len() == MOST_APPROVALS {
@@ -120,6 +139,15 @@ impl Pump {
         None
     }
 
+    /// Asks what was asked before the session was joined.
+    pub(super) fn ask_again(&self, questions: &[Event]) {
+        for event in questions {
+            if let Some(QuestionChange::Asks(kind, id)) = asking(event) {
+                self.hub.asked(&self.live, kind, id, event);
+            }
+        }
+    }
+
     async fn end(mut self, failure: Option<String>) {
         self.live.heard(SessionUpdate::Closed(failure.as_deref()));
         let (usage, model) = {
@@ -134,7 +162,7 @@ impl Pump {
         }
         let Pump { hub, live, agent, record, .. } = self;
         drop(agent);
-        // The lock is free before anybody is told that the session is closed.
+        // The lock is released before clients learn that the session is closed.
         drop(record);
         if let Some(event) = closing {
             live.publish(&hub.0.store, &event);
@@ -157,7 +185,7 @@ impl Pump {
 
 /// Waits for the next check whether another process has continued an idle session. Not needed without subscribers.
 async fn until_look(live: &LiveSession, quiet: u32) {
-    if !live.own_log {
+    if !live.own_log || live.elsewhere {
         return std::future::pending().await;
     }
     while !(live.state().rests() && live.is_watched()) {
@@ -168,7 +196,7 @@ async fn until_look(live: &LiveSession, quiet: u32) {
 
 async fn pass_on(holder: Option<mpsc::Sender<SessionNews>>, news: SessionNews) {
     if let Some(holder) = holder {
-        // Whoever let go of the session hears no more.
+        // A task that released the session receives nothing more.
         let _ = holder.send(news).await;
     }
 }

@@ -14,7 +14,7 @@ impl Hub {
         self.0.approvals.lock().list()
     }
 
-    /// Answers a question. Whoever comes second is told so.
+    /// Answers a question. The second answer to a question is refused.
     pub async fn answer(&self, id: &str, reply: ApprovalReply) -> Result<Approval, RegistryError> {
         let closed = |error: NotOpen| match error {
             NotOpen::Unknown => RegistryError::NoApproval(id.to_owned()),
@@ -48,7 +48,7 @@ impl Hub {
             since: event.timestamp().to_owned(),
             state: ApprovalState::Open,
         };
-        // Whoever sees that the session waits, or is told of the question, may answer it at once.
+        // A client that sees the question may answer it at once.
         self.0.approvals.lock().open(approval.clone());
         live.state().ask(request_id);
         self.announce("approval", &approval);

@@ -5,7 +5,7 @@ use hangar_store::SessionId;
 use super::{Hub, iso};
 use crate::error::RegistryError;
 use crate::live::LiveSession;
-use crate::resource::{Session, SessionState};
+use crate::resource::{OpenIn, Session, SessionState};
 use crate::session_stats::SessionStats;
 
 impl Hub {
@@ -24,7 +24,7 @@ impl Hub {
         };
         let runtime = self.runtime_of(&stats, live.as_deref());
         let capabilities = self.runtime(Some(&runtime)).ok().map(|runtime| &runtime.card().capabilities);
-        // What our own agent would show a model is known here; what others would, nobody tells.
+        // The size of the context is known for our own agent only.
         let own = capabilities.is_some_and(|capabilities| capabilities.own_log);
         let limit = |model: &str| self.0.host.context_limit(model).filter(|_| own);
         let mut session = Session {
@@ -49,6 +49,7 @@ impl Hub {
             policy: capabilities.map(|capabilities| stats.policy(capabilities)),
             runtime,
             id: id.to_string(),
+            open: None,
         };
         if let Some(live) = live {
             let state = live.state();
@@ -59,6 +60,7 @@ impl Hub {
             session.approvals = state.asked();
             session.policy = Some(live.policy);
             session.resumable = true;
+            session.open = Some(if live.elsewhere { OpenIn::Terminal } else { OpenIn::Portal });
         }
         if let Some(name) = self.0.catalogue.name_given(&id) {
             session.name = Some(name);
@@ -66,14 +68,14 @@ impl Hub {
         Ok(session)
     }
 
-    fn runtime_of(&self, stats: &SessionStats, live: Option<&LiveSession>) -> String {
+    pub(super) fn runtime_of(&self, stats: &SessionStats, live: Option<&LiveSession>) -> String {
         if let Some(live) = live {
             return live.runtime.clone();
         }
         let known =
             |name: &String| self.runtimes().iter().any(|runtime| runtime.card().name == name.as_str());
         let told = stats.agent.as_ref().or(stats.producer.as_ref()).filter(|name| known(name));
-        // Logs that other programs wrote are for our own agent to go on with.
+        // Our own agent continues sessions whose log another program wrote.
         told.cloned().unwrap_or_else(|| {
             let own = self.runtimes().iter().find(|runtime| runtime.card().capabilities.own_log);
             own.map(|runtime| runtime.card().name.to_string()).unwrap_or_default()

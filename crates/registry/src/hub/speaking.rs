@@ -61,6 +61,7 @@ impl Hub {
 
     /// Ends the current turn.
     pub async fn abort(&self, id: &SessionId) -> Result<(), RegistryError> {
+        self.meet(id).await?;
         let live = self.opened(id)?;
         let _ = live.commands.send(SessionCommand::Abort).await;
         Ok(())
@@ -69,6 +70,7 @@ impl Hub {
     /// Ends the agent. The log stays.
     pub async fn stop(&self, id: &SessionId) -> Result<(), RegistryError> {
         if let Some(live) = self.live(id) {
+            own(&live)?;
             live.end().await;
             return Ok(());
         }
@@ -87,7 +89,7 @@ impl Hub {
         let name = name_of(name)?;
         match self.live(id) {
             Some(live) => {
-                // Whoever writes the log writes the name.
+                // The writer of the log writes the name too.
                 let _ = match live.own_log {
                     true => live.commands.send(SessionCommand::Rename(name.clone())).await.is_ok(),
                     false => live.names.send(name.clone()).await.is_ok(),
@@ -103,7 +105,9 @@ impl Hub {
 
     /// Ends a session and removes its files.
     pub async fn delete(&self, id: &SessionId) -> Result<(), RegistryError> {
+        self.meet(id).await?;
         if let Some(live) = self.live(id) {
+            own(&live)?;
             live.end().await;
             let _ = tokio::time::timeout(FAREWELL, live.over.cancelled()).await;
         }
@@ -122,6 +126,11 @@ impl Hub {
         self.opened(id)?.listen(listener);
         Ok(())
     }
+}
+
+/// Refuses to end what another process runs.
+fn own(live: &LiveSession) -> Result<(), RegistryError> {
+    if live.elsewhere { Err(RegistryError::OpenElsewhere(live.id.clone())) } else { Ok(()) }
 }
 
 pub(super) fn name_of(name: String) -> Result<String, RegistryError> {

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hangar_jobs::driver::{
-    Controls, Executor, RunDriver, RunEnvironment, RunListener, RunNotice, StartError,
+    Controls, Executor, RunDriver, RunEnvironment, RunListener, RunNotice, RunStartError,
 };
 use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject};
-use hangar_jobs::store::{FileStore, RunStatus, RunStore, StoreError};
+use hangar_jobs::store::{FileStore, RunStatus, RunStore, RunStoreError};
 use hangar_runtimes::runtime::AgentSession;
 use tokio::sync::{broadcast, watch};
 
@@ -23,7 +23,7 @@ use crate::error::RegistryError;
 use crate::frame::{self, SseFrame};
 use crate::hub::{BadWorkspace, Hub};
 pub use agents::hub_runtimes;
-use view::View;
+use view::RunView;
 
 pub use installed::{Installed, JobsView};
 pub use stream::Following;
@@ -60,19 +60,19 @@ struct ActiveRuns {
     runs: Mutex<HashMap<RunId, ActiveRun>>,
     /// Runs that are about to be resumed, so that each is by one caller.
     resuming: Mutex<HashSet<RunId>>,
-    ended: Mutex<HashMap<RunId, Arc<View>>>,
+    ended: Mutex<HashMap<RunId, Arc<RunView>>>,
     /// Changes when a run becomes active or inactive.
     changes: watch::Sender<u64>,
 }
 
 struct ActiveRun {
-    view: View,
+    view: RunView,
     controls: Option<Controls>,
     watchers: Option<broadcast::Sender<RunNews>>,
 }
 
 impl ActiveRun {
-    fn new(view: View) -> Self {
+    fn new(view: RunView) -> Self {
         Self { view, controls: None, watchers: None }
     }
 }
@@ -154,7 +154,7 @@ impl Runs {
         let job = entry.jobs.get(name).ok_or_else(|| RegistryError::NoJob(name.to_owned()))?;
         if job.require_user_input == Some(true) && input.trim().is_empty() {
             return Err(RegistryError::Unprocessable(format!(
-                "the job `{name}` asks what to do: give an `input`"
+                "the job `{name}` needs input: give an `input`"
             )));
         }
         let order = RunOrder {
@@ -208,7 +208,7 @@ impl Runs {
         if view.end.is_some() {
             return Err(RegistryError::RunEnded(run.0.clone()));
         }
-        active_runs.runs.lock().insert(run.clone(), ActiveRun::new(View::clone(&view)));
+        active_runs.runs.lock().insert(run.clone(), ActiveRun::new(RunView::clone(&view)));
         let begun = self.begin(None, |executor, hearers| executor.resume(run, hearers));
         if begun.is_err() {
             active_runs.leave(run);
@@ -249,7 +249,7 @@ impl Runs {
     fn begin(
         &self,
         listener: Option<Arc<dyn RunListener>>,
-        start: impl FnOnce(&Arc<Executor>, Arc<dyn RunListener>) -> Result<RunDriver, StartError>,
+        start: impl FnOnce(&Arc<Executor>, Arc<dyn RunListener>) -> Result<RunDriver, RunStartError>,
     ) -> Result<(RunId, Controls), RegistryError> {
         if self.0.hub.stopping().is_cancelled() {
             return Err(RegistryError::Stopping);
@@ -264,7 +264,7 @@ impl Runs {
         active_runs.changes.send_modify(|changes| *changes += 1);
         let (hub, active_runs, id) = (self.0.hub.clone(), Arc::clone(active_runs), run.clone());
         self.0.hub.spawn(async move {
-            // A run that is left at the end can be gone on with.
+            // A run that is interrupted by the shutdown can be resumed.
             tokio::select! {
                 ended = running.to_end() => if let Err(error) = ended {
                     tracing::error!(run = %id, %error, "the run could not be put on record");
@@ -302,7 +302,7 @@ impl Runs {
             || self.0.store.look(run).is_some_and(|summary| summary.status == RunStatus::Running)
     }
 
-    fn view(&self, run: &RunId) -> Result<Arc<View>, RegistryError> {
+    fn view(&self, run: &RunId) -> Result<Arc<RunView>, RegistryError> {
         let active_runs = &self.0.active_runs;
         if let Some(active) = active_runs.runs.lock().get(run) {
             return Ok(Arc::new(active.view.clone()));
@@ -311,7 +311,7 @@ impl Runs {
             return Ok(Arc::clone(view));
         }
         let records = self.0.store.read(run).map_err(|error| unread(run, &error))?;
-        let view = View::fold(&records).ok_or_else(|| RegistryError::NoRun(run.0.clone()))?;
+        let view = RunView::fold(&records).ok_or_else(|| RegistryError::NoRun(run.0.clone()))?;
         let view = Arc::new(view);
         if view.end.is_some() {
             active_runs.keep(run, Arc::clone(&view));
@@ -321,7 +321,7 @@ impl Runs {
 }
 
 impl ActiveRuns {
-    fn keep(&self, run: &RunId, view: Arc<View>) {
+    fn keep(&self, run: &RunId, view: Arc<RunView>) {
         let mut ended = self.ended.lock();
         if ended.len() >= KEPT
             && let Some(any) = ended.keys().next().cloned()
@@ -331,7 +331,7 @@ impl ActiveRuns {
         ended.insert(run.clone(), view);
     }
 
-    /// Claims the resumption of a run. `None` if somebody else is about to resume it.
+    /// Claims the resumption of a run. `None` if another caller has claimed it.
     fn resuming<'a>(&'a self, run: &'a RunId) -> Option<Resuming<'a>> {
         self.resuming.lock().insert(run.clone()).then(|| Resuming { active_runs: self, run })
     }
@@ -353,7 +353,7 @@ impl ActiveRuns {
     fn record(&self, run: &RunId, record: &Record) {
         let mut all = self.runs.lock();
         if let Fact::RunStarted { .. } = &record.fact {
-            let Some(view) = View::begin(record) else { return };
+            let Some(view) = RunView::begin(record) else { return };
             all.insert(run.clone(), ActiveRun::new(view));
         }
         let Some(active) = all.get_mut(run) else { return };
@@ -375,19 +375,19 @@ impl ActiveRuns {
     }
 }
 
-fn unread(run: &RunId, error: &StoreError) -> RegistryError {
+fn unread(run: &RunId, error: &RunStoreError) -> RegistryError {
     match error {
-        StoreError::NotFound(_) => RegistryError::NoRun(run.0.clone()),
+        RunStoreError::NotFound(_) => RegistryError::NoRun(run.0.clone()),
         other => RegistryError::Store(other.to_string()),
     }
 }
 
-fn refused(error: StartError) -> RegistryError {
+fn refused(error: RunStartError) -> RegistryError {
     match error {
-        StartError::Ended(run) => RegistryError::RunEnded(run.0),
-        StartError::Store(StoreError::Busy(run)) => RegistryError::RunUnderWay(run.0),
-        StartError::Store(StoreError::NotFound(run)) => RegistryError::NoRun(run.0),
-        StartError::Store(error) => RegistryError::Store(error.to_string()),
+        RunStartError::Ended(run) => RegistryError::RunEnded(run.0),
+        RunStartError::Store(RunStoreError::Busy(run)) => RegistryError::RunUnderWay(run.0),
+        RunStartError::Store(RunStoreError::NotFound(run)) => RegistryError::NoRun(run.0),
+        RunStartError::Store(error) => RegistryError::Store(error.to_string()),
         other => RegistryError::Unprocessable(other.to_string()),
     }
 }

@@ -102,7 +102,7 @@ impl Following {
         }
     }
 
-    /// Reads some of what is on record. Whoever carries the run out is listened to before, so nothing falls between.
+    /// Reads a part of the log. The subscription to live records starts before, so that none is missed.
     fn catch_up(&mut self) {
         if self.live.is_none() {
             let mut active = self.runs.0.active_runs.runs.lock();

@@ -106,7 +106,7 @@ pub struct DecisionView {
 
 /// The fold.
 #[derive(Debug, Clone)]
-pub(crate) struct View {
+pub(crate) struct RunView {
     run: Run,
     chart: ChartGraph,
     decisions: VecDeque<DecisionView>,
@@ -118,7 +118,7 @@ pub(crate) struct View {
     borrows: bool,
 }
 
-impl View {
+impl RunView {
     /// Folds the records. `None` if they do not begin as a run.
     pub(crate) fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Option<Self> {
         let mut records = records.into_iter();

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_protocol::data::CodeChanges;
-use hangar_protocol::data::{AssistantMessage, PermissionRequested, UserMessage};
+use hangar_protocol::data::{AssistantMessage, ModelItems, PermissionRequested, UserMessage};
 use hangar_protocol::{Body, Event, EventId, LogPosition};
-use hangar_registry::host::{AgentHost, LogWriter, LogWriterError, PastSession, SessionRequest};
+use hangar_registry::host::{
+    AgentHost, JoinedSession, LogWriter, LogWriterError, PastSession, SessionRequest,
+};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::outcome::{ErrorKind, Evidence, TurnFailure, TurnOutcome, TurnResult};
 use hangar_runtimes::runtime::{
@@ -83,7 +85,7 @@ fn ended(end: TurnResult) -> SessionNews {
     SessionNews::TurnEnded(Box::new(TurnEnded { outcome, model: None, unknown: Default::default() }))
 }
 
-/// `say TEXT`, `wait` until somebody ends the turn, `ask N` permissions before any answer is looked at. `None` once the session
+/// `say TEXT`, `think TEXT` with items of a vendor, `wait` until somebody ends the turn, `ask N` permissions before any answer is looked at. `None` once the session
 /// is to end.
 async fn turn(
     prompt: &str,
@@ -130,6 +132,12 @@ async fn turn(
             }
         }
         _ => {
+            if word == "think" {
+                let origin = json!({ "provider": "", "wire": "", "model": "", "account": "" });
+                let items = json!({ "messageId": "m", "origin": origin, "items": [argument] });
+                let items: ModelItems = serde_json::from_str(&items.to_string()).unwrap();
+                say(outbox, items.into()).await;
+            }
             let message = json!({ "messageId": "m", "content": argument });
             let message: AssistantMessage = serde_json::from_value(message).unwrap();
             say(outbox, message.into()).await;
@@ -188,6 +196,14 @@ impl AgentHost for Machine {
 
     fn past(&self, _: &SessionId) -> Result<PastSession, LogWriterError> {
         Ok(PastSession { runtime: NAME.to_owned(), agent_session: None, workspace: Some("/".into()) })
+    }
+
+    fn open_elsewhere(&self) -> Vec<SessionId> {
+        Vec::new()
+    }
+
+    fn join(&self, _: &SessionId) -> BoxFuture<'static, Result<Option<JoinedSession>, String>> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 }
 

@@ -3,6 +3,7 @@
 use hangar_protocol::LogPosition;
 use hangar_registry::frame::StreamItem;
 use hangar_registry::hub::{Delivery, Hub};
+use hangar_registry::page::PageRange;
 use hangar_registry::resource::Policy;
 use hangar_registry::subscription::Subscription;
 use hangar_store::SessionId;
@@ -63,4 +64,26 @@ async fn a_session_that_is_opened_again_is_counted_on() {
     all.extend(heard(&mut subscription, "two").await);
     assert_eq!(all, log(&stage.hub, &id));
     assert!(all.iter().any(|(_, line)| line.contains("\"abort\"")), "the closing event is among them");
+}
+
+#[tokio::test]
+async fn what_is_for_the_session_alone_is_told_to_nobody_who_watches() {
+    let stage = Stage::new();
+    let id = stage.open(Policy::AllowAll).await;
+    let mut subscription = stage.hub.subscribe(&id, 0).unwrap();
+    let mut all = Vec::new();
+    for word in ["one", "two"] {
+        stage.hub.send(&id, format!("think {word}"), Delivery::Enqueue).await.unwrap();
+        all.extend(heard(&mut subscription, word).await);
+    }
+    let is_internal = |line: &str| line.contains("hangar.model_items");
+    let logged = log(&stage.hub, &id);
+    assert_eq!(logged.iter().filter(|(_, line)| is_internal(line)).count(), 2);
+    let shown: Vec<_> = logged.into_iter().filter(|(_, line)| !is_internal(line)).collect();
+    assert_eq!(all, shown, "live");
+    let mut later = stage.hub.subscribe(&id, 0).unwrap();
+    assert_eq!(heard(&mut later, "two").await, shown, "from the file");
+    let page = stage.hub.page(&id, PageRange::Last, 100).unwrap();
+    let paged: Vec<_> = page.events.iter().map(|event| (event.seq, event.event.get().to_owned())).collect();
+    assert_eq!(paged, shown, "as a page");
 }

@@ -22,7 +22,7 @@ pub(super) const METHODS: &[Method] = &[
     },
     Method { name: "session.remote.enable", run: |call| Box::pin(remote(call)) },
     Method { name: "session.remote.disable", run: |call| Box::pin(of(call, json!(null))) },
-    // Nobody counts who uses what.
+    // Usage is not counted.
     Method { name: "session.telemetry.getEngagementId", run: |call| Box::pin(of(call, json!({}))) },
     Method { name: "session.plugins.list", run: |call| Box::pin(of(call, json!({ "plugins": [] }))) },
     Method { name: "session.plugins.reload", run: |call| Box::pin(of(call, json!(null))) },

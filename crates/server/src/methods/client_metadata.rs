@@ -161,7 +161,7 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     let mut metadata = read(&live.dir).await.map_err(told)?;
     patch.apply(&mut metadata)?;
     let text = json!(StoredMetadata { version: VERSION, metadata: &metadata }).to_string();
-    // Whoever is killed in between leaves what was there before.
+    // A process that is killed in between leaves the previous content.
     live.dir.write(UNFINISHED, text).await?;
     live.dir.rename(UNFINISHED, FILE).await?;
     Reply::of(json!(metadata))

@@ -91,7 +91,7 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
             task.catch_up();
             let Some(tool) = task.tool(&wanted) else { return Err(missing(task, &wanted)) };
             let kind = match &tool.spec().input {
-                ToolSchema::Function(_) => ToolType::Function,
+                ToolSchema::Function(_) | ToolSchema::Hosted => ToolType::Function,
                 ToolSchema::Custom { .. } => ToolType::Custom,
             };
             Ok((tool, ToolInput { call_id, kind, arguments: given }))
@@ -114,7 +114,7 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
     Reply::of(told(&outcome))
 }
 
-/// Asks the hooks, on the record. `None` where there is nobody to ask.
+/// Asks the hooks, and logs it. `None` if there are no hooks.
 async fn ask_hooks(
     live: &ServedSession,
     kind: HookKind,
@@ -225,7 +225,7 @@ async fn answered(answer: oneshot::Receiver<PermissionOutcome>) -> Option<ToolOu
     }
 }
 
-/// Runs a call. One that its limits kept from something runs again without them if somebody says that it may.
+/// Runs a call. If its limits denied something, it runs again without them once a client approves that.
 async fn carry_out(
     live: &ServedSession,
     tool: &Arc<dyn Tool>,
@@ -261,7 +261,7 @@ async fn run(
     let (progress, mut events) = mpsc::channel(PROGRESS);
     let cancel = CancellationToken::new();
     let _cancelled_when_dropped = cancel.clone().drop_guard();
-    // Nobody waits to say something to a call that is part of no turn.
+    // A call outside of a turn is never hurried.
     let hurry = CancellationToken::new();
     let running = tool.run(input, ToolContext { grant, cancel, hurry, progress });
     let recording = async {

@@ -75,7 +75,7 @@ fn known(call: &Call, name: &str) -> Result<(), Failure> {
 }
 
 fn put(call: &Call, name: &str, config: Value) -> Result<Reply, Failure> {
-    // What makes no sense is refused now, not when a session wants to use it.
+    // An invalid configuration is refused now, not when a session uses it.
     ServerConfig::parse(name, &config, Source::User, &|_| None)?;
     file(call).put(name, Some(config))?;
     Reply::null()

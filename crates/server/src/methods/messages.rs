@@ -24,7 +24,7 @@ pub(super) const METHODS: &[Method] = &[
 /// One message of a client.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Message {
+pub(super) struct MessageParams {
     pub(super) prompt: String,
     pub(super) display_prompt: Option<String>,
     #[serde(default)]
@@ -32,7 +32,7 @@ pub(super) struct Message {
     pub(super) source: Option<String>,
 }
 
-impl Message {
+impl MessageParams {
     /// Converts the message into a prompt with a new id.
     pub(super) fn into_prompt(self) -> Prompt {
         Prompt {
@@ -48,7 +48,7 @@ impl Message {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SendParams {
-    messages: Vec<Message>,
+    messages: Vec<MessageParams>,
     mode: Option<String>,
     #[serde(default)]
     prepend: bool,
@@ -71,7 +71,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     call.hub.admits_prompt(params.agent_mode)?;
     let timing = timing(params.mode.as_deref(), params.prepend, params.response_format.as_ref())?;
     let call_options = call_options(params.request_headers, params.response_format);
-    let prompts: Vec<Prompt> = params.messages.into_iter().map(Message::into_prompt).collect();
+    let prompts: Vec<Prompt> = params.messages.into_iter().map(MessageParams::into_prompt).collect();
     let ids: Vec<String> = prompts.iter().filter_map(|prompt| prompt.message_id.clone()).collect();
     let prompts = if timing == Timing::Steer { prompts } else { vec![in_one_turn(prompts)] };
     if let [Prompt { origin: Origin::Nobody, .. }] = prompts.as_slice()

@@ -6,7 +6,7 @@ use hangar_protocol::data::{ContextTier, Mode};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::model::{Choice, Chooser, Effort, When, choose};
+use super::model::{Chooser, EffortChoice, ModelChoice, When, choose};
 use super::{Call, Failure, Method, Reply};
 
 pub(super) const METHODS: &[Method] = &[
@@ -54,17 +54,17 @@ async fn set(call: Call) -> Result<Reply, Failure> {
     let (choice, base) = match (params.mode, base) {
         (Mode::Plan, base) => {
             let wanted = params.plan_model.filter(|_| params.plan_model_configured);
-            let choice = wanted.filter(|wanted| *wanted != model).map(|wanted| Choice {
+            let choice = wanted.filter(|wanted| *wanted != model).map(|wanted| ModelChoice {
                 model: wanted,
                 effort: params.plan_reasoning_effort.into(),
                 tier: params.plan_context_tier,
-                ..Choice::default()
+                ..ModelChoice::default()
             });
             let base = base.or_else(|| choice.is_some().then_some((model, effort)));
             (choice, base)
         }
         (Mode::Interactive | Mode::Autopilot, Some((model, effort))) if params.restore_plan_model => {
-            (Some(Choice { model, effort: Effort::Set(effort), ..Choice::default() }), None)
+            (Some(ModelChoice { model, effort: EffortChoice::Set(effort), ..ModelChoice::default() }), None)
         }
         (Mode::Interactive | Mode::Autopilot, base) => (None, base),
     };
@@ -75,7 +75,7 @@ async fn set(call: Call) -> Result<Reply, Failure> {
     let applied = live
         .ask(move |task| {
             task.plan_base = base;
-            // Somebody else may have changed it meanwhile.
+            // Another client may have changed it meanwhile.
             let mode = task.session().state().mode;
             let expected = params.expected_mode.is_none_or(|expected| expected == mode);
             if expected {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hangar_agent::session::{Command, ModelSwitch, Origin, Prompt, QueueEdit};
-use hangar_protocol::data::{ContextTier, ModelChange, ReasoningSummary, Verbosity};
+use hangar_protocol::data::{ContextTier, ModelChange, ReasoningSummary, SessionWarning, Verbosity};
 use hangar_spec::{CapabilityOverrides, ModelOptions, SessionSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -65,9 +65,9 @@ async fn current(call: Call) -> Result<Reply, Failure> {
 
 /// Requested model and effort of a session.
 #[derive(Default)]
-pub(super) struct Choice {
+pub(super) struct ModelChoice {
     pub(super) model: String,
-    pub(super) effort: Effort,
+    pub(super) effort: EffortChoice,
     pub(super) summary: Option<ReasoningSummary>,
     pub(super) verbosity: Option<Verbosity>,
     pub(super) tier: Option<ContextTier>,
@@ -76,7 +76,7 @@ pub(super) struct Choice {
 
 /// Requested reasoning effort.
 #[derive(Default)]
-pub(super) enum Effort {
+pub(super) enum EffortChoice {
     /// As hard as the one before.
     #[default]
     Kept,
@@ -84,7 +84,7 @@ pub(super) enum Effort {
     Set(Option<String>),
 }
 
-impl From<Option<String>> for Effort {
+impl From<Option<String>> for EffortChoice {
     fn from(wanted: Option<String>) -> Self {
         wanted.map_or(Self::Kept, |effort| Self::Set(Some(effort)))
     }
@@ -128,14 +128,21 @@ pub(super) struct Chosen {
 /// Has another model answer.
 pub(super) async fn choose(
     live: &ServedSession,
-    choice: Choice,
+    choice: ModelChoice,
     chooser: Chooser,
     when: When,
 ) -> Result<Chosen, Failure> {
-    let Choice { model, effort, summary, verbosity, tier, capabilities } = choice;
+    let ModelChoice { model, effort, summary, verbosity, tier, capabilities } = choice;
+    let (allowed, kept) =
+        live.ask(|task| (task.spec.model.allowed.clone(), task.session().state().effort.clone())).await?;
     let change = SessionSpec {
         model: ModelOptions {
             name: Some(model.clone()),
+            // It is checked against the model that is chosen.
+            effort: match &effort {
+                EffortChoice::Kept => kept,
+                EffortChoice::Set(effort) => effort.clone(),
+            },
             summary,
             verbosity,
             capabilities,
@@ -143,12 +150,11 @@ pub(super) async fn choose(
         },
         ..SessionSpec::default()
     };
-    let allowed = live.ask(|task| task.spec.model.allowed.clone()).await?;
     if matches!(chooser, Chooser::Client) && allowed.is_some_and(|allowed| !allowed.contains(&model)) {
         return Err(Failure::new(format!("Model \"{model}\" is not among the models that are allowed here")));
     }
     let scope = RecomposeScope { model: true, ..RecomposeScope::default() };
-    let (spec, Recomposed { provider, .. }) = recompose(live, change.clone(), scope).await?;
+    let (spec, Recomposed { provider, effort_notice, .. }) = recompose(live, change.clone(), scope).await?;
     let provider = provider.ok_or_else(|| Failure::new(format!("nobody answers for the model {model}")))?;
     let (vision, summary) = (spec.model.has_vision(), spec.model.summary);
     live.ask(move |task| {
@@ -157,8 +163,8 @@ pub(super) async fn choose(
             effort.map_or_else(|| model.to_owned(), |effort| format!("{model} ({effort})"))
         };
         let (keeps_effort, effort) = match effort {
-            Effort::Kept => (true, None),
-            Effort::Set(effort) => (false, effort),
+            EffortChoice::Kept => (true, None),
+            EffortChoice::Set(effort) => (false, effort),
         };
         let message = format!(
             "Model changed from {} to {}",
@@ -176,6 +182,9 @@ pub(super) async fn choose(
         };
         let switch = ModelSwitch { change: recorded, keeps_effort, provider: Arc::clone(&provider), vision };
         let choice = QueuedModel { model, provider, change, tier };
+        if let Some(notice) = effort_notice {
+            task.record(SessionWarning::new("configuration", notice));
+        }
         let waits = match when {
             When::FromNextCall => false,
             When::InTurn { behind_choices } => {
@@ -228,7 +237,7 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
     if params.require_available {
         available(&call, &live, &params.model_id).await?;
     }
-    let choice = Choice {
+    let choice = ModelChoice {
         model: params.model_id.clone(),
         effort: params.reasoning_effort.into(),
         summary: params.reasoning_summary,
@@ -287,7 +296,17 @@ async fn set_effort(call: Call) -> Result<Reply, Failure> {
     let params: Params = call.params()?;
     let live = call.live()?;
     let effort = params.reasoning_effort.clone();
+    let change = SessionSpec {
+        model: ModelOptions { effort: Some(effort.clone()), ..ModelOptions::default() },
+        ..SessionSpec::default()
+    };
+    let scope = RecomposeScope { model: true, ..RecomposeScope::default() };
+    let (_, Recomposed { effort_notice, .. }) = recompose(&live, change.clone(), scope).await?;
     live.ask(move |task| {
+        task.spec.adopt(change);
+        if let Some(notice) = effort_notice {
+            task.record(SessionWarning::new("configuration", notice));
+        }
         let state = task.session().state();
         let change = ModelChange {
             previous_model: Some(state.model.clone()),
@@ -351,7 +370,7 @@ pub(super) async fn obey(live: &ServedSession, allowed: Option<&[String]>) -> Re
     let model = live.ask(|task| task.session().state().model.clone()).await?;
     match allowed.first() {
         Some(first) if !allowed.contains(&model) => {
-            let choice = Choice { model: first.clone(), ..Choice::default() };
+            let choice = ModelChoice { model: first.clone(), ..ModelChoice::default() };
             choose(live, choice, Chooser::Rules, When::FromNextCall).await.map(|_| ())
         }
         _ => Ok(()),

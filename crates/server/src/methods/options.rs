@@ -2,7 +2,7 @@
 
 use hangar_spec::{Group, SessionSpec};
 
-use super::model::{Choice, Chooser, When, choose};
+use super::model::{Chooser, ModelChoice, When, choose};
 use super::{Call, Failure, Method, Reply};
 use crate::opener::RecomposeScope;
 use crate::recompose::recompose;
@@ -26,17 +26,21 @@ async fn update(call: Call) -> Result<Reply, Failure> {
             RecomposeScope { instructions: !change.instructions.is_empty(), ..RecomposeScope::default() };
         let (spec, recomposed) = recompose(&live, change.clone(), scope).await?;
         let model = spec.model.name.unwrap_or_default();
+        let replaces_tools = !change.tools.is_empty();
         live.ask(move |task| {
             task.spec.adopt(change);
             task.take_parts(recomposed, &model);
             task.apply_options();
+            if replaces_tools {
+                task.replace_tools();
+            }
         })
         .await?;
     }
     if changes_model {
         let (now, tier) =
             live.ask(|task| (task.session().state().model.clone(), task.spec.model.tier)).await?;
-        let choice = Choice {
+        let choice = ModelChoice {
             model: asked.name.unwrap_or(now),
             effort: asked.effort.into(),
             summary: asked.summary,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
-use crate::locations::{self, Location};
+use crate::locations::{self, PermissionLocation};
 use crate::task::SessionTask;
 
 pub(super) const METHODS: &[Method] = &[
@@ -113,7 +113,7 @@ fn outcome(result: &Value, request: &PermissionRequest) -> Result<PermissionOutc
         },
         "reject" => PermissionOutcome::DeniedInteractivelyByUser {
             feedback: result["feedback"].as_str().map(str::to_owned),
-            // A refusal that says nothing leaves the model nothing to go on with.
+            // A refusal without a reason does not help the model.
             force_reject: result["forceReject"]
                 .as_bool()
                 .or_else(|| result["feedback"].is_null().then_some(true)),
@@ -164,7 +164,7 @@ async fn reset(call: Call) -> Result<Reply, Failure> {
     live.ask(move |task| {
         let kept: Vec<Approval> = match params.include_location {
             Some(false) => {
-                let location = Location::of(Path::new(&task.cwd()));
+                let location = PermissionLocation::of(Path::new(&task.cwd()));
                 locations::approvals(&home, &location.key).iter().filter_map(Approval::parse).collect()
             }
             Some(true) | None => Vec::new(),

@@ -52,7 +52,7 @@ async fn read(call: Call) -> Result<Reply, Failure> {
     });
     let page = match reading.await.map_err(|error| Failure::new(error.to_string()))? {
         Ok(page) => page,
-        // A log that went away in between leaves nothing to go on with.
+        // A log that was deleted in between cannot be continued.
         Err(_) if params.cursor.is_some() => return expired(params.cursor.as_deref().unwrap_or_default()),
         Err(_) => {
             return Err(Failure::new(format!(

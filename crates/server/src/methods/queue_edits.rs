@@ -8,7 +8,7 @@ use hangar_protocol::rpc::codes;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::messages::Message;
+use super::messages::MessageParams;
 use super::session::{complete, refuse_clash};
 use super::{Call, Failure, Method, Reply};
 use crate::task::SessionTask;
@@ -65,7 +65,7 @@ async fn insert(call: Call) -> Result<Reply, Failure> {
     #[serde(rename_all = "camelCase")]
     struct Inserted {
         #[serde(flatten)]
-        message: Message,
+        message: MessageParams,
         agent_mode: Option<AgentMode>,
         request_headers: Option<BTreeMap<String, String>>,
     }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
-use crate::locations::{self, Location};
+use crate::locations::{self, PermissionLocation};
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.permissions.configure", run: |call| Box::pin(configure(call)) },
@@ -241,7 +241,7 @@ struct DirectoryParams {
 async fn resolve(call: Call) -> Result<Reply, Failure> {
     let DirectoryParams { working_directory } = call.params()?;
     call.live()?;
-    let location = Location::of(&working_directory);
+    let location = PermissionLocation::of(&working_directory);
     Reply::of(json!({ "locationKey": location.key, "locationType": location.kind }))
 }
 
@@ -262,7 +262,7 @@ async fn add_approval(call: Call) -> Result<Reply, Failure> {
 async fn apply(call: Call) -> Result<Reply, Failure> {
     let DirectoryParams { working_directory } = call.params()?;
     let live = call.live()?;
-    let location = Location::of(&working_directory);
+    let location = PermissionLocation::of(&working_directory);
     let approvals: Vec<Approval> =
         locations::approvals(&call.hub.home(), &location.key).iter().filter_map(Approval::parse).collect();
     let rules: Vec<Value> = approvals.iter().flat_map(rules_of).collect();

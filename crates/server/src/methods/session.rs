@@ -12,7 +12,7 @@ use hangar_store::SessionId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::messages::Message;
+use super::messages::MessageParams;
 use super::model::{check_allowed, obey};
 use super::sessions::events;
 use super::tasks::until_settled;
@@ -247,7 +247,7 @@ async fn send(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     call.hub.admits_prompt(params.agent_mode)?;
     let timing = timing(params.mode.as_deref(), params.prepend, params.response_format.as_ref())?;
-    let message = Message {
+    let message = MessageParams {
         prompt: params.prompt,
         display_prompt: params.display_prompt,
         attachments: params.attachments,
@@ -292,18 +292,34 @@ pub(super) async fn deliver(
 
 async fn submit(live: &ServedSession, prompts: Vec<Prompt>, trace: TraceContext) {
     // Where nothing is waited for this is one job, so that what the client asks for next comes behind it.
-    let waiting = live.ask(move |task| match task.mcp().cloned() {
-        Some(mcp) => Some((mcp, prompts, trace)),
-        None => {
+    let waiting = live.ask(move |task| match (task.mcp().cloned(), task.engine.pending_fact()) {
+        (None, None) => {
             take(task, prompts, &trace);
             None
         }
+        (mcp, fact) => Some((mcp, fact, prompts, trace)),
     });
     // A session that ended in between takes no more messages; its end is an event of its own.
-    let Ok(Some((mcp, prompts, trace))) = waiting.await else { return };
+    let Ok(Some((mcp, fact, prompts, trace))) = waiting.await else { return };
     // The servers start with the first message, and the model is to know their tools.
-    mcp.ready().await;
-    let _ = live.ask(move |task| take(task, prompts, &trace)).await;
+    let ready = async {
+        if let Some(mcp) = mcp {
+            mcp.ready().await;
+        }
+    };
+    let known = async {
+        match fact {
+            Some(fact) => fact.await,
+            None => None,
+        }
+    };
+    let ((), fact) = tokio::join!(ready, known);
+    let _ = live
+        .ask(move |task| {
+            task.engine.take_fact(fact);
+            take(task, prompts, &trace);
+        })
+        .await;
 }
 
 fn take(task: &mut SessionTask, prompts: Vec<Prompt>, trace: &TraceContext) {
@@ -313,7 +329,7 @@ fn take(task: &mut SessionTask, prompts: Vec<Prompt>, trace: &TraceContext) {
     task.catch_up();
     for mut prompt in prompts {
         complete(task, &mut prompt, trace);
-        // One that has to wait tells of itself.
+        // A queued message emits this event itself.
         if !task.session().is_running() && !task.session().is_queue_paused() {
             task.record(data::PendingMessagesModified {});
         }

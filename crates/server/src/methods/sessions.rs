@@ -16,8 +16,8 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.getMetadata", run: |call| Box::pin(metadata(call)) },
     Method { name: "session.getLastId", run: |call| Box::pin(last(call)) },
     Method { name: "sessions.fork", run: |call| Box::pin(fork(call)) },
-    Method { name: "session.getForeground", run: |_| Box::pin(async { Reply::of(json!({})) }) },
-    Method { name: "session.setForeground", run: |_| Box::pin(set_foreground()) },
+    Method { name: "session.getForeground", run: |call| Box::pin(foreground(call)) },
+    Method { name: "session.setForeground", run: |call| Box::pin(set_foreground(call)) },
 ];
 
 #[derive(Default, Deserialize)]
@@ -100,8 +100,24 @@ async fn last(call: Call) -> Result<Reply, Failure> {
     Reply::of(id.map_or_else(|| json!({}), |id| json!({ "sessionId": id.as_str() })))
 }
 
-async fn set_foreground() -> Result<Reply, Failure> {
-    Reply::unsuccessful("Not running in TUI+server mode")
+async fn foreground(call: Call) -> Result<Reply, Failure> {
+    let Some(session_id) = call.hub.foreground.shown() else { return Reply::of(json!({})) };
+    let mut shown = json!({ "sessionId": session_id });
+    if let Ok(live) = call.hub.live(&session_id) {
+        shown["workspacePath"] = json!(live.dir.shown());
+    }
+    Reply::of(shown)
+}
+
+async fn set_foreground(call: Call) -> Result<Reply, Failure> {
+    if !call.hub.foreground.has_view() {
+        return Reply::unsuccessful("Not running in TUI+server mode");
+    }
+    let SessionParams { session_id } = call.params()?;
+    match call.hub.foreground.request(session_id).await {
+        Ok(()) => Reply::success(),
+        Err(reason) => Reply::unsuccessful(&reason),
+    }
 }
 
 /// The events of a session that still count.

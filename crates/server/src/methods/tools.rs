@@ -156,6 +156,7 @@ fn definition(tool: &ToolSpec) -> Value {
                 .map(|grammar| json!({ "type": "grammar", "syntax": "lark", "definition": grammar }));
             (Value::Null, json!("custom"), json!(format))
         }
+        ToolSchema::Hosted => (Value::Null, json!("hosted"), Value::Null),
     };
     json!({
         "name": tool.name,
@@ -165,7 +166,7 @@ fn definition(tool: &ToolSpec) -> Value {
         "instructions": null,
         "type": kind,
         "format": format,
-        // Nobody is told which tools are used.
+        // The use of tools is not reported.
         "safeForTelemetry": false,
         "isTerminal": false,
         "hasSummariseIntention": false,
@@ -184,7 +185,7 @@ async fn set(call: Call) -> Result<Reply, Failure> {
         return Err(Failure::refused("a tool has no name"));
     }
     live.audience.set_tools(call.client.id, live.tools(&params.tools));
-    live.ask(SessionTask::refresh).await?;
+    live.ask(SessionTask::replace_tools).await?;
     Reply::of(json!({}))
 }
 

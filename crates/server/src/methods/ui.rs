@@ -94,7 +94,7 @@ async fn answer_form(call: Call) -> Result<Reply, Failure> {
     if call.live()?.elicitations.answer(&request_id, result.clone()) {
         return Reply::did(true);
     }
-    // A form that nobody here asked for may be one of an MCP server.
+    // A form that was not requested here may be one of an MCP server.
     Reply::did(answers::answer_form(&call, &request_id, result).await?)
 }
 
