@@ -48,6 +48,9 @@ pub(crate) struct ServerArgs {
     /// Serve the Copilot SDKs instead of running a prompt
     #[arg(long, visible_alias = "headless", help_heading = "Server")]
     pub(crate) server: bool,
+    /// Open the terminal and serve the Copilot SDKs beside it
+    #[arg(long, help_heading = "Server", conflicts_with_all = ["server", "prompt"])]
+    pub(crate) ui_server: bool,
     /// Serve one client on standard input and output
     #[arg(long, help_heading = "Server", conflicts_with = "port")]
     pub(crate) stdio: bool,
@@ -84,10 +87,15 @@ pub(crate) enum Subcommands {
         #[command(subcommand)]
         command: Option<SessionsCommand>,
     },
+    /// Show and steer a session that runs elsewhere: in another terminal or in the portal
+    Attach {
+        /// Id of the session, the start of one, or its name
+        session: String,
+    },
     /// List and change the configured MCP servers
     Mcp {
         #[command(subcommand)]
-        command: crate::commands::mcp::McpCommand,
+        command: crate::commands::mcp::McpSubcommand,
     },
     /// Run a prompt with any installed agent, such as Claude Code or Codex
     #[command(after_help = EXIT_CODES)]
@@ -135,7 +143,7 @@ pub(crate) struct FeaturesArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Ask each provider one tiny question with a tool, and tell what works. This costs a few hundred tokens each
+    /// Ask each provider one tiny question with a tool, and report what works; costs a few hundred tokens each
     #[arg(long)]
     pub(crate) probe: bool,
     /// Print JSON
@@ -227,13 +235,13 @@ pub(crate) struct RunArgs {
     /// Run this prompt and exit
     #[arg(short, long, value_name = "TEXT", help_heading = "Prompt", allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
-    /// The same as -p: there is no interactive screen
+    /// Open the terminal and begin with this prompt; without a terminal the same as -p
     #[arg(
         short,
         long,
         value_name = "TEXT",
+        help_heading = "Prompt",
         conflicts_with = "prompt",
-        hide = true,
         allow_hyphen_values = true
     )]
     pub(crate) interactive: Option<String>,
@@ -276,7 +284,7 @@ pub(crate) struct RunArgs {
     /// Model to use; `hangar models` lists them
     #[arg(long, value_name = "MODEL", help_heading = "Model")]
     pub(crate) model: Option<String>,
-    /// Reasoning effort of the model: none, minimal, low, medium, high, xhigh or max, as far as it takes them
+    /// Reasoning effort: none, minimal, low, medium, high, xhigh or max, if the model supports it
     #[arg(long, visible_alias = "effort", value_name = "LEVEL", help_heading = "Model")]
     pub(crate) reasoning_effort: Option<String>,
 
@@ -388,6 +396,13 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
+    /// Whether nothing says that the run is for a program: no prompt of -p, no events on standard output.
+    pub(crate) fn wants_terminal(&self) -> bool {
+        self.prompt.is_none()
+            && self.output_format == OutputFormat::Text
+            && self.compatible.named.words.is_empty()
+    }
+
     /// `--plan` together with autopilot: plan first, then carry the plan out.
     pub(crate) fn implements_plan(&self) -> bool {
         self.plan && (self.autopilot || self.mode == Some(ModeArg::Autopilot))
@@ -470,8 +485,9 @@ pub(crate) struct SilentArgs {
     no_color: bool,
     #[arg(long, hide = true)]
     plain_diff: bool,
-    #[arg(long, hide = true)]
-    screen_reader: bool,
+    /// Print plain lines in the terminal, for screen readers: nothing is redrawn
+    #[arg(long, help_heading = "Output")]
+    pub(crate) screen_reader: bool,
     #[arg(long, hide = true)]
     banner: bool,
     #[arg(long, hide = true)]
@@ -568,8 +584,9 @@ impl NamedArgs {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
+    #[default]
     Text,
     Json,
 }
@@ -588,7 +605,7 @@ pub(crate) enum ModeArg {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Effort {
+pub(crate) enum EffortArg {
     None,
     Minimal,
     Low,
@@ -598,16 +615,16 @@ pub(crate) enum Effort {
     Max,
 }
 
-impl Effort {
+impl EffortArg {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Effort::None => "none",
-            Effort::Minimal => "minimal",
-            Effort::Low => "low",
-            Effort::Medium => "medium",
-            Effort::High => "high",
-            Effort::Xhigh => "xhigh",
-            Effort::Max => "max",
+            EffortArg::None => "none",
+            EffortArg::Minimal => "minimal",
+            EffortArg::Low => "low",
+            EffortArg::Medium => "medium",
+            EffortArg::High => "high",
+            EffortArg::Xhigh => "xhigh",
+            EffortArg::Max => "max",
         }
     }
 }

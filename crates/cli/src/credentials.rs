@@ -1,4 +1,4 @@
-//! Which variables the programs that are started here get to see, and which values nobody is shown.
+//! Environment of child processes, and the values that are redacted.
 //!
 //! The table of credentials is [`hangar_process::credentials`]; what configuration and flags add to it is added here.
 
@@ -9,17 +9,17 @@ use hangar_models::config::ProviderConfig;
 use hangar_process::credentials::{Child, is_credential, is_withheld};
 
 use crate::providers;
-use crate::settings::{Logins, Settings};
+use crate::settings::{LoginPlaces, Settings};
 
-/// Variables that hold secrets of this process, beside those that are known as credentials: what the configuration of
-/// providers and flags name.
+/// Variables that hold secrets of this process beside the known credentials: those that providers' configuration and flags
+/// name.
 pub(crate) fn ours(settings: &Settings) -> Vec<String> {
     let configured = settings.config_text().map(|text| hangar_models::config::table::key_variables(&text));
     let named = settings.secret_variables().map(str::to_owned);
     named.chain(configured.unwrap_or_default()).collect()
 }
 
-/// The environment of a child, without what it does not need and without variables that somebody named a secret.
+/// Environment of a child, without credentials that it does not need and without variables that were named as secrets.
 pub(crate) fn environment(
     settings: &Settings,
     child: Child<'_>,
@@ -46,16 +46,16 @@ pub(crate) fn git() -> Git {
     Git::new(hangar_git::Environment::of(std::env::vars_os()))
 }
 
-/// The secrets of this process, whoever answers: credentials in the environment, keys of all configured providers, and
-/// what somebody named.
+/// Secrets of this process, for any model: credentials in the environment, keys of all configured providers, and named
+/// secrets.
 pub(crate) fn values(settings: &Settings) -> Vec<String> {
     let ours = ours(settings);
     let held = |name: &str| is_credential(name) || ours.iter().any(|known| known == name);
     let variables = settings.vars().iter().filter(|(name, _)| held(name)).map(|(_, value)| value.clone());
     // No program is started to find a login.
     let mut quiet = settings.clone();
-    if quiet.logins == Logins::Any {
-        quiet.logins = Logins::Variables;
+    if quiet.logins == LoginPlaces::Any {
+        quiet.logins = LoginPlaces::Variables;
     }
     let providers = providers::configured(&quiet).unwrap_or_default();
     let keys = providers.iter().flat_map(ProviderConfig::secrets);
@@ -63,7 +63,7 @@ pub(crate) fn values(settings: &Settings) -> Vec<String> {
     variables.chain(keys).chain(login).chain(settings.secret_values().map(str::to_owned)).collect()
 }
 
-/// Whether a variable or a header that somebody configured holds a secret, by its name.
+/// Whether the name of a variable or header says that it holds a secret.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     const PARTS: [&str; 11] = [
         "TOKEN",

@@ -1,4 +1,4 @@
-//! What people configured for the place that a session works in: settings, plugins, hooks, skills.
+//! Configuration that applies to the working directory of a session: settings, plugins, hooks, skills.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::settings::Settings;
 use crate::workspace::git::Repository;
 use crate::workspace::trust::is_trusted;
 
-/// Hooks that whoever runs the machine wants asked.
+/// Hooks of the machine's administrator.
 const POLICY_DIR: &str = "/etc/github-copilot/policy.d";
-/// What runs the commands of hooks.
+/// Shell that runs the commands of hooks.
 const SHELL: &str = "/bin/bash";
 
-/// The places where configuration is looked for.
+/// Places that are searched for configuration.
 pub(crate) struct ConfigSources<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) extensions: &'a Extensions,
@@ -54,14 +54,14 @@ impl ConfigSources<'_> {
         }
     }
 
-    /// The plugins, and what is wrong with them.
+    /// The plugins, and sentences about those that cannot be loaded.
     pub(crate) fn plugins(&self) -> (Vec<Plugin>, Vec<String>) {
         let given = self.extensions.plugin_dirs.iter().chain(self.options.plugin_dirs.iter().flatten());
         let dirs: Vec<PathBuf> = given.map(|dir| self.cwd.join(dir)).collect();
         hangar_custom::plugins::load(&dirs)
     }
 
-    /// The directories of skills that somebody named.
+    /// Directories of skills from the environment, the options and the settings.
     fn skill_dirs(&self, preferences: &Preferences) -> Vec<PathBuf> {
         let named = self.settings.var("COPILOT_SKILLS_DIRS").into_iter().flat_map(|dirs| dirs.split(','));
         let mut dirs: Vec<PathBuf> = named.map(|dir| PathBuf::from(dir.trim())).collect();
@@ -74,7 +74,7 @@ impl ConfigSources<'_> {
         self.options.file_hooks.unwrap_or(true)
     }
 
-    /// The places where skills are looked for.
+    /// Places that are searched for skills.
     pub(crate) fn skill_places(&self) -> SkillPlaces {
         SkillPlaces {
             places: self.places(),
@@ -84,7 +84,7 @@ impl ConfigSources<'_> {
         }
     }
 
-    /// The hooks of files, and whether all but the machine's own are switched off.
+    /// The hooks of files, and whether all but the machine's own are disabled.
     pub(crate) fn hook_files(&self) -> (HookFiles, bool) {
         let places = self.places();
         let preferences = Preferences::of_user(&self.settings.home).with_project(&places);
@@ -92,13 +92,13 @@ impl ConfigSources<'_> {
         (found, preferences.disable_all_hooks || !self.has_file_hooks())
     }
 
-    /// The agents that files describe. What is wrong with a plugin is said where the rest of it is loaded.
+    /// Agents of files. Problems of plugins are reported where the rest of them is loaded.
     pub(crate) fn agents(&self) -> (Vec<AgentDefinition>, Vec<String>) {
         hangar_custom::agents::find_agents(&self.places(), &self.plugins().0)
     }
 }
 
-/// All of it, loaded.
+/// Loaded configuration.
 pub(crate) struct Configured {
     pub(crate) skills: Arc<Skills>,
     pub(crate) warnings: Vec<String>,
@@ -143,13 +143,13 @@ impl Configured {
         policy
     }
 
-    /// Whether the model is offered the tool for skills: where there are some, or where it was asked for by name.
+    /// Whether the model is offered the tool for skills: if there are skills, or if it was requested by name.
     pub(crate) fn offers_skills(&self, tools: &ToolOptions) -> bool {
         !self.skills.is_empty()
             || (tools.names_skills() && tools.filter().admits(ToolSource::Builtin, "skill"))
     }
 
-    /// The configured hooks before the client's, and what the configured ones want to be asked.
+    /// The configured hooks before the client's, and the kinds of hook that are configured.
     pub(crate) fn hooks(
         self,
         settings: &Settings,

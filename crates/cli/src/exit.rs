@@ -1,13 +1,15 @@
-//! How the program ends.
+//! Exit codes of the program.
 
 use std::process::ExitCode;
 
-/// A documented end of the program. The numbers stand in `--help`.
+/// Documented exit code. `--help` lists the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     Done,
     Failed,
     NeedsAttention,
+    /// A signal ended the terminal's view; with the code that shells give it.
+    Signal(u8),
 }
 
 impl Exit {
@@ -16,6 +18,7 @@ impl Exit {
             Exit::Done => 0,
             Exit::Failed => 1,
             Exit::NeedsAttention => 2,
+            Exit::Signal(code) => code,
         }
     }
 }

@@ -73,7 +73,7 @@ pub(crate) fn host(settings: &Settings, args: &RunArgs) -> Result<Host> {
             may_ask: !args.no_ask_user,
             // Only a reader of all events sees the count, and the tokenizer is not free.
             metered: args.all_events,
-            // Nobody else reads what an agent found, so it is put before the model with the news.
+            // No client shows the report of an agent, so the model gets it with the notification.
             reporting: Reporting::Delivered,
             names_client: false,
             budget: budget::load(settings, &args.budget)?,

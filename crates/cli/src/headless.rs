@@ -1,8 +1,8 @@
 //! One prompt, run to its end: the `-p` contract. It is `run` with our own agent: the same listener hears the session, and
-//! nobody can be asked.
+//! there is nobody to ask.
 
 use std::io::{IsTerminal, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,25 +16,55 @@ use hangar_store::{SessionId, Store};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::{OutputFormat, RunArgs};
+use crate::compose::OutputFile;
 use crate::exit::Exit;
 use crate::opening::{Questions, Resumed, SessionOrder};
 use crate::output::{Printer, SeenHandle, remark};
 use crate::runtimes::native::{self, FirstMessage, NativeOrder, NativeSession};
-use crate::runtimes::run::RunListener;
+use crate::runtimes::run::OutputListener;
 use crate::selection;
 use crate::settings::Settings;
-use crate::usage;
+use crate::usage::{self, Footer};
 
 /// Largest prompt that is read from standard input.
 const MAX_PROMPT: u64 = 16 << 20;
 
-/// Work after the prompt's run, beside its answer.
+/// Output that is written after the run.
 struct Afterwards {
     output_format: OutputFormat,
     silent: bool,
     all_events: bool,
     usage_output_file: Option<PathBuf>,
     share: Option<String>,
+}
+
+impl Afterwards {
+    fn of(args: &RunArgs) -> Result<Self> {
+        let usage_output_file = args.usage_output_file.as_deref().map(std::path::absolute).transpose();
+        Ok(Self {
+            output_format: args.output_format,
+            silent: args.silent,
+            all_events: args.all_events,
+            usage_output_file: usage_output_file.context("the current directory is gone")?,
+            share: args.share.clone(),
+        })
+    }
+
+    /// The files that are written.
+    fn files(&self, program: &str, id: &SessionId) -> Vec<OutputFile> {
+        let usage =
+            self.usage_output_file.clone().map(|path| OutputFile { flag: "--usage-output-file", path });
+        let share = self.transcript(program, id).map(|path| OutputFile { flag: "--share", path });
+        usage.into_iter().chain(share).collect()
+    }
+
+    /// Path of the transcript, in the directory that the session works in.
+    fn transcript(&self, program: &str, id: &SessionId) -> Option<PathBuf> {
+        Some(match self.share.as_deref()? {
+            "" => PathBuf::from(format!("{program}-session-{id}.md")),
+            path => PathBuf::from(path),
+        })
+    }
 }
 
 pub(crate) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
@@ -44,12 +74,12 @@ pub(crate) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
         .build()
         .context("cannot start the runtime")?;
     let exit = runtime.block_on(drive(settings, args, prompt));
-    // Whatever still blocks a worker thread (a search that was cancelled) must not hold the exit up.
+    // A worker thread that is still blocked (by a cancelled search) must not delay the exit.
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
 }
 
-/// The prompt that was typed, or what is on standard input.
+/// Prompt from the command line, or from standard input.
 pub(crate) fn read_prompt(typed: Option<&str>) -> Result<String> {
     let text = match typed {
         Some(text) => text.to_owned(),
@@ -73,11 +103,13 @@ pub(crate) fn read_prompt(typed: Option<&str>) -> Result<String> {
     Ok(text)
 }
 
-/// The session that flags ask for.
-fn order(settings: &Settings, args: RunArgs, text: &str) -> Result<NativeOrder> {
+/// Order for the session that the flags describe.
+fn order(settings: &Settings, args: RunArgs, text: &str, after: &Afterwards) -> Result<NativeOrder> {
     let first = FirstMessage { fleet: args.fleet, implements_plan: args.implements_plan() };
+    let selection = selection::select(&Store::new(&settings.home), &args)?;
     let session = SessionOrder {
-        selection: selection::select(&Store::new(&settings.home), &args)?,
+        outputs: after.files(&settings.program, selection.id()),
+        selection,
         directory: args.directory.clone(),
         system: None,
         // A slash command is no name.
@@ -90,7 +122,7 @@ fn order(settings: &Settings, args: RunArgs, text: &str) -> Result<NativeOrder> 
         notes_script: true,
         args: Arc::new(args),
     };
-    // One prompt takes as long as it takes.
+    // One prompt has no time limit.
     let limits = TurnLimits { turn: None, stall: None, startup: None, steps: None, budget_usd: None };
     Ok(NativeOrder { session, limits, first, warnings: Vec::new() })
 }
@@ -101,17 +133,11 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
     let printer = Printer::new(args.output_format, args.silent, args.all_events, seen.clone());
     // Signals are caught before the first effect, so that none can end the process without a result.
     let interrupts = Interrupts::new()?;
-    let after = Afterwards {
-        output_format: args.output_format,
-        silent: args.silent,
-        all_events: args.all_events,
-        usage_output_file: args.usage_output_file.clone(),
-        share: args.share.clone(),
-    };
-    let NativeSession { live, id, cwd, store, last, hurry } =
-        native::open(settings.clone(), order(settings, args, &text)?)?;
+    let after = Afterwards::of(&args)?;
+    let order = order(settings, args, &text, &after)?;
+    let NativeSession { live, id, cwd, store, last, hurry } = native::open(settings.clone(), order)?;
     let mut listener =
-        RunListener { live, record: None, printer, seen: seen.clone(), interrupts, stopped: false };
+        OutputListener { live, record: None, printer, seen: seen.clone(), interrupts, stopped: false };
     let ended = listener.listen(text).await;
     listener.drain(true, &hurry).await;
     let state = last.await.context("the session ended without a state")?;
@@ -123,23 +149,24 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
         remark(&format!("{}: {problem:#}", settings.program));
         exit = Exit::Failed;
     }
+    let usage = usage::of_totals(&state.totals, duration_ms);
     if after.output_format == OutputFormat::Text && !after.silent {
-        remark(&usage::summary(&state, duration_ms, &settings.program));
+        let resume = format!("{} --resume={}", settings.program, state.session_id);
+        remark(&Footer { usage: &usage, counts_changes: true, resume }.to_string());
     }
     let result = RunResult {
         kind: ResultKind::Result,
         timestamp: iso(jiff::Timestamp::now()),
         session_id: state.session_id.clone(),
         exit_code: exit.code(),
-        usage: usage::of_run(&state, duration_ms),
+        usage,
     };
     let mut printer = Printer::new(after.output_format, after.silent, after.all_events, seen);
     printer.result(&result);
     Ok(printer.exit(exit))
 }
 
-/// Why a turn failed, if it did. One that we were told to stop did not; an agent that somebody else stopped has not done its
-/// work.
+/// Reason why a turn failed. A turn that we were told to stop did not fail; an agent that somebody else stopped did.
 pub(crate) fn failure(ended: &Result<TurnEnded>, stopped: bool) -> Option<String> {
     match ended {
         Err(error) => Some(format!("{error:#}")),
@@ -177,10 +204,17 @@ fn write_usage(after: &Afterwards, state: &State) -> Result<()> {
     let Some(path) = &after.usage_output_file else { return Ok(()) };
     let document = usage::document(state);
     let text = serde_json::to_string_pretty(&document)?;
-    std::fs::write(path, text + "\n").with_context(|| format!("cannot write usage to {}", path.display()))
+    make_parent(path)
+        .and_then(|()| std::fs::write(path, text + "\n"))
+        .with_context(|| format!("cannot write usage to {}", path.display()))
 }
 
-/// A session whose transcript may be wanted.
+/// Creates the directories above a file, as the reference does.
+fn make_parent(path: &Path) -> std::io::Result<()> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)
+}
+
+/// Session whose transcript may be exported.
 struct SharedSession {
     id: SessionId,
     cwd: PathBuf,
@@ -188,14 +222,11 @@ struct SharedSession {
 }
 
 fn share(settings: &Settings, after: &Afterwards, session: &SharedSession) -> Result<()> {
-    let Some(target) = &after.share else { return Ok(()) };
     let SharedSession { id, cwd, store } = session;
-    let path = match target.as_str() {
-        "" => PathBuf::from(format!("{}-session-{id}.md", settings.program)),
-        path => PathBuf::from(path),
-    };
+    let Some(path) = after.transcript(&settings.program, id) else { return Ok(()) };
     let path = cwd.join(path);
     let write = || -> Result<()> {
+        make_parent(&path)?;
         let events = store.read(id)?;
         let mut file = std::io::BufWriter::new(std::fs::File::create(&path)?);
         hangar_store::export_markdown(events, &mut file)?;

@@ -1,10 +1,10 @@
-//! An open session for whoever composes it: its log, its files, and what it was before.
+//! Open session for composition: its log, its files, and its earlier state.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
-use hangar_agent::log::SessionLog;
+use hangar_agent::log::{Fact, SessionLog};
 use hangar_agent::session::State;
 use hangar_agent::session::state::project;
 use hangar_disk::Folder;
@@ -22,11 +22,11 @@ pub(crate) struct Home {
     client: Option<ClientFiles>,
 }
 
-/// What a session that is gone on with was.
+/// Earlier state of a resumed session.
 #[derive(Default)]
 pub(crate) struct Past {
     pub(crate) state: State,
-    /// Instructions that the model was told about in the course of it already.
+    /// Instructions that were added to the model's context on demand.
     pub(crate) told: Vec<String>,
     /// Length of the log when it was read.
     log_bytes: u64,
@@ -64,7 +64,7 @@ impl Home {
                 (log, if is_whole { past } else { Past::of_store(store, id)? })
             }
         };
-        // Where the log ends is known to the log alone.
+        // Only the log knows where it ends.
         let state = &mut past.state;
         (state.end, state.last_event) = (log.end(), log.last_event_id().cloned());
         if state.session_id.is_empty() {
@@ -73,7 +73,7 @@ impl Home {
         Ok((Self { log, client }, past))
     }
 
-    /// The path of the directory, as whoever keeps it writes paths.
+    /// Path of the directory, in the notation of its owner.
     pub(crate) fn dir(&self) -> PathBuf {
         self.log.dir()
     }
@@ -86,21 +86,25 @@ impl Home {
         Ok(self.log.set_context(context)?)
     }
 
+    pub(crate) fn set_model_provider(&mut self, url: String) -> Result<()> {
+        Ok(self.log.note(Fact::ModelProvider(url))?)
+    }
+
     pub(crate) fn session_files(&self) -> &Arc<dyn SessionFiles> {
         self.log.files()
     }
 
-    /// Where outputs go that are too large for the model.
+    /// Storage of outputs that are too large for the model.
     pub(crate) fn spill_dir(&self) -> PathBuf {
         ToolFiles::of_session(self.log.files()).1
     }
 
-    /// The files that the tools for files work on.
+    /// Files that the file tools work on.
     pub(crate) fn files(&self) -> ToolFiles {
         ToolFiles::of_session(self.log.files()).0
     }
 
-    /// The session's tables, where there can be any.
+    /// The session's database, if it can have one.
     pub(crate) fn database(&self) -> Option<Database> {
         match &self.client {
             Some(client) => client.site().has_tables.then(|| Database::of_client(client.clone())),
@@ -143,7 +147,7 @@ impl Past {
         let mut past = Self { log_bytes, ..Self::default() };
         let rewound = store.read_kinds(id, |kind| kind == EventKind::HistoryTruncated)?.next().is_some();
         if rewound {
-            // What was taken back has to be known before anything is taken in.
+            // Rewound events must be known before the fold starts.
             past.take(project(store.read(id)?.collect::<Result<Vec<_>, _>>()?));
             return Ok(past);
         }
@@ -155,7 +159,7 @@ impl Past {
 
     fn take(&mut self, events: impl IntoIterator<Item = Event>) {
         for event in events {
-            // What an agent was told, the session was not.
+            // Instructions that a sub-agent received are not in the session's context.
             if event.agent_id().is_none()
                 && let Body::SystemNotification(notification) = event.body()
                 && let NotificationKind::InstructionDiscovered { source_path, .. } = &notification.kind

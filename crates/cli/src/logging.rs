@@ -1,4 +1,4 @@
-//! Diagnostics in a file, for those who ask for them. Nothing is written otherwise.
+//! Diagnostics in a log file, if a flag or variable enables them.
 
 use anyhow::{Context, Result};
 use tracing::level_filters::LevelFilter;

@@ -1,24 +1,29 @@
-//! The portal's view of this machine: its agents, how they are configured, and the logs of those that keep none.
+//! The portal's view of this machine: its agents, their configuration, and logs for agents that keep none.
 
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
+use futures_util::future::BoxFuture;
 use hangar_jobs::record::RunOrder;
 use hangar_models::config::ProviderConfig;
 use hangar_protocol::data::CodeChanges;
 use hangar_protocol::{Event, LogPosition};
-use hangar_registry::host::{AgentHost, LogWriter, LogWriterError, PastSession, SessionRequest};
+use hangar_registry::host::{
+    AgentHost, JoinedSession, LogWriter, LogWriterError, PastSession, SessionRequest,
+};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{AgentOrder, Resume, Runtime};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, Store, StoreError};
 
+use crate::endpoint;
+use crate::portal::joined;
 use crate::providers;
 use crate::redact::Redactor;
 use crate::runtimes::config::RuntimesConfig;
 use crate::runtimes::record;
 use crate::runtimes::{Fleet, choice};
-use crate::settings::{Logins, Settings};
+use crate::settings::{LoginPlaces, Settings};
 
 pub(crate) struct Machine {
     store: Store,
@@ -27,7 +32,7 @@ pub(crate) struct Machine {
     runtimes: Vec<Arc<dyn Runtime>>,
     settings: Settings,
     redactor: Redactor,
-    /// Looked up when somebody wants to know what a model takes.
+    /// Configured providers, resolved on first use.
     providers: OnceLock<Vec<ProviderConfig>>,
 }
 
@@ -38,9 +43,9 @@ impl Machine {
         fleet.find(default)?;
         let mut runtimes: Vec<Arc<dyn Runtime>> = fleet.iter().cloned().collect();
         runtimes.sort_by_key(|runtime| runtime.card().name != default);
-        // What a model takes is the same whoever is logged in, and no reason to start a program.
+        // The window of a model does not depend on the login, so no program is started to find one.
         let mut quiet = settings.clone();
-        quiet.logins = Logins::Variables;
+        quiet.logins = LoginPlaces::Variables;
         Ok(Self {
             store: Store::new(&settings.home),
             config: fleet.config,
@@ -80,7 +85,7 @@ impl AgentHost for Machine {
         order.effort = wanted.effort.or(order.effort);
         order.consent = wanted.consent;
         if self.keeps_log(&wanted.runtime) {
-            // Somebody may look at how full its context is.
+            // Clients may display how full its context is.
             order.extra.push("--all-events".to_owned());
         }
         order.scratch = Some(self.store.session_dir(&wanted.id));
@@ -122,6 +127,15 @@ impl AgentHost for Machine {
             workspace: past.workspace,
         })
     }
+
+    fn open_elsewhere(&self) -> Vec<SessionId> {
+        endpoint::open_sessions(&self.settings.home)
+    }
+
+    fn join(&self, id: &SessionId) -> BoxFuture<'static, Result<Option<JoinedSession>, String>> {
+        let (home, id) = (self.settings.home.clone(), id.clone());
+        Box::pin(async move { joined::join(&home, &id).await })
+    }
 }
 
 fn trouble(error: anyhow::Error) -> LogWriterError {
@@ -134,7 +148,7 @@ fn trouble(error: anyhow::Error) -> LogWriterError {
 /// A log that the portal keeps for an agent.
 struct Logged {
     log: record::SessionRecorder,
-    /// Whether the session has a name, or is to be called by its first prompt.
+    /// Whether the session has a name; otherwise its first prompt names it.
     named: bool,
     redactor: Redactor,
 }

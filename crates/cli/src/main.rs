@@ -1,4 +1,4 @@
-//! The binary `hangar`: reads what was typed, puts the parts together, and ends with a documented code.
+//! The binary `hangar`: parses the command line, assembles the parts, and exits with a documented code.
 
 mod acp_agent;
 mod args;
@@ -7,6 +7,7 @@ mod commands;
 mod compose;
 mod credentials;
 mod custom;
+mod endpoint;
 mod exit;
 mod flags;
 mod headless;
@@ -29,6 +30,7 @@ mod sdk_server;
 mod selection;
 mod settings;
 mod telemetry;
+mod terminal;
 mod tracked;
 mod usage;
 mod work_state;
@@ -46,7 +48,7 @@ use output::remark;
 use settings::Settings;
 
 fn main() -> ExitCode {
-    // A launcher of a confined command does nothing else, and nothing before.
+    // A process that launches a confined command does only that.
     if let Some(code) = sandbox::launcher(std::env::args_os().skip(1)) {
         return code;
     }
@@ -67,11 +69,11 @@ fn main() -> ExitCode {
 }
 
 /// Keeps other processes of the same user from reading our memory and environment, where keys are: by `/proc`, by a
-/// debugger, and in a core file, which is not written either. What we start is as usual again once it runs.
+/// debugger, and in a core file, which is not written either. Child processes are dumpable again once they run.
 #[cfg(target_os = "linux")]
 fn undumpable() {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-    // A kernel that refuses has nothing better to offer.
+    // There is no alternative if the kernel refuses.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
@@ -80,7 +82,7 @@ fn undumpable() {}
 
 fn usage_error(error: &clap::Error) -> Exit {
     let wanted = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    // Nothing sensible can be done when even the terminal is gone.
+    // Nothing can be done if even stderr is gone.
     let _ = error.print();
     if wanted {
         return Exit::Done;
@@ -101,7 +103,9 @@ fn dispatch(cli: Cli) -> Result<Exit> {
     }
     match cli.command {
         None if cli.server.server => sdk_server::run(&settings, &cli.server, cli.run),
+        None if cli.server.ui_server => terminal::run_with_server(&settings, &cli.server, cli.run),
         None if cli.run.acp => acp_agent::run(&settings, &cli.server, cli.run),
+        None if cli.run.wants_terminal() && terminal::is_possible() => terminal::run(&settings, cli.run),
         None if commands::welcome::is_asked_for() => commands::welcome::run(&settings),
         None => {
             let json = cli.run.output_format == OutputFormat::Json;
@@ -120,6 +124,7 @@ fn dispatch(cli: Cli) -> Result<Exit> {
         Some(Subcommands::Sessions { command }) => commands::sessions::run(&settings, command),
         Some(Subcommands::Features(args)) => commands::features::run(&settings, &args),
         Some(Subcommands::Job { command }) => jobs::run(&settings, command),
+        Some(Subcommands::Attach { session }) => terminal::attach(&settings, &session),
         Some(Subcommands::Up(args)) => portal::run(&settings, args),
         Some(Subcommands::Completions { shell }) => commands::shell_files::completions(&settings, shell),
         Some(Subcommands::Man { directory }) => commands::shell_files::man(&directory),

@@ -1,4 +1,4 @@
-//! Opens sessions of our own agent for every front end of this program: what is wanted, composed, in the engine.
+//! Opens sessions of our own agent for every front end of this program: composes the order and puts it into the engine.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use hangar_agent::driver::EventSink;
-use hangar_agent::model::ModelProvider;
 use hangar_agent::session::{AnswerableQuestions, Command, Input};
 use hangar_engine::commands::CommandRefusal;
 use hangar_engine::{
-    BackgroundWork, Composer, DEFAULT_TASK_WAIT, Engine, Naming, Options, Parts, ServerStart, SessionRecord,
+    BackgroundWork, Composer, DEFAULT_TASK_WAIT, Engine, Naming, OfferedModel, Options, Parts, ServerStart,
+    SessionRecord,
 };
 use hangar_files::LocalFiles;
 use hangar_mcp::Interest;
@@ -20,32 +20,34 @@ use hangar_spec::{ModelOptions, SessionSpec};
 use hangar_store::{SessionId, Store};
 
 use crate::args::RunArgs;
-use crate::compose::{self, Host, Opened, SessionRequest};
+use crate::compose::{self, Host, Opened, OutputFile, SessionRequest};
 use crate::flags;
 use crate::output::remark;
 use crate::sdk_server::instructions;
 use crate::selection::Selection;
 use crate::settings::Settings;
 
-/// A session of our own agent, as it is wanted.
+/// Order for a session of our own agent.
 pub(crate) struct SessionOrder {
     pub(crate) args: Arc<RunArgs>,
     pub(crate) selection: Selection,
-    /// Where to work; without it where the session worked before, or here.
+    /// Working directory; by default that of the resumed session, or the current one.
     pub(crate) directory: Option<PathBuf>,
     /// Instructions of the host, in the system prompt.
     pub(crate) system: Option<String>,
-    /// The prompt that names a new session when it is made. Without it the first prompt names it later.
+    /// Prompt that names a new session when it is created. Without it, the first prompt names it later.
     pub(crate) named_after: Option<String>,
     /// Files that go with the first prompt.
     pub(crate) attachments: Vec<PathBuf>,
+    /// Files that the caller writes when the session has ended.
+    pub(crate) outputs: Vec<OutputFile>,
     pub(crate) resumed: Resumed,
     pub(crate) questions: Questions,
     /// The client that the session is for, and what it brings.
     pub(crate) client: Option<ClientOrder>,
-    /// What is on record right behind the session's beginning.
+    /// Events that are logged right after the first event of the session.
     pub(crate) records: Vec<Body>,
-    /// Whether people are told on stderr that no real model answers.
+    /// Whether stderr says that the scripted model answers.
     pub(crate) notes_script: bool,
 }
 
@@ -58,21 +60,21 @@ pub(crate) struct ClientOrder {
 /// Makes the sink of a session, each time that it is composed.
 pub(crate) type SinkFactory = Box<dyn Fn() -> Box<dyn EventSink> + Send + Sync>;
 
-/// The model and the mode of a session that is resumed.
+/// The mode of a session that is resumed, and its model where the environment names one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resumed {
-    /// Those that it had, unless the flags name others.
+    /// The earlier ones, unless the flags name others.
     AsItWas,
-    /// Those that a new session would have.
+    /// Those of a new session.
     AsNew,
 }
 
-/// Who answers what the session asks.
+/// Recipient of the questions that a session asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Questions {
     /// Nobody: what no rule allows is refused.
     Nobody,
-    /// Whoever listens, without a person.
+    /// A listener that is a program.
     Listener,
     /// A person, who is shown plans and forms too.
     Person,
@@ -80,8 +82,8 @@ pub(crate) enum Questions {
     Permissions,
 }
 
-/// A session that is open, with nothing in it yet.
-pub(crate) struct OpenSession {
+/// Open session that has no input yet.
+pub(crate) struct OpenedEngine {
     pub(crate) engine: Engine,
     pub(crate) id: SessionId,
     pub(crate) cwd: PathBuf,
@@ -90,14 +92,14 @@ pub(crate) struct OpenSession {
     pub(crate) attachments: Vec<Attachment>,
 }
 
-/// Opens a session. `naming` is what the first prompt does to a session that has no name yet.
+/// Opens a session. `naming` says how the first prompt names a session that has no name yet.
 pub(crate) fn open(
     settings: Settings,
     wanted: SessionOrder,
     servers: ServerStart,
     naming: Naming,
     sink: SinkFactory,
-) -> Result<OpenSession> {
+) -> Result<OpenedEngine> {
     let naming = match &wanted.selection {
         Selection::New { name: None, .. } if wanted.named_after.is_none() => naming,
         Selection::New { .. } => Naming::Named,
@@ -122,23 +124,23 @@ pub(crate) fn open(
     let parts = composing.parts(composed);
     let composer = OwnComposer { composing, id: id.clone(), store: store.clone() };
     let engine = Engine::new(parts, options, Arc::new(composer));
-    Ok(OpenSession { engine, id, cwd, store, attachments })
+    Ok(OpenedEngine { engine, id, cwd, store, attachments })
 }
 
-/// How long a prompt waits for the end of what it left in the background.
+/// Time limit for the background work that a prompt leaves.
 pub(crate) fn task_wait(settings: &Settings) -> Result<Duration> {
     let seconds = settings.number("COPILOT_TASK_WAIT_TIMEOUT_SECONDS")?;
     Ok(seconds.map_or(DEFAULT_TASK_WAIT, Duration::from_secs))
 }
 
-/// What a session is composed from, as often as that is wanted.
+/// Input from which a session is composed, once or several times.
 struct Composing {
     settings: Settings,
     wanted: SessionOrder,
     sink: SinkFactory,
 }
 
-/// A new composition of a session that is open.
+/// Recomposition of an open session.
 struct Again<'a> {
     id: &'a SessionId,
     directory: &'a Path,
@@ -150,7 +152,8 @@ impl Composing {
         let mut host = flags::host(settings, &wanted.args)?;
         // Clients show how full the context is.
         host.conduct.metered |= wanted.client.is_some();
-        host.models.keeps_model = wanted.resumed == Resumed::AsItWas;
+        // The environment names the model of a process that runs one prompt, as a flag does.
+        host.models.keeps_model = wanted.resumed == Resumed::AsItWas || !host.models.is_fixed;
         Ok(host)
     }
 
@@ -182,7 +185,8 @@ impl Composing {
                 Selection::Resume(id.clone())
             }
             None => {
-                let keeps = host.models.keeps_model && matches!(wanted.selection, Selection::Resume(_));
+                let keeps =
+                    wanted.resumed == Resumed::AsItWas && matches!(wanted.selection, Selection::Resume(_));
                 // A resumed session stays in its mode, unless the flags name another.
                 host.conduct.mode = host.conduct.mode.filter(|mode| !keeps || *mode != Mode::Interactive);
                 wanted.selection.clone()
@@ -194,6 +198,7 @@ impl Composing {
             host,
             prompt: wanted.named_after.clone(),
             attachments: wanted.attachments.iter().filter(|_| is_first).cloned().collect(),
+            outputs: wanted.outputs.iter().filter(|_| is_first).cloned().collect(),
             sink: sink(),
             hooks: None,
             client_session: None,
@@ -210,7 +215,7 @@ impl Composing {
         Ok(opened)
     }
 
-    /// What the engine takes of a composition.
+    /// Parts of a composition that the engine takes over.
     fn parts(&self, composed: Opened) -> Parts {
         let mut driver = composed.driver;
         let questions = self.wanted.questions;
@@ -253,9 +258,13 @@ fn refused(error: anyhow::Error) -> CommandRefusal {
 }
 
 impl Composer for OwnComposer {
-    fn provider(&self, model: &str) -> Result<Arc<dyn ModelProvider>, CommandRefusal> {
+    fn provider(&self, model: &str, effort: Option<&str>) -> Result<OfferedModel, CommandRefusal> {
         let host = self.composing.host().map_err(refused)?;
-        let options = ModelOptions { name: Some(model.to_owned()), ..self.composing.spec().model };
+        let options = ModelOptions {
+            name: Some(model.to_owned()),
+            effort: effort.map(str::to_owned),
+            ..self.composing.spec().model
+        };
         compose::provider(&self.composing.settings, &host, &options).map_err(refused)
     }
 
@@ -280,7 +289,7 @@ impl Composer for OwnComposer {
     }
 }
 
-/// A session of the store, for commands that look at it.
+/// Session of the store, for commands that show it.
 fn record(store: &Store, id: &SessionId) -> Result<SessionRecord, CommandRefusal> {
     let failed = |error| CommandRefusal(format!("the folder of session {id} cannot be read: {error}"));
     let files = Arc::new(LocalFiles::held(store.folder(id).map_err(failed)?));

@@ -19,11 +19,11 @@ use crate::prose::Prose;
 pub(crate) struct Seen {
     /// Totals of the run.
     pub(crate) totals: Totals,
-    /// A hook did not let a prompt through.
+    /// Whether a hook refused a prompt.
     pub(crate) refused: bool,
     /// Whether the reader of stdout is gone.
     broken_pipe: bool,
-    /// Why stdout cannot be written, other than that.
+    /// Error of writing to stdout, other than a missing reader.
     unwritable: Option<String>,
 }
 
@@ -58,8 +58,8 @@ impl Printer {
         Self { format, silent, all_events, beginning: false, prose: Prose::default(), seen }
     }
 
-    /// The same, showing `session.start` and `session.resume`, which drivers of Copilot CLI do not see: the id of a session
-    /// is known from its first line on then.
+    /// The same printer, which also shows `session.start` and `session.resume`. Drivers of Copilot CLI do not see these events;
+    /// with them the first line has the id of the session.
     pub(crate) fn with_beginning(self) -> Self {
         Self { beginning: true, ..self }
     }
@@ -123,7 +123,7 @@ impl Printer {
                     }
                 }
             }
-            // Only an answer that was given up is still open here: the call failed for good, or was aborted.
+            // Only an abandoned answer is still open here: its call failed for good, or was aborted.
             Body::TurnEnd(_) if ours => out = self.prose.end(),
             Body::ToolComplete(complete) if !self.silent => {
                 if let Some(error) = &complete.error {
@@ -165,7 +165,7 @@ impl EventSink for Printer {
                 if self.all_events || begins || is_shown(event) {
                     self.print_json(event);
                 }
-                // Whoever typed a slash command looks at stderr too.
+                // A person who typed a slash command reads stderr too.
                 if let Body::SessionError(error) = event.body()
                     && error.error_type == "command"
                 {
@@ -184,7 +184,7 @@ pub(crate) fn typed_json(words: impl Iterator<Item = std::ffi::OsString>) -> boo
         || words.windows(2).any(|pair| pair[0] == "--output-format" && pair[1] == "json")
 }
 
-/// The `result` of a run that never began. Whoever reads JSON waits for that line, whatever happens.
+/// Prints the `result` of a run that never began. Readers of JSON wait for that line in any case.
 pub(crate) fn result_of_nothing(exit: Exit) {
     let result = RunResult {
         kind: ResultKind::Result,
@@ -200,7 +200,7 @@ pub(crate) fn result_of_nothing(exit: Exit) {
 
 /// A line for people, on stderr.
 pub(crate) fn remark(text: &str) {
-    // Nobody can be told that stderr is gone, and nothing depends on it.
+    // A missing stderr cannot be reported, and nothing depends on it.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
@@ -211,9 +211,9 @@ fn is_beginning(event: &Event) -> bool {
 /// Events that drivers of Copilot CLI see on its stdout. The others are in the log only.
 fn is_shown(event: &Event) -> bool {
     let Some(kind) = event.event_kind() else { return true };
-    // The role of the session itself is chosen before anybody looks.
+    // The role of the session itself is chosen before the first listener is there.
     let own_role = kind == EventKind::SubagentSelected && event.agent_id().is_none();
-    // The reference asks a model to go on without saying so.
+    // The reference does not show that it asks a model to continue.
     let goes_on =
         matches!(event.body(), Body::UserMessage(message) if message.source.as_deref() == Some(OUTPUT_LIMIT));
     !own_role

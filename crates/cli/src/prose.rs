@@ -1,29 +1,29 @@
-//! The answer as text, while it is being written. Pure: says what to print of each piece, so that an answer which is cut
-//! off and asked for again stands on stdout once, and anything else that is printed meanwhile has lines of its own.
+//! The answer as text, while it streams. Pure: returns the text to print for each delta, so that an answer that was cut off
+//! and requested again is on stdout once, and everything else has lines of its own.
 
-/// How many line breaks end a paragraph.
+/// Line breaks that end a paragraph.
 const PARAGRAPH: &str = "\n\n";
 
 #[derive(Debug, Default)]
 pub(crate) struct Prose {
-    /// Line breaks that stdout ends with; what is printed first needs none before it.
+    /// Line breaks at the end of stdout. The first text needs none before it.
     breaks: Option<usize>,
-    /// What was printed of an answer that is not whole yet.
+    /// Printed part of an answer that is not complete yet.
     shown: String,
-    /// The answer being written, by its id, and how much of `shown` it has said as well.
+    /// Id of the streaming answer, and how much of `shown` it has repeated.
     writing: Option<(String, usize)>,
-    /// Said if the answer goes another way than the one that was cut off.
+    /// Note that is printed if the answer differs from the one that was cut off.
     excuse: Option<String>,
 }
 
 impl Prose {
-    /// A piece of an answer.
+    /// Takes a delta of an answer.
     pub(crate) fn piece(&mut self, id: &str, piece: &str) -> String {
         let said = match &self.writing {
             Some((writing, said)) if writing == id => *said,
             _ => 0,
         };
-        // A second attempt writes first what the first one wrote. That stands there already.
+        // A second attempt first repeats the text of the first one, which is printed already.
         let (out, said) = match self.shown[said..].strip_prefix(piece) {
             Some(_) => (String::new(), said + piece.len()),
             None => {
@@ -38,7 +38,7 @@ impl Prose {
         out
     }
 
-    /// The answer is whole: `content` is what counts, whatever came in pieces.
+    /// Takes a complete answer. `content` counts, whatever the deltas said.
     pub(crate) fn whole(&mut self, content: &str) -> String {
         let content = content.trim_end_matches('\n');
         let mut out = String::new();
@@ -52,7 +52,7 @@ impl Prose {
         out
     }
 
-    /// No more comes of this answer: it is whole, or was given up.
+    /// Ends an answer that is complete or was abandoned.
     pub(crate) fn end(&mut self) -> String {
         self.shown.clear();
         self.writing = None;
@@ -60,7 +60,7 @@ impl Prose {
         self.paragraph()
     }
 
-    /// The answer was cut off and is asked for again. `note` is for the reader, who needs it only if the answer changes.
+    /// Takes note that the answer was cut off and is requested again. `note` is printed only if the new answer differs.
     pub(crate) fn again(&mut self, note: &str) -> String {
         if self.shown.is_empty() {
             return self.aside(note);
@@ -69,14 +69,14 @@ impl Prose {
         String::new()
     }
 
-    /// A paragraph about something else.
+    /// Prints a paragraph that is not part of the answer.
     pub(crate) fn aside(&mut self, text: &str) -> String {
         let before = self.paragraph();
         self.breaks = Some(0);
         format!("{before}{text}{}", self.paragraph())
     }
 
-    /// The answer goes on.
+    /// Continues the answer.
     fn more(&mut self, text: &str) -> String {
         self.shown.push_str(text);
         let ending = text.len() - text.trim_end_matches('\n').len();
@@ -85,7 +85,7 @@ impl Prose {
         text.to_owned()
     }
 
-    /// The answer turned out to be another one.
+    /// Starts over, because the answer differs from the printed one.
     fn instead(&mut self, text: &str) -> String {
         let excuse = self.excuse.take().map(|note| self.aside(&note)).unwrap_or_default();
         let before = self.paragraph();
@@ -105,7 +105,7 @@ impl Prose {
 mod tests {
     use super::Prose;
 
-    /// Lines `id: piece`, `= whole answer`, `! asked again`, `# aside`, `.` given up; `|` is a line break in them.
+    /// Takes lines `id: delta`, `= complete answer`, `! requested again`, `# aside` and `.` for abandoned, with `|` as line break.
     #[track_caller]
     fn check(script: &str, expected: &str) {
         let mut prose = Prose::default();

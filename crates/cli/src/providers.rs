@@ -1,4 +1,4 @@
-//! Which model answers: from the flags, the environment, `config.toml` and the GitHub login, in that order.
+//! Choice of the model: from the flags, the environment, `config.toml` and the GitHub login, in that order.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,13 +18,13 @@ use hangar_models::{Secret, Ways};
 use hangar_process::credentials::Child;
 
 use crate::credentials;
-use crate::settings::{Login, LoginSource, Logins, Settings};
+use crate::settings::{GitHubLogin, LoginPlaces, LoginSource, Settings};
 
-/// The model that answers from a script. It is only ever used by this name.
+/// Name of the scripted model. It is used only if this name is given.
 pub(crate) const SCRIPTED: &str = "scripted";
 const GITHUB: &str = "github";
 pub(crate) const COPILOT_URL: &str = "https://api.githubcopilot.com";
-/// Where a GitHub login may be, in the order in which Copilot CLI looks.
+/// Variables that may hold a GitHub login, in the order of Copilot CLI.
 pub(crate) const GITHUB_TOKENS: [&str; 3] = ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"];
 const GH_PATIENCE: Duration = Duration::from_secs(2);
 /// Maximum age of a cached model list that is trusted to be complete.
@@ -39,30 +39,32 @@ pub(crate) struct Chosen {
     /// The model's own name, without its provider's.
     pub(crate) model: String,
     pub(crate) max_prompt_tokens: u64,
-    /// What is known of the model.
+    /// Known facts about the model.
     pub(crate) facts: ModelFacts,
     /// A small model of the same provider, if there is one.
     pub(crate) small: Option<String>,
     pub(crate) scripted: bool,
-    /// What the provider is shown and nobody else is.
+    /// Whether the provider searches the web for the model.
+    pub(crate) web_search: bool,
+    /// Credentials for the provider, which are redacted everywhere else.
     pub(crate) secrets: Vec<String>,
 }
 
-/// What the user asked for, before anything is looked up.
+/// The user's request, before anything is looked up.
 #[derive(Default, Clone)]
 pub(crate) struct ProviderRequest<'a> {
-    /// How the provider reaches the network, where not as usual.
+    /// Connection of the provider, if it is not the usual one.
     pub(crate) ways: Ways,
     pub(crate) model: Option<&'a str>,
     pub(crate) record: Option<&'a Path>,
     pub(crate) replay: Option<&'a Path>,
 }
 
-/// The file's own settings; its providers are read by their own crate.
+/// Settings of the file. Its providers are read by `hangar_models`.
 #[derive(Debug, Default, serde::Deserialize)]
-pub(crate) struct Preferences {
+pub(crate) struct FilePreferences {
     model: Option<String>,
-    /// The model of agents that explore and run.
+    /// Model of explore and task agents.
     pub(crate) small_model: Option<String>,
     #[serde(default)]
     models: ModelPreferences,
@@ -80,8 +82,8 @@ struct AgentPreferences {
     disabled: bool,
 }
 
-impl Preferences {
-    /// What is set for agents.
+impl FilePreferences {
+    /// Settings of sub-agents.
     pub(crate) fn agent_settings(&self) -> AgentSettings {
         let setting = |(name, agent): (&String, &AgentPreferences)| {
             (name.clone(), AgentSetting { model: agent.model.clone(), effort: agent.effort.clone() })
@@ -132,12 +134,12 @@ pub(crate) fn preferred(settings: &Settings, wanted: Option<&str>) -> Result<Opt
     })
 }
 
-/// Whether the scripted model is what answers if nobody says otherwise.
+/// Whether the scripted model is the default.
 pub(crate) fn prefers_script(settings: &Settings) -> bool {
     preferred(settings, None).is_ok_and(|model| model.is_some_and(|model| is_scripted(&model)))
 }
 
-fn is_scripted(model: &str) -> bool {
+pub(crate) fn is_scripted(model: &str) -> bool {
     model == SCRIPTED || model.strip_prefix(SCRIPTED).is_some_and(|rest| rest.starts_with('/'))
 }
 
@@ -153,6 +155,7 @@ fn scripted(settings: &Settings) -> Result<Chosen> {
         facts: ModelFacts::default(),
         small: None,
         scripted: true,
+        web_search: false,
         secrets: Vec::new(),
     })
 }
@@ -184,13 +187,13 @@ fn real(settings: &Settings, model: Option<&str>, replaying: bool, ways: Ways) -
     let Some((provider, name)) = config::find(&providers, &model) else {
         bail!("no provider offers the model `{model}`");
     };
-    // Its name says whose it is, so that no other provider is asked for it.
+    // Its name includes the provider, so that no other provider is asked for it.
     let small = facts::small_model(provider, name).map(|small| format!("{}/{small}", provider.name));
     Ok(Chosen { small, ..Chosen::of(provider.clone(), name, ways) })
 }
 
 impl Chosen {
-    /// A model of a provider, with the limits that hold of it there.
+    /// Model of a provider, with its limits there.
     pub(crate) fn of(mut config: ProviderConfig, model: &str, ways: Ways) -> Self {
         if ways.request_proxy.is_none() {
             ask_local_server(&mut config, model);
@@ -202,14 +205,21 @@ impl Chosen {
             max_prompt_tokens: resolved.prompt_limit,
             facts: resolved.facts,
             small: None,
+            web_search: searches(&config, model),
             provider: hangar_models::build_for(config, model, ways),
             scripted: false,
         }
     }
 }
 
-/// Asks a server on this machine for the window that the model really has, which no table can know. Other providers are not
-/// asked. It has a thread of its own because sessions are composed inside and outside of runtimes.
+/// Whether the provider searches the web for a model, at the API that it is asked by.
+fn searches(config: &ProviderConfig, model: &str) -> bool {
+    let endpoint = facts::endpoint(config, config.bare(model));
+    facts::web_search(config, model).is_some_and(|search| search.endpoint == endpoint)
+}
+
+/// Asks a server on this machine for the real window of the model, which no table can know. Other providers are not asked.
+/// The request has a thread of its own because sessions are composed inside and outside of async runtimes.
 fn ask_local_server(config: &mut ProviderConfig, model: &str) {
     if facts::host(config).local.is_none() || config.max_prompt_tokens.is_some() {
         return;
@@ -228,7 +238,7 @@ fn ask_local_server(config: &mut ProviderConfig, model: &str) {
     }
 }
 
-/// How much a model may be shown, whoever of these offers it.
+/// Prompt limit of a model, from whichever of these providers offers it.
 pub(crate) fn prompt_limit(providers: &[ProviderConfig], model: &str) -> u64 {
     match config::find(providers, model) {
         Some((provider, name)) => facts::resolve(provider, name).prompt_limit,
@@ -253,7 +263,7 @@ pub(crate) fn configured(settings: &Settings) -> Result<Vec<ProviderConfig>> {
     let listed = config::table::providers(&file, lookup)
         .with_context(|| format!("cannot use {}", settings.config_path().display()))?;
     providers.extend(listed);
-    // `gh` is only asked when nothing else is there: it costs a process.
+    // `gh` is asked only if there is no other login: it costs a process.
     if !settings.flag("COPILOT_OFFLINE")
         && let Some(token) = github_login(settings, providers.is_empty()).map(|login| login.token)
     {
@@ -268,7 +278,7 @@ pub(crate) fn configured(settings: &Settings) -> Result<Vec<ProviderConfig>> {
     Ok(providers)
 }
 
-/// Adds what is known of the models on this machine: the lists that the providers gave last, and the user's catalogue.
+/// Adds the facts about models that this machine has: the last lists of the providers, and the user's catalogue.
 pub(crate) fn learn(settings: &Settings, providers: &mut [ProviderConfig]) -> Result<()> {
     if providers.is_empty() {
         return Ok(());
@@ -302,15 +312,14 @@ pub(crate) fn catalogue(settings: &Settings) -> Result<Option<Catalogue>> {
     Catalogue::parse(&text, date).map(Some).with_context(|| format!("cannot use {}", path.display()))
 }
 
-/// A model for asides, and where it comes from.
+/// Small model for sub-agents, with its source.
 pub(crate) struct SmallModel {
-    /// `PROVIDER/MODEL`, or as somebody configured it.
+    /// `PROVIDER/MODEL`, or the configured spelling.
     pub(crate) id: String,
     pub(crate) source: Source,
 }
 
-/// The model of agents that explore and run: `[agents.NAME] model`, then `small_model`, then a cheap one of the same
-/// provider.
+/// Model of explore and task agents: `[agents.NAME] model`, then `small_model`, then a cheap one of the same provider.
 pub(crate) fn small_model(
     settings: &Settings,
     providers: &[ProviderConfig],
@@ -328,21 +337,21 @@ pub(crate) fn small_model(
     Ok(small.map(|small| SmallModel { id: format!("{}/{small}", provider.name), source }))
 }
 
-/// The login that is used, if there is one. `ask_gh` is whether it is worth a process to find out.
-pub(crate) fn github_login(settings: &Settings, ask_gh: bool) -> Option<Login> {
+/// The login that is used, if there is one. `ask_gh` allows starting `gh` to find one.
+pub(crate) fn github_login(settings: &Settings, ask_gh: bool) -> Option<GitHubLogin> {
     if settings.login.is_some() {
         return settings.login.clone();
     }
-    if settings.logins == Logins::Nowhere {
+    if settings.logins == LoginPlaces::Nowhere {
         return None;
     }
     let variable = GITHUB_TOKENS.into_iter().find_map(|name| {
         let token = settings.var(name)?.to_owned();
-        Some(Login { token, from: LoginSource::Variable(name) })
+        Some(GitHubLogin { token, from: LoginSource::Variable(name) })
     });
     variable.or_else(|| {
-        let token = (ask_gh && settings.logins == Logins::Any).then(|| gh_auth_token(settings))??;
-        Some(Login { token, from: LoginSource::GhCli })
+        let token = (ask_gh && settings.logins == LoginPlaces::Any).then(|| gh_auth_token(settings))??;
+        Some(GitHubLogin { token, from: LoginSource::GhCli })
     })
 }
 
@@ -360,7 +369,7 @@ fn gh_auth_token(settings: &Settings) -> Option<String> {
     let deadline = Instant::now() + GH_PATIENCE;
     while child.try_wait().ok()?.is_none() {
         if Instant::now() > deadline {
-            // It is ours to end; whether it was still there does not matter.
+            // An error means that it has ended already.
             let _ = child.kill();
             let _ = child.wait();
             return None;
@@ -372,6 +381,6 @@ fn gh_auth_token(settings: &Settings) -> Option<String> {
     (!token.is_empty()).then_some(token)
 }
 
-pub(crate) fn preferences(settings: &Settings) -> Result<Preferences> {
+pub(crate) fn preferences(settings: &Settings) -> Result<FilePreferences> {
     settings.parse_config(&settings.config_text()?)
 }

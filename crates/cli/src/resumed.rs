@@ -1,5 +1,5 @@
-//! Where a session that is gone on with works. Its folder may have been written by others since, so what is said there must
-//! not lead it to a directory that it was never given.
+//! Working directory of a resumed session. Other programs may have written to its folder since, so the folder must not
+//! lead the session to a directory that it never had.
 
 use std::path::{Path, PathBuf};
 

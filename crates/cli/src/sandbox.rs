@@ -1,4 +1,4 @@
-//! Whether commands are confined, and to what: from the flags, `config.toml` or a client, and from where a session is.
+//! Sandboxes of a session, from the flags, `config.toml` or a client, and from the directories of the session.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,20 +16,20 @@ use crate::compose::{SessionPaths, real};
 use crate::output::remark;
 use crate::settings::Settings;
 
-/// This program, even if its file has been replaced since it was started.
+/// This program, even if its file was replaced after the start.
 const OURSELVES: &str = "/proc/self/exe";
-/// Shared memory is a place for temporary files under another name.
+/// Directory of shared memory, which holds temporary files too.
 const SHARED_MEMORY: &str = "/dev/shm";
 /// Largest file that is read to find a repository's directories.
 const POINTER_LIMIT: u64 = 4096;
 
-/// `config.toml`, as far as it is about this.
+/// The part of `config.toml` about sandboxes.
 #[derive(serde::Deserialize)]
-struct Preferences {
+struct SandboxPreferences {
     sandbox: Option<SandboxConfig>,
 }
 
-/// The life of this program as a launcher of commands, if that is what it was started for.
+/// Runs the launcher of a confined command, if the process was started as one.
 pub(crate) fn launcher(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let first = arguments.next()?;
     let first = first.to_str().filter(|first| [LAUNCH, TRIAL].contains(first))?;
@@ -49,12 +49,15 @@ pub(crate) fn launcher(mut arguments: impl Iterator<Item = OsString>) -> Option<
     })
 }
 
-/// What was typed and configured.
+/// Settings of the flags and of `config.toml`.
 pub(crate) fn wanted(settings: &Settings, args: &RunArgs) -> Result<SandboxConfig> {
     let text = settings.config_text()?;
     // Most files do not mention it, and every run would parse them for nothing.
-    let configured =
-        if text.contains("sandbox") { settings.parse_config::<Preferences>(&text)?.sandbox } else { None };
+    let configured = if text.contains("sandbox") {
+        settings.parse_config::<SandboxPreferences>(&text)?.sandbox
+    } else {
+        None
+    };
     let mut config = configured.unwrap_or_default();
     config.enabled = (config.enabled || args.sandbox) && !args.no_sandbox;
     if args.sandbox_network {
@@ -63,7 +66,7 @@ pub(crate) fn wanted(settings: &Settings, args: &RunArgs) -> Result<SandboxConfi
     Ok(config)
 }
 
-/// What a sandbox on this machine would lack.
+/// Layers that a sandbox on this machine lacks.
 pub(crate) fn gaps(settings: &Settings) -> Result<Vec<Gap>, Unavailable> {
     let policy = Policy { without: without(settings), ..Policy::default() };
     Sandbox::new(OURSELVES.into(), &policy)?.trial()
@@ -107,7 +110,7 @@ pub(crate) fn ready(settings: &Settings, config: &SandboxConfig, session: &Sessi
     Ok(Ready { sandbox, policy })
 }
 
-/// What confines the MCP servers that a project configures, where the settings want that.
+/// Sandbox of the MCP servers that a project configures, if the settings request one.
 pub(crate) fn of_project_servers(
     settings: &Settings,
     config: &SandboxConfig,
@@ -117,13 +120,13 @@ pub(crate) fn of_project_servers(
     config.map(|config| Ok(ready(settings, &config, session)?.sandbox)).transpose()
 }
 
-/// Layers that tests do without.
+/// Layers that tests disable.
 fn without(settings: &Settings) -> Vec<Feature> {
     let listed = settings.var("HANGAR_SANDBOX_WITHOUT").unwrap_or_default();
     listed.split(',').filter_map(Feature::named).collect()
 }
 
-/// Programs that people install below their home. What is there is nobody's own.
+/// Directories below the home that hold installed programs and nothing private.
 const INSTALLED: [&str; 30] = [
     ".asdf",
     ".bun/bin",
@@ -190,7 +193,7 @@ const INSTALLED_AT: [&str; 8] = [
     "VIRTUAL_ENV",
 ];
 
-/// What commands with limits run in; `None` where this kernel cannot confine them.
+/// Sandbox of commands with limits; `None` where this kernel cannot confine them.
 pub(crate) fn limited(
     settings: &Settings,
     config: &SandboxConfig,
@@ -251,7 +254,7 @@ pub(crate) fn limited(
     })
 }
 
-/// What Git keeps of the repositories that commands may touch.
+/// Git directories of the repositories that commands may touch.
 fn git_dirs(roots: &[PathBuf], cwd: &Path) -> Vec<PathBuf> {
     let within = roots.iter().map(|root| root.join(".git")).filter(|dir| dir.is_dir() && !dir.is_symlink());
     within.chain(repository(cwd)).collect()
@@ -259,8 +262,7 @@ fn git_dirs(roots: &[PathBuf], cwd: &Path) -> Vec<PathBuf> {
 
 /// Directories of the Git repository that lie outside of the working directory, without which nothing can be committed.
 ///
-/// A `.git` file can be written by whoever works here, so where it points is only believed if something over there
-/// points back.
+/// Commands may have written the `.git` file, so its target is believed only if it points back.
 fn repository(cwd: &Path) -> Vec<PathBuf> {
     let Some(root) = cwd.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok()) else {
         return Vec::new();

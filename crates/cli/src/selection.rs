@@ -1,4 +1,4 @@
-//! Which session a run is about.
+//! Choice of the session: a new one or one to resume.
 
 use anyhow::{Result, anyhow, bail};
 use hangar_protocol::EventKind;
@@ -25,7 +25,7 @@ impl Selection {
     }
 }
 
-/// What was typed about it.
+/// Flags that select a session.
 pub(crate) struct Typed<'a> {
     pub(crate) session_id: Option<&'a str>,
     pub(crate) resume: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! What the environment says: the one place where variables, the home folder and `config.toml` are read.
+//! Settings of the process: the one place where variables, the home folder and `config.toml` are read.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,19 +8,19 @@ use hangar_agent::features::Features;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// The name that people call the program by, for hints: `hangar`, or `copilot` through a symlink.
+    /// Name by which the program was started, for hints: `hangar`, or `copilot` through a symlink.
     pub(crate) program: String,
-    /// Everything that Hangar keeps.
+    /// Home folder, with all state.
     pub(crate) home: PathBuf,
     env: BTreeMap<String, String>,
-    /// A login to GitHub that was given for the purpose. It goes before all others.
-    pub(crate) login: Option<Login>,
-    pub(crate) logins: Logins,
+    /// GitHub login that was passed explicitly. It takes precedence over all others.
+    pub(crate) login: Option<GitHubLogin>,
+    pub(crate) logins: LoginPlaces,
     /// Secrets of this process that no table knows.
     secrets: Vec<OwnSecret>,
 }
 
-/// A secret that somebody named to us.
+/// Secret that was named to us.
 #[derive(Debug, Clone)]
 struct OwnSecret {
     /// The variable that it came in.
@@ -30,24 +30,24 @@ struct OwnSecret {
 
 /// A login to GitHub.
 #[derive(Debug, Clone)]
-pub(crate) struct Login {
+pub(crate) struct GitHubLogin {
     pub(crate) token: String,
     pub(crate) from: LoginSource,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoginSource {
-    /// Somebody gave it to the server or to the session.
+    /// It was passed to the server or to the session.
     Given,
-    /// Somebody logged in with it, and it was kept.
+    /// It was stored by a login.
     Account,
     Variable(&'static str),
     GhCli,
 }
 
-/// Where a login to GitHub is looked for if none was given.
+/// Places that are searched for a GitHub login if none was passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Logins {
+pub(crate) enum LoginPlaces {
     /// In the environment, then that of the GitHub CLI.
     Any,
     /// In the environment only: no program is started for it.
@@ -69,14 +69,15 @@ impl Settings {
 
     /// The same settings with another home.
     pub(crate) fn in_home(&self, home: &Path) -> Result<Self> {
-        let home = std::path::absolute(home).with_context(|| format!("bad home {}", home.display()))?;
+        let home = std::path::absolute(home)
+            .with_context(|| format!("invalid home directory {}", home.display()))?;
         Ok(Self { home, ..self.clone() })
     }
 
     fn new(program: String, env: BTreeMap<String, String>) -> Result<Self> {
         let program = if program == "copilot" { program } else { "hangar".to_owned() };
         let home = home(&program, &env)?;
-        Ok(Self { program, home, env, login: None, logins: Logins::Any, secrets: Vec::new() })
+        Ok(Self { program, home, env, login: None, logins: LoginPlaces::Any, secrets: Vec::new() })
     }
 
     /// The same settings with one variable set, as if the environment said so.
@@ -88,7 +89,7 @@ impl Settings {
 
     /// The same settings with a login of its own.
     pub(crate) fn with_login(&self, token: &str, from: LoginSource) -> Self {
-        Self { login: Some(Login { token: token.to_owned(), from }), ..self.clone() }
+        Self { login: Some(GitHubLogin { token: token.to_owned(), from }), ..self.clone() }
     }
 
     /// The same settings with a secret that no child may see and no output show.
@@ -112,7 +113,7 @@ impl Settings {
         &self.env
     }
 
-    /// A variable that is set to something.
+    /// A variable that is set and not empty.
     pub(crate) fn var(&self, name: &str) -> Option<&str> {
         self.env.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
@@ -138,10 +139,10 @@ impl Settings {
         }
     }
 
-    /// Which parts of Hangar are on: the usual ones, as `HANGAR_FEATURES` switches them.
+    /// Enabled features: the defaults, as changed by `HANGAR_FEATURES`.
     pub(crate) fn features(&self) -> Result<Features> {
         let mut features = Features::default();
-        // Its names are mostly of things that are not there; those say nothing.
+        // Copilot's variable mostly names features that do not exist here; those are ignored.
         for name in self.var("COPILOT_CLI_ENABLED_FEATURE_FLAGS").unwrap_or_default().split(',') {
             let _ = features.switch(name.trim_start_matches('-'));
         }
@@ -166,7 +167,7 @@ impl Settings {
         }
     }
 
-    /// Reads what was in `config.toml`.
+    /// Parses the text of `config.toml`.
     pub(crate) fn parse_config<T: serde::de::DeserializeOwned>(&self, text: &str) -> Result<T> {
         parse_toml(text).map_err(|error| anyhow!("cannot use {}: {error}", self.config_path().display()))
     }
@@ -183,9 +184,10 @@ pub(crate) fn parse_toml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T
 
 fn home(program: &str, env: &BTreeMap<String, String>) -> Result<PathBuf> {
     let given = |name: &str| env.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    // An explicit Hangar home is never overridden; Copilot's is honoured for those who swap the one for the other.
+    // An explicit Hangar home is never overridden. Copilot's is honoured so that Hangar can replace it.
     if let Some(home) = given("HANGAR_HOME").or_else(|| given("COPILOT_HOME")) {
-        return std::path::absolute(&home).with_context(|| format!("bad home {}", home.display()));
+        return std::path::absolute(&home)
+            .with_context(|| format!("invalid home directory {}", home.display()));
     }
     let Some(user) = given("HOME") else {
         bail!("neither HANGAR_HOME nor HOME is set, so there is nowhere to keep sessions");

@@ -10,13 +10,13 @@ use hangar_telemetry::{Destination, Exporter, SessionInfo, Source, Tap};
 use crate::output::remark;
 use crate::settings::Settings;
 
-/// Where collectors listen by convention.
+/// Default address of collectors.
 const USUAL_COLLECTOR: &str = "http://127.0.0.1:4318";
 
-/// One way out for all sessions of the process; `None` inside where telemetry is off or cannot be had.
+/// Exporter for all sessions of the process; `None` if telemetry is off or unavailable.
 static EXPORTER: OnceLock<Option<Exporter>> = OnceLock::new();
 
-/// Puts telemetry beside whoever listens to a session, if it is wanted.
+/// Adds telemetry to the sink of a session, if it is enabled.
 pub(crate) fn tap(
     settings: &Settings,
     sink: Box<dyn EventSink>,

@@ -10,13 +10,13 @@ use hangar_store::snapshots::{FileChange, FileState, Snapshots, Version};
 /// Files of one call that are kept.
 const MAX_FILES: usize = 256;
 
-pub(crate) struct Tracked {
+pub(crate) struct TrackedTool {
     tool: Arc<dyn Tool>,
     snapshots: Arc<Snapshots>,
 }
 
-impl Tracked {
-    /// The tool, watched if it is one that changes files.
+impl TrackedTool {
+    /// Wraps a tool that changes files; returns others unchanged.
     pub(crate) fn watch(tool: Arc<dyn Tool>, snapshots: &Arc<Snapshots>) -> Arc<dyn Tool> {
         match tool.spec().name.as_str() {
             "create" | "edit" | "apply_patch" => Arc::new(Self { tool, snapshots: Arc::clone(snapshots) }),
@@ -25,7 +25,7 @@ impl Tracked {
     }
 }
 
-impl Tool for Tracked {
+impl Tool for TrackedTool {
     fn spec(&self) -> &Arc<ToolSpec> {
         self.tool.spec()
     }
@@ -35,7 +35,7 @@ impl Tool for Tracked {
     }
 
     fn run(&self, call: ToolInput, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
-        // The call is not inspected again: what it leads to now is not what was permitted.
+        // The call is not inspected again: its paths may lead elsewhere now than when it was permitted.
         let Some(held) = self.tool.held(&call) else { return self.tool.run(call, context) };
         let (tool, snapshots) = (Arc::clone(&self.tool), Arc::clone(&self.snapshots));
         Box::pin(async move {
@@ -81,7 +81,7 @@ fn found(files: &dyn HeldFiles, path: &Path) -> FileState {
     FileState::from_read(files.read(path, FileState::LIMIT + 1))
 }
 
-/// Keeps a file. One that cannot be kept can still be changed; it is not restored.
+/// Saves a file. If that fails, it can still be changed, but not restored.
 fn keep(snapshots: &Snapshots, files: &dyn HeldFiles, path: &Path) -> Version {
     snapshots.keep(&found(files, path)).unwrap_or_else(|error| {
         tracing::warn!(%error, "a file cannot be kept as it was");

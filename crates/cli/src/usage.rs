@@ -2,20 +2,47 @@
 
 use hangar_agent::session::State;
 use hangar_protocol::Totals;
+use hangar_protocol::data::CodeChanges;
 use hangar_protocol::result::RunUsage;
+use hangar_runtimes::usage::Usage;
+use hangar_store::{SessionId, Store};
 use serde_json::{Value, json};
 
-pub(crate) fn of_run(state: &State, duration_ms: u64) -> RunUsage {
+/// Figures of a session whose calls are on record one by one.
+pub(crate) fn of_totals(totals: &Totals, duration_ms: u64) -> RunUsage {
     RunUsage {
         premium_requests: 0,
-        total_api_duration_ms: state.totals.api_ms,
+        total_api_duration_ms: totals.api_ms,
         session_duration_ms: duration_ms,
-        code_changes: state.totals.changes.clone(),
-        input_tokens: state.totals.input_tokens,
-        output_tokens: state.totals.output_tokens,
-        cost_usd: state.totals.cost,
-        unpriced_calls: Some(state.totals.unpriced).filter(|calls| *calls > 0),
+        code_changes: totals.changes.clone(),
+        input_tokens: totals.input_tokens,
+        output_tokens: totals.output_tokens,
+        cost_usd: totals.cost,
+        unpriced_calls: Some(totals.unpriced).filter(|calls| *calls > 0),
     }
+}
+
+/// Figures that an agent reported.
+pub(crate) fn of_agent(usage: &Usage, code_changes: CodeChanges, duration_ms: u64) -> RunUsage {
+    RunUsage {
+        premium_requests: usage.premium_requests.count().unwrap_or(0),
+        total_api_duration_ms: usage.api_ms.count().unwrap_or(0),
+        session_duration_ms: duration_ms,
+        code_changes,
+        input_tokens: usage.input_tokens.count(),
+        output_tokens: usage.output_tokens.count(),
+        cost_usd: usage.cost_usd.value(),
+        unpriced_calls: None,
+    }
+}
+
+/// Totals of a session by its log. `None` if the log cannot be read.
+pub(crate) fn logged(store: &Store, id: &SessionId) -> Option<Totals> {
+    let mut totals = Totals::default();
+    for event in store.read_kinds(id, Totals::wants).ok()? {
+        totals.apply(&event.ok()?);
+    }
+    Some(totals)
 }
 
 /// The document that `--usage-output-file` asks for.
@@ -44,29 +71,39 @@ pub(crate) fn document(state: &State) -> Value {
 }
 
 /// The lines on stderr after a run in text mode.
-pub(crate) fn summary(state: &State, duration_ms: u64, program: &str) -> String {
-    let totals = &state.totals;
-    let tokens = match (totals.input_tokens, totals.output_tokens) {
-        (None, None) => String::new(),
-        (input, output) => {
-            let count = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), short);
-            format!("Tokens     \u{2191} {} \u{2022} \u{2193} {}\n", count(input), count(output))
+pub(crate) struct Footer<'a> {
+    pub(crate) usage: &'a RunUsage,
+    /// Whether the code changes are known. Nobody counts those of another agent outside a repository.
+    pub(crate) counts_changes: bool,
+    /// The command that continues the session.
+    pub(crate) resume: String,
+}
+
+impl std::fmt::Display for Footer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { usage, counts_changes, resume } = self;
+        writeln!(f)?;
+        if *counts_changes {
+            let changes = &usage.code_changes;
+            writeln!(f, "Changes    +{} -{}", changes.lines_added, changes.lines_removed)?;
         }
-    };
-    let cost = cost(totals).map(|cost| format!("Cost       {cost}\n")).unwrap_or_default();
-    format!(
-        "\nChanges    +{} -{}\nDuration   {}s\n{tokens}{cost}Resume     {program} --resume={}",
-        totals.changes.lines_added,
-        totals.changes.lines_removed,
-        duration_ms / 1000,
-        state.session_id,
-    )
+        writeln!(f, "Duration   {}s", usage.session_duration_ms / 1000)?;
+        if usage.input_tokens.is_some() || usage.output_tokens.is_some() {
+            let count = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), short);
+            let (input, output) = (count(usage.input_tokens), count(usage.output_tokens));
+            writeln!(f, "Tokens     \u{2191} {input} \u{2022} \u{2193} {output}")?;
+        }
+        if let Some(cost) = cost(usage.cost_usd, usage.unpriced_calls.unwrap_or(0)) {
+            writeln!(f, "Cost       {cost}")?;
+        }
+        write!(f, "Resume     {resume}")
+    }
 }
 
 /// The known cost for people. It is a lower bound where some calls have none; nothing is known of a session without any.
-pub(crate) fn cost(totals: &Totals) -> Option<String> {
-    let cost = totals.cost?;
-    Some(match totals.unpriced {
+pub(crate) fn cost(cost: Option<f64>, unpriced: u64) -> Option<String> {
+    let cost = cost?;
+    Some(match unpriced {
         0 => format!("${cost:.4}"),
         1 => format!("at least ${cost:.4} (the price of 1 call is not known)"),
         calls => format!("at least ${cost:.4} (the prices of {calls} calls are not known)"),

@@ -1,4 +1,4 @@
-//! What a session asks about the place where it works: its plan, its todos, and whether anything has changed.
+//! State of a session's work: its plan, its todos, and whether the working tree has changed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use hangar_tools::sql::Database;
 use crate::credentials;
 use crate::workspace::git::Repository;
 
-/// What of a plan is kept before the model, in bytes.
+/// Maximum size of the plan in the model's context, in bytes.
 const PLAN_LIMIT: usize = 64 << 10;
-/// How long Git may take to say whether anything has changed. The first change that is told is enough to know.
+/// Time limit of the check for changes. The first change is enough to know.
 const GIT_BOUNDS: CallLimits = CallLimits { time: Duration::from_secs(20), output: 0 };
 
 pub(crate) struct WorkState {
@@ -26,7 +26,7 @@ pub(crate) struct WorkState {
     cwd: PathBuf,
     /// The commit that was checked out when the work began; `None` outside of a repository.
     base: Option<String>,
-    /// Git, confined as the session's commands are, which may have written the repository's settings.
+    /// Git, confined like the session's commands, since they may have written the repository's settings.
     git: Git,
 }
 
@@ -73,7 +73,7 @@ impl Surroundings for WorkState {
             if moved {
                 return false;
             }
-            // Without Git, or with one that takes too long, nothing is known.
+            // Without Git, or if it takes too long, nothing is known.
             is_clean(&git, &cwd).await.unwrap_or(false)
         })
     }

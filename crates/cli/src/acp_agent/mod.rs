@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use hangar_acp::{AgentConfig, serve_stdio, serve_tcp};
+use hangar_acp::{EditorAgentConfig, serve_stdio, serve_tcp};
 use hangar_store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -22,7 +22,7 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
         bail!("`{word}` is not a flag of --acp");
     }
     logging::start(settings, &args)?;
-    let config = Arc::new(AgentConfig {
+    let config = Arc::new(EditorAgentConfig {
         store: Store::new(&settings.home),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         opener: Box::new(Opener::new(settings.clone(), args)?),
@@ -37,7 +37,7 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
     result.map(|()| Exit::Done)
 }
 
-async fn serve(config: &Arc<AgentConfig>, server: &ServerArgs) -> Result<()> {
+async fn serve(config: &Arc<EditorAgentConfig>, server: &ServerArgs) -> Result<()> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
     let stop = CancellationToken::new();

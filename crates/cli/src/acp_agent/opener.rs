@@ -9,6 +9,7 @@ use hangar_protocol::data::SessionWarning;
 use hangar_store::Store;
 
 use crate::args::RunArgs;
+use crate::compose::working_dir;
 use crate::flags;
 use crate::opening::{self, ClientOrder, Questions, Resumed, SessionOrder};
 use crate::selection::Selection;
@@ -30,6 +31,8 @@ impl Opener {
 impl SessionOpener for Opener {
     fn open(&self, wanted: RequestedSession) -> Result<Engine, OpenError> {
         let RequestedSession { id, directory, mcp_servers, warnings, sink } = wanted;
+        let directory =
+            working_dir(Some(&directory)).map_err(|error| OpenError::Directory(format!("{error:#}")))?;
         let stored = Store::new(&self.settings.home).contains(&id);
         let order = SessionOrder {
             args: Arc::clone(&self.args),
@@ -38,6 +41,7 @@ impl SessionOpener for Opener {
             system: None,
             named_after: None,
             attachments: Vec::new(),
+            outputs: Vec::new(),
             resumed: Resumed::AsItWas,
             questions: Questions::Permissions,
             client: Some(ClientOrder { name: "acp", mcp_servers }),
@@ -47,6 +51,6 @@ impl SessionOpener for Opener {
         let settings = self.settings.clone();
         opening::open(settings, order, ServerStart::WithPrompt, Naming::Announced, sink)
             .map(|opened| opened.engine)
-            .map_err(|error| OpenError(format!("{error:#}")))
+            .map_err(|error| OpenError::Failed(format!("{error:#}")))
     }
 }

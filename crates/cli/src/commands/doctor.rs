@@ -24,17 +24,18 @@ use crate::runtimes::commands::{Look, look};
 use crate::sandbox;
 use crate::settings::Settings;
 
-const PROVIDER_PATIENCE: Duration = Duration::from_secs(10);
-/// How long an agent may take to list its models.
+/// Time limit of a provider's list of models.
+pub(super) const PROVIDER_PATIENCE: Duration = Duration::from_secs(10);
+/// Time limit of an agent's list of models.
 const MODELS_PATIENCE: Duration = Duration::from_secs(20);
-/// How long whoever listens on the portal's port may take to say who it is, and how much it may say.
+/// Limits of the answer of a server on the portal's port: time and bytes.
 const PORTAL_PATIENCE: Duration = Duration::from_secs(2);
 const PORTAL_ANSWER: u64 = 64 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Health {
     Good,
-    /// Worth knowing, nothing to do.
+    /// Information that requires no action.
     Plain,
     Bad,
 }
@@ -172,7 +173,7 @@ async fn look_at(provider: &ProviderConfig) -> Finding {
     }
 }
 
-/// The agents that `hangar run` can use. One that is not installed is nothing to worry about.
+/// Findings about the agents that `hangar run` can use. A missing one is not a problem.
 fn agents(settings: &Settings) -> Result<Vec<Finding>> {
     let fleet = match Fleet::assemble(settings) {
         Ok(fleet) => fleet,
@@ -204,7 +205,7 @@ fn agents(settings: &Settings) -> Result<Vec<Finding>> {
         let sound = look.preflight.is_ready() && look.drift.is_empty() && look.preflight.warnings.is_empty();
         Finding::new(if sound { Health::Good } else { Health::Plain }, subject, says.join("; "))
     };
-    // Ours stands on the providers, which were looked at already.
+    // Our own agent depends on the providers, which were checked already.
     let others = looks.iter().zip(&models).filter(|(look, _)| !look.card.capabilities.own_log);
     let default = fleet.config.default.as_deref().map(|name| match fleet.find(name) {
         Ok(_) => Finding::new(Health::Good, "default agent", name),
@@ -213,7 +214,7 @@ fn agents(settings: &Settings) -> Result<Vec<Finding>> {
     Ok(default.into_iter().chain(others.map(finding)).collect())
 }
 
-/// How many models an agent offers, of one that can say so.
+/// Number of models that an agent offers, if it lists them.
 async fn count_models(look: &Look, agent: &Arc<dyn Runtime>) -> Option<String> {
     if !look.is_installed() || look.card.capabilities.own_log || !look.card.capabilities.model_discovery {
         return None;
@@ -225,7 +226,7 @@ async fn count_models(look: &Look, agent: &Arc<dyn Runtime>) -> Option<String> {
     })
 }
 
-/// Whether the portal can be started, or is.
+/// Finding about the portal: whether it runs, or can be started.
 fn portal(settings: &Settings, args: &ListenArgs) -> Result<Finding> {
     let found = |health, says: String| Ok(Finding::new(health, "portal", says));
     let (address, token) = match crate::portal::listen_address(settings, args) {

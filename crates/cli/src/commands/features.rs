@@ -1,4 +1,4 @@
-//! `hangar features`: which parts are on.
+//! `hangar features`: the enabled features.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! `hangar mcp`: which MCP servers are configured, and where.
+//! `hangar mcp`: the configured MCP servers, and their sources.
 
 use std::fmt::Write as _;
 
@@ -14,11 +14,11 @@ use crate::output::remark;
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
 
-/// What stands for a value that may be a secret.
+/// Placeholder for a value that may be a secret.
 const MASK: &str = "***";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum McpCommand {
+pub(crate) enum McpSubcommand {
     /// List the configured MCP servers by source
     List {
         /// Print JSON
@@ -52,7 +52,7 @@ pub(crate) struct AddArgs {
     /// URL of a remote server, or command of a local one
     #[arg(value_name = "URL-OR-COMMAND")]
     target: Vec<String>,
-    /// How to reach the server
+    /// Transport of the server
     #[arg(long, value_enum, default_value = "stdio")]
     transport: Transport,
     /// Environment variable of a local server; may be repeated
@@ -82,7 +82,7 @@ enum Transport {
     Sse,
 }
 
-/// A server as it is written, and where.
+/// Configured server, with its source.
 struct Written {
     name: String,
     config: Value,
@@ -90,11 +90,11 @@ struct Written {
     enabled: bool,
 }
 
-pub(crate) fn run(settings: &Settings, command: McpCommand) -> Result<Exit> {
+pub(crate) fn run(settings: &Settings, command: McpSubcommand) -> Result<Exit> {
     let file = UserFile::new(&settings.home);
     match command {
-        McpCommand::List { json } => list(&all(&file)?, json)?,
-        McpCommand::Get { name, json, show_secrets } => {
+        McpSubcommand::List { json } => list(&all(&file)?, json)?,
+        McpSubcommand::Get { name, json, show_secrets } => {
             let known = all(&file)?;
             let Some(server) = known.iter().find(|server| server.name == name) else {
                 let names: Vec<&str> = known.iter().map(|server| server.name.as_str()).collect();
@@ -105,8 +105,8 @@ pub(crate) fn run(settings: &Settings, command: McpCommand) -> Result<Exit> {
                 false => print_line(&server.describe(Shows::Status, show_secrets))?,
             }
         }
-        McpCommand::Add(args) => add(settings, &file, args)?,
-        McpCommand::Remove { name } => {
+        McpSubcommand::Add(args) => add(settings, &file, args)?,
+        McpSubcommand::Remove { name } => {
             if !file.servers()?.contains_key(&name) {
                 let elsewhere = all(&file)?.into_iter().find(|server| server.name == name);
                 match elsewhere {
@@ -121,13 +121,13 @@ pub(crate) fn run(settings: &Settings, command: McpCommand) -> Result<Exit> {
             file.put(&name, None)?;
             print_line(&format!("Removed server \"{name}\""))?;
         }
-        McpCommand::Enable { name } => switch(&file, name, false)?,
-        McpCommand::Disable { name } => switch(&file, name, true)?,
+        McpSubcommand::Enable { name } => switch(&file, name, false)?,
+        McpSubcommand::Disable { name } => switch(&file, name, true)?,
     }
     Ok(Exit::Done)
 }
 
-/// Everything that is configured here. Of two with one name the one that counts.
+/// All servers that are configured here; of two with one name the one that takes precedence.
 fn all(file: &UserFile) -> Result<Vec<Written>> {
     let cwd = std::env::current_dir()?;
     let root = Repository::find(&cwd).map(|repository| repository.root);
@@ -182,7 +182,7 @@ fn add(settings: &Settings, file: &UserFile, args: AddArgs) -> Result<()> {
     let shows_secrets = args.show_secrets;
     let as_json = args.json;
     let config = configuration(args)?;
-    // What makes no sense is refused now, not when a session wants to use it.
+    // An invalid configuration is refused now, not when a session uses it.
     ServerConfig::parse(&name, &config, Source::User, &|_| None)?;
     file.put(&name, Some(config.clone()))?;
     let server = Written { name, config, source: Source::User, enabled: true };

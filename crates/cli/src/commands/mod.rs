@@ -1,4 +1,4 @@
-//! The commands beside the run itself.
+//! Commands beside running a prompt.
 
 pub(crate) mod doctor;
 pub(crate) mod features;
@@ -32,7 +32,7 @@ fn version_line(program: &str) -> String {
     }
 }
 
-/// A line of a command's answer. A reader that went away is a normal end.
+/// Prints a line of a command's output. A closed pipe is not an error.
 pub(crate) fn print_line(line: &str) -> Result<()> {
     print_text(format!("{line}\n").as_bytes())
 }

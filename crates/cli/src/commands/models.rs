@@ -1,4 +1,4 @@
-//! `hangar models`: what the configured providers really offer, and what holds of each model.
+//! `hangar models`: the models that the configured providers offer, with facts about each.
 
 use std::time::{Duration, SystemTime};
 
@@ -20,7 +20,7 @@ use crate::settings::Settings;
 /// Catalogues change by the week, not by the minute.
 const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
 
-/// A model of a provider, and what holds of it there.
+/// Model of a provider, with the facts that apply there.
 struct Row {
     info: ModelInfo,
     resolved: Resolved,
@@ -117,7 +117,7 @@ impl Row {
         parts.join("  ")
     }
 
-    /// What the provider said, and what holds.
+    /// The provider's own entry, and the resolved facts.
     fn json(&self) -> Result<Value> {
         let Resolved { facts, sources, prompt_limit, full_prompt_limit, .. } = &self.resolved;
         let mut value = serde_json::to_value(&self.info)?;
@@ -142,8 +142,38 @@ fn thousands(tokens: u64) -> String {
     if tokens < 10_000 { tokens.to_string() } else { format!("{}k", tokens / 1000) }
 }
 
-/// `$5 in, $25 out, $0.5 cached a million`.
+/// `$5.00 in, $25.00 out, $0.50 cached per million`.
 fn price_line(price: &Price) -> String {
-    let cached = price.rates.cache_read.map_or_else(String::new, |rate| format!(", ${rate} cached"));
-    format!("${} in, ${} out{cached} per million", price.rates.input, price.rates.output)
+    let cached =
+        price.rates.cache_read.map_or_else(String::new, |rate| format!(", {} cached", dollars(rate)));
+    format!("{} in, {} out{cached} per million", dollars(price.rates.input), dollars(price.rates.output))
+}
+
+/// US dollars with their cents, and with smaller parts as far as there are any.
+fn dollars(rate: f64) -> String {
+    const CENTS: usize = 2;
+    const DECIMALS: usize = 6;
+    let exact = format!("{rate:.DECIMALS$}");
+    let zeros = exact.len() - exact.trim_end_matches('0').len();
+    format!("${}", &exact[..exact.len() - zeros.min(DECIMALS - CENTS)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_have_cents_and_no_rounding_errors() {
+        for (rate, shown) in [
+            (5.0, "$5.00"),
+            (0.5, "$0.50"),
+            (0.075, "$0.075"),
+            (0.1 + 0.2, "$0.30"),
+            (0.0036, "$0.0036"),
+            (100.0, "$100.00"),
+            (0.0, "$0.00"),
+        ] {
+            assert_eq!(dollars(rate), shown);
+        }
+    }
 }

@@ -10,24 +10,25 @@ use hangar_agent::model::{
 };
 use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_models::Ways;
+use hangar_models::catalogue;
 use hangar_models::config::{self, ProviderConfig};
 use hangar_models::facts::{self, Resolved};
 use hangar_models::tokens::Counter;
 use serde_json::json;
 
-use super::doctor::{Finding, Health};
+use super::doctor::{Finding, Health, PROVIDER_PATIENCE};
 use crate::output::remark;
 use crate::providers;
 use crate::settings::Settings;
 
-/// How long a provider may take for its answer.
+/// Time limit of a provider's answer.
 const PATIENCE: Duration = Duration::from_secs(90);
 /// Tokens of the longest answer. A model that reasons needs some for that.
 const ANSWER: u64 = 1024;
 const TOOL: &str = "report_word";
 const QUESTION: &str = "This is a test of the connection. Say `ready`, then call the tool `report_word` once with the word `blue`.";
 
-/// Asks every configured provider, one after the other. Before each question the most that it can cost is told.
+/// Asks every configured provider, one after the other. The maximum cost of each question is printed before it.
 pub(super) fn run(settings: &Settings) -> Result<Vec<Finding>> {
     let Ok(configured) = providers::configured(settings) else { return Ok(Vec::new()) };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -37,32 +38,44 @@ pub(super) fn run(settings: &Settings) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for provider in &configured {
         let subject = format!("probe {}", provider.name);
-        let Some(model) = model(settings, &configured, provider)? else {
-            let says =
-                "no model is configured for it, and its list is not known; `hangar models` asks for it";
-            findings.push(Finding::new(Health::Plain, subject, says));
-            continue;
+        let chosen = match configured_model(settings, &configured, provider)? {
+            Some(model) => Some(model),
+            None => runtime.block_on(cheap_model(provider)),
         };
-        findings.push(runtime.block_on(ask(provider, &model, subject)));
+        findings.push(match chosen {
+            Some(model) => runtime.block_on(ask(provider, &model, subject)),
+            None => {
+                let name = &provider.name;
+                let says = format!("not asked, for want of a model: set `model` in [providers.{name}]");
+                Finding::new(Health::Bad, subject, says)
+            }
+        });
     }
     Ok(findings)
 }
 
-/// The model to ask: the provider's own one, the one that is used without a flag if it is this provider's, a cheap one, or
-/// the first of its list that calls tools.
-fn model(settings: &Settings, all: &[ProviderConfig], provider: &ProviderConfig) -> Result<Option<String>> {
+/// The model to ask: the provider's own one, or the one that is used without a flag if it is this provider's.
+fn configured_model(
+    settings: &Settings,
+    all: &[ProviderConfig],
+    provider: &ProviderConfig,
+) -> Result<Option<String>> {
     if let Some(model) = &provider.model {
         return Ok(Some(provider.bare(model).to_owned()));
     }
     let usual = providers::preferred(settings, None)?;
-    if let Some((owner, name)) = usual.as_deref().and_then(|model| config::find(all, model))
-        && owner.name == provider.name
-    {
-        return Ok(Some(name.to_owned()));
+    let found = usual.as_deref().and_then(|model| config::find(all, model));
+    Ok(found.filter(|(owner, _)| owner.name == provider.name).map(|(_, name)| name.to_owned()))
+}
+
+/// A cheap model of the provider's list, which it is asked for now, else of the tables.
+async fn cheap_model(provider: &ProviderConfig) -> Option<String> {
+    let mut provider = provider.clone();
+    let listed = tokio::time::timeout(PROVIDER_PATIENCE, catalogue::list_models(&provider)).await;
+    if let Ok(Ok(listed)) = listed {
+        provider.learnt.listed = Some(listed.into());
     }
-    let listed = provider.learnt.listed.as_deref().unwrap_or_default();
-    let first = listed.iter().find(|info| info.tools != Some(false)).map(|info| info.id.clone());
-    Ok(first.map(|first| facts::small_model(provider, &first).unwrap_or(first)))
+    facts::cheapest_model(&provider)
 }
 
 async fn ask(provider: &ProviderConfig, model: &str, subject: String) -> Finding {
@@ -124,7 +137,7 @@ fn request(model: &str, resolved: &Resolved) -> ModelRequest {
     }
 }
 
-/// What came of an answer.
+/// Result of a question.
 struct Heard {
     pieces: usize,
     reasoned: bool,

@@ -17,7 +17,7 @@ use crate::{resumed, selection};
 /// Characters of a prompt that a list shows.
 const EXCERPT: usize = 72;
 
-/// The events of a session that still count.
+/// Events of a session that were not rewound.
 fn events(store: &Store, id: &SessionId) -> Result<Vec<Event>> {
     Ok(project(store.read(id)?.collect::<Result<Vec<_>, _>>()?))
 }
@@ -38,7 +38,7 @@ pub(super) fn fork(store: &Store, session: &str, before: Option<String>, name: O
     print_line(&format!("Forked {from} as {id}. Go on with: hangar --resume={id} -p \"...\""))
 }
 
-/// Lists the prompts that a session can be taken back to.
+/// Lists the prompts that a session can be rewound to.
 pub(super) fn list(store: &Store, session: &str) -> Result<()> {
     let id = selection::resolve(store, session)?;
     let events = events(store, &id)?;
@@ -54,10 +54,10 @@ pub(super) fn list(store: &Store, session: &str) -> Result<()> {
     Ok(())
 }
 
-/// Takes back everything from a prompt on.
+/// Rewinds the session to before a prompt.
 pub(super) fn rewind(store: &Store, session: &str, to: &str, files: bool) -> Result<()> {
     let id = selection::resolve(store, session)?;
-    // Nobody else may go on with the session meanwhile.
+    // No other process may continue the session meanwhile.
     let mut log = store.open(&id)?;
     let events = events(store, &id)?;
     let Some(at) = events.iter().position(|event| event.id().0 == to) else {

@@ -31,7 +31,7 @@ pub(crate) fn run(args: ModelServeArgs) -> Result<Exit> {
             .await
             .with_context(|| format!("cannot listen on 127.0.0.1:{port}"))?;
         let url = format!("http://{}", listener.local_addr()?);
-        // Whoever reads the address may send a signal at once.
+        // A reader of the address may send a signal at once.
         let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
         print_line(&format!("listening on {url}"))?;
         let shutdown = CancellationToken::new();
@@ -51,7 +51,7 @@ pub(crate) fn run(args: ModelServeArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Where a client finds a vendor, and with which model it may begin.
+/// Address of a vendor, and a model to start with.
 fn vendor_line(url: &str, name: &str, vendors: usize) -> String {
     let profile = Profile::find(name);
     let path = profile.map_or("", |profile| profile.base_path);

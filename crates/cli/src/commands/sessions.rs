@@ -1,4 +1,4 @@
-//! `hangar sessions`: what is saved.
+//! `hangar sessions`: the saved sessions.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::selection;
 use crate::settings::Settings;
 use crate::usage;
 
-/// Sessions, newest first, whose cost is listed. It takes reading their logs.
+/// Number of the newest sessions whose cost is listed, which requires reading their logs.
 const COSTED: usize = 200;
 
 pub(crate) fn run(settings: &Settings, command: Option<SessionsCommand>) -> Result<Exit> {
@@ -40,7 +40,7 @@ pub(crate) fn run(settings: &Settings, command: Option<SessionsCommand>) -> Resu
 fn list(store: &Store, as_json: bool) -> Result<()> {
     let sessions = store.list(&Filter::default())?;
     let figures = |(place, session): (usize, &SessionSummary)| {
-        if place < COSTED { totals(store, session) } else { None }
+        if place < COSTED { usage::logged(store, &session.id) } else { None }
     };
     if as_json {
         let figures = sessions.iter().enumerate().map(figures);
@@ -52,12 +52,14 @@ fn list(store: &Store, as_json: bool) -> Result<()> {
         return print_line("No sessions yet. Start one with: hangar -p \"...\"");
     }
     for (place, session) in sessions.iter().enumerate() {
-        let cost = figures((place, session)).as_ref().and_then(usage::cost);
+        let cost = figures((place, session)).and_then(|totals| usage::cost(totals.cost, totals.unpriced));
         let cost = cost.map(|cost| format!("  {cost}")).unwrap_or_default();
         let updated = session.meta.updated_at.strftime("%Y-%m-%d %H:%M");
         let cwd = session.meta.context.as_ref().map_or("", |context| context.cwd.as_str());
         let name = name(session).lines().next().unwrap_or_default().to_owned();
-        print_line(&format!("{}  {updated}  {name}  {cwd}{cost}", session.id))?;
+        // Names come from prompts and directories from anywhere: a terminal obeys neither.
+        let line = format!("{}  {updated}  {name}  {cwd}{cost}", session.id);
+        print_line(&hangar_terminal::gate::visible(&line))?;
     }
     Ok(())
 }
@@ -67,15 +69,6 @@ fn name(session: &SessionSummary) -> &str {
         Some(SessionName::Given(name) | SessionName::Derived(name)) => name,
         None => "(no prompt)",
     }
-}
-
-/// What a session used, by its log. A log that cannot be read says nothing.
-fn totals(store: &Store, session: &SessionSummary) -> Option<Totals> {
-    let mut totals = Totals::default();
-    for event in store.read_kinds(&session.id, Totals::wants).ok()? {
-        totals.apply(&event.ok()?);
-    }
-    Some(totals)
 }
 
 fn row(session: &SessionSummary, totals: Option<&Totals>) -> serde_json::Value {

@@ -1,4 +1,4 @@
-//! Files that make the program at home in a shell: completions and man pages, from the same table as `--help`.
+//! Completion scripts and man pages, generated from the same table as `--help`.
 
 use std::path::Path;
 

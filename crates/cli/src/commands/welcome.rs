@@ -1,4 +1,4 @@
-//! `hangar` alone in a terminal: what can be typed.
+//! `hangar` alone in a terminal: a short guide.
 
 use std::io::IsTerminal;
 
@@ -8,7 +8,7 @@ use super::{print_line, version_line};
 use crate::exit::Exit;
 use crate::settings::Settings;
 
-/// What to type, without the name of the program, and what it does.
+/// Commands without the name of the program, each with a description.
 const COMMANDS: [(&str, &str); 6] = [
     ("-p \"why does the test fail?\"", "ask or give a task, in this directory"),
     ("run --runtime claude -p \"...\"", "the same with another agent"),
@@ -26,8 +26,7 @@ const BOLD: &str = "\x1b[1m";
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Whether nothing was typed but the name of the program, by a person: a program that gives no prompt on standard input
-/// gets the error it always got.
+/// Whether a person typed only the name of the program. A program that passes no prompt on standard input gets an error.
 pub(crate) fn is_asked_for() -> bool {
     std::env::args_os().len() == 1 && std::io::stdin().is_terminal()
 }

@@ -26,7 +26,7 @@ pub(crate) struct SessionAgents {
 }
 
 impl SessionAgents {
-    /// The agents that files describe, and those that a client brings, which count more.
+    /// Agents of files, and those of the client, which take precedence.
     pub(super) fn find(sources: &ConfigSources<'_>, host: &Host, options: &AgentOptions) -> Result<Self> {
         let (mut found, mut warnings) = sources.agents();
         let project = sources.project();
@@ -41,7 +41,7 @@ impl SessionAgents {
                 ));
             }
         }
-        // Of two with one name the first that was found counts, and here the last.
+        // Of two agents with one name the first found takes precedence, which is the last here.
         found.reverse();
         found.extend(options.definitions());
         let excluded = options.excluded.clone().unwrap_or_default();
@@ -79,7 +79,7 @@ impl SessionAgents {
         self.active_role.as_ref()
     }
 
-    /// The model that this agent would like, if it is there; else the session's.
+    /// The model that this agent prefers, if it exists; else the session's.
     pub(super) fn preferred_model(&self, models: &dyn Models, chosen: Chosen) -> Chosen {
         let wanted = self.active_role.iter().flat_map(|agent| &agent.models);
         match wanted.into_iter().find_map(|name| models.find(name)) {

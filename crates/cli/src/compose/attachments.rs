@@ -10,7 +10,7 @@ use hangar_protocol::data::Attachment;
 /// Largest attachment.
 const MAX_ATTACHMENT: u64 = 20 << 20;
 
-/// Reads the files, which are relative to where the session works.
+/// Reads the files. Paths are relative to the working directory of the session.
 pub(super) fn read(cwd: &Path, paths: &[PathBuf]) -> Result<Vec<Attachment>> {
     paths.iter().map(|path| attach(&cwd.join(path))).collect()
 }
@@ -19,8 +19,9 @@ fn attach(path: &Path) -> Result<Attachment> {
     let meta =
         std::fs::metadata(path).with_context(|| format!("attachment not found: {}", path.display()))?;
     let display_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    if meta.is_dir() {
-        return Ok(Attachment::Directory { path: path.display().to_string(), display_name, facts: None });
+    // A directory is not sent, and a pipe might never end.
+    if !meta.is_file() {
+        bail!("attachment {} is not a regular file; --add-dir lets tools read a directory", path.display());
     }
     if meta.len() > MAX_ATTACHMENT {
         bail!("attachment {} is larger than {} MB", path.display(), MAX_ATTACHMENT >> 20);

@@ -1,9 +1,9 @@
 //! The first step: [`check`] validates everything that a session needs and creates nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use hangar_agent::agents::config::Models;
 use hangar_agent::budget::{Budget, no_price};
 use hangar_agent::driver::{EventSink, Hooks};
@@ -15,7 +15,7 @@ use hangar_store::client_session::ClientSession;
 use super::agents::SessionAgents;
 use super::confinement::Confinement;
 use super::tuning::Tuning;
-use super::{Host, SessionPaths, attachments, instructions, model};
+use super::{Host, SessionPaths, attachments, instructions, model, paths};
 use crate::custom::{ConfigSources, Configured};
 use crate::home::Past;
 use crate::mcp::{self, ConfiguredServers, ServerSources};
@@ -34,10 +34,28 @@ pub(crate) struct SessionRequest {
     pub(crate) prompt: Option<String>,
     /// Files that go with the prompt.
     pub(crate) attachments: Vec<PathBuf>,
+    /// Files that the caller writes when the session has ended.
+    pub(crate) outputs: Vec<OutputFile>,
     pub(crate) sink: Box<dyn EventSink>,
     pub(crate) hooks: Option<Arc<dyn Hooks>>,
     /// The session with its client, if that keeps its files.
     pub(crate) client_session: Option<ClientSession>,
+}
+
+/// A file that a flag asks for. A path that is not absolute is below the directory that the session works in.
+#[derive(Debug, Clone)]
+pub(crate) struct OutputFile {
+    pub(crate) flag: &'static str,
+    pub(crate) path: PathBuf,
+}
+
+impl OutputFile {
+    /// Refuses a file that could not be written later: the run would be over, and paid for.
+    fn check(&self, cwd: &Path) -> Result<()> {
+        let flag = self.flag;
+        hangar_disk::check_writable(&cwd.join(&self.path))
+            .with_context(|| format!("{flag}: no file can be written"))
+    }
 }
 
 /// A validated request, ready to be opened.
@@ -61,13 +79,13 @@ pub(crate) struct Checked<'a> {
     pub(super) redactor: Redactor,
 }
 
-/// Validates a request. An error is one sentence that names the wrong setting; nothing was created then.
+/// Validates a request. An error is one sentence that names the wrong setting, and nothing has been created.
 pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Checked<'_>> {
     let SessionRequest { selection, spec, host, client_session, .. } = &request;
     let client = client_session.as_ref();
     let mode = host.conduct.mode;
     if let Some(feature) = mode.and_then(|mode| host.features.absent_mode(mode)) {
-        bail!("the feature `{feature}` is off; HANGAR_FEATURES switches it");
+        bail!("the feature `{feature}` is off; HANGAR_FEATURES enables it");
     }
     let store = Store::new(&settings.home);
     let temp_dir = host.permissions.temp_dir;
@@ -77,7 +95,11 @@ pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Chec
         Selection::Resume(id) => Some(Past::look(&store, client, id)?),
     };
     let attachments = attachments::read(&paths.cwd, &request.attachments)?;
+    request.outputs.iter().try_for_each(|output| output.check(&paths.cwd))?;
     let tuning = Tuning::read(settings)?;
+    for dir in &host.extensions.plugin_dirs {
+        paths::readable_dir("--plugin-dir", &paths.cwd.join(dir))?;
+    }
     let sources = config_sources(settings, host, spec, &paths);
     let configured = Configured::load(&sources);
     let agents = SessionAgents::find(&sources, host, &spec.agents)?;
@@ -85,9 +107,16 @@ pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Chec
     let instructions = instructions::of_session(settings, host, &spec.instructions, &paths);
     let confinement = Confinement::check(settings, &host.permissions.sandbox(&spec.workspace), &paths)?;
     let models = model::for_agents(settings, &host.models, &spec.model);
+    if past.is_none() && host.models.may_be_missing {
+        // A client that names a model should hear at once that there is none.
+        model::check_listed(settings, &spec.model)?;
+    }
     // Last, because `--record` creates its file.
-    let before = past.as_ref().map(|past| past.state.model.as_str()).filter(|model| !model.is_empty());
-    let mut model = model::choose(settings, &host.models, &spec.model, before)?;
+    let before = past.as_ref().filter(|past| !past.state.model.is_empty()).map(|past| model::Before {
+        model: past.state.model.clone(),
+        provider: store.look(&paths.id).and_then(|listed| listed.meta.model_provider),
+    });
+    let mut model = model::choose(settings, &host.models, &spec.model, before.as_ref())?;
     if spec.model.name.is_none() && !host.models.is_fixed {
         model = agents.preferred_model(&*models, model);
     }
@@ -113,7 +142,7 @@ pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Chec
     })
 }
 
-/// The caps of the session. One on cost is refused where nobody knows the price of the model.
+/// Caps of the session. A cap on cost is refused if the price of the model is unknown.
 fn budget(host: &Host, model: &Chosen) -> Result<Budget> {
     let budget = host.conduct.budget;
     if model.scripted {
@@ -133,7 +162,7 @@ impl Checked<'_> {
     }
 }
 
-/// The places where configuration of the session is looked for.
+/// Places that are searched for the configuration of the session.
 pub(super) fn config_sources<'a>(
     settings: &'a Settings,
     host: &'a Host,

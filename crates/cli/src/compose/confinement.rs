@@ -10,7 +10,7 @@ use super::SessionPaths;
 use crate::sandbox::{self, Ready};
 use crate::settings::Settings;
 
-/// Sandboxes that were tried on this machine.
+/// Sandboxes that work on this machine.
 pub(super) struct Confinement {
     /// Sandbox of all commands, if it is on.
     commands: Option<Ready>,

@@ -1,5 +1,5 @@
-//! Facts about the place of a session that the model is told in its first message. Nothing of them is in the system
-//! prompt, which sessions of one repository share.
+//! Facts about the workspace of a session, for the model's first message. They are not in the system prompt, because the
+//! sessions of one repository share it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use hangar_spec::SystemMessageSpec;
 use super::Checked;
 use crate::credentials;
 
-/// Names of the working directory that are told.
+/// Maximum number of names of the working directory that the model gets.
 const NAMES_TOLD: usize = 40;
-/// Names that are read. A directory with more is told without its names.
+/// Maximum number of names that are read. A larger directory is described without its names.
 const NAMES_READ: usize = 2_000;
-/// How long git may take to tell the state of the working tree, and how long the first prompt waits for it. What it
-/// cannot tell in this time the model has to ask for itself.
+/// Time limit for the state of the working tree, for which the first prompt waits. After it, the model has to ask git
+/// itself.
 const GIT_BOUNDS: CallLimits = CallLimits { time: Duration::from_millis(150), output: 256 << 10 };
 
 impl Checked<'_> {
@@ -41,7 +41,7 @@ impl Checked<'_> {
         facts
     }
 
-    /// The state of the working tree. Git is asked when the first prompt comes, since many sessions never have one.
+    /// The state of the working tree. Git runs when the first prompt comes, since many sessions never have one.
     pub(super) fn git_state(&self) -> Option<BoxFuture<'static, Option<String>>> {
         if self.replaces_system() || !self.paths.is_local {
             return None;
@@ -53,7 +53,7 @@ impl Checked<'_> {
         Some(async move { tokio::time::timeout(GIT_BOUNDS.time, state(&git, &cwd)).await.ok()? }.boxed())
     }
 
-    /// Whether a client says itself what the model knows.
+    /// Whether the client replaces the system prompt.
     fn replaces_system(&self) -> bool {
         matches!(self.request.spec.instructions.system, Some(SystemMessageSpec::Replace { .. }))
     }

@@ -29,7 +29,7 @@ pub(crate) struct Host {
 /// Permissions of tools and commands, and secrets.
 #[derive(Clone)]
 pub(crate) struct Permissions {
-    /// Rules only; where tools may go is added.
+    /// Rules only; the directories of the session are added later.
     pub(crate) policy: Policy,
     /// Whether the system's directory for temporary files is open to tools.
     pub(crate) temp_dir: bool,
@@ -72,12 +72,12 @@ pub(crate) struct Extensions {
 /// Behaviour of a session that clients do not set.
 #[derive(Clone)]
 pub(crate) struct Conduct {
-    /// Without it the mode that the session had.
+    /// Mode to start in; `None` keeps the mode of the session.
     pub(crate) mode: Option<Mode>,
     pub(crate) autopilot_cap: u32,
     /// Whether the model may ask people.
     pub(crate) may_ask: bool,
-    /// Whether the size of the context is counted and told.
+    /// Whether the size of the context is counted and reported.
     pub(crate) metered: bool,
     /// Reporting of background agents to the model.
     pub(crate) reporting: Reporting,
@@ -99,9 +99,9 @@ pub(crate) struct ModelSource {
     pub(crate) replay: Option<PathBuf>,
     /// Connection of the provider through a client, where there is one.
     pub(crate) ways: Ways,
-    /// Whether a session that is resumed keeps its model unless another is asked for.
+    /// Whether a resumed session keeps its model unless another is requested.
     pub(crate) keeps_model: bool,
-    /// The model of sessions that have none otherwise.
+    /// Default model of sessions.
     pub(crate) usual: Option<String>,
     /// Whether the environment names the model, so that the active agent cannot choose another.
     pub(crate) is_fixed: bool,

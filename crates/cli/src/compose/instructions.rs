@@ -7,7 +7,7 @@ use hangar_spec::InstructionOptions;
 use super::{Host, SessionPaths};
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
-use crate::workspace::instructions::{Instructions, Places};
+use crate::workspace::instructions::{InstructionPlaces, Instructions};
 
 /// Loads the instructions of files.
 pub(crate) fn load(
@@ -19,7 +19,7 @@ pub(crate) fn load(
     let named = settings.var("COPILOT_CUSTOM_INSTRUCTIONS_DIRS").into_iter().flat_map(|dirs| dirs.split(','));
     let mut extra_dirs: Vec<PathBuf> = named.map(|dir| cwd.join(dir.trim())).collect();
     extra_dirs.extend(options.dirs.iter().flatten().map(|dir| cwd.join(dir)));
-    Instructions::load(Places {
+    Instructions::load(InstructionPlaces {
         home: &settings.home,
         cwd,
         git_root: repository.map(|repository| repository.root.as_path()),

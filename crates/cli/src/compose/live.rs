@@ -37,6 +37,8 @@ pub(crate) struct Scope {
 #[derive(Default)]
 pub(crate) struct Recomposed {
     pub(crate) provider: Option<Arc<dyn ModelProvider>>,
+    /// What people are told if the model gets another effort than they asked for.
+    pub(crate) effort_notice: Option<String>,
     pub(crate) instructions: Option<String>,
     /// `Some(None)` where there are no servers now.
     pub(crate) servers: Option<Option<(McpHost, mpsc::Receiver<News>)>>,
@@ -67,6 +69,10 @@ impl LiveSession {
             return Ok(recomposed);
         }
         let chosen = model::choose(settings, &host.models, &spec.model, None)?;
+        if scope.model {
+            model::check_effort(&chosen, spec.model.effort.as_deref())?;
+            recomposed.effort_notice = model::effort_warning(&chosen, spec.model.effort.as_deref());
+        }
         let redactor = redactor(settings, host, &chosen);
         let provider = redactor.provider(chosen.provider);
         if scope.servers {

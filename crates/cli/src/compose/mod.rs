@@ -22,7 +22,7 @@ mod spill;
 mod tools;
 mod tuning;
 
-pub(crate) use checked::{Checked, SessionRequest, check};
+pub(crate) use checked::{Checked, OutputFile, SessionRequest, check};
 pub(crate) use host::{Conduct, Extensions, Host, ModelSource, Permissions};
 pub(crate) use instructions::load as load_instructions;
 pub(crate) use live::{LiveSession, Scope};

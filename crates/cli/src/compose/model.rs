@@ -7,10 +7,11 @@ use hangar_agent::agents::config::{ModelChoice, Models};
 use hangar_agent::model::{
     ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, ProviderFacts,
 };
+use hangar_engine::OfferedModel;
 use hangar_images::{ImageLimits, ScaledImages};
 use hangar_models::base_url::BaseUrl;
 use hangar_models::config::{self, Auth, ProviderConfig, ProviderKind, Style, WireApi};
-use hangar_models::facts::{DEFAULT_PROMPT_TOKENS, Level, ModelFacts, is_same};
+use hangar_models::facts::{DEFAULT_PROMPT_TOKENS, ImageFacts, Level, ModelFacts, is_same, nearest};
 use hangar_models::{Secret, Ways};
 use hangar_spec::{ModelOptions, ModelSpec, ProviderSpec};
 
@@ -19,15 +20,62 @@ use super::{Host, ModelSource};
 use crate::providers::{self, Chosen, ProviderRequest};
 use crate::settings::Settings;
 
+/// Name that leaves the choice of the model to the provider.
+const AUTO: &str = "auto";
+
+/// The model of a session that is resumed.
+pub(super) struct Before {
+    pub(super) model: String,
+    /// Base URL of its provider, if that was noted.
+    pub(super) provider: Option<String>,
+}
+
+impl Before {
+    /// Its name with that of its provider, so that no other provider is asked for it. Fails if its provider is not configured
+    /// any more.
+    fn qualified(&self, settings: &Settings) -> Result<String> {
+        let Some(url) = self.provider.as_ref().filter(|_| !providers::is_scripted(&self.model)) else {
+            return Ok(self.model.clone());
+        };
+        // A provider in the environment is asked for as explicitly as one can: it may be the same one at another port.
+        if settings.var("COPILOT_PROVIDER_BASE_URL").is_some() {
+            return Ok(self.model.clone());
+        }
+        let configured = providers::configured(settings)?;
+        if config::find(&configured, &self.model).is_some_and(|(found, _)| found.base_url.to_string() == *url)
+        {
+            return Ok(self.model.clone());
+        }
+        let own = configured.iter().find(|provider| provider.base_url.to_string() == *url);
+        let Some(own) = own else {
+            bail!(
+                "this session has the model `{}` of the provider at {url}, which is not configured any more; add its \
+                 [providers.NAME] table to {}, or pass --model to go on with another model",
+                self.model,
+                settings.config_path().display()
+            );
+        };
+        Ok(format!("{}/{}", own.name, self.model))
+    }
+}
+
 /// Chooses the model of a session; `before` is the model of a resumed one.
 pub(super) fn choose(
     settings: &Settings,
     source: &ModelSource,
     options: &ModelOptions,
-    before: Option<&str>,
+    before: Option<&Before>,
 ) -> Result<Chosen> {
-    let before = before.filter(|_| source.keeps_model);
-    let name = options.name.as_deref().or(before).or(source.usual.as_deref());
+    let before = before.filter(|_| source.keeps_model && options.name.is_none());
+    let before = match before {
+        // A client brings its own providers, and may bring them later.
+        Some(before) if source.may_be_missing => {
+            Some(before.qualified(settings).unwrap_or_else(|_| before.model.clone()))
+        }
+        Some(before) => Some(before.qualified(settings)?),
+        None => None,
+    };
+    let name = options.name.as_deref().or(before.as_deref()).or(source.usual.as_deref());
     let request = ProviderRequest {
         model: name,
         ways: source.ways.clone(),
@@ -62,13 +110,35 @@ pub(super) fn effort_warning(chosen: &Chosen, effort: Option<&str>) -> Option<St
 }
 
 /// The provider of the requested model, redacted.
-pub(crate) fn provider(
-    settings: &Settings,
-    host: &Host,
-    options: &ModelOptions,
-) -> Result<Arc<dyn ModelProvider>> {
+pub(crate) fn provider(settings: &Settings, host: &Host, options: &ModelOptions) -> Result<OfferedModel> {
     let chosen = choose(settings, &host.models, options, None)?;
-    Ok(redactor(settings, host, &chosen).provider(chosen.provider))
+    let effort_notice = effort_warning(&chosen, options.effort.as_deref());
+    let provider = redactor(settings, host, &chosen).provider(chosen.provider);
+    Ok(OfferedModel { provider, effort_notice })
+}
+
+/// Refuses a model that its provider does not list, with the nearest ones that it does. Without a list, and with a provider
+/// that the client brought, every name may be right.
+pub(super) fn check_listed(settings: &Settings, options: &ModelOptions) -> Result<()> {
+    let Some(name) = options.name.as_deref().filter(|name| *name != AUTO && !providers::is_scripted(name))
+    else {
+        return Ok(());
+    };
+    if options.provider.is_some() || options.models.is_some() {
+        return Ok(());
+    }
+    let Ok(providers) = providers::configured(settings) else { return Ok(()) };
+    let Some((provider, model)) = config::find(&providers, name) else { return Ok(()) };
+    let Some(list) = provider.learnt.listed.as_deref() else { return Ok(()) };
+    if list.is_empty() || list.iter().any(|listed| is_same(&listed.id, model)) {
+        return Ok(());
+    }
+    let near = nearest(model, list.iter().map(|listed| listed.id.as_str()));
+    let near = match near.as_slice() {
+        [] => String::new(),
+        names => format!("; the nearest models are {}", names.join(", ")),
+    };
+    bail!("the provider `{}` has no model `{model}`{near}; `hangar models` lists them", provider.name)
 }
 
 fn find(settings: &Settings, options: &ModelOptions, request: ProviderRequest<'_>) -> Result<Chosen> {
@@ -86,8 +156,29 @@ fn find(settings: &Settings, options: &ModelOptions, request: ProviderRequest<'_
     {
         chosen.max_prompt_tokens = limit;
     }
-    chosen.provider = Arc::new(ScaledImages::new(chosen.provider, ImageLimits::default()));
+    chosen.provider = Arc::new(ScaledImages::new(chosen.provider, image_limits(&chosen.facts.images)));
     Ok(chosen)
+}
+
+/// Limits of images by what is known of the model. What is not known of it has limits that all models keep to.
+pub(super) fn image_limits(facts: &ImageFacts) -> ImageLimits {
+    let usual = ImageLimits::default();
+    let max_edge = facts.max_edge.unwrap_or(usual.max_edge);
+    let (many, max_edge_of_many) = match (facts.many, facts.many_edge) {
+        (Some(many), Some(edge)) => (many as usize, edge),
+        // Of a model whose sizes are known it would be known, too.
+        _ if facts.max_edge.is_some() => (usize::MAX, max_edge),
+        _ => (usual.many, usual.max_edge_of_many),
+    };
+    ImageLimits {
+        max_edge: facts.hard_edge.map_or(max_edge, |hard| max_edge.min(hard)),
+        max_bytes: facts
+            .max_bytes
+            .map_or(usual.max_bytes, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+        max_edge_of_many,
+        many,
+        max_images: facts.max_count.map_or(usual.max_images, |images| images as usize),
+    }
 }
 
 /// Lookup of models for agents of the session.
@@ -225,6 +316,7 @@ fn missing(model: Option<&str>, error: &anyhow::Error) -> Chosen {
         facts: ModelFacts::default(),
         small: None,
         scripted: false,
+        web_search: false,
         secrets: Vec::new(),
     }
 }
@@ -250,5 +342,30 @@ impl ModelProvider for NoProvider {
             max_output_tokens: None,
             price: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use hangar_models::facts;
+
+    use super::*;
+
+    fn check(model: &str, expected: Expect) {
+        let ImageLimits { max_edge, max_bytes, max_edge_of_many, many, max_images } =
+            image_limits(&facts::of(model).images);
+        let many =
+            if many == usize::MAX { "-".to_owned() } else { format!("{max_edge_of_many} above {many}") };
+        expected.assert_eq(&format!("{max_edge} px, {many}, {max_bytes} bytes, {max_images} images"));
+    }
+
+    #[test]
+    fn images_are_as_large_as_each_model_takes_them() {
+        check("claude-opus-5-5", expect!["2576 px, 2000 above 20, 5242880 bytes, 100 images"]);
+        check("claude-sonnet-4-5", expect!["1568 px, 2000 above 20, 5242880 bytes, 100 images"]);
+        check("gpt-5.6-sol", expect!["2048 px, -, 20971520 bytes, 500 images"]);
+        check("gemini-3.8-flash", expect!["3072 px, -, 7000000 bytes, 900 images"]);
+        check("nobody-knows-it", expect!["1568 px, 2000 above 20, 5242880 bytes, 100 images"]);
     }
 }

@@ -41,17 +41,17 @@ use crate::work_state::WorkState;
 use crate::workspace::instructions::Instructions;
 use crate::workspace::instructions::on_demand::OnDemand;
 
-/// Commands and news that may wait for the loop.
+/// Capacity of the queues of commands and news for the loop.
 pub(super) const INBOX: usize = 64;
 
 /// The parts of a session that is ready to be driven. No input was given to it yet.
 pub(crate) struct Opened {
     pub(crate) driver: Driver,
-    /// The first inputs of the session: it is opened, then what changed since the last time is applied.
+    /// First inputs of the session: opening it, then the changes since the last time.
     pub(crate) opening: Vec<Input>,
     /// The MCP servers and their news. None has been started.
     pub(crate) mcp: Option<(McpHost, mpsc::Receiver<News>)>,
-    /// Which tools the model is shown.
+    /// Filter of the tools that the model is offered.
     pub(crate) filter: ToolFilter,
     pub(crate) skills: Arc<Skills>,
     pub(crate) shells: Shells,
@@ -61,7 +61,7 @@ pub(crate) struct Opened {
     pub(crate) cwd: PathBuf,
     /// Attachments of the prompt.
     pub(crate) attachments: Vec<Attachment>,
-    /// All built-in tools, shown or not.
+    /// All built-in tools, including those that the model is not offered.
     pub(crate) builtin: Vec<Arc<dyn Tool>>,
     /// Input of the system prompt.
     pub(crate) environment: Environment,
@@ -122,11 +122,13 @@ impl Checked<'_> {
             Some(past) => {
                 let (mut home, past) = Home::resume(&self.store, client, id, past)?;
                 home.set_context(context)?;
+                home.set_model_provider(self.model.provider.facts().base_url)?;
                 Ok((home, Some(past)))
             }
             None => {
                 let mut meta = SessionMeta::new(context, jiff::Timestamp::now());
                 meta.name = self.name();
+                meta.model_provider = Some(self.model.provider.facts().base_url);
                 let client_name = self.request.spec.identity.client_name.clone();
                 meta.client_name = Some(client_name.unwrap_or_else(|| "hangar".to_owned()));
                 Ok((Home::create(&self.store, client, id, meta)?, None))
@@ -294,7 +296,7 @@ impl Checked<'_> {
         }
     }
 
-    /// Which tools are hidden behind a search, and when; `None` if none ever are.
+    /// Rule that hides tools behind a search; `None` if no tool is ever hidden.
     fn deferral(&self) -> Option<Deferral> {
         let options = self.request.spec.tools.tool_search.unwrap_or_default();
         let tokens = self.tuning.tool_tokens;

@@ -1,5 +1,6 @@
 //! The directories of a session: where it works and where it is stored.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -20,7 +21,7 @@ pub(crate) struct SessionPaths {
     pub(crate) id: SessionId,
     pub(crate) cwd: PathBuf,
     pub(crate) repository: Option<Repository>,
-    /// Whether the model and the lists are told of the repository.
+    /// Whether the model and the lists see the repository.
     pub(crate) shows_git: bool,
     /// All directories that tools may touch, links resolved, since that is how paths are compared.
     pub(crate) roots: Vec<PathBuf>,
@@ -50,7 +51,7 @@ impl SessionPaths {
             roots.push(real(&std::env::temp_dir()));
         }
         for dir in workspace.additional.iter().flatten() {
-            roots.push(additional(&cwd.join(dir))?);
+            roots.push(readable_dir("--add-dir", &cwd.join(dir))?);
         }
         Ok(Self {
             repository: Repository::find(&cwd),
@@ -64,7 +65,7 @@ impl SessionPaths {
         })
     }
 
-    /// The repository, where the model and the lists are told of it.
+    /// The repository, if the model and the lists see it.
     pub(super) fn shown_repository(&self) -> Option<&Repository> {
         self.repository.as_ref().filter(|_| self.shows_git)
     }
@@ -94,13 +95,14 @@ impl SessionPaths {
     }
 }
 
-/// With links resolved, if it is there.
+/// The path with links resolved, if it exists.
 pub(crate) fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-fn additional(dir: &Path) -> Result<PathBuf> {
-    let refused = || format!("--add-dir {} is not a directory that can be read", dir.display());
+/// A directory that a flag names, with links resolved.
+pub(super) fn readable_dir(flag: &str, dir: &Path) -> Result<PathBuf> {
+    let refused = || format!("{flag} {} is not a directory that can be read", dir.display());
     let resolved = dir.canonicalize().with_context(refused)?;
     if !resolved.is_dir() {
         bail!(refused());
@@ -141,7 +143,12 @@ pub(crate) fn working_dir(directory: Option<&Path>) -> Result<PathBuf> {
         None => current,
         Some(dir) => current.join(dir),
     };
-    wanted.canonicalize().with_context(|| format!("cannot change to the directory {}", wanted.display()))
+    let refused = || format!("cannot change to the directory {}", wanted.display());
+    let resolved = wanted.canonicalize().with_context(refused)?;
+    if !resolved.is_dir() {
+        return Err(io::Error::from(io::ErrorKind::NotADirectory)).with_context(refused);
+    }
+    Ok(resolved)
 }
 
 /// The working directory of a session that a client stores. It may exist on the client's machine only.

@@ -18,7 +18,7 @@ pub(super) struct SpillDir {
     pub(super) files: ToolFiles,
 }
 
-/// Size from which on an output is large, unless the session sets its own.
+/// Size above which an output is large, unless the session sets its own.
 pub(super) fn threshold(settings: &Settings) -> Result<usize> {
     Ok(settings.number("COPILOT_LARGE_OUTPUT_THRESHOLD_BYTES")?.unwrap_or(DEFAULT_THRESHOLD))
 }

@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hangar_agent::permissions::Rule;
 use hangar_agent::session::{Input, Notice};
 use hangar_agent::tool::{Tool, ToolSource, ToolSpec, Toolset};
+use hangar_images::ImageLimits;
 use hangar_models::facts;
+use hangar_models::hosted::{WEB_SEARCH, WebSearch};
 use hangar_store::snapshots::Snapshots;
 use hangar_tools::shell::{ShellCompletion, ShellOptions, Shells};
 use hangar_tools::spill::{DEFAULT_THRESHOLD, Spill};
@@ -16,22 +19,23 @@ use hangar_tools::{Builtin, Dialect, Workspace};
 use tokio::sync::mpsc;
 
 use super::Checked;
+use super::model::image_limits;
 use super::opened::INBOX;
 use crate::credentials;
 use crate::redact::Redactor;
 use crate::settings::Settings;
-use crate::tracked::Tracked;
+use crate::tracked::TrackedTool;
 
 /// Shell that runs commands.
 const SHELL: &str = "/bin/bash";
 
 pub(super) struct BuiltinTools {
     pub(super) shells: Shells,
-    /// All tools, shown or not.
+    /// All tools, including those that the model is not offered.
     pub(super) all: Vec<Arc<dyn Tool>>,
-    /// Tools that the model is shown.
+    /// Tools that the model is offered.
     pub(super) shown: Toolset,
-    /// Names of the tools that it is not shown.
+    /// Names of the tools that it is not offered.
     pub(super) disabled: Vec<String>,
     /// Names of tools whose feature is off.
     pub(super) absent: Vec<String>,
@@ -55,17 +59,21 @@ impl BuiltinTools {
                 cwd: checked.paths.cwd.clone(),
                 files: storage.spill.files.clone(),
                 spill: storage.spill.clone(),
+                images: image_limits(&checked.model.facts.images),
             }),
             dialect: dialect(&checked.model.model),
             database: storage.database.clone(),
             web: web_access(checked),
         }));
+        if offers_search(checked) {
+            tools.push(Arc::new(WebSearch::default()));
+        }
         if checked.configured.offers_skills(&request.spec.tools) {
             tools.push(checked.configured.skills.tool());
         }
         let absent: Vec<String> = request.host.features.absent_tools().map(str::to_owned).collect();
         let watched = |tool| match &storage.snapshots {
-            Some(snapshots) => Tracked::watch(tool, snapshots),
+            Some(snapshots) => TrackedTool::watch(tool, snapshots),
             None => tool,
         };
         let present = tools.into_iter().filter(|tool| !absent.contains(&tool.spec().name));
@@ -106,11 +114,20 @@ fn web_access(checked: &Checked<'_>) -> Option<WebAccess> {
     })
 }
 
+/// Whether the model is offered the search of its provider. Nobody is asked before it searches, so a rule against it takes
+/// it away, and so does a cap: what a search brings in is counted only when it was paid for.
+fn offers_search(checked: &Checked<'_>) -> bool {
+    let policy = &checked.request.host.permissions.policy;
+    let denied = policy.deny.iter().any(|rule| rule.matches_custom(WEB_SEARCH) || *rule == Rule::Url(None));
+    let capped = checked.budget.max_cost.is_some() || checked.budget.max_tokens.is_some();
+    checked.model.web_search && web_access(checked).is_some() && !denied && !capped
+}
+
 fn dialect(model: &str) -> Dialect {
     if facts::of(model).patches { Dialect::Patches } else { Dialect::Edits }
 }
 
-/// Tells the session when a command that it left in the background ends.
+/// Notifies the session when a background command ends.
 async fn report_completions(
     mut completed: mpsc::Receiver<ShellCompletion>,
     inbox: mpsc::Sender<Box<Input>>,
@@ -141,7 +158,12 @@ pub(crate) fn tool_specs(settings: &Settings, model: &str) -> Vec<Arc<ToolSpec>>
         confinement: None,
     });
     let builtin = hangar_tools::builtin(Builtin {
-        workspace: Arc::new(Workspace { cwd: nowhere.clone(), spill, files: ToolFiles::Here }),
+        workspace: Arc::new(Workspace {
+            cwd: nowhere.clone(),
+            spill,
+            files: ToolFiles::Here,
+            images: ImageLimits::default(),
+        }),
         dialect: dialect(model),
         database: Some(Arc::new(Database::new(nowhere))),
         web: (!settings.flag("COPILOT_OFFLINE")).then(WebAccess::default),

@@ -17,7 +17,7 @@ const DEPTHS: std::ops::RangeInclusive<u32> = 1..=128;
 pub(super) struct Tuning {
     /// Factor of the delays before a retry.
     pub(super) retry_scale: f64,
-    /// Size from which on outputs are saved to a file.
+    /// Size above which an output is saved to a file.
     pub(super) large_output: usize,
     /// Tokens of the descriptions of MCP servers' tools above which they are hidden behind a search; never if 0.
     pub(super) tool_tokens: u64,

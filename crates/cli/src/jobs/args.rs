@@ -9,7 +9,7 @@ use crate::args::OutputFormat;
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
     /// Run a job to its end
-    Run(RunArgs),
+    Run(JobRunArgs),
     /// Continue a run whose process ended
     Resume(ResumeArgs),
     /// Check a file and list its jobs
@@ -45,7 +45,7 @@ pub(crate) enum JobCommand {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct RunArgs {
+pub(crate) struct JobRunArgs {
     /// File with tasks and jobs, YAML or JSON
     pub(crate) file: PathBuf,
     /// Name of the job

@@ -1,4 +1,4 @@
-//! `hangar job`: runs jobs without a portal, and shows what became of them.
+//! `hangar job`: runs jobs without a portal, and shows their results.
 
 pub(crate) mod args;
 mod progress;
@@ -62,7 +62,7 @@ pub(crate) fn run_environment(settings: &Settings) -> Result<RunEnvironment> {
     })
 }
 
-/// Factor of the delays before retries. A delay is neither negative nor endless.
+/// Factor of the delays before retries. It must not make a delay negative or infinite.
 fn retry_scale(settings: &Settings) -> Result<f64> {
     let scale: Option<f64> = settings.number("HANGAR_RETRY_SCALE")?;
     Ok(scale.filter(|scale| scale.is_finite()).unwrap_or(1.0).clamp(0.0, MAX_RETRY_SCALE))

@@ -1,5 +1,4 @@
-//! Output of a run while it works: every record and event as JSON lines, or a line for people on each event that they
-//! wait for.
+//! Output of a run while it works: every record and event as a JSON line, or lines of text about the important ones.
 
 use std::io::{self, Write};
 
@@ -47,7 +46,7 @@ impl RunListener for Shown {
     }
 }
 
-/// A record in a line, if people wait for it.
+/// Line of text about a record, if it is an important one.
 pub(super) fn told(record: &Record) -> Option<String> {
     let time = record.at.strftime("%H:%M:%S");
     let what = match &record.fact {

@@ -10,7 +10,7 @@ use hangar_registry::runs::hub_runtimes;
 use hangar_store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::args::{ResumeArgs, RunArgs};
+use super::args::{JobRunArgs, ResumeArgs};
 use super::progress::Shown;
 use crate::args::OutputFormat;
 use crate::exit::Exit;
@@ -18,14 +18,14 @@ use crate::machine::Machine;
 use crate::output::remark;
 use crate::settings::Settings;
 
-pub(super) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
+pub(super) fn run(settings: &Settings, args: JobRunArgs) -> Result<Exit> {
     let entry = super::read(&args.file)?;
     let Some(job) = entry.jobs.get(&args.name) else {
         let names: Vec<&str> = entry.jobs.keys().map(String::as_str).collect();
         bail!("{} has no job `{}`; it has {}", args.file.display(), args.name, names.join(", "));
     };
     if job.require_user_input == Some(true) && args.input.trim().is_empty() {
-        bail!("the job `{}` asks what to do: --input \"...\"", args.name);
+        bail!("the job `{}` needs input: --input \"...\"", args.name);
     }
     let directory = args.directory.unwrap_or_else(|| ".".into());
     let here = || format!("the working directory {}", directory.display());
@@ -36,7 +36,7 @@ pub(super) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
         runtime: args.runtime,
         entry,
     };
-    // A folder of another machine is found out about over there.
+    // A folder of another machine is checked on that machine.
     if Machine::new(settings)?.works_here(&order) {
         order.working_directory = std::fs::canonicalize(&order.working_directory).with_context(here)?;
     }
@@ -53,7 +53,7 @@ fn carry_out(
     format: OutputFormat,
     begin: impl FnOnce(&Arc<Executor>, Arc<Shown>) -> Result<RunDriver>,
 ) -> Result<Exit> {
-    // The sessions of a run are sessions like others, whoever starts it.
+    // Sessions of a run are listed like all others.
     let hub = Hub::new(HubConfig {
         host: Arc::new(Machine::new(settings)?),
         store: Store::new(&settings.home),

@@ -1,4 +1,4 @@
-//! Lists: the jobs of a file, the runs that were, and one run in full.
+//! Lists the jobs of a file and earlier runs, and shows one run in full.
 
 use anyhow::Result;
 use hangar_jobs::chart::chart;

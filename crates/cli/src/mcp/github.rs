@@ -28,7 +28,7 @@ impl GitHubServer {
         let base = settings.var("COPILOT_API_URL").unwrap_or(COPILOT_URL).trim_end_matches('/');
         let all = self.enable_all_tools || self.additional_toolsets.iter().any(|set| set == "all");
         let some = !self.additional_toolsets.is_empty() || !self.additional_tools.is_empty();
-        // Whoever names tools may want those that change something.
+        // Tools that are requested by name may include ones that write.
         let path = if all || some { "mcp" } else { "mcp/readonly" };
         let mut headers = Map::new();
         headers.insert("Authorization".to_owned(), json!(format!("Bearer {token}")));

@@ -37,7 +37,7 @@ impl Tool for Fitted {
             let small = outcome.text.len() <= spill.threshold;
             outcome.text = spill.fit(outcome.text, &stem);
             if !small {
-                // The blocks say the same again; the file has it all.
+                // The blocks repeat the text; the file has all of it.
                 outcome.content = None;
             }
             outcome

@@ -36,7 +36,7 @@ pub(crate) struct ServerSources {
     /// Whether the files of the user and of the project are read.
     discover: bool,
     trust: Trust,
-    /// Documents, or `@` and the path of one. They have the last word.
+    /// Documents, or `@` and the path of one. They take precedence.
     additional: Vec<String>,
     /// Servers of the client. Their values are not expanded.
     client: Map<String, Value>,
@@ -44,7 +44,7 @@ pub(crate) struct ServerSources {
     role: Map<String, Value>,
     plugin_dirs: Vec<PathBuf>,
     disabled: Vec<String>,
-    /// Servers that the settings switch off and this run wants.
+    /// Servers that the settings disable and this run enables.
     enabled: Vec<String>,
     github: Option<GitHubServer>,
 }
@@ -165,7 +165,7 @@ pub(crate) fn configured(
     if let Some(github) = &sources.github {
         layers.extend(github.layer(settings));
     }
-    // What is wrong with a plugin is said where all of it is loaded.
+    // Problems of plugins are reported where all of them is loaded.
     let dirs: Vec<PathBuf> = sources.plugin_dirs.iter().map(|dir| cwd.join(dir)).collect();
     let (plugins, _) = hangar_custom::plugins::load(&dirs);
     layers.extend(
@@ -185,7 +185,7 @@ pub(crate) fn configured(
     let lookup = |name: &str| settings.var(name).map(str::to_owned);
     for text in &sources.additional {
         let layer = additional(text, cwd)?;
-        // What somebody asks for in so many words is not left out with a note.
+        // A server that a flag requests is an error if it cannot be used, not a warning.
         if let Some(problem) = merge(std::slice::from_ref(&layer), &lookup).1.into_iter().next() {
             return Err(anyhow!(problem).context("cannot use --additional-mcp-config"));
         }
@@ -195,7 +195,7 @@ pub(crate) fn configured(
     let (mut servers, problems) = merge(&layers, &lookup);
     errors.extend(problems);
     let client = Layer { source: Source::User, servers: sources.client.clone() };
-    // Not expanded: a client says what it means.
+    // Not expanded: a client's values are literal.
     let (theirs, problems) = merge(&[client], &|_| None);
     servers.retain(|server| theirs.iter().all(|their| their.name != server.name));
     servers.extend(theirs);

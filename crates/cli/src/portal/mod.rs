@@ -1,6 +1,8 @@
-//! `hangar up`: the portal, put together and served until it is told to stop.
+//! `hangar up`: assembles the portal and serves it until it is stopped.
 
 pub(crate) mod args;
+pub(crate) mod client;
+pub(crate) mod joined;
 
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
@@ -11,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use hangar_portal::api::{About, App, router};
-use hangar_portal::guard::Guard;
+use hangar_portal::guard::AccessGuard;
 use hangar_portal::serve::serve;
 use hangar_process::credentials::Child;
 use hangar_registry::hub::{Hub, HubConfig};
@@ -21,6 +23,7 @@ use hangar_store::Store;
 use crate::commands::print_line;
 use crate::compose::working_dir;
 use crate::credentials;
+use crate::endpoint::{Announcement, Endpoint};
 use crate::exit::Exit;
 use crate::headless::Interrupts;
 use crate::jobs;
@@ -30,18 +33,22 @@ use crate::settings::Settings;
 use crate::workspace::git::Repository;
 use args::{ListenArgs, UpArgs};
 
-/// Threads that serve. Agents and clients wait more than they work.
+/// Maximum number of worker threads. Agents and clients wait more than they work.
 const MOST_THREADS: usize = 4;
-/// Shorter tokens are guessed.
+/// Minimum length of a token, so that it cannot be guessed.
 const MIN_TOKEN: usize = 8;
 const MAX_TOKEN: usize = 4096;
 
 pub(crate) fn run(settings: &Settings, args: UpArgs) -> Result<Exit> {
     let (address, token) = listen_address(settings, &args.listen)?;
-    // From here on it is a secret like any other: agents and their commands do not see it, nobody is shown it.
-    let settings = &match &token {
-        Some(token) => settings.with_secret(args.listen.token_env.as_deref(), token),
-        None => settings.clone(),
+    // For other processes of the same user, who find it in a file; the given token is written nowhere.
+    let local = token.is_some().then(|| uuid::Uuid::new_v4().simple().to_string());
+    // From here on they are secrets like any other: hidden from agents and their commands, and redacted in output.
+    let settings = &match (&token, &local) {
+        (Some(token), Some(local)) => {
+            settings.with_secret(args.listen.token_env.as_deref(), token).with_secret(None, local)
+        }
+        _ => settings.clone(),
     };
     let workspace = working_dir(args.directory.as_deref())?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from).clamp(2, MOST_THREADS);
@@ -50,8 +57,9 @@ pub(crate) fn run(settings: &Settings, args: UpArgs) -> Result<Exit> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let exit = runtime.block_on(up(settings, &args, address, token, &workspace));
-    // Whatever still blocks a thread must not hold the exit up.
+    let exit =
+        runtime.block_on(up(settings, &args, address, PortalTokens { given: token, local }, &workspace));
+    // A thread that is still blocked must not delay the exit.
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
 }
@@ -77,7 +85,7 @@ fn address(host: &str, port: u16) -> Result<SocketAddr> {
     found.next().with_context(|| format!("there is no host `{host}`"))
 }
 
-/// The token that clients have to show. It is never printed.
+/// The token that clients must send. It is never printed.
 fn token(settings: &Settings, args: &ListenArgs) -> Result<Option<String>> {
     let (token, source) = match (&args.token_env, &args.token_file) {
         (Some(name), _) => match settings.var(name) {
@@ -98,17 +106,24 @@ fn token(settings: &Settings, args: &ListenArgs) -> Result<Option<String>> {
     Ok(Some(token.to_owned()))
 }
 
+/// Tokens that the portal accepts.
+struct PortalTokens {
+    given: Option<String>,
+    /// For other processes of the same user, where one is needed.
+    local: Option<String>,
+}
+
 async fn up(
     settings: &Settings,
     args: &UpArgs,
     address: SocketAddr,
-    token: Option<String>,
+    tokens: PortalTokens,
     workspace: &Path,
 ) -> Result<Exit> {
     // Signals are caught before the first agent could be started.
     let mut interrupts = Interrupts::new()?;
     let listener = listen(settings, address).await?;
-    let address = listener.local_addr().context("cannot say which port is listened on")?;
+    let address = listener.local_addr().context("cannot determine the port of the server")?;
     let hub = Hub::new(HubConfig {
         host: Arc::new(Machine::new(settings)?),
         store: Store::new(&settings.home),
@@ -124,7 +139,7 @@ async fn up(
         },
     );
     if let Some(file) = &args.entry {
-        let file = std::path::absolute(file).with_context(|| format!("bad path {}", file.display()))?;
+        let file = std::path::absolute(file).with_context(|| format!("invalid path {}", file.display()))?;
         runs.install_file(&file)?;
     }
     let repository = Repository::find(workspace);
@@ -135,7 +150,14 @@ async fn up(
         workspace: workspace.to_owned(),
         test: args.test,
     };
-    let guard = Guard::new(address, args.allow_host.clone(), token);
+    let mut guard = AccessGuard::new(address, args.allow_host.clone(), tokens.given);
+    if let Some(local) = &tokens.local {
+        guard = guard.with_local_token(local);
+    }
+    let endpoint = Endpoint { pid: std::process::id(), address, token: tokens.local };
+    // Without it the portal serves all the same; terminals do not find it.
+    let _announced = Announcement::of_portal(&settings.home, &endpoint)
+        .inspect_err(|error| tracing::warn!(%error, "terminals cannot find the portal"));
     let app = App::new(runs, guard, about);
     let router = router(app);
     let url = match address.ip() == IpAddr::V4(Ipv4Addr::LOCALHOST) {
@@ -143,8 +165,8 @@ async fn up(
         false => format!("http://{address}"),
     };
     print_line(&format!("Hangar portal: {url}"))?;
-    // Whoever reads the address may read no further; the portal serves all the same.
-    let _ = writeln!(std::io::stdout(), "To stop it: {url}/api/stop");
+    // A reader may stop reading after the address; the portal continues all the same.
+    let _ = writeln!(std::io::stdout(), "To stop it: Ctrl+C, or {}", stop_command(&args.listen, &url));
     if args.open {
         browse(settings, &url);
     }
@@ -159,6 +181,19 @@ async fn up(
     Ok(Exit::Done)
 }
 
+/// The command that stops the portal. The token stays where it is.
+fn stop_command(args: &ListenArgs, url: &str) -> String {
+    let token = match (&args.token_env, &args.token_file) {
+        (Some(name), _) => format!(" -H \"Authorization: Bearer ${name}\""),
+        (None, Some(file)) => {
+            let file = file.display().to_string().replace('\'', "'\\''");
+            format!(" -H \"Authorization: Bearer $(cat '{file}')\"")
+        }
+        (None, None) => String::new(),
+    };
+    format!("curl -X POST{token} {url}/api/stop")
+}
+
 async fn listen(settings: &Settings, address: SocketAddr) -> Result<tokio::net::TcpListener> {
     let program = &settings.program;
     tokio::net::TcpListener::bind(address).await.map_err(|error| match error.kind() {
@@ -169,7 +204,7 @@ async fn listen(settings: &Settings, address: SocketAddr) -> Result<tokio::net::
     })
 }
 
-/// Shows the page. A machine without a browser has one elsewhere.
+/// Opens the page in a browser. A machine without one prints a note.
 fn browse(settings: &Settings, url: &str) {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let started = std::process::Command::new(opener)

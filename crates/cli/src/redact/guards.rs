@@ -19,16 +19,16 @@ use hangar_protocol::{Body, Event, LogPosition};
 use super::Redactor;
 use super::stream::Held;
 
-/// Pieces of output that may wait between a tool and the loop.
+/// Capacity of the queue of output between a tool and the loop.
 const RELAY_BUFFER: usize = 16;
 
 impl Redactor {
-    /// The tool with everything it says passed through this redactor.
+    /// Wraps a tool so that all its output is redacted.
     pub(crate) fn tool(&self, tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
         if self.0.is_none() { tool } else { Arc::new(GuardedTool { tool, redactor: self.clone() }) }
     }
 
-    /// The provider that is told no secrets, and tells none.
+    /// Wraps a provider so that neither its requests nor its answers contain secrets.
     pub(crate) fn provider(&self, provider: Arc<dyn ModelProvider>) -> Arc<dyn ModelProvider> {
         if self.0.is_none() {
             provider
@@ -37,7 +37,7 @@ impl Redactor {
         }
     }
 
-    /// The models of other agents, guarded alike.
+    /// Wraps the models of sub-agents in the same way.
     pub(crate) fn models(&self, models: Arc<dyn Models>) -> Arc<dyn Models> {
         if self.0.is_none() { models } else { Arc::new(GuardedModels { models, redactor: self.clone() }) }
     }
@@ -55,7 +55,7 @@ impl Redactor {
         outcome.text = self.text(outcome.text);
         outcome.detailed = outcome.detailed.map(|text| self.text(text));
         outcome.error = outcome.error.map(|text| self.text(text));
-        // Their event has them as JSON in a text, in which a secret could be escaped.
+        // The event has them as JSON in a string, in which a secret could be escaped.
         for path in &mut outcome.changes.files_modified {
             *path = self.text(std::mem::take(path));
         }
@@ -67,8 +67,8 @@ impl Redactor {
         if let Some(reasoning) = &mut reasoning {
             reasoning.text = self.text(std::mem::take(&mut reasoning.text));
         }
-        // What a vendor has signed goes back to it as it came. It is its own words, and nobody else hears them: the log and
-        // those who listen get none of the items.
+        // Items that a vendor has signed go back to it unchanged. They are its own words, and nobody else gets them: neither the
+        // log nor listeners receive them.
         AssistantTurn {
             text: self.text(turn.text),
             reasoning,
@@ -161,7 +161,7 @@ impl Tool for GuardedTool {
         Box::pin(async move {
             let forward = async {
                 let mut printed = Printed::default();
-                // The loop is gone only when the session is; nobody is left to tell.
+                // The loop ends only with the session; no receiver is left.
                 while let Some(body) = relayed.recv().await {
                     let _ = context.progress.send(Box::new(printed.redact(&redactor, *body))).await;
                 }
@@ -191,16 +191,16 @@ impl Printed {
                 output.into()
             }
             Body::ToolPartialResult(mut partial) => {
-                // It is all there is so far, so its end may be the beginning of a secret; the next one shows it.
+                // It is all output so far, so its end may be the beginning of a secret; the next event shows it.
                 partial.partial_output = Held::default().push(redactor, &partial.partial_output);
                 partial.into()
             }
-            // The guards of the log and of listeners see to these.
+            // The guards of the log and of listeners redact these.
             other => other,
         }
     }
 
-    /// Text that was held back until the end.
+    /// Text that was still held back at the end.
     fn rest(self, redactor: &Redactor) -> Vec<Body> {
         let mut next = self.0.values().map(|(_, last)| last.sequence + 1).max().unwrap_or_default();
         let mut rest = Vec::new();
@@ -224,7 +224,7 @@ impl ModelProvider for GuardedProvider {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
         let redactor = self.redactor.clone();
         let answer = self.provider.stream(redactor.request(request));
-        let pieces = answer.scan(Answer::default(), move |said, event| {
+        let pieces = answer.scan(GuardedAnswer::default(), move |said, event| {
             std::future::ready(Some(stream::iter(said.redact(&redactor, event))))
         });
         pieces.flatten().boxed()
@@ -247,9 +247,9 @@ impl Models for GuardedModels {
     }
 }
 
-/// An answer as far as it was heard. Inputs of several calls may come in turns; other texts are over when another begins.
+/// Received part of an answer. Inputs of several calls may alternate; any other text ends when the next one begins.
 #[derive(Default)]
-pub(super) struct Answer(Vec<(Spoken, Held)>);
+pub(super) struct GuardedAnswer(Vec<(Spoken, Held)>);
 
 /// Text of an answer that a delta belongs to.
 #[derive(Clone, PartialEq)]
@@ -271,7 +271,7 @@ impl Spoken {
     }
 }
 
-impl Answer {
+impl GuardedAnswer {
     pub(super) fn redact(
         &mut self,
         redactor: &Redactor,
@@ -285,7 +285,7 @@ impl Answer {
             }
             notice @ Ok(ModelEvent::Notice(_)) => return vec![notice],
             Ok(ModelEvent::Finished(reply)) => {
-                // Calls stay as they are: what runs is what was meant, and what is shown of it is guarded elsewhere.
+                // Calls stay unchanged: they run as the model wrote them, and other guards redact what is shown of them.
                 let reply = Reply { turn: redactor.turn(reply.turn), ..*reply };
                 let rest = self.rest(redactor, |_| true).into_iter().map(Ok);
                 return rest.chain([Ok(ModelEvent::Finished(Box::new(reply)))]).collect();
@@ -302,14 +302,14 @@ impl Answer {
             self.0.len() - 1
         });
         let shown = self.0[at].1.push(redactor, &text);
-        // An empty piece says that a call begins.
+        // An empty delta begins a call.
         if text.is_empty() || !shown.is_empty() {
             said.push(Ok(spoken.piece(shown)));
         }
         said
     }
 
-    /// Text that was held back of streams that have ended.
+    /// Remaining text of streams that have ended.
     fn rest(&mut self, redactor: &Redactor, is_over: impl Fn(&Spoken) -> bool) -> Vec<ModelEvent> {
         let over = self.0.extract_if(.., |(spoken, _)| is_over(spoken));
         let rest = over.map(|(spoken, mut held)| (spoken, held.finish(redactor)));
@@ -359,7 +359,7 @@ impl SessionLog for GuardedLog {
                 title: self.redactor.text(title),
                 content: self.redactor.text(content),
             }),
-            context @ Fact::Context(_) => context,
+            fact @ (Fact::Context(_) | Fact::ModelProvider(_)) => fact,
         })
     }
 }

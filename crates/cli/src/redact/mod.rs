@@ -1,8 +1,7 @@
-//! Keeps secrets out of what is shown, logged and told to the model.
+//! Redaction of secrets in output, logs and requests to the model.
 //!
-//! A secret is looked for in texts, never in their serialised form: what is written as JSON afterwards stays JSON,
-//! whatever the secret looks like. [`stream`] does the same for texts that come in pieces, [`guards`] stand where texts
-//! come in and go out.
+//! Secrets are searched in texts, never in their serialised form, so JSON stays valid whatever a secret looks like.
+//! [`stream`] does the same for streaming texts; [`guards`] apply it at the boundaries of a session.
 
 mod guards;
 mod runtime;
@@ -25,14 +24,14 @@ use crate::credentials;
 use crate::providers::Chosen;
 use crate::settings::Settings;
 
-/// A shorter value is not a secret that could be told from ordinary text.
+/// Minimum length of a secret. A shorter value cannot be told from ordinary text.
 const MIN_SECRET: usize = 6;
-/// A shorter line of a secret that has many is ordinary text too.
+/// Minimum length of one line of a secret with several lines.
 const MIN_LINE: usize = 16;
-/// No provider gives out keys that are shorter than this and are words.
+/// Minimum length of a key that is a word. No provider gives out shorter ones.
 const MIN_KEY: usize = 16;
 pub(crate) const MASK: &str = "[redacted]";
-/// Levels of JSON within JSON at which a secret is still found.
+/// Maximum depth of JSON within JSON at which a secret is found.
 const ESCAPES: usize = 2;
 
 #[derive(Clone, Default)]
@@ -44,7 +43,7 @@ struct Secrets {
     forms: Vec<String>,
 }
 
-/// The redactor of a session: it knows the variables of these names, these values, and what the provider is shown.
+/// The redactor of a session. It knows the variables of these names, these values, and the provider's credentials.
 pub(crate) fn of_session(
     settings: &Settings,
     names: &[String],
@@ -56,12 +55,12 @@ pub(crate) fn of_session(
     of_machine(settings).with(named.chain(hidden.iter().cloned()).chain(keys))
 }
 
-/// A redactor that knows the secrets of this machine, whoever works.
+/// A redactor that knows the secrets of this machine, for any agent.
 pub(crate) fn of_machine(settings: &Settings) -> Redactor {
     Redactor::new(credentials::values(settings).into_iter().filter(|key| !is_placeholder(key)))
 }
 
-/// Servers on one's own machine take any key: `ollama`, `not-needed`. Such words are no secrets.
+/// Whether a key is a placeholder for servers of this machine, which accept any: `ollama`, `not-needed`.
 fn is_placeholder(key: &str) -> bool {
     key.len() < MIN_KEY && key.bytes().all(|byte| byte.is_ascii_lowercase() || b"-_".contains(&byte))
 }
@@ -81,7 +80,7 @@ impl Redactor {
         if forms.is_empty() {
             return Self(None);
         }
-        // Patterns are refused by their number alone, beyond what an environment can hold.
+        // Building fails only for more patterns than an environment can hold.
         let finder = AhoCorasick::new(&forms).ok();
         Self(finder.map(|finder| Arc::new(Secrets { finder, forms })))
     }
@@ -107,11 +106,11 @@ impl Redactor {
         self.0.as_ref().is_some_and(|secrets| secrets.finder.is_match(text))
     }
 
-    /// The event without secrets, if it had any. Words that the protocol fixes stay, even where they are a secret too.
+    /// The event without secrets, if it had any. Words of the protocol stay, even if they equal a secret.
     pub(crate) fn event(&self, event: &Event) -> Option<Event> {
         let line = serde_json::to_string(event).ok().filter(|line| self.finds(line))?;
         let body = match event.body() {
-            // What is signed cannot be changed, so none of it is kept.
+            // Signed items cannot be changed, so all of them are dropped.
             Body::ModelItems(items) => {
                 ModelItems { items: RawValue::NULL.to_owned(), ..items.clone() }.into()
             }
@@ -147,7 +146,7 @@ impl Redactor {
         });
         each_free_value(redacted.get_mut(member)?, &mut |value| secrets.clean(value));
         read(&redacted).or_else(|| {
-            // Something there is a word of the protocol: texts are taken one by one, and such words left.
+            // Some of it is a word of the protocol: texts are redacted one by one, and such words stay.
             for nth in 0..leaves {
                 let mut next = value.clone();
                 let mut at = 0;
@@ -166,7 +165,7 @@ impl Redactor {
     }
 }
 
-/// The member that a record is put into to be redacted.
+/// Member that wraps a record while it is redacted.
 const RECORD: &str = "record";
 
 impl Secrets {
@@ -185,8 +184,7 @@ impl Secrets {
         found
     }
 
-    /// Masks what was found. A document in which a mask would stand where JSON has none is read, cleaned and written
-    /// again.
+    /// Masks the ranges. Where a mask would make a JSON document invalid, the document is parsed, redacted and written again.
     fn document(&self, text: &str, found: &[Range<usize>]) -> String {
         let masked = mask(text, found);
         if !is_document(text) || is_document(&masked) {
@@ -220,7 +218,7 @@ impl Secrets {
     }
 }
 
-/// A secret as it may stand in a text: as it is, without the line end of its file, line by line, and as JSON writes it.
+/// Forms of a secret in a text: verbatim, without the trailing line break of its file, line by line, and escaped as in JSON.
 fn forms(secret: &str) -> Vec<String> {
     let trimmed = secret.trim();
     let lines = trimmed.lines().map(str::trim).filter(|line| line.len() >= MIN_LINE && *line != trimmed);
@@ -241,7 +239,7 @@ fn forms(secret: &str) -> Vec<String> {
             ]
             .concat()
         })
-        // The mask would be masked for ever.
+        // The mask itself would be masked again.
         .filter(|form| !MASK.contains(form.as_str()))
         .collect()
 }
@@ -283,7 +281,7 @@ fn is_document(text: &str) -> bool {
     text.trim_start().starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
-/// Every text in the data of an event that is somebody's words: not names of fields, kinds and ids.
+/// Visits every free text in the data of an event: not names of fields, kinds and ids.
 fn each_text(value: &mut Value, visit: &mut dyn FnMut(&mut String)) {
     match value {
         Value::String(text) => visit(text),
@@ -296,7 +294,7 @@ fn each_text(value: &mut Value, visit: &mut dyn FnMut(&mut String)) {
     }
 }
 
-/// Every part of the data of an event whose shape is somebody's own: any name, kind and number there may be a secret.
+/// Visits every part of the data of an event whose shape is free: any name, kind and number in it may be a secret.
 fn each_free_value(value: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| each_free_value(item, visit)),
@@ -321,7 +319,7 @@ fn names_something(field: &str) -> bool {
     matches!(field, "type" | "kind" | "id" | "timestamp") || field.ends_with("Id")
 }
 
-/// The body of what was made of an event, if it still is one of that type.
+/// Body of a redacted event, if it still has the same type.
 fn body_like(event: &Event, value: &Value) -> Option<Body> {
     let read: Event = Event::parse(&value.to_string()).ok()?;
     let body = read.body().clone();

@@ -1,4 +1,4 @@
-//! Agents of others: everything that they say passes the redactor before anybody hears it.
+//! Other agents behind the redactor: all their output passes it first.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use super::{Redactor, is_placeholder};
 use crate::credentials::is_secret_name;
 use crate::settings::Settings;
 
-/// Texts that may be under way at once. Of more, the oldest is taken for ended.
+/// Maximum number of streaming texts. Beyond it, the oldest counts as ended.
 const MAX_TEXTS: usize = 256;
-/// The flag by which agents are told which variables hold secrets.
+/// Flag that names variables that hold secrets.
 const SECRET_VARIABLES: &str = "--secret-env-vars";
 
-/// An agent that tells no secrets: those that the redactor knows, and those of its own configuration.
+/// Agent whose output is redacted: secrets that the redactor knows, and those of its own configuration.
 pub(crate) fn runtime(agent: Arc<dyn Runtime>, settings: &Settings, redactor: Redactor) -> Arc<dyn Runtime> {
     Arc::new(GuardedRuntime { agent, settings: settings.clone(), redactor })
 }
@@ -71,7 +71,7 @@ impl Runtime for GuardedRuntime {
     }
 }
 
-/// The secrets that an order holds itself: in variables, in arguments about secrets, and for MCP servers.
+/// Secrets in an order: in its variables, in arguments about secrets, and in MCP servers.
 fn secrets_of(order: &AgentOrder, settings: &Settings) -> Vec<String> {
     let mut secrets: Vec<String> = Vec::new();
     let variables = order.env.iter().filter(|(name, _)| is_secret_name(name));
@@ -98,13 +98,13 @@ fn secrets_of(order: &AgentOrder, settings: &Settings) -> Vec<String> {
     secrets
 }
 
-/// The values of members that hold a secret by their name, wherever they are.
+/// Values of members whose name says that they hold a secret, at any depth.
 fn named_secrets(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
             for (name, member) in members {
                 match member.as_str().filter(|_| is_secret_name(name)) {
-                    // It may start with the name of a scheme, which may be left out where it is shown.
+                    // It may start with the name of a scheme, and be shown without it.
                     Some(text) => found.extend(text.split_whitespace().last().map(str::to_owned)),
                     None => named_secrets(member, found),
                 }
@@ -161,7 +161,7 @@ fn piece(body: &mut Body) -> Option<(&'static str, String, &mut String)> {
     }
 }
 
-/// The texts that are over when this is said: their kind, and how their id begins.
+/// Texts that end with this event: their kind and the prefix of their id.
 fn ends(body: &Body) -> Vec<(&'static str, &str)> {
     match body {
         Body::AssistantMessage(message) => {
@@ -200,7 +200,7 @@ impl Voice {
     fn event(&mut self, event: Event) -> Vec<SessionNews> {
         let mut body = event.body().clone();
         if let Body::ToolPartialResult(partial) = &mut body {
-            // It is all there is so far, so its end may be the beginning of a secret; the next one shows it.
+            // It is all output so far, so its end may be the beginning of a secret; the next event shows it.
             partial.partial_output = Held::default().push(&self.redactor, &partial.partial_output);
             return vec![SessionNews::Event(Box::new(like(&event, event.id().clone(), body)))];
         }
@@ -235,7 +235,7 @@ impl Voice {
         said
     }
 
-    /// Text that was held back of streams that have ended.
+    /// Remaining text of streams that have ended.
     fn finish(&mut self, is_over: impl Fn(&Stream) -> bool) -> Vec<SessionNews> {
         let mut said = Vec::new();
         for mut text in self.texts.extract_if(.., |text| is_over(&text.stream)) {
@@ -254,7 +254,7 @@ impl Voice {
     }
 }
 
-/// An event in the place of another.
+/// Event that replaces another.
 fn like(event: &Event, id: EventId, body: Body) -> Event {
     let (parent, agent) = (event.parent_id().cloned(), event.agent_id().cloned());
     Event::new(id, event.timestamp().to_owned(), parent, agent, body)

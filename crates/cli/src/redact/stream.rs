@@ -1,4 +1,4 @@
-//! A text that comes in pieces, and in which a secret may begin in one piece and end in another.
+//! Redaction of a streaming text, in which a secret may begin in one delta and end in another.
 
 use super::{MASK, Redactor, Secrets};
 
@@ -11,7 +11,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Takes a piece and returns what can be shown.
+    /// Takes a delta and returns the text that can be shown.
     pub(super) fn push(&mut self, redactor: &Redactor, piece: &str) -> String {
         let Some(secrets) = &redactor.0 else { return piece.to_owned() };
         self.text.push_str(piece);

@@ -6,7 +6,7 @@ use hangar_protocol::data::{ModelOrigin, ToolType};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::guards::Answer;
+use super::guards::GuardedAnswer;
 use super::stream::Held;
 use super::*;
 
@@ -108,7 +108,7 @@ fn arguments_and_failures_of_a_call_are_redacted() {
     );
 }
 
-/// Few letters, so that secrets and their beginnings are met often.
+/// Texts over few letters, so that secrets and their prefixes occur often.
 fn word() -> impl Strategy<Value = String> {
     "[ab\"\\\\\n{é]{6,9}"
 }
@@ -184,7 +184,7 @@ proptest! {
 
 fn answer(pieces: Vec<Result<ModelEvent, ModelError>>) -> Vec<String> {
     let redactor = redactor(&["tok-3n-secret"]);
-    let mut answer = Answer::default();
+    let mut answer = GuardedAnswer::default();
     let told = pieces.into_iter().flat_map(|piece| answer.redact(&redactor, piece));
     told.map(|piece| match piece {
         Ok(ModelEvent::Notice(text)) => text,
@@ -250,7 +250,8 @@ fn an_error_of_a_provider_is_redacted_and_its_body_stays_json() {
 fn what_a_vendor_signed_goes_back_to_it_and_nowhere_else() {
     let redactor = redactor(&["tok-3n-secret"]);
     let items = r#"[{"type":"thinking","thinking":"tok-3n-secret","signature":"s"}]"#;
-    let native = NativeTurn { origin: ModelOrigin::default(), items: items.into(), rewritten: false };
+    let native =
+        NativeTurn { origin: ModelOrigin::default(), items: items.into(), rewritten: false, paused: false };
     let turn = AssistantTurn {
         text: "tok-3n-secret".to_owned(),
         native: Some(native.clone()),
@@ -262,6 +263,7 @@ fn what_a_vendor_signed_goes_back_to_it_and_nowhere_else() {
         message_id: "m".to_owned(),
         origin: ModelOrigin::default(),
         items: RawValue::from_string(items.to_owned()).unwrap(),
+        paused: false,
     };
     let event = Event::new(EventId("e".to_owned()), String::new(), None, None, body.into());
     let redacted = redactor.event(&event).map(|event| serde_json::to_string(&event).unwrap()).unwrap();

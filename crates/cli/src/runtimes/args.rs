@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use hangar_runtimes::runtime::Consent;
 
-use crate::args::{Effort, OutputFormat, Switch};
+use crate::args::{EffortArg, OutputFormat, RunArgs, Switch};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RunWithArgs {
     /// Agent to use; `hangar runtimes` lists them
     #[arg(long, value_name = "NAME", help_heading = "Agent")]
@@ -16,7 +17,7 @@ pub(crate) struct RunWithArgs {
     pub(crate) model: Option<String>,
     /// Reasoning effort
     #[arg(long, visible_alias = "reasoning-effort", value_name = "LEVEL", help_heading = "Agent")]
-    pub(crate) effort: Option<Effort>,
+    pub(crate) effort: Option<EffortArg>,
     /// Run it on another machine: HOST, USER@HOST, or a name from your ssh configuration
     #[arg(long, value_name = "HOST", help_heading = "Agent")]
     pub(crate) ssh: Option<String>,
@@ -29,7 +30,7 @@ pub(crate) struct RunWithArgs {
     /// Show where each setting comes from and run nothing
     #[arg(long, help_heading = "Agent")]
     pub(crate) explain: bool,
-    /// Custom agent that works, by the name that it has there
+    /// Run as this custom agent, by its name in the agent
     #[arg(long, visible_alias = "agent", value_name = "NAME", help_heading = "Agent")]
     pub(crate) persona: Option<String>,
     /// Load as little as possible: no hooks, plugins, memories and instruction files
@@ -51,7 +52,7 @@ pub(crate) struct RunWithArgs {
     #[arg(last = true, value_name = "ARGS")]
     pub(crate) extra: Vec<String>,
 
-    /// Run this prompt and exit
+    /// Run this prompt and exit; without it, a terminal opens a session
     #[arg(short, long, value_name = "TEXT", help_heading = "Prompt", allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
     /// System prompt: instructions before the prompt
@@ -60,6 +61,9 @@ pub(crate) struct RunWithArgs {
     /// The same from a file
     #[arg(long, value_name = "FILE", conflicts_with = "system", help_heading = "Prompt")]
     pub(crate) system_file: Option<PathBuf>,
+    /// Attach a file (image or text)
+    #[arg(long, value_name = "PATH", help_heading = "Prompt")]
+    pub(crate) attachment: Vec<PathBuf>,
     /// Work in this directory
     #[arg(short = 'C', value_name = "DIR", help_heading = "Prompt")]
     pub(crate) directory: Option<PathBuf>,
@@ -102,6 +106,14 @@ pub(crate) struct RunWithArgs {
         help_heading = "Tools"
     )]
     pub(crate) allow_tool: Vec<String>,
+    /// Allow all tools, whatever config.toml allows; deny rules win
+    #[arg(
+        long,
+        visible_aliases = ["allow-all", "yolo"],
+        conflicts_with = "allow_tool",
+        help_heading = "Tools"
+    )]
+    pub(crate) allow_all_tools: bool,
     /// Tools to deny
     #[arg(long, value_name = "RULES", value_delimiter = ',', help_heading = "Tools")]
     pub(crate) deny_tool: Vec<String>,
@@ -133,6 +145,54 @@ pub(crate) struct RunWithArgs {
     /// Maximum cost of a turn
     #[arg(long, visible_alias = "max-cost", value_name = "USD", help_heading = "Limits")]
     pub(crate) budget: Option<f64>,
+}
+
+impl RunWithArgs {
+    /// Whether nothing says that the run is for a program: no prompt, no events on standard output.
+    pub(crate) fn wants_terminal(&self) -> bool {
+        self.prompt.is_none() && self.output_format == OutputFormat::Text
+    }
+
+    /// Consent to calls of a session in a terminal: a person is asked, unless all tools are allowed.
+    pub(crate) fn terminal_consent(&self) -> Consent {
+        if self.allow_all_tools { Consent::Given } else { Consent::Asked }
+    }
+
+    /// Flags of `hangar`, for a session of another agent that is resumed.
+    pub(crate) fn like(args: &RunArgs, runtime: Option<String>) -> Self {
+        Self {
+            runtime,
+            model: args.model.clone(),
+            effort: args.reasoning_effort.as_deref().and_then(|level| EffortArg::from_str(level, true).ok()),
+            directory: args.directory.clone(),
+            allow_tool: args.allow_tool.clone(),
+            allow_all_tools: args.allow_all_tools || args.allow_all,
+            deny_tool: args.deny_tool.clone(),
+            available_tools: args.available_tools.clone().unwrap_or_default(),
+            excluded_tools: args.excluded_tools.clone(),
+            add_dir: args.add_dir.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// What these flags say about any session, and not about the one that was asked for with them.
+    pub(crate) fn common(&self) -> Self {
+        Self {
+            rehearse: self.rehearse.clone(),
+            allow_tool: self.allow_tool.clone(),
+            allow_all_tools: self.allow_all_tools,
+            deny_tool: self.deny_tool.clone(),
+            available_tools: self.available_tools.clone(),
+            excluded_tools: self.excluded_tools.clone(),
+            add_dir: self.add_dir.clone(),
+            turn_timeout: self.turn_timeout,
+            stall_timeout: self.stall_timeout,
+            startup_timeout: self.startup_timeout,
+            max_steps: self.max_steps,
+            budget: self.budget,
+            ..Self::default()
+        }
+    }
 }
 
 #[derive(Debug, Args)]

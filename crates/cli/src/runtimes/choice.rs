@@ -22,11 +22,11 @@ pub(crate) const NATIVE: &str = "native";
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Sourced<T> {
     pub(crate) value: T,
-    pub(crate) source: Source,
+    pub(crate) source: ValueSource,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ValueSource {
     Flag(&'static str),
     /// The resumed session.
     Session,
@@ -37,19 +37,19 @@ pub(crate) enum Source {
     Default,
 }
 
-impl std::fmt::Display for Source {
+impl std::fmt::Display for ValueSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Source::Flag(name) => f.write_str(name),
-            Source::Session => f.write_str("the session"),
-            Source::Agent(name) => write!(f, "[runtimes.{name}] of config.toml"),
-            Source::Fleet => f.write_str("[runtimes] of config.toml"),
-            Source::Default => f.write_str("default"),
+            ValueSource::Flag(name) => f.write_str(name),
+            ValueSource::Session => f.write_str("the session"),
+            ValueSource::Agent(name) => write!(f, "[runtimes.{name}] of config.toml"),
+            ValueSource::Fleet => f.write_str("[runtimes] of config.toml"),
+            ValueSource::Default => f.write_str("default"),
         }
     }
 }
 
-impl Serialize for Source {
+impl Serialize for ValueSource {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -81,7 +81,7 @@ pub(crate) struct Choice {
     pub(crate) mcp_config: Sourced<Option<McpServers>>,
 }
 
-/// An MCP configuration: JSON, or the path of a file. It may hold secrets, so nobody is shown it.
+/// MCP configuration: JSON, or the path of a file. It may hold secrets, so it is never shown.
 #[derive(Debug, Clone)]
 pub(crate) struct McpServers(String);
 
@@ -104,13 +104,15 @@ struct Requested {
     max_steps: Option<u32>,
     budget: Option<f64>,
     options: AgentOptions,
+    /// Whether all tools are allowed, whatever the configuration allows.
+    allow_all: bool,
     tools: ToolPolicy,
     mcp_config: Option<String>,
 }
 
 /// Agent and model of a session that is resumed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Resumed<'a> {
+pub(crate) struct ResumedAgent<'a> {
     pub(crate) runtime: &'a str,
     /// Its requested model, for agents that do not remember it.
     pub(crate) model: Option<&'a str>,
@@ -121,7 +123,7 @@ impl Choice {
     pub(crate) fn make(
         args: &RunWithArgs,
         config: &RuntimesConfig,
-        before: Option<Resumed<'_>>,
+        before: Option<ResumedAgent<'_>>,
     ) -> Result<Self> {
         let asked = Requested {
             runtime: args.runtime.clone(),
@@ -141,6 +143,7 @@ impl Choice {
                 persona: args.persona.clone(),
                 experimental: args.experimental.then_some(true),
             },
+            allow_all: args.allow_all_tools,
             tools: ToolPolicy {
                 allow: args.allow_tool.clone(),
                 deny: args.deny_tool.clone(),
@@ -152,16 +155,16 @@ impl Choice {
         Self::of(asked, config, before)
     }
 
-    fn of(args: Requested, config: &RuntimesConfig, before: Option<Resumed<'_>>) -> Result<Self> {
+    fn of(args: Requested, config: &RuntimesConfig, before: Option<ResumedAgent<'_>>) -> Result<Self> {
         let runtime = match (&args.runtime, before.map(|before| before.runtime)) {
             (Some(wanted), Some(before)) if wanted != before => {
                 bail!("the session was started with {before} and cannot continue with {wanted}")
             }
-            (_, Some(before)) => Sourced { value: before.to_owned(), source: Source::Session },
-            (Some(wanted), None) => Sourced { value: wanted.clone(), source: Source::Flag("--runtime") },
+            (_, Some(before)) => Sourced { value: before.to_owned(), source: ValueSource::Session },
+            (Some(wanted), None) => Sourced { value: wanted.clone(), source: ValueSource::Flag("--runtime") },
             (None, None) => match &config.default {
-                Some(default) => Sourced { value: default.clone(), source: Source::Fleet },
-                None => Sourced { value: NATIVE.to_owned(), source: Source::Default },
+                Some(default) => Sourced { value: default.clone(), source: ValueSource::Fleet },
+                None => Sourced { value: NATIVE.to_owned(), source: ValueSource::Default },
             },
         };
         let agent = config.of(&runtime.value);
@@ -230,7 +233,10 @@ impl Choice {
                 None,
                 None,
             ),
-            allow_tools: from.pick_list(("--allow-tool", args.tools.allow), agent.allow_tools),
+            allow_tools: match args.allow_all {
+                true => Sourced { value: None, source: ValueSource::Flag("--allow-all-tools") },
+                false => from.pick_list(("--allow-tool", args.tools.allow), agent.allow_tools),
+            },
             deny_tools: from.pick_list(("--deny-tool", args.tools.deny), agent.deny_tools),
             available_tools: from
                 .pick_list(("--available-tools", args.tools.available), agent.available_tools),
@@ -301,17 +307,17 @@ impl Choice {
     }
 
     /// Switches, rules and servers that were set, for display.
-    fn chosen(&self) -> Vec<(&'static str, String, &Source)> {
+    fn chosen(&self) -> Vec<(&'static str, String, &ValueSource)> {
         fn flag<'a>(
             name: &'static str,
             said: &'a Sourced<Option<bool>>,
-        ) -> Option<(&'static str, String, &'a Source)> {
+        ) -> Option<(&'static str, String, &'a ValueSource)> {
             Some((name, said.value?.to_string(), &said.source))
         }
         fn list<'a>(
             name: &'static str,
             said: &'a Sourced<Option<Vec<String>>>,
-        ) -> Option<(&'static str, String, &'a Source)> {
+        ) -> Option<(&'static str, String, &'a ValueSource)> {
             Some((name, said.value.as_ref()?.join(","), &said.source))
         }
         let persona = self.persona.value.clone().map(|name| ("persona", name, &self.persona.source));
@@ -343,7 +349,8 @@ impl Choice {
         fn shown<T: ToString>(value: Option<&T>) -> String {
             value.map_or_else(|| "-".to_owned(), ToString::to_string)
         }
-        let row = |name: &str, value: String, source: &Source| format!("{name:<16} {value:<24} {source}");
+        let row =
+            |name: &str, value: String, source: &ValueSource| format!("{name:<16} {value:<24} {source}");
         let mut lines = vec![
             row("runtime", self.runtime.value.clone(), &self.runtime.source),
             row("model", shown(self.model.value.as_ref()), &self.model.source),
@@ -362,7 +369,7 @@ impl Choice {
 
 /// Choice for an agent from the configuration alone.
 pub(crate) fn configured(config: &RuntimesConfig, name: &str) -> Result<Choice> {
-    Choice::of(Requested::default(), config, Some(Resumed { runtime: name, model: None, effort: None }))
+    Choice::of(Requested::default(), config, Some(ResumedAgent { runtime: name, model: None, effort: None }))
 }
 
 /// Host of an agent from the configuration alone.
@@ -409,13 +416,13 @@ impl Sources {
         usual: Option<T>,
     ) -> Sourced<Option<T>> {
         let (value, source) = if typed.is_some() {
-            (typed, Source::Flag(flag))
+            (typed, ValueSource::Flag(flag))
         } else if agent.is_some() {
-            (agent, Source::Agent(self.name.clone()))
+            (agent, ValueSource::Agent(self.name.clone()))
         } else if all.is_some() {
-            (all, Source::Fleet)
+            (all, ValueSource::Fleet)
         } else {
-            (usual, Source::Default)
+            (usual, ValueSource::Default)
         };
         Sourced { value, source }
     }
@@ -425,10 +432,11 @@ impl Sourced<Option<String>> {
     /// Keeps the value of the resumed session, unless a flag sets another.
     fn unless_before(self, before: Option<&str>) -> Self {
         match (before, &self.source) {
-            (Some(before), Source::Session | Source::Agent(_) | Source::Fleet | Source::Default) => {
-                Self { value: Some(before.to_owned()), source: Source::Session }
-            }
-            (None, _) | (_, Source::Flag(_)) => self,
+            (
+                Some(before),
+                ValueSource::Session | ValueSource::Agent(_) | ValueSource::Fleet | ValueSource::Default,
+            ) => Self { value: Some(before.to_owned()), source: ValueSource::Session },
+            (None, _) | (_, ValueSource::Flag(_)) => self,
         }
     }
 }

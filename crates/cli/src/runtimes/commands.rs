@@ -1,4 +1,4 @@
-//! `hangar runtimes`: which agents there are, what they can do, and whether they are still what they were.
+//! `hangar runtimes`: the agents, their capabilities, and their drift since the last probe.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,4 @@
-//! `[runtimes]` of `config.toml`: which agent is used, and how each of them is.
+//! `[runtimes]` of `config.toml`: the default agent, and the settings of each.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::settings::{Settings, parse_toml};
 
-/// The whole table: what holds for all agents, and a table for each that differs.
+/// The whole table: settings for all agents, and a table for each agent with its own.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct RuntimesConfig {
     pub(crate) default: Option<String>,
@@ -71,7 +71,7 @@ pub(crate) struct RuntimeConfig {
     /// Arguments for this agent alone.
     pub(crate) args: Vec<String>,
     pub(crate) env: BTreeMap<String, String>,
-    /// The command that starts an agent of the Agent Client Protocol. It makes the table one for an agent of its own.
+    /// Command that starts an agent of the Agent Client Protocol. With it, the table defines a further agent.
     pub(crate) acp: Option<Vec<String>>,
 }
 
@@ -123,7 +123,7 @@ impl RuntimesConfig {
         self.common.clone()
     }
 
-    /// An MCP configuration that the file names: JSON, or the whole path of a file.
+    /// MCP configuration of the file: JSON, or the absolute path of a file.
     pub(crate) fn resolved(&self, servers: String) -> String {
         if servers.trim_start().starts_with('{') {
             return servers;

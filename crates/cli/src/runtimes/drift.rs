@@ -97,7 +97,7 @@ fn file(home: &Path, runtime: &str) -> PathBuf {
     home.join("runtimes").join(format!("{}.json", runtime.chars().map(safe).collect::<String>()))
 }
 
-/// Remembers types of output that no adapter knows. A run does not fail of it.
+/// Stores types of output that no adapter knows. A failure to store them does not fail the run.
 pub(super) fn note_unknown(home: &Path, runtime: &str, types: &BTreeSet<String>) {
     let mut known = ProbeRecord::load(home, runtime);
     let room = MAX_UNKNOWN.saturating_sub(known.unknown.len());

@@ -1,10 +1,10 @@
-//! MCP configurations that people name, as agents are given them.
+//! MCP configurations in the form that agents receive.
 
 use anyhow::{Context, Result};
 use hangar_runtimes::host::Host;
 
-/// An MCP configuration as every agent can be given it, wherever it works: JSON, or a file here by its whole path. A file keeps
-/// its secrets out of command lines; what is on another machine cannot read it.
+/// MCP configuration in the form that any agent can receive: JSON, or the absolute path of a file of this machine. A file
+/// keeps its secrets out of command lines, but an agent on another machine cannot read it.
 pub(super) fn mcp_config(config: &str, host: &Host) -> Result<String> {
     let is_json = config.trim_start().starts_with('{');
     let path = std::path::absolute(config.strip_prefix('@').unwrap_or(config))?;

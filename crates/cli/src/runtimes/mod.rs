@@ -7,10 +7,12 @@ pub(crate) mod config;
 mod drift;
 mod mcp_config;
 pub(crate) mod native;
+pub(crate) mod plan;
 mod probe;
 mod proofs;
 pub(crate) mod record;
-mod rehearsal;
+mod refused;
+pub(crate) mod rehearsal;
 pub(crate) mod run;
 
 use std::collections::BTreeMap;
@@ -60,7 +62,7 @@ fn agent_settings(config: &RuntimesConfig) -> BTreeMap<String, AgentSettings> {
     config.agents.iter().map(settings).collect()
 }
 
-/// Records unknown output of agents, whoever runs them.
+/// Records unknown output of agents, for every front end.
 fn drift(settings: &Settings, redactor: &Redactor) -> Drift {
     let (home, redactor) = (settings.home.clone(), redactor.clone());
     Drift(Arc::new(move |runtime, types| {
@@ -84,7 +86,7 @@ impl Fleet {
             catalogue: catalogue(settings),
             drift: drift(settings, &redactor),
         };
-        // Our own agent is guarded from within, where it tells things to its model.
+        // Our own agent redacts by itself, including its requests to the model.
         let mut runtimes: Vec<Arc<dyn Runtime>> = vec![Arc::new(Native::new(settings.clone()))];
         let guarded = |agent| redact::runtime(agent, settings, redactor.clone());
         runtimes.extend(agents::all(&surroundings).into_iter().map(guarded));

@@ -26,7 +26,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::choice::NATIVE;
-use crate::args::Cli;
+use crate::args::{Cli, RunArgs};
 use crate::opening::{self, Questions, Resumed, SessionOrder};
 use crate::providers;
 use crate::selection::Selection;
@@ -63,6 +63,7 @@ impl Native {
             tool_events: true,
             prompt_by_stdin: false,
             mcp_config: true,
+            attachments: true,
             tool_rules: true,
             shared_process: true,
             remote: false,
@@ -177,39 +178,9 @@ pub(crate) struct FirstMessage {
 }
 
 impl NativeOrder {
-    /// The order that any agent could be given, for ours. Without any rule about tools everything may run, as with other
-    /// agents. Arguments for this agent alone are the flags of `-p`.
+    /// Translates an order for any agent.
     fn of(order: AgentOrder, warnings: Vec<String>) -> Result<Self> {
-        // It has the flags of Copilot CLI.
-        let options = copilot::option_flags(&order.options);
-        let typed = ["hangar".to_owned()].into_iter().chain(options).chain(order.extra);
-        let mut args = Cli::try_parse_from(typed)
-            .map_err(|error| anyhow!("{}", error.to_string().lines().next().unwrap_or_default()))?
-            .run;
-        if let Some(effort) = &order.effort {
-            args.reasoning_effort.get_or_insert_with(|| effort.clone());
-        }
-        if order.tools.allow.is_empty() && order.consent != Consent::Asked {
-            args.allow_all = true;
-        }
-        // Where the kernel cannot confine commands, they run as the agent's user may.
-        if order.consent == Consent::Confined && hangar_sandbox::available().is_ok() && !args.no_sandbox {
-            args.sandbox = true;
-            args.sandbox_network = true;
-        }
-        args.model = args.model.or(order.model);
-        args.allow_tool.extend(order.tools.allow);
-        args.deny_tool.extend(order.tools.deny);
-        if !order.tools.available.is_empty() {
-            args.available_tools.get_or_insert_default().extend(order.tools.available);
-        }
-        args.excluded_tools.extend(order.tools.excluded);
-        args.extensions.additional_mcp_config.extend(order.mcp_config);
-        args.add_dir.extend(order.add_dirs);
-        if let Some(steps) = order.limits.steps {
-            args.max_autopilot_continues = steps;
-            args.autopilot = true;
-        }
+        let args = flags(&order)?;
         let id: SessionId = order.session_id.parse()?;
         let session = SessionOrder {
             args: Arc::new(args),
@@ -220,7 +191,8 @@ impl NativeOrder {
             directory: Some(order.workspace),
             system: order.system,
             named_after: None,
-            attachments: Vec::new(),
+            attachments: order.attachments,
+            outputs: Vec::new(),
             resumed: Resumed::AsItWas,
             questions: match order.consent {
                 Consent::Given | Consent::Confined => Questions::Listener,
@@ -234,13 +206,49 @@ impl NativeOrder {
     }
 }
 
-/// A session that is driven.
+/// Flags of `hangar` that say what an order says. Without tool rules everything may run, as with other agents, unless a person
+/// is asked. Arguments for this agent alone are the flags of `-p`.
+pub(crate) fn flags(order: &AgentOrder) -> Result<RunArgs> {
+    // Our agent has the flags of Copilot CLI.
+    let options = copilot::option_flags(&order.options);
+    let typed = ["hangar".to_owned()].into_iter().chain(options).chain(order.extra.iter().cloned());
+    let mut args = Cli::try_parse_from(typed)
+        .map_err(|error| anyhow!("{}", error.to_string().lines().next().unwrap_or_default()))?
+        .run;
+    if let Some(effort) = &order.effort {
+        args.reasoning_effort.get_or_insert_with(|| effort.clone());
+    }
+    if order.tools.allow.is_empty() && order.consent != Consent::Asked {
+        args.allow_all = true;
+    }
+    // Where the kernel cannot confine commands, they run with the rights of the user.
+    if order.consent == Consent::Confined && hangar_sandbox::available().is_ok() && !args.no_sandbox {
+        args.sandbox = true;
+        args.sandbox_network = true;
+    }
+    args.model = args.model.or_else(|| order.model.clone());
+    args.allow_tool.extend(order.tools.allow.iter().cloned());
+    args.deny_tool.extend(order.tools.deny.iter().cloned());
+    if !order.tools.available.is_empty() {
+        args.available_tools.get_or_insert_default().extend(order.tools.available.iter().cloned());
+    }
+    args.excluded_tools.extend(order.tools.excluded.iter().cloned());
+    args.extensions.additional_mcp_config.extend(order.mcp_config.clone());
+    args.add_dir.extend(order.add_dirs.iter().cloned());
+    if let Some(steps) = order.limits.steps {
+        args.max_autopilot_continues = steps;
+        args.autopilot = true;
+    }
+    Ok(args)
+}
+
+/// Session that runs in a task of its own.
 pub(crate) struct NativeSession {
     pub(crate) live: AgentSession,
     pub(crate) id: SessionId,
     pub(crate) cwd: PathBuf,
     pub(crate) store: Store,
-    /// The state in which it ends.
+    /// Receives the final state.
     pub(crate) last: oneshot::Receiver<State>,
     /// Cancelled when the caller does not wait for the last event.
     pub(crate) hurry: CancellationToken,
@@ -254,7 +262,7 @@ pub(crate) fn open(settings: Settings, wanted: NativeOrder) -> Result<NativeSess
     let heard = events.clone();
     let sink = Box::new(move || Box::new(heard.clone()) as _);
     let opened = opening::open(settings, session, ServerStart::BeforeOpening, Naming::Quiet, sink)?;
-    let opening::OpenSession { engine, id, cwd, store, attachments } = opened;
+    let opening::OpenedEngine { engine, id, cwd, store, attachments } = opened;
     let before = (!is_new).then(|| used(engine.session()));
     let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
     let (outbox, news) = mpsc::channel(NEWS_QUEUE);

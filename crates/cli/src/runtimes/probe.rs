@@ -1,5 +1,5 @@
-//! `hangar runtimes probe`: what the installed agents really can, found out on the scripted model. Nothing is spent and the
-//! user's own state is left alone.
+//! `hangar runtimes probe`: tests the capabilities of the installed agents on the scripted model. It costs nothing and
+//! leaves the user's own state alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -176,7 +176,7 @@ pub(super) struct ProbedTurn {
     pub(super) ended: TurnEnded,
 }
 
-/// A turn that has to go well.
+/// Runs a turn that must succeed.
 async fn completed(live: &mut AgentSession, prompt: String) -> Result<ProbedTurn, String> {
     let heard = turn(live, prompt).await?;
     match &heard.ended.outcome.end {

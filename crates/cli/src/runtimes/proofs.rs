@@ -15,7 +15,7 @@ use super::rehearsal::Rehearsal;
 const TURN_PATIENCE: Duration = Duration::from_secs(120);
 /// Disables autonomous steps.
 const STEPS: u32 = 0;
-/// The level that is ordered, if it is claimed.
+/// Effort level that is ordered, if the agent claims it.
 const LEVEL: &str = "high";
 /// Less than any call to a model costs.
 const BUDGET_USD: f64 = 0.000_001;
@@ -35,7 +35,7 @@ const SERVER: &str = r#"while read -r line; do
 done
 "#;
 
-/// Gives orders to an agent on a stage.
+/// Runs an agent with orders in a rehearsal.
 #[derive(Clone, Copy)]
 pub(super) struct Orders<'a> {
     pub(super) runtime: &'a dyn Runtime,
@@ -121,7 +121,7 @@ impl Orders<'_> {
     /// Model requests of a session of its own.
     async fn asked(self, prompt: &str, wish: impl FnOnce(&mut AgentOrder)) -> Vec<Value> {
         let before = self.rehearsal.requests().len();
-        // A turn that failed asked for what it asked for.
+        // The requests of a failed turn count too.
         let _ = self.session(prompt, wish).await;
         self.rehearsal.requests().split_off(before)
     }

@@ -1,4 +1,4 @@
-//! The sessions of other agents in our store, so that they are listed, shown and resumed like our own.
+//! Logs of other agents' sessions in our store, so that they are listed, shown and resumed like our own.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ impl SessionPast {
                 Body::SessionStart(start) => {
                     past.workspace = start.context.as_ref().map(|context| PathBuf::from(&context.cwd));
                     past.asked_for(start.selected_model.as_ref(), start.reasoning_effort.as_ref());
-                    // Logs that other programs wrote are for us to go on with.
+                    // Our own agent continues sessions whose log another program wrote.
                     if knows(&start.producer) {
                         past.runtime.clone_from(&start.producer);
                     }
@@ -122,7 +122,7 @@ impl SessionRecorder {
 
     pub(crate) fn open(store: &Store, id: &SessionId) -> Result<Self> {
         let log = store.open(id)?;
-        // Who it worked with, its caller knows.
+        // The caller knows the agent.
         let past = SessionPast::read(store, id, |_| false)?;
         let totals = past.totals.clone();
         Ok(Self { log, started: jiff::Timestamp::now(), past: Some(past), totals })
@@ -174,26 +174,13 @@ impl SessionRecorder {
         changes: CodeChanges,
         error: Option<String>,
     ) -> Result<Event> {
-        let metric = ModelMetric {
-            requests: RequestMetric { count: usage.model_calls.count(), cost: usage.cost_usd.value() },
-            usage: UsageMetric {
-                input_tokens: usage.input_tokens.count().unwrap_or(0),
-                output_tokens: usage.output_tokens.count().unwrap_or(0),
-                cache_read_tokens: usage.cache_read_tokens.count().unwrap_or(0),
-                cache_write_tokens: usage.cache_write_tokens.count().unwrap_or(0),
-                reasoning_tokens: usage.reasoning_tokens.count(),
-            },
-        };
-        // What nobody told is left out; a zero would be a claim.
-        let told = usage.input_tokens.count().is_some() || usage.output_tokens.count().is_some();
-        let metrics = told.then(|| (model.clone().unwrap_or_else(|| UNTOLD_MODEL.to_owned()), metric));
         let shutdown = SessionShutdown {
             shutdown_type: if error.is_some() { "error" } else { "routine" }.to_owned(),
             error_reason: error,
             total_api_duration_ms: usage.api_ms.count().unwrap_or(0),
             session_start_time: u64::try_from(self.started.as_millisecond()).unwrap_or(0),
             code_changes: changes,
-            model_metrics: metrics.into_iter().collect::<BTreeMap<_, _>>(),
+            model_metrics: metrics(model.as_deref(), usage),
             current_model: model,
         };
         let id = EventId(uuid::Uuid::new_v4().to_string());
@@ -202,5 +189,30 @@ impl SessionRecorder {
         self.append(&event)?.into_iter().for_each(|position| event.set_position(position));
         self.log.sync()?;
         Ok(event)
+    }
+}
+
+/// Usage as it is recorded: under the model that was used. Unreported values are left out; a zero would be a claim.
+pub(crate) fn metrics(model: Option<&str>, usage: &Usage) -> BTreeMap<String, ModelMetric> {
+    let metric = ModelMetric {
+        requests: RequestMetric { count: usage.model_calls.count(), cost: usage.cost_usd.value() },
+        usage: UsageMetric {
+            input_tokens: usage.input_tokens.count().unwrap_or(0),
+            output_tokens: usage.output_tokens.count().unwrap_or(0),
+            cache_read_tokens: usage.cache_read_tokens.count().unwrap_or(0),
+            cache_write_tokens: usage.cache_write_tokens.count().unwrap_or(0),
+            reasoning_tokens: usage.reasoning_tokens.count(),
+        },
+    };
+    let told = usage.input_tokens.count().is_some() || usage.output_tokens.count().is_some();
+    told.then(|| (model.unwrap_or(UNTOLD_MODEL).to_owned(), metric)).into_iter().collect()
+}
+
+/// Name of the program that began the log of a session.
+pub(crate) fn producer(store: &Store, id: &SessionId) -> Option<String> {
+    let mut started = store.read_kinds(id, |kind| kind == EventKind::SessionStart).ok()?;
+    match started.next()?.ok()?.body() {
+        Body::SessionStart(start) => Some(start.producer.clone()),
+        _ => None,
     }
 }

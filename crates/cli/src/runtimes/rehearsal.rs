@@ -1,4 +1,4 @@
-//! A rehearsal: the scripted model on loopback in place of a real one, and a home that is thrown away.
+//! Rehearsals: the scripted model on loopback instead of a real one, and a scratch home.
 
 use std::fs::File;
 use std::net::Ipv4Addr;
@@ -7,28 +7,28 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use hangar_models::scripted::{Script, ServeOptions, serve};
-use hangar_runtimes::runtime::RehearsalStage;
+use hangar_runtimes::runtime::{AgentOrder, RehearsalStage, Runtime};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// The file in its home that holds what the model was asked.
+/// File in the scratch home that records the requests to the model.
 const REQUESTS: &str = "requests.jsonl";
 
 /// Scripted model and scratch home of a rehearsal. Both end with it.
-pub(super) struct Rehearsal {
-    pub(super) stage: RehearsalStage,
+pub(crate) struct Rehearsal {
+    pub(crate) stage: RehearsalStage,
     shutdown: CancellationToken,
     /// Directory that is removed at the end, if it was created here.
     scratch: Option<PathBuf>,
 }
 
 impl Rehearsal {
-    /// With a model of its own.
+    /// Starts a rehearsal with a model of its own.
     pub(super) async fn start(home: &Path) -> Result<Self> {
         Self::begin(home, None).await
     }
 
-    /// The same, keeping what the model is asked.
+    /// The same, recording the requests to the model.
     pub(super) async fn watched(home: &Path) -> Result<Self> {
         let path = home.join(REQUESTS);
         std::fs::create_dir_all(home).with_context(|| format!("cannot make {}", home.display()))?;
@@ -54,7 +54,7 @@ impl Rehearsal {
     }
 
     /// Rehearsal with a model that is already served.
-    pub(super) fn with(model_url: &str, home: &Path) -> Result<Self> {
+    pub(crate) fn with(model_url: &str, home: &Path) -> Result<Self> {
         let model_url = model_url.trim_end_matches('/').to_owned();
         Ok(Self { stage: stage(model_url, home)?, shutdown: CancellationToken::new(), scratch: None })
     }
@@ -74,6 +74,19 @@ impl Rehearsal {
     }
 }
 
+/// Variables that make an agent ask the scripted model at an address.
+pub(crate) fn variables(runtime: &dyn Runtime, url: &str, home: &Path) -> Result<Vec<(String, String)>> {
+    let rehearsal = Rehearsal::with(url, &home_of(home))?;
+    let mut order = AgentOrder::new(String::new(), PathBuf::new());
+    runtime.rehearse(&mut order, &rehearsal.stage);
+    Ok(order.env)
+}
+
+/// Directory that agents of a rehearsal take for the user's home. It stays, so that a rehearsed session can be resumed.
+pub(super) fn home_of(home: &Path) -> PathBuf {
+    home.join("rehearsal")
+}
+
 fn stage(model_url: String, home: &Path) -> Result<RehearsalStage> {
     std::fs::create_dir_all(home).with_context(|| format!("cannot make {}", home.display()))?;
     Ok(RehearsalStage { model_url, home: home.to_owned() })
@@ -83,7 +96,7 @@ impl Drop for Rehearsal {
     fn drop(&mut self) {
         self.shutdown.cancel();
         if let Some(dir) = &self.scratch {
-            // A file that an agent still holds is a leftover, not a failure.
+            // A directory that cannot be removed because an agent still uses it is not a failure.
             let _ = std::fs::remove_dir_all(dir);
         }
     }

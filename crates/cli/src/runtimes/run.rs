@@ -1,75 +1,40 @@
-//! `hangar run`: one prompt, run to its end by any agent. What is printed and how it ends is the `-p` contract.
+//! `hangar run`: one prompt, run to its end by any agent. Output and exit code follow the `-p` contract. Without a prompt in a
+//! terminal, the interactive view opens over the agent.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use hangar_agent::driver::EventSink;
 use hangar_agent::session::iso;
-use hangar_protocol::data::{CodeChanges, SessionError};
-use hangar_protocol::result::{ResultKind, RunResult, RunUsage};
-use hangar_protocol::{Body, Event, EventId, EventKind};
-use hangar_runtimes::host::Host;
-use hangar_runtimes::outcome::ErrorKind;
+use hangar_protocol::data::CodeChanges;
+use hangar_protocol::result::{ResultKind, RunResult};
+use hangar_protocol::{Body, Event, EventKind};
 use hangar_runtimes::runtime::{
-    AgentAnswer, AgentCard, AgentOrder, AgentSession, PermissionReply, SessionCommand, SessionNews, TurnEnded,
+    AgentAnswer, AgentCard, AgentSession, PermissionReply, SessionCommand, SessionNews, TurnEnded,
 };
 use hangar_runtimes::usage::Usage;
-use hangar_store::{SessionId, SessionName, Store};
+use hangar_store::{SessionId, Store};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Fleet;
 use super::args::RunWithArgs;
-use super::choice::{Choice, Resumed};
-use super::record::{SessionPast, SessionRecorder};
-use super::rehearsal::Rehearsal;
+use super::choice::Choice;
+use super::plan::{self, SessionPlan};
+use super::record::SessionRecorder;
+use super::refused::Refused;
 use crate::args::OutputFormat;
 use crate::commands::print_line;
-use crate::compose::working_dir;
 use crate::exit::Exit;
 use crate::headless::{Interrupts, failure, read_prompt};
 use crate::output::{Printer, SeenHandle, remark, result_of_nothing};
 use crate::selection::{self, Selection, Typed};
 use crate::settings::Settings;
+use crate::terminal;
+use crate::usage::{self, Footer};
 
 /// Answer to an agent that asks a person.
 const NOBODY: &str = "Nobody is here to answer. Decide by yourself, and say what you decided.";
-
-/// Why a run did not begin.
-#[derive(Debug)]
-struct Refused {
-    kind: ErrorKind,
-    message: String,
-}
-
-impl std::fmt::Display for Refused {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Refused {}
-
-impl Refused {
-    fn because(kind: ErrorKind, error: &anyhow::Error) -> anyhow::Error {
-        Self { kind, message: format!("{error:#}") }.into()
-    }
-
-    /// Event that reports the error to programs.
-    fn event(error: &anyhow::Error) -> Event {
-        let kind = error.downcast_ref::<Self>().map_or(ErrorKind::InvalidRequest, |refused| refused.kind);
-        let body = SessionError {
-            error_type: kind.as_str().to_owned(),
-            message: format!("{error:#}"),
-            status_code: None,
-            error_code: None,
-            transient: false,
-        };
-        let id = EventId(uuid::Uuid::new_v4().to_string());
-        Event::new(id, iso(jiff::Timestamp::now()), None, None, body.into())
-    }
-}
 
 pub(crate) fn run(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
     let json = args.output_format == OutputFormat::Json && !args.explain;
@@ -92,32 +57,19 @@ fn begin(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
         name: args.name.as_deref(),
     };
     let selection = selection::select(&store, typed)?;
-    let past = match &selection {
-        Selection::New { .. } => None,
-        Selection::Resume(id) => Some(SessionPast::read(&store, id, |name| fleet.find(name).is_ok())?),
-    };
-    let before = past.as_ref().map(|past| {
-        // One that keeps the log of the session knows what that says.
-        let forgets = fleet.find(&past.runtime).is_ok_and(|agent| !agent.card().capabilities.own_log);
-        Resumed {
-            runtime: &past.runtime,
-            model: past.model.as_deref().filter(|_| forgets),
-            effort: past.effort.as_deref().filter(|_| forgets),
-        }
-    });
-    let choice = Choice::make(&args, &fleet.config, before)?;
-    let agent = fleet
-        .find(&choice.runtime.value)
-        .map_err(|error| Refused::because(ErrorKind::AgentNotFound, &error))?;
+    let plan = SessionPlan::make(&fleet, &store, &args, selection)?;
     if args.explain {
-        return explain(&choice, agent.card(), args.output_format);
+        return explain(&plan.choice, plan.runtime.card(), args.output_format);
+    }
+    if args.wants_terminal() && terminal::is_possible() {
+        return terminal::run_agent(settings, args, fleet, plan);
     }
     let prompt = read_prompt(args.prompt.as_deref())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let run = Run { settings, args, fleet, store, selection, past, choice };
+    let run = Run { settings, args, fleet, store, plan };
     let exit = runtime.block_on(run.drive(prompt));
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
@@ -138,9 +90,7 @@ struct Run<'a> {
     args: RunWithArgs,
     fleet: Fleet,
     store: Store,
-    selection: Selection,
-    past: Option<SessionPast>,
-    choice: Choice,
+    plan: SessionPlan,
 }
 
 impl Run<'_> {
@@ -152,26 +102,22 @@ impl Run<'_> {
         let args = &self.args;
         let printer = Printer::new(args.output_format, args.silent, args.all_events, seen.clone());
         let mut printer = printer.with_beginning();
-        let runtime = self.fleet.find(&self.choice.runtime.value)?;
-        let (id, name) = match &self.selection {
+        let plan = &self.plan;
+        let (id, name) = match &plan.selection {
             Selection::New { id, name } => (id.clone(), name.clone()),
             Selection::Resume(id) => (id.clone(), None),
         };
-        let mut order = self.order(&id)?;
-        let own_log = runtime.card().capabilities.own_log;
-        // A session that goes on is taken before its agent is started; one that begins is written once it has.
-        let mut record = match &self.selection {
-            Selection::Resume(id) if !own_log => Some(SessionRecorder::open(&self.store, id)?),
-            Selection::Resume(_) | Selection::New { .. } => None,
-        };
-        if let Some(past) = &self.past {
-            let known = past.agent_session.clone();
-            order.resume = Some(record.as_ref().map(|record| record.resume(known)).unwrap_or_default());
+        let own_log = plan.own_log();
+        let mut record = plan.take_up(&self.store)?;
+        let mut order = plan.order(&self.fleet, &self.store, args, record.as_ref())?;
+        let rehearsal = plan::rehearsal(self.settings, args).await?;
+        if let Some(rehearsal) = &rehearsal {
+            remark("note: the scripted model answers; no real model is asked");
+            plan.runtime.rehearse(&mut order, &rehearsal.stage);
         }
-        let _rehearsal = self.rehearse(&mut order, runtime.as_ref()).await?;
         let workspace = order.workspace.clone();
         let opened = tokio::select! {
-            opened = runtime.open(order) => opened,
+            opened = plan.open(order) => opened,
             () = interrupts.next() => {
                 if args.output_format == OutputFormat::Json {
                     result_of_nothing(Exit::Done);
@@ -179,91 +125,53 @@ impl Run<'_> {
                 return Ok(Exit::Done);
             }
         };
-        let live = opened.map_err(|failure| Refused { kind: failure.kind, message: failure.message })?;
-        if let Selection::Resume(id) = &self.selection {
-            // The session is named by its first event, also in a run that goes on with it.
+        let live = opened?;
+        if let Selection::Resume(id) = &plan.selection {
+            // The first event has the id of the session, also in a run that resumes it.
             let begun = self.store.read_kinds(id, |kind| kind == EventKind::SessionStart)?.next();
             if let Some(Ok(event)) = begun {
                 printer.publish(&event);
             }
         }
         if record.is_none() && !own_log {
-            let clean = |text: String| self.fleet.redactor.text(text);
-            let given = name.map(|name| SessionName::Given(clean(name)));
-            let name = given.or_else(|| SessionName::from_prompt(&clean(prompt.clone())));
-            record = Some(SessionRecorder::create(&self.store, &id, &workspace, name, &runtime.card().name)?);
+            record =
+                Some(plan.begin_record(&self.fleet, &self.store, &workspace, name.as_deref(), &prompt)?);
         }
         let mut listener =
-            RunListener { live, record, printer, seen: seen.clone(), interrupts, stopped: false };
+            OutputListener { live, record, printer, seen: seen.clone(), interrupts, stopped: false };
         let ended = listener.listen(prompt).await;
-        let mut changes = listener.live.code_changes().await.unwrap_or_default();
+        let counted = listener.live.code_changes().await;
+        let counts_changes = own_log || counted.is_some();
+        let mut changes = counted.unwrap_or_default();
         if let Some(record) = &listener.record {
             changes = record.changes(changes);
         }
         let exit = self.conclude(&id, &ended, listener.record.as_mut(), &changes, listener.stopped);
         let counted = listener.drain(own_log, &CancellationToken::new()).await;
         let changes = counted.unwrap_or(changes);
-        let usage = ended.as_ref().map(|ended| ended.outcome.total).unwrap_or_default();
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // The log of our own agent has every call and its price.
+        let usage = match usage::logged(&self.store, &id).filter(|_| own_log) {
+            Some(totals) => usage::of_totals(&totals, duration_ms),
+            None => {
+                let used = ended.as_ref().map(|ended| ended.outcome.total).unwrap_or_default();
+                usage::of_agent(&used, changes, duration_ms)
+            }
+        };
         if args.output_format == OutputFormat::Text && !args.silent {
-            remark(&summary(&usage, duration_ms, &self.settings.program, &id));
+            let resume = format!("{} run --resume={id}", self.settings.program);
+            remark(&Footer { usage: &usage, counts_changes, resume }.to_string());
         }
         let result = RunResult {
             kind: ResultKind::Result,
             timestamp: iso(jiff::Timestamp::now()),
             session_id: id.to_string(),
             exit_code: exit.code(),
-            usage: run_usage(&usage, changes, duration_ms),
+            usage,
         };
         let mut printer = Printer::new(args.output_format, args.silent, args.all_events, seen);
         printer.result(&result);
         Ok(printer.exit(exit))
-    }
-
-    fn order(&self, id: &SessionId) -> Result<AgentOrder> {
-        let args = &self.args;
-        let host = self.choice.host(args, &self.fleet.config);
-        let stored = self.past.as_ref().and_then(|past| past.workspace.clone());
-        let workspace = match (&host, &args.directory, stored) {
-            // What is over there only the other side knows.
-            (Host::Ssh(_), Some(directory), _) => directory.clone(),
-            (_, None, Some(stored)) => stored,
-            (_, directory, _) => working_dir(directory.as_deref())
-                .map_err(|error| Refused::because(ErrorKind::InvalidWorkspace, &error))?,
-        };
-        let add_dirs: Vec<PathBuf> = args.add_dir.iter().map(|dir| workspace.join(dir)).collect();
-        let mut order = self.choice.order(&self.fleet.config, id.to_string(), workspace, host)?;
-        order.system = match &args.system_file {
-            Some(file) => {
-                let text = std::fs::read_to_string(file);
-                Some(text.with_context(|| format!("cannot read the instructions in {}", file.display()))?)
-            }
-            None => args.system.clone(),
-        };
-        if let Selection::New { name, .. } = &self.selection {
-            order.name.clone_from(name);
-        }
-        order.add_dirs = add_dirs;
-        order.extra.extend(args.extra.iter().cloned());
-        order.scratch = Some(self.store.session_dir(id));
-        Ok(order)
-    }
-
-    async fn rehearse(
-        &self,
-        order: &mut AgentOrder,
-        runtime: &dyn hangar_runtimes::runtime::Runtime,
-    ) -> Result<Option<Rehearsal>> {
-        let Some(url) = &self.args.rehearse else { return Ok(None) };
-        // It stays, so that a rehearsed session can be resumed.
-        let home = self.settings.home.join("rehearsal");
-        let rehearsal = match url.as_str() {
-            "" => Rehearsal::start(&home).await?,
-            url => Rehearsal::with(url, &home)?,
-        };
-        remark("note: the scripted model answers; no real model is asked");
-        runtime.rehearse(order, &rehearsal.stage);
-        Ok(Some(rehearsal))
     }
 
     /// Records how the run ended, in the log and for the caller.
@@ -283,7 +191,7 @@ impl Run<'_> {
         }
         let (model, usage) = match ended {
             Ok(ended) => {
-                (ended.model.clone().or_else(|| self.choice.model.value.clone()), ended.outcome.total)
+                (ended.model.clone().or_else(|| self.plan.choice.model.value.clone()), ended.outcome.total)
             }
             Err(_) => (None, Usage::default()),
         };
@@ -298,7 +206,7 @@ impl Run<'_> {
 }
 
 /// Listens to one turn of any agent.
-pub(crate) struct RunListener {
+pub(crate) struct OutputListener {
     pub(crate) live: AgentSession,
     /// The log, where the agent keeps none itself.
     pub(crate) record: Option<SessionRecorder>,
@@ -309,7 +217,7 @@ pub(crate) struct RunListener {
     pub(crate) stopped: bool,
 }
 
-impl RunListener {
+impl OutputListener {
     pub(crate) async fn listen(&mut self, prompt: String) -> Result<TurnEnded> {
         let gone = || anyhow!("the agent's session ended before its turn did");
         self.live.commands.send(SessionCommand::Send(prompt)).await.map_err(|_| gone())?;
@@ -330,13 +238,13 @@ impl RunListener {
 
     async fn stop(&mut self) {
         if !std::mem::replace(&mut self.stopped, true) {
-            // A session that is gone needs no order to stop.
+            // A session that has ended needs no command to stop.
             let _ = self.live.commands.send(SessionCommand::Abort).await;
         }
     }
 
-    /// Lets the session end, and shows what it says at that if that is wanted. Whoever interrupts now does not wait for
-    /// what is left: everything that happened is on record.
+    /// Lets the session end, and prints its last events if `shows` is set. An interrupt ends the wait: everything that happened
+    /// is logged already.
     ///
     /// Returns the changes of an agent that counts them itself.
     pub(crate) async fn drain(&mut self, shows: bool, hurry: &CancellationToken) -> Option<CodeChanges> {
@@ -368,7 +276,7 @@ impl RunListener {
             record.append(event)?;
         }
         self.printer.publish(event);
-        // Nobody can be asked here.
+        // There is nobody to ask here.
         let answer = match event.body() {
             Body::PermissionRequested(asked) => (
                 asked.request_id.clone(),
@@ -383,28 +291,4 @@ impl RunListener {
         let _ = self.live.commands.send(SessionCommand::Answer { request_id, answer }).await;
         Ok(())
     }
-}
-
-fn run_usage(usage: &Usage, code_changes: CodeChanges, duration_ms: u64) -> RunUsage {
-    RunUsage {
-        premium_requests: usage.premium_requests.count().unwrap_or(0),
-        total_api_duration_ms: usage.api_ms.count().unwrap_or(0),
-        session_duration_ms: duration_ms,
-        code_changes,
-        input_tokens: usage.input_tokens.count(),
-        output_tokens: usage.output_tokens.count(),
-        cost_usd: usage.cost_usd.value(),
-        unpriced_calls: None,
-    }
-}
-
-fn summary(usage: &Usage, duration_ms: u64, program: &str, id: &SessionId) -> String {
-    let count = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
-    let cost = usage.cost_usd.value().map(|cost| format!("Cost       ${cost:.4}\n")).unwrap_or_default();
-    format!(
-        "\nDuration   {}s\nTokens     \u{2191} {} \u{2022} \u{2193} {}\n{cost}Resume     {program} run --resume={id}",
-        duration_ms / 1000,
-        count(usage.input_tokens.count()),
-        count(usage.output_tokens.count()),
-    )
 }

@@ -8,7 +8,7 @@ use hangar_server::AuthStatus;
 use serde_json::{Value, json};
 
 use crate::providers::github_login;
-use crate::settings::{Login, LoginSource, Settings};
+use crate::settings::{GitHubLogin, LoginSource, Settings};
 
 const GITHUB_API: &str = "https://api.github.com";
 const GITHUB_HOST: &str = "https://github.com";
@@ -21,7 +21,7 @@ fn github(settings: &Settings) -> Result<BaseUrl> {
 /// Remaining quota of the server's token, or of another one.
 pub(super) async fn quota(settings: &Settings, token: Option<String>) -> Result<Value> {
     let Some(token) = token.or_else(|| Some(github_login(settings, true)?.token)) else {
-        bail!("Not authenticated: nobody's quota can be asked for");
+        bail!("Not authenticated: a quota needs a login");
     };
     let user = copilot_user(github(settings)?, Secret::new(token)).await?;
     let snapshots = user.quota_snapshots.iter().map(|(name, quota)| {
@@ -46,8 +46,8 @@ pub(super) async fn quota(settings: &Settings, token: Option<String>) -> Result<
 /// The login behind the server's token, or behind another one.
 pub(super) async fn status(settings: &Settings, token: Option<String>) -> Result<AuthStatus> {
     let asked = token.is_some();
-    let given = token.map(|token| Login { token, from: LoginSource::Given });
-    let Some(Login { token, from }) = given.or_else(|| github_login(settings, true)) else {
+    let given = token.map(|token| GitHubLogin { token, from: LoginSource::Given });
+    let Some(GitHubLogin { token, from }) = given.or_else(|| github_login(settings, true)) else {
         return Ok(AuthStatus {
             status_message: Some("Not authenticated".to_owned()),
             ..AuthStatus::default()

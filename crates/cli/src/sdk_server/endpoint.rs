@@ -6,7 +6,7 @@ use hangar_spec::ModelOptions;
 use serde_json::{Value, json};
 
 use crate::providers::github_login;
-use crate::settings::{Login, Settings};
+use crate::settings::{GitHubLogin, Settings};
 
 const ALLOW: &str = "COPILOT_ALLOW_GET_PROVIDER_ENDPOINT";
 const COPILOT_URL: &str = "https://api.githubcopilot.com";
@@ -43,7 +43,7 @@ pub(super) fn describe(settings: &Settings, options: &ModelOptions, model: &str)
 }
 
 fn copilot(settings: &Settings) -> Result<Value> {
-    let Some(Login { token, .. }) = github_login(settings, true) else {
+    let Some(GitHubLogin { token, .. }) = github_login(settings, true) else {
         bail!("Not authenticated: there is no endpoint without a login");
     };
     let mut headers: serde_json::Map<String, Value> =

@@ -41,7 +41,7 @@ impl ConfiguredPlaces {
         ConfigSources { settings, extensions, options, cwd, repository }
     }
 
-    /// The project, else the folder of the user's own things, which is no project.
+    /// The project, else the user's own folder, which is not a project.
     fn directory(&self, project: Option<&Path>) -> PathBuf {
         let directory = project.unwrap_or(&self.settings.home);
         // A directory that cannot be made absolute is one in which nothing will be found.

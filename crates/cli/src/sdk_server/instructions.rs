@@ -1,4 +1,4 @@
-//! The files of custom instructions that a session goes by, as clients are told of them.
+//! Custom instruction files of a session, in the form that clients receive.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::compose;
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
 
-/// Every file, those that are only told when a file of their part is touched included.
+/// All files, including those that reach the model only when a matching file is touched.
 pub(crate) fn sources(
     settings: &Settings,
     options: &InstructionOptions,

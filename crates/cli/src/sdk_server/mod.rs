@@ -1,4 +1,4 @@
-//! `hangar --server`: what the Copilot SDKs start as their server.
+//! `hangar --server`: the server that the Copilot SDKs start.
 
 mod access;
 mod account;
@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use hangar_server::{Hub, HubConfig, serve_stdio, serve_tcp};
+use hangar_server::{Hub, HubConfig, Presence, ServerAccess, serve_stdio, serve_tcp};
+use hangar_spec::SessionSpec;
 use hangar_store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -21,10 +22,10 @@ use crate::args::{RunArgs, ServerArgs};
 use crate::exit::Exit;
 use crate::logging;
 use crate::output::remark;
-use crate::settings::{LoginSource, Logins, Settings};
-use access::Admission;
+use crate::settings::{LoginPlaces, LoginSource, Settings};
+pub(crate) use access::Admission;
 use finder::ConfiguredPlaces;
-use opener::Opener;
+use opener::{Front, Opener};
 
 /// Time that a stopped server waits for its client to close the connection.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -42,23 +43,13 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
             .with_secret(server.auth_token_env.as_deref(), token);
     }
     if server.no_auto_login {
-        settings.logins = Logins::Nowhere;
+        settings.logins = LoginPlaces::Nowhere;
     }
     let admission = Admission::of(server, &settings)?;
-    let hub = Hub::new(HubConfig {
-        store: Store::new(&settings.home),
-        access: admission.access(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        git: crate::credentials::git(),
-        now: jiff::Timestamp::now,
-        features: settings.features()?,
-        task_wait: crate::opening::task_wait(&settings)?,
-        // Zero is how SDKs say "never".
-        idle_timeout: server.session_idle_timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs),
-        farewell: crate::telemetry::finish,
-        finder: Box::new(ConfiguredPlaces::new(settings.clone(), &args)),
-        opener: Box::new(Opener::new(settings.clone(), given, args)?),
-    });
+    let config = hub_config(&settings, args, admission.access(), given, Front::Program)?;
+    // Zero is how SDKs say "never".
+    let idle_timeout = server.session_idle_timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+    let hub = Hub::new(HubConfig { idle_timeout, ..config });
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -67,6 +58,42 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
     // Reading standard input blocks a thread for as long as the client likes.
     runtime.shutdown_timeout(Duration::from_millis(100));
     result
+}
+
+/// Hub of a terminal: its sessions are those of the flags, and a person answers their questions.
+pub(crate) fn terminal_hub(
+    settings: &Settings,
+    args: RunArgs,
+    access: ServerAccess,
+    presence: Option<Box<dyn Presence>>,
+) -> Result<Arc<Hub>> {
+    let defaults = crate::flags::spec(&args);
+    let config = hub_config(settings, args, access, None, Front::Person)?;
+    Ok(Hub::new(HubConfig { defaults, presence, ..config }))
+}
+
+fn hub_config(
+    settings: &Settings,
+    args: RunArgs,
+    access: ServerAccess,
+    given: Option<String>,
+    front: Front,
+) -> Result<HubConfig> {
+    Ok(HubConfig {
+        store: Store::new(&settings.home),
+        access,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        git: crate::credentials::git(),
+        now: jiff::Timestamp::now,
+        features: settings.features()?,
+        defaults: SessionSpec::default(),
+        task_wait: crate::opening::task_wait(settings)?,
+        idle_timeout: None,
+        farewell: crate::telemetry::finish,
+        presence: None,
+        finder: Box::new(ConfiguredPlaces::new(settings.clone(), &args)),
+        opener: Box::new(Opener::new(settings.clone(), given, args, front)?),
+    })
 }
 
 async fn serve(hub: &Arc<Hub>, server: &ServerArgs, admission: &Admission) -> Result<Exit> {
@@ -82,7 +109,7 @@ async fn serve(hub: &Arc<Hub>, server: &ServerArgs, admission: &Admission) -> Re
         let listener = tokio::net::TcpListener::bind((host, port))
             .await
             .with_context(|| format!("cannot listen on {host}:{port}"))?;
-        let address = listener.local_addr().context("cannot say which port is listened on")?;
+        let address = listener.local_addr().context("cannot determine the port of the server")?;
         admission.suits(address.ip())?;
         announce(address.port(), admission)?;
         tokio::select! {
@@ -100,12 +127,12 @@ async fn serve(hub: &Arc<Hub>, server: &ServerArgs, admission: &Admission) -> Re
     result.map(|()| Exit::Done)
 }
 
-/// Says where the server listens, and the token if nobody else knows it. SDKs read the first line.
-fn announce(port: u16, admission: &Admission) -> Result<()> {
+/// Prints where the server listens, and the token if it was generated here. SDKs read the first line.
+pub(crate) fn announce(port: u16, admission: &Admission) -> Result<()> {
     let mut stdout = std::io::stdout();
     writeln!(stdout, "CLI server listening on port {port}").and_then(|()| stdout.flush())?;
     match admission {
-        // Whoever reads the port may read no further; the server serves all the same.
+        // A client may stop reading after the port; the server continues all the same.
         Admission::Generated(token) => {
             let _ = writeln!(stdout, "Connection token: {token}").and_then(|()| stdout.flush());
         }

@@ -1,4 +1,4 @@
-//! The models that the server has, as clients are told of them.
+//! Models of the server, in the form that clients receive.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +14,7 @@ use crate::settings::Settings;
 /// Catalogues change by the week, not by the minute.
 const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
 
-/// Models of the configured providers, in the form that clients receive.
+/// Models of the configured providers.
 pub(super) async fn list(settings: &Settings) -> Result<Vec<Value>> {
     let mut configured = providers::configured(settings)?;
     if configured.is_empty() {
@@ -30,7 +30,7 @@ pub(super) async fn list(settings: &Settings) -> Result<Vec<Value>> {
     Ok(models)
 }
 
-/// What the provider says of a model itself goes before what is known of it otherwise.
+/// Facts of one model. Those of the provider itself take precedence.
 fn describe(provider: &ProviderConfig, model: &ModelInfo) -> Value {
     let facts = facts::resolve(provider, &model.id).facts;
     let mut limits = json!({ "max_context_window_tokens": facts.window.unwrap_or(DEFAULT_PROMPT_TOKENS) });

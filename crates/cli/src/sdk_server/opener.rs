@@ -1,4 +1,4 @@
-//! Sessions for clients: the same composition as for a prompt, from what the client asked for.
+//! Sessions for clients: the same composition as for a prompt, from the client's request.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::path::Path;
@@ -29,7 +29,7 @@ use crate::selection::Selection;
 use crate::settings::{LoginSource, Settings};
 use crate::workspace::trust::Trust;
 
-/// Values that clients may have hidden.
+/// Limit of the values that clients hide.
 const MAX_HIDDEN: usize = 1024;
 
 #[derive(Clone)]
@@ -40,16 +40,31 @@ struct Server {
     settings: Settings,
     /// The token that the server was started with.
     given: Option<String>,
-    /// Values that the tools of later sessions must not show.
+    /// Values that tools of later sessions must not show.
     hidden: Mutex<Vec<String>>,
     args: RunArgs,
+    front: Front,
+}
+
+/// Kind of client that sessions are opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Front {
+    /// A program, which says what its sessions are to be.
+    Program,
+    /// The terminal: a session is what the flags say, under the rules of `-p`.
+    Person,
 }
 
 impl Opener {
     /// Flags that make no sense are refused before there is a client.
-    pub(super) fn new(settings: Settings, given: Option<String>, args: RunArgs) -> Result<Self> {
+    pub(super) fn new(
+        settings: Settings,
+        given: Option<String>,
+        args: RunArgs,
+        front: Front,
+    ) -> Result<Self> {
         flags::policy(&args, &settings)?;
-        Ok(Self(Arc::new(Server { settings, given, hidden: Mutex::default(), args })))
+        Ok(Self(Arc::new(Server { settings, given, hidden: Mutex::default(), args, front })))
     }
 }
 
@@ -70,7 +85,7 @@ impl Server {
             settings = settings.with_login(&account.token, LoginSource::Account);
         }
         if let Some(dir) = &identity.config_dir {
-            // What is configured there and what is kept there belong together, as in any other home.
+            // Configuration and state of a home belong together.
             settings.home.clone_from(dir);
         }
         settings
@@ -83,17 +98,23 @@ impl Server {
         if spec.customization.experimental.unwrap_or_else(|| user.is_on("experimental")) {
             host.features.switch_experimental();
         }
+        host.permissions.hidden = self.hidden().clone();
+        host.conduct.metered = true;
+        host.conduct.reporting = Reporting::Announced;
+        if self.front == Front::Person {
+            host.models.keeps_model = true;
+            // The terminal opens without a model too: it is where one is chosen.
+            host.models.may_be_missing = true;
+            return Ok(host);
+        }
         // A client that wants to be asked is asked about everything.
         host.permissions.policy.asks_about_reads = true;
-        host.permissions.hidden = self.hidden().clone();
         // A client that asks for the project's configuration trusts it.
         host.extensions.server_trust = Trust::Given;
         // The client decides about GitHub's server.
         host.extensions.github = None;
         host.conduct.mode = None;
         host.conduct.may_ask &= user.is_on("askUser");
-        host.conduct.metered = true;
-        host.conduct.reporting = Reporting::Announced;
         host.conduct.names_client = true;
         host.reads_instructions &= user.is_on("customInstructions");
         host.models = ModelSource {
@@ -129,6 +150,7 @@ impl Opener {
             host,
             prompt: None,
             attachments: Vec::new(),
+            outputs: Vec::new(),
             sink,
             hooks: Some(hooks),
             client_session,
@@ -146,8 +168,8 @@ impl Opener {
                 background: Arc::new(opened.shells),
                 directory: opened.cwd,
                 sandboxed: opened.sandbox.is_some(),
-                // Messages of a client are taken at once, in the order of its requests.
-                fact: None,
+                // Messages of a client are accepted at once, in the order of its requests. A person's first prompt waits.
+                fact: opened.git_state.filter(|_| self.0.front == Front::Person),
             },
             tools: opened.builtin,
             environment: opened.environment,
@@ -173,7 +195,12 @@ impl SessionRecomposer {
         let hangar_server::RecomposeScope { model, instructions, servers } = change.scope;
         let scope = Scope { model, instructions, servers };
         let made = self.live.recompose(&settings, &host, change.spec, scope)?;
-        Ok(Recomposed { provider: made.provider, instructions: made.instructions, servers: made.servers })
+        Ok(Recomposed {
+            provider: made.provider,
+            effort_notice: made.effort_notice,
+            instructions: made.instructions,
+            servers: made.servers,
+        })
     }
 
     fn instruction_sources(&self, spec: &SessionSpec) -> Result<Vec<InstructionSource>> {

@@ -1,4 +1,4 @@
-//! Gives a session the instructions that come to light while it works.
+//! Adds instructions to a session that its work reveals.
 
 use std::path::PathBuf;
 

@@ -13,7 +13,7 @@ pub(crate) struct Repository {
     pub(crate) root: PathBuf,
     /// `owner/name`, from the address of the remote `origin`.
     pub(crate) name: Option<String>,
-    /// `None` while no branch is checked out.
+    /// Branch; `None` while none is checked out.
     pub(crate) branch: Option<String>,
     /// Id of the commit that is checked out; `None` before the first one.
     pub(crate) head: Option<String>,
@@ -122,8 +122,8 @@ fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// `owner/name` of an address such as `https://host/owner/name.git` or `git@host:owner/name`. Who may be named before
-/// the host, and with what password, is not looked at.
+/// `owner/name` of an address such as `https://host/owner/name.git` or `git@host:owner/name`. A user and a password before
+/// the host are ignored.
 fn name_of(address: &str) -> Option<String> {
     let path = match address.split_once("://") {
         Some(("file", _)) => return None,

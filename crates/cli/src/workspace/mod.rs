@@ -11,7 +11,7 @@ use hangar_protocol::data::WorkingDirectory;
 
 use git::Repository;
 
-/// The place of a session, as its events and its list entry tell it.
+/// Working directory of a session, as its events and its list entry show it.
 pub(crate) fn working_directory(cwd: &Path, repository: Option<&Repository>) -> WorkingDirectory {
     WorkingDirectory {
         cwd: cwd.display().to_string(),

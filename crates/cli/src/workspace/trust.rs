@@ -9,7 +9,7 @@ use crate::settings::Settings;
 pub(crate) enum Trust {
     /// Earlier decisions apply.
     AsDecided,
-    /// For this run.
+    /// The directory is trusted for this run.
     Given,
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn is_trusted(settings: &Settings, trust: Trust, directory: &Path) ->
 /// `trustedFolders` of `config.json`.
 fn trusted_folders(home: &Path) -> Vec<PathBuf> {
     let Ok(text) = std::fs::read_to_string(home.join("config.json")) else { return Vec::new() };
-    // The file begins with remarks, which JSON does not know.
+    // The file begins with comments, which JSON does not have.
     let json: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
     let document: serde_json::Value = serde_json::from_str(&json).unwrap_or_default();
     let folders = document["trustedFolders"].as_array().into_iter().flatten();

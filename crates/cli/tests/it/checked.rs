@@ -68,6 +68,7 @@ fn check_config(text: &str, names: &str) {
 fn a_directory_that_is_not_there_is_refused() {
     check_flags(&["--add-dir", NOWHERE], "--add-dir /no/such/directory is not a directory that can be read");
     check_flags(&["-C", NOWHERE], NOWHERE);
+    check_flags(&["-C", "/dev/null"], "/dev/null");
 }
 
 #[test]
@@ -79,6 +80,35 @@ fn a_file_is_no_directory() {
 #[test]
 fn an_attachment_that_is_not_there_is_refused() {
     check_flags(&["--attachment", "nothing.png"], "attachment not found: ");
+}
+
+#[test]
+fn an_attachment_that_is_no_file_is_refused() {
+    let directory =
+        |scratch: &Scratch| std::fs::create_dir(scratch.work().join("notes")).expect("a directory");
+    check_refused(directory, &["--attachment", "notes"], &[], "notes is not a regular file");
+}
+
+#[test]
+fn a_plugin_that_is_not_there_is_refused() {
+    check_flags(
+        &["--plugin-dir", NOWHERE],
+        "--plugin-dir /no/such/directory is not a directory that can be read",
+    );
+    let file = |scratch: &Scratch| drop(scratch.file("note.txt", "x"));
+    check_refused(file, &["--plugin-dir", "note.txt"], &[], "note.txt is not a directory that can be read");
+}
+
+#[test]
+fn a_file_that_could_not_be_written_afterwards_is_refused() {
+    let file = |scratch: &Scratch| drop(scratch.file("note.txt", "x"));
+    let directory =
+        |scratch: &Scratch| std::fs::create_dir(scratch.work().join("notes")).expect("a directory");
+    for flag in ["--usage-output-file", "--share"] {
+        let given = |path: &str| format!("{flag}={path}");
+        check_refused(file, &[&given("note.txt/x")], &[], &format!("{flag}: "));
+        check_refused(directory, &[&given("notes")], &[], "notes is a directory");
+    }
 }
 
 #[test]
@@ -120,7 +150,7 @@ fn a_sandbox_that_contradicts_itself_is_refused() {
     check_config(denied, "the sandbox cannot deny ");
     let hosts = "[sandbox]\nenabled = true\n[sandbox.userPolicy.network]\nallowOutbound = true\n\
                  allowedHosts = [\"a.example\"]\n";
-    check_config(hosts, "the sandbox cannot tell hosts apart");
+    check_config(hosts, "the sandbox cannot filter by host");
 }
 
 #[test]

@@ -344,30 +344,6 @@ fn the_version_names_the_commit() {
     assert!(commit.is_empty() || hash.len() >= 7 && hash.chars().all(|c| c.is_ascii_hexdigit()), "{line}");
 }
 
-/// Runs the program with a terminal for its standard streams.
-fn in_a_terminal(args: &[&str]) -> Finished {
-    const TERMINAL: &str = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], lambda fd: os.read(fd, 65536))))";
-    Scratch::new().run("python3").args(["-c", TERMINAL, HANGAR]).args(args).env("NO_COLOR", "1").finish()
-}
-
-#[test]
-fn alone_in_a_terminal_it_says_what_can_be_typed() {
-    let run = in_a_terminal(&[]).expect_exit(0);
-    for typed in [
-        "hangar -p",
-        "hangar run",
-        "hangar up",
-        "hangar job",
-        "hangar sessions",
-        "hangar doctor",
-        "hangar --help",
-    ] {
-        assert!(run.stdout.contains(typed), "{typed} is not on the page:\n{}", run.stdout);
-    }
-    let run = in_a_terminal(&["--autopilot"]).expect_exit(1);
-    assert!(run.stdout.contains("no prompt"), "{}", run.stdout);
-}
-
 #[test]
 fn every_shell_has_completions() {
     let scratch = Scratch::new();

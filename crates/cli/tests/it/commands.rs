@@ -237,7 +237,7 @@ fn a_catalogue_of_the_user_s_own_is_used_and_a_broken_one_is_named() {
     shows(&[
         "window 64k (user file)",
         "efforts low high (user file)",
-        "$1 in, $2 out per million (user file)",
+        "$1.00 in, $2.00 out per million (user file)",
     ]);
     shows(&["prompt 20k (user file)", "60k with use_full_window"]);
     configure("[models]\nuse_full_window = true\n\n");
@@ -297,4 +297,21 @@ fn a_probe_of_a_model_that_calls_no_tool_is_bad() {
     let run = bare(&scratch, &["doctor", "--probe"]).expect_exit(2);
     assert!(run.stdout.contains("BAD probe p: mock-model: text yes, tool call no"), "{}", run.stdout);
     assert!(run.stderr.contains("an unknown price"), "{}", run.stderr);
+}
+
+#[test]
+fn a_provider_without_a_configured_model_is_probed_with_one_of_its_list() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    with_provider(&scratch, "", model.url());
+    let run = bare(&scratch, &["doctor", "--probe"]).expect_exit(2);
+    assert!(run.stdout.contains("probe p: gpt-5: text yes"), "{}", run.stdout);
+}
+
+#[test]
+fn a_provider_that_lists_no_models_is_not_passed_over() {
+    let scratch = Scratch::new();
+    with_provider(&scratch, "", "http://127.0.0.1:9");
+    let run = bare(&scratch, &["doctor", "--probe"]).expect_exit(2);
+    let said = "BAD probe p: not asked, for want of a model: set `model` in [providers.p]";
+    assert!(run.stdout.contains(said), "{}", run.stdout);
 }

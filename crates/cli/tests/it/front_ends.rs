@@ -48,6 +48,78 @@ fn slash_commands_are_answered_without_a_model() {
     assert_eq!(model.requests().len(), 0, "no model was asked");
 }
 
+/// The footer of a run, with a `#` for each number.
+fn footer(run: &Finished) -> Vec<String> {
+    let lines =
+        run.stderr.lines().filter(|line| line.split("  ").next().is_some_and(|name| !name.is_empty()));
+    let known = ["Changes", "Duration", "Tokens", "Cost", "Resume"];
+    let lines = lines.filter(|line| known.iter().any(|name| line.starts_with(&format!("{name}  "))));
+    lines.map(|line| if line.starts_with("Resume") { "Resume".to_owned() } else { numbers(line) }).collect()
+}
+
+fn numbers(line: &str) -> String {
+    let mut shape = String::new();
+    for letter in line.chars() {
+        match letter.is_ascii_digit() {
+            true if shape.ends_with('#') => {}
+            true => shape.push('#'),
+            false => shape.push(letter),
+        }
+    }
+    shape
+}
+
+#[test]
+fn a_run_ends_with_the_same_figures() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let create = |file: &str| format!(r#"TOOL:create:{{"path":"{file}","file_text":"one\ntwo\n"}}"#);
+    for (way, file) in WAYS.into_iter().zip(["a.txt", "b.txt"]) {
+        let text =
+            run(&scratch, &model, way, &create(file)).arg("--allow-tool=write").finish().expect_exit(0);
+        let lines =
+            ["Changes    +# -#", "Duration   #s", "Tokens     \u{2191} #.#k \u{2022} \u{2193} #", "Resume"];
+        assert_eq!(footer(&text), lines, "{way:?}: {}", text.stderr);
+        assert!(text.stderr.contains("Changes    +2 -0"), "{way:?}: {}", text.stderr);
+        let json =
+            run(&scratch, &model, way, "SAY:x").args(["--output-format", "json"]).finish().expect_exit(0);
+        let usage = Finished::of_type(&json.events(), "result")[0]["usage"].clone();
+        assert_eq!(usage["unpricedCalls"], 1, "{way:?}: {usage}");
+    }
+}
+
+#[test]
+fn a_file_goes_with_the_prompt() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    scratch.file("note.txt", "the note");
+    for way in WAYS {
+        let args = ["--attachment", "note.txt", "--output-format", "json"];
+        let events = run(&scratch, &model, way, "SAY:x").args(args).finish().expect_exit(0).events();
+        let attached = Finished::of_type(&events, "user.message")[0]["data"]["attachments"].clone();
+        assert_eq!(attached[0]["displayName"], "note.txt", "{way:?}: {attached}");
+        let missing = run(&scratch, &model, way, "SAY:x").args(["--attachment", "gone"]).finish();
+        assert!(missing.expect_exit(1).stderr.contains("attachment not found: "), "{way:?}");
+    }
+}
+
+#[test]
+fn all_tools_are_allowed_by_one_flag() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let config = "[runtimes.native]\nallow_tools = [\"write\"]\n";
+    std::fs::create_dir_all(scratch.state()).expect("a home");
+    std::fs::write(scratch.state().join("config.toml"), config).expect("a file");
+    let command = r#"TOOL:bash:{"command":"mkdir made; rmdir made; echo done","description":"makes"}"#;
+    let refused = |way: &[&str], flags: &[&str]| {
+        let run = run(&scratch, &model, way, command).args(["--output-format", "json"]).args(flags);
+        let events = run.finish().expect_exit(0).events();
+        Finished::of_type(&events, "tool.execution_complete")[0]["data"]["success"] == false
+    };
+    for way in WAYS {
+        assert!(refused(way, &[]), "{way:?}");
+        assert!(!refused(way, &["--allow-all-tools"]), "{way:?}");
+        assert!(refused(way, &["--allow-all-tools", "--deny-tool=shell(mkdir)"]), "{way:?}");
+    }
+}
+
 #[test]
 fn a_session_moves_and_reads_its_servers_again_by_slash_commands() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 use std::fmt::Write as _;
+use std::sync::Mutex;
 
 use hangar_test_support::simulators::{Exchange, Outcome, Profile};
 use hangar_test_support::{Invocation, Scratch, Signal, VendorServer};
@@ -17,7 +18,7 @@ const ODD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/odd.mjs");
 const SESSION: &str = "5e5510a0-0000-4000-8000-00000000a11e";
 /// Share of the input that comes from the cache from the third request on, where the vendor caches.
 const CACHED: f64 = 0.8;
-/// How far what Hangar counts may be from what the vendor reports.
+/// How far what Hangar counts may be from what the vendor reports, of every request.
 const MISCOUNT: f64 = 0.1;
 
 /// How a vendor is configured, and what it can do.
@@ -56,6 +57,8 @@ struct Stage {
     scratch: Scratch,
     vendor: VendorServer,
     models: [&'static str; 2],
+    /// Requests whose tokens Hangar counted otherwise than the vendor.
+    miscounts: Mutex<Vec<String>>,
 }
 
 impl Stage {
@@ -79,7 +82,7 @@ impl Stage {
         }
         std::fs::write(scratch.work().join("dot.png"), png()).unwrap();
         let models = vendor.profile().models;
-        Self { scratch, vendor, models }
+        Self { scratch, vendor, models, miscounts: Mutex::default() }
     }
 
     fn run(&self, model: usize, prompt: &str) -> Invocation {
@@ -99,6 +102,33 @@ impl Stage {
         let errors = events.iter().filter(|event| event["type"] == "session.error");
         let told: Vec<&str> = errors.filter_map(|event| event["data"]["message"].as_str()).collect();
         assert_eq!(finished.exit, 0, "`{what}` failed: {} {}", told.join("; "), finished.stderr);
+        self.miscounts.lock().unwrap().extend(miscounts(&events, what));
+    }
+
+    /// The name of the tool with which the model edits files, and a call of it that adds a line to `a.txt`: `edit`, or
+    /// `apply_patch` as the wire of the model has it. Known from the last request.
+    fn edit(&self) -> (&'static str, String) {
+        let path = self.scratch.work().join("a.txt");
+        let exchange = self.vendor.exchanges().pop().unwrap();
+        let tools = exchange.body["tools"].as_array().unwrap();
+        let is_patch = |tool: &&Value| {
+            ["/name", "/function/name", "/custom/name"]
+                .iter()
+                .any(|at| tool.pointer(at) == Some(&json!("apply_patch")))
+        };
+        let Some(patch) = tools.iter().find(is_patch) else {
+            let change = json!({ "path": path, "old_str": "alpha\n", "new_str": "alpha\ndelta\n" });
+            return ("edit", change.to_string());
+        };
+        let text = format!(
+            "*** Begin Patch\n*** Update File: {}\n@@\n alpha\n+delta\n*** End Patch\n",
+            path.display()
+        );
+        let input = match patch["type"].as_str() {
+            Some("custom") => text,
+            _ => json!({ "input": text }).to_string(),
+        };
+        ("apply_patch", input)
     }
 
     fn play(&self, turns: &[String]) {
@@ -135,16 +165,25 @@ impl Turn {
         self
     }
 
-    fn call(mut self, tool: &str, arguments: &Value) -> Self {
-        writeln!(self.0, "{{ call = {}, arguments = {} }},", json!(tool), json!(arguments.to_string()))
-            .unwrap();
+    fn call(self, tool: &str, arguments: &Value) -> Self {
+        self.call_with(tool, &arguments.to_string())
+    }
+
+    /// A call whose arguments are this text.
+    fn call_with(mut self, tool: &str, arguments: &str) -> Self {
+        writeln!(self.0, "{{ call = {}, arguments = {} }},", json!(tool), json!(arguments)).unwrap();
+        self
+    }
+
+    /// Silence of so many seconds.
+    fn wait(mut self, seconds: f64) -> Self {
+        writeln!(self.0, "{{ wait = {seconds} }},").unwrap();
         self
     }
 
     /// A call that the output limit cuts.
-    fn cut(mut self, tool: &str, arguments: &str) -> String {
-        writeln!(self.0, "{{ call = {}, arguments = {} }},", json!(tool), json!(arguments)).unwrap();
-        format!("{}]\nend = \"length\"\n\n", self.0)
+    fn cut(self, tool: &str, arguments: &str) -> String {
+        format!("{}]\nend = \"length\"\n\n", self.call_with(tool, arguments).0)
     }
 
     fn end(self) -> String {
@@ -164,8 +203,11 @@ fn bash(command: &str) -> Value {
 /// The work, from the first prompt to the last.
 fn work(stage: &Stage) {
     let view = |file: &str| json!({ "path": stage.scratch.work().join(file) });
+    stage.play(&[Turn::new().think("A greeting.").say("Hello.").end()]);
+    stage.succeed(stage.run(0, "hello"), "hello");
+    let (editor, change) = stage.edit();
     stage.play(&[
-        Turn::new().think("The change comes first.").say("I change it.").call("bash", &bash("echo delta >> a.txt")).end(),
+        Turn::new().think("The change comes first.").say("I change it.").call_with(editor, &change).end(),
         Turn::new()
             .think("Now all three.")
             .call("view", &view("a.txt"))
@@ -183,7 +225,7 @@ fn work(stage: &Stage) {
         Turn::new().think("That is all.").say("Done.").end(),
     ]);
     stage.succeed(stage.run(0, "change a.txt"), "change");
-    assert!(std::fs::read_to_string(stage.scratch.work().join("a.txt")).unwrap().contains("delta"));
+    assert_eq!(std::fs::read_to_string(stage.scratch.work().join("a.txt")).unwrap(), "alpha\ndelta\n");
 
     // Another model reads what the first one left, and the first one reads both.
     stage.play(&[
@@ -277,31 +319,33 @@ fn check(case: &Case) -> Vec<String> {
     if case.caches && ratio < CACHED {
         problems.push(format!("only {:.0} % of the input came from the cache", ratio * 100.0));
     }
-    problems.extend(miscounted(&stage));
+    problems.append(&mut stage.miscounts.lock().unwrap());
     problems
 }
 
-/// Requests whose tokens Hangar counted otherwise than the vendor.
-fn miscounted(stage: &Stage) -> Vec<String> {
-    let log = stage.scratch.log(SESSION);
-    let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let mut problems = Vec::new();
-    for event in lines.filter(|event| event["type"] == "session.compaction_start") {
-        let (counted, limit) = (&event["data"]["currentTokens"], &event["data"]["tokenLimit"]);
-        let reported =
-            stage.vendor.exchanges().into_iter().rev().find_map(|exchange| match exchange.outcome {
-                Outcome::Answered { usage, .. } if exchange.body.to_string().contains("detailed summary") => {
-                    Some(usage.input)
+/// Requests of the main agent in the events of a process, whose tokens were counted otherwise before than they were reported
+/// behind.
+fn miscounts(events: &[Value], what: &str) -> Vec<String> {
+    let mut counted = None;
+    let mut miscounts = Vec::new();
+    for event in events.iter().filter(|event| event["agentId"].is_null()) {
+        let number = |name: &str| event["data"][name].as_f64();
+        match event["type"].as_str() {
+            Some("session.usage_info") => counted = number("currentTokens"),
+            Some("assistant.usage") => {
+                let (Some(counted), Some(reported)) = (counted.take(), number("inputTokens")) else {
+                    miscounts.push(format!("`{what}`: a request was not counted or not reported"));
+                    continue;
+                };
+                if (counted - reported).abs() > reported * MISCOUNT {
+                    miscounts
+                        .push(format!("`{what}`: {counted} tokens were counted and {reported} reported"));
                 }
-                _ => None,
-            });
-        let (Some(counted), Some(reported)) = (counted.as_f64(), reported) else { continue };
-        let reported = reported as f64;
-        if (counted - reported).abs() > reported * MISCOUNT {
-            problems.push(format!("{counted} tokens were counted and {reported} reported, of {limit}"));
+            }
+            _ => {}
         }
     }
-    problems
+    miscounts
 }
 
 #[test]
@@ -324,4 +368,100 @@ fn a_summary_in_the_middle_of_calls_passes_where_reasoning_is_signed() {
         let refusals = stage.vendor.simulator().refusals();
         assert!(refusals.is_empty(), "{vendor}: {refusals:?}");
     }
+}
+
+/// Where a summary in the background is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ready {
+    /// While the next answer is in flight.
+    DuringAnAnswer,
+    /// While the call of the next answer runs.
+    DuringACall,
+}
+
+#[test]
+fn a_background_summary_that_is_ready_in_the_middle_of_calls_waits_for_their_end() {
+    std::thread::scope(|scope| {
+        for (vendor, model) in [
+            ("anthropic", "claude-opus-5-5"),
+            ("anthropic", "claude-sonnet-4-5"),
+            ("openai-responses", "gpt-5.6-terra"),
+            ("copilot", "claude-sonnet-4.6"),
+            ("copilot", "gpt-5.6-terra"),
+            ("copilot", "gemini-3.1-pro-preview"),
+            ("deepseek", Profile::find("deepseek").unwrap().models[0]),
+            ("openrouter", Profile::find("openrouter").unwrap().models[0]),
+        ] {
+            for ready in [Ready::DuringAnAnswer, Ready::DuringACall] {
+                scope.spawn(move || summarize_beside(vendor, model, ready));
+            }
+        }
+    });
+}
+
+fn summarize_beside(vendor: &str, model: &'static str, ready: Ready) {
+    let case = CASES.iter().find(|case| case.vendor == vendor).unwrap();
+    // Vendors count differently, so the window is made of what a request and a number have at this one.
+    let numbers = |count: u64| bash(&format!("seq 10000 {}", 9999 + count));
+    let measured = Stage { models: [model; 2], ..Stage::new(case) };
+    let sample = 300;
+    measured.play(&[Turn::new().call("bash", &numbers(sample)).end(), Turn::new().say("Hello.").end()]);
+    measured.succeed(measured.run(0, "count"), vendor);
+    let exchanges = measured.vendor.exchanges();
+    let tokens: Vec<u64> = exchanges
+        .iter()
+        .filter_map(|exchange| match &exchange.outcome {
+            Outcome::Answered { usage, .. } => Some(usage.input),
+            _ => None,
+        })
+        .collect();
+    let window = tokens[0] * 3;
+    let fill = (window as f64 * 0.86) as u64 - tokens[0];
+    let half = fill * sample / (tokens[1] - tokens[0]) / 2;
+    let limited = Stage::with_settings(case, &format!("max_prompt_tokens = {window}"));
+    let stage = Stage { models: [model; 2], ..limited };
+    let (answers_in, calls_in) = match ready {
+        Ready::DuringAnAnswer => (1.0, "true"),
+        Ready::DuringACall => (0.0, "sleep 1"),
+    };
+    stage.play(&[
+        Turn::new().think("First.").call("bash", &bash("echo one")).end(),
+        Turn::new().think("Much.").call("bash", &numbers(half)).end(),
+        Turn::new().think("More.").call("bash", &numbers(half)).end(),
+        Turn::new().say("<overview>Numbers.</overview>").when("create a detailed summary"),
+        Turn::new().think("Slowly.").wait(answers_in).call("bash", &bash(calls_in)).end(),
+        Turn::new().think("Again.").call("bash", &bash("echo two")).end(),
+        Turn::new().think("Enough.").say("Counted.").end(),
+    ]);
+    stage.succeed(stage.run(0, "count"), vendor);
+    stage.play(&[
+        Turn::new().think("Afterwards.").call("bash", &bash("echo three")).end(),
+        Turn::new().say("Done.").end(),
+    ]);
+    stage.succeed(stage.run(0, "and now?"), vendor);
+    let what = format!("{model} of {vendor}, {ready:?}");
+    if let Err(told) = stage.vendor.simulator().finish() {
+        panic!("{what}: {told}");
+    }
+    let log = stage.scratch.log(SESSION);
+    let order: Vec<&str> = log
+        .lines()
+        .filter_map(|line| {
+            let event: Value = serde_json::from_str(line).unwrap();
+            match event["type"].as_str()? {
+                "session.compaction_start" => Some("begins"),
+                "session.compaction_complete" if event["data"]["success"] == true => Some("applies"),
+                "assistant.message" if event["data"]["toolRequests"] != json!([]) => Some("calls"),
+                "assistant.message" => Some("answer"),
+                _ => None,
+            }
+        })
+        .collect();
+    let binds = stage.vendor.exchanges().iter().all(|exchange| exchange.path.ends_with("/messages"));
+    let expected = match binds {
+        true => "calls calls calls begins calls calls answer applies calls answer",
+        // An answer in flight is waited for, a cycle is not.
+        false => "calls calls calls begins calls applies calls answer calls answer",
+    };
+    assert_eq!(order.join(" "), expected, "{what}");
 }

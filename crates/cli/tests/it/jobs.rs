@@ -96,7 +96,7 @@ fn a_run_that_was_killed_is_reported_and_gone_on_with() {
     let run = running.wait_for_event("runStarted")["run"].as_str().unwrap().to_owned();
     running.wait_for_event("prompted");
     let busy = job(&scratch, &model, &["resume", &run]).finish().expect_exit(1);
-    assert!(busy.stderr.contains("is being carried out by another process"), "{}", busy.stderr);
+    assert!(busy.stderr.contains("is in use by another process"), "{}", busy.stderr);
     running.signal(Signal::KILL);
     running.finish();
     let listed = job(&scratch, &model, &["runs"]).finish().expect_exit(0);
@@ -125,7 +125,7 @@ fn what_cannot_be_run_is_said_before_anything_is_done() {
         assert!(finished.stderr.contains(expected), "{}", finished.stderr);
     };
     check(&["run", "jobs.yaml", "nope"], "jobs.yaml has no job `nope`; it has demo, waits, writes, fails");
-    check(&["run", "jobs.yaml", "demo"], "the job `demo` asks what to do: --input");
+    check(&["run", "jobs.yaml", "demo"], "the job `demo` needs input: --input");
     check(&["run", "gone.yaml", "demo"], "reading gone.yaml");
     check(&["run", "jobs.yaml", "fails", "--runtime", "martian"], "there is no agent \"martian\"");
     check(&["show", "nope"], "there is no run nope");

@@ -1,7 +1,7 @@
 //! The agent with simulated vendors, which refuse what the real ones refuse.
 
 use hangar_test_support::simulators::Profile;
-use hangar_test_support::{Invocation, Scratch, Signal, VendorServer};
+use hangar_test_support::{Finished, Invocation, Scratch, Signal, VendorServer};
 
 use crate::HANGAR;
 
@@ -62,4 +62,72 @@ fn simulated_vendors_are_served_to_other_programs() {
     server.finish().expect_exit(0);
     let unknown = scratch.run(HANGAR).args(["model", "serve", "--vendor", "nobody"]).finish();
     assert!(unknown.expect_exit(1).stderr.contains("anthropic"));
+}
+
+/// `hangar` with a configured vendor that searches the web.
+fn searching(vendor: &VendorServer, kind: &str, args: &[&str]) -> Finished {
+    let scratch = Scratch::new();
+    std::fs::create_dir_all(scratch.state()).expect("a home");
+    let config = format!(
+        "[providers.v]\ntype = \"{kind}\"\nhost = \"{kind}\"\nbase_url = \"{}\"\napi_key = \"sk-test\"\nweb_search = true\n",
+        vendor.base_url()
+    );
+    std::fs::write(scratch.state().join("config.toml"), config).expect("a configuration");
+    let model = format!("v/{}", vendor.profile().models[0]);
+    let run = scratch.run(HANGAR).args(["--model", &model, "-s", "--allow-all-tools", "-p", "What is new?"]);
+    run.args(args).finish().expect_exit(0)
+}
+
+const SEARCH: &str = r#"
+[[turn]]
+say = [{ thinking = "Look." }, { search = "rust", found = [{ title = "News", url = "https://b.example" }] }, { call = "bash", input = { command = "echo one", description = "Say one" } }]
+[[turn]]
+say = [{ search = "rust blog", found = [{ title = "Blog", url = "https://a.example" }] }, { text = "It is out." }]
+"#;
+
+#[test]
+fn a_provider_that_searches_the_web_is_asked_to_and_gets_its_blocks_back() {
+    for (name, kind) in [("anthropic", "anthropic"), ("openai-responses", "openai")] {
+        let vendor = VendorServer::with_scenario(name, SEARCH);
+        let run = searching(&vendor, kind, &["--output-format", "json"]);
+        let told = run.events().iter().map(ToString::to_string).collect::<String>();
+        for part in ["Searched the web for “rust”.", "Sources:\\n- [Blog](https://a.example)"] {
+            assert!(told.contains(part), "{name}: {part} is not in {told}");
+        }
+        let totals = vendor.finish();
+        assert_eq!((totals.answers, totals.usage.searches), (2, 2), "{name}");
+    }
+}
+
+#[test]
+fn a_search_that_was_paused_goes_on_without_a_word() {
+    let paused = r#"
+[[turn]]
+say = [{ thinking = "Look." }, { search = "rust", found = [{ title = "Blog", url = "https://a.example" }] }]
+end = "pause"
+[[turn]]
+say = [{ text = "It is out." }]
+expect = { absent = ["/messages/2"], equal = { "/messages/1/role" = "assistant" } }
+"#;
+    let vendor = VendorServer::with_scenario("anthropic", paused);
+    let run = searching(&vendor, "anthropic", &[]);
+    assert_eq!(run.stdout.trim(), "It is out.\n\nSources:\n- [Blog](https://a.example)");
+    vendor.finish();
+}
+
+#[test]
+fn a_search_is_not_offered_against_a_rule_or_a_cap() {
+    for args in [
+        ["--deny-tool", "web_search"],
+        ["--deny-tool", "url"],
+        ["--excluded-tools", "web_search"],
+        ["--available-tools", "view"],
+        ["--max-cost", "5"],
+    ] {
+        let vendor = VendorServer::with_scenario("anthropic", "[[turn]]\nsay = [{ text = \"Hi.\" }]");
+        searching(&vendor, "anthropic", &args);
+        vendor.finish();
+        let tools = vendor.exchanges()[0].body["tools"].to_string();
+        assert!(!tools.contains("web_search") && tools.contains("view"), "{args:?}: {tools}");
+    }
 }

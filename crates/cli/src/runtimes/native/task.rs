@@ -73,7 +73,7 @@ pub(super) struct NativeTask {
     pub(super) first: FirstPrompt,
     /// Warnings for the user that were not emitted yet.
     pub(super) warnings: Vec<String>,
-    /// Takes the state in which the session ended.
+    /// Sends the final state of the session.
     pub(super) last: oneshot::Sender<State>,
     pub(super) progress: TaskProgress,
 }
@@ -88,7 +88,7 @@ pub(super) struct TaskProgress {
     failure: Option<String>,
 }
 
-/// Why a session does not wait for more.
+/// Marker: the session takes no more prompts.
 struct SessionOver;
 
 /// Turn in progress.
@@ -97,9 +97,9 @@ struct NativeTurn {
     model: Option<String>,
     deadline: Option<Instant>,
     heard: Instant,
-    /// Questions to a person that are open.
+    /// Open questions to a person.
     asked: BTreeSet<String>,
-    /// Calls of tools that run.
+    /// Running tool calls.
     tools: BTreeSet<String>,
     /// Whether a plan is implemented when the session is idle.
     implements_plan: bool,
@@ -141,7 +141,7 @@ impl NativeTask {
                         self.engine.keep_name(Fact::GivenName(name))?;
                         continue;
                     }
-                    // Nothing is under way that these could be about.
+                    // No turn is running that these could refer to.
                     Some(SessionCommand::Abort | SessionCommand::Answer { .. }) => continue,
                 },
             };
@@ -251,7 +251,7 @@ impl NativeTask {
         Ok(None)
     }
 
-    /// Begins to carry out a plan that was made without a failure, if that is wanted.
+    /// Starts the implementation of a plan, if that was requested and planning did not fail.
     async fn goes_on(&mut self, turn: &mut NativeTurn) -> Result<bool> {
         self.pass_on(Some(turn)).await;
         let failed = turn.facts.reported_error.is_some() || turn.facts.stopped.is_some();
@@ -291,7 +291,7 @@ impl NativeTask {
             }
             AgentAnswer::Elicitation { action, content } => {
                 if let Some(host) = self.engine.mcp() {
-                    // A question that is settled already stays so.
+                    // A question that was already answered stays answered.
                     let _ = host.answer_elicitation(&request_id, ElicitationAnswer { action, content });
                 }
                 Ok(())
@@ -334,7 +334,7 @@ impl NativeTask {
             if let Some(turn) = turn.as_deref_mut() {
                 turn.note(&event);
             }
-            // Nobody listens any more: the session is about to be stopped.
+            // The listener is gone: the session is about to be stopped.
             let _ = self.outbox.send(SessionNews::Event(Box::new(event))).await;
         }
     }
@@ -390,7 +390,7 @@ impl NativeTurn {
             Body::UserInputCompleted(done) => self.settle(&done.request_id),
             Body::ElicitationCompleted(done) => self.settle(&done.request_id),
             Body::ExitPlanModeCompleted(done) => self.settle(&done.request_id),
-            // A prompt that hooks do not let through was not dealt with.
+            // A prompt that hooks refused was not processed.
             Body::SessionWarning(warning)
                 if event.agent_id().is_none() && warning.warning_type == "policy_blocked" =>
             {
@@ -400,7 +400,7 @@ impl NativeTurn {
                     code: Some(warning.warning_type.clone()),
                 });
             }
-            // What a sub-agent fails of is its caller's to deal with.
+            // The caller of a sub-agent handles its errors.
             Body::SessionError(error) if event.agent_id().is_none() => {
                 self.facts.reported_error = Some(ReportedError {
                     message: error.message.clone(),

@@ -1,8 +1,8 @@
-//! `@path` in an instruction file brings in another file of the same tree, right behind the line that names it.
+//! Imports: `@path` in an instruction file inserts another file of the same tree after the line that names it.
 
 use std::path::{Path, PathBuf};
 
-use super::told::Told;
+use super::told::SeenInstructions;
 
 /// Maximum depth of nested imports.
 const DEPTH_LIMIT: usize = 5;
@@ -11,14 +11,14 @@ const DEPTH_LIMIT: usize = 5;
 const COUNT_LIMIT: usize = 50;
 
 pub(super) struct Importer<'a> {
-    told: &'a mut Told,
+    told: &'a mut SeenInstructions,
     /// The tree that imports may not leave.
     tree: PathBuf,
     left: usize,
 }
 
 impl<'a> Importer<'a> {
-    pub(super) fn new(told: &'a mut Told, tree: &Path) -> Option<Self> {
+    pub(super) fn new(told: &'a mut SeenInstructions, tree: &Path) -> Option<Self> {
         Some(Self { told, tree: tree.canonicalize().ok()?, left: COUNT_LIMIT })
     }
 
@@ -104,7 +104,7 @@ mod tests {
             std::fs::write(path, text).unwrap();
         }
         std::fs::write(dir.path().join("outside.md"), "OUTSIDE").unwrap();
-        let mut told = Told::within([dir.path()].into_iter());
+        let mut told = SeenInstructions::within([dir.path()].into_iter());
         let mut importer = Importer::new(&mut told, &tree).unwrap();
         let text = importer.expand(main, &tree);
         let plain = text.replace("imported_custom_instruction", "import");
@@ -152,7 +152,7 @@ mod tests {
         for (name, text) in files {
             std::fs::write(dir.path().join(name), text).unwrap();
         }
-        let mut told = Told::within([dir.path()].into_iter());
+        let mut told = SeenInstructions::within([dir.path()].into_iter());
         let text = Importer::new(&mut told, dir.path()).unwrap().expand("@0.md", dir.path());
         assert_eq!(text.matches("<imported").count(), DEPTH_LIMIT);
     }

@@ -1,8 +1,7 @@
 //! Instructions that users and repositories keep in files for every agent that works there.
 //!
-//! Some hold everywhere and are put before the model at the start; some are about a part of the tree and are only
-//! listed then, and told when a file of that part is touched ([`on_demand`]). Nothing is told twice, neither the same file
-//! nor the same text.
+//! Some apply everywhere and are in the model's context from the start. Others apply to a part of the tree: they are listed
+//! at the start, and added when a file of that part is touched ([`on_demand`]). No file and no text is added twice.
 
 mod imports;
 pub(crate) mod on_demand;
@@ -13,7 +12,7 @@ mod tree;
 use std::path::{Path, PathBuf};
 
 use imports::Importer;
-use told::{Source, Told};
+use told::{InstructionFile, SeenInstructions};
 
 /// Maximum size of all instructions at the start. Files beyond it are named instead.
 const TOTAL_LIMIT: usize = 256 * 1024;
@@ -21,7 +20,7 @@ const TOTAL_LIMIT: usize = 256 * 1024;
 /// Rows of a table.
 const ROW_LIMIT: usize = 100;
 
-/// Files of a directory that speak about it and everything below, in order.
+/// Files that apply to their directory and everything below, in order.
 const DIRECTORY_FILES: [&str; 4] = ["AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md"];
 
 const REPOSITORY_FILE: &str = ".github/copilot-instructions.md";
@@ -52,7 +51,7 @@ pub(crate) const PROJECT_TARGETS: &[Target] = &[
 
 /// Directories that are searched for instructions.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Places<'a> {
+pub(crate) struct InstructionPlaces<'a> {
     /// The user's own directory, with `copilot-instructions.md` and `instructions/`.
     pub(crate) home: &'a Path,
     pub(crate) cwd: &'a Path,
@@ -68,13 +67,13 @@ pub(crate) struct Instructions {
     pub(crate) scoped: Vec<Scoped>,
     /// Directories whose instructions were loaded, the top of the tree first.
     dirs: Vec<PathBuf>,
-    told: Told,
+    told: SeenInstructions,
 }
 
-/// Instructions that hold everywhere.
+/// Instructions that apply everywhere.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// More than one if several files say the same.
+    /// Sources of the text; several if files are identical.
     pub(crate) sources: Vec<PathBuf>,
     pub(crate) text: String,
 }
@@ -97,13 +96,17 @@ pub(crate) struct Scoped {
 }
 
 impl Instructions {
-    pub(crate) fn load(places: Places<'_>) -> Self {
+    pub(crate) fn load(places: InstructionPlaces<'_>) -> Self {
         let root = places.git_root.unwrap_or(places.cwd);
         let dirs = directories(root, places.cwd);
         let trees =
             [root, places.cwd, places.home].into_iter().chain(places.extra_dirs.iter().map(PathBuf::as_path));
-        let mut loader =
-            Loader { told: Told::within(trees), blocks: Vec::new(), scoped: Vec::new(), left: TOTAL_LIMIT };
+        let mut loader = Loader {
+            told: SeenInstructions::within(trees),
+            blocks: Vec::new(),
+            scoped: Vec::new(),
+            left: TOTAL_LIMIT,
+        };
 
         loader.whole(&tree::named(places.home, USER_FILE), places.home);
         for dir in &dirs {
@@ -186,7 +189,7 @@ fn directories(root: &Path, cwd: &Path) -> Vec<PathBuf> {
 }
 
 /// Only a repository is searched: any other directory may be the start of a whole disk.
-fn nested(places: Places<'_>, loaded: &[PathBuf]) -> Vec<Nested> {
+fn nested(places: InstructionPlaces<'_>, loaded: &[PathBuf]) -> Vec<Nested> {
     let below = places.git_root.map(|root| tree::directories_with("AGENTS.md", root)).unwrap_or_default();
     let extra = places.extra_dirs.iter().filter(|dir| tree::named(dir, "AGENTS.md").is_file()).cloned();
     let mut dirs: Vec<PathBuf> = below.into_iter().chain(extra).filter(|dir| !loaded.contains(dir)).collect();
@@ -195,21 +198,21 @@ fn nested(places: Places<'_>, loaded: &[PathBuf]) -> Vec<Nested> {
 }
 
 struct Loader {
-    told: Told,
+    told: SeenInstructions,
     blocks: Vec<Block>,
     scoped: Vec<Scoped>,
     left: usize,
 }
 
 impl Loader {
-    /// A file that holds everywhere, with what it imports from its tree.
+    /// Adds a file that applies everywhere, with its imports from its tree.
     fn whole(&mut self, path: &Path, tree: &Path) {
         let Some(source) = self.told.take(path) else { return };
         let text = with_imports(&source, tree, &mut self.told);
         self.block(source.real, text);
     }
 
-    /// A directory of files that hold everywhere or for some files, as each says.
+    /// Adds a directory of files, each of which applies everywhere or to matching files.
     fn modular(&mut self, dir: &Path, base: &Path) {
         for path in tree::modular(dir) {
             let Some(source) = self.told.peek(&path) else { continue };
@@ -250,7 +253,7 @@ impl Loader {
     }
 }
 
-fn with_imports(source: &Source, tree: &Path, told: &mut Told) -> String {
+fn with_imports(source: &InstructionFile, tree: &Path, told: &mut SeenInstructions) -> String {
     let dir = source.real.parent().unwrap_or(tree);
     match Importer::new(told, tree) {
         Some(mut importer) => importer.expand(&source.text, dir),

@@ -1,4 +1,4 @@
-//! Instructions about a part of the tree, told when a file of that part is touched for the first time.
+//! Instructions about a part of the tree, added when a file of that part is touched for the first time.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use super::told::Told;
+use super::told::SeenInstructions;
 use super::{
     DIRECTORY_FILES, Instructions, MODULAR_DIR, REPOSITORY_FILE, Scoped, scope, sealed, tree, with_imports,
 };
 
-/// Most files that one touched file can bring to light.
+/// Maximum number of instruction files that one touched file can reveal.
 const FOUND_LIMIT: usize = 20;
 
-/// Instructions that came to light.
+/// Instructions that a touched file revealed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct RevealedInstructions {
     /// Relative to the top of the tree if it lies in it.
     pub(crate) source: String,
     /// For the model, with the name of the file in front.
@@ -26,7 +26,7 @@ pub(crate) struct Found {
 /// Instructions of a directory that a conversation has seen, and those that it can still see.
 #[derive(Debug)]
 pub(crate) struct OnDemand {
-    /// As it was at the beginning. Copied once something is told.
+    /// State at the start. Copied on the first change.
     start: Arc<Known>,
     known: Arc<Known>,
 }
@@ -34,8 +34,8 @@ pub(crate) struct OnDemand {
 #[derive(Debug, Clone)]
 struct Known {
     root: PathBuf,
-    told: Told,
-    /// Not told yet.
+    told: SeenInstructions,
+    /// Instructions that were not added yet.
     pending: Vec<Pending>,
     /// Directories whose own files were looked at.
     visited: HashSet<PathBuf>,
@@ -44,7 +44,7 @@ struct Known {
 #[derive(Debug, Clone)]
 struct Pending {
     scoped: Scoped,
-    /// Made when first needed, since most runs touch few files.
+    /// Matcher, built on first use, since most runs touch few files.
     matcher: Option<Matcher>,
 }
 
@@ -70,25 +70,25 @@ impl From<Instructions> for OnDemand {
 }
 
 impl OnDemand {
-    /// The same for a conversation that has been told nothing beyond what is told at the start.
+    /// The same for a conversation that has only the instructions of the start.
     pub(crate) fn anew(&self) -> Self {
         Self { start: Arc::clone(&self.start), known: Arc::clone(&self.start) }
     }
 
-    /// Takes note of what an earlier run of the session has told, by the sources that it reported.
+    /// Marks the instructions that an earlier run of the session has added, by the sources that it reported.
     pub(crate) fn note_told(&mut self, source: &str) {
         let known = Arc::make_mut(&mut self.known);
         known.told.note_file(&known.root.join(source));
     }
 
     /// Instructions that apply because a file is touched; each only once.
-    pub(crate) fn touch(&mut self, file: &Path) -> Vec<Found> {
+    pub(crate) fn touch(&mut self, file: &Path) -> Vec<RevealedInstructions> {
         Arc::make_mut(&mut self.known).touch(file)
     }
 }
 
 impl Known {
-    fn touch(&mut self, file: &Path) -> Vec<Found> {
+    fn touch(&mut self, file: &Path) -> Vec<RevealedInstructions> {
         // A file that is about to be created has no real path yet, but its directory may have one.
         let real =
             file.canonicalize().or_else(|_| Ok::<_, std::io::Error>(real_parent(file)?.join(name_of(file))));
@@ -96,7 +96,7 @@ impl Known {
         if !file.starts_with(&self.root) {
             return Vec::new();
         }
-        // Whoever views instructions needs no second copy of them.
+        // A model that views an instruction file needs no second copy of it.
         self.told.note_file(&file);
         let mut found = Vec::new();
         self.matching(&file, &mut found);
@@ -114,15 +114,15 @@ impl Known {
         found
     }
 
-    /// Tells the instructions whose patterns match the file.
-    fn matching(&mut self, file: &Path, found: &mut Vec<Found>) {
+    /// Adds the pending instructions whose patterns match the file.
+    fn matching(&mut self, file: &Path, found: &mut Vec<RevealedInstructions>) {
         let hits: Vec<Pending> = self.pending.extract_if(.., |pending| pending.is_about(file)).collect();
         for hit in hits {
             self.tell(&hit.scoped.path, found);
         }
     }
 
-    /// Takes up the modular instructions of a directory.
+    /// Adds the modular instructions of a directory.
     fn collect(&mut self, dir: &Path) {
         for path in tree::modular(&dir.join(MODULAR_DIR)) {
             let Some(source) = self.told.peek(&path) else { continue };
@@ -135,7 +135,7 @@ impl Known {
         }
     }
 
-    fn tell(&mut self, path: &Path, found: &mut Vec<Found>) {
+    fn tell(&mut self, path: &Path, found: &mut Vec<RevealedInstructions>) {
         if found.len() == FOUND_LIMIT {
             return;
         }
@@ -150,7 +150,7 @@ impl Known {
             "{shown} has instructions for the code you are looking at. Follow them there:\n\n{}",
             sealed(body.trim())
         );
-        found.push(Found { source: shown, text });
+        found.push(RevealedInstructions { source: shown, text });
     }
 }
 
@@ -189,9 +189,9 @@ impl Matcher {
         let mut set = GlobSetBuilder::new();
         for glob in globs {
             let glob = glob.trim_start_matches("./").trim_start_matches('/');
-            // A pattern without a directory is about names, wherever they are.
+            // A pattern without a directory matches names anywhere.
             let glob = if glob.contains('/') { glob.to_owned() } else { format!("**/{glob}") };
-            // One that makes no sense matches nothing.
+            // An invalid pattern matches nothing.
             if let Ok(glob) = GlobBuilder::new(&glob).literal_separator(true).build() {
                 set.add(glob);
             }

@@ -3,8 +3,8 @@
 use hangar_custom::front_matter::{self, Head, comma_list};
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Scope {
-    /// Patterns of files; empty if the instructions are about everything.
+pub(super) struct InstructionScope {
+    /// Patterns of files; empty if the instructions apply everywhere.
     pub(super) globs: Vec<String>,
     pub(super) description: Option<String>,
     /// Whether they apply to other programs than coding agents.
@@ -14,18 +14,18 @@ pub(super) struct Scope {
 /// Names of coding agents in `excludeAgent`.
 const CODING_AGENTS: [&str; 2] = ["coding-agent", "cloud-agent"];
 
-/// Splits a file into its scope and the instructions proper. A head that cannot be read says nothing.
-pub(super) fn split(text: &str) -> (Scope, &str) {
+/// Splits a file into its scope and its instructions. Invalid front matter is ignored.
+pub(super) fn split(text: &str) -> (InstructionScope, &str) {
     let (head, body) = front_matter::halves(text);
     let head = head.and_then(|head| Head::parse(head).ok()).unwrap_or_default();
     let list = |name: &str| head.list(name).into_iter().flatten().flat_map(|item| comma_list(&item));
     let mut globs: Vec<String> = list("applyTo").collect();
-    // A pattern that takes in everything says no more than no pattern.
+    // A pattern that matches everything is the same as no pattern.
     if globs.iter().any(|glob| matches!(glob.as_str(), "*" | "**" | "**/*")) {
         globs.clear();
     }
     let for_others = list("excludeAgent").any(|name| CODING_AGENTS.contains(&name.as_str()));
-    (Scope { globs, description: head.text("description"), for_others }, body)
+    (InstructionScope { globs, description: head.text("description"), for_others }, body)
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ impl Fixture {
     fn load_in(&self, cwd: &str, git_root: Option<&str>) -> Instructions {
         let cwd = self.path(cwd);
         std::fs::create_dir_all(&cwd).unwrap();
-        Instructions::load(Places {
+        Instructions::load(InstructionPlaces {
             home: &self.path("home"),
             cwd: &cwd,
             git_root: git_root.map(|root| self.path(root)).as_deref(),
@@ -162,7 +162,7 @@ fn links_are_followed_inside_the_repository_only() {
     std::os::unix::fs::symlink("AGENTS.md", fixture.path("repo/CLAUDE.md")).unwrap();
     std::os::unix::fs::symlink("../secret", fixture.path("repo/GEMINI.md")).unwrap();
     assert_eq!(texts(&fixture.load("repo")), ["RULES"]);
-    // The user's own folder has keys in it, and what the user named is no part of the repository either.
+    // The user's own folder has keys in it, and directories that the user named are not part of the repository either.
     for (name, secret) in [(".claude/CLAUDE.md", "home/config.toml"), ("agents.md", "extra/notes.md")] {
         let fixture = Fixture::new(&["repo/.claude/x=", "home/config.toml=KEY", "extra/notes.md=NOTES"]);
         std::os::unix::fs::symlink(fixture.path(secret), fixture.path("repo").join(name)).unwrap();
@@ -204,7 +204,7 @@ fn long_files_are_cut_and_many_of_them_only_named() {
     assert!(instructions.render().len() < TOTAL_LIMIT + 4096);
 }
 
-/// Touches files one after the other, in a session that runs in `repo`; the sources of what each brings to light.
+/// Touches files one after the other, in a session that runs in `repo`. Returns the instruction files that each reveals.
 fn check_discovery(files: &[&str], touched: &[(&str, &[&str])]) {
     let fixture = Fixture::new(files);
     let mut on_demand = OnDemand::from(fixture.load("repo"));

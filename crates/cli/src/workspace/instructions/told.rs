@@ -10,7 +10,7 @@ const FILE_LIMIT: u64 = 64 * 1024;
 
 /// An instruction file as it was found.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct InstructionFile {
     /// Without symbolic links.
     pub(super) real: PathBuf,
     pub(super) text: String,
@@ -18,7 +18,7 @@ pub(super) struct Source {
 
 /// Files and texts that are in the model's context, so that nothing enters it twice.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Told {
+pub(super) struct SeenInstructions {
     files: HashSet<PathBuf>,
     texts: HashSet<String>,
     trees: Vec<Tree>,
@@ -38,7 +38,7 @@ impl Tree {
     }
 }
 
-impl Told {
+impl SeenInstructions {
     pub(super) fn within<'a>(trees: impl Iterator<Item = &'a Path>) -> Self {
         let trees = trees
             .filter_map(|tree| Some(Tree { given: tree.to_owned(), real: tree.canonicalize().ok()? }))
@@ -46,9 +46,8 @@ impl Told {
         Self { trees, ..Self::default() }
     }
 
-    /// Reads a file that the model has not been told. `None` too if there is nothing to read or it leads out of its
-    /// tree.
-    pub(super) fn peek(&self, path: &Path) -> Option<Source> {
+    /// Reads a file that the model has not seen. `None` also if the file is empty, missing or outside of its tree.
+    pub(super) fn peek(&self, path: &Path) -> Option<InstructionFile> {
         // Also keeps pipes and devices out, which would block.
         if !std::fs::metadata(path).ok()?.is_file() {
             return None;
@@ -58,24 +57,24 @@ impl Told {
             return None;
         }
         let text = read_limited(&real)?;
-        Some(Source { real, text })
+        Some(InstructionFile { real, text })
     }
 
-    /// The same, and takes note that the model is told now.
-    pub(super) fn take(&mut self, path: &Path) -> Option<Source> {
+    /// The same, and marks the file as seen by the model.
+    pub(super) fn take(&mut self, path: &Path) -> Option<InstructionFile> {
         let source = self.peek(path)?;
         self.files.insert(source.real.clone());
         Some(source)
     }
 
-    /// Takes note that the model knows a file.
+    /// Marks a file as seen by the model.
     pub(super) fn note_file(&mut self, path: &Path) {
         if let Ok(real) = path.canonicalize() {
             self.files.insert(real);
         }
     }
 
-    /// Takes note of a text; `false` if it was known.
+    /// Marks a text as seen by the model; `false` if it was already.
     pub(super) fn note_text(&mut self, text: &str) -> bool {
         self.texts.insert(text.trim().to_owned())
     }

@@ -1,4 +1,4 @@
-//! Looking for instruction files in directories, never longer than a moment.
+//! Bounded search for instruction files in directories.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -18,11 +18,10 @@ const NESTED_NAMES: usize = 8192;
 const MODULAR_DEPTH: usize = 6;
 const MODULAR_NAMES: usize = 2048;
 
-/// Names of a directory among which a file is looked for whose name is written in other letters.
+/// Maximum number of names that are compared without regard to case.
 const CASED_NAMES: usize = 4096;
 
-/// The file of that name in a directory, also if its name is written in small or capital letters. One that is not
-/// there is called by the name.
+/// The file of that name in a directory, found case-insensitively. The given name if there is none.
 pub(super) fn named(dir: &Path, name: &str) -> PathBuf {
     let path = dir.join(name);
     if path.exists() {
@@ -64,7 +63,7 @@ pub(super) fn directories_with(name: &str, root: &Path) -> Vec<PathBuf> {
         if dirs == 0 || names == 0 {
             break;
         }
-        // Asked here and not when it was put in line, for most of a long line is never reached.
+        // Checked here and not when the directory was queued, because most of a long queue is never reached.
         if candidate.rules.as_ref().is_some_and(|rules| rules.exclude(&candidate.dir)) {
             continue;
         }
@@ -98,8 +97,7 @@ struct Listing {
 }
 
 impl Listing {
-    /// Looks at no more than `left` names, and takes them off it. Links to directories are not followed, so that no
-    /// circle is possible.
+    /// Reads at most `left` names, and subtracts them. Links to directories are not followed, so no cycle is possible.
     fn read(dir: &Path, left: &mut usize, wanted: impl Fn(&OsStr) -> bool) -> Self {
         let (mut dirs, mut files) = (Vec::new(), Vec::new());
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten().take(*left) {
@@ -126,11 +124,11 @@ impl Listing {
 struct Candidate {
     dir: PathBuf,
     depth: usize,
-    /// Of the directories above.
+    /// The rules of the directories above.
     rules: Option<Rc<Rules>>,
 }
 
-/// A `.gitignore` and those above it, which hold where it says nothing.
+/// A `.gitignore` and those above it, which apply where it has no rule.
 struct Rules {
     own: Gitignore,
     above: Option<Rc<Rules>>,

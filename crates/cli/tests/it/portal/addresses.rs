@@ -45,6 +45,7 @@ fn old_addresses_lead_to_the_pages_of_today() {
     let portal = Portal::on(scratch, model, &["--entry", file.to_str().unwrap()]);
     leads(&portal, "/jobs.html", "/jobs");
     leads(&portal, "/jobs.html?wb=%2Fa%20b", "/jobs?workspace=%2Fa%20b");
+    leads(&portal, "/?wb=%2Fa%20b", "/new?workspace=%2Fa%20b");
     leads(&portal, "/jobTracking.html?jobName=demo", "/jobs?job=demo");
     leads(&portal, "/jobTracking.html?jobName=demo&jobId=job-9", "/runs");
     let root = portal.get("/api/config")["repoRoot"].as_str().unwrap().to_owned();

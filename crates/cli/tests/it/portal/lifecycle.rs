@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hangar_test_support::process::Witness;
-use hangar_test_support::{Running, Signal};
+use hangar_test_support::{ModelServer, Running, Scratch, Signal};
 use serde_json::json;
 
 use super::{Ask, Portal, Stream, expect, up};
@@ -34,6 +34,56 @@ fn a_port_that_is_in_use_is_told_with_the_command_that_works() {
     let second = hangar(&portal.scratch, &portal.model).args(["up", "--port", &port]).finish().expect_exit(1);
     assert!(second.stderr.contains(&format!("127.0.0.1:{port} is in use")), "{}", second.stderr);
     assert!(second.stderr.contains("`hangar up --port 0`"), "{}", second.stderr);
+}
+
+/// Does what a `curl` command line asks for.
+fn carry_out(portal: &Portal, command: &str, env: Option<(&str, &str)>) {
+    let script = format!("curl() {{ printf '%s\\n' \"$@\"; }}; {command}");
+    let shell = std::process::Command::new("bash").args(["-c", &script]).envs(env).output().unwrap();
+    let words = String::from_utf8(shell.stdout).unwrap();
+    let mut words = words.lines();
+    let (mut method, mut headers, mut url) = ("GET", Vec::new(), "");
+    while let Some(word) = words.next() {
+        match word {
+            "-X" => method = words.next().unwrap(),
+            "-H" => headers.push(words.next().unwrap().split_once(": ").unwrap()),
+            other => url = other,
+        }
+    }
+    let path = url.strip_prefix(&format!("http://localhost:{}", portal.port)).unwrap();
+    let ask = portal.ask(method, path);
+    expect(headers.iter().fold(ask, |ask, (name, value)| ask.header(name, value)).send(), 200);
+}
+
+#[test]
+fn the_command_that_a_portal_prints_stops_it() {
+    let token = ("PORTAL_TOKEN", "a-token-of-this-test");
+    for (flags, env) in [(&[][..], None), (&["--token-env", token.0], Some(token))] {
+        let (scratch, model) = (Scratch::new(), ModelServer::start());
+        let up = up(&scratch, &model, flags);
+        let mut running = env.iter().fold(up, |up, (name, value)| up.env(name, value)).start();
+        let port = super::port(&mut running);
+        let line = running.next_line().expect("it says how it is stopped").to_owned();
+        let (_, command) = line.split_once("Ctrl+C, or ").expect("a command beside the keys");
+        let portal = Portal { scratch, model, running, port };
+        carry_out(&portal, command, env);
+        portal.running.finish().expect_exit(0);
+    }
+}
+
+#[test]
+fn a_browser_that_visits_the_stop_address_stops_nothing() {
+    let portal = Portal::start();
+    let visits = [
+        &[("sec-fetch-site", "none"), ("sec-fetch-mode", "navigate")][..],
+        &[("sec-fetch-site", "same-origin"), ("sec-fetch-mode", "navigate")],
+    ];
+    for headers in visits {
+        let ask = portal.ask("GET", "/api/stop").header("user-agent", "Mozilla/5.0");
+        let answer = headers.iter().fold(ask, |ask, (name, value)| ask.header(name, value)).send();
+        assert_eq!(answer.status, 405, "{headers:?}");
+        expect(portal.ask("GET", "/api/test").send(), 200);
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod runs;
 mod secrets;
 mod sessions;
 mod streams;
+mod views;
 
 use hangar_test_support::{Invocation, ModelServer, Running, Scratch};
 use serde_json::{Value, json};

@@ -104,7 +104,7 @@ fn a_run_of_a_portal_that_was_killed_is_gone_on_with() {
     let mut stream = portal.ask("GET", &format!("/api/v1/runs/{run}/stream")).stream();
     stream.until(|message| message.kind() == "prompted");
     let busy = portal.ask("POST", &format!("/api/v1/runs/{run}/resume")).send();
-    refused(&busy, 409, "run_under_way", "under way");
+    refused(&busy, 409, "run_under_way", "still running");
     portal.running.signal(Signal::KILL);
     let portal = portal.again();
     let listed = portal.get("/api/v1/runs?limit=1");

@@ -12,7 +12,7 @@ fn run(scratch: &Scratch, args: &[&str]) -> Finished {
 }
 
 /// A machine on which codex is a script.
-fn with_codex(script: &str, more: &str) -> Scratch {
+pub(super) fn with_codex(script: &str, more: &str) -> Scratch {
     let scratch = Scratch::new();
     let version = "case \"$*\" in --version) echo codex-cli 9.8.7; exit;; *--help) echo \"flags: ${EXTRA_FLAG:-none}\"; exit;; esac";
     let program = stand_in(&scratch, "codex-program", &format!("{version}\ncat > prompt\n{script}"));
@@ -312,6 +312,17 @@ fn a_wish_that_an_agent_cannot_meet_is_told() {
     };
     assert_eq!(warnings("codex"), ["OpenAI Codex has no cap on cost; nothing ends it at 2 USD"]);
     assert!(warnings("native").is_empty());
+}
+
+#[test]
+fn an_agent_that_takes_no_files_is_not_started_with_one() {
+    let scratch = with_codex(&format!("echo \"$@\" >> asked\n{CODEX_PONG}"), "");
+    scratch.file("note.txt", "x");
+    let args = ["run", "--runtime", "codex", "-p", "x", "--attachment", "note.txt"];
+    let refused = run(&scratch, &args).expect_exit(1);
+    assert!(refused.stderr.contains("OpenAI Codex takes no --attachment"), "{}", refused.stderr);
+    assert!(!scratch.work().join("asked").exists());
+    assert!(!scratch.state().join("session-state").exists());
 }
 
 #[test]

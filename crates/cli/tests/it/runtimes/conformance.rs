@@ -13,13 +13,13 @@ use crate::HANGAR;
 use crate::schema::Schema;
 
 /// Some agents need twenty seconds to start, and tests share the machine.
-const PATIENCE: Duration = Duration::from_secs(240);
+pub(super) const PATIENCE: Duration = Duration::from_secs(240);
 
 const AGENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../e2e/agents/node_modules");
 
 /// An agent under test.
-struct Subject {
-    name: &'static str,
+pub(super) struct Subject {
+    pub(super) name: &'static str,
     /// Its program, if it is not ours.
     program: Option<&'static str>,
     /// Arguments that make it speak the Agent Client Protocol.
@@ -51,15 +51,15 @@ const SUBJECTS: [Subject; 7] = [
 ];
 
 /// A machine with one agent and a scripted model.
-struct Bench {
-    subject: &'static Subject,
-    scratch: Scratch,
-    model: ModelServer,
-    record: Value,
+pub(super) struct Bench {
+    pub(super) subject: &'static Subject,
+    pub(super) scratch: Scratch,
+    pub(super) model: ModelServer,
+    pub(super) record: Value,
 }
 
 impl Bench {
-    fn of(name: &str) -> Self {
+    pub(super) fn of(name: &str) -> Self {
         let subject = SUBJECTS.iter().find(|subject| subject.name == name).expect("a subject");
         let program = match subject.program {
             Some(path) => Path::new(AGENTS).join(path),
@@ -86,7 +86,7 @@ impl Bench {
         Self { subject, scratch, model: ModelServer::start(), record: record["agent"].clone() }
     }
 
-    fn can(&self, ability: &str) -> bool {
+    pub(super) fn can(&self, ability: &str) -> bool {
         self.record["capabilities"][ability].as_bool().expect("a capability")
     }
 
@@ -110,14 +110,14 @@ impl Bench {
     }
 
     /// A prompt that makes the model run a command.
-    fn command(&self, command: &str) -> String {
+    pub(super) fn command(&self, command: &str) -> String {
         let tool = &self.record["shellTool"];
         let name = tool["name"].as_str().unwrap_or("bash");
         let argument = tool["argument"].as_str().unwrap_or("command");
         format!("TOOL:{name}:{}", json!({ argument: command, "description": "a command" }))
     }
 
-    fn log(&self, id: &str) -> Vec<Value> {
+    pub(super) fn log(&self, id: &str) -> Vec<Value> {
         self.scratch
             .log(id)
             .lines()
@@ -265,7 +265,7 @@ fn a_signal_cancels_and_nothing_stays(bench: &Bench) {
 }
 
 /// The process of a command that the agent runs, once it runs.
-fn running_command(bench: &Bench) -> Witness {
+pub(super) fn running_command(bench: &Bench) -> Witness {
     let file = bench.scratch.work().join("pid");
     let begun = Instant::now();
     // The file is the only sign that all agents give at the right moment.
@@ -279,7 +279,7 @@ fn running_command(bench: &Bench) -> Witness {
 }
 
 /// A command that runs until it is ended.
-const ENDLESS: &str = "echo $$ > pid.new; mv pid.new pid; exec sleep 1000";
+pub(super) const ENDLESS: &str = "echo $$ > pid.new; mv pid.new pid; exec sleep 1000";
 
 fn a_killed_hangar_leaves_nothing(bench: &Bench) {
     let run = bench.run(&bench.command(ENDLESS)).start();

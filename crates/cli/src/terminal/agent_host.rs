@@ -1,0 +1,84 @@
+//! Server of the sessions of other agents, on a thread of its own: what [`super::host`] is for our own. It speaks the part of
+//! the SDK protocol that a view uses.
+
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use hangar_peer::{Framing, Peer};
+use tokio::io::DuplexStream;
+use tokio_util::sync::CancellationToken;
+
+use super::agent_server::AgentServer;
+use super::agents::Agents;
+use crate::runtimes::args::RunWithArgs;
+use crate::settings::Settings;
+
+/// Capacity of the pipe between terminal and server, each way.
+const PIPE: usize = 256 << 10;
+/// Time that blocking work of closed sessions gets before the process ends.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// Running server. [`AgentHost::close`] ends its agents.
+pub(super) struct AgentHost {
+    thread: JoinHandle<()>,
+    stop: CancellationToken,
+}
+
+impl AgentHost {
+    /// Starts the server and connects to it.
+    pub(super) fn start(
+        settings: &Settings,
+        agents: &Agents,
+        args: RunWithArgs,
+    ) -> Result<(Self, DuplexStream)> {
+        let fleet = agents.fleet()?;
+        let settings = settings.clone();
+        let (near, far) = tokio::io::duplex(PIPE);
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let thread = std::thread::Builder::new()
+            .name("agents".to_owned())
+            .spawn(move || {
+                let (peer, outgoing) = Peer::new(Framing::Length);
+                let server = AgentServer::new(settings, fleet, args, peer.clone());
+                serve(far, &stopped, peer, outgoing, server);
+            })
+            .context("cannot start the thread of the agents")?;
+        Ok((Self { thread, stop }, near))
+    }
+
+    /// Ends all agents and waits for that.
+    pub(super) fn close(self) {
+        self.stop.cancel();
+        if self.thread.join().is_err() {
+            tracing::error!("the thread of the agents panicked");
+        }
+    }
+}
+
+fn serve(
+    stream: DuplexStream,
+    stop: &CancellationToken,
+    peer: Peer,
+    mut outgoing: hangar_peer::Outgoing,
+    server: AgentServer,
+) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!(%error, "the runtime of the agents cannot be started");
+            return;
+        }
+    };
+    runtime.block_on(async {
+        let (reader, mut writer) = tokio::io::split(stream);
+        tokio::spawn(async move {
+            peer.write(&mut writer, &mut outgoing).await;
+            // Nobody reads any more: whoever waits for that need not.
+            peer.close();
+        });
+        server.run(reader, stop).await;
+    });
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+}

@@ -1,0 +1,182 @@
+//! Requests of a view about sessions of other agents: which session they are for, and those that are for none.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hangar_peer::{Peer, raw};
+use hangar_protocol::rpc::{ErrorObject, Id, Message, codes};
+use hangar_store::{SessionId, Store};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::AsyncRead;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::agent_session::{self, Inbox};
+use super::frames::Frames;
+use crate::runtimes::Fleet;
+use crate::runtimes::args::RunWithArgs;
+use crate::selection::Selection;
+use crate::settings::Settings;
+
+/// Requests that may wait for one session.
+const REQUESTS: usize = 64;
+
+/// A request about one session.
+pub(super) struct Request {
+    pub(super) id: Id,
+    pub(super) method: String,
+    pub(super) params: Value,
+}
+
+/// Surroundings of all sessions of a server.
+pub(super) struct AgentContext {
+    pub(super) settings: Settings,
+    pub(super) fleet: Arc<Fleet>,
+    pub(super) store: Store,
+    pub(super) peer: Peer,
+}
+
+impl AgentContext {
+    pub(super) fn answer(&self, id: Id, result: Result<Value, String>) {
+        let refusal = |message| ErrorObject { code: codes::INTERNAL_ERROR, message, data: None };
+        let result = result.map_err(refusal).and_then(|value| {
+            raw(&value).ok_or_else(|| refusal("the answer cannot be written as JSON".to_owned()))
+        });
+        self.peer.respond(id, result);
+    }
+}
+
+pub(super) struct AgentServer {
+    context: Arc<AgentContext>,
+    args: RunWithArgs,
+    sessions: HashMap<String, SessionHandle>,
+    tasks: JoinSet<()>,
+}
+
+/// The server's end of a session. Dropping it ends the session.
+struct SessionHandle {
+    requests: mpsc::Sender<Request>,
+    /// Takes the request that ends the session.
+    ending: oneshot::Sender<Id>,
+}
+
+/// Parameters that open a session.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OpenParams {
+    session_id: String,
+    runtime: String,
+    /// Whether the session is the one that the flags were typed for.
+    #[serde(default)]
+    typed: bool,
+}
+
+impl AgentServer {
+    pub(super) fn new(settings: Settings, fleet: Arc<Fleet>, args: RunWithArgs, peer: Peer) -> Self {
+        let store = Store::new(&settings.home);
+        let context = Arc::new(AgentContext { settings, fleet, store, peer });
+        Self { context, args, sessions: HashMap::new(), tasks: JoinSet::new() }
+    }
+
+    /// Serves the connection to its end, then ends all sessions.
+    pub(super) async fn run(mut self, reader: impl AsyncRead + Unpin, stop: &CancellationToken) {
+        let mut frames = Frames::new(reader);
+        loop {
+            tokio::select! {
+                body = frames.next() => match body {
+                    Some(body) => self.take(&body),
+                    None => break,
+                },
+                () = stop.cancelled() => break,
+                Some(_) = self.tasks.join_next() => {
+                    self.sessions.retain(|_, session| !session.requests.is_closed());
+                }
+            }
+        }
+        self.sessions.clear();
+        while self.tasks.join_next().await.is_some() {}
+    }
+
+    fn take(&mut self, body: &[u8]) {
+        let Ok(Message::Request { id, method, params }) = Message::parse(body) else { return };
+        let params: Value =
+            params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+        let request = Request { id, method, params };
+        match request.method.as_str() {
+            "session.create" | "session.resume" => self.open(request),
+            "sessions.bulkDelete" => self.delete(request),
+            _ => self.pass_on(request),
+        }
+    }
+
+    fn open(&mut self, request: Request) {
+        let Request { id, method, params } = request;
+        let opened = OpenParams::deserialize(&params).map_err(|error| error.to_string()).and_then(|params| {
+            let session_id: SessionId =
+                params.session_id.parse().map_err(|_| "the id of the session is not one".to_owned())?;
+            Ok((params, session_id))
+        });
+        let (params, session_id) = match opened {
+            Ok(opened) => opened,
+            Err(problem) => return self.context.answer(id, Err(problem)),
+        };
+        let is_new = method == "session.create";
+        let args = self.args_for(&params, is_new);
+        let selection = Selection::by_id(session_id, !is_new);
+        let (requests, inbox) = mpsc::channel(REQUESTS);
+        let (ending, ended) = oneshot::channel();
+        let inbox = Inbox { requests: inbox, ended };
+        self.tasks.spawn(agent_session::run(Arc::clone(&self.context), args, selection, id, inbox));
+        self.sessions.insert(params.session_id, SessionHandle { requests, ending });
+    }
+
+    /// Flags for a session: all for the one that they were typed for and for new ones like it.
+    fn args_for(&self, params: &OpenParams, is_new: bool) -> RunWithArgs {
+        let same = self.args.runtime.as_ref() == Some(&params.runtime);
+        let mut args = if same && (is_new || params.typed) { self.args.clone() } else { self.args.common() };
+        if !params.typed {
+            args.attachment.clear();
+        }
+        RunWithArgs { runtime: Some(params.runtime.clone()), ..args }
+    }
+
+    fn delete(&self, request: Request) {
+        let ids = request.params["sessionIds"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let problems: Vec<String> = ids
+            .filter_map(|id| {
+                let deleted = id.parse().map_err(|_| format!("`{id}` is no session"));
+                deleted.and_then(|id| self.context.store.delete(&id).map_err(|error| error.to_string())).err()
+            })
+            .collect();
+        let result = if problems.is_empty() { Ok(json!({})) } else { Err(problems.join("; ")) };
+        self.context.answer(request.id, result);
+    }
+
+    fn pass_on(&mut self, request: Request) {
+        let session_id = request.params["sessionId"].as_str().unwrap_or_default().to_owned();
+        if request.method == "session.destroy"
+            && let Some(session) = self.sessions.remove(&session_id)
+        {
+            // A session that has ended by itself has nothing left to do.
+            if let Err(id) = session.ending.send(request.id) {
+                self.context.answer(id, Ok(Value::Null));
+            }
+            return;
+        }
+        let Some(session) = self.sessions.get(&session_id) else {
+            let problem = "the agent of this session has ended; /resume goes on with it".to_owned();
+            return self.context.answer(request.id, Err(problem));
+        };
+        if let Err(refused) = session.requests.try_send(request) {
+            let id = match refused {
+                mpsc::error::TrySendError::Full(request) | mpsc::error::TrySendError::Closed(request) => {
+                    request.id
+                }
+            };
+            let problem = "the session takes no requests just now; wait a moment".to_owned();
+            self.context.answer(id, Err(problem));
+        }
+    }
+}

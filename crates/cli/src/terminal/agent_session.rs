@@ -1,0 +1,409 @@
+//! One session of another agent, owned by one task: requests of the view in, events out and into the log.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use hangar_agent::session::iso;
+use hangar_protocol::data::{PendingMessagesModified, SessionError, SessionWarning};
+use hangar_protocol::rpc::Id;
+use hangar_protocol::{Body, Event, EventId};
+use hangar_runtimes::runtime::{AgentSession, SessionCommand, SessionNews, TurnEnded};
+use hangar_runtimes::usage::Usage;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use super::agent_answers;
+use super::agent_server::{AgentContext, Request};
+use crate::runtimes::args::RunWithArgs;
+use crate::runtimes::plan::{self, SessionPlan};
+use crate::runtimes::record::{self, SessionRecorder};
+use crate::selection::Selection;
+
+/// Prompts that may wait for their turn.
+const MAX_QUEUED: usize = 64;
+/// Events that are kept until the first prompt, with which the log begins. More begin it at once.
+const MAX_UNRECORDED: usize = 64;
+/// Time that an agent gets to end. It is longer than what its processes are given, and what is left then is killed.
+const FAREWELL: Duration = Duration::from_secs(20);
+
+/// The session's end of its handle.
+pub(super) struct Inbox {
+    pub(super) requests: mpsc::Receiver<Request>,
+    /// Resolves when the session is to end, with the request that asks for it unless the server is gone.
+    pub(super) ended: oneshot::Receiver<Id>,
+}
+
+struct ServedSession {
+    context: Arc<AgentContext>,
+    plan: SessionPlan,
+    workspace: PathBuf,
+    live: AgentSession,
+    record: Option<SessionRecorder>,
+    unrecorded: Vec<Event>,
+    /// Name that was given before the log began.
+    name: Option<String>,
+    queue: VecDeque<QueuedPrompt>,
+    /// Whether a turn is under way.
+    is_working: bool,
+    prompts: u64,
+    model: Option<String>,
+    /// Usage of the session, with the time before it was resumed.
+    total: Usage,
+}
+
+struct QueuedPrompt {
+    id: String,
+    text: String,
+}
+
+/// Runs a session from the request that opens it to its end.
+pub(super) async fn run(
+    context: Arc<AgentContext>,
+    args: RunWithArgs,
+    selection: Selection,
+    asked: Id,
+    mut inbox: Inbox,
+) {
+    let opened = tokio::select! {
+        opened = ServedSession::open(&context, &args, selection) => opened,
+        ending = &mut inbox.ended => {
+            context.answer(asked, Err("the session was left before it was open".to_owned()));
+            if let Ok(id) = ending {
+                context.answer(id, Ok(Value::Null));
+            }
+            return;
+        }
+    };
+    let mut session = match opened {
+        Ok(session) => session,
+        Err(error) => return context.answer(asked, Err(format!("{error:#}"))),
+    };
+    context.answer(asked, Ok(session.facts()));
+    session.explain();
+    let ended = session.serve(&mut inbox).await;
+    // Requests that come now are answered by the server.
+    inbox.requests.close();
+    while let Ok(request) = inbox.requests.try_recv() {
+        context.answer(request.id, Err("the session is being closed".to_owned()));
+    }
+    let (asked, problem) = match ended {
+        Ok(asked) => (asked, None),
+        Err(error) => (None, Some(format!("{error:#}"))),
+    };
+    session.finish(problem).await;
+    if let Some(id) = asked.or_else(|| inbox.ended.try_recv().ok()) {
+        context.answer(id, Ok(Value::Null));
+    }
+}
+
+impl ServedSession {
+    async fn open(context: &Arc<AgentContext>, args: &RunWithArgs, selection: Selection) -> Result<Self> {
+        let AgentContext { settings, fleet, store, .. } = &**context;
+        let plan = SessionPlan::make(fleet, store, args, selection)?;
+        if plan.own_log() {
+            bail!("{} keeps the log of this session itself", plan.runtime.card().label);
+        }
+        let record = plan.take_up(store)?;
+        let mut order = plan.order(fleet, store, args, record.as_ref())?;
+        order.consent = args.terminal_consent();
+        if let Some(rehearsal) = plan::rehearsal(settings, args).await? {
+            plan.runtime.rehearse(&mut order, &rehearsal.stage);
+        }
+        let total = order.resume.as_ref().map(|resume| resume.used).unwrap_or_default();
+        let workspace = order.workspace.clone();
+        let live = plan.open(order).await?;
+        Ok(Self {
+            context: Arc::clone(context),
+            workspace,
+            live,
+            record,
+            unrecorded: Vec::new(),
+            name: None,
+            queue: VecDeque::new(),
+            is_working: false,
+            prompts: 0,
+            model: plan.choice.model.value.clone(),
+            total,
+            plan,
+        })
+    }
+
+    /// Answer to the request that opened the session.
+    fn facts(&self) -> Value {
+        let choice = &self.plan.choice;
+        json!({
+            "sessionId": self.plan.selection.id().as_str(),
+            "agent": self.plan.runtime.card().label,
+            "workspacePath": self.workspace,
+            "modelState": { "modelId": choice.model.value, "reasoningEffort": choice.effort.value },
+        })
+    }
+
+    /// Tells the person of an agent that does not ask, before it does anything.
+    fn explain(&self) {
+        let card = self.plan.runtime.card();
+        if !card.capabilities.permission_callbacks {
+            let warning = format!(
+                "{} cannot ask a person here: it runs its tools by itself, within --allow-tool and --deny-tool",
+                card.label
+            );
+            self.publish(&made(SessionWarning::new("agent", warning).into()));
+        }
+    }
+
+    /// Serves until the session is to end, and returns the request for that. An error is why it cannot go on.
+    async fn serve(&mut self, inbox: &mut Inbox) -> Result<Option<Id>> {
+        loop {
+            tokio::select! {
+                biased;
+                asked = &mut inbox.ended => return Ok(asked.ok()),
+                // Before the news, so that an agent that says much can be stopped.
+                Some(request) = inbox.requests.recv() => self.take(request)?,
+                news = self.live.news.recv() => match news {
+                    Some(SessionNews::Event(event)) => {
+                        self.hear(*event)?;
+                        self.context.peer.keep_pace().await;
+                    }
+                    Some(SessionNews::TurnEnded(ended)) => self.turn_ended(&ended)?,
+                    None => bail!("{} has ended; /resume goes on with the session", self.label()),
+                },
+            }
+        }
+    }
+
+    fn label(&self) -> &str {
+        &self.plan.runtime.card().label
+    }
+
+    fn publish(&self, event: &Event) {
+        let session_id = self.plan.selection.id().as_str();
+        self.context.peer.notify("session.event", &json!({ "sessionId": session_id, "event": event }));
+    }
+
+    /// Logs an event and tells the view. What cannot be written down must not go on.
+    fn hear(&mut self, mut event: Event) -> Result<()> {
+        match &mut self.record {
+            Some(record) => {
+                record.append(&event)?.into_iter().for_each(|position| event.set_position(position));
+            }
+            None => self.unrecorded.push(event.clone()),
+        }
+        self.publish(&event);
+        if self.unrecorded.len() == MAX_UNRECORDED {
+            self.begin_record("")?;
+        }
+        Ok(())
+    }
+
+    /// Begins the log, with what was said so far. A session in which nobody says anything leaves none.
+    fn begin_record(&mut self, prompt: &str) -> Result<()> {
+        if self.record.is_some() {
+            return Ok(());
+        }
+        let AgentContext { fleet, store, .. } = &*self.context;
+        let mut record =
+            self.plan.begin_record(fleet, store, &self.workspace, self.name.as_deref(), prompt)?;
+        for event in self.unrecorded.drain(..) {
+            record.append(&event)?;
+        }
+        self.record = Some(record);
+        Ok(())
+    }
+
+    fn take(&mut self, Request { id, method, params }: Request) -> Result<()> {
+        if let Some(answer) = agent_answers::read(&method, &params) {
+            let given = answer.and_then(|(request_id, answer)| {
+                self.command(SessionCommand::Answer { request_id, answer })?;
+                Ok(json!({ "success": true }))
+            });
+            self.context.answer(id, given);
+            return Ok(());
+        }
+        let result = match method.as_str() {
+            "session.send" => return self.prompt(id, &params),
+            "session.abort" => self.command(SessionCommand::Abort).map(|()| json!({ "success": true })),
+            "session.commands.list" => Ok(json!({ "commands": [] })),
+            "session.queue.pendingItems" => Ok(self.pending()),
+            "session.queue.removeMostRecent" => {
+                let removed = self.queue.pop_back().is_some();
+                self.queue_changed();
+                Ok(json!({ "removed": removed }))
+            }
+            "session.name.set" => self.rename(params["name"].as_str().unwrap_or_default()),
+            "session.usage.getMetrics" => Ok(self.metrics()),
+            _ => Err(format!("{} does not offer that here", self.label())),
+        };
+        self.context.answer(id, result);
+        Ok(())
+    }
+
+    /// Gives the agent a command. One that takes none does not read: it is asked again or stopped.
+    fn command(&self, command: SessionCommand) -> Result<(), String> {
+        let taken = self.live.commands.try_send(command);
+        taken.map_err(|_| format!("{} takes nothing just now; try again, or leave", self.label()))
+    }
+
+    fn prompt(&mut self, id: Id, params: &Value) -> Result<()> {
+        let text = prompt_text(params);
+        let message_id = uuid::Uuid::new_v4().to_string();
+        let immediate = params["mode"] == "immediate";
+        let result = if !self.is_working {
+            self.context.answer(id, Ok(json!({ "messageId": message_id, "started": true })));
+            return self.start(text);
+        } else if immediate && self.plan.runtime.card().capabilities.steering {
+            self.command(SessionCommand::Steer(text))
+        } else if self.queue.len() == MAX_QUEUED {
+            Err(format!("{MAX_QUEUED} messages wait already; this one was not taken"))
+        } else {
+            self.queue.push_back(QueuedPrompt { id: message_id.clone(), text });
+            self.queue_changed();
+            Ok(())
+        };
+        self.context.answer(id, result.map(|()| json!({ "messageId": message_id })));
+        Ok(())
+    }
+
+    /// Begins a turn.
+    fn start(&mut self, text: String) -> Result<()> {
+        self.begin_record(&text)?;
+        self.is_working = true;
+        self.prompts += 1;
+        self.command(SessionCommand::Send(text)).map_err(anyhow::Error::msg)
+    }
+
+    fn turn_ended(&mut self, ended: &TurnEnded) -> Result<()> {
+        self.is_working = false;
+        self.total = ended.outcome.total;
+        self.model = ended.model.clone().or_else(|| self.model.take());
+        match self.queue.pop_front() {
+            Some(next) => {
+                self.queue_changed();
+                self.start(next.text)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn queue_changed(&self) {
+        self.publish(&made(PendingMessagesModified {}.into()));
+    }
+
+    fn pending(&self) -> Value {
+        let items = self.queue.iter().map(|prompt| {
+            json!({ "id": prompt.id, "messageId": prompt.id, "kind": "message", "displayText": prompt.text })
+        });
+        json!({ "items": items.collect::<Vec<_>>(), "steeringMessages": [], "inFlightSteeringCount": 0 })
+    }
+
+    fn rename(&mut self, name: &str) -> Result<Value, String> {
+        let name = self.context.fleet.redactor.text(name.trim().to_owned());
+        if name.is_empty() {
+            return Err("a name has at least one letter".to_owned());
+        }
+        match &mut self.record {
+            Some(record) => record.rename(name).map_err(|error| format!("{error:#}"))?,
+            None => self.name = Some(name),
+        }
+        Ok(json!({}))
+    }
+
+    fn metrics(&self) -> Value {
+        json!({
+            "totalUserRequests": self.prompts,
+            "totalApiDurationMs": self.total.api_ms.count().unwrap_or(0),
+            "modelMetrics": record::metrics(self.model.as_deref(), &self.total),
+            "currentModel": self.model,
+        })
+    }
+
+    /// Ends the agent and closes the log.
+    async fn finish(mut self, problem: Option<String>) {
+        if let Some(problem) = &problem {
+            self.complain(problem);
+        }
+        if tokio::time::timeout(FAREWELL, self.drain()).await.is_err() {
+            tracing::warn!(agent = self.label(), "the agent did not end in time and is killed");
+        }
+        let changes = self.live.code_changes().await.unwrap_or_default();
+        let Some(mut record) = self.record.take() else { return };
+        let changes = record.changes(changes);
+        match record.close(self.model.clone(), &self.total, changes, problem) {
+            Ok(event) => self.publish(&event),
+            Err(error) => tracing::error!(%error, "the log of the session cannot be closed"),
+        }
+    }
+
+    /// Tells the view why the session ends.
+    fn complain(&mut self, problem: &str) {
+        let error = SessionError {
+            error_type: "agent".to_owned(),
+            message: problem.to_owned(),
+            status_code: None,
+            error_code: None,
+            transient: true,
+        };
+        self.publish(&made(error.into()));
+    }
+
+    /// Lets the agent end, and records what it says at that.
+    async fn drain(&mut self) {
+        let mut is_told = false;
+        loop {
+            let commands = self.live.commands.clone();
+            tokio::select! {
+                place = commands.reserve(), if !is_told => {
+                    is_told = true;
+                    // An agent that is gone needs no word.
+                    if let Ok(place) = place {
+                        place.send(SessionCommand::Stop);
+                    }
+                }
+                news = self.live.news.recv() => match news {
+                    Some(SessionNews::Event(event)) => {
+                        if let Err(error) = self.hear(*event) {
+                            tracing::error!(%error, "the log of the session cannot be written");
+                            return;
+                        }
+                    }
+                    Some(SessionNews::TurnEnded(ended)) => {
+                        self.total = ended.outcome.total;
+                        self.model = ended.model.or_else(|| self.model.take());
+                    }
+                    None => return,
+                },
+            }
+        }
+    }
+}
+
+/// An event of ours that is for the view alone.
+fn made(body: Body) -> Event {
+    let id = EventId(uuid::Uuid::new_v4().to_string());
+    Event::new(id, iso(jiff::Timestamp::now()), None, None, body)
+}
+
+/// The prompt with the files that go with it, which agents are told by their paths.
+fn prompt_text(params: &Value) -> String {
+    let mut text = params["prompt"].as_str().unwrap_or_default().to_owned();
+    let files = params["attachments"].as_array().into_iter().flatten();
+    for path in files.filter_map(|file| file["path"].as_str()) {
+        text.push_str("\n\nAttached file: ");
+        text.push_str(path);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attached_files_are_named_in_the_prompt() {
+        let params = json!({ "prompt": "look", "attachments": [{ "type": "file", "path": "/a.png" }] });
+        assert_eq!(prompt_text(&params), "look\n\nAttached file: /a.png");
+        assert_eq!(prompt_text(&json!({ "prompt": "look" })), "look");
+    }
+}

@@ -1,0 +1,100 @@
+//! Agents of this machine as the terminal knows them: which one a session belongs to.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use anyhow::{Result, anyhow};
+use hangar_runtimes::runtime::AgentCard;
+use hangar_store::{Filter, SessionId, SessionMeta, Store};
+use serde_json::{Value, json};
+
+use super::opening::shown;
+use crate::runtimes::choice::NATIVE;
+use crate::runtimes::{Fleet, record};
+use crate::settings::Settings;
+
+/// Name by which sessions of our own terminal are created.
+pub(super) const OWN_CLIENT: &str = "hangar";
+
+/// The agents, assembled when they are first asked for: sessions of our own need none of them.
+#[derive(Clone)]
+pub(super) struct Agents {
+    settings: Settings,
+    fleet: Arc<OnceLock<Result<Arc<Fleet>, String>>>,
+}
+
+impl Agents {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self { settings: settings.clone(), fleet: Arc::default() }
+    }
+
+    pub(super) fn of(settings: &Settings, fleet: Fleet) -> Self {
+        Self { settings: settings.clone(), fleet: Arc::new(OnceLock::from(Ok(Arc::new(fleet)))) }
+    }
+
+    pub(super) fn fleet(&self) -> Result<Arc<Fleet>> {
+        let assembled = self.fleet.get_or_init(|| match Fleet::assemble(&self.settings) {
+            Ok(fleet) => Ok(Arc::new(fleet)),
+            Err(error) => Err(format!("{error:#}")),
+        });
+        assembled.clone().map_err(|error| anyhow!(error))
+    }
+
+    /// Name of the agent of a session, if it is not our own.
+    pub(super) fn of_session(&self, store: &Store, id: &SessionId) -> Result<Option<String>> {
+        match store.look(id) {
+            Some(session) if is_candidate(&session.meta) => {
+                let fleet = self.fleet()?;
+                Ok(card(&fleet, store, id, &session.meta).map(|card| card.name.to_string()))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Sessions of this machine for the picker, the last first. `here` is the one that the view shows.
+    pub(super) fn sessions(
+        &self,
+        store: &Store,
+        here: Option<&str>,
+        now: jiff::Timestamp,
+    ) -> Result<Value, String> {
+        let listed = store.list(&Filter::default()).map_err(|error| error.to_string())?;
+        // Sessions are listed without the names of their agents if those cannot be assembled.
+        let fleet = listed.iter().any(|session| is_candidate(&session.meta)).then(|| self.fleet().ok());
+        let fleet = fleet.flatten();
+        let sessions: Vec<Value> = listed
+            .iter()
+            .map(|session| {
+                let meta = &session.meta;
+                let directory =
+                    meta.context.as_ref().map(|context| shown(Path::new(&context.cwd), &self.settings));
+                let age = now.duration_since(meta.updated_at).as_secs();
+                let agent = fleet.as_ref().and_then(|fleet| card(fleet, store, &session.id, meta));
+                json!({
+                    "id": session.id.as_str(),
+                    "name": meta.name.as_ref().map(hangar_store::SessionName::as_str),
+                    "age": age.max(0),
+                    "directory": directory,
+                    "agent": agent.map_or("Hangar", |card| &*card.label),
+                    "state": match here == Some(session.id.as_str()) {
+                        true => Some("open here"),
+                        false => store.is_in_use(&session.id).then_some("open elsewhere"),
+                    },
+                })
+            })
+            .collect();
+        Ok(json!({ "sessions": sessions }))
+    }
+}
+
+/// Whether a session may be another agent's. Those are recorded under the agent's name.
+fn is_candidate(meta: &SessionMeta) -> bool {
+    meta.client_name.as_deref().is_some_and(|name| name != OWN_CLIENT && name != NATIVE)
+}
+
+/// Agent of a session, if it is not our own. Programs may call themselves as they like, so the log decides.
+fn card<'a>(fleet: &'a Fleet, store: &Store, id: &SessionId, meta: &SessionMeta) -> Option<&'a AgentCard> {
+    let client = meta.client_name.as_deref().filter(|_| is_candidate(meta))?;
+    let card = fleet.find(client).ok()?.card();
+    (record::producer(store, id)? == *card.name).then_some(card)
+}

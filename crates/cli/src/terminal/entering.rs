@@ -1,0 +1,211 @@
+//! Entering sessions: in this process, or where another one has them open.
+
+use hangar_server::ShowRequest;
+use hangar_store::SessionId;
+use hangar_terminal::effect::CallId;
+use hangar_terminal::input::Input;
+use serde_json::{Value, json};
+
+use super::app::{App, Found, GREETING, LEAVING, NAMING, QUESTIONS};
+use super::link::{self, Link};
+use super::opening::Wanted;
+use super::owner::Owner;
+use super::questions::Joining;
+use crate::selection::Selection;
+
+impl App {
+    /// Opens a session and leaves the one that is open. One that another process has is joined there.
+    pub(super) fn open(&mut self, mut wanted: Wanted) {
+        let Selection::Resume(id) = &wanted.selection else { return self.enter(wanted) };
+        if wanted.owner.is_some() {
+            return self.enter(wanted);
+        }
+        if wanted.agent.is_some() && self.elsewhere.is_none() && self.session.as_deref() == Some(id.as_str())
+        {
+            // It is shown already: it is left, and opened again.
+            wanted.owner = Some(Owner::Nobody);
+            return self.enter(wanted);
+        }
+        let (home, store, id) = (self.settings.home.clone(), self.store.clone(), id.clone());
+        let found = self.found.clone();
+        tokio::spawn(async move {
+            wanted.owner = Some(Owner::of(&home, &store, &id).await);
+            // A view that has ended needs no result.
+            let _ = found.send(Found::Owner(Box::new(wanted))).await;
+        });
+    }
+
+    /// Enters a session whose owner is known.
+    pub(super) fn enter(&mut self, wanted: Wanted) {
+        let id = wanted.selection.id().clone();
+        let remote = match wanted.owner.as_ref().map_or(Ok(None), |owner| owner.link(&id)) {
+            Ok(remote) => remote,
+            Err(reason) => return self.refuse(reason),
+        };
+        if remote.is_none() && !self.is_trusted {
+            // The directory is asked about first.
+            self.wanted = Some(wanted);
+            return self.ask_or_begin();
+        }
+        let past = match remote {
+            Some(_) => (Vec::new(), 0),
+            None => match wanted.past(&self.store) {
+                Ok(past) => past,
+                Err(error) => return self.refuse(format!("{error:#}")),
+            },
+        };
+        self.leave_session();
+        if let Err(reason) = self.use_link(remote, &wanted) {
+            return self.refuse(reason);
+        }
+        if let Some(link) = &self.link {
+            if let Some(Owner::Terminal(endpoint)) = &self.elsewhere {
+                link.call(GREETING, "connect", link::greeting(endpoint));
+            }
+            let (method, params) = wanted.request();
+            // The answer to an earlier one is of no interest any more.
+            self.opening = CallId(self.opening.0 - 1);
+            link.call(self.opening, method, params);
+        }
+        self.session = Some(id.to_string());
+        self.agent.clone_from(&wanted.agent);
+        self.take(Input::Closed);
+        if !past.0.is_empty() {
+            self.take(Input::History { events: past.0, older: past.1 });
+        }
+        self.wanted = Some(wanted);
+    }
+
+    /// Leaves the session that is shown. One of another process goes on there.
+    fn leave_session(&mut self) {
+        if let (Some(link), Some(before), None) = (&self.link, self.session.take(), &self.elsewhere) {
+            link.call(LEAVING, "session.destroy", link::of_session(&before, Value::Null));
+        }
+    }
+
+    /// Uses the connection to another process, or else the one to the server of this process that has such sessions.
+    fn use_link(&mut self, remote: Option<Link>, wanted: &Wanted) -> Result<(), String> {
+        match remote {
+            Some(remote) => {
+                self.hosts.park(&mut self.link);
+                self.link = Some(remote);
+                self.elsewhere.clone_from(&wanted.owner);
+                self.joining.begin();
+            }
+            None => {
+                self.elsewhere = None;
+                self.joining.clear();
+                let connected = self.hosts.connect(wanted.host_kind(), &mut self.link, &self.settings);
+                connected.map_err(|error| format!("{error:#}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says why a session is not opened. The one that is shown stays.
+    fn refuse(&mut self, reason: String) {
+        self.answer_show(Err(reason.clone()));
+        match self.session {
+            Some(_) => self.later(Input::Told(reason)),
+            None => self.later(Input::Lost(reason)),
+        }
+    }
+
+    pub(super) fn opened(&mut self, result: Result<Value, String>) {
+        let Some(wanted) = self.wanted.take() else { return };
+        match result {
+            Ok(answer) => {
+                if let Selection::New { name: Some(name), .. } = &wanted.selection
+                    && let Some(link) = &self.link
+                {
+                    let named = json!({ "name": name });
+                    link.call(
+                        NAMING,
+                        "session.name.set",
+                        link::of_session(wanted.selection.id().as_str(), named),
+                    );
+                }
+                if self.elsewhere.is_some() {
+                    self.joined(&wanted);
+                }
+                let facts = wanted.facts(&self.settings, &self.store, &answer);
+                self.take(Input::Ready(facts));
+                if let Some(prompt) = self.first.take() {
+                    self.take(Input::Prompt(prompt));
+                }
+                self.shown();
+                self.answer_show(Ok(()));
+            }
+            Err(reason) => {
+                self.session = None;
+                self.shown();
+                self.answer_show(Err(reason.clone()));
+                self.take(Input::Lost(reason));
+            }
+        }
+    }
+
+    /// The session of another process is joined: shows its past, and asks for the questions that are open.
+    fn joined(&mut self, wanted: &Wanted) {
+        let place = self.elsewhere.as_ref().map_or("", Owner::place);
+        match wanted.past(&self.store) {
+            Ok((events, older)) => {
+                self.joining.opened(&events);
+                self.take(Input::History { events, older });
+            }
+            Err(error) => {
+                self.joining.opened(&[]);
+                self.later(Input::Told(format!("the past of the session cannot be read: {error:#}")));
+            }
+        }
+        let id = wanted.selection.id();
+        self.later(Input::Told(format!("attached to a session in {place}, which goes on without this view")));
+        if let Some(link) = &self.link {
+            link.call(QUESTIONS, "session.eventLog.read", link::of_session(id.as_str(), Joining::request()));
+        }
+    }
+
+    pub(super) fn ask_open_questions(&mut self, result: Result<Value, String>) {
+        match result {
+            Ok(answer) => {
+                for event in self.joining.open_questions(&answer) {
+                    self.take(Input::Event(Box::new(event)));
+                }
+            }
+            Err(reason) => self.later(Input::Told(format!("open questions cannot be read: {reason}"))),
+        }
+    }
+
+    /// Tells the clients of this process which session is shown.
+    fn shown(&self) {
+        self.hosts.tell_shown(self.session.as_deref());
+    }
+
+    /// Shows the session that a client asks for.
+    pub(super) fn show(&mut self, request: ShowRequest) {
+        let ShowRequest { session_id, answer } = request;
+        if self.session.as_ref() == Some(&session_id) && self.wanted.is_none() {
+            // A client that is gone needs no answer.
+            let _ = answer.send(Ok(()));
+            return;
+        }
+        let known = session_id.parse::<SessionId>().ok().filter(|id| self.store.contains(id));
+        let Some(id) = known else {
+            let _ = answer.send(Err(format!("Session not found: {session_id}")));
+            return;
+        };
+        self.answer_show(Err("another session was asked for meanwhile".to_owned()));
+        self.showing = Some(answer);
+        match Wanted::resumed(&self.store, &self.agents, id.as_str(), self.directory.clone()) {
+            Ok(wanted) => self.open(wanted),
+            Err(error) => self.answer_show(Err(format!("{error:#}"))),
+        }
+    }
+
+    fn answer_show(&mut self, result: Result<(), String>) {
+        if let Some(answer) = self.showing.take() {
+            // A client that is gone needs no answer.
+            let _ = answer.send(result);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Models and efforts that clients ask for: what is not there is refused with what is.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use hangar_test_support::{Scratch, VendorServer};
+use serde_json::{Value, json};
+
+use crate::HANGAR;
+use crate::sdk::{Client, ID, of_session};
+
+/// A server with a simulated vendor whose list of models is known.
+struct Stage {
+    scratch: Scratch,
+    vendor: VendorServer,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let stage = Self { scratch: Scratch::new(), vendor: VendorServer::start("openai-responses") };
+        let config = format!(
+            "model = \"v/gpt-5.6-terra\"\n[providers.v]\nbase_url = \"{}\"\napi_key = \"k\"\nhost = \"openai\"\n",
+            stage.vendor.base_url()
+        );
+        std::fs::create_dir_all(stage.scratch.state()).unwrap();
+        std::fs::write(stage.scratch.state().join("config.toml"), config).unwrap();
+        stage
+    }
+
+    fn client(&self) -> Client {
+        Client::of(self.scratch.run(HANGAR).env("COPILOT_OFFLINE", "true"))
+    }
+
+    fn sessions(&self) -> usize {
+        std::fs::read_dir(self.scratch.state().join("session-state")).map_or(0, Iterator::count)
+    }
+}
+
+/// The error of a call that must be refused.
+fn refused(client: &mut Client, method: &str, params: Value) -> String {
+    let answer = client.answer(method, params);
+    answer["error"]["message"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{method} was not refused: {answer}"))
+        .to_owned()
+}
+
+#[test]
+fn a_model_that_the_provider_does_not_list_is_refused_with_the_nearest_and_leaves_no_session() {
+    let stage = Stage::new();
+    stage.scratch.run(HANGAR).env("COPILOT_OFFLINE", "true").arg("models").finish().expect_exit(0);
+    let mut client = stage.client();
+    let wanted = |model: &str| json!({ "sessionId": ID, "model": model });
+    let told = refused(&mut client, "session.create", wanted("v/gpt-5.6-tera"));
+    assert!(told.contains("`gpt-5.6-tera`") && told.contains("gpt-5.6-terra"), "{told}");
+    assert_eq!(stage.sessions(), 0);
+    // One that the client brings is the client's affair.
+    let own = json!({ "baseUrl": stage.vendor.base_url(), "apiKey": "k", "type": "openai" });
+    client.call("session.create", json!({ "sessionId": ID, "model": "gpt-5.6-tera", "provider": own }));
+    assert_eq!(stage.sessions(), 1);
+    client.finish();
+}
+
+#[test]
+fn without_a_list_every_model_may_be_right() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    client.call("session.create", json!({ "sessionId": ID, "model": "v/gpt-5.6-tera" }));
+    client.finish();
+}
+
+#[test]
+fn an_effort_that_is_none_is_refused_with_those_that_the_model_takes() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    client.call("session.create", json!({ "sessionId": ID, "model": "v/gpt-5", "reasoningEffort": "low" }));
+    let takes = "takes minimal, low, medium, high";
+    for (method, params) in [
+        ("session.model.switchTo", json!({ "modelId": "v/gpt-5", "reasoningEffort": "extreme" })),
+        ("session.options.update", json!({ "reasoningEffort": "extreme" })),
+        ("session.model.setReasoningEffort", json!({ "reasoningEffort": "extreme" })),
+    ] {
+        let told = refused(&mut client, method, of_session(params));
+        assert!(told.contains("`extreme`") && told.contains(takes), "{method}: {told}");
+    }
+    let current = client.call("session.model.getCurrent", of_session(json!({})));
+    assert_eq!(current["reasoningEffort"], "low", "what was refused changed nothing");
+    client.finish();
+}
+
+#[test]
+fn a_lowered_effort_is_told_whenever_it_is_chosen() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    client.call(
+        "session.create",
+        json!({ "sessionId": ID, "model": "v/gpt-5.6-terra", "reasoningEffort": "max" }),
+    );
+    // The effort is kept, and the other model does not have it.
+    client.call("session.model.switchTo", of_session(json!({ "modelId": "v/gpt-5" })));
+    let told = client.event("session.warning")["message"].as_str().unwrap().to_owned();
+    assert!(told.contains("does not take the effort max; it gets high"), "{told}");
+    client.call("session.model.setReasoningEffort", of_session(json!({ "reasoningEffort": "xhigh" })));
+    let told = client.event("session.warning")["message"].as_str().unwrap().to_owned();
+    assert!(told.contains("does not take the effort xhigh; it gets high"), "{told}");
+    client.finish();
+}

@@ -1,0 +1,354 @@
+//! `hangar` in a terminal of its own: the screen, the session behind it, and the terminal afterwards.
+
+use std::time::{Duration, Instant};
+
+use hangar_test_support::process::{Signal, Witness};
+use hangar_test_support::pty::{Pty, modes_left_on, signal};
+use hangar_test_support::{Invocation, Scratch};
+
+use crate::HANGAR;
+
+/// Far above what any step needs on a loaded machine; reaching it is a failure, never a measurement.
+const LIMIT: Duration = Duration::from_secs(60);
+const SIZE: (u16, u16) = (80, 24);
+
+/// A program in a terminal with an emulator behind it.
+struct Terminal {
+    pty: Pty,
+    emulator: avt::Terminal,
+    /// Everything that was printed.
+    raw: Vec<u8>,
+}
+
+/// `hangar` with the scripted model, in a directory that is trusted.
+fn hangar(scratch: &Scratch) -> Invocation {
+    let run = scratch.run(HANGAR).env("TERM", "xterm-256color").without_env("NO_COLOR").without_env("TMUX");
+    run.args(["--model", "scripted", "--trust-folder"])
+}
+
+impl Terminal {
+    fn start(run: Invocation) -> Self {
+        let (columns, rows) = SIZE;
+        let pty = Pty::start(&run.into_command(), columns, rows);
+        let emulator = avt::Terminal::with_scrollback(columns.into(), rows.into(), None).expect("a terminal");
+        Self { pty, emulator, raw: Vec::new() }
+    }
+
+    /// A session at its first prompt.
+    fn open(run: Invocation) -> Self {
+        let mut terminal = Self::start(run);
+        terminal.wait_for("scripted");
+        terminal
+    }
+
+    /// Scrollback and screen, long lines whole.
+    fn text(&self) -> String {
+        self.emulator.primary_screen().text().join("\n")
+    }
+
+    /// Everything that is on the screen now.
+    fn seen(&self) -> String {
+        let lines: Vec<String> = self.emulator.screen().visible_lines().map(avt::Line::text).collect();
+        lines.join("\n")
+    }
+
+    fn wait_until(&mut self, what: &str, is_there: impl Fn(&Self) -> bool) {
+        let until = Instant::now() + LIMIT;
+        while !is_there(self) {
+            let left = until.saturating_duration_since(Instant::now());
+            let came = self.pty.read(left);
+            let bytes = self.pty.take_output();
+            self.raw.extend_from_slice(&bytes);
+            // A character may come in two pieces: only whole ones are shown.
+            let whole = String::from_utf8_lossy(&self.raw);
+            let shown = self.raw.len() - bytes.len();
+            if whole.len() == self.raw.len() && whole.is_char_boundary(shown) {
+                self.emulator.feed(&whole[shown..]);
+            } else {
+                let mut again =
+                    avt::Terminal::with_scrollback(SIZE.0.into(), SIZE.1.into(), None).expect("a terminal");
+                again.feed(whole.as_ref());
+                self.emulator = again;
+            }
+            assert!(came || is_there(self), "{what} did not come:\n{}\n---\n{}", self.text(), self.seen());
+        }
+    }
+
+    /// Waits until a text is on the screen or above it.
+    fn wait_for(&mut self, text: &str) {
+        self.wait_until(text, |terminal| terminal.text().contains(text) || terminal.seen().contains(text));
+    }
+
+    fn keys(&mut self, keys: &str) {
+        self.pty.type_bytes(keys.as_bytes());
+    }
+
+    fn paste(&mut self, text: &str) {
+        self.keys(&format!("\x1b[200~{text}\x1b[201~"));
+    }
+
+    /// Sends a prompt of several lines.
+    fn prompt(&mut self, text: &str) {
+        self.paste(text);
+        self.keys("\r");
+    }
+
+    /// Whether the terminal is as it was before the program.
+    fn check_restored(&self) {
+        assert_eq!(self.pty.line_settings(), self.pty.before);
+        let left = modes_left_on(&String::from_utf8_lossy(&self.raw));
+        assert!(left.is_empty(), "left on: {left:?}");
+    }
+
+    fn leave(mut self) -> String {
+        self.keys("\x04");
+        self.wait_for("status 0");
+        self.check_restored();
+        let text = self.text();
+        self.pty.finish();
+        text
+    }
+}
+
+/// Process of the program that runs in a scratch directory.
+fn process_in(scratch: &Scratch) -> u32 {
+    let work = scratch.work().canonicalize().expect("the work directory");
+    let processes = std::fs::read_dir("/proc").expect("the processes").flatten();
+    let is_ours = |pid: &u32| {
+        let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
+        let cwd = std::fs::read_link(format!("/proc/{pid}/cwd"));
+        exe.is_ok_and(|exe| exe.ends_with("hangar")) && cwd.is_ok_and(|cwd| cwd == work)
+    };
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(is_ours).min().expect("the program runs")
+}
+
+#[test]
+fn a_prompt_is_answered_and_the_terminal_given_back() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("SAY:Hello **there**, friend.\r");
+    terminal.wait_for("Hello there, friend.");
+    let text = terminal.leave();
+    assert_eq!(text.matches("Hello there, friend.").count(), 1, "{text}");
+    assert_eq!(text.matches("❯ SAY:Hello **there**, friend.").count(), 1, "{text}");
+}
+
+#[test]
+fn a_prompt_of_the_command_line_is_sent() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch).args(["-i", "SAY:As you wish."]));
+    terminal.wait_until("the answer", |terminal| terminal.text().contains("\nAs you wish."));
+    terminal.leave();
+}
+
+#[test]
+fn a_command_runs_when_a_key_allows_it() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    let made = scratch.work().join("made.txt");
+    terminal
+        .prompt("TOOL:bash:{\"command\":\"touch made.txt\",\"description\":\"make it\"}\nSAY:It is made.");
+    terminal.wait_for("Run this command?");
+    assert!(!made.exists());
+    terminal.wait_for("a number or enter answers");
+    terminal.keys("1");
+    terminal.wait_until("the answer", |terminal| terminal.text().contains("\nIt is made."));
+    assert!(made.exists());
+    terminal.prompt("TOOL:bash:{\"command\":\"touch other.txt\",\"description\":\"make it\"}\nSAY:never");
+    terminal.wait_for("touch other.txt");
+    terminal.wait_for("a number or enter answers");
+    terminal.keys("\x1b");
+    terminal.wait_for("not allowed");
+    assert!(!scratch.work().join("other.txt").exists());
+    terminal.leave();
+}
+
+#[test]
+fn a_shell_line_shows_its_output() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("!sleep 1; echo out-of-$((40+2))\r");
+    terminal.wait_for("out-of-42");
+    let text = terminal.leave();
+    assert_eq!(text.matches("out-of-42").count(), 1, "{text}");
+}
+
+#[test]
+fn ctrl_c_clears_stops_and_leaves() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("a draft");
+    terminal.wait_for("a draft");
+    terminal.keys("\x03");
+    terminal.wait_until("an empty prompt", |terminal| !terminal.seen().contains("a draft"));
+    terminal.keys("STREAM:2000:20\r");
+    terminal.wait_for("tok3 ");
+    terminal.keys("\x03");
+    terminal.wait_for("Aborted");
+    terminal.wait_until("the status line", |terminal| terminal.seen().contains("scripted"));
+    terminal.keys("\x03");
+    terminal.wait_for("press it again to leave");
+    terminal.keys("\x03");
+    terminal.wait_for("status 0");
+    terminal.check_restored();
+    terminal.pty.finish();
+}
+
+#[test]
+fn ctrl_z_and_fg_keep_the_draft() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("kept draft");
+    terminal.wait_for("kept draft");
+    // The shell says that it stopped, and continues it.
+    terminal.keys("\x1a");
+    terminal.wait_for("status 148");
+    terminal.wait_until("the draft", |terminal| {
+        let text = terminal.text();
+        text.split_once("status 148").is_some_and(|(_, after)| after.contains("kept draft"))
+    });
+    terminal.keys("\x03");
+    terminal.wait_until("an empty prompt", |terminal| !terminal.seen().contains("kept draft"));
+    terminal.leave();
+}
+
+#[test]
+fn a_signal_ends_it_and_the_terminal_is_as_before() {
+    for (number, status) in
+        [(Signal::TERM, "status 143"), (Signal::HUP, "status 129"), (Signal::INT, "status 130")]
+    {
+        let scratch = Scratch::new();
+        let mut terminal = Terminal::open(hangar(&scratch));
+        terminal.keys("STREAM:2000:20\r");
+        terminal.wait_for("tok3 ");
+        signal(process_in(&scratch), number);
+        terminal.wait_for(status);
+        terminal.check_restored();
+        terminal.pty.finish();
+    }
+}
+
+#[test]
+fn a_closed_terminal_ends_it() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("SAY:said before\r");
+    terminal.wait_until("the answer", |terminal| terminal.text().contains("\nsaid before"));
+    let process = Witness::of(process_in(&scratch).try_into().expect("a process id"));
+    terminal.pty.hang_up();
+    assert!(process.is_gone_within(LIMIT));
+    let mut again = Terminal::open(hangar(&scratch).arg("--continue"));
+    again.wait_until("the conversation", |terminal| terminal.text().contains("\nsaid before"));
+    again.leave();
+}
+
+#[test]
+fn a_killed_session_is_continued_where_it_was() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("SAY:first answer\r");
+    terminal.wait_until("the answer", |terminal| terminal.text().contains("\nfirst answer"));
+    terminal.prompt("TOOL:bash:{\"command\":\"ls /etc/hostname\",\"description\":\"look\"}\nSAY:never");
+    terminal.wait_for("Run this command?");
+    let before = terminal.text();
+    signal(process_in(&scratch), Signal::KILL);
+    terminal.wait_for("status 137");
+    terminal.pty.finish();
+    let mut again = Terminal::open(hangar(&scratch).arg("--continue"));
+    again.wait_until("the conversation", |terminal| terminal.text().contains("\nfirst answer"));
+    let prompt = |text: &str| {
+        text.lines().filter(|line| line.starts_with("❯ SAY")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(prompt(&again.text()), prompt(&before));
+    again.keys("SAY:second answer\r");
+    again.wait_until("the answer", |terminal| terminal.text().contains("\nsecond answer"));
+    again.leave();
+}
+
+#[test]
+fn ten_thousand_lines_are_shown_by_their_ends() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch).arg("--allow-all-tools"));
+    terminal.prompt("TOOL:bash:{\"command\":\"seq 10000\",\"description\":\"count\"}\nSAY:Counted.");
+    terminal.wait_until("the answer", |terminal| terminal.text().contains("\nCounted."));
+    let text = terminal.leave();
+    assert!(text.contains(" lines (ctrl+o shows all)"), "{text}");
+    assert!(text.lines().count() < 60, "{text}");
+}
+
+#[test]
+fn a_large_paste_is_a_placeholder_and_loses_no_key() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    let lines = "a line of the paste that is fifty bytes long, yes\n".repeat(4_000);
+    terminal.paste(&lines);
+    terminal.keys("xyz");
+    terminal.wait_until("the keys", |terminal| {
+        terminal.seen().contains("[Paste #1: ") && terminal.seen().contains("] xyz")
+            || terminal.seen().contains("]xyz")
+    });
+    terminal.keys("\x03");
+    terminal.wait_until("an empty prompt", |terminal| !terminal.seen().contains("[Paste"));
+    terminal.leave();
+}
+
+#[test]
+fn a_session_is_picked_to_be_resumed() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("SAY:from the past\r");
+    terminal.wait_until("the answer", |terminal| terminal.text().contains("\nfrom the past"));
+    terminal.leave();
+    let mut again = Terminal::start(hangar(&scratch).arg("--resume"));
+    again.wait_for("Sessions (1)");
+    again.keys("\r");
+    again.wait_until("the conversation", |terminal| terminal.text().contains("\nfrom the past"));
+    again.wait_until("the status line", |terminal| terminal.seen().contains("scripted"));
+    again.leave();
+}
+
+#[test]
+fn a_terminal_that_only_prints_has_plain_lines() {
+    let scratch = Scratch::new();
+    for run in [hangar(&scratch).env("TERM", "dumb"), hangar(&scratch).arg("--screen-reader")] {
+        let mut terminal = Terminal::start(run);
+        terminal.wait_for("> ");
+        terminal.keys("SAY:plain **words**\n");
+        terminal.wait_for("\nplain words");
+        terminal.keys("TOOL:bash:{\"command\":\"touch made\",\"description\":\"make\"}\n");
+        terminal.wait_for("a number or enter answers");
+        terminal.keys("3\nnot now\n");
+        terminal.wait_for("not allowed: not now");
+        terminal.keys("/exit\n");
+        terminal.wait_for("status 0");
+        assert!(!terminal.raw.contains(&0x1b), "an escape sequence was printed");
+        terminal.check_restored();
+        terminal.pty.finish();
+    }
+}
+
+#[test]
+fn trust_is_asked_for_first() {
+    let scratch = Scratch::new();
+    let run = scratch.run(HANGAR).env("TERM", "xterm-256color").args(["--model", "scripted"]);
+    let mut terminal = Terminal::start(run);
+    terminal.wait_for("Do you trust this directory?");
+    terminal.wait_for("a number or enter answers");
+    terminal.keys("3");
+    terminal.wait_for("status 0");
+    terminal.check_restored();
+    terminal.pty.finish();
+}
+
+#[test]
+fn a_person_who_picks_no_session_gets_a_new_one() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::start(hangar(&scratch).arg("--resume"));
+    terminal.wait_for("nothing here");
+    terminal.keys("\x1b");
+    terminal.wait_until("the status line", |terminal| terminal.seen().contains("scripted"));
+    terminal.keys("SAY:a fresh start\r");
+    terminal.wait_until("the answer", |terminal| terminal.text().contains("\na fresh start"));
+    terminal.leave();
+}
