@@ -43,6 +43,14 @@ pub(crate) fn install_sshd() -> Result<()> {
     apt_install("openssh-server", "the tests of agents on other machines need OpenSSH's server")
 }
 
+/// A terminal multiplexer, for the tests of the terminal.
+pub(crate) fn install_tmux() -> Result<()> {
+    if shell::is_installed("tmux", &["-V"]) {
+        return Ok(());
+    }
+    apt_install("tmux", "the tests of resizing a terminal need tmux")
+}
+
 /// A browser, for the tests of the portal's pages.
 pub(crate) fn install_chromium() -> Result<()> {
     if shell::is_installed("chromium", &["--version"]) {

@@ -6,6 +6,7 @@ mod catalogue;
 mod clients;
 mod npm;
 mod shell;
+mod shots;
 mod supply;
 mod test;
 mod tidy;
@@ -23,6 +24,7 @@ cargo xtask <task>
                        FLAGS are passed to `hangar up`, such as --port 8899
   web                  build the pages of the portal into crates/portal/pages, if web/ changed; needs Node 20
   types                write docs/openapi.json and the TypeScript types of the API from the portal's routes
+  shots                make the pictures of docs/terminal.md from the real screen; needs tmux
   catalogue FILE       write the embedded catalogue of models from FILE, an `api.json` of models.dev
   test                 everything that CI checks: format, lints, all tests with what they need, tidy
   tidy                 check the rules of the repository that no compiler knows
@@ -31,6 +33,8 @@ cargo xtask <task>
                        program instead of building one
   bench portal         the portal when idle, with a thousand sessions, and with two hundred readers
   bench harness        the cost of hooks, unused MCP servers and many sub-agents
+  bench cost           tokens and simulated cost of the same work, beside other agents
+  bench terminal       the interactive views of agents side by side, in a pty
   bench runtimes       the cost of Hangar beside the agents that it runs; `bench runtimes debug` skips the release
                        build to find faults, and its figures mean nothing
 ";
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["web"] => web::build(),
         ["types"] => types::write(),
+        ["shots"] => shots::run(),
         ["catalogue", file] => catalogue::write(Path::new(file)),
         ["tidy"] => tidy::run(),
         ["bench", "runtimes"] => bench::runtimes::run(false),

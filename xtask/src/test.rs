@@ -19,6 +19,7 @@ pub(crate) fn run() -> Result<()> {
     steps.run("Node SDK", clients::install_node);
     steps.run("agents", clients::install_agents);
     steps.run("sshd", clients::install_sshd);
+    steps.run("tmux", clients::install_tmux);
     steps.run("Chromium", clients::install_chromium);
     steps.run("Python SDK", clients::install_python);
     steps.run("Rust SDK", clients::build_rust);

@@ -110,6 +110,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("hangar-telemetry", &["hangar-agent", "hangar-protocol"]),
+    ("hangar-transcript", &["hangar-protocol"]),
+    ("hangar-terminal", &["hangar-protocol", "hangar-transcript"]),
     ("hangar-test-support", &["hangar-models", "hangar-simulators"]),
     (
         "hangar-cli",
@@ -125,6 +127,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-jobs",
             "hangar-mcp",
             "hangar-models",
+            "hangar-peer",
             "hangar-portal",
             "hangar-process",
             "hangar-protocol",
@@ -136,7 +139,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-spec",
             "hangar-store",
             "hangar-telemetry",
+            "hangar-terminal",
             "hangar-tools",
+            "hangar-transcript",
         ],
     ),
     ("xtask", &[]),
@@ -146,7 +151,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const TESTS_ONLY: &[&str] = &["hangar-test-support"];
 
 /// Crates that decide and never touch the world.
-const WITHOUT_IO: &[&str] = &["hangar-protocol", "hangar-agent"];
+const WITHOUT_IO: &[&str] = &["hangar-protocol", "hangar-agent", "hangar-transcript", "hangar-terminal"];
 const IO_CRATES: &[&str] = &["reqwest", "hyper", "axum", "rusqlite", "rustix", "nix", "libc", "process-wrap"];
 const IO_FEATURES_OF_TOKIO: &[&str] =
     &["full", "fs", "net", "process", "signal", "io-std", "rt-multi-thread"];

@@ -234,6 +234,9 @@ export interface OfferedModel {
   readonly multiplier?: number;
 }
 
+/** Process in which a session is open. */
+export type OpenIn = "portal" | "terminal";
+
 /** All at once. Succeeds if all do. */
 export interface ParallelWork {
   readonly works: readonly Work[];
@@ -381,6 +384,8 @@ export interface Session {
   /** Error of the last turn, if it failed. */
   readonly error?: string;
   readonly policy?: Policy;
+  /** Where it is open; absent if it is closed. */
+  readonly open?: OpenIn;
 }
 
 export interface SessionList {
@@ -491,6 +496,10 @@ export interface Routes {
   "POST /sessions/{id}/messages": {
     readonly body: NewMessage;
     readonly answer: Accepted;
+  };
+  /** Open a closed session without a message */
+  "POST /sessions/{id}/open": {
+    readonly answer: Session;
   };
   /** End the current turn */
   "POST /sessions/{id}/abort": {

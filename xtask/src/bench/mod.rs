@@ -5,6 +5,7 @@
 mod big_log;
 mod contender;
 mod cost;
+mod cost_steps;
 mod first_screen;
 mod harness;
 pub(crate) mod measure;
@@ -14,6 +15,7 @@ mod rpc;
 pub(crate) mod runtimes;
 mod server;
 mod table;
+mod terminal;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -51,15 +53,17 @@ enum About {
     Portal,
     Harness,
     Cost,
+    Terminal,
 }
 
-/// `bench [server|portal|harness|cost] [--peers DIR] [--program FILE]`
+/// `bench [server|portal|harness|cost|terminal] [--peers DIR] [--program FILE]`
 pub(crate) fn run(args: &[&str]) -> Result<()> {
     let (about, mut flags) = match args {
         ["server", flags @ ..] => (About::Server, flags),
         ["portal", flags @ ..] => (About::Portal, flags),
         ["harness", flags @ ..] => (About::Harness, flags),
         ["cost", flags @ ..] => (About::Cost, flags),
+        ["terminal", flags @ ..] => (About::Terminal, flags),
         flags => (About::Prompts, flags),
     };
     let mut subjects = Subjects::default();
@@ -82,6 +86,7 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
         About::Portal => portal::run(&program, &cache),
         About::Harness => harness::run(&program, &cache),
         About::Cost => cost::run(&program, &subjects.peers(&cache), &cache),
+        About::Terminal => terminal::run(&program, &subjects.peers(&cache), &cache),
     }
 }
 
