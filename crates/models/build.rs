@@ -1,4 +1,4 @@
-//! Turns the published vocabularies into tables that are used where they lie in the binary: no parsing, no hash map and
+//! Turns the published vocabulary into a table that is used where it lies in the binary: no parsing, no hash map and
 //! no regex is built at run time, so that counting tokens costs nothing until text is counted.
 
 use std::fmt::Write as _;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use regex_syntax::hir::{Class, HirKind};
 use tiktoken_rs::CoreBPE;
 
-#[path = "src/tokenizer/hash.rs"]
-mod hash;
+#[path = "src/tokenizer/layout.rs"]
+mod layout;
 
 /// Slots per token, at least: probing stays short.
 const SPREAD: usize = 5;
@@ -16,34 +16,36 @@ const SPREAD_OF: usize = 4;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=src/tokenizer/hash.rs");
+    println!("cargo::rerun-if-changed=src/tokenizer/layout.rs");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     vocabulary(&out.join("o200k.bin"), &tiktoken_rs::o200k_base().expect("the o200k vocabulary"));
-    vocabulary(&out.join("cl100k.bin"), &tiktoken_rs::cl100k_base().expect("the cl100k vocabulary"));
     classes(&out.join("classes.rs"));
 }
 
-/// Little-endian: number of slots, number of tokens, the slots, the end of each token, the tokens' bytes.
+/// Little-endian: number of slots, number of tokens, the slots, the start of each group of tokens, the length of each token,
+/// the tokens' bytes.
 fn vocabulary(path: &Path, vocabulary: &CoreBPE) {
     // Ranks have no gaps; the special tokens behind the first gap never come from ordinary text.
     let tokens: Vec<Vec<u8>> = (0..).map_while(|rank| vocabulary.decode_bytes(&[rank]).ok()).collect();
     let slots = (tokens.len() * SPREAD / SPREAD_OF).next_power_of_two();
     let mut table = vec![0_u32; slots];
     for (rank, token) in (1_u32..).zip(&tokens) {
-        assert!(rank < 1 << hash::RANK_BITS, "the vocabulary outgrew its slots");
-        let hash = hash::hash(token);
+        assert!(rank < 1 << layout::RANK_BITS, "the vocabulary outgrew its slots");
+        let hash = layout::hash(token);
         let mut at = hash as usize & (slots - 1);
         while table[at] != 0 {
             at = (at + 1) & (slots - 1);
         }
-        table[at] = hash::fingerprint(hash) << hash::RANK_BITS | rank;
+        table[at] = layout::fingerprint(hash) << layout::RANK_BITS | rank;
     }
-    let ends = tokens.iter().scan(0_u32, |end, token| {
-        *end += token.len() as u32;
-        Some(*end)
+    let starts = tokens.chunks(layout::GROUP).scan(0_u32, |start, group| {
+        let this = *start;
+        *start += group.iter().map(Vec::len).sum::<usize>() as u32;
+        Some(this)
     });
-    let words = [slots as u32, tokens.len() as u32].into_iter().chain(table).chain(ends);
+    let words = [slots as u32, tokens.len() as u32].into_iter().chain(table).chain(starts);
     let mut bytes: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
+    bytes.extend(tokens.iter().map(|token| u8::try_from(token.len()).expect("a token of at most 255 bytes")));
     bytes.extend(tokens.iter().flatten());
     std::fs::write(path, bytes).expect("writing a table");
 }

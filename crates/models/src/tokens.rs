@@ -12,7 +12,6 @@ use serde_with::skip_serializing_none;
 
 use crate::facts;
 use crate::image::Image;
-use crate::tokenizer::Encoding;
 
 /// What a message costs beside its content: its role and what sets it apart from the next.
 const PER_MESSAGE: u64 = 4;
@@ -30,7 +29,6 @@ const BYTES_PER_DOCUMENT_TOKEN: usize = 16;
 /// Counts for one model. Costs nothing to make.
 #[derive(Debug, Clone, Copy)]
 pub struct Counter {
-    encoding: Encoding,
     percent: u64,
     longest_edge: u32,
 }
@@ -38,15 +36,11 @@ pub struct Counter {
 impl Counter {
     pub fn new(model: &str) -> Self {
         let facts = facts::of(model);
-        Self {
-            encoding: Encoding::of_model(model),
-            percent: facts.token_percent,
-            longest_edge: facts.images.max_edge.unwrap_or(LONGEST_EDGE),
-        }
+        Self { percent: facts.token_percent, longest_edge: facts.images.max_edge.unwrap_or(LONGEST_EDGE) }
     }
 
     pub fn text(&self, text: &str) -> u64 {
-        self.scale(memo::count(self.encoding, text))
+        self.scale(memo::count(text))
     }
 
     /// Everything: system prompt, messages and tools.

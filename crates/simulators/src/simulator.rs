@@ -249,7 +249,7 @@ impl Simulator {
 
 /// Tokens of an answer, and of its reasoning alone.
 fn count(accepted: &Accepted, pieces: &[Piece]) -> (u64, u64) {
-    let counter = Counter::new(&accepted.model, accepted.token_percent);
+    let counter = Counter::new(accepted.token_percent);
     let (mut output, mut reasoning) = (0, 0);
     for piece in pieces {
         match piece {

@@ -1,6 +1,6 @@
 //! The one counter of the simulators. What is counted and what is reported is the same number.
 
-use hangar_models::tokenizer::Encoding;
+use hangar_models::tokenizer;
 use serde_json::Value;
 
 use hangar_models::image::Image;
@@ -11,18 +11,17 @@ const PER_MESSAGE: u64 = 4;
 /// Counts for one model.
 #[derive(Debug, Clone, Copy)]
 pub struct Counter {
-    encoding: Encoding,
     percent: u64,
 }
 
 impl Counter {
     /// `percent` is how many tokens the model makes of what is a hundred in the published vocabulary.
-    pub fn new(model: &str, percent: u64) -> Self {
-        Self { encoding: Encoding::of_model(model), percent }
+    pub fn new(percent: u64) -> Self {
+        Self { percent }
     }
 
     pub fn text(&self, text: &str) -> u64 {
-        self.scale(self.encoding.count(text) as u64)
+        self.scale(tokenizer::count(text) as u64)
     }
 
     /// A definition or an argument, as compact JSON.
@@ -52,9 +51,9 @@ mod tests {
     #[test]
     fn text_is_scaled_and_images_are_bounded() {
         let text = "one two three four five six seven eight nine ten";
-        assert_eq!(Counter::new("gpt-5", 100).text(text), 10);
-        assert_eq!(Counter::new("claude-opus-5", 130).text(text), 13);
-        let counter = Counter::new("gpt-5", 100);
+        assert_eq!(Counter::new(100).text(text), 10);
+        assert_eq!(Counter::new(130).text(text), 13);
+        let counter = Counter::new(100);
         assert_eq!(counter.image(Image { width: 750, height: 1000 }, 1568), 1000);
         assert_eq!(counter.image(Image { width: 8000, height: 4000 }, 1568), (1568 * 784_u64).div_ceil(750));
     }

@@ -1,9 +1,11 @@
-//! Counting the tokens of text in the vocabularies that OpenAI publishes.
+//! Counting the tokens of text in the newest vocabulary that OpenAI publishes, o200k.
 //!
-//! The vocabularies are tables in the binary: there is nothing to load, and what is not counted with costs no memory.
+//! The vocabulary is a table in the binary: there is nothing to load, and it costs no memory until text is counted. Models of
+//! other vendors publish none, and those that used an older one of OpenAI's have been retired: all are counted with this one,
+//! and the usage that a provider reports corrects the count.
 
 mod class;
-mod hash;
+mod layout;
 mod merge;
 mod split;
 #[cfg(test)]
@@ -13,39 +15,15 @@ mod vocabulary;
 use vocabulary::Vocabulary;
 
 static O200K: Vocabulary = Vocabulary::new(include_bytes!(concat!(env!("OUT_DIR"), "/o200k.bin")));
-static CL100K: Vocabulary = Vocabulary::new(include_bytes!(concat!(env!("OUT_DIR"), "/cl100k.bin")));
 
-/// A published vocabulary with its splitting rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Encoding {
-    O200k,
-    Cl100k,
-}
-
-impl Encoding {
-    /// Models that publish no vocabulary are counted with the newest one.
-    pub fn of_model(model: &str) -> Self {
-        let name = model.rsplit('/').next().unwrap_or(model);
-        let old = name == "gpt-4"
-            || ["gpt-4-", "gpt-3.5", "gpt-35-", "text-embedding-"]
-                .iter()
-                .any(|prefix| name.starts_with(prefix));
-        if old { Self::Cl100k } else { Self::O200k }
+/// Number of tokens in `text`. Names of special tokens in it count as the text that they are.
+pub fn count(text: &str) -> usize {
+    let mut rest = text;
+    let mut tokens = 0;
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(split::piece(rest));
+        tokens += merge::count(piece.as_bytes(), &O200K);
+        rest = after;
     }
-
-    /// Into how many tokens `text` is encoded. Names of special tokens in it count as the text that they are.
-    pub fn count(self, text: &str) -> usize {
-        let (split, vocabulary): (fn(&str) -> usize, _) = match self {
-            Self::O200k => (split::o200k, &O200K),
-            Self::Cl100k => (split::cl100k, &CL100K),
-        };
-        let mut rest = text;
-        let mut tokens = 0;
-        while !rest.is_empty() {
-            let (piece, after) = rest.split_at(split(rest));
-            tokens += merge::count(piece.as_bytes(), vocabulary);
-            rest = after;
-        }
-        tokens
-    }
+    tokens
 }

@@ -1,34 +1,22 @@
 //! Where text is cut into pieces before each is encoded on its own.
 //!
-//! Both vocabularies publish their rule as a regular expression with look-ahead. These functions are those expressions
-//! by hand, so that no regex has to be compiled; tests compare them with the expressions on arbitrary text.
+//! The vocabulary publishes its rule as a regular expression with look-ahead. These functions are that expression
+//! by hand, so that no regex has to be compiled; tests compare them with it on arbitrary text.
 
 use super::class::Class;
 
 /// Characters that a number is cut into at most.
 const DIGITS: usize = 3;
 
-/// The end of the first piece of `text` by the rule of o200k. `text` is not empty.
-pub(super) fn o200k(text: &str) -> usize {
-    word_o200k(text)
-        .or_else(|| number(text))
-        .or_else(|| symbols(text, &['\r', '\n', '/']))
-        .unwrap_or_else(|| space(text, Trailing::BeforeNewlines))
-}
-
-/// The end of the first piece of `text` by the rule of cl100k. `text` is not empty.
-pub(super) fn cl100k(text: &str) -> usize {
-    contraction(text)
-        .or_else(|| word_cl100k(text))
-        .or_else(|| number(text))
-        .or_else(|| symbols(text, &['\r', '\n']))
-        .unwrap_or_else(|| space(text, Trailing::Whole))
+/// The end of the first piece of `text` `text` is not empty.
+pub(super) fn piece(text: &str) -> usize {
+    word(text).or_else(|| number(text)).or_else(|| symbols(text)).unwrap_or_else(|| space(text))
 }
 
 /// A word, perhaps after one other character, perhaps with a contraction behind it:
 /// `[^\r\n\p{L}\p{N}]?U*W+C?|[^\r\n\p{L}\p{N}]?U+W*C?`, where U are upper-case, W lower-case letters, marks and letters
 /// without case are both, and C is a contraction.
-fn word_o200k(text: &str) -> Option<usize> {
+fn word(text: &str) -> Option<usize> {
     let prefix = prefix(text);
     let starts = [prefix, 0];
     let end = starts
@@ -53,13 +41,6 @@ fn lower_word(text: &str) -> Option<usize> {
 fn upper_word(text: &str) -> Option<usize> {
     let upper = run(text, Class::leads);
     (upper > 0).then(|| upper + run(&text[upper..], Class::trails))
-}
-
-/// `[^\r\n\p{L}\p{N}]?\p{L}+`.
-fn word_cl100k(text: &str) -> Option<usize> {
-    let prefix = prefix(text);
-    let letters = run(&text[prefix..], Class::is_letter);
-    (letters > 0).then_some(prefix + letters)
 }
 
 /// The length of a first character that may stand before a word: `[^\r\n\p{L}\p{N}]?`.
@@ -93,8 +74,8 @@ fn number(text: &str) -> Option<usize> {
     Some(digits.map(char::len_utf8).sum()).filter(|end| *end > 0)
 }
 
-/// ` ?[^\s\p{L}\p{N}]+` and then any of `tail`.
-fn symbols(text: &str, tail: &[char]) -> Option<usize> {
+/// ` ?[^\s\p{L}\p{N}]+[\r\n/]*`.
+fn symbols(text: &str) -> Option<usize> {
     let start = usize::from(text.starts_with(' '));
     let symbols = run(&text[start..], |class| matches!(class, Class::Mark | Class::Other));
     if symbols == 0 {
@@ -102,24 +83,13 @@ fn symbols(text: &str, tail: &[char]) -> Option<usize> {
     }
     let end = start + symbols;
     let rest = &text[end..];
-    Some(end + rest.len() - rest.trim_start_matches(tail).len())
+    Some(end + rest.len() - rest.trim_start_matches(['\r', '\n', '/']).len())
 }
 
-/// Which rule comes first for space at the end of the text.
-enum Trailing {
-    /// `\s*[\r\n]+|\s+(?!\S)|\s+`.
-    BeforeNewlines,
-    /// `\s+$|\s*[\r\n]|\s+(?!\S)|\s`.
-    Whole,
-}
-
-/// Space, which is all that is left. The last space before a word stays with the word.
-fn space(text: &str, trailing: Trailing) -> usize {
+/// Space, which is all that is left: `\s*[\r\n]+|\s+(?!\S)|\s+`. The last space before a word stays with the word.
+fn space(text: &str) -> usize {
     let end = run(text, |class| class == Class::Space);
     let space = &text[..end];
-    if matches!(trailing, Trailing::Whole) && end == text.len() {
-        return end;
-    }
     if let Some(newline) = space.rfind(['\r', '\n']) {
         return newline + 1;
     }

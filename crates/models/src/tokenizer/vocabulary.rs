@@ -1,6 +1,6 @@
 //! A vocabulary, read where it lies in the binary. `build.rs` writes it and describes the layout.
 
-use super::hash::{self, RANK_BITS};
+use super::layout::{self, GROUP, RANK_BITS};
 
 const WORD: usize = 4;
 /// Words before the slots: how many slots, how many tokens.
@@ -20,8 +20,8 @@ impl Vocabulary {
 
     /// The rank of `token`, if it is one.
     pub(super) fn rank(&self, token: &[u8]) -> Option<u32> {
-        let hash = hash::hash(token);
-        let fingerprint = hash::fingerprint(hash);
+        let hash = layout::hash(token);
+        let fingerprint = layout::fingerprint(hash);
         let mut at = hash as usize & (self.slots - 1);
         loop {
             let slot = word(self.words, HEAD + at);
@@ -39,11 +39,13 @@ impl Vocabulary {
     }
 
     fn bytes(&self, rank: usize) -> &'static [u8] {
-        let ends = HEAD + self.slots;
-        let start = if rank == 0 { 0 } else { word(self.words, ends + rank - 1) as usize };
-        let end = word(self.words, ends + rank) as usize;
-        let base = (ends + self.tokens) * WORD;
-        &self.words[base + start..base + end]
+        let starts = HEAD + self.slots;
+        let lengths = (starts + self.tokens.div_ceil(GROUP)) * WORD;
+        let length = |rank: usize| usize::from(self.words[lengths + rank]);
+        let group = rank / GROUP;
+        let before: usize = (group * GROUP..rank).map(length).sum();
+        let start = lengths + self.tokens + word(self.words, starts + group) as usize + before;
+        &self.words[start..start + length(rank)]
     }
 }
 

@@ -253,7 +253,7 @@ impl<'a> Writer<'a> {
 
     fn seal(&self, visible: &str, text: &str) -> String {
         let tools = self.accepted.context["tools"].as_str().unwrap_or_default();
-        let counter = Counter::new(&self.accepted.model, self.accepted.token_percent);
+        let counter = Counter::new(self.accepted.token_percent);
         let seal = Seal {
             vendor: "anthropic".to_owned(),
             account: self.accepted.account.clone(),

@@ -32,7 +32,7 @@ pub(super) struct Reading<'a> {
 
 impl Reading<'_> {
     fn counter(&self) -> Counter {
-        Counter::new(&self.model.id, self.model.token_percent)
+        Counter::new(self.model.token_percent)
     }
 
     /// Tools, system, then messages. What loses the cache of messages alone stands between them.

@@ -27,7 +27,7 @@ enum Role {
 
 impl Reading {
     pub(crate) fn of(model: &Model, body: &Value) -> Self {
-        let counter = Counter::new(&model.id, model.token_percent);
+        let counter = Counter::new(model.token_percent);
         let mut tools = Prompt::default();
         for tool in body["tools"].as_array().into_iter().flatten() {
             tools.push(&without_mark(tool), counter.json(tool), mark(tool));

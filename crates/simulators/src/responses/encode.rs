@@ -212,7 +212,7 @@ impl Writer<'_> {
         let summary = if shown.is_empty() { json!([]) } else { json!([part]) };
         let id = self.id("rs_");
         let mut item = json!({"id": id, "type": "reasoning", "summary": summary});
-        let counter = Counter::new(&self.accepted.model, self.accepted.token_percent);
+        let counter = Counter::new(self.accepted.token_percent);
         let seal = Seal {
             vendor: "openai".to_owned(),
             account: self.accepted.account.clone(),

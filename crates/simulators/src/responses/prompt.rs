@@ -28,7 +28,7 @@ pub(super) struct Reading<'a> {
 
 impl Reading<'_> {
     fn counter(&self) -> Counter {
-        Counter::new(&self.model.id, self.model.token_percent)
+        Counter::new(self.model.token_percent)
     }
 
     pub(super) fn prompt(&self) -> Prompt {

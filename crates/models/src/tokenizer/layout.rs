@@ -1,7 +1,10 @@
-//! How a token is found in its table. The build script, which writes the tables, includes this file too.
+//! The layout of the vocabulary. The build script, which writes it, includes this file too.
 
 /// Bits of a slot that hold the rank plus one; the rest is a fingerprint. A slot of zero is empty.
 pub(crate) const RANK_BITS: u32 = 18;
+
+/// Tokens whose first byte has an offset of its own; those behind it are found by their lengths.
+pub(crate) const GROUP: usize = 16;
 
 /// FNV-1a, with the halves folded so that the low bits, which choose the slot, depend on every byte.
 pub(crate) fn hash(token: &[u8]) -> u64 {
