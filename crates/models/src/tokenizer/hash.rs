@@ -1,4 +1,4 @@
-//! How a token is found in its table. The build script, which writes the tables, includes this file too.
+//! Hashing of tokens for the table lookup. The build script, which writes the tables, includes this file too.
 
 /// Bits of a slot that hold the rank plus one; the rest is a fingerprint. A slot of zero is empty.
 pub(crate) const RANK_BITS: u32 = 18;
@@ -11,7 +11,7 @@ pub(crate) fn hash(token: &[u8]) -> u64 {
     folded ^ (folded >> 29)
 }
 
-/// Tells most other tokens apart from one without looking at their bytes.
+/// Fingerprint that distinguishes most tokens without comparing their bytes.
 pub(crate) fn fingerprint(hash: u64) -> u32 {
     (hash >> (64 - (32 - RANK_BITS))) as u32
 }

@@ -1,6 +1,6 @@
 //! Counting the tokens of text in the vocabularies that OpenAI publishes.
 //!
-//! The vocabularies are tables in the binary: there is nothing to load, and what is not counted with costs no memory.
+//! The vocabularies are tables in the binary: nothing is loaded, and an unused one takes no memory.
 
 mod class;
 mod hash;
@@ -23,7 +23,7 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// Models that publish no vocabulary are counted with the newest one.
+    /// Models without a published vocabulary are counted with the newest one.
     pub fn of_model(model: &str) -> Self {
         let name = model.rsplit('/').next().unwrap_or(model);
         let old = name == "gpt-4"
@@ -33,7 +33,7 @@ impl Encoding {
         if old { Self::Cl100k } else { Self::O200k }
     }
 
-    /// Into how many tokens `text` is encoded. Names of special tokens in it count as the text that they are.
+    /// Number of tokens that `text` is encoded into. Names of special tokens in it count as ordinary text.
     pub fn count(self, text: &str) -> usize {
         let (split, vocabulary): (fn(&str) -> usize, _) = match self {
             Self::O200k => (split::o200k, &O200K),

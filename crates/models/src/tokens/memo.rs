@@ -1,5 +1,5 @@
-//! Counts that are known already. Every call to the model says again what the calls before it said, and most of it is the
-//! same in all sessions; counting a text takes a hundred times as long as recognising it.
+//! Cache of token counts. Every model call repeats the content of earlier calls, most of which is the same in all
+//! sessions; counting a text takes a hundred times as long as looking it up.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 
 use crate::tokenizer::Encoding;
 
-/// Texts that are worth it; shorter ones are counted as quickly as they are looked up.
+/// Shortest text that is cached; shorter ones are counted as quickly as they are looked up.
 const SHORTEST: usize = 128;
-/// Counts that are kept. When there are more, all are forgotten: those that matter are back with the next call.
+/// Capacity. When it is exceeded, the cache is cleared: the entries that matter are back with the next call.
 const MOST: usize = 8192;
 
 #[derive(Default)]
@@ -26,7 +26,7 @@ pub(super) fn count(encoding: Encoding, text: &str) -> u64 {
     if text.len() < SHORTEST {
         return encoding.count(text) as u64;
     }
-    // Two texts with one hash would share a count: once in some billions of texts a figure is off.
+    // Two texts with the same hash would share a count: once in some billions of texts a number is wrong.
     let key = (encoding, MEMO.hasher.hash_one(text));
     let lock = || MEMO.counts.lock();
     if let Some(count) = lock().get(&key) {
