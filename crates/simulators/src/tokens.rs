@@ -1,4 +1,4 @@
-//! The one counter of the simulators. What is counted and what is reported is the same number.
+//! The one token counter of the simulators, for both limits and reports.
 
 use hangar_models::tokenizer::Encoding;
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// `percent` is how many tokens the model makes of what is a hundred in the published vocabulary.
+    /// `percent` is the number of the model's tokens per hundred in the published vocabulary.
     pub fn new(model: &str, percent: u64) -> Self {
         Self { encoding: Encoding::of_model(model), percent }
     }
@@ -35,7 +35,7 @@ impl Counter {
         PER_MESSAGE
     }
 
-    /// An image of which `longest` pixels of the longer edge are looked at: a token for 750 of them.
+    /// An image, scaled so that its longer edge has at most `longest` pixels: a token per 750 pixels.
     pub fn image(&self, image: Image, longest: u32) -> u64 {
         image.tokens(longest)
     }
