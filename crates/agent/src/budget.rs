@@ -1,9 +1,9 @@
 //! The budget of a session: caps on cost, tokens and turns that hold before a call is made.
 //!
-//! Every call of a session passes its [`Ledger`]: those of the main agent, of its agents, of summaries, and those beside
-//! the conversation. What the call could use at most is reserved first, and settled to what it did use when it ends. A call
-//! that does not fit gets a lower output limit, and if that would leave too little for an answer it waits for the calls
-//! under way, or is not made.
+//! Every call of a session passes its [`Ledger`]: calls of the main agent, of its sub-agents, for summaries, and beside
+//! the conversation. The ledger reserves the most that a call could use before it is made, and settles the reservation
+//! to the actual usage when it ends. A call that does not fit gets a lower output limit; if that would leave too little
+//! for an answer, it waits for the calls in flight or is refused.
 
 mod bound;
 
@@ -27,24 +27,24 @@ use bound::InputBounds;
 pub const USD_PER_CREDIT: f64 = 0.01;
 /// Shortest answer that is worth a call.
 const LEAST_OUTPUT: u64 = 1024;
-/// Output limit of a model of which none is known, where a budget needs one.
+/// Output limit that is assumed for a model without a known one, where a budget needs one.
 const USUAL_OUTPUT: u64 = 8192;
-/// Length of an answer that nearly all answers keep to.
+/// Length that nearly all answers stay below.
 const AMPLE_OUTPUT: u64 = 8192;
-/// A call reserves no more than this part of what is left, unless it needs it for an ample answer: agents that work side by
-/// side do not wait for each other then.
+/// A call reserves at most this part of the remaining budget, unless it needs more for an ample answer, so that
+/// parallel agents do not wait for each other.
 const SHARE: f64 = 0.25;
-/// Broken-off calls that are kept until somebody takes them. Further ones are added to the last.
+/// Number of interrupted calls that are kept until they are taken. Further ones are added to the last.
 const BROKEN_CALLS: usize = 64;
 
-/// Caps of a session; absent ones do not hold.
+/// Caps of a session; absent ones are unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Budget {
     /// US dollars.
     pub max_cost: Option<f64>,
     /// Input and output tokens.
     pub max_tokens: Option<u64>,
-    /// Calls of the model by the main agent and its agents.
+    /// Model calls of the main agent and its sub-agents.
     pub max_turns: Option<u64>,
 }
 
@@ -70,7 +70,7 @@ impl Budget {
     }
 }
 
-/// What calls used, or could use.
+/// Usage of calls, actual or at most.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Spending {
     pub cost: f64,
@@ -89,7 +89,7 @@ impl Spending {
 }
 
 impl From<&Totals> for Spending {
-    /// What is on record. Calls that nobody told the cost of count as nothing here; the process that made them knew better.
+    /// Usage according to the log. Calls of unknown cost count as zero here; only the process that made them knew more.
     fn from(totals: &Totals) -> Self {
         Self {
             cost: totals.cost.unwrap_or(0.0),
@@ -99,7 +99,7 @@ impl From<&Totals> for Spending {
     }
 }
 
-/// The account of a session's budget, shared by all providers that its calls go to.
+/// Ledger of a session's budget, shared by all providers that its calls go to.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger(Arc<Shared>);
 
@@ -110,14 +110,14 @@ struct Shared {
     settled: Notify,
 }
 
-/// Who set a cap. All of them hold.
+/// Origin of a cap. All of them hold at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cap {
     /// The session, by flags and configuration.
     Session,
     /// A client, at any time.
     Client,
-    /// Whoever gave the prompt of the current turn.
+    /// The sender of the prompt of the current turn.
     Turn,
 }
 
@@ -127,34 +127,34 @@ struct Account {
     client: Budget,
     turn: Budget,
     spent: Spending,
-    /// What the calls under way could use at most, each by its number.
+    /// Reservations of the calls in flight, by call number.
     reserved: Vec<(u64, Spending)>,
     calls: u64,
-    /// Calls that were broken off and are not on record yet.
+    /// Interrupted calls that are not logged yet.
     broken: Vec<BrokenCall>,
 }
 
-/// A call that the provider may charge though its answer never came to its end.
+/// A call that the provider may charge although its answer was not received to the end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BrokenCall {
     pub model: String,
-    /// What it could have used, if a cap made that known.
+    /// The most that it could have used, if a cap made that known.
     pub usage: TokenUsage,
 }
 
 impl Ledger {
-    /// The account of a session that has spent something before.
+    /// Ledger of a session that has spent something before.
     pub fn new(budget: Budget, spent: Spending) -> Self {
         let account = Mutex::new(Account { session: budget, spent, ..Account::default() });
         Self(Arc::new(Shared { account, settled: Notify::new() }))
     }
 
-    /// The caps that hold.
+    /// The caps that currently hold.
     pub fn budget(&self) -> Budget {
         self.0.account.lock().budget()
     }
 
-    /// Changes the caps that somebody set, for calls from now on.
+    /// Sets the caps of one origin, for future calls.
     pub fn set(&self, cap: Cap, budget: Budget) {
         let mut account = self.0.account.lock();
         match cap {
@@ -170,7 +170,7 @@ impl Ledger {
         self.0.account.lock().spent
     }
 
-    /// A provider whose calls are made within the budget.
+    /// Wraps a provider so that its calls stay within the budget.
     pub fn provider(
         &self,
         provider: Arc<dyn ModelProvider>,
@@ -181,13 +181,13 @@ impl Ledger {
         Arc::new(BudgetedProvider { provider, bounds, ledger: self.clone() })
     }
 
-    /// Takes the calls that were broken off since the last time, so that they are put on record.
+    /// Takes the calls that were interrupted since the last call, so that they are logged.
     pub fn take_broken(&self) -> Vec<BrokenCall> {
         std::mem::take(&mut self.0.account.lock().broken)
     }
 
-    /// Reserves what a call could use at most, with an output limit that fits. `None` if it fits once calls under way have
-    /// ended.
+    /// Reserves the most that a call could use, with an output limit that fits. `None` if it may fit once calls in
+    /// flight have ended.
     fn reserve(
         &self,
         request: &mut ModelRequest,
@@ -201,7 +201,7 @@ impl Ledger {
         };
         let output = match account.fit(account.taken(), request, facts, input, is_turn) {
             Ok(output) => output,
-            // Without the calls under way it would fit: some of what they could use will be left over.
+            // It would fit without the calls in flight, which usually do not use all that they reserved.
             Err(_) if account.fit(account.spent, request, facts, input, is_turn).is_ok() => return Ok(None),
             Err(over) => return Err(over),
         };
@@ -257,12 +257,12 @@ impl Account {
         self.session.within(self.client).within(self.turn)
     }
 
-    /// Spent or reserved.
+    /// Spent plus reserved.
     fn taken(&self) -> Spending {
         self.reserved.iter().fold(self.spent, |sum, (_, held)| sum.plus(*held))
     }
 
-    /// Output limit with which a call fits into what of the budget is not taken.
+    /// Output limit with which a call fits into the unreserved budget.
     fn fit(
         &self,
         taken: Spending,
@@ -311,7 +311,7 @@ fn affordable(price: &Price, input: u64, most: u64, left: f64) -> u64 {
     if fits(most) {
         return most;
     }
-    // The cost grows with the limit, so the last one that fits is found by halving.
+    // The cost grows with the limit, so binary search finds the last one that fits.
     let (mut low, mut high) = (0, most);
     while low + 1 < high {
         let middle = low + (high - low) / 2;
@@ -320,7 +320,7 @@ fn affordable(price: &Price, input: u64, most: u64, left: f64) -> u64 {
     low
 }
 
-/// Why a call was not made.
+/// Reason why a call was not made.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 enum OverBudget {
     #[error(
@@ -342,7 +342,7 @@ enum OverBudget {
     NoPrice { model: String },
 }
 
-/// Error of a cap on cost with a model whose price nobody knows.
+/// Error of a cap on cost with a model of unknown price.
 pub fn no_price(model: &str) -> String {
     format!(
         "the price of the model `{model}` is not known, so a cap on cost cannot be held; set `price = {{ input = 1.0, output = \
@@ -362,19 +362,19 @@ impl From<OverBudget> for ModelError {
     }
 }
 
-/// What a call under way could use at most. Dropping it before the end of the answer takes it all as used: what a provider
-/// charges for an answer that nobody waited for is not known.
+/// Reservation of a call in flight. Dropping it before the end of the answer counts all of it as used: the provider's
+/// charge for an unfinished answer is unknown.
 struct Reservation {
     ledger: Ledger,
     number: u64,
     model: String,
     held: Spending,
-    /// Whether a cap on cost or tokens holds, without which nobody knows what could be used.
+    /// Whether a cap on cost or tokens holds; only then the most that a call could use is known.
     capped: bool,
     /// Upper bound of the input tokens.
     input: u64,
     price: Option<Price>,
-    /// Whether a piece of the answer came.
+    /// Whether any piece of the answer has arrived.
     heard: bool,
     settled: bool,
 }
@@ -395,7 +395,7 @@ impl Reservation {
         }
     }
 
-    /// What an answer used. What is not reported is taken to be what could have been used.
+    /// Usage of an answer. Values that the provider does not report count as reserved.
     fn used(&self, reply: &Reply) -> Spending {
         let usage = &reply.usage;
         let cost = usage.cost.or_else(|| self.price.as_ref()?.cost(usage));
@@ -414,7 +414,7 @@ impl Reservation {
 }
 
 impl Reservation {
-    /// Takes all as used, and notes it for the record.
+    /// Counts the whole reservation as used, and notes it for the log.
     fn break_off(&mut self) {
         if self.settled {
             return;
@@ -445,13 +445,13 @@ struct BudgetedProvider {
 }
 
 impl BudgetedProvider {
-    /// Whether a cap makes it matter what a call could use. Without one nothing is counted, which takes time.
+    /// Whether a cap makes reservations necessary. Without one nothing is counted, because counting takes time.
     fn is_capped(&self) -> bool {
         let budget = self.ledger.budget();
         budget.max_cost.is_some() || budget.max_tokens.is_some()
     }
 
-    /// Makes a call that fits; `None` if it has to wait.
+    /// Makes a call if it fits; `None` if it has to wait.
     fn call(&self, request: &mut ModelRequest) -> Option<Answer> {
         let capped = self.is_capped();
         let input = if capped { self.bounds.of(request) } else { 0 };
@@ -477,7 +477,7 @@ impl BudgetedProvider {
     }
 }
 
-/// Counts where there is no tokenizer, rather too many than too few.
+/// Estimates tokens without a tokenizer; rather too many than too few.
 struct Bytes;
 
 impl Bytes {
@@ -512,7 +512,7 @@ impl ModelProvider for BudgetedProvider {
         let this = self.clone();
         let later = async move {
             loop {
-                // Whoever settles between the attempt and the wait must not be missed.
+                // A call that settles between the attempt and the wait must not be missed.
                 let settled = this.ledger.0.settled.notified();
                 if let Some(answer) = this.call(&mut request) {
                     return answer;

@@ -88,20 +88,20 @@ impl Conversation {
         }
         self.push(Message::User(parts));
         if !message.content.is_empty() {
-            // Words that were meant for people alone, or that a hook took back, are not for the model after a summary either.
+            // Text that was for people only, or that a hook withdrew, stays hidden from the model after a summary too.
             let said = if text.contains(&message.content) { &message.content } else { text };
             self.keep(DurableRecord::Said(said.clone()));
         }
     }
 
-    /// Records something of the last message that outlives the next compaction.
+    /// Records part of the last message that outlives the next compaction.
     fn keep(&mut self, record: DurableRecord) {
         if let Some(kept) = self.records.back_mut() {
             kept.push(record);
         }
     }
 
-    /// Adds a skill, whose text holds for the rest of the session.
+    /// Adds a skill, whose text stays valid for the rest of the session.
     pub fn skill(&mut self, skill: &data::SkillInvoked) {
         self.keep(skill.into());
     }
@@ -143,20 +143,20 @@ impl Conversation {
         self.native_turns_within(covered, self.bound_until())
     }
 
-    /// Whether answers from a message on, in the cycle under way, have reasoning that is bound to what came before it. Vendors
-    /// refuse such a cycle without its reasoning, and its reasoning behind another beginning: until it ends, its beginning
-    /// must stay.
+    /// Whether answers from a message on, in the current cycle, have reasoning that is bound to what came before it.
+    /// Vendors refuse such a cycle without its reasoning, and its reasoning after a different start: until it ends, its
+    /// start must stay.
     pub fn is_bound(&self, from: usize) -> bool {
         self.native_turns_within(from.max(self.cycle_under_way()), self.messages.len()) > 0
     }
 
-    /// Whether the last message is an answer without calls, after which the next prompt begins a new cycle.
+    /// Whether the last message is an answer without calls, so that the next prompt begins a new cycle.
     pub fn is_answered(&self) -> bool {
         let last = self.messages.back().map(|message| &**message);
         matches!(last, Some(Message::Assistant(turn)) if turn.tool_calls.is_empty())
     }
 
-    /// End of the messages whose reasoning a summary drops: a cycle that has ended is over, too.
+    /// End of the messages whose reasoning a summary drops, including a cycle that has ended.
     fn bound_until(&self) -> usize {
         if self.is_answered() { self.messages.len() } else { self.cycle_under_way() }
     }
@@ -166,8 +166,8 @@ impl Conversation {
         self.messages.range(from.min(until)..until).filter(bound).count()
     }
 
-    /// First message of the cycle of calls and results that is under way: what follows the last message of the user that
-    /// does not itself follow a result.
+    /// First message of the current cycle of calls and results: it starts after the last user message that does not
+    /// itself follow a result.
     fn cycle_under_way(&self) -> usize {
         let is_tool =
             |at: usize| matches!(self.messages.get(at).map(|message| &**message), Some(Message::Tool { .. }));
@@ -185,9 +185,10 @@ impl Conversation {
             .map_or(0, |first| self.native_turns(first))
     }
 
-    /// Drops the reasoning of all answers from a message on that is bound to the conversation before them, because that has
-    /// changed: such reasoning is refused anywhere else. Answers whose calls are under way keep theirs:
-    /// vendors refuse results of calls without the reasoning that led to them, and drop what does not fit by themselves.
+    /// Drops the reasoning of all answers from a message on that is bound to the conversation before them, because that
+    /// has changed: vendors refuse such reasoning anywhere else. Answers whose calls are in flight keep theirs: vendors
+    /// refuse results of calls without the reasoning that led to them, and drop reasoning that does not fit by
+    /// themselves.
     pub fn drop_reasoning(&mut self, from: usize) {
         self.drop_reasoning_within(from, self.cycle_under_way());
     }
@@ -232,7 +233,7 @@ impl Conversation {
         self.push(Message::User(vec![Part::Text(text.to_owned())]));
     }
 
-    /// Adds discovered instructions, which hold for the rest of the session.
+    /// Adds discovered instructions, which stay valid for the rest of the session.
     pub fn instruction(&mut self, text: &str) {
         self.notice(text);
         self.keep(DurableRecord::Instruction(text.to_owned()));
@@ -253,7 +254,7 @@ impl Conversation {
     pub fn assistant(&mut self, message: &data::AssistantMessage, items: Option<ModelItems>) {
         self.close_open_calls();
         if message.content.is_empty() && message.tool_requests.is_empty() && items.is_none() {
-            // Providers refuse an assistant message that says nothing.
+            // Providers refuse an assistant message without content.
             return;
         }
         let native = items.map(|items| NativeTurn {
@@ -336,7 +337,7 @@ impl Conversation {
         }
     }
 
-    /// Messages for a model without vision: without images and without what is said about them.
+    /// Messages for a model without vision: without images and the texts about them.
     pub fn blind_messages(&self) -> impl Iterator<Item = Arc<Message>> {
         self.messages.iter().map(move |message| match &**message {
             Message::User(parts) | Message::Tool { parts, .. } if !parts.iter().any(is_image) => {
@@ -405,9 +406,9 @@ impl Conversation {
     }
 }
 
-/// Whether the reasoning of an answer is valid only behind the messages that it followed. Anthropic signs thinking over
-/// everything before it. The items of other vendors stand for themselves, and some of these vendors refuse calls without
-/// theirs however old they are.
+/// Whether the reasoning of an answer is valid only after the messages that it followed. Anthropic signs thinking over
+/// everything before it. Reasoning items of other vendors are independent of their position, and some of these vendors
+/// refuse calls without theirs, however old they are.
 fn is_prefix_bound(turn: &AssistantTurn) -> bool {
     turn.native.as_ref().is_some_and(|native| native.origin.wire == MESSAGES_WIRE)
 }

@@ -319,7 +319,7 @@ impl Driver {
         self.lanes.iter().find(|(_, lane)| asks(lane)).map_or(MAIN, |(id, _)| *id)
     }
 
-    /// Puts calls on record that were broken off: a provider may charge them, and the next process of this session must know.
+    /// Logs calls that were interrupted: a provider may charge them, and the next process of this session must know.
     fn record_broken_calls(&mut self) -> Result<(), LogError> {
         for BrokenCall { model, usage } in self.host.ledger.take_broken() {
             let usage = data::AssistantUsage {
@@ -394,10 +394,10 @@ impl Driver {
         let children: Vec<LaneId> = children.map(|(id, _)| *id).collect();
         self.readers.retain(|reader| reader.lane != parent);
         for child in children {
-            // Whoever waited for it has been stopped.
+            // The agent that waited for it has been stopped.
             if let Some(agent) = self.lanes.get_mut(&child).and_then(|lane| lane.agent.as_mut()) {
                 agent.awaited_by = None;
-                // One that has not begun begins to be stopped, so that its end is on record.
+                // An agent that has not begun is started and stopped at once, so that its end is logged.
                 next.extend(std::mem::take(&mut agent.held).into_iter().map(|input| (child, input)));
             }
             next.push_back((child, abort()));
@@ -464,13 +464,13 @@ impl Driver {
 
     fn take(&mut self, lane: LaneId, input: Input) -> Result<(), LogError> {
         if matches!(input, Input::HookDone { .. }) {
-            // What came of a hook before it answered belongs before its answer, which may end the session.
+            // Events of a hook belong before its answer, which may end the session.
             while let Ok(command) = self.commands.try_recv() {
                 self.advance(*command)?;
             }
         }
         if matches!(input, Input::ToolDone { .. }) {
-            // What a tool said before it ended belongs before its end.
+            // Output of a tool belongs before its end.
             while let Some((lane, body)) = self.running.reported() {
                 self.run_inputs(vec![(lane, Input::Progress(*body))])?;
             }
@@ -485,15 +485,14 @@ impl Driver {
         self.stop_children(MAIN, &mut running);
         self.run_inputs(running.into())?;
         self.finish_hooks().await?;
-        // Calls that nobody waits for any more end here, so that they are on record before the closing event.
+        // Calls that nobody waits for end here, so that they are logged before the closing event.
         self.running.calls.clear();
         self.advance(Input::Command(Command::Shutdown { error }))?;
         self.running.drop_all_but_work();
         for lane in self.lanes.values() {
             lane.tools.cancel();
         }
-        // A tool that does not stop in time loses its future here, and with it its children. Hooks take the time that
-        // they were given.
+        // A tool that does not stop in time is dropped here, with its children. Hooks get their own time limit.
         let asked = std::mem::take(&mut self.running.asked).for_each(|_| std::future::ready(()));
         let stopped = self.running.work_ended();
         let _ = tokio::join!(tokio::time::timeout(CLOSING_GRACE, stopped), asked);
@@ -504,8 +503,8 @@ impl Driver {
         }
     }
 
-    /// Gives up what is under way after a panic, and puts the panic on record. Dropping what runs ends it, with its
-    /// children. Nothing but [`Self::close`] makes sense afterwards: a step may have been taken by half.
+    /// Drops all running work after a panic, with its child processes, and logs the panic. Only [`Self::close`] may
+    /// follow: a step may be half done.
     pub fn crash(&mut self, message: &str) -> Result<(), LogError> {
         self.running = RunningWork::default();
         self.readers.clear();

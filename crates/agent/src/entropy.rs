@@ -8,7 +8,7 @@ pub struct Entropy([u64; 2]);
 
 impl Entropy {
     pub fn seeded(seed: u128) -> Self {
-        // The generator has one bad state: all zeros.
+        // The generator has one invalid state: all zeros.
         Self([seed as u64 | 1, (seed >> 64) as u64])
     }
 
@@ -26,7 +26,7 @@ impl Entropy {
         uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid().to_string()
     }
 
-    /// `base` stretched by up to `share` of itself.
+    /// `base` extended by up to `share` of itself.
     pub fn jitter(&mut self, base: Duration, share: f64) -> Duration {
         let unit = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
         base.mul_f64(1.0 + share * unit)

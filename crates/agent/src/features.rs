@@ -80,7 +80,7 @@ const FEATURES: &[Feature] = &[
     },
 ];
 
-/// A feature as people are shown it.
+/// A feature, as it is shown to people.
 #[derive(Debug, Serialize)]
 pub struct FeatureState {
     pub name: &'static str,

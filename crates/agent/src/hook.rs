@@ -1,5 +1,5 @@
 //! Hooks: user-defined code that runs at fixed points of a session. This module has the points, and merges the answers
-//! of several hooks. When they run and what an answer changes, the session decides.
+//! of several hooks. The session decides when they run and what an answer changes.
 
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ impl HookRequest {
     }
 }
 
-/// Arguments that a hook gives instead of the model's: an object, or an object as text.
+/// Arguments that a hook returns in place of the model's: an object, or an object as text.
 pub(crate) fn changed_arguments(given: &Value) -> Option<Value> {
     match given {
         Value::Object(_) => Some(given.clone()),

@@ -95,7 +95,7 @@ pub enum ToolChoice {
     None,
 }
 
-/// Initiator of a call. Some providers bill user requests and nothing else.
+/// Initiator of a call. Some providers bill only user requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Initiator {
     /// First call for a user message.
@@ -145,21 +145,21 @@ pub struct AssistantTurn {
     pub text: String,
     pub reasoning: Option<Reasoning>,
     pub tool_calls: Vec<ToolCall>,
-    /// The same in the vendor's own items, if text and calls do not tell all of it.
+    /// The same turn in the vendor's own items, if text and calls do not cover all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native: Option<NativeTurn>,
 }
 
-/// A turn in the items of the vendor that sent it, to be sent back there as it came, and nowhere else.
+/// A turn in the items of the vendor that sent it. It is sent back to that vendor unchanged, and to no other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NativeTurn {
     pub origin: ModelOrigin,
     /// JSON on one line, in the form of the wire: content blocks, output items, or a message.
     pub items: Arc<str>,
-    /// Whether the arguments of a call were changed after the fact, so that those of `tool_calls` hold.
+    /// Whether a call's arguments were changed afterwards, so that those of `tool_calls` hold.
     #[serde(default)]
     pub rewritten: bool,
-    /// Whether the vendor paused the turn, so that the conversation goes on from it without a word of ours.
+    /// Whether the vendor paused the turn, so that the conversation continues from it without a message of ours.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
 }
@@ -168,10 +168,10 @@ pub struct NativeTurn {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reasoning {
     pub text: String,
-    /// Anthropic's signature, or the id of a reasoning item of OpenAI responses. For the log: what is sent back is in
-    /// [`NativeTurn`].
+    /// Anthropic's signature, or the id of a reasoning item of OpenAI responses. Only for the log: [`NativeTurn`] has
+    /// what is sent back.
     pub opaque: Option<String>,
-    /// Content that only the provider can read (redacted thinking, encrypted reasoning). For the log, too.
+    /// Content that only the provider can read (redacted thinking, encrypted reasoning). Only for the log, too.
     pub encrypted: Option<String>,
 }
 
@@ -187,7 +187,7 @@ pub struct ToolCall {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelEvent {
-    /// A change of how the provider is asked, because it refused to be asked otherwise.
+    /// A change of the request format, because the provider refused the previous one.
     Notice(String),
     Text(String),
     Reasoning(String),
@@ -225,14 +225,14 @@ pub enum Finish {
     ContentFilter,
     /// The model refused to answer, with the provider's explanation if it gave one.
     Refusal(Option<String>),
-    /// The provider says that the answer is not usable, by its own name for it: a malformed call, an error of its own.
+    /// The provider reports that the answer is not usable, with its own reason: a malformed call, an internal error.
     Broken(String),
-    /// A reason that nobody knows.
+    /// An unknown reason.
     Other(String),
 }
 
 impl Finish {
-    /// The name that the chat completions API has for it, and events too.
+    /// Its name in the chat completions API, which events use too.
     pub fn name(&self) -> &str {
         match self {
             Self::Stop => "stop",
@@ -303,7 +303,7 @@ pub enum ModelErrorKind {
     AccessDenied,
     /// 429.
     RateLimit,
-    /// 402, or a code that says that the account has no money or allowance left: no retry helps.
+    /// 402, or a code that says that the account has no credit left: no retry helps.
     Quota,
     /// 408, 409, 500, 502, 503, 504, 529, and errors inside a stream that say so.
     Server,
@@ -319,7 +319,7 @@ pub enum ModelErrorKind {
     Stalled,
     /// The answer was not in the provider's own protocol.
     Protocol,
-    /// The call could pass a cap of the session's budget, so it was not made.
+    /// The call could exceed a cap of the session's budget, so it was not made.
     Budget,
     /// The provider cannot be used as configured (a key command without output, an invalid host name).
     Configuration,

@@ -38,8 +38,8 @@ impl RetryReason {
 
 /// Decides about a call that failed. `retries` is how often it has been tried again already.
 ///
-/// The provider's own word on retries wins over the kind of the error, except where no retry can help: an account
-/// without money does not have more in a minute.
+/// The provider's own hint on retries wins over the kind of the error, except where no retry can help, as with an
+/// account without credit.
 pub fn decide(error: &ModelError, retries: u32, entropy: &mut Entropy) -> RetryDecision {
     let (most, reason, base) = match error.kind {
         ModelErrorKind::Authentication => {
@@ -72,8 +72,8 @@ pub fn decide(error: &ModelError, retries: u32, entropy: &mut Entropy) -> RetryD
     schedule(error, retries, (most, reason, base), entropy)
 }
 
-/// Decides about a request that was refused as too large (413) although it had just been shortened. Gateways also
-/// answer so for a limit of their own, which the next attempt may not meet.
+/// Decides about a request that was refused as too large (413) although it had just been shortened. Gateways return
+/// that status for limits of their own too, which the next attempt may not meet.
 pub fn decide_too_large(error: &ModelError, retries: u32, entropy: &mut Entropy) -> RetryDecision {
     schedule(error, retries, (MAX_RETRIES, RetryReason::ApiError, Duration::from_secs(1)), entropy)
 }
@@ -90,7 +90,7 @@ fn schedule(
     {
         return RetryDecision::GiveUp;
     }
-    // A server's own word is kept to the letter; it may only be exceeded.
+    // The server's delay is a minimum: jitter may only lengthen it.
     let after = match error.retry_after {
         Some(wait) => entropy.jitter(wait, 0.1),
         None => entropy.jitter(base, 0.5),

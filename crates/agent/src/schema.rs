@@ -1,5 +1,5 @@
-//! JSON Schema as text. Schemas of tools are only passed on: as a tree of values one would be several times as large
-//! and serialised anew for every request.
+//! JSON Schema as text. Schemas of tools are only passed on; a tree of values would be several times as large and
+//! serialised again for every request.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ impl Schema {
 
     /// The schema as a value.
     pub fn to_value(&self) -> Value {
-        // What was read or written as JSON can be read again.
+        // Text that was read or written as JSON parses again.
         serde_json::from_str(self.as_str()).unwrap_or_default()
     }
 }
 
 impl From<Value> for Schema {
     fn from(value: Value) -> Self {
-        // A value always has a text.
+        // A value always serialises.
         Self(Arc::new(to_raw_value(&value).unwrap_or_else(|_| RawValue::NULL.to_owned())))
     }
 }

@@ -14,8 +14,8 @@ use hangar_protocol::data::{PlanAndTodos, SkillInvoked};
 const BYTES_PER_TOKEN: usize = 4;
 /// Bytes that are shown of a user message when all of them together would fill their share of the context.
 const EXCERPT: usize = 1024;
-/// Shares of the context, as divisors: for user messages, for summaries, and for everything else that is kept. The rest,
-/// which is most, is for what happens.
+/// Shares of the context, as divisors: for user messages, for summaries, and for the other records. Most of the context
+/// stays free for new messages.
 const SAID_SHARE: usize = 4;
 const SUMMARIES_SHARE: usize = 4;
 const OWED_SHARE: usize = 8;
@@ -66,7 +66,7 @@ impl SummarizedPart {
     ) {
         for record in records {
             if let DurableRecord::Skill { name, .. } = &record {
-                // A skill that is invoked again is shown once, as it was last.
+                // A skill that was invoked several times is shown once, in its last version.
                 self.records.retain(
                     |known| !matches!(known, DurableRecord::Skill { name: known, .. } if known == name),
                 );
@@ -95,7 +95,7 @@ impl SummarizedPart {
         self.render_said(bytes / SAID_SHARE, &mut text);
         self.render_summaries(bytes / SUMMARIES_SHARE, &mut text);
         self.render_owed(bytes / OWED_SHARE, &mut text);
-        // What the session was told about itself went with the first message.
+        // The facts about the session were part of the first message, which is gone.
         if let Some(folder) = self.folder() {
             let folder = folder.display();
             push(
@@ -190,7 +190,7 @@ impl SummarizedPart {
         }
     }
 
-    /// Renders what else holds on, the latest first where not all of it fits.
+    /// Renders the other records, the latest first where not all of them fit.
     fn render_owed(&self, room: usize, text: &mut String) {
         let plan = self.plan_and_todos.plan.as_ref().map(|plan| {
             let plan = cut(plan, room / 2, "plan.md in the session folder has them");
@@ -272,7 +272,7 @@ fn cut<'a>(text: &'a str, most: usize, rest: &str) -> Cow<'a, str> {
 }
 
 fn push(text: &mut String, what: std::fmt::Arguments<'_>) {
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = text.write_fmt(what);
 }
 

@@ -1,5 +1,5 @@
-//! Token counts of requests. Counting is expensive, so each message is counted once; what the provider reported of the last
-//! request is believed more than what was counted.
+//! Token counts of requests. Counting is expensive, so each message is counted once; the provider's report of the last
+//! request takes precedence over our count.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::model::{Message, ModelRequest, TokenCount, TokenMeter};
 use crate::tool::ToolSpec;
 
-/// How far a reported count may be from the counted one and still be about the same tokens. Scripted models and some
+/// Largest relative difference between a reported and our own count of the same tokens. Scripted models and some
 /// gateways report numbers that mean something else.
 const BELIEVED: std::ops::RangeInclusive<f64> = 0.5..=2.0;
 
@@ -25,7 +25,7 @@ struct Counted {
     reported: Option<Reported>,
 }
 
-/// Part of a conversation that was sent: the same messages, as long as its ends are where they were.
+/// Messages that were sent, identified by their first and last one.
 #[derive(Clone)]
 pub(crate) struct Sent {
     first: Arc<Message>,
@@ -59,7 +59,7 @@ impl Sent {
 }
 
 impl TokenCounts {
-    /// Remembers how many input tokens a request had.
+    /// Remembers the input tokens that a request had.
     pub(crate) fn report(&self, sent: Sent, tokens: u64) {
         self.0.lock().reported = Some(Reported { sent, tokens });
     }
@@ -100,7 +100,7 @@ impl TokenCounts {
 }
 
 impl Reported {
-    /// The count, with the part that was sent as the provider counted it.
+    /// The count, with the provider's count for the part that was sent.
     fn correct(&self, count: TokenCount, messages: &[u64]) -> TokenCount {
         let (sent, new) = messages.split_at(self.sent.messages);
         let fixed = count.system + count.tools;

@@ -83,8 +83,8 @@ fn errored(failure: &HookFailure) -> String {
     }
 }
 
-/// Input of `permissionRequest`: the kind of operation, rather than the tool. `None` for kinds that have no such hook,
-/// as reading.
+/// Input of `permissionRequest`: the kind of operation, rather than the tool. `None` for kinds without such a hook,
+/// such as reading.
 pub fn permission(request: &PermissionRequest) -> Option<Value> {
     let (tool, input) = match request {
         PermissionRequest::Read { .. } | PermissionRequest::Hook { .. } => return None,
@@ -134,7 +134,7 @@ impl PermissionHookAnswer {
     }
 }
 
-/// Kind of the hook that sees a result before the model does. Calls that did not run to their end have none.
+/// Kind of the hook that sees a result before the model does. Calls that did not complete have none.
 pub fn after_kind(outcome: &ToolOutcome) -> Option<HookKind> {
     match outcome.status {
         ToolStatus::Success => Some(HookKind::PostToolUse),
@@ -157,12 +157,12 @@ pub fn after(kind: HookKind, tool: &str, arguments: &Value, outcome: &ToolOutcom
 /// Applies the hook's answer to a result. Returns a separate message for the model, if there is one.
 pub fn amend(outcome: &mut ToolOutcome, tool: &str, kind: HookKind, said: Option<Value>) -> Option<String> {
     let said = said.unwrap_or_default();
-    // People see what the tool said; the model sees what hooks made of it.
+    // People see the tool's output; the model sees what hooks made of it.
     outcome.detailed.get_or_insert_with(|| outcome.text.clone());
     let failed = kind == HookKind::PostToolUseFailure;
     if !failed && let Some(reason) = blocked(&said) {
         let withheld = ToolOutcome::of(ToolStatus::Denied, format!("Tool result blocked: {reason}"));
-        // What the call did stays done, and on record.
+        // The effects of the call stay, and are logged.
         *outcome = ToolOutcome { changes: std::mem::take(&mut outcome.changes), ..withheld };
         return None;
     }

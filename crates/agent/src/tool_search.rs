@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::tool::ToolSpec;
 
-/// Tokens of descriptions from which on they are not shown, unless configured.
+/// Tokens of descriptions above which they are not shown, unless configured.
 pub const DEFAULT_TOKENS: u64 = 20_000;
 
-/// Share of the context window from which on they are not shown, as its divisor.
+/// Share of the context window above which they are not shown, as its divisor.
 const WINDOW_SHARE: u64 = 10;
 
 /// Bytes per token of descriptions and schemas.
@@ -80,7 +80,7 @@ pub(crate) fn search<'a>(
     scored.into_iter().take(limit).map(|(_, tool)| tool).collect()
 }
 
-/// Words of the query that the tool has: one in its name counts more than one in its description.
+/// Score of a tool: a word of the query counts more in its name than in its description.
 fn score(tool: &ToolSpec, terms: &BTreeSet<String>) -> usize {
     let (name, description) = (words(&tool.name), words(&tool.description));
     terms

@@ -1,4 +1,4 @@
-//! Whose login a GitHub token is.
+//! The account that a GitHub token belongs to.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use crate::error;
 use crate::provider::Provider;
 use crate::secret::Secret;
 
-/// What GitHub says about the owner of a token.
+/// GitHub's answer about the owner of a token.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct CopilotUser {
     pub login: Option<String>,
     pub copilot_plan: Option<String>,
     pub endpoints: Endpoints,
-    /// What is left of the account's allowance, by its parts.
+    /// Remaining quota of the account, by its parts.
     pub quota_snapshots: BTreeMap<String, Quota>,
     pub quota_reset_date: Option<String>,
 }
@@ -37,11 +37,11 @@ pub struct Quota {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Endpoints {
-    /// Where the models of this account are served.
+    /// Base URL of the models for this account.
     pub api: Option<String>,
 }
 
-/// Asks GitHub's API at `github` who the token belongs to.
+/// Asks GitHub's API at `github` for the owner of the token.
 pub async fn copilot_user(github: BaseUrl, token: Secret) -> Result<CopilotUser, ModelError> {
     let url = github.join(&["copilot_internal", "user"]);
     let mut config = ProviderConfig::new("github", ProviderKind::Copilot, github);

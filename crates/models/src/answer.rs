@@ -1,4 +1,4 @@
-//! One answer on its way: from the bytes of a response to the events of a model.
+//! One streamed answer: from the bytes of a response to the events of a model.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::http::{BODY, Http, Turn};
 use crate::sse::{SseError, SseParser};
 use crate::wire::{Decode, Progress};
 
-/// A server may keep a stream alive with empty words; it ends all the same.
+/// Time limit of a whole answer, for servers that keep a stream alive with empty events.
 const LONGEST: Duration = Duration::from_secs(3600);
 /// Header in which LiteLLM reports what a call cost, in US dollars.
 const COST: &str = "x-litellm-response-cost";
-/// How long facts about a complete answer (its usage) are waited for.
+/// Time to wait for facts about a complete answer (its usage).
 const LINGER: Duration = Duration::from_secs(5);
-/// How long the end of the response is waited for after the end of the answer. It is nearly always there already, and a
-/// response read to its end leaves a connection that can be used again.
+/// Time to wait for the end of the response after the end of the answer. Usually it is there already, and a connection
+/// whose response was read to its end can be reused.
 const DRAIN: Duration = Duration::from_millis(20);
 
 pub(crate) struct Answer {
@@ -33,15 +33,15 @@ pub(crate) struct Answer {
     decoder: Box<dyn Decode>,
     sse: SseParser,
     told: Told,
-    /// Read but not yet told.
+    /// Decoded events that are not returned yet.
     pending: VecDeque<Result<ModelEvent, ModelError>>,
     read: usize,
     until: Instant,
-    /// The call is under way as long as its answer is.
+    /// Held as long as the answer is read, since the call is in flight that long.
     _turn: Option<Turn>,
 }
 
-/// What of an answer is told before it is whole.
+/// The parts of an answer that are emitted before it is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Told {
     InPieces,
@@ -99,13 +99,13 @@ impl Answer {
         }
     }
 
-    /// The same answer, with notices about how it came to be before it.
+    /// The same answer, preceded by notices about the request.
     pub(crate) fn preceded_by(mut self, notices: Vec<String>) -> Self {
         self.pending.extend(notices.into_iter().map(|notice| Ok(ModelEvent::Notice(notice))));
         self
     }
 
-    /// Whether the response is an answer in one piece. Some servers do not stream although they were asked to.
+    /// Whether the response is not a stream. Some servers do not stream although they were asked to.
     fn is_whole(&self) -> bool {
         let kind = self.response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         kind.is_some_and(|kind| kind.starts_with("application/json"))
@@ -133,7 +133,7 @@ impl Answer {
         Ok(())
     }
 
-    /// Reads the next bytes and queues what they say: at least one event, unless they complete none.
+    /// Reads the next bytes and queues their events: at least one, unless the bytes complete none.
     async fn read_some(&mut self) {
         let limits = self.http.limits();
         let limit = match self.decoder.progress() {
@@ -145,7 +145,7 @@ impl Answer {
         match tokio::time::timeout_at(deadline, self.response.chunk()).await {
             Ok(Ok(Some(bytes))) => self.take(&bytes).await,
             Ok(Ok(None)) => {
-                // A half event at the end is a sign of a cut, not of a bad protocol.
+                // Half an event at the end means that the connection broke, not that the protocol was violated.
                 let _ = self.decode(|sse, event| sse.end(event));
                 self.finish(|answer| answer.http.cut());
             }
@@ -171,7 +171,7 @@ impl Answer {
         }
         if self.decoder.progress() == Progress::Over {
             self.finish(|answer| answer.http.cut());
-            // What else comes is nothing, whatever it is.
+            // Anything that follows is ignored.
             let _ = tokio::time::timeout(DRAIN, self.response.chunk()).await;
         }
     }
@@ -199,7 +199,7 @@ impl Answer {
         })
     }
 
-    /// Nothing more is read: the reply, or what was wrong if there is none.
+    /// Ends the reading: the reply, or an error if there is none.
     fn finish(&mut self, wrong: impl FnOnce(&Self) -> ModelError) {
         let mut events = Vec::new();
         let last = match self.decoder.finish(&mut events) {
@@ -216,7 +216,7 @@ impl Answer {
 }
 
 impl Answer {
-    /// The reply with the cost that a gateway reports in a header, if the answer itself does not say.
+    /// The reply with the cost that a gateway reports in a header, if the answer itself has none.
     fn priced(&self, mut reply: Reply) -> Reply {
         let header = self.response.headers().get(COST).and_then(|cost| cost.to_str().ok());
         let reported = header.and_then(|cost| cost.trim().parse().ok()).filter(|cost| *cost >= 0.0);

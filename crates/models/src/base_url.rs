@@ -1,4 +1,4 @@
-//! Where a provider is reached.
+//! Base URL of a provider.
 
 use std::fmt;
 
@@ -34,12 +34,12 @@ impl BaseUrl {
         self.0.port_or_known_default()
     }
 
-    /// Needs no certificates.
+    /// Whether it needs no certificates.
     pub(crate) fn is_plain(&self) -> bool {
         self.0.scheme() == "http"
     }
 
-    /// On this machine, so that no proxy can be meant.
+    /// Whether it is on this machine, so that no proxy applies.
     pub(crate) fn is_loopback(&self) -> bool {
         let host = self.0.host_str().unwrap_or_default();
         let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();

@@ -1,4 +1,4 @@
-//! The models that a provider offers, as it says itself, and a copy on disk.
+//! The list of models that a provider offers, and a copy on disk.
 
 mod cache;
 #[cfg(test)]
@@ -24,7 +24,7 @@ pub struct ModelInfo {
     pub name: Option<String>,
     /// The provider's name in the configuration.
     pub provider: String,
-    /// Who made it, where the provider offers models of others.
+    /// Vendor of the model, where the provider offers models of others.
     pub vendor: Option<String>,
     /// Whether the account is entitled to it, where the provider says so.
     pub entitled: Option<bool>,
@@ -34,16 +34,16 @@ pub struct ModelInfo {
     pub max_context_tokens: Option<u64>,
     pub vision: Option<bool>,
     pub tools: Option<bool>,
-    /// The reasoning efforts that it takes.
+    /// The reasoning efforts that it accepts.
     pub efforts: Option<Vec<String>>,
     /// `/chat/completions`, `/responses`, `/v1/messages`.
     pub endpoints: Option<Vec<String>>,
-    /// What a request costs, relative to others of GitHub's offer.
+    /// Cost of a request, relative to others of GitHub's offer.
     pub multiplier: Option<String>,
     pub price: Option<Price>,
-    /// Whether it thinks as it sees fit, of a Claude model.
+    /// Whether the model decides how much to think, for Claude models.
     pub adaptive_thinking: Option<bool>,
-    /// The most tokens for thinking that a request may ask for.
+    /// Highest thinking budget that a request may ask for, in tokens.
     pub max_thinking_budget: Option<u64>,
     /// Images of one request.
     pub max_images: Option<u64>,
@@ -70,7 +70,7 @@ pub(crate) async fn fetch(provider: &Provider) -> Result<Vec<ModelInfo>, ModelEr
     Ok(models)
 }
 
-/// A page of any of the lists: all put their entries in `data`, or in `models`, or are the list.
+/// A page of any of the lists: all put their entries in `data` or in `models`, or are the list themselves.
 struct Page {
     models: Vec<Value>,
     next: Option<String>,
@@ -146,7 +146,8 @@ fn read_copilot(model: &Value, info: &mut ModelInfo) -> bool {
     info.multiplier =
         model.pointer("/billing/multiplier").filter(|value| value.is_number()).map(Value::to_string);
     info.vendor = text("/vendor").map(str::to_owned);
-    // Its picker shows what the account may use. A list without that word has a policy for such models, or a preview.
+    // GitHub's picker shows the models that the account may use. A list without that field has a policy or a preview
+    // flag for such models.
     let in_picker = flag("/model_picker_enabled");
     let in_policy = text("/policy/state") == Some("enabled") || flag("/preview") == Some(true);
     info.entitled = Some(in_picker.unwrap_or(in_policy));
@@ -178,7 +179,7 @@ fn router_price(pricing: &Value) -> Option<Price> {
     let price = |name: &str| {
         let value = pricing.get(name)?;
         let dollars = value.as_f64().or_else(|| value.as_str()?.parse().ok())?;
-        // A negative price says that it depends on which model answers.
+        // A negative price means that it depends on the model that answers.
         (dollars >= 0.0).then_some(dollars * 1_000_000.0)
     };
     Some(Price::flat(Rates {
@@ -189,7 +190,7 @@ fn router_price(pricing: &Value) -> Option<Price> {
     }))
 }
 
-/// What OpenAI, Anthropic, vLLM, llama.cpp and the routers in front of them say, each under names of its own.
+/// Fields of OpenAI, Anthropic, vLLM, llama.cpp and the routers in front of them, each with names of its own.
 fn read_other(model: &Value, info: &mut ModelInfo) {
     let number = |pointers: &[&str]| {
         pointers.iter().find_map(|pointer| model.pointer(pointer).and_then(Value::as_u64))
@@ -224,7 +225,7 @@ fn read_other(model: &Value, info: &mut ModelInfo) {
     info.tools = parameters.map(|parameters| parameters.iter().any(|parameter| parameter == "tools"));
 }
 
-/// Anthropic says of each effort whether it is supported.
+/// Anthropic lists for each effort whether it is supported.
 fn anthropic_efforts(model: &Value) -> Option<Vec<String>> {
     let levels = model.pointer("/capabilities/effort")?.as_object()?;
     let supported = |level: &&String| levels[*level].get("supported").and_then(Value::as_bool) == Some(true);

@@ -19,39 +19,39 @@ use crate::secret::Secret;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProviderConfig {
-    /// What a model id `name/model` starts with.
+    /// Prefix of a model id `name/model`.
     pub name: String,
     pub kind: ProviderKind,
-    /// Name of the host in the table of hosts, if the configuration names it. Otherwise the address tells it.
+    /// Name of the host in the table of hosts, if the configuration names it. Otherwise it follows from the URL.
     pub preset: Option<String>,
     pub base_url: BaseUrl,
     pub auth: Auth,
-    /// Sent with every request. They win over what the provider would set itself.
+    /// Sent with every request. They override headers that the provider sets itself.
     pub headers: HeaderMap,
-    /// The model that `wire_model` and the limits are about. Without it they are about every model.
+    /// The model that `wire_model` and the limits apply to. If absent, they apply to every model.
     pub model: Option<String>,
-    /// What the provider calls that model, where its name tells nothing (a deployment, a fine-tuned variant).
+    /// The provider's name for that model, where the name itself says nothing (a deployment, a fine-tuned variant).
     pub wire_model: Option<String>,
     pub max_prompt_tokens: Option<u64>,
     pub max_output_tokens: Option<u64>,
-    /// Price of the model, where the user knows better than the tables.
+    /// Price of the model, which overrides the tables.
     pub price: Option<Price>,
-    /// Whether a prompt may be so long that the provider charges more for it.
+    /// Whether a prompt may exceed the length from which the provider charges more.
     pub full_window: bool,
-    /// What its list and the user's catalogue say of its models.
+    /// Facts about its models from its list and the user's catalogue.
     pub learnt: Learnt,
-    /// Whether documents are sent with the wish that the model cites them, where the wire has a word for that.
+    /// Whether documents are sent with a request for citations, where the wire supports it.
     pub citations: bool,
     pub style: Style,
-    /// Whether models are offered the vendor's own search of the web.
+    /// Whether models are offered the vendor's own web search.
     pub web_search: bool,
-    /// Whether a model that also listens on a WebSocket is spoken to there. Only request proxies can carry that.
+    /// Whether a model that supports WebSockets is called over one. Only request proxies can do that.
     pub websockets: bool,
     pub proxy: Proxy,
     pub limits: TimeLimits,
 }
 
-/// How the model is to put what it says, where its API has words for that.
+/// Style of the answers, where the API has parameters for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Style {
     pub summary: Option<ReasoningSummary>,
@@ -59,14 +59,14 @@ pub struct Style {
 }
 
 impl ProviderConfig {
-    /// What is told to the provider and to nobody else, for whoever keeps it out of what is shown.
+    /// All secrets of the configuration, so that they can be redacted.
     pub fn secrets(&self) -> Vec<String> {
         let auth = match &self.auth {
             Auth::ApiKey(secret) | Auth::Bearer(secret) => Some(secret.reveal().to_owned()),
             Auth::None | Auth::Command(_) => None,
         };
         let headers = self.headers.iter().filter(|(name, _)| is_credential(name));
-        // A value may start with the name of a scheme, which may be left out where it is shown.
+        // A value may start with the name of a scheme, which may be missing where the value is shown.
         let values = headers.filter_map(|(_, value)| value.to_str().ok()?.split_whitespace().last());
         auth.into_iter().chain(values.map(str::to_owned)).collect()
     }
@@ -74,7 +74,7 @@ impl ProviderConfig {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProviderKind {
-    /// OpenAI, and every server that speaks its API.
+    /// OpenAI, and every server that implements its API.
     OpenAi {
         wire: WireApi,
     },
@@ -84,13 +84,13 @@ pub enum ProviderKind {
         api_version: Option<String>,
     },
     Anthropic,
-    /// GitHub's own API, which says for each model what it speaks.
+    /// GitHub's own API, whose catalogue lists the wires of each model.
     Copilot,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireApi {
-    /// What host and model speak best, by the tables: what holds where nobody chose.
+    /// The best wire for host and model, by the tables. This is the default.
     PerModel,
     Completions,
     Responses,
@@ -99,23 +99,23 @@ pub enum WireApi {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Auth {
     None,
-    /// Goes where the kind of provider wants its key.
+    /// Sent in the header that the kind of provider expects.
     ApiKey(Secret),
-    /// Goes into `Authorization`, whatever the kind.
+    /// Sent in `Authorization`, whatever the kind.
     Bearer(Secret),
     /// A command that prints an API key.
     Command(String),
 }
 
-/// Which proxy a provider elsewhere is reached by. A provider on this machine is always reached directly.
+/// Proxy for remote providers. A provider on this machine is always reached directly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proxy {
     None,
-    /// What the machine's settings say, `HTTPS_PROXY` and its like among them.
+    /// The proxy settings of the machine, such as `HTTPS_PROXY`.
     System,
 }
 
-/// How long a call may keep silent.
+/// Time limits for silence during a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeLimits {
     pub connect: Duration,
@@ -156,13 +156,13 @@ pub enum ConfigError {
     NoSearch { setting: String, known: String },
     #[error("{setting} needs {needs}")]
     Missing { setting: String, needs: &'static str },
-    /// Says where and what, but not what stands there, unlike its cause: it may be a credential.
+    /// Names the position and the problem, but unlike its cause not the value: it may be a credential.
     #[error("line {line} of the configuration: {message}")]
     Toml { line: usize, message: String },
 }
 
 impl ProviderConfig {
-    /// A provider with the defaults of its kind. Azure has no address of its own, so this takes one for all.
+    /// A provider with the defaults of its kind. Azure has no default URL, so a URL is always passed.
     pub fn new(name: impl Into<String>, kind: ProviderKind, base_url: BaseUrl) -> Self {
         Self {
             name: name.into(),
@@ -192,12 +192,12 @@ impl ProviderConfig {
         add_header(&mut self.headers, "headers", name, value)
     }
 
-    /// A model id without the provider's own name in front.
+    /// A model id without the provider's name in front.
     pub fn bare<'a>(&self, id: &'a str) -> &'a str {
         id.strip_prefix(self.name.as_str()).and_then(|rest| rest.strip_prefix('/')).unwrap_or(id)
     }
 
-    /// What the provider calls the model.
+    /// The provider's name for the model.
     pub(crate) fn wire_name<'a>(&'a self, model: &'a str) -> &'a str {
         match &self.wire_model {
             Some(wire) if self.is_about(model) => wire,
@@ -205,7 +205,7 @@ impl ProviderConfig {
         }
     }
 
-    /// Whether the configured limits and wire name are those of `model`.
+    /// Whether the configured limits and wire name apply to `model`.
     pub(crate) fn is_about(&self, model: &str) -> bool {
         self.model.as_deref().is_none_or(|about| self.bare(about) == model)
     }

@@ -1,4 +1,4 @@
-//! GitHub's Copilot API: three wires behind one address, and a catalogue that says which model speaks which.
+//! GitHub's Copilot API: three wires behind one URL, and a catalogue that lists the wires of each model.
 
 use hangar_agent::model::{ModelError, ModelErrorKind, ModelRequest};
 use parking_lot::Mutex;
@@ -10,12 +10,12 @@ use crate::facts::{self, Endpoint};
 use crate::provider::Provider;
 use crate::wire::{Wire, shows_images};
 
-/// The API answers integrations that it knows; this is the one for command lines.
+/// The API answers only known integrations; this is the one for command lines.
 const INTEGRATION: &str = "copilot-developer-cli";
 const API_VERSION: &str = "2026-08-01";
 const EDITOR_VERSION: &str = concat!("hangar/", env!("CARGO_PKG_VERSION"));
 
-/// What every request says of who makes it.
+/// Headers that identify the client, for every request.
 pub const HEADERS: [(&str, &str); 4] = [
     ("copilot-integration-id", INTEGRATION),
     ("editor-version", EDITOR_VERSION),
@@ -40,7 +40,7 @@ pub(crate) fn add_request_headers(headers: &mut HeaderMap, request: &ModelReques
     }
 }
 
-/// Which wire each model speaks, learned from the catalogue when a model is first asked.
+/// The wire of each model, read from the catalogue when a model is first called.
 pub(crate) struct Routes {
     models: OnceCell<Vec<ModelInfo>>,
     last: Mutex<Wire>,
@@ -53,12 +53,12 @@ impl Default for Routes {
 }
 
 impl Routes {
-    /// The catalogue as somebody has read it already.
+    /// Uses a catalogue that was read already.
     pub(crate) fn known(models: Vec<ModelInfo>) -> Self {
         Self { models: OnceCell::new_with(Some(models)), last: Mutex::new(Wire::Chat) }
     }
 
-    /// The wire that was spoken last.
+    /// The wire that was used last.
     pub(crate) fn last(&self) -> Wire {
         *self.last.lock()
     }
@@ -66,7 +66,7 @@ impl Routes {
     pub(crate) async fn wire(&self, provider: &Provider, model: &str) -> Result<Wire, ModelError> {
         let models = self.models.get_or_try_init(|| async {
             match catalogue::fetch(provider).await {
-                // A server that has the wires but no catalogue: the models' names have to do.
+                // A server that has the wires but no catalogue: the wire follows from the model's name.
                 Err(error) if error.kind == ModelErrorKind::Refused => Ok(Vec::new()),
                 result => result,
             }
@@ -92,7 +92,7 @@ impl Routes {
     }
 }
 
-/// The wire that loses least: the vendors' own ones keep reasoning between calls.
+/// The wire that loses the least: the vendors' own wires keep reasoning between calls.
 fn preferred(endpoints: &[String]) -> Wire {
     let has = |wire: Wire| endpoints.iter().any(|endpoint| endpoint == wire.endpoint());
     [Wire::Messages, Wire::Responses].into_iter().find(|wire| has(*wire)).unwrap_or(Wire::Chat)

@@ -1,4 +1,4 @@
-//! The credential of a provider at the moment of a call, which may be what a command prints.
+//! The credential of a provider for one call. It may come from a command.
 
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use crate::config::Auth;
 use crate::secret::Secret;
 
 const COMMAND_TIME: Duration = Duration::from_secs(10);
-/// What a key command may print; keys are far shorter.
+/// Limit of a key command's output; keys are far shorter.
 const COMMAND_OUTPUT: u64 = 64 * 1024;
-/// How long a printed key is used again. A key that the provider refuses is dropped at once.
+/// Time for which a printed key is reused. A key that the provider refuses is dropped at once.
 const FRESH_FOR: Duration = Duration::from_secs(300);
 
-/// What goes with a call, and where.
+/// Credential of a call, and the header that it is sent in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Credential {
     None,
-    /// Where the kind of provider wants its key.
+    /// The header that the kind of provider expects.
     Key(Secret),
     Bearer(Secret),
 }
@@ -43,7 +43,7 @@ impl Credentials {
         Self { provider: provider.to_owned(), auth, tokens, printed: Mutex::new(None) }
     }
 
-    /// Whether custom headers of the same name must not win.
+    /// Whether it comes from a command, and so overrides custom headers of the same name.
     pub(crate) fn is_command(&self) -> bool {
         matches!(self.auth, Auth::Command(_))
     }
@@ -74,7 +74,7 @@ impl Credentials {
         Ok(Credential::Key(key))
     }
 
-    /// The provider refused the credential: the next call asks the command again.
+    /// The provider refused the credential: the next call runs the command again.
     pub(crate) async fn refused(&self) {
         *self.printed.lock().await = None;
     }
@@ -131,15 +131,15 @@ async fn run(command: &str) -> Result<Secret, CommandError> {
     }
 }
 
-/// A shell and what it started. All of it ends with this value.
+/// A shell and its children. Dropping it kills all of them.
 struct Group(Child);
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The id is gone once the shell was waited for; then the rest of its group is no longer ours to find.
+        // The id is gone once the shell was waited for; after that its group cannot be identified safely.
         #[cfg(unix)]
         if let Some(pid) = self.0.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed())) {
-            // A group that ended by itself is no failure.
+            // A group that has already ended is not a failure.
             let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
         }
     }
@@ -185,7 +185,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_command_that_hangs_is_ended() {
-        // The paused clock jumps to the limit as soon as nothing but the command is left to wait for.
+        // The paused clock jumps to the limit once only the command is left to wait for.
         check("sleep 1000 & sleep 1000", Err("the API key command did not end within 10 s")).await;
     }
 }

@@ -1,4 +1,4 @@
-//! From what went wrong to what the loop can act on.
+//! Translation of provider failures into errors that the loop acts on.
 
 mod said;
 #[cfg(test)]
@@ -14,10 +14,10 @@ use serde_json::Value;
 
 use self::said::Said;
 
-/// Header by which OpenAI's and Anthropic's servers tell their SDKs whether to try again.
+/// Header in which OpenAI's and Anthropic's servers tell their SDKs whether to retry.
 const SHOULD_RETRY: &str = "x-should-retry";
 
-/// An answer that says no.
+/// Error of a response with an error status.
 pub(crate) fn refused(status: StatusCode, headers: &HeaderMap, body: &str) -> ModelError {
     let said = Said::parse(body);
     let kind = said.kind(Some(status.as_u16()));
@@ -40,7 +40,7 @@ pub(crate) fn refused(status: StatusCode, headers: &HeaderMap, body: &str) -> Mo
     }
 }
 
-/// An error that came inside a stream, as its event's data.
+/// Error that came inside a stream, as the data of its event.
 pub(crate) fn in_stream(data: &Value) -> ModelError {
     let said = Said::of(data);
     let status =
@@ -66,12 +66,12 @@ pub(crate) fn bare(kind: ModelErrorKind, message: impl Into<String>) -> ModelErr
     ModelError::new(kind, message)
 }
 
-/// Text cut to at most `limit` bytes, between characters.
+/// Text truncated to at most `limit` bytes, at a character boundary.
 pub(crate) fn cut(text: &str, limit: usize) -> &str {
     &text[..text.floor_char_boundary(limit)]
 }
 
-/// How long the provider asks to wait.
+/// Delay before a retry that the provider asks for.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let seconds =
@@ -83,12 +83,12 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     if let Some(wait) = seconds(after) {
         return Some(wait);
     }
-    // A date: what counts is how far it is from the server's own idea of now.
+    // A date is compared with the server's own clock, not with ours.
     let until = date(after)?.duration_since(date(text(DATE.as_str())?)?);
     Some(Duration::try_from(until).unwrap_or_default())
 }
 
-/// Whether the provider wants the request to be made again, if it says.
+/// Whether the provider asks for a retry, if it says.
 fn should_retry(headers: &HeaderMap) -> Option<bool> {
     headers.get(SHOULD_RETRY)?.to_str().ok()?.trim().parse().ok()
 }

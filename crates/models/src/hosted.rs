@@ -1,18 +1,18 @@
-//! Tools that a vendor runs itself while a model answers. The session has them so that its rules hold of them, too.
+//! Tools that a vendor runs itself while a model answers. The session lists them, so that its rules apply to them too.
 
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolSchema, ToolSpec};
 
-/// Name of the search of the web, for rules and for vendors.
+/// Name of the web search, in rules and requests.
 pub const WEB_SEARCH: &str = "web_search";
 
 /// The answer to a call that should not have reached the session.
 const NOT_HERE: &str =
     "web_search is run by the model's provider, which did not run it for this model. Use another tool.";
 
-/// A vendor's search of the web.
+/// A vendor's web search.
 pub struct WebSearch(Arc<ToolSpec>);
 
 impl Default for WebSearch {

@@ -1,4 +1,4 @@
-//! Requests over HTTP, by clients that are built when they are first needed and shared from then on.
+//! HTTP requests, by clients that are built when first needed and then shared.
 
 use parking_lot::Mutex;
 use std::error::Error as _;
@@ -20,25 +20,25 @@ use crate::base_url::BaseUrl;
 use crate::config::{Proxy, TimeLimits};
 use crate::error;
 
-/// What of the body of an error is read.
+/// Bytes of an error body that are read.
 const ERROR_BODY: usize = 64 * 1024;
-/// What of any other body is read.
+/// Bytes of any other body that are read.
 pub(crate) const BODY: usize = 64 * 1024 * 1024;
 
-/// The answer of a server that goes on as a WebSocket.
+/// Response of a server that switches to a WebSocket.
 const SWITCHING_PROTOCOLS: u16 = 101;
 /// Kinds of client that are shared; there are a handful.
 const MAX_CLIENTS: usize = 16;
-/// Connections to one place that are kept for the next call. A thousand sessions may have made more.
+/// Idle connections to one host that are kept. A thousand sessions may have opened more.
 const IDLE_CONNECTIONS: usize = 32;
 
-/// Calls of this process that may be under way at once; the others wait for their turn. Each holds a connection, and
-/// programs may have only so many of those: 1,024 files is a usual limit.
+/// Limit of concurrent calls of this process; the others wait. Each holds a connection, and a process may have only so
+/// many of those: 1,024 files is a usual limit.
 const CALLS: usize = 256;
 
 static TURNS: Semaphore = Semaphore::const_new(CALLS);
 
-/// The right to have a call under way, given back when it is dropped.
+/// Permit for a call in flight, released when it is dropped.
 pub(crate) type Turn = SemaphorePermit<'static>;
 
 pub(crate) struct Http {
@@ -54,7 +54,7 @@ impl Http {
         Self { base_url, proxy, limits, client: OnceLock::new(), request_proxy: None }
     }
 
-    /// Has someone else make the requests.
+    /// Makes all requests through a request proxy.
     pub(crate) fn carried_by(self, request_proxy: Option<Arc<dyn RequestProxy>>) -> Self {
         Self { request_proxy, ..self }
     }
@@ -63,16 +63,16 @@ impl Http {
         self.limits
     }
 
-    /// Waits until one more call may be made. Who is called by someone else's hand is not ours to bound.
+    /// Waits until one more call may be made. Calls through a request proxy are not bounded here.
     pub(crate) async fn turn(&self) -> Option<Turn> {
         match &self.request_proxy {
             Some(_) => None,
-            // It is never closed.
+            // The semaphore is never closed.
             None => TURNS.acquire().await.ok(),
         }
     }
 
-    /// `limit` is for the head of the answer.
+    /// `limit` is for the head of the response.
     pub(crate) async fn post(
         &self,
         url: Url,
@@ -82,8 +82,8 @@ impl Http {
     ) -> Result<Response, ModelError> {
         let body = match &self.request_proxy {
             Some(_) => body.into(),
-            // Gone once it is written. The client would keep one that it could send again until the answer begins, and a
-            // thousand sessions may be waiting for theirs.
+            // The body is freed once it is written. The client would keep one that it could resend until the response
+            // begins, and a thousand sessions may be waiting for theirs.
             None => reqwest::Body::wrap(Full::<Bytes>::new(body.into())),
         };
         self.send(self.client()?.post(url).headers(headers).body(body), limit).await
@@ -98,13 +98,13 @@ impl Http {
         self.send(self.client()?.get(url).headers(headers), limit).await
     }
 
-    /// Whether someone else makes the requests.
+    /// Whether a request proxy makes the requests.
     pub(crate) fn is_carried(&self) -> bool {
         self.request_proxy.is_some()
     }
 
-    /// Asks over a WebSocket, which only request proxies have. Each message of the answer is made an event of a stream, so that
-    /// it is read like any other.
+    /// Sends a request over a WebSocket, which only request proxies have. Each message of the response becomes an event
+    /// of a stream, so that it is read like any other.
     pub(crate) async fn converse(
         &self,
         mut url: Url,
@@ -116,7 +116,7 @@ impl Http {
             return Err(error::bare(ModelErrorKind::Connect, "nobody carries a WebSocket".to_owned()));
         };
         let scheme = if url.scheme() == "https" { "wss" } else { "ws" };
-        // Both are schemes of the same kind, so the change is always possible.
+        // Both schemes are of the same kind, so the change always succeeds.
         let _ = url.set_scheme(scheme);
         let request = ProxiedRequest {
             method: "GET".to_owned(),
@@ -140,7 +140,7 @@ impl Http {
             .await
     }
 
-    /// The answer, once its head is there, unless it says no.
+    /// Waits for the head of the response; an error status is an error.
     async fn send(&self, request: reqwest::RequestBuilder, limit: Duration) -> Result<Response, ModelError> {
         let response = match &self.request_proxy {
             Some(request_proxy) => {
@@ -159,7 +159,7 @@ impl Http {
         self.accepted(response).await
     }
 
-    /// A response that says yes.
+    /// The response if its status is a success; otherwise its error.
     async fn accepted(&self, mut response: Response) -> Result<Response, ModelError> {
         if response.status().is_success() {
             return Ok(response);
@@ -196,7 +196,7 @@ impl Http {
         )
     }
 
-    /// The connection broke while an answer was on its way.
+    /// Error of a connection that broke during an answer.
     pub(crate) fn broken(&self, cause: &reqwest::Error) -> ModelError {
         let why = root(cause);
         error::bare(
@@ -205,7 +205,7 @@ impl Http {
         )
     }
 
-    /// The answer ended, but not with the mark that ends an answer.
+    /// Error of an answer that ended without its end marker.
     pub(crate) fn cut(&self) -> ModelError {
         let message =
             format!("the answer of the model provider at {} broke off before its end", self.base_url);
@@ -248,12 +248,12 @@ impl Http {
     }
 }
 
-/// What sets one client apart from another. All sessions that need the same have the same: the certificates of the
-/// machine are read once, and connections are used again whoever made them.
+/// Key of a shared client. All sessions with the same needs share one: the machine's certificates are read once, and
+/// connections are reused by any session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Kind {
     plain: bool,
-    /// Past any proxy.
+    /// Bypasses all proxies.
     direct: bool,
     connect: Duration,
 }
@@ -296,7 +296,7 @@ impl Kind {
                 builder = builder.tls_backend_preconfigured(tls);
             }
         } else {
-            // Fails if one is installed already, which serves as well.
+            // Fails if one is installed already, which is fine.
             let _ = provider.install_default();
         }
         builder.build()
@@ -329,7 +329,7 @@ fn received(inbound: ProxiedResponse) -> Result<Response, String> {
     response.body(body).map(Response::from).map_err(|error| format!("the answer is not HTTP: {error}"))
 }
 
-/// The innermost cause: the outer ones only say that a request failed, and name the URL.
+/// The innermost cause: the outer ones only say that a request failed, and contain the URL.
 fn root(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {

@@ -1,9 +1,9 @@
-//! The size of an image, read from its head. Nothing else of it is looked at.
+//! The size of an image, read from its header. The rest of the file is not read.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Characters of base64 that hold the size, whatever a camera writes before it. Four of them are three bytes.
+/// Characters of base64 that contain the size, whatever a camera writes before it. Four characters are three bytes.
 const HEAD: usize = 256 << 10;
 const PIXELS_PER_TOKEN: f64 = 750.0;
 
@@ -21,7 +21,8 @@ impl Image {
         Self::of_bytes(&STANDARD.decode(head).ok()?)
     }
 
-    /// Tokens of the image for most models, of which `longest` pixels of the longer edge are looked at: one for 750 pixels.
+    /// Tokens of the image for most models: one per 750 pixels, after scaling the longer edge to at most `longest`
+    /// pixels.
     pub fn tokens(self, longest: u32) -> u64 {
         let edge = self.width.max(self.height).max(1);
         let scale = (f64::from(longest) / f64::from(edge)).min(1.0);

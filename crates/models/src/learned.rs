@@ -1,5 +1,5 @@
-//! What a provider teaches by refusing: that a model is asked at another endpoint, or that a field is not taken. Tables know
-//! most of it beforehand; this is for servers that nobody knows, and for rules that changed since.
+//! Facts learned from a provider's refusals: that a model needs another endpoint, or that a field is not accepted. The
+//! tables have most of them already; this is for unknown servers, and for rules that have changed since.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 
 use crate::wire::Wire;
 
-/// Changes that one model's requests go through before its provider is believed to refuse them for another reason.
+/// Number of adjustments for one model before a refusal is taken to have another reason.
 const MOST: usize = 4;
 
-/// Fields that a request can do without, and by which name a refusal may have them.
+/// Fields that a request can do without, and the names that a refusal may use for them.
 const OPTIONAL: &[(&str, &str)] = &[
     ("temperature", "temperature"),
     ("top_p", "top_p"),
@@ -38,10 +38,10 @@ const OPTIONAL: &[(&str, &str)] = &[
     ("reasoning", "reasoning"),
 ];
 
-/// What a model without vision refuses.
+/// Name of the refused part for a model without vision.
 pub(crate) const IMAGES: &str = "images";
 
-/// Phrases by which a refusal says that a model sees no images. Some servers call it an error of their own.
+/// Phrases of refusals by models without vision. Some servers report it as an internal error.
 const BLIND: &[&str] = &[
     "not support image",
     "not support vision",
@@ -51,7 +51,7 @@ const BLIND: &[&str] = &[
     "not a multimodal model",
 ];
 
-/// Words by which a refusal says that a field is the reason.
+/// Phrases of refusals that are about a field.
 const UNSUPPORTED: &[&str] = &[
     "unsupported",
     "not supported",
@@ -66,7 +66,7 @@ const UNSUPPORTED: &[&str] = &[
     "invalid beta",
 ];
 
-/// What was learned of one model.
+/// Facts learned about one model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Learned {
     wire: Option<Wire>,
@@ -82,7 +82,7 @@ impl Learned {
         self.refused.contains(field)
     }
 
-    /// Takes a refusal to heart. Says what is done about it, or nothing if there is nothing new to do.
+    /// Learns from a refusal. Returns the adjustment as a text, or `None` if there is nothing new to change.
     fn learn(&mut self, error: &ModelError, spoken: Wire) -> Option<String> {
         let is_refusal = matches!(error.kind, ModelErrorKind::Refused | ModelErrorKind::Server);
         if !is_refusal || self.refused.len() >= MOST {
@@ -137,7 +137,7 @@ fn other_endpoint(text: &str, code: Option<&str>, spoken: Wire) -> Option<Wire> 
     Some(wire)
 }
 
-/// What was learned of the models of a provider.
+/// Facts learned about the models of a provider.
 #[derive(Default)]
 pub(crate) struct Lessons(Mutex<BTreeMap<String, Learned>>);
 
@@ -146,14 +146,14 @@ impl Lessons {
         self.0.lock().get(model).cloned().unwrap_or_default()
     }
 
-    /// Forgets that a model is asked at another endpoint, because the server does not have it.
+    /// Forgets that a model needs another endpoint, because the server does not have it.
     pub(crate) fn forget_wire(&self, model: &str) {
         if let Some(learned) = self.0.lock().get_mut(model) {
             learned.wire = None;
         }
     }
 
-    /// Takes a refusal to heart. Says what is done about it, or nothing if the request would be the same.
+    /// Learns from a refusal. Returns the adjustment as a text, or `None` if the request would be the same.
     pub(crate) fn learn(&self, model: &str, error: &ModelError, spoken: Wire) -> Option<String> {
         self.0.lock().entry(model.to_owned()).or_default().learn(error, spoken)
     }

@@ -1,4 +1,4 @@
-//! Model providers: the wires that models speak, what is known of each model, counting tokens, and the scripted model.
+//! Model providers: wire formats, facts about models, token counting, and the scripted model.
 //!
 //! [`config`] describes providers, [`build`] makes one that the loop can call, [`catalogue`] lists what it offers.
 //! Nothing here retries: the loop does, so that every failure is an event.
@@ -39,30 +39,30 @@ use config::{ProviderConfig, ProviderKind};
 use copilot::Routes;
 use provider::Provider;
 
-/// A provider that can be called. Nothing is opened or read before its first call.
+/// Creates a provider. It opens and reads nothing before its first call.
 pub fn build(config: ProviderConfig) -> Arc<dyn ModelProvider> {
     Arc::new(Provider::new(config))
 }
 
-/// Ways of a provider's own to the network and to its credential; the usual ones where absent.
+/// A provider's own transport and credential source; the defaults where absent.
 #[derive(Clone, Default)]
 pub struct Ways {
     pub request_proxy: Option<Arc<dyn RequestProxy>>,
     pub tokens: Option<Arc<dyn TokenSource>>,
 }
 
-/// A provider that can be called, by ways of its own.
+/// Creates a provider with its own transport and credentials.
 pub fn build_by(config: ProviderConfig, ways: Ways) -> Arc<dyn ModelProvider> {
     Arc::new(Provider::by(config, ways))
 }
 
-/// A provider that can be called, by ways of its own, and that tells what holds of one of its models.
+/// Creates a provider with its own transport and credentials, and with the facts about one of its models.
 pub fn build_for(config: ProviderConfig, model: &str, ways: Ways) -> Arc<dyn ModelProvider> {
     Arc::new(Provider::by(config, ways).about(model))
 }
 
-/// A provider whose models are known already: their limits hold where the configuration sets none, and GitHub's API need
-/// not be asked for its catalogue first.
+/// Creates a provider with a known list of models: their limits apply where the configuration sets none, and GitHub's
+/// catalogue need not be requested first.
 pub fn build_with_models(mut config: ProviderConfig, models: Vec<ModelInfo>) -> Arc<dyn ModelProvider> {
     config.learnt.listed = Some(models.clone().into());
     let routes = (config.kind == ProviderKind::Copilot).then(|| Routes::known(models));

@@ -1,5 +1,5 @@
-//! The window that a server on one's own machine really has. It was chosen when the server, or the model, was started, and
-//! its list of models tells what the model could have instead, or nothing.
+//! The actual context window of a local model server. It was set when the server, or the model, was started; the
+//! server's list of models has the model's maximum instead, or nothing.
 
 use std::time::Duration;
 
@@ -11,12 +11,10 @@ use crate::config::ProviderConfig;
 use crate::facts::{self, LocalServer, is_same};
 use crate::provider::Provider;
 
-/// How long the question may take when a session is opened. A server on this machine answers in milliseconds, or is not
-/// there.
+/// Time limit of the query when a session is opened. A server on this machine answers in milliseconds, or not at all.
 const BOUND: Duration = Duration::from_millis(800);
 
-/// What a server on one's own machine says of a model, if it is one and answers at once. A model that is not loaded yet
-/// has no window.
+/// Facts about a model from a local server, if it is one and answers at once. A model that is not loaded has no window.
 pub async fn look(config: &ProviderConfig, model: &str) -> Option<ModelInfo> {
     let server = facts::host(config).local?;
     let provider = Provider::new(config.clone());
@@ -43,7 +41,7 @@ pub(crate) async fn window(
     Ok(read(server, &answer, model))
 }
 
-/// Loads a model of Ollama, which is what a request without a prompt does, and tells its window.
+/// Loads a model in Ollama, by a request without a prompt, and returns its window.
 pub(crate) async fn load(provider: &Provider, model: &str) -> Result<Option<u64>, ModelError> {
     provider.ask_server(&["api", "generate"], Some(json!({ "model": model, "stream": false }))).await?;
     window(provider, LocalServer::Ollama, model).await

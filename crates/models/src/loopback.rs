@@ -1,6 +1,6 @@
-//! HTTP/1 on loopback for programs that stand in for a provider: the scripted model and the simulators of vendors.
+//! HTTP/1 on loopback for stand-ins of a provider: the scripted model and the simulators of vendors.
 //!
-//! It accepts, bounds and cuts connections and reads bodies. What is answered is up to a [`Service`].
+//! It accepts, bounds and cuts connections and reads bodies. A [`Service`] provides the responses.
 
 use std::future::Future;
 use std::io;
@@ -26,13 +26,13 @@ pub const MAX_BODY: usize = 64 * 1024 * 1024;
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a connection may stay without a request.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
-/// Rest after a failed accept: out of descriptors, the next one fails at once too.
+/// Pause after a failed accept: without file descriptors, the next one would fail at once too.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// An answer, whole or piece by piece.
+/// A response body, whole or in pieces.
 pub type Body = Either<Full<Bytes>, StreamBody<BoxStream<'static, Result<Frame<Bytes>, Cut>>>>;
 
-/// Ends a connection in the middle of an answer.
+/// Cuts the connection in the middle of a response.
 #[derive(Debug, thiserror::Error)]
 #[error("the script cut the connection")]
 pub struct Cut;
@@ -43,7 +43,7 @@ pub trait Service: Send + Sync + 'static {
     -> impl Future<Output = Result<Response<Body>, Cut>> + Send;
 }
 
-/// Serves until `shutdown`, then cuts what is under way.
+/// Serves until `shutdown`, then cuts the open connections.
 pub async fn serve<S: Service>(
     listener: TcpListener,
     service: Arc<S>,
@@ -79,7 +79,7 @@ fn not_loopback(address: SocketAddr) -> io::Error {
 }
 
 async fn converse<S: Service>(stream: TcpStream, service: Arc<S>) {
-    // Small events must not wait for each other. Without it they come late, not wrong.
+    // Small events must not wait for each other. If this fails, they are only delayed.
     let _ = stream.set_nodelay(true);
     let answer = hyper::service::service_fn(move |request| {
         let service = Arc::clone(&service);
@@ -95,7 +95,7 @@ async fn converse<S: Service>(stream: TcpStream, service: Arc<S>) {
     }
 }
 
-/// Why a body was not read, as the HTTP status that says so.
+/// Reason why a body was not read, as an HTTP status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     pub status: u16,

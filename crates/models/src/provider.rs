@@ -34,12 +34,12 @@ use crate::wire::{Ask, Carrier, Dialect, Wire, without_images};
 
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 const BETA: &str = "anthropic-beta";
-/// Headers that say which agent asks.
+/// Headers that identify the calling agent.
 const WHO: [&str; 3] = ["x-interaction-type", "x-agent-id", "x-parent-agent-id"];
-/// How vendors say that they have no such model, where neither status nor code does.
+/// Phrases of errors about an unknown model, where neither status nor code says so.
 const UNKNOWN_MODEL: [&str; 4] =
     ["invalid model", "model not exist", "unknown model", "model does not exist"];
-/// An answer in one piece sends its first byte only when it is whole.
+/// Factor of the time limit for the first byte of an unstreamed answer, which is sent only when the answer is complete.
 const PATIENCE_FOR_WHOLE: u32 = 2;
 
 #[derive(Clone)]
@@ -50,15 +50,15 @@ struct Inner {
     http: Arc<Http>,
     credentials: Credentials,
     redactor: Mutex<Redactor>,
-    /// For a provider that speaks several wires: which model speaks what.
+    /// For a provider with several wires: the wire of each model.
     routes: Option<Routes>,
     host: HostFacts,
     lessons: Lessons,
-    /// Fingerprint of the account, for items that mean something there and nowhere else.
+    /// Fingerprint of the account, for items that are valid only there.
     account: String,
-    /// The model that its facts are about, if it is not the configured one.
+    /// The model that its facts describe, if it is not the configured one.
     about: Option<String>,
-    /// The window that each model was found to have, where the server drops what does not fit.
+    /// The actual window of each model, where the server drops what does not fit.
     windows: tokio::sync::Mutex<BTreeMap<String, Option<u64>>>,
 }
 
@@ -68,13 +68,13 @@ impl Provider {
         Self::with_routes(config, routes)
     }
 
-    /// A provider that reaches the network and its credential by other ways than usual.
+    /// Creates a provider with its own transport and credential source.
     pub(crate) fn by(config: ProviderConfig, ways: Ways) -> Self {
         let routes = (config.kind == ProviderKind::Copilot).then(Routes::default);
         Self::assemble(config, routes, ways)
     }
 
-    /// A provider whose catalogue is known already, so that it need not be asked for.
+    /// Creates a provider whose catalogue is already known.
     pub(crate) fn with_routes(config: ProviderConfig, routes: Option<Routes>) -> Self {
         Self::assemble(config, routes, Ways::default())
     }
@@ -88,7 +88,8 @@ impl Provider {
                 redactor.add(Secret::new(value));
             }
         }
-        // A vendor that says how long its models may think is given that time, unless the configuration says otherwise.
+        // A vendor that documents how long its models may think is given that time, unless the configuration says
+        // otherwise.
         let mut limits = config.limits;
         if let Some(seconds) = facts::host(&config).first_byte_seconds
             && limits.first_byte == TimeLimits::default().first_byte
@@ -116,7 +117,7 @@ impl Provider {
     pub(crate) fn about(self, model: &str) -> Self {
         match Arc::try_unwrap(self.0) {
             Ok(inner) => Self(Arc::new(Inner { about: Some(model.to_owned()), ..inner })),
-            // It is shared already, and keeps the facts that it has.
+            // It is already shared, and keeps its facts.
             Err(shared) => Self(shared),
         }
     }
@@ -125,7 +126,7 @@ impl Provider {
         &self.0.config
     }
 
-    /// Asks for a document, such as the list of models.
+    /// Requests a document, such as the list of models.
     pub(crate) async fn get(&self, url: Url) -> Result<String, ModelError> {
         let result = async {
             let mut headers = self.headers().await?;
@@ -137,7 +138,7 @@ impl Provider {
         self.clean(result.await).await
     }
 
-    /// Asks the server behind the API, which has its own paths beside `/v1`.
+    /// Requests a path of the server behind the API, outside `/v1`.
     pub(crate) async fn ask_server(&self, path: &[&str], body: Option<Value>) -> Result<Value, ModelError> {
         let base = &self.0.config.base_url;
         let api = base.segments().filter(|segment| *segment != "v1").count();
@@ -160,7 +161,7 @@ impl Provider {
             .map_err(|error| error::protocol(format!("the model server's answer is not JSON: {error}")))
     }
 
-    /// Refuses a request that a server would cut silently because it does not fit into the model's window.
+    /// Refuses a request that a server would truncate silently because it exceeds the model's window.
     async fn check_window(&self, request: &ModelRequest) -> Result<(), ModelError> {
         if !facts::host(&self.0.config).drops_overflow {
             return Ok(());
@@ -180,8 +181,8 @@ impl Provider {
         ))
     }
 
-    /// The window of a model of Ollama. A model that is not loaded is loaded, as the request would do. A server that does
-    /// not tell is not asked again.
+    /// The window of a model in Ollama. A model that is not loaded is loaded, as the request would do. A server that
+    /// does not answer is not asked again.
     async fn window(&self, model: &str) -> Option<u64> {
         let mut windows = self.0.windows.lock().await;
         if let Some(window) = windows.get(model) {
@@ -197,7 +198,7 @@ impl Provider {
         window
     }
 
-    /// An error that says that there is no such model gets the names of those that there are.
+    /// Adds the names of known models to an error about an unknown one.
     fn suggest(&self, model: &str, mut error: ModelError) -> ModelError {
         let said = error.message.to_lowercase();
         let code = error.code.as_deref();
@@ -215,10 +216,11 @@ impl Provider {
         error
     }
 
-    /// Opens an answer. A refusal that names what to do otherwise is followed, and told before the answer.
+    /// Starts an answer. A refusal that names an adjustment is followed by a request with it, and reported before the
+    /// answer.
     async fn open(&self, mut request: ModelRequest) -> Result<Answer, ModelError> {
         request.model = self.0.config.bare(&request.model).to_owned();
-        // Whoever wants an answer in one piece waits for its end either way.
+        // A caller that wants an unstreamed answer waits for its end in any case.
         request.stream |= self.0.host.streams_only;
         self.check_window(&request).await?;
         let mut told = Vec::new();
@@ -229,13 +231,13 @@ impl Provider {
                 Ok(answer) => return Ok(answer.preceded_by(told)),
                 Err(error) => error,
             };
-            // The endpoint that a refusal named is not there: the refusal says more than its absence.
+            // The endpoint that a refusal named does not exist: the refusal itself is the better error.
             let first = first.get_or_insert((wire, error.clone()));
             if first.0 != wire && error.status == Some(404) {
                 self.0.lessons.forget_wire(&request.model);
                 return Err(first.1.clone());
             }
-            // What was learned once is not learned again, so this ends.
+            // Each adjustment is learned only once, so this ends.
             match self.0.lessons.learn(&request.model, &error, wire) {
                 Some(lesson) => told.push(lesson),
                 None => return Err(error),
@@ -283,7 +285,8 @@ impl Provider {
         let (told, patience) =
             if request.stream { (Told::InPieces, 1) } else { (Told::AtOnce, PATIENCE_FOR_WHOLE) };
         let limit = inner.http.limits().first_byte * patience;
-        // Only the text waits for the answer: what it is made of is several times as large.
+        // Only the serialised text is kept during the call: the structures that it is made from are several times as
+        // large.
         let body = wire.body(&ask);
         let response = match carrier {
             Carrier::Socket => inner.http.converse(url, headers, body, limit).await?,
@@ -301,7 +304,7 @@ impl Provider {
         let accept = if request.stream { "text/event-stream" } else { "application/json" };
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
         let is_copilot = ask.dialect == Dialect::Copilot;
-        // Who asks is GitHub's business, and that of a client that carries the requests itself; nobody else's.
+        // Only GitHub, and a client that makes the requests itself, are told which agent asks.
         let is_told = is_copilot || self.0.http.is_carried();
         if is_told {
             add_initiator(&mut headers, request.initiator, is_copilot);
@@ -327,7 +330,7 @@ impl Provider {
         Ok(headers)
     }
 
-    /// What the model speaks.
+    /// The wire of the model.
     async fn wire(&self, model: &str) -> Result<Wire, ModelError> {
         if let Some(wire) = self.0.lessons.of(model).wire() {
             return Ok(wire);
@@ -338,7 +341,7 @@ impl Provider {
         }
     }
 
-    /// Whether a call goes over a WebSocket: where that is wanted, can be carried, and is understood.
+    /// Whether a call uses a WebSocket: it is requested, and both the transport and the model support it.
     fn speaks_on_socket(&self, wire: Wire, model: &str) -> bool {
         let Inner { config, http, routes, .. } = &*self.0;
         config.websockets
@@ -377,7 +380,7 @@ impl Provider {
                 ModelError::new(ModelErrorKind::Configuration, message)
             })?;
             value.set_sensitive(true);
-            // A printed key is always newer than a header that somebody wrote down.
+            // A printed key is always newer than a configured header.
             if inner.credentials.is_command() {
                 custom.remove(&name);
             }
@@ -387,7 +390,7 @@ impl Provider {
         Ok(headers)
     }
 
-    /// An error without credentials. One about a credential makes the next call ask for a new one.
+    /// Redacts an error. After an authentication error, the next call asks for a new credential.
     async fn clean<T>(&self, result: Result<T, ModelError>) -> Result<T, ModelError> {
         let Err(error) = result else { return result };
         if matches!(error.kind, ModelErrorKind::Authentication | ModelErrorKind::AccessDenied) {
@@ -432,7 +435,7 @@ impl ModelProvider for Provider {
     }
 }
 
-/// Fingerprint of the account that a credential belongs to. It tells two apart and gives neither away.
+/// Fingerprint of the account that a credential belongs to. It distinguishes accounts without revealing the credential.
 fn account(auth: &Auth, asks_client: bool) -> String {
     /// Bytes of the digest that are kept.
     const LENGTH: usize = 6;
@@ -440,7 +443,7 @@ fn account(auth: &Auth, asks_client: bool) -> String {
         _ if asks_client => ("client", ""),
         Auth::None => return String::new(),
         Auth::ApiKey(secret) | Auth::Bearer(secret) => ("key", secret.reveal()),
-        // What it prints changes by the hour; whose it is does not.
+        // The printed key changes by the hour; its account does not.
         Auth::Command(command) => ("command", command.as_str()),
     };
     let digest = Sha256::digest(format!("hangar account {kind} {text}").as_bytes());
@@ -467,7 +470,7 @@ fn add_initiator(headers: &mut HeaderMap, initiator: Initiator, is_copilot: bool
     }
 }
 
-/// Adds a name to the list of betas, which somebody may have begun.
+/// Adds a name to the list of betas, which a custom header may already have.
 fn add_beta(headers: &mut HeaderMap, beta: &'static str) {
     let given = headers.get(BETA).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let listed = given.split(',').any(|name| name.trim() == beta);
@@ -477,7 +480,7 @@ fn add_beta(headers: &mut HeaderMap, beta: &'static str) {
     }
 }
 
-/// Where a request goes.
+/// URL of a request.
 fn url(config: &ProviderConfig, wire: Wire, model: &str) -> Url {
     let path: &[&str] = match wire {
         Wire::Chat => &["chat", "completions"],
@@ -488,7 +491,7 @@ fn url(config: &ProviderConfig, wire: Wire, model: &str) -> Url {
         ProviderKind::Azure { api_version, .. } => {
             azure_url(config, api_version.as_deref(), wire, path, model)
         }
-        // An address with the version in it is as good.
+        // A URL that already has the version is accepted too.
         _ if wire == Wire::Messages && config.base_url.segments().last() == Some("v1") => {
             config.base_url.join(&path[1..])
         }
@@ -496,10 +499,10 @@ fn url(config: &ProviderConfig, wire: Wire, model: &str) -> Url {
     }
 }
 
-/// With a version, chat completions have a path for each deployment; without one there is a path for all.
+/// With an API version, chat completions have a path for each deployment; without one there is a single path.
 fn azure_url(config: &ProviderConfig, version: Option<&str>, wire: Wire, path: &[&str], model: &str) -> Url {
     let given: Vec<&str> = config.base_url.segments().collect();
-    // The address of a project has parts of its own before the API.
+    // The URL of a project has a path of its own before the API's.
     let api = given.iter().position(|segment| *segment == "openai").unwrap_or(given.len());
     let (kept, between): (usize, &[&str]) = match (version, wire, &given[api..]) {
         (Some(_), Wire::Chat, [_, "deployments", _, ..]) => (api + 3, &[]),
@@ -514,7 +517,7 @@ fn azure_url(config: &ProviderConfig, version: Option<&str>, wire: Wire, path: &
     url
 }
 
-/// Where the models of a provider are listed.
+/// URL of a provider's list of models.
 pub(crate) fn models_url(config: &ProviderConfig) -> Url {
     match &config.kind {
         ProviderKind::OpenAi { .. } | ProviderKind::Copilot => config.base_url.join(&["models"]),
@@ -535,7 +538,7 @@ fn bearer(token: &Secret) -> Secret {
     Secret::new(format!("Bearer {}", token.reveal()))
 }
 
-/// Whether a custom header's value is worth hiding: most carry names and versions.
+/// Whether a custom header's value should be redacted: most are names and versions.
 pub(crate) fn is_credential(name: &HeaderName) -> bool {
     ["key", "token", "auth", "secret", "cookie", "password"].iter().any(|part| name.as_str().contains(part))
 }

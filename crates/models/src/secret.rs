@@ -1,11 +1,11 @@
-//! A credential in memory, and keeping credentials out of what people read.
+//! Credentials in memory, and redacting them from texts for people.
 
 use std::fmt;
 
 use hangar_agent::model::ModelError;
 use serde::de::{Deserialize, Deserializer, Error as _};
 
-/// A credential. Nothing prints it.
+/// A credential. No output contains it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -21,7 +21,7 @@ impl Secret {
 
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // The usual error would show the value.
+        // The usual error would contain the value.
         String::deserialize(deserializer)
             .map(Self)
             .map_err(|_| D::Error::custom("a credential must be a string"))
@@ -34,9 +34,9 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Shorter values than this are left alone: replacing them would only garble the text around.
+/// Shorter values than this are not redacted: that would only garble ordinary text.
 const SHORTEST: usize = 6;
-/// Printed keys change; old ones are not echoed for long.
+/// Number of printed keys that are remembered. Keys change, and old ones soon stop appearing in errors.
 const REMEMBERED: usize = 16;
 const REDACTED: &str = "***";
 

@@ -1,9 +1,9 @@
-//! Server-sent events, read from bytes that may be cut anywhere.
+//! Server-sent events, parsed from bytes that may be split anywhere.
 
 #[cfg(test)]
 mod tests;
 
-/// An event may carry an image; nothing legitimate comes near this.
+/// An event may carry an image; no valid event comes close to this.
 const EVENT_LIMIT: usize = 16 * 1024 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,15 +14,15 @@ pub(crate) enum SseError {
     NotUtf8,
 }
 
-/// Splits a byte stream into the data of its events. Names, ids and comments are passed over: the data of every wire
-/// says itself what it is.
+/// Splits a byte stream into the data of its events. Names, ids and comments are skipped: on every wire the data has
+/// its own type.
 #[derive(Default)]
 pub(crate) struct SseParser {
-    /// The beginning of a line whose end has not come yet.
+    /// The start of an incomplete line.
     line: Vec<u8>,
-    /// The data lines of the event so far, each with a newline behind it.
+    /// The data lines of the event so far, each with a newline after it.
     data: Vec<u8>,
-    /// The last byte was a CR, so that a LF now belongs to it.
+    /// Whether the last byte was a CR, so that a following LF belongs to it.
     after_cr: bool,
 }
 
@@ -58,7 +58,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// The stream ended. An event without its blank line counts all the same: some servers leave it out at the end.
+    /// The stream ended. An event without its blank line still counts: some servers omit it at the end.
     pub(crate) fn end<E: From<SseError>>(
         &mut self,
         event: impl FnMut(&str) -> Result<(), E>,

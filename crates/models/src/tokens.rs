@@ -1,4 +1,4 @@
-//! How many tokens a request will be, by the rule that Copilot CLI counts with.
+//! Token counts of requests, by the rule that Copilot CLI uses.
 
 mod memo;
 
@@ -13,20 +13,20 @@ use serde_with::skip_serializing_none;
 use crate::facts;
 use crate::image::Image;
 
-/// What a message costs beside its content: its role and what sets it apart from the next.
+/// Tokens of a message beside its content: its role and separators.
 const PER_MESSAGE: u64 = 4;
 const PER_CALL: u64 = 3;
 const PER_REQUEST: u64 = 3;
 /// An image whose size cannot be read.
 const PER_IMAGE: u64 = 765;
-/// Pixels of the longer edge that a model looks at, where that is not known.
+/// Longer edge in pixels that a model sees, where that is unknown.
 const LONGEST_EDGE: u32 = 1568;
-/// Bytes of encrypted reasoning for each token that it is taken to cost.
+/// Bytes of encrypted reasoning per token, as an estimate.
 const BYTES_PER_SEALED_TOKEN: usize = 8;
-/// Encoded bytes of a document for each token that it is taken to cost.
+/// Encoded bytes of a document per token, as an estimate.
 const BYTES_PER_DOCUMENT_TOKEN: usize = 16;
 
-/// Counts for one model. Costs nothing to make.
+/// Token counter for one model. Cheap to create.
 #[derive(Debug, Clone, Copy)]
 pub struct Counter {
     percent: u64,
@@ -43,7 +43,7 @@ impl Counter {
         self.scale(memo::count(text))
     }
 
-    /// Everything: system prompt, messages and tools.
+    /// Counts everything: system prompt, messages and tools.
     pub fn request(&self, request: &ModelRequest) -> u64 {
         let messages: u64 = request.messages.iter().map(|message| self.message(message)).sum();
         self.scale(PER_REQUEST) + self.system(&request.system) + messages + self.tools(&request.tools)
@@ -75,7 +75,7 @@ impl Counter {
         self.text(&turn.text) + self.reasoning(turn) + calls
     }
 
-    /// Reasoning that goes back: its text, and what only the vendor can read of it.
+    /// Reasoning that is sent back: its text, and the part that only the vendor can read.
     fn reasoning(&self, turn: &AssistantTurn) -> u64 {
         let Some(reasoning) = turn.reasoning.as_ref().filter(|_| turn.native.is_some()) else { return 0 };
         let sealed = reasoning.encrypted.as_ref().map_or(0, String::len) / BYTES_PER_SEALED_TOKEN;
@@ -88,7 +88,7 @@ impl Counter {
             Part::Image { data, .. } => {
                 Image::of_base64(data).map_or(PER_IMAGE, |image| image.tokens(self.longest_edge))
             }
-            // Its pages are not counted here; the encoded bytes are at least of their order.
+            // Its pages are not counted here; the encoded bytes have at least their order of magnitude.
             Part::Document { data, .. } => (data.len() / BYTES_PER_DOCUMENT_TOKEN) as u64,
         }
     }
@@ -116,7 +116,7 @@ fn definition(tool: &ToolSpec) -> String {
     };
     let definition =
         Definition { name: &tool.name, description: &tool.description, parameters, format, kind };
-    // Text and JSON always have a form in JSON.
+    // Text and JSON always serialise.
     serde_json::to_string(&definition).unwrap_or_default()
 }
 

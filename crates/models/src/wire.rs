@@ -1,4 +1,4 @@
-//! The three wires: how a request is written and how an answer is read. No I/O.
+//! The three wires: encoding of requests and decoding of answers. No I/O.
 
 pub(crate) mod anthropic;
 mod assembly;
@@ -37,35 +37,35 @@ pub(crate) enum Wire {
     Messages,
 }
 
-/// A request, with what the provider adds to it.
+/// A request, with the provider's additions.
 pub(crate) struct Ask<'a> {
     pub(crate) request: &'a ModelRequest,
-    /// What the provider calls the model.
+    /// The provider's name for the model.
     pub(crate) model: &'a str,
     pub(crate) facts: &'a ModelFacts,
     pub(crate) host: &'a HostFacts,
-    /// Where the answer will come from, and where items of earlier answers must have come from to go back.
+    /// The origin of the answer. Items of earlier answers are sent back only to the origin that they came from.
     pub(crate) origin: &'a ModelOrigin,
-    /// What the provider has refused so far.
+    /// The fields that the provider has refused so far.
     pub(crate) learned: &'a Learned,
-    /// A limit that somebody set; wires that must have one fall back on what is known of the model.
+    /// A configured limit; wires that require one fall back on the facts about the model.
     pub(crate) max_output_tokens: Option<u64>,
     pub(crate) dialect: Dialect,
     pub(crate) carrier: Carrier,
-    /// Whether the model is to say which part of a document it speaks of.
+    /// Whether the model is asked to cite documents.
     pub(crate) citations: bool,
     pub(crate) style: Style,
-    /// The vendor's own search of the web, where it is wanted.
+    /// The vendor's own web search, if it is enabled.
     pub(crate) search: Option<&'a WebSearch>,
 }
 
 /// Longer cache keys are refused.
 const CACHE_KEY: usize = 64;
-/// Searches of the web in one answer.
+/// Limit of web searches in one answer.
 const MAX_SEARCHES: u32 = 8;
 
 impl Ask<'_> {
-    /// How much the model is to think. A model of which nothing is known gets what was asked for.
+    /// Effort to send. An unknown model gets the requested one.
     fn effort(&self) -> Reasoning {
         let asked = self.request.effort.as_deref();
         match asked.and_then(Level::parse) {
@@ -74,17 +74,17 @@ impl Ask<'_> {
         }
     }
 
-    /// Whether parts of the request are marked for the provider's cache: Claude caches nothing by itself, whoever serves it.
+    /// Whether parts of the request are marked for the provider's cache: Claude caches nothing by itself, at any host.
     fn marks_cache(&self) -> bool {
         (self.host.cache_marks || self.facts.is_claude()) && !self.is_forgotten("cache_control")
     }
 
-    /// Whether the vendor is told what to do with thinking that does not fit its conversation any more.
+    /// Whether the vendor is told how to handle thinking that does not fit its conversation any more.
     fn binds_thinking(&self) -> bool {
         self.host.name.as_deref() == Some("anthropic") && !self.is_forgotten("thinking.block_binding")
     }
 
-    /// Features of the messages wire that have to be asked for in a header.
+    /// Features of the messages wire that a header has to enable.
     pub(crate) fn betas(&self) -> Vec<&'static str> {
         let binds =
             self.facts.thinking.as_ref().is_some_and(|rule| rule.prefix_bound) && self.binds_thinking();
@@ -96,8 +96,8 @@ impl Ask<'_> {
         self.facts.custom_tools && (self.host.custom_tools || self.host.name.is_none())
     }
 
-    /// The vendor's search of the web, if the request offers it and the API has it. Answers of a given form have no room for
-    /// its citations, and a model that hardly thinks is refused it.
+    /// The vendor's web search, if the request offers it and the API has it. Answers with a response format have no
+    /// room for its citations, and a model at a minimal effort is refused it.
     fn search(&self, endpoint: Endpoint) -> Option<&WebSearch> {
         let thinks = self.effort() != Reasoning::Level(Level::Minimal);
         self.search
@@ -121,7 +121,7 @@ impl Ask<'_> {
     }
 }
 
-/// Whose variant of a wire is spoken.
+/// Vendor's variant of a wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Vendor,
@@ -129,11 +129,11 @@ pub(crate) enum Dialect {
     Copilot,
 }
 
-/// What a request goes over.
+/// Transport of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Carrier {
     Http,
-    /// A WebSocket, which only the responses wire has. It answers in pieces, having no other way.
+    /// A WebSocket, which only the responses wire has. Its answers are always streamed.
     Socket,
 }
 
@@ -177,7 +177,7 @@ impl Wire {
     }
 }
 
-/// Reads one answer. What it says in pieces adds up to what the reply says.
+/// Decodes one answer. Its pieces add up to the text of its reply.
 pub(crate) trait Decode: Send {
     /// Takes the data of one event of a stream.
     fn event(&mut self, data: &str, out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
@@ -191,20 +191,20 @@ pub(crate) trait Decode: Send {
     fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Option<Reply>;
 }
 
-/// How far an answer has come.
+/// Progress of a decoded answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
     Going,
-    /// The model has ended. Facts about the answer may follow, or nothing.
+    /// The model has finished. Facts about the answer may follow.
     Complete,
-    /// Nothing more is to be read.
+    /// The answer is complete; nothing more is read.
     Over,
 }
 
-/// Where a custom tool, or a call of one, has to be disguised as a function: its text is this argument.
+/// Argument with the text of a custom tool, where it has to be offered as a function.
 const INPUT: &str = "input";
 
-/// The schema of a custom tool that is disguised as a function.
+/// The schema of a custom tool that is offered as a function.
 fn input_schema() -> Schema {
     let text = json!({ "type": "string", "description": "The whole input of the tool, as plain text." });
     json!({ "type": "object", "properties": { INPUT: text }, "required": [INPUT] }).into()
@@ -220,7 +220,7 @@ fn function_schema(spec: &ToolSpec) -> Schema {
     }
 }
 
-/// The form of an answer as OpenAI's wires name it.
+/// The response format, as OpenAI's wires name it.
 fn answer_schema(answer: &AnswerSchema) -> Map<String, Value> {
     let mut format = Map::new();
     format.insert("name".to_owned(), json!(answer.name));
@@ -234,12 +234,12 @@ fn answer_schema(answer: &AnswerSchema) -> Map<String, Value> {
     format
 }
 
-/// The arguments of a call of a disguised custom tool.
+/// The arguments of a call of a custom tool that was offered as a function.
 fn wrap_input(text: &str) -> Value {
     json!({ INPUT: text })
 }
 
-/// The argument object of a call in the history. What the model wrote may be no object; providers refuse that.
+/// The argument object of a call in the history. The model may not have written an object, which providers refuse.
 fn arguments(kind: ToolType, input: &str) -> Value {
     match kind {
         ToolType::Custom => wrap_input(input),
@@ -269,7 +269,7 @@ fn has_media(parts: &[Part]) -> bool {
     parts.iter().any(|part| !matches!(part, Part::Text(_)))
 }
 
-/// What a model without vision sees in the place of an image.
+/// Placeholder of an image for a model without vision.
 const UNSEEN: &str = "[An image is here, which this model cannot see.]";
 
 /// The request for a model that sees no images.
@@ -306,7 +306,7 @@ fn cost(usage: &Value) -> Option<f64> {
     cost.filter(|cost| *cost >= 0.0)
 }
 
-/// A number that a provider may have left out, or written as `null`.
+/// A number that a provider may omit, or write as `null`.
 fn count(value: &Value, pointer: &str) -> Option<u64> {
     value.pointer(pointer).and_then(Value::as_u64)
 }

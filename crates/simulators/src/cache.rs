@@ -1,6 +1,6 @@
 //! The simulated prompt cache: which part of a prompt was seen before, by the rules of each vendor.
 //!
-//! Entries do not expire: how long a test takes says nothing about what it sent.
+//! Entries do not expire: the duration of a test says nothing about its requests.
 
 use std::collections::HashSet;
 
@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use crate::signature::digest;
 
-/// Entries of all accounts. When there are more, all are forgotten.
+/// Capacity for all accounts. When it is exceeded, the cache is cleared.
 const MAX_ENTRIES: usize = 500_000;
 /// Characters of a piece of a long text, in caches that match any prefix.
 const PIECE: usize = 1500;
 
-/// A part of a prompt that is cached or not as a whole.
+/// A part of a prompt that is cached as a whole or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
     pub hash: String,
@@ -28,7 +28,7 @@ pub enum Mark {
     OneHour,
 }
 
-/// What a model reads, from its first part to its last.
+/// Input of a model, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prompt {
     pub segments: Vec<Segment>,
@@ -41,7 +41,7 @@ impl Prompt {
         self.segments.push(Segment { hash: digest(&[&content.to_string()]), tokens, mark });
     }
 
-    /// A long text in pieces, of which the first may be cached although the last are new. Only for vendors that match
+    /// A long text in pieces, the first of which may be cached although the last are new. Only for vendors that match
     /// any prefix.
     pub fn push_text(&mut self, text: &str, count: impl Fn(&str) -> u64) {
         let mut rest = text;
@@ -79,11 +79,12 @@ struct Prefix {
     tokens: u64,
 }
 
-/// How a vendor caches prompts.
+/// Caching rule of a vendor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caching {
     Never,
-    /// Up to marks, found again within so many segments before a mark. Prompts below the minimum are not cached.
+    /// Up to marks, which are found again within so many segments before a mark. Prompts below the minimum are not
+    /// cached.
     Marked {
         minimum: u64,
         look_back: usize,
@@ -105,7 +106,7 @@ pub(crate) struct Hit {
     pub(crate) written_hour: u64,
 }
 
-/// The caches of one vendor, of all accounts and models.
+/// The caches of one vendor, for all accounts and models.
 #[derive(Debug, Default)]
 pub(crate) struct PromptCache {
     entries: HashSet<String>,
@@ -163,7 +164,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A prompt of segments like `tools:100` and `system:100*`, the star being a mark.
+    /// A prompt of segments like `tools:100` and `system:100*`, where the star is a mark.
     fn prompt(text: &str) -> Prompt {
         let mut prompt = Prompt::default();
         for word in text.split_whitespace() {

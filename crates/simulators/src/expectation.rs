@@ -1,4 +1,4 @@
-//! What a scenario expects of a request.
+//! Expectations of a scenario about a request.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use serde_json::Value;
 
 use crate::usage::Usage;
 
-/// Claims about one request. Fields are JSON pointers into its body.
+/// Expectations about one request. Fields are JSON pointers into its body.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Expectation {
     pub present: Vec<String>,
     pub absent: Vec<String>,
     pub equal: BTreeMap<String, Value>,
-    /// Whether the vendor may leave out thinking of the turn that goes on.
+    /// Whether the vendor may drop thinking of the continuing turn.
     pub drops: bool,
     /// Least share of its tokens that come from the cache.
     pub cached: Option<f64>,
 }
 
 impl Expectation {
-    /// The claims that do not hold, as sentences.
+    /// The failed expectations, as sentences.
     pub(crate) fn unmet(&self, body: &Value, usage: Option<&Usage>) -> Vec<String> {
         let mut unmet = Vec::new();
         for field in self.present.iter().filter(|field| body.pointer(field).is_none()) {

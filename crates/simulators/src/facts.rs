@@ -1,11 +1,11 @@
-//! What a vendor's page says of its models: a table in TOML, with the rules that only this vendor has.
+//! Documented facts about a vendor's models: a table in TOML, with the rules that only this vendor has.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::usage::Price;
 
-/// A model, with what the vendor's own rules need to know of it.
+/// A model, with the facts that the vendor's own rules need.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model<R> {
@@ -17,7 +17,7 @@ pub struct Model<R> {
     pub window: u64,
     /// Tokens of the longest answer.
     pub output: u64,
-    /// In the vendor's words, lowest first. Empty: the model takes none.
+    /// In the vendor's words, lowest first. Empty: the model accepts none.
     #[serde(default)]
     pub efforts: Vec<String>,
     pub default_effort: Option<String>,
@@ -53,7 +53,7 @@ impl<R: DeserializeOwned> Catalogue<R> {
 }
 
 impl<R> Catalogue<R> {
-    /// A model by its id or an alias, in exactly these letters.
+    /// A model by its id or an alias, matched exactly.
     pub fn find(&self, id: &str) -> Option<&Model<R>> {
         self.models.iter().find(|model| model.id == id || model.aliases.iter().any(|alias| alias == id))
     }

@@ -1,5 +1,5 @@
-//! Gzip without compression: blocks that are stored as they are. Enough to see what a client does with an encoding that it
-//! did not ask for.
+//! Gzip without compression: stored blocks only. Enough to test how a client reacts to an encoding that it did not ask
+//! for.
 
 /// Magic number, deflate, no flags, no time, unknown system.
 const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
@@ -19,7 +19,7 @@ impl Gzip {
         Self { crc: !0, size: 0, begun: false }
     }
 
-    /// The bytes that stand for `data`, which can be read at once.
+    /// The encoded bytes of `data`, which can be decoded at once.
     pub(crate) fn write(&mut self, data: &[u8]) -> Vec<u8> {
         let mut out = if self.begun { Vec::new() } else { HEAD.to_vec() };
         self.begun = true;
@@ -35,7 +35,7 @@ impl Gzip {
         out
     }
 
-    /// An empty last block, and the sums.
+    /// An empty last block, and the checksums.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         let mut out = self.write(&[]);
         out.extend([1, 0, 0, 0xff, 0xff]);

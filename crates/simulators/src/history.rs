@@ -1,10 +1,11 @@
-//! What a vendor has said before, as far as later requests are compared with it.
+//! Earlier answers of a vendor, as far as later requests are compared with them.
 
 use std::collections::{HashMap, VecDeque};
 
 use serde_json::Value;
 
-/// Facts that are kept. The oldest are forgotten first: they are then accepted as if another server had said them.
+/// Number of facts that are kept. The oldest are dropped first: what they describe is then accepted as if another
+/// server had said it.
 const MAX_FACTS: usize = 20_000;
 
 /// Facts by a key of the vendor's choice: the id of a call, the hash of a text.

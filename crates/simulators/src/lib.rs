@@ -1,12 +1,12 @@
 //! Strict simulators of model vendors, on loopback.
 //!
-//! A simulator refuses what its vendor refuses, in the vendor's words: unknown fields, parameters that a model does not
-//! take, reasoning that comes back changed. It keeps a simulated prompt cache, counts tokens, computes a price, and answers
-//! with the turns of a [`Scenario`] or, without one, as the markers in the prompt say.
+//! A simulator refuses the requests that its vendor refuses, in the vendor's words: unknown fields, parameters that a
+//! model does not accept, reasoning that was changed. It keeps a simulated prompt cache, counts tokens, computes a
+//! price, and answers with the turns of a [`Scenario`] or, without one, as the markers in the prompt say.
 //!
-//! A [`Vendor`] knows one host: what it accepts and how it spells answers. [`Server`] knows sockets, scenarios, caches and
-//! records, and none of the vendors. What vendors know of their models is data, kept apart from Hangar's own tables
-//! on purpose: the two may disagree, and a test notices.
+//! A [`Vendor`] knows one host: the requests that it accepts and the format of its answers. [`Server`] knows sockets,
+//! scenarios, caches and records, and none of the vendors. The facts about models are data, deliberately independent of
+//! Hangar's own tables: a test notices if the two disagree.
 
 pub mod anthropic;
 mod cache;

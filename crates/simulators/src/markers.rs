@@ -5,10 +5,10 @@ use hangar_models::scripted::markers::{Step, Turn as MarkedTurn};
 
 use crate::scenario::{Act, End, Failure, FailureKind, Piece};
 
-/// Pieces of a turn. `STREAM` may ask for a million, which nobody needs of a simulator.
+/// Limit of the pieces of a turn. `STREAM` may ask for a million, which a simulator does not need.
 const MAX_PIECES: usize = 20_000;
 
-/// What the vendor does when markers say this.
+/// The turn that these markers describe.
 pub(crate) fn act(turn: MarkedTurn) -> Act {
     if let Some(failure) = turn.failure {
         let kind = match failure.status {
@@ -48,14 +48,14 @@ pub(crate) fn act(turn: MarkedTurn) -> Act {
                 break;
             }
             Step::Stop(finish) => end = ended(finish),
-            // A failure that is used up.
+            // A used-up failure.
             Step::Fail(_) => {}
         }
     }
     Act::Say { pieces: joined(pieces), end, faults: Vec::new() }
 }
 
-/// Text that directly follows text is one block: vendors do not take it apart.
+/// Adjacent texts are one block, as vendors send them.
 fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
     let mut together: Vec<Piece> = Vec::new();
     for piece in pieces {

@@ -5,7 +5,7 @@ use crate::simulator::Simulator;
 use crate::vendor::Vendor;
 use crate::{anthropic, chat, responses};
 
-/// A vendor, and what a client must know to talk to it.
+/// A vendor, and the facts that a client needs to call it.
 #[derive(Debug, Clone, Copy)]
 pub struct Profile {
     pub name: &'static str,

@@ -1,4 +1,4 @@
-//! What a simulator was asked and what it said, for tests, benchmarks and people.
+//! The exchanges of a simulator, for tests, benchmarks and people.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -11,11 +11,11 @@ use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::usage::Usage;
 
-/// Exchanges that are kept with their bodies. Totals count the older ones too.
+/// Number of exchanges that are kept with their bodies. Totals count the older ones too.
 const MAX_EXCHANGES: usize = 2000;
 /// Parts of header names whose values are credentials.
 const SECRET: [&str; 5] = ["authorization", "cookie", "key", "secret", "token"];
-/// Sentences that a report keeps.
+/// Number of sentences in a report.
 const MAX_PROBLEMS: usize = 200;
 
 /// One request for an answer.
@@ -24,7 +24,7 @@ pub struct Exchange {
     /// Counted from 1.
     pub number: usize,
     pub path: String,
-    /// Without those that are secret.
+    /// Without secret ones.
     pub headers: Value,
     pub body: Value,
     pub outcome: Outcome,
@@ -47,7 +47,7 @@ impl Exchange {
     }
 }
 
-/// How a request ended.
+/// Outcome of a request.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     Answered {
@@ -55,12 +55,12 @@ pub enum Outcome {
         usage: Usage,
         /// USD.
         cost: f64,
-        /// Fields that the vendor does not know, passed over because the simulator is lenient.
+        /// Unknown fields that were ignored because the simulator is lenient.
         foreign: Vec<String>,
     },
-    /// The scenario said so.
+    /// The scenario demanded it.
     Failed { status: u16 },
-    /// A rule of the vendor said so.
+    /// By a rule of the vendor.
     Refused { refusal: Refusal, expected: bool },
 }
 
@@ -75,7 +75,7 @@ pub struct Totals {
     pub cost: f64,
 }
 
-/// Why a test that used a simulator fails.
+/// The reason why a test with a simulator fails.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
 pub struct Failures(pub Vec<String>);
@@ -149,7 +149,7 @@ impl Record {
         sum
     }
 
-    /// As `GET /__stats` tells it.
+    /// The content of `GET /__stats`.
     pub(crate) fn stats(&self) -> Value {
         let exchanges: Vec<_> = self.exchanges.iter().map(Exchange::told).collect();
         json!({"totals": self.totals, "exchanges": exchanges, "problems": self.problems})

@@ -1,8 +1,8 @@
-//! An answer that is an error, in the vendor's form.
+//! An error response, in the vendor's format.
 
 use serde_json::Value;
 
-/// An HTTP status with the body that the vendor sends beside it.
+/// An HTTP status with the vendor's body for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
     pub status: u16,

@@ -5,13 +5,13 @@ use serde_json::Value;
 
 use crate::signature::digest;
 
-/// What happens to fields that a vendor does not know.
+/// Handling of unknown fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Strictness {
     /// They are refused, as the vendor does.
     #[default]
     Strict,
-    /// They are recorded and passed over: agents of others may send what our tables do not list yet.
+    /// They are recorded and ignored: other agents may send fields that our tables do not list yet.
     Lenient,
 }
 
@@ -42,7 +42,7 @@ impl Request {
         (scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty()).then(|| token.trim())
     }
 
-    /// A name for who holds `credential`, which does not tell it.
+    /// A name for the holder of `credential` that does not reveal it.
     pub fn account(credential: &str) -> String {
         digest(&["account", credential])[..12].to_owned()
     }

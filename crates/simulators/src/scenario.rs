@@ -1,4 +1,5 @@
-//! What a vendor says, request by request, in words that no vendor owns. Each spells them in its own way.
+//! Scenarios: the answers of a vendor, request by request, in a vendor-neutral format. Each vendor writes them in its
+//! own.
 //!
 //! ```toml
 //! [[turn]]
@@ -28,16 +29,16 @@ use serde_json::Value;
 
 use crate::expectation::Expectation;
 
-/// Turns that one simulator keeps. A longer conversation is written with markers.
+/// Number of turns that one simulator keeps. Markers describe longer conversations.
 const MAX_TURNS: usize = 10_000;
 
-/// Turns of a vendor, and what it expects of the requests.
+/// Turns of a vendor, and expectations about the requests.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     #[serde(default, rename = "turn")]
     pub turns: Vec<Turn>,
-    /// Requests that may be answered in all.
+    /// Number of requests that may be answered in all.
     pub calls: Option<usize>,
     /// Least share of input from the cache, over all answers from this one on (`cached_from`, counted from 1).
     pub cached: Option<f64>,
@@ -45,7 +46,7 @@ pub struct Scenario {
     pub cached_from: usize,
 }
 
-/// The first request writes a cache, the second may extend it: from the third on hits are due.
+/// The first request writes a cache, the second may extend it: hits are expected from the third on.
 fn third() -> usize {
     3
 }
@@ -68,23 +69,23 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// A scenario of turns that expect nothing.
+    /// A scenario of turns without expectations.
     pub fn of(turns: impl IntoIterator<Item = Turn>) -> Self {
         Self { turns: turns.into_iter().collect(), cached_from: third(), ..Self::default() }
     }
 }
 
-/// One answer, the request that it waits for, and what it expects of it.
+/// One answer, the request that it waits for, and expectations about it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "RawTurn")]
 pub struct Turn {
-    /// Turns without it answer in their order; one with it answers the next request that it fits, before them.
+    /// Turns without it answer in order; a turn with it answers the next matching request, before the others.
     pub when: Option<When>,
     pub act: Act,
     pub expect: Expectation,
 }
 
-/// The request that a turn waits for. All that is given must hold.
+/// The request that a turn waits for. All given conditions must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct When {
@@ -95,7 +96,7 @@ pub struct When {
     pub tools: Option<bool>,
 }
 
-/// What the vendor does with a request.
+/// Reaction of the vendor to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Act {
     Say {
@@ -103,7 +104,7 @@ pub enum Act {
         end: End,
         faults: Vec<Fault>,
     },
-    /// Answers with an error before anything is said.
+    /// Answers with an error before any output.
     Fail(Failure),
     /// The request must break a rule of the vendor, whose sentence contains this.
     Refuse {
@@ -112,7 +113,7 @@ pub enum Act {
 }
 
 impl Turn {
-    /// Says these pieces and ends naturally.
+    /// Sends these pieces and ends normally.
     pub fn say(pieces: impl IntoIterator<Item = Piece>) -> Self {
         Self::ending(pieces, End::Natural)
     }
@@ -140,17 +141,17 @@ pub enum Piece {
     },
     Call {
         tool: String,
-        /// JSON, or free text for a custom tool. What is cut is no JSON.
+        /// JSON, or free text for a custom tool. Cut input is not JSON.
         arguments: String,
     },
-    /// A search of the web that the vendor makes itself. The next text cites what it found.
+    /// A web search that the vendor runs itself. The next text cites its results.
     Search {
         query: String,
         found: Vec<Page>,
     },
     /// Silence in the stream.
     Wait(Duration),
-    /// A sign of life without meaning.
+    /// A keep-alive event.
     Ping,
 }
 
@@ -168,7 +169,7 @@ impl Piece {
     }
 }
 
-/// A page of the web.
+/// A web page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Page {
@@ -176,7 +177,7 @@ pub struct Page {
     pub url: String,
 }
 
-/// What a text is to the user, where a vendor tells it.
+/// Role of a text for the user, where a vendor reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -202,7 +203,7 @@ pub enum End {
     Natural,
     /// The limit of output, perhaps inside a call.
     Length,
-    /// The vendor wants the same conversation again, to go on.
+    /// The vendor asks for the same conversation again, to continue.
     Pause,
     Refusal,
     ContentFilter,
@@ -212,7 +213,7 @@ pub enum End {
     Failed(Failure),
     /// The connection breaks.
     Cut,
-    /// A word of the vendor's own.
+    /// A reason of the vendor's own.
     Other(String),
 }
 
@@ -240,12 +241,12 @@ impl Failure {
 pub enum FailureKind {
     RateLimited,
     SlowDown,
-    /// Money or credits are used up. Never worth a retry.
+    /// The account has no credit left. Never worth a retry.
     Quota,
     Overloaded,
     ServerError,
     Unauthorized,
-    /// The prompt is longer than the window, whatever was counted.
+    /// The prompt is longer than the window, whatever the count says.
     ContextLength,
     TooLarge,
     /// A policy forbids the prompt.
@@ -254,7 +255,7 @@ pub enum FailureKind {
     Other,
 }
 
-/// An oddity of a stream that was seen at some vendor. A wire that cannot have it ignores it.
+/// A stream quirk that was observed at some vendor. A wire that cannot have it ignores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {

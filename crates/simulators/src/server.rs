@@ -69,7 +69,7 @@ impl Server {
         self.simulators.0.iter().flat_map(Simulator::refusals).collect()
     }
 
-    /// Fails with what went wrong at any simulator, else says what all of them counted, by name.
+    /// Fails with the errors of any simulator; otherwise returns the totals of all, by name.
     pub fn finish(&self) -> Result<Vec<(String, Totals)>, Failures> {
         let mut totals = Vec::new();
         let mut problems = Vec::new();
@@ -90,7 +90,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.shutdown.cancel();
         if let Some(thread) = self.thread.take() {
-            // A panic in there has been printed; a second one while a test unwinds would hide the first.
+            // The thread's panic has been printed; a second one while a test unwinds would hide the first.
             let _ = thread.join();
         }
     }
@@ -120,7 +120,7 @@ impl Simulators {
         }
     }
 
-    /// What no vendor serves: what was counted, and a sign of life.
+    /// Endpoints of the server itself: totals, and a health check.
     fn own(&self, path: &str) -> Option<Value> {
         match path {
             "" => Some(json!({"ok": true})),
@@ -191,7 +191,7 @@ fn respond(answer: Answer) -> Response<Body> {
     }
 }
 
-/// The connection pulls the frames: a slow reader slows the stream, one that goes away ends it.
+/// The connection pulls the frames: a slow reader slows the stream down, and a disconnect ends it.
 async fn play(frame: Frame) -> Option<Result<BodyFrame<Bytes>, Cut>> {
     match frame {
         Frame::Data(bytes) => Some(Ok(BodyFrame::data(bytes))),
@@ -200,7 +200,7 @@ async fn play(frame: Frame) -> Option<Result<BodyFrame<Bytes>, Cut>> {
             None
         }
         Frame::Cut => {
-            // Being pending once lets the connection flush what was said before.
+            // Being pending once lets the connection flush the previous output.
             tokio::task::yield_now().await;
             Some(Err(Cut))
         }

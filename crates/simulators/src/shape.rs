@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::facts::FactsError;
 
-/// Flaws that one check tells. A body with more is wrong anyway.
+/// Number of flaws that one check reports. A body with more is invalid anyway.
 const MAX_FLAWS: usize = 100;
 /// Depth of nested shapes.
 const MAX_DEPTH: usize = 64;
@@ -62,7 +62,7 @@ enum Kind {
 struct Union {
     tag: String,
     members: BTreeMap<String, String>,
-    /// The member that an object without a tag is.
+    /// The default member, for an object without a tag.
     default: Option<String>,
 }
 
@@ -91,7 +91,7 @@ pub enum FlawKind {
         expected: Vec<String>,
         found: &'static str,
     },
-    /// A string that is none of those that are allowed.
+    /// A string that is not one of the allowed ones.
     Value {
         found: String,
         allowed: Vec<String>,
@@ -136,14 +136,14 @@ impl Shapes {
         Ok(shapes)
     }
 
-    /// What is wrong with `value` as an object of the shape `name`, unknown fields included.
+    /// Flaws of `value` as an object of the shape `name`, including unknown fields.
     pub fn flaws(&self, name: &str, value: &Value) -> Vec<Flaw> {
         let mut check = Check { shapes: self, place: Vec::new(), flaws: Vec::new() };
         check.named(name, value);
         check.flaws
     }
 
-    /// The shapes that are named and do not exist, for a test of the table.
+    /// The shapes that are referenced but not defined, for a test of the table.
     pub fn undefined(&self) -> Vec<String> {
         let fields = self.objects.values().flat_map(BTreeMap::values);
         let named = fields.flat_map(|field| field.kinds.iter().flat_map(Kind::names));
@@ -217,7 +217,7 @@ impl Check<'_> {
         }
     }
 
-    /// The alternative is chosen by the type of the value, so that flaws inside it are told where they are.
+    /// The alternative is chosen by the type of the value, so that flaws inside it are reported at their position.
     fn kinds(&mut self, kinds: &[Kind], value: &Value) {
         if kinds.iter().any(|kind| kind.takes(value)) {
             return;
@@ -258,7 +258,7 @@ fn wrong_type(expected: &[String], value: &Value) -> FlawKind {
 }
 
 impl Kind {
-    /// Whether the value is right and need not be looked into.
+    /// Whether the value is valid and need not be checked further.
     fn takes(&self, value: &Value) -> bool {
         match self {
             Self::Any => true,

@@ -1,14 +1,15 @@
-//! Seals of reasoning: opaque text that tells its vendor what the reasoning is bound to, and whether it was changed.
+//! Seals of reasoning: opaque text from which a vendor learns what the reasoning is bound to, and whether it was
+//! changed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Nobody else writes seals that open here. It protects nothing.
+/// Key of the seals. It protects nothing; it only tells ours from others.
 const KEY: &str = "hangar-simulators";
 
-/// What a seal says. A vendor puts in what it compares later, and leaves the rest empty.
+/// Content of a seal. A vendor sets what it compares later, and leaves the rest empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Seal {
     pub vendor: String,
@@ -18,7 +19,7 @@ pub struct Seal {
     pub prefix: String,
     /// Hash of the reasoning itself.
     pub content: String,
-    /// Tokens of the reasoning, which its text does not tell if it is left out.
+    /// Tokens of the reasoning, which its text does not reveal if it is left out.
     pub tokens: u64,
 }
 
@@ -33,7 +34,7 @@ impl Seal {
         Signature(STANDARD.encode(format!("{mac}{text}")))
     }
 
-    /// `None` if it was changed or is of somebody else.
+    /// `None` if it was changed or came from another server.
     pub fn open(signature: &str) -> Option<Self> {
         let text = String::from_utf8(STANDARD.decode(signature).ok()?).ok()?;
         let (mac, text) = text.split_at_checked(MAC)?;
@@ -44,7 +45,7 @@ impl Seal {
 /// Characters of a digest.
 const MAC: usize = 32;
 
-/// A hash of texts, in hexadecimal. Where one ends and the next begins is part of it.
+/// A hash of texts, in hexadecimal. Their boundaries are part of it.
 pub(crate) fn digest(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {

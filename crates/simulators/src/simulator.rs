@@ -20,7 +20,7 @@ use crate::tokens::Counter;
 use crate::usage::Usage;
 use crate::vendor::{Accepted, Reply, Vendor};
 
-/// When the first answer is said to be made. The clock is left alone, so that the same requests get the same answers.
+/// Creation time of the first answer. The real clock is not used, so that the same requests get the same answers.
 const EPOCH: u64 = 1_790_000_000;
 /// Characters of an id.
 const ID: usize = 18;
@@ -42,7 +42,7 @@ struct State {
 }
 
 impl Simulator {
-    /// A strict one, which answers as the markers in prompts say.
+    /// A strict simulator that answers as the markers in prompts say.
     pub fn new(name: &str, vendor: Box<dyn Vendor>) -> Self {
         let state = State {
             play: Play::new(Scenario::default()),
@@ -59,14 +59,14 @@ impl Simulator {
         }
     }
 
-    /// Plays a scenario. When its turns are over, markers are obeyed again.
+    /// Plays a scenario. After its turns, markers apply again.
     #[must_use]
     pub fn with_scenario(self, scenario: Scenario) -> Self {
         self.state.lock().play = Play::new(scenario);
         self
     }
 
-    /// Answers requests that neither a scenario nor a marker answers by a script.
+    /// Uses a script for requests that neither a scenario nor a marker answers.
     #[must_use]
     pub fn with_script(mut self, script: Script) -> Self {
         self.playbook = Playbook::new(script);
@@ -94,7 +94,7 @@ impl Simulator {
         self.strictness
     }
 
-    /// Replaces what is left of the scenario, between two parts of a test.
+    /// Replaces the rest of the scenario, between two parts of a test.
     pub fn play(&self, scenario: Scenario) {
         self.state.lock().play = Play::new(scenario);
     }
@@ -226,7 +226,7 @@ impl Simulator {
         stats
     }
 
-    /// Fails with all refusals and expectations that did not hold, and turns that nobody asked for.
+    /// Fails with all unexpected refusals, failed expectations and unused turns.
     pub fn finish(&self) -> Result<Totals, Failures> {
         let state = self.state.lock();
         let mut problems = state.record.problems().to_vec();

@@ -1,4 +1,4 @@
-//! Answers as bytes: whole, or as server-sent events with waits between them, and the oddities that transports have.
+//! Answers as bytes: whole, or as server-sent events with delays between them, and quirks of transports.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::gzip::Gzip;
 use crate::refusal::Refusal;
 use crate::scenario::Fault;
 
-/// Bytes of a frame when a stream comes in crumbs. Two, so that most characters that are not ASCII are cut.
+/// Bytes of a frame when a stream comes in tiny pieces. Two, so that most non-ASCII characters are split.
 const CRUMB: usize = 2;
 
-/// What goes back to the client.
+/// Response to the client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     Whole { status: u16, headers: Vec<(String, String)>, body: Value },
@@ -35,7 +35,7 @@ impl Answer {
         self
     }
 
-    /// Puts on the oddities that any wire can have; those of one wire were put on when it was spelt.
+    /// Applies the quirks that any wire can have; those of one wire were applied when it was encoded.
     #[must_use]
     pub(crate) fn with_faults(self, faults: &[Fault]) -> Self {
         match self {
@@ -68,7 +68,7 @@ pub enum Frame {
 }
 
 impl Frame {
-    /// A comment line, which clients pass over.
+    /// A comment line, which clients skip.
     pub fn comment(text: &str) -> Self {
         Self::Data(format!(": {text}\n\n").into())
     }
@@ -87,7 +87,7 @@ impl Event {
         Self { name: None, data: data.into() }
     }
 
-    /// An event whose data says its name too, in `type`.
+    /// An event whose data has its name too, in `type`.
     pub fn typed(data: &Value) -> Self {
         Self { name: data["type"].as_str().map(str::to_owned), data: data.to_string() }
     }

@@ -1,4 +1,4 @@
-//! What tests of vendors share: requests without a socket, and answers as values.
+//! Helpers for tests of vendors: requests without a socket, and answers as values.
 
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
@@ -32,7 +32,7 @@ pub(crate) fn whole(answer: Answer) -> (u16, Value) {
     }
 }
 
-/// The events of a stream, as their data says them. What is no JSON is a string.
+/// The data of the events of a stream. Data that is not JSON is a string.
 pub(crate) fn events(answer: Answer) -> Vec<Value> {
     let Answer::Stream { frames, .. } = answer else { panic!("no stream: {answer:?}") };
     let text: String = frames
@@ -55,12 +55,12 @@ pub(crate) struct RefusalCase {
     pub(crate) with: Map<String, Value>,
     #[serde(default)]
     pub(crate) without: Vec<String>,
-    /// Empty values take a header away.
+    /// Empty values remove a header.
     #[serde(default)]
     pub(crate) headers: Map<String, Value>,
     #[serde(default = "bad_request")]
     pub(crate) status: u16,
-    /// Part of the sentence. Without it the request must pass.
+    /// Part of the sentence. Without it the request must be accepted.
     pub(crate) refused: Option<String>,
 }
 

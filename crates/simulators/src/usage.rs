@@ -1,10 +1,10 @@
-//! Tokens and what they cost.
+//! Tokens and their cost.
 
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens of one exchange, as sums: each vendor takes apart what it reports apart.
+/// Tokens of one exchange, as sums: each vendor splits them as it reports them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Usage {
     /// All tokens of the request, those of the cache included.
@@ -17,7 +17,7 @@ pub struct Usage {
     /// All tokens of the answer, those of its reasoning included.
     pub output: u64,
     pub reasoning: u64,
-    /// Searches of the web that the vendor made.
+    /// Web searches that the vendor ran.
     pub searches: u64,
 }
 
@@ -59,13 +59,13 @@ pub struct Price {
     /// Writes for an hour, as a multiple of `input`.
     #[serde(default = "one")]
     pub write_hour: f64,
-    /// From here on, in tokens of the request, all tokens cost more.
+    /// Tokens of the request from which on all tokens cost more.
     pub step: Option<u64>,
     #[serde(default = "one")]
     pub step_input: f64,
     #[serde(default = "one")]
     pub step_output: f64,
-    /// USD for a thousand searches of the web.
+    /// USD for a thousand web searches.
     #[serde(default)]
     pub search: f64,
 }

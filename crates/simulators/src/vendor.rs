@@ -1,4 +1,4 @@
-//! The interface between the server and what it knows of a vendor.
+//! The interface between the server and a vendor.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use crate::scenario::{End, Failure, Fault, Piece};
 use crate::stream::Answer;
 use crate::usage::{Price, Usage};
 
-/// One host: what it refuses, and how it spells what it says. It keeps no state of its own; what it must know again is
-/// in the [`History`].
+/// One host: the requests that it refuses, and the format of its answers. It keeps no state of its own; the [`History`]
+/// has what it compares later.
 pub trait Vendor: Send + Sync + 'static {
     /// Answers requests that are not for an answer of a model: lists of models, counts of tokens. `None` for all others.
     fn aside(&self, request: &Request) -> Option<Answer>;
@@ -22,19 +22,19 @@ pub trait Vendor: Send + Sync + 'static {
     /// Checks a request for an answer. A path that is not served is refused here too.
     fn check(&self, request: &Request, history: &History) -> Result<Accepted, Refusal>;
 
-    /// A failure of the scenario, before anything is said.
+    /// A failure of the scenario, before any output.
     fn fail(&self, accepted: &Accepted, failure: &Failure) -> Refusal;
 
-    /// Spells an answer, and remembers of it what a later request is compared with.
+    /// Encodes an answer, and remembers the parts that later requests are compared with.
     fn encode(&self, accepted: &Accepted, reply: &Reply, history: &mut History) -> Answer;
 }
 
-/// A request that passed, and what the answer depends on.
+/// A request that was accepted, and the facts that the answer depends on.
 #[derive(Debug, Clone)]
 pub struct Accepted {
     /// The id of the model, as the vendor's table has it.
     pub model: String,
-    /// Who asks, as [`Request::account`] says.
+    /// The account, from [`Request::account`].
     pub account: String,
     pub stream: bool,
     /// Prompts and results, for turns that markers describe and for turns that wait for a prompt.
@@ -47,20 +47,20 @@ pub struct Accepted {
     pub searches: bool,
     /// Tools that may be called.
     pub tools: BTreeMap<String, ToolKind>,
-    /// What the model reads, in pieces that can be cached.
+    /// Input of the model, in pieces that can be cached.
     pub prompt: Prompt,
     pub caching: Caching,
     pub price: Price,
     /// Tokens of this model for each hundred of the published vocabulary.
     pub token_percent: u64,
-    /// Fields of others that were passed over, in [`Strictness::Lenient`](crate::Strictness::Lenient) only.
+    /// Unknown fields that were ignored, in [`Strictness::Lenient`](crate::Strictness::Lenient) only.
     pub foreign: Vec<String>,
-    /// Rules of the simulator itself that the request breaks, though the vendor would answer. They fail the test.
+    /// Rules of the simulator itself that the request breaks although the vendor would answer. They fail the test.
     pub violations: Vec<String>,
-    /// Places of thinking of the turn that goes on, which the vendor left out of what the model sees. They fail the test
-    /// unless it expects them.
+    /// Paths of thinking in the continuing turn that the vendor hid from the model. They fail the test unless it
+    /// expects them.
     pub dropped: Vec<String>,
-    /// Whatever the vendor itself needs again to encode the answer.
+    /// Data that the vendor itself needs to encode the answer.
     pub context: Value,
 }
 
@@ -72,7 +72,7 @@ pub enum ToolKind {
     Custom,
 }
 
-/// An answer to spell.
+/// An answer to encode.
 #[derive(Debug, Clone)]
 pub struct Reply {
     /// New for each request: letters and digits.
@@ -81,7 +81,7 @@ pub struct Reply {
     pub created: u64,
     pub pieces: Vec<Piece>,
     pub end: End,
-    /// Oddities of the stream that the vendor's wire spells. Those of the transport are put on afterwards.
+    /// Stream quirks of the vendor's wire. Those of the transport are applied afterwards.
     pub faults: Vec<Fault>,
     pub usage: Usage,
     /// Price of the exchange in USD, for vendors that report it.

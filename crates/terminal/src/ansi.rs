@@ -1,8 +1,9 @@
 //! Output of tools as spans: colours are kept, everything else that a terminal would obey is dropped or shown.
 //!
-//! A line is played as on a terminal of one endless row, so that `\r`, backspaces and "erase to the end" leave what a progress bar
-//! shows last. SGR sets colours and attributes; blink, conceal and fonts are ignored, and text in the colour of its background gets
-//! the terminal's own colours. Other sequences (OSC, DCS, cursor moves, modes) are dropped; other controls pass [`crate::gate`].
+//! A line is played as on a terminal with one endless row, so that `\r`, backspaces and "erase to the end" leave the
+//! final state of a progress bar. SGR sets colours and attributes; blink, conceal and fonts are ignored, and text in
+//! the colour of its background gets the terminal's own colours. Other sequences (OSC, DCS, cursor moves, modes) are
+//! dropped; other controls pass [`crate::gate`].
 
 use unicode_width::UnicodeWidthChar as _;
 use vte::{Params, Parser, Perform};
@@ -10,7 +11,7 @@ use vte::{Params, Parser, Perform};
 use crate::gate;
 use crate::row::{Color, Span, Style};
 
-/// Style that SGR sequences have set so far. It goes on from line to line.
+/// Style that SGR sequences have set so far. It carries over to the next line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SgrState {
     style: Style,
@@ -47,7 +48,7 @@ fn shown(style: Style) -> Style {
     if same { Style { fg: None, bg: None, ..style } } else { style }
 }
 
-/// Difference in each part of a colour below which text cannot be told from its background.
+/// Difference in each component below which text and background look the same.
 const INDISTINCT: u8 = 24;
 
 /// One column of the row.

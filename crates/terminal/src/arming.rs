@@ -1,4 +1,4 @@
-//! Arming of dialogs: a key that was meant for something else answers no question.
+//! Arming of dialogs, so that a key that was meant for something else does not answer a question.
 
 /// Time without a key after which a dialog takes keys, in milliseconds.
 pub const QUIET_TIME: u64 = 300;

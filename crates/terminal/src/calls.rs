@@ -9,10 +9,10 @@ use crate::row::Row;
 use crate::screens;
 use crate::state::{QueuedItem, State};
 
-/// What a request was for.
+/// Purpose of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Purpose {
-    /// Nothing comes of it but an error, which is told.
+    /// Only an error is shown.
     Nothing,
     Commands,
     Queue,
@@ -51,7 +51,7 @@ impl State {
 
     fn take_refusal(&mut self, purpose: Purpose, reason: String) {
         match purpose {
-            // Nothing that was typed is lost.
+            // Typed text is never lost.
             Purpose::Prompt(text) if self.composer.is_empty() => self.composer.set(&text),
             Purpose::Models
             | Purpose::Agents
@@ -71,7 +71,7 @@ impl State {
 
     fn take_answer(&mut self, purpose: Purpose, answer: &Value) {
         match purpose {
-            // An agent that is a program of its own may take a while to begin, and can be stopped meanwhile.
+            // An agent in another process may take a while to start, and can be stopped meanwhile.
             Purpose::Prompt(_) if answer["started"] == true => {
                 self.is_starting = true;
                 self.working_since.get_or_insert(self.now);
@@ -126,7 +126,7 @@ impl State {
         }
     }
 
-    /// Whether the session is being opened: what it can do is not known yet.
+    /// Whether the session is being opened: its capabilities are unknown yet.
     pub(crate) fn is_opening(&self) -> bool {
         let asks = self.calls.values().any(|purpose| *purpose == Purpose::Commands);
         self.lost.is_none() && (self.facts.is_none() || asks)
@@ -147,7 +147,7 @@ impl State {
         (model, effort)
     }
 
-    /// What a slash command of the session came to.
+    /// Shows the result of a slash command of the session.
     fn command_replied(&mut self, answer: &Value) {
         if let Some(mode) = answer["mode"].as_str() {
             self.set_mode(mode);
@@ -200,7 +200,7 @@ impl State {
     }
 }
 
-/// Messages that wait, from the answer to `session.queue.pendingItems`.
+/// Queued messages, from the answer to `session.queue.pendingItems`.
 fn queued(answer: &Value) -> Vec<QueuedItem> {
     let steering = answer["steeringMessages"].as_array().into_iter().flatten();
     let steering =

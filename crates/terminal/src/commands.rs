@@ -1,4 +1,4 @@
-//! Slash commands of the terminal itself. Those of the session are the engine's, which lists them; these go before.
+//! Slash commands of the terminal itself. They take precedence over those of the session, which the engine lists.
 
 use std::cmp::Reverse;
 
@@ -8,15 +8,15 @@ pub struct CommandEntry {
     pub name: String,
     pub aliases: Vec<String>,
     pub description: String,
-    /// Words that its argument may begin with, with what each does.
+    /// Subcommands, each with a description.
     pub choices: Vec<(String, String)>,
     /// Hint for the argument, if it takes one.
     pub hint: Option<String>,
-    /// Whether it may run while the agent works.
+    /// Whether it may run while the agent is working.
     pub meanwhile: bool,
 }
 
-/// What the terminal does for a command.
+/// Action of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LocalCommand {
     Agent,
@@ -48,7 +48,7 @@ pub enum LocalCommand {
     Usage,
     Version,
     Vim,
-    /// Nothing that Hangar has: this sentence says what to do instead.
+    /// Not available in Hangar: this sentence names the alternative.
     Absent(&'static str),
 }
 

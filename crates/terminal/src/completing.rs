@@ -14,7 +14,7 @@ impl State {
         }
     }
 
-    /// Opens the popup for a person who asks for it.
+    /// Opens the popup on request.
     pub(crate) fn request_completion(&mut self) {
         if let Some(trigger) = self.completions.request(&self.composer) {
             self.offer(trigger);
@@ -23,7 +23,7 @@ impl State {
 
     /// Runs an action of the popup. True if the draft is to be sent.
     pub(crate) fn popup(&mut self, action: Action) -> bool {
-        // A name that was typed in full means what it says, whatever else is like it.
+        // A name that was typed in full is taken literally, whatever else matches.
         if action == Action::SubmitCompletion && self.is_command(self.composer.text()) {
             return true;
         }

@@ -1,7 +1,8 @@
 //! Diffs as rows: line numbers, code in its colours, and the words that changed.
 //!
-//! The input is a unified diff as git and tools write it, or two texts. Diffs of models may have wrong or no line numbers: lines are
-//! taken by their first character, and numbers are shown if the hunk has them. Rows go out unwrapped.
+//! The input is a unified diff as git and tools write it, or two texts. Diffs of models may have wrong or no line
+//! numbers: lines are classified by their first character, and numbers are shown if the hunk has them. Rows are not
+//! wrapped.
 
 mod parse;
 
@@ -25,7 +26,7 @@ const LONGEST_COMPARED: usize = 2_000;
 /// Most lines of two texts that are compared; longer texts are shown as replaced.
 const MOST_LINES: usize = 50_000;
 
-/// Most work of a comparison, which is about the number of lines times the number of those that differ.
+/// Limit of the work of a comparison, which is about the number of lines times the number of those that differ.
 const MOST_WORK: usize = 25_000_000;
 
 /// Unchanged lines around a change.
@@ -264,7 +265,7 @@ fn words(group: &[Line<'_>], texts: &[String]) -> Vec<Vec<Range<usize>>> {
             at += part.len();
         }
         if ranges.iter().map(Range::len).sum::<usize>() == at {
-            // A line without a counterpart is all new, which its colour says.
+            // A line without a counterpart is all new, as its colour shows.
             ranges.clear();
         }
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId(pub u64);
 
-/// Something that the loop around the view has to do.
+/// An action for the loop around the view.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// A request to the server of the session, in the words of the SDK protocol. The loop adds the session's id.
@@ -29,7 +29,7 @@ pub enum Effect {
     Attach(String),
     /// Writes a file below the session's directory: an export of the transcript.
     Export { path: Option<String>, format: ExportFormat },
-    /// Tells a person who looks elsewhere.
+    /// Notifies a person whose terminal is not in focus.
     Notify(String),
     /// Adds a line to the history file.
     Remember(String),
@@ -39,7 +39,7 @@ pub enum Effect {
     Trust { remember: bool },
     /// Stops the process, as Ctrl+Z does.
     Suspend,
-    /// Draws everything again.
+    /// Redraws everything.
     Redraw,
     /// Ends the view.
     Exit(ExitKind),
@@ -60,8 +60,8 @@ pub enum ExportFormat {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitKind {
-    /// The session is closed with the view.
+    /// The session closes with the view.
     Close,
-    /// The session goes on where it runs.
+    /// The session continues where it runs.
     Detach,
 }

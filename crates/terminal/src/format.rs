@@ -1,4 +1,4 @@
-//! Figures as people read them.
+//! Numbers in a form for people.
 
 /// A number of tokens: `950`, `10.5k`, `1.2M`.
 pub fn tokens(count: u64) -> String {
@@ -28,7 +28,7 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
-/// A price in dollars, with as many digits as it needs to be more than nothing.
+/// A price in dollars, with as many digits as it needs to be different from zero.
 pub fn dollars(amount: f64) -> String {
     match amount {
         amount if amount >= 1.0 => format!("${amount:.2}"),

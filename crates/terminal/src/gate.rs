@@ -1,4 +1,4 @@
-//! Gate for untrusted text: everything that a terminal would obey or hide becomes a visible mark.
+//! Gate for untrusted text: everything that a terminal would interpret or hide becomes a visible mark.
 //!
 //! Text of models, tools, files, paths and titles passes here before it becomes a [`crate::row::Span`]. The gate knows nothing of
 //! colours; [`crate::ansi`] keeps those of tool output and sends the rest through here.
@@ -26,12 +26,12 @@ pub const MARKS: usize = 8;
 /// Number of invisible characters in a row that are shown one by one.
 const SHOWN: usize = 4;
 
-/// One line of text as it may go to the screen. A newline in it is shown as `␊`: [`lines`] splits first.
+/// One line of text that is safe for the screen. A newline in it is shown as `␊`: [`lines`] splits first.
 pub fn visible(text: &str) -> Cow<'_, str> {
     visible_from(text, 0)
 }
 
-/// One line of text that starts at a column, which matters to its tabs.
+/// One line of text that starts at a column, which its tabs depend on.
 pub fn visible_from(text: &str, column: usize) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return Cow::Borrowed(text);
@@ -67,7 +67,7 @@ enum Kind {
     Tab,
     /// C0 or DEL.
     Control,
-    /// C1, bidi controls and everything else that takes no room and changes what is read.
+    /// C1, bidi controls and everything else that takes no space and changes how text reads.
     Hidden,
     Joiner,
     Selector,

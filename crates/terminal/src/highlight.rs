@@ -1,8 +1,8 @@
 //! Syntax highlighting of source code, line by line.
 //!
-//! A small lexer reads each line once, driven by a table of [languages]. It knows words, numbers, strings and comments, not grammar:
-//! that is enough to read code by, takes microseconds per line and no memory but the state of a block. Lines and blocks beyond the
-//! bounds come out plain.
+//! A small lexer reads each line once, driven by a table of [languages]. It knows words, numbers, strings and comments,
+//! not grammar: that is enough for reading code, takes microseconds per line and no memory but the state of a block.
+//! Lines and blocks beyond the bounds come out plain.
 
 mod code;
 mod keys;
@@ -33,7 +33,7 @@ pub const LONGEST_LINE: usize = 2_000;
 /// Number of lines of a block that are highlighted.
 pub const MOST_LINES: usize = 5_000;
 
-/// Highlights the lines of one block, with the state that goes on from line to line.
+/// Highlights the lines of one block, with the state that carries over from line to line.
 #[derive(Debug, Clone)]
 pub struct Highlighter {
     theme: Theme,
@@ -42,7 +42,7 @@ pub struct Highlighter {
 }
 
 impl Highlighter {
-    /// A highlighter for the language of a fenced code block; a language that is not known gives plain lines.
+    /// A highlighter for the language of a fenced code block; an unknown language gives plain lines.
     pub fn for_language(info: &str, theme: &Theme) -> Self {
         Self::new(languages::by_info(info), theme)
     }
@@ -65,7 +65,7 @@ impl Highlighter {
     pub fn line(&mut self, line: &str) -> Vec<Span> {
         self.lines = self.lines.saturating_add(1);
         if line.len() > LONGEST_LINE || self.lines > MOST_LINES {
-            // The state cannot be right any more, and a wrong one misleads.
+            // The state may be wrong from here on, and wrong colours mislead.
             self.lexer = None;
         }
         let Some(lexer) = &mut self.lexer else {

@@ -15,7 +15,7 @@ const TOTAL_BYTES: usize = 8 * 1024 * 1024;
 /// Last line of a piece that was cut.
 const CUT: &str = "\n[cut: the history keeps 64 KB of a prompt]";
 
-/// Prompt of the past, with its pastes in full.
+/// A past prompt, with its pastes in full.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     pieces: Vec<Piece>,
@@ -80,7 +80,7 @@ fn cut_longest(pieces: &mut [Piece], over: usize) -> Option<()> {
 struct Walk {
     /// Index of the entry that is shown.
     at: usize,
-    /// Draft from which the walk began, which comes back at its end.
+    /// Draft from which the walk began, which is restored at its end.
     draft: Snapshot,
     /// Text that the entries begin with.
     prefix: String,
@@ -144,7 +144,7 @@ impl History {
         self.entries.back()
     }
 
-    /// Goes to the next older prompt that begins with the draft. `current` is what the composer holds.
+    /// Goes to the next older prompt that begins with the draft. `current` is the composer's content.
     ///
     /// A prompt of the history that was changed in the composer is a new draft: the walk begins again from it.
     pub fn prev(&mut self, current: &Snapshot) -> Option<Snapshot> {

@@ -1,4 +1,4 @@
-//! Inputs of a view: everything that happens to it.
+//! Inputs of a view.
 
 use hangar_protocol::Event;
 use serde_json::Value;
@@ -34,7 +34,7 @@ pub enum Input {
     },
     /// The session is open and takes requests.
     Ready(SessionFacts),
-    /// The session that was shown is left; another one is being opened.
+    /// The session was left; another one is being opened.
     Closed,
     /// A prompt that was given with the start of the program.
     Prompt(String),
@@ -60,7 +60,7 @@ pub enum Input {
     },
 }
 
-/// Facts about a session that its events do not tell.
+/// Facts about a session that are not in its events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionFacts {
     pub id: String,
@@ -72,11 +72,11 @@ pub struct SessionFacts {
     pub mode: String,
     /// Name of the agent, if it is not Hangar's own.
     pub agent: Option<String>,
-    /// Whether the session runs in another process, which goes on without this view.
+    /// Whether the session runs in another process, which continues without this view.
     pub remote: bool,
 }
 
-/// A file or an image that is to go with the prompt.
+/// A file or an image to be sent with the prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachedFile {
     pub path: String,

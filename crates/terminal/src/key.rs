@@ -77,7 +77,7 @@ impl Key {
         Self { alt: true, ..Self::char(char) }
     }
 
-    /// The same press in the one form that the rest of the program compares.
+    /// The same key press in the canonical form that the rest of the program compares.
     ///
     /// Terminals disagree: `A` comes as `A`, as shift with `a` or as shift with `A`, and shift with Tab has a code of its own. A
     /// character says by itself whether shift was held, except together with ctrl, where terminals send either case.

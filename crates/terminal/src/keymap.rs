@@ -16,11 +16,11 @@ pub enum Action {
     Queue,
     /// Change the mode: interactive, plan, autopilot.
     Mode,
-    /// Close what is open, or cancel what was begun.
+    /// Close the open popup or dialog, or cancel the current operation.
     Cancel,
-    /// Stop the agent, or rewind when it does nothing.
+    /// Stop the agent, or rewind if it is idle.
     Interrupt,
-    /// Clear the prompt, or cancel what runs.
+    /// Clear the prompt, or cancel the running work.
     Clear,
     Exit,
     Suspend,
@@ -95,7 +95,7 @@ impl Context {
     }
 }
 
-/// Keys of a sequence that is not complete. A caller that waits no longer for the rest replaces it by the default.
+/// Keys of an incomplete sequence. A caller that stops waiting for the rest resets it to the default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pending {
     keys: Vec<Key>,
@@ -115,7 +115,7 @@ impl Pending {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resolved {
     Action(Action),
-    /// The key begins a sequence and does nothing by itself.
+    /// The key begins a sequence and has no effect by itself.
     Pending,
     Insert(char),
     Nothing,
@@ -219,14 +219,15 @@ impl Keymap {
 
     /// Finds the meaning of a key after the ones that are pending.
     ///
-    /// A key pressed twice can have a meaning of its own (`esc esc`): the first press acts at once and the second then means more.
+    /// A key pressed twice can have a meaning of its own (`esc esc`): the first press acts at once, and the second does
+    /// more.
     pub fn resolve(&self, pending: &mut Pending, key: Key, context: Context) -> Resolved {
         let key = key.normalised();
         pending.keys.push(key);
         if let Some(resolved) = self.look_up(pending, context) {
             return resolved;
         }
-        // A chord that leads nowhere is swallowed with its last key; after a key that acted, the next one starts anew.
+        // A chord without a binding is swallowed with its last key; after a key that acted, the next one starts afresh.
         let acted = is_repeat(&pending.keys[..pending.keys.len() - 1]) && self.acts(&pending.keys[..1]);
         let in_chord = pending.keys.len() > 1 && !acted;
         pending.clear();

@@ -1,4 +1,4 @@
-//! Keys and pastes: what each does in the present situation.
+//! Keys and pastes: the effect of each in the current situation.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::overlay::OverlayEnd;
 use crate::search_prompt::{SearchOutcome, SearchPrompt};
 use crate::state::State;
 
-/// Time within which the key that leaves has to be pressed again, in milliseconds.
+/// Time within which the quit key has to be pressed again, in milliseconds.
 const LEAVE_TIME: u64 = 2_000;
 
 impl State {
@@ -73,11 +73,11 @@ impl State {
             return self.send(false);
         }
         let question = self.dialog_serial;
-        // A number alone is the key: an answer that takes a text waits for the next line.
+        // A number alone is the key: an answer with a text waits for the next line.
         let is_number = line.len() == 1 && line.starts_with(|char: char| char.is_ascii_digit());
         let end = (!is_number).then(|| Key::plain(KeyCode::Enter));
         for key in line.chars().map(Key::char).chain(end) {
-            // A number answers at once; the rest of the line is for nobody.
+            // A number answers at once; the rest of the line is ignored.
             if self.overlay.is_none() && self.dialog_serial != question {
                 return;
             }
@@ -85,7 +85,8 @@ impl State {
         }
     }
 
-    /// Edits the draft with a key that came too early for a dialog: it was meant for the draft. One that would act is left out.
+    /// Edits the draft with a key that came too early for a dialog: it was meant for the draft. Keys with other effects
+    /// are ignored.
     fn edit_unseen(&mut self, key: Key) {
         match self.keymap.resolve(&mut self.chord, key, Context::default()) {
             Resolved::Insert(char) => self.composer.insert(char.encode_utf8(&mut [0; 4])),
@@ -187,7 +188,7 @@ impl State {
         }
     }
 
-    /// Up: the message that waits comes back to be edited, then the history.
+    /// Up: brings back the queued message for editing, then the history.
     fn history_prev(&mut self) {
         if self.composer.is_empty()
             && let Some(last) = self.queue.pop()
@@ -195,7 +196,7 @@ impl State {
             self.composer.set(&last.text);
             return match last.id {
                 Some(id) => self.call("session.queue.removeAt", json!({ "id": id }), Purpose::Nothing),
-                // Steering messages have no id; the last of all is meant only if no other waits behind it.
+                // Steering messages have no id; the last one is meant only if no other is queued after it.
                 None => self.call("session.queue.removeMostRecent", json!({}), Purpose::Nothing),
             };
         }
@@ -266,7 +267,7 @@ impl State {
         self.set_mode(next);
     }
 
-    /// Esc: closes what is open. Pressed again it stops the agent, or goes back.
+    /// Esc: closes the open popup or dialog. Pressed again it stops the agent, or rewinds.
     fn cancel(&mut self) {
         if self.is_working() {
             self.say("esc again stops the agent");
@@ -285,7 +286,7 @@ impl State {
         self.say("the draft is put away; ctrl+s brings it back");
     }
 
-    /// Stops the agent. What waited for it goes back to the prompt: the session drops it with the work.
+    /// Stops the agent. Queued messages go back to the prompt: the session drops them with the work.
     fn stop_agent(&mut self) {
         let waiting: Vec<String> =
             std::mem::take(&mut self.queue).into_iter().map(|item| item.text).collect();
@@ -295,14 +296,14 @@ impl State {
         self.call("session.abort", json!({ "reason": "user_initiated" }), Purpose::Nothing);
     }
 
-    /// Ctrl+C: clears the draft, stops the agent, and on a second press leaves.
+    /// Ctrl+C: clears the draft, stops the agent, and on a second press quits.
     fn clear_or_leave(&mut self) {
         self.completions = Completions::default();
         if !self.composer.is_empty() {
             let snapshot = self.composer.snapshot();
             self.remember(&snapshot);
             self.composer.take();
-            // Only a press after this one begins to leave.
+            // Only a press after this one begins to quit.
             return self.chord.clear();
         }
         if self.leaving_until.is_some() {
@@ -316,7 +317,7 @@ impl State {
 
     /// Ctrl+D on an empty prompt, and `/exit`.
     pub(crate) fn leave(&mut self) {
-        // What runs in another process goes on there.
+        // Work in another process continues there.
         let goes_on = self.facts.as_ref().is_some_and(|facts| facts.remote);
         if self.is_working() && !goes_on {
             let working = "The agent works. What it has done so far stays; the session can be resumed.";

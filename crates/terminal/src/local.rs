@@ -1,4 +1,4 @@
-//! Commands that the terminal carries out, and what is picked in its pickers.
+//! Commands that the terminal carries out, and the choices made in its pickers.
 
 use hangar_protocol::Event;
 use hangar_transcript::{BlockBody, Transcript};
@@ -230,7 +230,7 @@ impl State {
         self.call("session.tasks.list", json!({}), Purpose::Tasks);
     }
 
-    /// Has a person pick the session with which the view begins. One that picks none gets a new one.
+    /// Lets the user pick the session to start with. Without a choice, a new one is created.
     pub fn ask_session(&mut self) {
         self.is_choosing = true;
         self.open_sessions();
@@ -310,7 +310,7 @@ impl State {
         self.page("Help", rows);
     }
 
-    /// What was picked in a picker, by its title.
+    /// Handles the choice made in a picker, by the picker's title.
     pub(crate) fn picked(&mut self, pick: &Pick) {
         let Some(Overlay::Picker(picker)) = self.overlay.take() else { return };
         match picker.title() {

@@ -1,6 +1,6 @@
 //! Printer of the main screen: commits the rows of each block once, in order, when nothing can change them any more.
 //!
-//! A text that streams is committed row by row. A block that is not final holds back those behind it; what they say so far is
+//! A streamed text is committed row by row. A block that is not final holds back those after it; their current state is
 //! shown in the tail.
 
 use hangar_transcript::{Block, BlockBody, Lane, LaneId, Transcript};
@@ -39,7 +39,7 @@ enum Kind {
 }
 
 impl Printer {
-    /// Takes the rows that are final by now. Nothing more is waited for of the blocks before `settled`: the work that they
+    /// Takes the rows that are final by now. The blocks before `settled` are complete, because the work that they
     /// belong to has ended.
     pub fn take(&mut self, transcript: &mut Transcript, look: Rendering<'_>, settled: usize) -> Vec<Row> {
         let mut rows = Vec::new();
@@ -68,7 +68,7 @@ impl Printer {
         rows
     }
 
-    /// Rows of what is under way, for the tail: the end of the open text, and calls that run.
+    /// Rows of the work in progress, for the tail: the end of the open text, and running calls.
     pub fn live(
         &self,
         lane: &Lane,
@@ -95,7 +95,7 @@ impl Printer {
                 BlockBody::Tool(tool) => {
                     rows.extend(blocks::live_tool(tool, seconds(&block.at), columns, theme));
                 }
-                // One that is held back says what goes on: a summary is being made.
+                // A held notice shows the operation in progress: a summary is being made.
                 BlockBody::Notice(notice) if index == self.next => {
                     let spans = [Span::new(crate::gate::visible(&notice.text), theme.dim)];
                     rows.push(wrap::tail(&spans, columns));
@@ -111,12 +111,12 @@ impl Printer {
         self.next < lane.end()
     }
 
-    /// Forgets what was under way: the view shows another session.
+    /// Drops the work in progress: the view shows another session.
     pub fn reset(&mut self) {
         *self = Self { last: self.last, ..Self::default() };
     }
 
-    /// Leaves out what is in the lane so far.
+    /// Skips the content of the lane so far.
     pub fn skip_to(&mut self, index: usize) {
         self.next = index;
         self.open = None;
@@ -129,7 +129,7 @@ impl Printer {
             begun: false,
         });
         let from = open.fed.saturating_sub(cut);
-        // The final text may differ from the pieces; what was printed stays.
+        // The final text may differ from the pieces; printed rows stay.
         if let Some(piece) = text.get(from..).filter(|piece| !piece.is_empty()) {
             open.stream.push(piece);
             open.fed = cut + text.len();

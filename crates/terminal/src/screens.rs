@@ -13,7 +13,7 @@ use crate::theme::Theme;
 /// Rows of a page.
 const PAGE_ROWS: usize = 20_000;
 
-/// Titles of pickers, by which an answer to them is known.
+/// Titles of pickers, which identify the picker of a choice.
 pub(crate) const MODELS: &str = "Models";
 pub(crate) const AGENTS: &str = "Agents";
 pub(crate) const SESSIONS: &str = "Sessions";
@@ -185,7 +185,7 @@ pub(crate) fn diff(answer: &Value, theme: &Theme) -> Vec<Row> {
     }
 }
 
-/// What a session used, by model.
+/// Usage of a session, by model.
 pub(crate) fn usage(answer: &Value, cost: f64) -> String {
     let mut lines = Vec::new();
     let changes = &answer["codeChanges"];

@@ -1,4 +1,4 @@
-//! The session as the view hears of it: its events, its questions, its opening and its loss.
+//! The session as the view sees it: its events, its questions, its opening and its loss.
 
 use hangar_protocol::data::WorkingDirectory;
 use hangar_protocol::{Body, Event, EventKind};
@@ -15,7 +15,7 @@ use crate::input::{AttachedFile, SessionFacts};
 use crate::row::{Row, Style};
 use crate::state::State;
 
-/// Events of the past whose rows are printed when a session is opened again.
+/// Number of past events whose rows are printed when a session is reopened.
 const SHOWN_BLOCKS: usize = 40;
 /// Prompts whose texts are kept, to be edited after a rewind.
 const MAX_PROMPTS: usize = 500;
@@ -60,7 +60,7 @@ impl State {
         self.overlay = None;
     }
 
-    /// The session is open: what waited for it is sent.
+    /// The session is open: sends the prompts that waited for it.
     pub(crate) fn ready(&mut self, facts: SessionFacts) {
         self.lost = None;
         self.facts = Some(facts);
@@ -72,7 +72,7 @@ impl State {
 
     /// Clears everything that belongs to a session.
     fn forget_session(&mut self) {
-        // What was said is printed first, as far as it came.
+        // The unfinished text is printed first.
         self.settled = self.transcript.main().end();
         self.pending_rows = self.take_rows();
         self.settled = 0;
@@ -101,7 +101,7 @@ impl State {
         self.lost = Some(reason);
     }
 
-    /// Takes what happened before: its end is printed, and the rest is for the pager.
+    /// Takes the history: its end is printed, and the rest is for the pager.
     pub(crate) fn take_history(&mut self, events: &[Event], older: u64) {
         for event in events {
             self.count(event);
@@ -174,7 +174,7 @@ impl State {
         if !self.queue.is_empty() {
             self.call("session.queue.pendingItems", json!({}), Purpose::Queue);
         }
-        // Whoever watched needs no notice.
+        // A person who is watching needs no notification.
         if self.options.notify && (!self.is_focused || took > 30_000) {
             self.effect(Effect::Notify("the agent is done".to_owned()));
         }
@@ -244,7 +244,7 @@ impl State {
         self.keep_dialogs(|dialog| dialog.request_id() != Some(id));
     }
 
-    /// Drops the other dialogs. One that becomes the first takes keys only after a moment on the screen.
+    /// Drops the other dialogs. The next one takes keys only after a moment on the screen.
     fn keep_dialogs(&mut self, keep: impl Fn(&Dialog) -> bool) {
         let first_stays = self.dialogs.front().is_none_or(&keep);
         self.dialogs.retain(&keep);
@@ -253,7 +253,7 @@ impl State {
         }
     }
 
-    /// Has the first dialog wait again before it takes keys: it comes to the screen now.
+    /// Makes the first dialog wait again before it takes keys, because it is shown now.
     pub(crate) fn show_dialog(&mut self) {
         if let Some(dialog) = self.dialogs.front_mut() {
             dialog.arm(self.now);
@@ -292,7 +292,7 @@ impl State {
     }
 }
 
-/// Whether nothing more comes of work after an event of this kind. After an abort, what was under way is still told how it ended.
+/// Whether the work has ended with an event of this kind. After an abort, the ends of running calls still arrive.
 fn is_end(kind: EventKind) -> bool {
     matches!(
         kind,

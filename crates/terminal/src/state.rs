@@ -21,13 +21,13 @@ use crate::search_prompt::SearchPrompt;
 use crate::status::StatusItem;
 use crate::theme::Theme;
 
-/// Time that a passing word stays above the status line, in milliseconds.
+/// Time that a transient message stays above the status line, in milliseconds.
 const NOTE_TIME: u64 = 4_000;
-/// Time between two drawings of the spinner, in milliseconds.
+/// Interval of the spinner, in milliseconds.
 pub const SPINNER_TIME: u64 = 500;
-/// Requests that may be without an answer.
+/// Number of requests that may be pending.
 const MAX_CALLS: usize = 256;
-/// Time after which the first key of a sequence is forgotten, in milliseconds. What a first press said is on the screen that long.
+/// Time after which the first key of a sequence is dropped, in milliseconds. Its hint is on the screen that long.
 const CHORD_TIME: u64 = NOTE_TIME;
 /// Prompts that may wait for the session to open.
 pub(crate) const MAX_UNSENT: usize = 32;
@@ -37,9 +37,9 @@ pub(crate) const MAX_UNSENT: usize = 32;
 pub struct ViewOptions {
     pub vim: bool,
     pub reasoning: bool,
-    /// Whether a person who looks elsewhere is told of questions and ends.
+    /// Whether a person whose terminal is not in focus is notified of questions and ends.
     pub notify: bool,
-    /// Flat text for screen readers: no tail that is redrawn, no decoration.
+    /// Flat text for screen readers: no redrawn tail, no decoration.
     pub screen_reader: bool,
     pub status: Vec<StatusItem>,
 }
@@ -50,7 +50,7 @@ impl Default for ViewOptions {
     }
 }
 
-/// Message that waits for its turn.
+/// A queued message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedItem {
     /// Id at the server; `None` for a steering message.
@@ -58,7 +58,7 @@ pub struct QueuedItem {
     pub text: String,
 }
 
-/// Prompt on its way to a session that is not open yet.
+/// A prompt for a session that is not open yet.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Unsent {
     pub(crate) text: String,
@@ -69,7 +69,7 @@ pub struct State {
     pub(crate) facts: Option<SessionFacts>,
     pub(crate) transcript: Transcript,
     pub(crate) printer: Printer,
-    /// First block that is waited for: those before belong to work that has ended.
+    /// First block of the work in progress: those before it are complete.
     pub(crate) settled: usize,
     /// Rows to print before those of the transcript.
     pub(crate) pending_rows: Vec<Row>,
@@ -81,7 +81,7 @@ pub struct State {
     pub(crate) dialogs: VecDeque<Dialog>,
     /// Number of times that the dialogs have changed.
     pub(crate) dialog_serial: u64,
-    /// Questions of sub-agents, which may work on after the main agent.
+    /// Questions of sub-agents, which may continue after the main agent.
     pub(crate) agent_requests: BTreeSet<String>,
     pub(crate) overlay: Option<Overlay>,
     pub(crate) queue: Vec<QueuedItem>,
@@ -99,18 +99,18 @@ pub struct State {
     pub(crate) theme_follows: bool,
     pub options: ViewOptions,
     pub(crate) note: Option<(String, u64)>,
-    /// Until when a second press of the key leaves the program.
+    /// Time until which a second press of the key quits the program.
     pub(crate) leaving_until: Option<u64>,
     /// When the work in progress began.
     pub(crate) working_since: Option<u64>,
-    /// Whether the session has begun with a prompt of ours and its agent has not said anything yet.
+    /// Whether the session has started with a prompt of ours and its agent has not answered yet.
     pub(crate) is_starting: bool,
     pub(crate) cost: f64,
     /// Last answer of the main agent, for `/copy`.
     pub(crate) last_answer: Option<String>,
     /// Prompts of the session with the ids of their events, the last ones.
     pub(crate) prompts: VecDeque<(String, String)>,
-    /// Whether the session with which the view begins is still to be picked.
+    /// Whether the initial session is still to be picked.
     pub(crate) is_choosing: bool,
     pub(crate) is_focused: bool,
     pub(crate) lost: Option<String>,
@@ -191,7 +191,7 @@ impl State {
         self
     }
 
-    /// Takes one input and returns what is to be done. `now` is a clock in milliseconds that never goes back.
+    /// Applies one input and returns the effects. `now` is a monotonic clock in milliseconds.
     pub fn update(&mut self, input: Input, now: u64) -> Vec<Effect> {
         self.now = self.now.max(now);
         self.forget_what_passed();
@@ -259,7 +259,7 @@ impl State {
         }
     }
 
-    /// When the view looks different without any input. The loop sends a tick then.
+    /// Time at which the view changes without any input. The loop sends a tick then.
     pub fn due(&self) -> Option<u64> {
         let spinner = self.is_working().then(|| (self.now / SPINNER_TIME + 1) * SPINNER_TIME);
         let note = self.note.as_ref().map(|(_, until)| *until);
@@ -267,12 +267,12 @@ impl State {
         [spinner, note, dialog, self.leaving_until].into_iter().flatten().min()
     }
 
-    /// Whether the agent works.
+    /// Whether the agent is working.
     pub fn is_working(&self) -> bool {
         self.lost.is_none() && (self.is_starting || self.transcript.is_working())
     }
 
-    /// Shows a passing word above the status line.
+    /// Shows a transient message above the status line.
     pub(crate) fn say(&mut self, text: impl Into<String>) {
         self.note = Some((text.into(), self.now + NOTE_TIME));
     }
@@ -281,7 +281,7 @@ impl State {
         self.effects.push(effect);
     }
 
-    /// Id for an answer that is awaited. `None` if too many are.
+    /// Id for a pending answer. `None` if too many are pending.
     pub(crate) fn expect(&mut self, purpose: Purpose) -> Option<CallId> {
         if self.calls.len() >= MAX_CALLS {
             self.say("the session does not answer; wait a moment");
@@ -309,7 +309,7 @@ impl State {
         &self.theme
     }
 
-    /// Whether something was said in the session.
+    /// Whether the session has any message.
     pub fn has_content(&self) -> bool {
         !self.prompts.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Status line: where the session works, with which model, in which mode, and how full its context is.
+//! Status line: the session's directory, model, mode and context usage.
 
 use crate::format::{dollars, tokens};
 use crate::gate;
@@ -49,7 +49,7 @@ impl StatusItem {
 }
 
 impl State {
-    /// The status line within a width. What does not fit is left out from its end.
+    /// The status line within a width. Items that do not fit are left out from its end.
     pub(crate) fn status_row(&self, columns: usize) -> Row {
         let mut row = Row::default();
         let mut width = 0;

@@ -9,12 +9,12 @@ use crate::screen::Frame;
 use crate::search_prompt::SearchStyles;
 use crate::state::{SPINNER_TIME, State};
 
-/// Width of tail rows while text streams. A terminal that is made narrower wraps longer rows before it says so, and a wrapped
-/// row cannot be taken back.
+/// Width of tail rows while text streams. A terminal that is made narrower wraps longer rows before it reports so, and
+/// a wrapped row cannot be erased.
 const STREAMING_COLUMNS: usize = 39;
-/// Rows of the composer at most; beyond them it scrolls.
+/// Row limit of the composer; beyond it, it scrolls.
 const COMPOSER_ROWS: usize = 12;
-/// Rows of what is under way.
+/// Row limit of the work in progress.
 const LIVE_ROWS: usize = 10;
 /// Rows of the queue and of completions.
 const QUEUE_ROWS: usize = 3;
@@ -23,7 +23,7 @@ const SEARCH_ROWS: usize = 6;
 const SPINNER: [&str; 4] = ["◐", "◓", "◑", "◒"];
 
 impl State {
-    /// The next frame. Rows in it are committed by it: each comes once.
+    /// The next frame. Its committed rows are returned only once.
     pub fn frame(&mut self) -> Frame {
         let commit = self.take_rows();
         if let Some(overlay) = &self.overlay {
@@ -47,7 +47,7 @@ impl State {
         rows
     }
 
-    /// Rows below what is committed, and the cursor in them.
+    /// Rows below the committed ones, and the cursor in them.
     fn tail(&self) -> (Vec<Row>, Option<(usize, usize)>) {
         let working = self.is_working();
         let narrow = self.draft_columns();
@@ -93,7 +93,7 @@ impl State {
         if self.is_working() { self.columns.min(STREAMING_COLUMNS) } else { self.columns }
     }
 
-    /// The tail within the screen: its upper rows give way.
+    /// The tail within the screen: its upper rows are cut.
     fn bounded(
         &self,
         mut rows: Vec<Row>,
@@ -181,7 +181,7 @@ impl State {
         (view.rows, view.cursor)
     }
 
-    /// The last row: a passing word, or the status line.
+    /// The last row: a transient message, or the status line.
     fn last_row(&self, columns: usize) -> Row {
         if self.leaving_until.is_some() {
             return Row::styled("press it again to leave", self.theme.warning).clipped(columns);

@@ -35,7 +35,7 @@ pub struct UserBlock {
     pub text: String,
     /// `idle`, `steering` or `queued`.
     pub delivery: Option<String>,
-    /// Names of what is attached.
+    /// Names of the attachments.
     pub attachments: Vec<String>,
     /// Sender, if it is not the user.
     pub source: Option<String>,
@@ -76,7 +76,7 @@ pub struct ToolBlock {
     pub state: ToolState,
     pub output: StreamText,
     pub progress: Option<String>,
-    /// Unified diff of what the call changed.
+    /// Unified diff of the call's changes.
     pub diff: Option<String>,
     pub error: Option<String>,
     pub exit_code: Option<i64>,
@@ -97,7 +97,7 @@ pub struct Picture {
     pub base64: Arc<str>,
 }
 
-/// Answer to the question whether a call may run.
+/// Answer to a permission request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     pub outcome: Outcome,
@@ -119,13 +119,13 @@ pub enum AgentState {
     Failed,
 }
 
-/// An agent that works for this one. Its blocks are in a lane of its own, by `id`.
+/// A sub-agent. Its blocks are in a lane of its own, by `id`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentInfo {
     pub id: String,
     pub name: String,
     pub description: String,
-    /// Whether its caller does not wait for it.
+    /// Whether it runs in the background.
     pub background: bool,
     pub model: Option<String>,
     pub state: AgentState,

@@ -16,7 +16,7 @@ pub struct Change {
     pub index: usize,
 }
 
-/// Blocks that an event added or changed, each once and in order, and whether it changed what the session is said to be doing.
+/// Blocks that an event added or changed, each once and in order, and whether it changed the session's status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     pub blocks: Vec<Change>,

@@ -1,4 +1,4 @@
-//! Facts of the transcript: what an event tells a person. They borrow from the event.
+//! Facts of the transcript: the parts of an event that a person is shown. They borrow from the event.
 
 use std::borrow::Cow;
 
@@ -43,7 +43,7 @@ pub(crate) struct Notice<'a> {
     pub(crate) level: NoticeLevel,
     pub(crate) text: Cow<'a, str>,
     pub(crate) detail: Option<Cow<'a, str>>,
-    /// Text of an earlier notice about the beginning of the same, which this one replaces.
+    /// Text of an earlier notice about the same operation, which this one replaces.
     pub(crate) instead: Option<&'static str>,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Done<'a> {
     }
 }
 
-/// A unified diff, if that is what a tool's detailed output is.
+/// A unified diff, if a tool's detailed output is one.
 fn diff_in(detailed: &str) -> Option<&str> {
     let start = detailed.trim_start();
     let mut lines = start.split('\n');
@@ -152,7 +152,7 @@ fn diff_in(detailed: &str) -> Option<&str> {
     is_diff.then_some(start)
 }
 
-/// A number of tokens in as few characters as one can read at a glance.
+/// A number of tokens in a short form: `10.5k`.
 pub(crate) fn tokens(count: f64) -> String {
     if count < 1_000.0 {
         return count.to_string();

@@ -15,12 +15,12 @@ use crate::lane::{Lane, Stamp, TextKind};
 use crate::status::{ContextUse, Status};
 use crate::{loose, typed};
 
-/// Agents within agents; deeper ones are shown in the deepest lane.
+/// Depth of nested agents; deeper ones are shown in the deepest lane.
 const DEEPEST: usize = 8;
-/// Agents that are remembered once their calls have been forgotten.
+/// Number of agents that are remembered after their calls have been dropped.
 const AGENT_LIMIT: usize = 1_024;
 
-/// A session's events as blocks: a lane for its main agent, and one for each agent that works for another.
+/// A session's events as blocks: a lane for its main agent, and one for each sub-agent.
 #[derive(Debug, Default)]
 pub struct Transcript {
     main: Lane,
@@ -95,12 +95,12 @@ impl Transcript {
         self.status.title.as_deref()
     }
 
-    /// Whether the main agent works on something.
+    /// Whether the main agent is working.
     pub fn is_working(&self) -> bool {
         self.status.is_working
     }
 
-    /// Takes one more event in.
+    /// Applies the next event.
     pub fn apply(&mut self, event: &Event) -> Changes {
         let mut changes = Changes::default();
         let Some(kind) = event.event_kind() else { return changes };
@@ -121,7 +121,8 @@ impl Transcript {
         changes.ordered()
     }
 
-    /// Notes that the connection was lost: a text that is being written may lack a piece, and says so until it is complete.
+    /// Notes that the connection was lost: a text that is still being written may lack a piece, and is marked until it
+    /// is complete.
     pub fn break_off(&mut self) -> Changes {
         let mut changes = Changes::default();
         let lanes = self.lanes.iter_mut().map(|(id, lane)| (*id, lane));
@@ -132,9 +133,9 @@ impl Transcript {
         changes.ordered()
     }
 
-    /// Drops the content of the blocks before `index`, and of the lanes of agents that ended and whose calls are among them.
-    /// Indexes stay valid. A later event about a dropped block changes nothing that can be seen: drop those that are complete
-    /// ([`Lane::is_open`]).
+    /// Drops the content of the blocks before `index`, and of the lanes of finished agents whose calls are among them.
+    /// Indexes stay valid. A later event about a dropped block has no visible effect, so drop only complete ones (see
+    /// [`Lane::is_open`]).
     pub fn forget_before(&mut self, lane: LaneId, index: usize) {
         let mut owned = match self.lane_mut(lane) {
             Some(lane) => lane.forget_before(index),
@@ -204,7 +205,7 @@ impl Transcript {
         if let Fact::AgentStarted(start) = fact {
             return self.start_agent(agent_id, start, stamp, changes);
         }
-        // The agent began in a page of history that is not loaded; its call is known from what it does.
+        // The agent began in a page of history that is not loaded; its events name its call.
         let data = loose::data(event);
         let start = Started {
             call: loose::text_or_none(&data, "parentToolCallId").unwrap_or(agent_id),
@@ -216,7 +217,7 @@ impl Transcript {
         self.start_agent(agent_id, &start, stamp, changes)
     }
 
-    /// Starts a lane below the agent's call, which may be in any lane, for agents start agents.
+    /// Starts a lane below the agent's call, which may be in any lane, because agents start agents.
     fn start_agent(
         &mut self,
         agent_id: &str,
@@ -247,7 +248,7 @@ impl Transcript {
             parent.call_index(stamp, &request);
             replaced = parent.agent_of(start.call).map(str::to_owned);
         }
-        // No block shows that one any more.
+        // That block is no longer shown.
         if let Some(agent) = replaced.and_then(|id| self.agents.get_mut(&id)) {
             agent.is_forgotten = true;
         }
@@ -341,7 +342,7 @@ fn apply_to(lane: &mut Lane, stamp: Stamp<'_>, fact: Fact<'_>) {
         Fact::ReasoningDelta { reasoning, piece } => {
             lane.add_piece(TextKind::Reasoning, reasoning, piece, stamp);
         }
-        // It may come before its message, after it, or without one; the message may have told it already.
+        // It may come before its message, after it, or without one; the message may already contain it.
         Fact::ReasoningDone { text, .. } if lane.has_told(text) => {}
         Fact::ReasoningDone { reasoning, text } => {
             lane.finish_text(TextKind::Reasoning, reasoning, text, stamp);

@@ -13,7 +13,7 @@ use crate::fact::{COMPACTING, Notice, Request};
 use crate::memory::{Last, Memory, Name};
 use crate::stream_text::StreamText;
 
-/// Calls that began and did not end, of which the last is taken for the one that a question is about.
+/// Number of open calls that are remembered. A question is taken to be about the last of them.
 const RUNNING_LIMIT: usize = 1_024;
 /// Mark at the end of a text that lacks a piece.
 const BROKEN_OFF: &str = " … ";
@@ -115,8 +115,9 @@ impl Lane {
         self.blocks.iter().enumerate().map(move |(offset, block)| (first + offset, block))
     }
 
-    /// Whether a block still waits for an event that completes it. Agents in the background do not hold their call open. A
-    /// session that was interrupted leaves blocks open for which nothing comes any more: see [`crate::Transcript::is_working`].
+    /// Whether a block still waits for an event that completes it. Agents in the background do not hold their call
+    /// open. An interrupted session leaves blocks open that no event will complete: see
+    /// [`crate::Transcript::is_working`].
     pub fn is_open(&self, index: usize) -> bool {
         match self.get(index).map(|block| &block.body) {
             None | Some(BlockBody::User(_)) => false,
@@ -146,7 +147,7 @@ impl Lane {
                 self.forget_name(at, &name);
             }
         }
-        // A long history is folded at once and then forgotten; its room is not needed again.
+        // A long history is folded at once and then dropped; its memory is not needed again.
         if self.blocks.capacity() > 64 + 4 * self.blocks.len() {
             self.blocks.shrink_to(64 + 2 * self.blocks.len());
             self.calls.shrink_to_fit();
@@ -156,7 +157,7 @@ impl Lane {
         agents
     }
 
-    /// Drops a name, unless it is another block's by now.
+    /// Drops a name, unless it belongs to another block by now.
     fn forget_name(&mut self, at: usize, name: &Name) {
         match name {
             Name::Call(call) => {
@@ -224,7 +225,7 @@ impl Lane {
         index
     }
 
-    /// The block of that index, to be changed. Forgotten ones are there only as far as later blocks depend on them.
+    /// The block at that index, to be changed. Dropped ones exist only as far as later blocks depend on them.
     fn block_mut(&mut self, index: usize) -> Option<&mut Block> {
         match index.checked_sub(self.first) {
             Some(offset) => {
@@ -260,7 +261,8 @@ impl Lane {
         }
     }
 
-    /// Same for a call that goes on. Some models use an id again in a later turn: a call that has ended is another one.
+    /// Same for a continuing call. Some models reuse an id in a later turn: after a call has ended, the id means
+    /// another one.
     pub(crate) fn current_call_index(&mut self, stamp: Stamp<'_>, request: &Request<'_>) -> usize {
         match self.calls.get(request.call) {
             Some(place) if place.ended => {
@@ -312,7 +314,7 @@ impl Lane {
         }
     }
 
-    /// Notes what the model called, once it has written it.
+    /// Notes the tool and the arguments of a call, once the model has written them.
     pub(crate) fn queue_call(&mut self, index: usize, request: &Request<'_>) {
         self.change_tool(index, |tool| {
             request.name.clone_into(&mut tool.name);
@@ -390,7 +392,7 @@ impl Lane {
         }
     }
 
-    /// Reasoning has an id of its own while it streams and none in the log; what is being thought belongs to the message.
+    /// Reasoning has an id while it streams and none in the log; open reasoning belongs to the message.
     pub(crate) fn finish_thinking(&mut self, message: &str, text: &str, stamp: Stamp<'_>) {
         let text = Some(text).filter(|text| !text.is_empty());
         match (self.thinking.take(), text) {
@@ -400,7 +402,7 @@ impl Lane {
         }
     }
 
-    /// Whether this is the reasoning that was told last.
+    /// Whether this is the last reasoning that was added.
     pub(crate) fn has_told(&self, reasoning: &str) -> bool {
         let last = self.last_reasoning.and_then(|index| self.peek(index)).map(|block| &block.body);
         matches!(last, Some(BlockBody::Reasoning(told)) if told.text.as_str() == reasoning)
@@ -415,7 +417,7 @@ impl Lane {
         block.open = false;
     }
 
-    /// Closes what is being written: a turn that ended without its message leaves no block waiting for more.
+    /// Closes the open texts: a turn that ended without its message leaves no block waiting for more.
     pub(crate) fn close_texts(&mut self) {
         for index in std::mem::take(&mut self.open) {
             match self.block_mut(index).map(|block| &mut block.body) {
@@ -428,7 +430,7 @@ impl Lane {
         }
     }
 
-    /// Marks the texts that are being written as lacking a piece.
+    /// Marks the open texts as incomplete.
     pub(crate) fn break_off(&mut self) {
         for offset in 0..self.blocks.len() {
             let Some(text) = self.blocks[offset].as_text_mut() else { continue };
@@ -439,7 +441,7 @@ impl Lane {
         }
     }
 
-    /// Only what comes after the last user message is closed with its turn.
+    /// A turn closes only the blocks after the last user message.
     fn opened(&mut self, index: usize) {
         if self.last_user.is_none_or(|user| index > user) {
             self.open.push(index);
@@ -513,7 +515,7 @@ impl Lane {
         self.add_notice(&notice, stamp);
     }
 
-    /// Marks the blocks from that event on as taken back.
+    /// Marks the blocks from that event on as rewound.
     pub(crate) fn rewind(&mut self, up_to: &str) {
         let from = if self.memory.knows_event(up_to) {
             Some(0)

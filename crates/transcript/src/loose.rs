@@ -1,5 +1,5 @@
-//! Facts from the JSON of an event. Events come from models, other agents and old logs: a field of the wrong type counts as
-//! absent, and the rest of the event is still told.
+//! Facts from the JSON of an event. Events come from models, other agents and old logs: a field of the wrong type
+//! counts as absent, and the rest of the event is still used.
 
 use std::borrow::Cow;
 
@@ -15,11 +15,11 @@ pub(crate) fn data(event: &Event) -> Value {
         Body::Unknown { data, .. } => serde_json::from_str(data.get()),
         _ => serde_json::to_value(event).map(|mut event| event["data"].take()),
     };
-    // Every event was JSON or can be written as such; if not, it tells nothing.
+    // Every event was JSON or can be serialised as such; if not, it has no facts.
     data.unwrap_or_default()
 }
 
-/// Whether a person is told of events of this kind.
+/// Whether events of this kind are shown.
 pub(crate) fn is_told(kind: EventKind) -> bool {
     use EventKind as K;
     matches!(
@@ -72,7 +72,7 @@ pub(crate) fn is_told(kind: EventKind) -> bool {
     )
 }
 
-/// Fact of an event of a kind that is told.
+/// Fact of an event of a shown kind.
 pub(crate) fn read(kind: EventKind, data: &Value) -> Option<Fact<'_>> {
     use EventKind as K;
     let call = text(data, "toolCallId");
@@ -179,7 +179,7 @@ fn question(kind: EventKind, data: &Value) -> Option<Fact<'_>> {
     })
 }
 
-/// In words, for the few outcomes that a person did not choose.
+/// A text for the few outcomes that a person did not choose.
 fn denial(kind: &str) -> Option<&'static str> {
     match kind {
         "denied-by-rules" => Some("a rule forbids it"),
@@ -302,7 +302,7 @@ fn is_true(data: &Value, name: &str) -> bool {
     field(data, name) == &Value::Bool(true)
 }
 
-/// A number, without what is behind its point.
+/// A number without its fraction.
 fn count(data: &Value, name: &str) -> Option<i64> {
     let number = field(data, name);
     number.as_i64().or_else(|| number.as_f64().map(|number| number as i64))

@@ -1,13 +1,13 @@
-//! Memory of forgotten blocks: enough to recognise a late event about one of them, so that it makes no new block.
+//! Memory of dropped blocks: enough to recognise a late event about one of them, so that it makes no new block.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::block::{Block, BlockBody};
 
-/// Forgotten blocks whose call, request or text is still recognised.
+/// Number of dropped blocks whose call, request or text is still recognised.
 const NAMES: usize = 1_024;
-/// Forgotten blocks that a rewind can still go back to, at eight bytes each.
+/// Number of dropped blocks that a rewind can still go back to, at eight bytes each.
 const EVENTS: usize = 32_768;
 
 /// Names of the forgotten blocks of a lane.

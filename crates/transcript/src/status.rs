@@ -25,12 +25,12 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    /// Whether something changed since this was last asked.
+    /// Whether something changed since the last call.
     pub(crate) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.is_changed)
     }
 
-    /// Takes what a fact about the main agent says.
+    /// Applies a fact about the main agent.
     pub(crate) fn take(&mut self, fact: &Fact<'_>) {
         let changed = &mut self.is_changed;
         match fact {
@@ -52,7 +52,7 @@ impl Status {
         set(&mut self.title, title.map(str::to_owned), &mut self.is_changed);
     }
 
-    /// Notes whether the session works. Logs have no event for idle, so the end of a turn that called no tools counts as such.
+    /// Notes whether the session is working. Logs have no idle event, so a turn without tool calls ends the work.
     pub(crate) fn follow_work(&mut self, kind: EventKind) {
         let is_working = match kind {
             EventKind::TurnStart => {

@@ -1,4 +1,4 @@
-//! A tool call in one line: what is done, to what. For an unknown tool, the first meaningful argument.
+//! A tool call in one line: the action and its object. For an unknown tool, the first meaningful argument.
 
 use serde_json::Value;
 
@@ -71,7 +71,7 @@ fn first_text(args: &Value) -> &str {
     values.filter_map(Value::as_str).find(|text| !text.is_empty()).unwrap_or_default()
 }
 
-/// Some agents hand over a list of words.
+/// Some agents pass a list of words.
 fn command(args: &Value) -> String {
     match args.get("command") {
         Some(Value::Array(words)) => words.iter().map(word_of).collect::<Vec<_>>().join(" "),

@@ -1,5 +1,5 @@
-//! Facts from events whose data could be parsed: the frequent ones, without a copy. All others are read by `loose.rs`, which
-//! tells the same of these too.
+//! Facts from events whose data could be parsed: the frequent ones, without a copy. `loose.rs` reads all others, and
+//! gives the same facts for these.
 
 use hangar_protocol::Body;
 use hangar_protocol::data::{AssistantMessage, ToolComplete, ToolRequest};

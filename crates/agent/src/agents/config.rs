@@ -33,7 +33,7 @@ pub enum Reporting {
     Delivered,
 }
 
-/// What is set for agents beside their definitions.
+/// Settings for agents, in addition to their definitions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentSettings {
     /// By the names of the agents.
@@ -44,7 +44,7 @@ pub struct AgentSettings {
     pub running: Option<usize>,
 }
 
-/// What is set for one agent. Absent values stay as its definition has them.
+/// Settings for one agent. Absent values leave the definition as it is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentSetting {
     pub model: Option<String>,
@@ -60,7 +60,7 @@ pub struct AgentConfig {
     pub settings: AgentSettings,
     /// Settings of a client, which go before those of the configuration.
     pub client_settings: AgentSettings,
-    /// A small model for agents that look and run rather than think.
+    /// Small model for agents that search and run commands rather than reason.
     pub small_model: Option<String>,
     pub reporting: Reporting,
     /// Parts of the agents' prompts.
@@ -70,7 +70,7 @@ pub struct AgentConfig {
 
 impl AgentConfig {
     pub fn find(&self, name: &str) -> Option<&AgentDefinition> {
-        // What people bring goes before what is built in, and what something is called by before what else it is known by.
+        // Agents of users and projects come before built-in ones, and names before other identifiers.
         let named = self.definitions.iter().rev().find(|agent| agent.name == name);
         named.or_else(|| self.custom().find(|agent| agent.id == name || agent.display_name == name))
     }
@@ -98,8 +98,8 @@ impl AgentConfig {
         }
     }
 
-    /// An agent's definition with what is set for it. A model that is set goes before those of the definition, and a small
-    /// one behind them.
+    /// An agent's definition with its settings applied. A configured model comes before those of the definition, a
+    /// small one after them.
     pub fn configured(&self, agent: &AgentDefinition) -> AgentDefinition {
         let mut agent = agent.clone();
         if agent.source == AgentSource::Builtin && WITH_SMALL_MODEL.contains(&agent.name.as_str()) {
@@ -125,7 +125,7 @@ impl AgentConfig {
         let mut prompt = SystemPrompt::new(&environment, &self.instructions);
         let role = agent.role();
         if !role.is_empty() {
-            // The section is always there.
+            // The section always exists.
             let _ = prompt.set_section("identity", role);
         }
         prompt.render().into()

@@ -14,7 +14,7 @@ pub fn prompt(request: Option<&str>) -> Prompt {
     Prompt { shown: Some(shown), ..Prompt::user(text) }
 }
 
-/// Start of the prompt. Recorded conversations of clients are found by these words, so not one may change.
+/// Start of the prompt. Clients' recorded conversations are looked up by this exact text, so it must not change.
 const FLEET: &str = "\
 You are now in fleet mode. Dispatch sub-agents (via the task tool) in parallel to do the work.
 

@@ -162,7 +162,7 @@ impl AgentRegistry {
             Body::ToolComplete(complete) => {
                 let agent = self.agents.iter_mut().find(|agent| agent.tool_call_id == complete.tool_call_id);
                 match agent {
-                    // The call did not wait for it, or no longer does.
+                    // The call did not wait for the agent, or no longer does.
                     Some(agent) if agent.status == Status::Running => {
                         agent.mode = ExecutionMode::Background;
                         None

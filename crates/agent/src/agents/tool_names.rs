@@ -36,7 +36,7 @@ const ALIASES: &[(&str, &[&str])] = &[
     ("todo", TODO),
     ("todos", TODO),
     ("todowrite", TODO),
-    // What editors call them. With a group in front (`search/codebase`) they mean the same.
+    // Names that editors use. With a group in front (`search/codebase`) they mean the same.
     ("codebase", SEARCH),
     ("filesearch", &["glob"]),
     ("textsearch", GREP),

@@ -9,8 +9,8 @@ use crate::tool::Tool;
 
 /// Prepares the tools that belong to single agents.
 pub trait AgentToolProvider: Send + Sync {
-    /// Starts preparing an agent's tools; `None` if it has none of its own. Those that fail are left out and reported
-    /// elsewhere.
+    /// Starts preparing an agent's tools; `None` if it has none of its own. Tools that fail are left out; their errors
+    /// are reported elsewhere.
     fn toolset(&self, agent: &AgentDefinition) -> Option<BoxFuture<'static, AgentToolset>>;
 }
 

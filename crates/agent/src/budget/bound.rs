@@ -1,8 +1,8 @@
 //! Upper bounds of the input tokens of calls.
 //!
-//! No tokenizer makes more tokens of a text than it has bytes, so the bytes of a request are a bound that holds for every
-//! model. It is several times what most calls have. Once the provider has reported what a request had, the requests that
-//! extend it are bounded by that report and by the bytes of what is new.
+//! No tokenizer makes more tokens of a text than it has bytes, so the bytes of a request are a bound for every model.
+//! It is several times the count of most calls. Once the provider has reported the tokens of a request, requests that
+//! extend it are bounded by that report plus the bytes that are new.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,14 +17,15 @@ use crate::tool::ToolSpec;
 const MESSAGE_FRAME: usize = 32;
 /// Tokens that a vendor puts around each call of an answer and its result.
 const CALL_FRAME: usize = 64;
-/// Tokens with which a vendor explains tools to a model, beside their definitions. Anthropic's are the most, with some 800.
+/// Tokens with which a vendor explains tools to a model, in addition to their definitions. Anthropic uses the most,
+/// some 800.
 const TOOLS_FRAME: usize = 1024;
 /// Most tokens of an image, which do not depend on its bytes. Vendors scale images down; the largest that Hangar sends have
 /// some 5,000.
 const IMAGE_TOKENS: usize = 8192;
 /// Conversations whose last report is remembered: those of the session, its agents and their summaries.
 const REPORTS: usize = 32;
-/// A report of less than this part of the counted tokens is about something else, such as the input that was not cached.
+/// A report of less than this part of the counted tokens is taken to mean something else, such as uncached input only.
 const CREDIBLE: f64 = 0.5;
 
 /// Upper bounds of the input of one provider's calls.
@@ -37,18 +38,18 @@ pub(super) struct InputBounds {
 struct Learned {
     /// Newest last.
     reports: VecDeque<Report>,
-    /// Reported tokens for each one of the bound, at most so far. Above one only for a provider that counts more than
+    /// Highest ratio of reported tokens to the bound so far. Above one only for a provider that counts more tokens than
     /// there are bytes.
     ratio: f64,
 }
 
-/// Input of a call, as the provider counted it.
+/// Input tokens of a call, as the provider reported them.
 struct Report {
     sent: SentRequest,
     tokens: u64,
 }
 
-/// What a call had as its input.
+/// Input of a call.
 #[derive(Clone)]
 pub(super) struct SentRequest {
     model: String,
@@ -56,9 +57,9 @@ pub(super) struct SentRequest {
     tools: Arc<[Arc<ToolSpec>]>,
     messages: Sent,
     bytes: u64,
-    /// The bound that was given for it.
+    /// The bound that was returned for it.
     bound: u64,
-    /// Whether a report can be about it, by the tokens that were counted.
+    /// Whether a report is plausible, given the tokens that were counted.
     counted: u64,
 }
 
@@ -79,7 +80,7 @@ impl InputBounds {
         (bound as f64 * learned.ratio).ceil() as u64
     }
 
-    /// Notes a request for the report that its answer has. Counts its tokens, which takes time.
+    /// Notes a request, so that the report of its answer can be used. Counts its tokens, which takes time.
     pub(super) fn note(&self, request: &ModelRequest, bound: u64) -> Option<SentRequest> {
         Some(SentRequest {
             model: request.model.clone(),
@@ -92,8 +93,8 @@ impl InputBounds {
         })
     }
 
-    /// Learns from what an answer reports. A ratio only ever grows; reports of a provider that has passed a bound are
-    /// not relied on any more.
+    /// Learns from the report of an answer. The ratio only grows; reports of a provider that has exceeded a bound are
+    /// not used any more.
     pub(super) fn learn(&self, sent: SentRequest, tokens: u64) {
         let mut learned = self.learned.lock();
         if tokens > sent.bound {
@@ -113,7 +114,7 @@ impl InputBounds {
 }
 
 impl SentRequest {
-    /// Whether a request begins with everything that this one had.
+    /// Whether a request starts with the whole input of this one.
     fn is_start_of(&self, request: &ModelRequest) -> bool {
         self.model == request.model
             && self.system == request.system
@@ -121,13 +122,13 @@ impl SentRequest {
             && self.messages.is_start_of(&request.messages)
     }
 
-    /// Whether another one goes on where this one ended, so that it replaces it.
+    /// Whether another request continues this one, so that it replaces it.
     fn begins(&self, other: &Self) -> bool {
         self.messages.has_same_start(&other.messages) && self.bytes <= other.bytes
     }
 }
 
-/// Bytes of a request, and tokens for what has no bytes that matter.
+/// Bytes of a request, plus tokens for content whose bytes do not matter.
 fn bytes(request: &ModelRequest) -> u64 {
     let tools: usize = request.tools.iter().map(|tool| tool.size() + MESSAGE_FRAME).sum();
     let frame = if request.tools.is_empty() { MESSAGE_FRAME } else { TOOLS_FRAME };

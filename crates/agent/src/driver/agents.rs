@@ -69,7 +69,7 @@ impl Driver {
             return Ok(main.is_some_and(|lane| lane.session.state_mut().agents.dismiss(id)));
         };
         let agent = self.lanes.get_mut(&id).and_then(|lane| lane.agent.as_mut());
-        // One that has not begun begins to be stopped, so that its end is on record.
+        // An agent that has not begun is started and stopped at once, so that its end is logged.
         let held = agent.map(|agent| std::mem::take(&mut agent.held)).unwrap_or_default();
         let abort = Input::Command(Command::Abort { reason: "user_initiated".to_owned() });
         self.run_inputs(held.into_iter().chain([abort]).map(|input| (id, input)).collect())?;
@@ -151,7 +151,7 @@ impl Driver {
                         }
                         let mut inputs = self.begin(launched)?;
                         let outcome = registry::started_in_background(&agent_type, &id, &prompt);
-                        // The caller goes on before its agent begins.
+                        // The caller continues before its agent begins.
                         inputs.insert(0, (lane, Input::ToolDone { call_id, outcome }));
                         return Ok(inputs);
                     }
@@ -278,7 +278,7 @@ impl Driver {
             }
             None => (Arc::clone(&caller.provider), caller_model, caller.session.config().max_prompt_tokens),
         };
-        // An agent that somebody described is shown as that; one of ours as what it was started for.
+        // A custom agent is shown by its description, a built-in one by the task it was started for.
         let (name, description) = match agent.source {
             AgentSource::Builtin => (start.name, start.description),
             AgentSource::File(_) | AgentSource::Client => {
@@ -354,7 +354,7 @@ impl Driver {
         let Some(agent) = lane.agent.as_mut() else { return Vec::new() };
         let held = std::mem::take(&mut agent.held);
         if held.is_empty() {
-            // It was stopped meanwhile.
+            // The agent was stopped meanwhile.
             return Vec::new();
         }
         let agent_config = self.lanes.get(&MAIN).and_then(|main| main.session.config().agent_config.clone());
@@ -392,7 +392,7 @@ impl Driver {
         let caller = &self.lanes[&parent].session;
         let theirs = caller.config();
         let main = self.session().config();
-        // An agent of another kind is shown what the session has, whatever its caller is shown of it.
+        // An agent of another kind is shown the session's tools, not only those of its caller.
         let offered = if agent.inherits_tools() { theirs.tools.iter() } else { self.offered.iter() };
         let tools: Arc<[_]> = offered.filter(|tool| agent.tools.admits(&tool.name)).cloned().collect();
         let names = tools.iter().map(|tool| tool.name.clone()).collect();
@@ -416,7 +416,7 @@ impl Driver {
             may_ask: main.may_ask,
             hooks: main.hooks,
             client_hooks: main.client_hooks,
-            // Announced by the session, for all.
+            // The session announces them, for all agents.
             skills: Vec::new(),
             warnings: Vec::new(),
             headers: main.headers.clone(),
@@ -426,7 +426,7 @@ impl Driver {
             facts: main.facts.clone(),
             disabled_tools: Vec::new(),
             discovers_instructions: main.discovers_instructions,
-            // At the last level nobody is shown a tool that would be refused.
+            // An agent at the deepest level is not shown a tool that would be refused.
             agent_config: (role.depth < agent_config.limits().depth).then(|| Arc::clone(agent_config)),
             role: Role::Agent(Box::new(role)),
         }
@@ -461,9 +461,9 @@ impl Driver {
                 };
                 inputs.push((parent, Input::ToolDone { call_id, outcome }));
             }
-            // Whoever cancels knows.
+            // The agent that cancelled it knows already.
             (None, Some(agent)) if !read && end != AgentEnd::Cancelled => {
-                // An agent that is done itself is not woken for what it left behind; the session is.
+                // A finished agent is not woken by work that it left behind; the session is.
                 let alive = self.lanes.get(&parent).is_some_and(|lane| lane.session.is_running());
                 let addressee = if alive { parent } else { MAIN };
                 let reporting =
@@ -474,7 +474,7 @@ impl Driver {
             (None, _) => {}
         }
         if matches!(end, AgentEnd::Failed(_) | AgentEnd::Cancelled) {
-            // Nothing can be asked of it any more.
+            // Nobody can send it messages any more.
             self.lanes.remove(&lane);
         }
         self.let_idle_go();
@@ -493,7 +493,7 @@ impl Driver {
         }
     }
 
-    /// Closes agents that an earlier process left running, and keeps what they had found.
+    /// Closes agents that an earlier process left running, and keeps their results so far.
     pub(super) fn close_left_behind(&mut self) -> Result<(), LogError> {
         for (id, failed) in self.session().state().agents.cut_off() {
             self.record_as(Some(AgentId(id)), vec![Body::from(failed)])?;
@@ -566,7 +566,7 @@ fn message_input(sender: &str, message: String) -> Input {
 fn report(agent: &registry::Agent, reporting: Reporting, now: jiff::Timestamp) -> Notice {
     let delivered = reporting == Reporting::Delivered;
     let (text, kind) = agent.news(!delivered);
-    // Only the last answer is news, where there is one.
+    // Only the last answer is new, if there is one.
     let since_turn = agent.answers.len().checked_sub(1);
     let read = delivered.then(|| {
         let mut arguments = json!({ "agent_id": agent.id });

@@ -74,7 +74,7 @@ impl Driver {
                 }));
             }
             Effect::Checkpoint(checkpoint) => {
-                // The summary is in the log; without its file the session is poorer, not broken.
+                // The summary is in the log; a missing checkpoint file does not break the session.
                 if let Err(error) = self.host.log.note(Fact::Checkpoint(checkpoint)) {
                     let warning = data::SessionWarning::new("checkpoint", error.to_string());
                     return here(Input::Command(Command::Record(warning.into())));
@@ -123,7 +123,7 @@ impl Driver {
 
     fn discover(&mut self, id: LaneId, touched: Vec<(PathBuf, String)>) -> Vec<Reminder> {
         let Some(lane) = self.lanes.get_mut(&id) else { return Vec::new() };
-        // What one has been told, another has not.
+        // Each conversation is given its instructions separately.
         if id != MAIN && lane.discovery.is_none() {
             lane.discovery = self.host.discovery.as_ref().map(|discovery| discovery.anew());
         }
@@ -133,7 +133,7 @@ impl Driver {
     }
 
     fn gather(&mut self, id: LaneId) -> PlanAndTodos {
-        // The plan and the todos are the session's, not those of an agent that it started.
+        // The plan and the todos belong to the session, not to its sub-agents.
         let surroundings = self.host.surroundings.as_mut().filter(|_| id == MAIN);
         surroundings.map(|place| place.plan_and_todos()).unwrap_or_default()
     }

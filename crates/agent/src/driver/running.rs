@@ -54,7 +54,7 @@ impl RunningWork {
     pub(super) async fn next(&mut self) -> Next {
         let Self { calls, work, asked, reports, patience, toolsets } = self;
         tokio::select! {
-            // All of a kind may have been told to stop just now.
+            // All streams of a kind may have been cancelled just now.
             next = calls.next(), if !calls.is_empty() => match next {
                 Some((lane, input)) => Next::Input(lane, Box::new(input)),
                 None => Next::Stopped,

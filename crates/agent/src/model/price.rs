@@ -1,4 +1,4 @@
-//! Prices of models: what a call cost by its reported usage, and what it can cost at most.
+//! Prices of models: the cost of a call by its reported usage, and its upper bound.
 
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ impl Price {
         Self { rates, steps: Vec::new(), searches: None }
     }
 
-    /// Cost of a call in US dollars. `None` if the provider did not report what it took in and gave out.
+    /// Cost of a call in US dollars. `None` if the provider did not report input and output tokens.
     pub fn cost(&self, usage: &TokenUsage) -> Option<f64> {
         let (input, output) = (usage.input_tokens?, usage.output_tokens?);
         let rates = self.rates_of(input);
@@ -61,8 +61,8 @@ impl Price {
     }
 
     /// Upper bound of the cost of a call in US dollars: no input is read from the cache, all of it is written there if
-    /// that costs more, and the answer has its full length. It does not hold of a call that offers a search of the
-    /// provider's own, whose results are input that nobody can count before.
+    /// that costs more, and the answer has its full length. It does not hold for a call that offers the provider's own
+    /// search, whose results are input that cannot be counted in advance.
     pub fn at_most(&self, input_tokens: u64, max_output_tokens: u64) -> f64 {
         let reached = self.steps.iter().filter(|step| input_tokens > step.above).map(|step| step.rates);
         let bound = |rates: Rates| {

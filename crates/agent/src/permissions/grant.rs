@@ -1,7 +1,7 @@
 //! Grants: the limits of a permitted call.
 //!
-//! The analysis of a shell line decides whether somebody is asked. It is no guarantee of what the line does, so a command
-//! that ran without anybody's yes to it is given limits, which the kernel keeps.
+//! The analysis of a shell line decides whether the user is asked. It does not guarantee what the line does, so the
+//! kernel confines a command that ran without approval.
 
 use std::path::PathBuf;
 
@@ -10,8 +10,8 @@ use hangar_protocol::permission::{PermissionRequest, ShellCommand, ShellRequest}
 use super::{Policy, Rule, texts};
 use crate::tool::AccessRequest;
 
-/// Turns the request of a command that was denied something into the question whether it may run without limits. The
-/// reason is the command's own output and may be forged, so the question says what a yes means.
+/// Turns the request of a command that was blocked into the question whether it may run without limits. The reason is
+/// the command's own output and may be forged, so the question explains what approval means.
 pub fn ask_without_limits(request: &mut PermissionRequest, denied: &str) {
     if let PermissionRequest::Shell(shell) = request {
         shell.warning = Some(texts::was_kept_from(denied));
@@ -23,7 +23,7 @@ pub fn ask_without_limits(request: &mut PermissionRequest, denied: &str) {
 pub enum Grant {
     /// No limits: the user approved this call, or all calls.
     Full,
-    /// The limits within which nobody need be asked.
+    /// The limits within which no approval is needed.
     Limited(Box<Limits>),
 }
 
@@ -102,7 +102,7 @@ impl Policy {
             PermissionRequest::Shell(shell) if !self.allow_all_tools => {
                 Grant::Limited(Box::new(self.limits(shell, access)))
             }
-            // Other tools touch what they said that they would.
+            // Other tools touch only what their inspection reported.
             _ => Grant::Full,
         }
     }
@@ -121,7 +121,7 @@ impl Policy {
             Some(directories) => Writes::Within(directories.clone()),
         };
         let git = ruled.iter().map(|command| git_writes(&command.identifier));
-        // Whatever else runs beside Git would be given its rights.
+        // Any other command on the line would get Git's rights.
         let only_git = ruled.iter().all(|command| command.identifier.starts_with("git "));
         let git = if only_git { git.min() } else { git.max().map(|git| git.min(GitWrites::Content)) };
         let named = |identifier: &str| {
@@ -132,18 +132,18 @@ impl Policy {
             NETWORKED.iter().any(|name| is_or_extends(&command.identifier, name))
                 && named(&command.identifier)
         };
-        // With these Git runs a program of the line's choice in place of its own.
+        // With these, Git runs a program of the line's choice instead of its own.
         let names_program = shell.full_command_text.split_whitespace().any(|word| {
             ["--rece", "--upl", "--exe", "--ex="]
                 .iter()
                 .any(|flag| word.trim_matches(['"', '\'']).starts_with(flag))
         });
-        // Settings are for lines without quotes, variables or anything else that could be more than it seems.
+        // Settings may be changed only by lines without quotes, variables or other constructs that hide what runs.
         let is_plain =
             |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '/' | '.' | '_' | '-' | ':' | '@');
         let keeps_settings = names_program || !shell.full_command_text.chars().all(is_plain);
         let git = git.map(|git| if keeps_settings { git.min(GitWrites::Content) } else { git });
-        // URLs on the line were allowed, or somebody would have been asked.
+        // URLs on the line were allowed; otherwise the user would have been asked.
         let network = self.allow_all_urls
             || !shell.possible_urls.is_empty()
             || (!names_program && ruled.iter().any(networked));

@@ -1,4 +1,4 @@
-//! Permissions: rules, and the decision over a request. Pure; the facts were gathered by the tool.
+//! Permissions: rules, and the decision on a request. Pure; the tool has gathered the facts.
 
 mod grant;
 mod policy;

@@ -1,7 +1,7 @@
-//! The decision over one request.
+//! The decision on one request.
 //!
-//! Denying wins over everything. Then every path and URL of the request must be within bounds, and only then does it
-//! matter whether the tool itself may run: a broad permission to use tools is not one to leave the workspace.
+//! A denial wins over everything. Then every path and URL of the request must be within bounds, and only then does it
+//! matter whether the tool itself may run: broad permission to use tools is not permission to leave the workspace.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::Rule;
 use crate::tool::AccessRequest;
 
-/// Rules that the model is told, of each kind.
+/// Number of rules of each kind that the model is told.
 const RULES_TOLD: usize = 20;
 
 #[derive(Debug, Clone, Default)]
@@ -21,11 +21,11 @@ pub struct Policy {
     pub allow_all_tools: bool,
     pub allow_all_paths: bool,
     pub allow_all_urls: bool,
-    /// Whether to ask also about harmless calls: reading within bounds, and read-only commands.
+    /// Whether to ask about harmless calls too: reading within bounds, and read-only commands.
     pub asks_about_reads: bool,
     /// Directories that tools may touch, links resolved.
     pub roots: Vec<PathBuf>,
-    /// Bounds of the sandbox. Tools that run outside it are held to the same, whatever else is allowed.
+    /// Bounds of the sandbox. Tools that run outside it are held to them as well, whatever else is allowed.
     pub confinement: Option<Confinement>,
     /// Approvals for the rest of the session.
     pub approvals: Vec<Approval>,
@@ -117,13 +117,13 @@ pub enum Verdict {
     Ask { doubt: AskReason },
 }
 
-/// Reason for asking the user.
+/// Reason to ask the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskReason {
     /// Outside the directories that tools may touch.
     Path(PathBuf),
     Url(String),
-    /// No rule lets the tool run.
+    /// No rule allows the tool.
     Tool,
 }
 
@@ -139,7 +139,7 @@ impl Policy {
         self.allow_all_urls = all;
     }
 
-    /// What may be done, as the model is told it; `None` if there is nothing to know but that a user will be asked.
+    /// Permissions, as the model is told them; `None` if the user will be asked about everything.
     pub fn told(&self, user_reachable: bool) -> Option<String> {
         if self.allow_all_tools && self.allow_all_paths && self.deny.is_empty() {
             return Some("all tool calls are allowed.".to_owned());
@@ -173,7 +173,7 @@ impl Policy {
         if !rules.is_empty() {
             return Verdict::Deny { rules };
         }
-        // Commands are kept by the sandbox itself, which knows better than any analysis what they touch.
+        // The sandbox confines commands itself; it knows better than any analysis what they touch.
         let confined =
             self.confinement.as_ref().filter(|_| !matches!(access.request, PermissionRequest::Shell(_)));
         if let Some(path) = confined.and_then(|confinement| confinement.breach(access)) {
@@ -228,7 +228,7 @@ impl Policy {
     }
 
     fn url_allowed(&self, url: &str, access: &AccessRequest) -> bool {
-        // A shell that may do anything may also reach the network; only a fetch of ours is held to its URL.
+        // A shell that may do anything may also reach the network; only our own fetch is held to its URL.
         let trusted_shell = self.allow_all_tools && matches!(access.request, PermissionRequest::Shell(_));
         self.allow_all_urls
             || trusted_shell
@@ -296,7 +296,7 @@ impl Policy {
     }
 
     fn writes_allowed(&self, paths: &[PathBuf]) -> bool {
-        // What Git keeps of a repository has programs in it that run later, so it takes a rule that names the file.
+        // Git runs programs that are stored in a repository, so writing there takes a rule that names the file.
         let covers = |rule: &Rule, path: &Path| match rule {
             Rule::Write(None) => !is_git_internal(path),
             rule => rule.matches_write(path),
@@ -310,7 +310,7 @@ impl Policy {
 fn denies(rule: &Rule, access: &AccessRequest) -> bool {
     match (rule, &access.request) {
         (Rule::Shell(_), PermissionRequest::Shell(shell)) => {
-            // What could not be analysed may be anything, so also what the rule is about.
+            // A line that could not be analysed may do anything, including what the rule is about.
             *rule == Rule::Shell(None)
                 || shell.opaque
                 || shell.commands.iter().any(|command| rule.matches_command(&command.identifier))

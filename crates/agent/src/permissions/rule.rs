@@ -25,7 +25,7 @@ pub enum Rule {
 pub enum CommandPattern {
     /// `git push`: that command.
     Exact(String),
-    /// `git:*`: the command and everything that goes on with a space.
+    /// `git:*`: the command and everything that continues it after a space.
     Stem(String),
 }
 
@@ -112,7 +112,7 @@ impl Rule {
             return false;
         };
         let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-        // A script may be on the line with its line breaks written out.
+        // A script may be written on the line with escaped line breaks.
         let text = text.replace("\\n", " ").replace("\\t", " ");
         let mut words = text.split(|c: char| !is_part(c));
         command.split_whitespace().all(|part| words.any(|word| word == part))

@@ -52,7 +52,7 @@ impl UrlPattern {
         }
         let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
-        // A name before `@` is no host, whatever it looks like.
+        // A name before `@` is user info, not a host.
         let host = authority.rsplit('@').next().unwrap_or_default().to_ascii_lowercase();
         let host_matches = if self.subdomains {
             host.strip_suffix(&self.host).is_some_and(|prefix| prefix.ends_with('.') && prefix.len() > 1)
@@ -64,7 +64,7 @@ impl UrlPattern {
             && match &self.path {
                 None => true,
                 Some(PathRule::Exact(exact)) => path_only == exact,
-                // A path that climbs could leave the prefix after the server resolves it.
+                // A path with `..` could leave the prefix once the server resolves it.
                 Some(PathRule::Prefix(prefix)) => {
                     path_only.starts_with(prefix) && !path_only.split('/').any(|part| part == "..")
                 }

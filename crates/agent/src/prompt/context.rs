@@ -1,6 +1,6 @@
-//! What a session is told about itself and the place where it works, in its user messages.
+//! Facts about a session and its working directory, which the model is told in user messages.
 //!
-//! Nothing of it is in the system prompt, so that all sessions of a repository share that, and with it the provider's
+//! They are not in the system prompt, so that all sessions of a repository share that, and with it the provider's
 //! prefix cache. A fact is one line. It is told once, and again when it has changed.
 
 const BEGIN: &str = "<system_reminder>\n<session_context>\n";
@@ -12,7 +12,7 @@ pub(crate) fn news(facts: &[String], told: &[String]) -> Option<String> {
     (!lines.is_empty()).then(|| format!("{BEGIN}{}{END}", lines.join("\n")))
 }
 
-/// Notes the facts that a message tells. One that is told again replaces what was told of the same before.
+/// Notes the facts that a message tells. A new value replaces the earlier one of the same fact.
 pub(crate) fn note(message: &str, told: &mut Vec<String>) {
     let Some((_, rest)) = message.rsplit_once(BEGIN) else { return };
     let Some((facts, _)) = rest.split_once(END) else { return };
@@ -22,12 +22,12 @@ pub(crate) fn note(message: &str, told: &mut Vec<String>) {
     }
 }
 
-/// What a fact is about: `Model` of `Model: x`.
+/// Subject of a fact: `Model` of `Model: x`.
 fn subject(fact: &str) -> &str {
     fact.split(':').next().unwrap_or(fact)
 }
 
-/// One line of a text that may have several.
+/// First line of a text.
 pub fn fact(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace("</", "<\\/")
 }

@@ -1,11 +1,11 @@
-//! The part of the system prompt in which MCP servers say how their tools are meant to be used.
+//! The section of the system prompt in which MCP servers explain how to use their tools.
 
 use serde_json::Value;
 
-/// Beginning of the part.
+/// Start of the section.
 pub(crate) const BEGIN: &str = "<mcp_server_instructions>";
 
-/// Bytes of all instructions together. One server's are bounded where they are read.
+/// Limit of all instructions together, in bytes. Those of a single server are bounded where they are read.
 const LIMIT: usize = 32 << 10;
 
 /// Renders the instructions of the servers that are listed as `session.mcp_servers_loaded` lists them. `None` if no server
@@ -25,7 +25,7 @@ pub(crate) fn server_instructions(servers: &[Value]) -> Option<String> {
         .then(|| format!("{BEGIN}\nMCP servers say about their tools:{out}\n</mcp_server_instructions>"))
 }
 
-/// Keeps a text inside the element that it is put into.
+/// Escapes a text so that it cannot close the element around it.
 fn sealed(text: &str) -> String {
     text.replace("</mcp_server", "<\\/mcp_server").replace("</system_reminder", "<\\/system_reminder")
 }

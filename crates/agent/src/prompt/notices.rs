@@ -48,7 +48,7 @@ pub fn refused(explanation: Option<&str>) -> String {
 /// Error of an answer that is empty.
 pub const EMPTY: &str = "The model returned an empty answer. Send the message again to retry.";
 
-/// Error of an answer that filled the context window, with no room to be made.
+/// Error of an answer that filled the context window, when nothing can be dropped.
 pub const CONTEXT_FULL: &str =
     "The conversation fills the context window of the model and cannot be made shorter. Start a new session.";
 
@@ -60,10 +60,10 @@ pub fn unusable(reason: &str) -> String {
     }
 }
 
-/// Message after an end without a word behind tools that only looked.
+/// Message after an empty answer that followed read-only tool calls.
 pub const SAY_SOMETHING: &str = "Your last answer was empty. If you have what you need, answer the request now; otherwise go on with the work.";
 
-/// Message about a call that is made again and again.
+/// Message about a call that is repeated.
 pub fn repeated(name: &str, times: u32) -> String {
     format!(
         "You have called {name} {times} times with the same input and got the same result each time. Calling it again \
@@ -71,7 +71,7 @@ pub fn repeated(name: &str, times: u32) -> String {
     )
 }
 
-/// Error of a run that was stopped because of a call that is made again and again.
+/// Error of a run that was stopped because it repeated a call.
 pub fn stopped_repeating(name: &str, times: u32) -> String {
     format!(
         "The model called {name} {times} times with the same input and got the same result each time, so the run was \
@@ -102,7 +102,7 @@ of its name:
 <next_steps>: what is left to do, first things first.
 <checkpoint_title>: a title of two to six words.";
 
-/// Addition for conversations that are partly summarised already.
+/// Addition for conversations that are already partly summarised.
 pub const SUMMARIZE_THE_REST: &str = "\
 The first message holds summaries of what came before it. They stay as they are: do not repeat them, and sum up only the \
 messages after that one.";
@@ -112,7 +112,7 @@ pub fn left_out(bytes: usize) -> String {
     format!("\n[{bytes} bytes left out]\n")
 }
 
-/// Notice of the mode, which is given once.
+/// Notice of the mode, given once.
 pub fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Interactive => {
@@ -136,7 +136,7 @@ pub const PLAN_REFUSAL: &str = "\
 Plan mode changes nothing outside the session folder, so this call was refused. Read what you need, write the plan to \
 plan.md in the session folder, and leave the change for later.";
 
-/// Result of a plan that was approved. Its words are fixed by recorded conversations.
+/// Result of a plan that was approved. Recorded conversations fix its wording.
 pub fn plan_approved(action: PlanAction) -> &'static str {
     match action {
         PlanAction::Interactive => {

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-/// Environment for the prompt. It is the same for all sessions that work in one place with the same settings; what
-/// differs between them is told in their messages.
+/// Environment for the prompt. It is the same for all sessions with the same directory and settings; messages tell the
+/// model what differs between them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
     pub cwd: String,
@@ -18,7 +18,7 @@ pub struct Environment {
     pub tools: Vec<String>,
 }
 
-/// The sections in their order. The names are the ones that clients customise by.
+/// The sections in their order. Clients customise them by these names.
 const ORDER: [&str; 12] = [
     "preamble",
     "identity",
@@ -50,7 +50,7 @@ impl SystemPrompt {
         sections.insert("tone", TONE.to_owned());
         sections.insert("tool_efficiency", TOOL_EFFICIENCY.to_owned());
         sections.insert("environment_context", environment_context(environment));
-        // Whoever only reads is not told how to change code.
+        // An agent that only reads is not told how to change code.
         if EDITORS.into_iter().any(offered) {
             sections.insert("code_change_rules", CODE_CHANGES.to_owned());
         }

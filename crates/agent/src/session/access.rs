@@ -23,7 +23,7 @@ impl Session {
         if let Some(refused) = self.refused_by_mode(&access) {
             return self.complete(id, refused, step);
         }
-        // What a rule forbids is forbidden whatever a hook says.
+        // A rule's denial holds whatever a hook says.
         let forbidden = matches!(self.config.policy.decide(&access), Verdict::Deny { .. });
         if !forbidden && self.running(id).is_some_and(|running| running.allowed) {
             return self.allow_access(id, access, step);
@@ -174,7 +174,7 @@ impl Session {
     fn approved(&mut self, id: &str, step: &mut Step, context: &mut Context<'_>) {
         let Some(running) = self.running(id) else { return };
         match std::mem::replace(&mut running.stage, CallStage::Checking) {
-            // The hook is content; what the call needs is another question.
+            // The hook allows the call; the access that it needs is decided separately.
             CallStage::AskingConfirmation { inspection, .. } => {
                 self.admit(id, inspection.map(|inspection| *inspection), step, context);
             }

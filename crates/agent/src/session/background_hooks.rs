@@ -18,7 +18,7 @@ impl Session {
     ) {
         if self.asks(HookKind::PreCompact) {
             use data::CompactionTrigger::{ContextLimitRetry, MemoryPressure, Threshold};
-            // Who asks for it need not say why.
+            // A request for compaction need not give a reason.
             let manual = !matches!(trigger, Some(Threshold | ContextLimitRetry | MemoryPressure));
             let transcript = self.config.session_dir.join("events.jsonl");
             let fields = json!({
@@ -48,7 +48,7 @@ impl Session {
             let reason = match error {
                 Some(_) => "error",
                 None if self.aborted => "abort",
-                // A session that clients have ends because they leave it.
+                // A session of clients ends because they leave it.
                 None if self.config.client_hooks => "user_exit",
                 None => "complete",
             };

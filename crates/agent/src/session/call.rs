@@ -87,7 +87,7 @@ impl Session {
             session_id: self.state.session_id.clone(),
             headers: self.config.headers.iter().cloned().chain(call_options.headers).collect(),
             answer: call_options.answer,
-            // An answer that its limit cut inside a call gets all the room that the model has.
+            // An answer that was cut inside a call gets the model's full output limit.
             max_output_tokens: self
                 .config
                 .provider
@@ -238,7 +238,7 @@ impl Session {
             self.emit(step, data::Reasoning { reasoning_id, content: reasoning.text });
         }
         if let Some(run) = &mut self.run {
-            // An answer that was cut goes on where it stopped. An empty one takes nothing back.
+            // A cut answer continues where it stopped. An empty one removes nothing.
             if !run.endings.goes_on() && !said.is_empty() {
                 run.answer.clear();
             }
@@ -250,7 +250,7 @@ impl Session {
     /// without its items.
     fn log_items(&mut self, message_id: &str, native: Option<NativeTurn>, step: &mut Step) {
         let Some(native) = native else { return };
-        // Items that are no JSON could not go back either.
+        // Items that are not JSON could not be sent back either.
         let Ok(items) = RawValue::from_string(native.items.to_string()) else { return };
         let NativeTurn { origin, paused, .. } = native;
         self.emit(step, data::ModelItems { message_id: message_id.to_owned(), origin, items, paused });
@@ -319,7 +319,7 @@ impl Session {
             error_code: error.code.clone(),
             error_type: error_type(error),
         };
-        // A call that the budget forbids was never made.
+        // The budget refused this call, so it was never made.
         if error.kind != ModelErrorKind::Budget {
             self.emit(step, failure);
         }

@@ -1,12 +1,12 @@
 //! Compaction: the model summarises a long conversation while the work goes on, and the summary replaces the messages
 //! that it covers.
 //!
-//! Nothing is rewritten: the end of a compaction is an event, and what the model sees is a projection of the log. A
+//! The log is never rewritten: the end of a compaction is an event, and the model sees a projection of the log. A
 //! summary covers messages that no other covers, so each is made from originals.
 //!
-//! Vendors bind reasoning to the messages that it followed. A summary that is ready while an answer is in flight, or behind
-//! which a cycle of calls with such reasoning is under way, is therefore kept until that cycle has ended. If the context
-//! is full before, a summary of everything takes its place.
+//! Vendors bind reasoning to the messages that it followed. A summary that is ready while an answer is in flight, or
+//! while a cycle of calls with such reasoning follows it, is therefore kept until that cycle has ended. If the context
+//! is full before that, a summary of everything replaces it.
 
 use std::sync::Arc;
 
@@ -21,17 +21,17 @@ use crate::model::{
 };
 use crate::prompt::notices;
 
-/// Messages, the system prompt among them, that are worth a summary.
+/// Number of messages, including the system prompt, from which a summary is worthwhile.
 pub(super) const MIN_MESSAGES: usize = 4;
-/// Error of a summary that was asked for when no part of the conversation is without one.
+/// Error of a requested summary when all of the conversation is summarised already.
 pub const NOTHING_TO_COMPACT: &str = "Nothing to compact.";
 /// Bytes of one text in the request for a summary, if the whole conversation is too large.
 const EXCERPT: usize = 4 << 10;
-/// Bytes of an answer in its vendor's items that are still sent for a summary then.
+/// Bytes of an answer in its vendor's items that are still included in such a request.
 const EXCERPT_ITEMS: usize = 16 << 10;
 
-/// Tokens of a summary, reasoning included. Less would make models think by another budget than the conversation has, which
-/// loses the provider's cache of it.
+/// Token limit of a summary, including reasoning. A lower one would give models another thinking budget than the
+/// conversation has, which loses the provider's cache of it.
 const SUMMARY_OUTPUT: u64 = 32_000;
 
 /// Thresholds of compaction, as shares of the context window.
@@ -58,7 +58,7 @@ pub(super) struct Compacting {
     trigger: Option<CompactionTrigger>,
     instructions: Option<String>,
     started: Timestamp,
-    /// The summary, until it takes the place of what it covers.
+    /// The summary, until it replaces what it covers.
     reply: Option<Reply>,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Compacting {
 enum Material {
     /// The conversation as it is, which the provider has in its cache.
     Whole,
-    /// The conversation with long texts cut, because as it is it would not fit.
+    /// The conversation with long texts cut, because it would not fit otherwise.
     Excerpts,
 }
 
@@ -84,7 +84,7 @@ impl Session {
         }
         let Some(limits) = self.config.compaction else { return false };
         let limit = self.config.max_prompt_tokens.max(1) as f64;
-        // A token is a byte at least: most conversations need no counting.
+        // A token is at least one byte, so most conversations need no counting.
         if (self.request_bytes() as f64) < limits.start * limit {
             return false;
         }
@@ -93,7 +93,7 @@ impl Session {
         }
         let Some(count) = self.measure() else { return false };
         let share = count.total() as f64 / limit;
-        // What does not fit cannot be sent, neither to be answered nor to be summed up.
+        // A request that does not fit cannot be sent, neither to be answered nor to be summarised.
         let overflows = share >= 1.0;
         let material = if overflows { Material::Excerpts } else { Material::Whole };
         let trigger = Some(CompactionTrigger::Threshold);
@@ -118,8 +118,8 @@ impl Session {
         covers.is_some_and(|covers| self.state.conversation.is_bound(covers))
     }
 
-    /// Whether the conversation may begin with another text now: no answer is in flight that would be bound to what it
-    /// begins with, and no cycle is under way that is.
+    /// Whether the start of the conversation may be replaced now: no answer is in flight that would be bound to it, and
+    /// the current cycle is not bound to it.
     fn may_apply_summary(&self) -> bool {
         match &self.run {
             Some(Run { phase: Phase::Calling(_), .. }) => false,
@@ -253,7 +253,7 @@ impl Session {
         request.messages.push(Arc::new(Message::User(vec![Part::Text(prompt)])));
         // The tools stay, for the prefix cache, but a summary calls none.
         request.tool_choice = ToolChoice::None;
-        // Only a lower limit than the model's own is said: one that nobody knows could be too high.
+        // Only a limit below the model's own is sent; where that is unknown, ours could be too high.
         request.max_output_tokens = self
             .config
             .provider
@@ -280,7 +280,7 @@ impl Session {
         context: &mut Context<'_>,
     ) {
         if let Ok(ModelEvent::Finished(reply)) = &event {
-            // A summary that nobody waits for any more was paid for, too.
+            // A summary that is no longer wanted was still paid for.
             self.account_summary(reply, step);
         }
         let Some(compacting) = self.compacting.as_mut().filter(|compacting| compacting.seq == seq) else {
@@ -390,7 +390,7 @@ impl Session {
         context: &Context<'_>,
     ) -> data::CompactionComplete {
         let mut after = self.state.clone();
-        // The session's folder has the summaries of the session; those of an agent are in the log alone.
+        // Checkpoint files are for summaries of the session; those of a sub-agent are in the log only.
         let kept = self.agent().is_none().then_some(checkpoint);
         let path = |kept: &Checkpoint| self.config.session_dir.join("checkpoints").join(kept.file_name());
         let mut complete = data::CompactionComplete {
@@ -407,7 +407,7 @@ impl Session {
             checkpoint_number: kept.map(|kept| kept.number),
             checkpoint_path: kept.map(|kept| path(kept).display().to_string()),
             compaction_tokens_used: Some(data::CompactionTokens {
-                // A provider that does not say, or says nothing was read, is not believed.
+                // A provider that reports no cached tokens, or zero, is not believed.
                 input_tokens: reply
                     .usage
                     .input_tokens

@@ -1,4 +1,4 @@
-//! How an answer ended, and what follows from that: its calls run, the model goes on, the call is made again, or the run
+//! How an answer ended, and the consequence: its calls run, the model continues, the call is made again, or the run
 //! ends.
 
 use hangar_protocol::data;
@@ -9,29 +9,29 @@ use super::{Context, Session, Step};
 use crate::model::{Finish, Reply, ToolCall};
 use crate::prompt::notices;
 
-/// Source of the message that asks the model to go on with an answer that a limit cut.
+/// Source of the message that asks the model to continue an answer that a limit cut.
 pub const OUTPUT_LIMIT: &str = "output-limit";
-/// Source of the message that asks a model for the answer that it left out.
+/// Source of the message that asks the model for a missing answer.
 const EMPTY_ANSWER: &str = "empty-answer";
 
-/// How often in a row an answer that a limit cut is asked to go on.
+/// Number of times in a row that a cut answer is continued.
 const MAX_CUT_ANSWERS: u32 = 3;
-/// How often in a row a paused answer is sent back.
+/// Number of times in a row that a paused answer is sent back.
 const MAX_PAUSES: u32 = 5;
-/// How often a turn is asked again because its answer was not usable.
+/// Number of times that a turn is retried because its answer was not usable.
 const MAX_UNUSABLE: u32 = 1;
-/// How often a run that did nothing and says nothing is asked for an answer.
+/// Number of times that a run without any effect or answer is asked for an answer.
 const MAX_NUDGES: u32 = 1;
 
-/// What follows from an answer.
+/// Consequence of an answer.
 pub(super) enum Verdict {
     /// Its calls run. The notice follows their results.
     Calls { notice: Option<data::UserMessage> },
-    /// It is the answer, and ends the run.
+    /// It is the final answer and ends the run.
     Answer,
-    /// The model goes on, after a notice if there is one.
+    /// The model continues, after a notice if there is one.
     GoOn { notice: Option<data::UserMessage> },
-    /// As `GoOn`, once there is room again in the context window.
+    /// As `GoOn`, once the context window has room again.
     MakeRoom { notice: Option<data::UserMessage> },
     /// The call is made again, for this reason.
     Retry(&'static str),
@@ -50,7 +50,7 @@ pub(super) struct Endings {
     paused: u32,
     /// Answers of this turn that were not usable.
     unusable: u32,
-    /// How often the model was asked for the answer that it left out.
+    /// Number of times the model was asked for a missing answer.
     nudges: u32,
     /// Whether the last answer was cut inside a call.
     half: bool,
@@ -58,7 +58,7 @@ pub(super) struct Endings {
     goes_on: bool,
     /// Whether tools were called.
     called: bool,
-    /// Whether a tool changed something: an end without a word is an end then.
+    /// Whether a tool changed something; then an empty answer is a valid end.
     worked: bool,
 }
 
@@ -81,7 +81,7 @@ impl Endings {
         self.unusable = 0;
     }
 
-    /// Judges an answer, and takes out of it what may not be used: a call that a limit cut, and all that was withheld.
+    /// Classifies an answer, and removes the unusable parts: a call that a limit cut, and everything that was withheld.
     pub(super) fn judge(&mut self, reply: &mut Reply) -> Verdict {
         self.goes_on = self.cut > 0 || self.paused > 0;
         let withheld = match &reply.finish {
@@ -101,10 +101,10 @@ impl Endings {
         let empty = reply.turn.text.is_empty() && reply.turn.tool_calls.is_empty();
         let unusable = match &reply.finish {
             Finish::Broken(_) => true,
-            // Servers have names of their own for an ordinary end; only one without an answer is suspect.
+            // Servers have names of their own for an ordinary end; only one without an answer is suspicious.
             Finish::Other(_) => empty,
-            // A first answer that is thoughts alone was lost on its way. Behind calls an end without a word may be meant,
-            // and one without a thought either is the model's own.
+            // A first answer with reasoning only was lost on its way. After calls, an empty answer may be intended, and
+            // an answer without reasoning is the model's own choice.
             Finish::Stop | Finish::ToolCalls => {
                 empty && reply.turn.reasoning.is_some() && !self.called && !self.goes_on
             }
@@ -154,13 +154,12 @@ impl Endings {
     }
 }
 
-/// Whether a call of an answer that was cut is whole. An object that parses ends with its brace; free text has no end
-/// that could be seen.
+/// Whether a call of a cut answer is complete. An object that parses ends with its brace; free text has no visible end.
 fn is_whole(call: &ToolCall) -> bool {
     call.kind == data::ToolType::Function && !call.input.is_empty() && parse_arguments(call).is_object()
 }
 
-/// A message to the model that nobody wrote.
+/// A message to the model without a human author.
 fn message(source: &str, text: String) -> data::UserMessage {
     data::UserMessage {
         content: String::new(),
@@ -171,7 +170,7 @@ fn message(source: &str, text: String) -> data::UserMessage {
 }
 
 impl Session {
-    /// Does what follows from an answer without calls.
+    /// Carries out the consequence of an answer without calls.
     pub(super) fn conclude(&mut self, verdict: Verdict, step: &mut Step, context: &mut Context<'_>) {
         match verdict {
             Verdict::Calls { .. } | Verdict::Retry(_) => {}

@@ -11,7 +11,7 @@ impl Session {
         }
     }
 
-    /// Facts for the next message, or what has changed of them since they were told.
+    /// Facts for the next message: those that are new or have changed since they were told.
     pub(super) fn news_of_facts(&self) -> Option<String> {
         context::news(&self.facts(), &self.state.told_facts)
     }

@@ -109,7 +109,7 @@ impl Session {
     ) {
         let Some(running) = self.running(id) else { return };
         let mut fields = tool_hooks::before(running.name(), running.arguments());
-        // By this the log knows which call of the conversation has other arguments now.
+        // The log uses this to know which call of the conversation has new arguments.
         fields["toolCallId"] = json!(id);
         let hook = self.ask_hooks(HookKind::PreToolUse, fields, step, context);
         if let Some(running) = self.running(id) {

@@ -24,7 +24,7 @@ use crate::permissions::Grant;
 use crate::retry::RetryReason;
 use crate::tool::{Access, ToolInput, ToolOutcome, ToolSpec};
 
-/// Number of a model call, so that late pieces of a cancelled call are not taken for the next one's.
+/// Number of a model call, so that late pieces of a cancelled call are not mistaken for those of the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallSeq(pub u64);
 
@@ -286,7 +286,7 @@ pub struct Notice {
     pub read: Option<Box<ReadForModel>>,
 }
 
-/// A call that is made for the model, because it would make it next.
+/// A call that Hangar makes for the model, because the model would make it next.
 #[derive(Debug, Clone)]
 pub struct ReadForModel {
     pub tool: &'static str,

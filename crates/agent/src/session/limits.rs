@@ -1,4 +1,4 @@
-//! Budget of a session, and telling the model about it.
+//! The budget of a session, as the model is told about it.
 
 use hangar_protocol::data::{self, SessionLimits};
 
@@ -18,7 +18,7 @@ impl Session {
     /// Tells the model its budget, if that has changed since it was last told.
     pub(super) fn tell_limits(&mut self, step: &mut Step) {
         let Some(most) = self.state.limits.and_then(|limits| limits.max_ai_credits) else { return };
-        // Calls of unknown cost leave all of them.
+        // Calls of unknown cost are not subtracted.
         let used = self.state.totals.cost.unwrap_or(0.0) / USD_PER_CREDIT;
         let left = (most - used).max(0.0);
         let text = status((left * 100.0).round() / 100.0);
@@ -36,7 +36,7 @@ impl Session {
     }
 }
 
-/// Text about the budget. Its words are fixed by recorded conversations.
+/// Text about the budget. Recorded conversations fix its wording.
 fn status(credits: f64) -> String {
     format!(
         "<session_limits_status>\nRemaining session limits: {credits} AI credits. Later session_limits_status messages \

@@ -104,8 +104,8 @@ impl Session {
         self.config.own_tools = filter;
     }
 
-    /// Sets what the next run says of the MCP servers, and what the model is told of their tools: by the system prompt if
-    /// it has not been told any yet, else with the next message.
+    /// Sets the MCP servers that the next run reports, and the instructions about their tools: they go into the system
+    /// prompt if the model has not been told any yet, else into the next message.
     pub fn set_mcp_servers(&mut self, servers: Vec<serde_json::Value>) {
         self.mcp_instructions.set(server_instructions(&servers));
         self.mcp_servers = servers;
@@ -191,10 +191,10 @@ impl Session {
     pub(super) fn set_tools_offered(&mut self, tools: Arc<[Arc<ToolSpec>]>) {
         let before: BTreeSet<&str> = self.config.tools.iter().map(|tool| tool.name.as_str()).collect();
         let after: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        // Before the first message there is nothing that the model could be confused about.
+        // Before the first message there is nothing to tell the model.
         if !self.state.conversation.is_empty() {
             for gone in before.difference(&after) {
-                // One that came and went unseen is no news.
+                // A tool that was added and removed unseen is not reported.
                 if !self.tools_changed.added.remove(*gone) {
                     self.tools_changed.removed.insert((*gone).to_owned());
                 }
@@ -212,8 +212,8 @@ impl Session {
         self.config.tools = tools;
     }
 
-    /// Leaves the definitions of tools that are gone out of the requests from now on, because the tools were replaced on
-    /// purpose. The provider's prefix cache begins anew then, and so does reasoning that is bound to the tools.
+    /// Leaves the definitions of removed tools out of the requests from now on, because the tools were replaced on
+    /// purpose. That invalidates the provider's prefix cache and reasoning that is bound to the tools.
     pub fn forget_withdrawn_tools(&mut self) {
         self.withdrawn_tools.clear();
     }

@@ -1,6 +1,6 @@
 //! Instructions of MCP servers: in the system prompt as far as they are known when the conversation begins, and in
-//! messages from then on. A system prompt that changes would cost the provider's prefix cache, and models that bind
-//! their reasoning to it refuse it.
+//! messages from then on. Changing the system prompt would cost the provider's prefix cache, and models that bind their
+//! reasoning to it refuse the change.
 
 use crate::prompt::mcp;
 
@@ -11,7 +11,7 @@ pub(super) struct McpInstructions {
     current: Option<String>,
     /// The part of the system prompt, once that is fixed.
     fixed: Option<Option<String>>,
-    /// The last ones that the model was told, wherever.
+    /// The instructions that the model was last told, in either place.
     told: Option<String>,
 }
 
@@ -20,7 +20,7 @@ impl McpInstructions {
         self.current = instructions;
     }
 
-    /// Fixes the part of the system prompt. A conversation that was resumed keeps the one that it had, if the rest of its
+    /// Fixes the section of the system prompt. A resumed conversation keeps the one that it had, if the rest of its
     /// system prompt is still `prompt`.
     pub(super) fn freeze(&mut self, prompt: &str, before: Option<&str>) {
         if self.fixed.is_some() {
@@ -53,7 +53,7 @@ impl McpInstructions {
         Some(format!("<system_reminder>\n{text}\n</system_reminder>"))
     }
 
-    /// Notes that the news were part of a message.
+    /// Notes that the changed instructions were part of a message.
     pub(super) fn told(&mut self) {
         if self.fixed.is_some() {
             self.told.clone_from(&self.current);
@@ -92,7 +92,7 @@ mod tests {
         };
         check("system\n\n<mcp_server_instructions>then", Some("<mcp_server_instructions>then"), true);
         check("system", None, true);
-        // Another system prompt begins anew.
+        // Another system prompt starts over.
         check("another", Some("now"), false);
         check("system\n\nwith an end", Some("now"), false);
     }

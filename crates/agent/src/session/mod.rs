@@ -121,8 +121,8 @@ pub struct SessionConfig {
     pub session_dir: PathBuf,
     /// Tools that are hidden behind a search when they are many; none if absent.
     pub deferral: Option<Deferral>,
-    /// Facts about the place of the session, one line each, which the model is told in messages. Without any it is told
-    /// none of its other facts either.
+    /// Facts about the session's environment, one line each, which the model is told in messages. If empty, the model
+    /// is told no other facts either.
     pub facts: Vec<String>,
     /// Built-in tools that are switched off, which are published.
     pub disabled_tools: Vec<String>,
@@ -172,9 +172,9 @@ pub struct Session {
     /// Error of the last run, if it failed.
     failure: Option<String>,
     stats: agent::AgentStats,
-    /// System prompt of the conversation that was resumed, where it is not the one that would be made now.
+    /// System prompt of the resumed conversation, if it differs from the one that would be made now.
     kept_system: Option<Arc<str>>,
-    /// Whether it is decided which system prompt the conversation has.
+    /// Whether the system prompt of the conversation is fixed.
     system_settled: bool,
     /// System prompt of the agent whose role the session has.
     role_prompt: Option<Arc<str>>,

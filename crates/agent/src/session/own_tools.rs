@@ -59,7 +59,7 @@ impl OwnTool {
         match self {
             OwnTool::TaskComplete => match now.mode {
                 Mode::Autopilot => true,
-                // A plan that somebody reviews is handed in, not declared finished.
+                // A plan that somebody reviews is submitted for approval instead.
                 Mode::Plan => !now.plans_reviewed,
                 Mode::Interactive => false,
             },

@@ -13,7 +13,7 @@ use super::{Context, Session, Step};
 use crate::model::{Message, ToolCall};
 use crate::tool::ToolOutcome;
 
-/// What a call waits for, according to the log.
+/// The answer that a call waits for, according to the log.
 #[derive(Debug, Clone)]
 pub enum Pending {
     Permission { request_id: String, request: Box<PermissionRequest> },
@@ -27,7 +27,7 @@ pub struct OpenTurn {
     pub message_id: Option<String>,
     pub task_id: Option<String>,
     pub turn: u32,
-    /// Mode of its prompt, if that said one which still holds.
+    /// Mode of its prompt, if it had one that still holds.
     pub mode: Option<Mode>,
 }
 

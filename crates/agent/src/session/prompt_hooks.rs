@@ -120,12 +120,12 @@ impl Session {
                 if let Some(modified) = output["modifiedPrompt"].as_str() {
                     modified.clone_into(&mut preparing.text);
                 }
-                // An agent is told it in one breath with its task.
+                // An agent is told it together with its task.
                 if let Some(opening) = preparing.opening.take_if(|_| self.agent().is_some()) {
                     preparing.text = format!("{opening}\n\n{}", preparing.text);
                 }
                 let is_news = preparing.prompt.origin.is_news();
-                // News are told as they are, without the time.
+                // News are passed on unchanged, without the time.
                 let mut wording = match is_news {
                     true => preparing.text,
                     false => self.wording(&preparing.text, &preparing.prompt.attachments, context.now),
@@ -153,7 +153,7 @@ impl Session {
         }
     }
 
-    /// Adds the context of `sessionStart` once, whatever becomes of the first prompt.
+    /// Adds the context of `sessionStart` once, whatever happens to the first prompt.
     fn tell_opening(&mut self, opening: Option<String>, step: &mut Step) {
         if let Some(opening) = opening {
             self.emit(step, said_by_hook(opening, "session-start-hook"));

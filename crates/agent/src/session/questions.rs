@@ -67,7 +67,7 @@ impl Session {
         running.stage = CallStage::ReviewingPlan { request_id: Some(request_id.clone()) };
         let arguments = running.arguments();
         let summary = arguments["summary"].as_str().unwrap_or_default().to_owned();
-        // What the model made up is left out; what it did not say is the usual.
+        // Invalid values are left out; missing ones get their defaults.
         let action = |value: &serde_json::Value| serde_json::from_value::<PlanAction>(value.clone()).ok();
         let mut actions: Vec<PlanAction> =
             arguments["actions"].as_array().into_iter().flatten().filter_map(action).collect();
@@ -100,7 +100,7 @@ impl Session {
                 PlanAction::Interactive | PlanAction::ExitOnly => Mode::Interactive,
             };
             self.set_mode(mode, step);
-            // The answer to the call tells the model of the new mode.
+            // The result of the call tells the model about the new mode.
             self.emit(step, data::ModeNoticeDelivered { mode });
             self.complete(&id, ToolOutcome::success(notices::plan_approved(action)), step);
         } else {
@@ -167,7 +167,7 @@ impl Session {
                     ..Default::default()
                 };
                 self.emit(step, change);
-                // Which model answers now, and at what price, only the provider knows.
+                // Only the provider knows which model answers now, and at what price.
                 self.config.provider.price = None;
                 self.call_model(0, step, context);
             }

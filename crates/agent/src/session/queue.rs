@@ -72,7 +72,7 @@ impl Session {
 
     /// Has a prompt join the current run.
     pub(super) fn steer(&mut self, prompt: Prompt, step: &mut Step) {
-        // What a person says does not wait for a command that can go on by itself.
+        // A person's message does not wait for a command that can continue in the background.
         if matches!(prompt.origin, Origin::User | Origin::Source(_)) {
             step.effects.push(Effect::Hurry);
         }
@@ -97,7 +97,7 @@ impl Session {
         if self.apply_edit(edit) {
             self.emit(step, data::PendingMessagesModified {});
         }
-        // Whatever may be begun with now is not left waiting.
+        // A prompt that can start now is not left in the queue.
         if self.run.is_none()
             && let Some(prompt) = self.next_queued(step)
         {

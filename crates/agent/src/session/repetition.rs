@@ -1,8 +1,7 @@
 //! Repetitions: a model that makes the same call again and again and gets the same result is told so, and then stopped.
 //!
-//! A call whose result changes is not one of them, nor is a call that waits: polling is work. What has not been seen
-//! before in the run is progress, and the counts begin again: tests that fail the same way between two edits are not a
-//! loop.
+//! A call whose result changes is not a repetition, nor is a call that waits: polling is work. A call or result that is
+//! new in the run is progress and resets the counts: tests that fail the same way between two edits are not a loop.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,7 +15,7 @@ use crate::tool::ToolOutcome;
 const TOLD_AFTER: u32 = 3;
 /// Repetitions after which the run is stopped.
 const STOPPED_AFTER: u32 = 5;
-/// Turns that take longer wait for something.
+/// Turns that take longer than this are waiting for something.
 const WAIT: Duration = Duration::from_secs(10);
 /// Calls that are remembered. A run that made so many different ones is not in a loop with the first of them.
 const REMEMBERED: usize = 4096;
@@ -46,7 +45,7 @@ impl Repetitions {
         self.counts.get(&print) == Some(&(TOLD_AFTER - 1))
     }
 
-    /// Takes the calls of a turn, by name. The call that stops the run, if one does, and how often it was made.
+    /// Takes the calls of a turn, by name. Returns the call that stops the run, if one does, and how often it was made.
     fn turn<'a>(&mut self, calls: &[(&'a str, CallPrint)]) -> Option<(&'a str, u32)> {
         if self.seen.len() > REMEMBERED {
             *self = Self::default();
@@ -69,7 +68,8 @@ impl Repetitions {
 }
 
 impl Session {
-    /// Tells a model that repeats itself, with the result of its call: a message behind results makes some models stop.
+    /// Tells the model that it repeats itself, in the result of its call: a separate message after results makes some
+    /// models stop.
     pub(super) fn tell_repetition(&self, name: &str, print: CallPrint, outcome: &mut ToolOutcome) {
         if self.run.as_ref().is_some_and(|run| run.repetitions.tells(print)) {
             outcome.detailed.get_or_insert_with(|| outcome.text.clone());
@@ -78,7 +78,7 @@ impl Session {
         }
     }
 
-    /// Notes the calls of a turn, and ends the run of a model that goes on repeating itself. True if it did.
+    /// Notes the calls of a turn, and ends the run of a model that keeps repeating itself. True if it did.
     pub(super) fn check_repetition(
         &mut self,
         calls: &[(String, CallPrint)],
@@ -101,7 +101,7 @@ impl Session {
 mod tests {
     use super::*;
 
-    /// Turns of calls `name=result`, separated by blanks; prints what follows from each turn.
+    /// Turns of calls `name=result`, separated by blanks; prints the consequence of each turn.
     fn check(turns: &[&str], expected: &[&str]) {
         let mut repetitions = Repetitions::default();
         let followed: Vec<String> = turns

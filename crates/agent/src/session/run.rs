@@ -130,7 +130,7 @@ impl Session {
         match prompt.timing {
             Timing::Queue => self.queue.push_back(prompt),
             Timing::Next => self.queue.push_front(prompt),
-            // There is nothing that it could join.
+            // There is no run that it could join.
             Timing::Steer if self.run.is_none() => self.queue.push_back(prompt),
             Timing::Steer => self.steer(prompt, step),
         }
@@ -181,7 +181,7 @@ impl Session {
     ) {
         self.keep_system_prompt(step);
         let Some(run) = &mut self.run else { return };
-        // What joins a run may change its mode, too.
+        // A prompt that joins a run may change its mode, too.
         run.mode = prompt.agent_mode.and_then(AgentMode::of_session).or(run.mode);
         let mode = self.mode();
         let notice = (mode != self.state.noticed_mode).then_some(mode);
@@ -228,7 +228,7 @@ impl Session {
                 }
                 return;
             }
-            // A switch has been made by now; it never begins a run.
+            // The switch has been made by now; it never starts a run.
             Origin::Nobody | Origin::Switch(_) => {
                 self.log_system_prompt(step);
                 return;
@@ -360,7 +360,7 @@ impl Session {
             self.emit(step, data::AutopilotStopped { reason: AutopilotStop::CapReached });
         }
         if self.state.agents.running() > 0 && ending != Ending::Aborted {
-            // Its agents will wake it; until then it is not idle to those who wait for it.
+            // Its agents will wake it; until then, clients that wait for it do not see it idle.
             self.idle_owed = true;
         } else {
             self.emit(step, data::SessionIdle { aborted, mode: self.idle_mode() });

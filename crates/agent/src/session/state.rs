@@ -20,7 +20,7 @@ use crate::prompt::context;
 use crate::summary::Summary;
 
 /// Bytes of conversation that the fold keeps, so that a log of any length can be resumed in bounded memory. No model
-/// takes as much; how much one takes is decided before each request.
+/// has a larger context; the actual limit is applied before each request.
 const FOLD_LIMIT: usize = 32 << 20;
 
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ pub struct State {
     pub checkpoints: u64,
     /// Just-in-time instructions that were given.
     pub reminded: BTreeSet<String>,
-    /// What open calls wait for, by the call's id.
+    /// Answers that open calls wait for, by call id.
     pub pending: BTreeMap<String, Pending>,
     /// The turn of the open calls.
     pub open_turn: OpenTurn,
@@ -194,7 +194,7 @@ impl State {
                 if let Some(model) = &resume.selected_model {
                     self.model.clone_from(model);
                 }
-                // The model is told its mode by each process anew.
+                // Each process tells the model its mode again.
                 if resume.session_was_active != Some(true) {
                     self.noticed_mode = Mode::Interactive;
                 }
@@ -209,7 +209,7 @@ impl State {
             }
             Body::ModeNoticeDelivered(notice) => {
                 self.noticed_mode = notice.mode;
-                // A plan that was approved ends the mode of its message.
+                // An approved plan ends the mode of its message.
                 self.open_turn.mode = self.open_turn.mode.filter(|mode| *mode == notice.mode);
             }
             Body::ContextChanged(context) => self.cwd.clone_from(&context.directory.cwd),
@@ -231,7 +231,7 @@ impl State {
                 self.system = Some(message.content.as_str().into());
             }
             Body::UserMessage(message) => self.apply_user_message(message),
-            // Items that held a secret are on record without their content.
+            // Items that held a secret are logged without their content.
             Body::ModelItems(items) => {
                 self.arriving = Some(items.clone()).filter(|items| items.items.get() != "null");
             }
@@ -343,7 +343,7 @@ impl State {
             }
             Body::ContextCleared(_) => {
                 self.conversation = Conversation::default();
-                // What the model was told of its mode, its limits and its skills is gone with it.
+                // The mode, limits and skills that the model was told are gone with the conversation.
                 self.noticed_mode = Mode::Interactive;
                 self.told_limits = None;
                 self.told_facts.clear();
@@ -414,7 +414,7 @@ hook.start {"hookInvocationId":"h","hookType":"preToolUse","input":{"toolCallId"
         Event::parse(&text).unwrap()
     }
 
-    /// Whether an event changes the state, beside that there is one more.
+    /// Whether an event changes anything but the number of events.
     fn changes(line: &str) -> bool {
         let mut before = State::default();
         BEFORE.trim().lines().for_each(|line| before.apply_event(&event(line)));

@@ -69,7 +69,7 @@ impl Session {
         };
         let output = output.unwrap_or_default();
         let reason = output["reason"].as_str().unwrap_or_default();
-        // Whether one that works for another goes on is up to the hooks about such agents alone.
+        // Whether a sub-agent continues is up to the hooks for sub-agents alone.
         let decides = (kind == HookKind::SubagentStop) == self.agent().is_some();
         if !decides || output["decision"] != "block" || reason.is_empty() {
             if let (Some(run), Some(text)) = (&mut self.run, output["modifiedResponse"].as_str()) {
@@ -94,7 +94,7 @@ impl Session {
             self.deliver(prompt, None, Delivery::Steering, step, context);
             return self.begin_turn(step, context);
         }
-        // What hooks want done is a run of its own. What is said in it is still said to whoever spoke first.
+        // Work that hooks request is a run of its own. Its answers still go to the sender of the original prompt.
         let asked_by = self.run.take().map(|run| run.message_id);
         self.start_run(prompt, Delivery::Queued, step, context);
         if let Some(run) = &mut self.run {

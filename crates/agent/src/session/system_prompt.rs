@@ -1,4 +1,4 @@
-//! The system prompt of a conversation: it stays what it was, also when the session is resumed, because models bind their
+//! The system prompt of a conversation. It stays the same when the session is resumed, because models bind their
 //! reasoning to it and providers cache it. Instructions that have changed since are told in a message.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::prompt::mcp;
 const SOURCE: &str = "custom-instructions";
 
 impl Session {
-    /// Sets the system prompt, from the next model call on. Whoever does that means it.
+    /// Sets the system prompt, from the next model call on, because the caller asked for the change.
     pub fn set_system(&mut self, system: Arc<str>) {
         self.config.system = system;
         self.kept_system = None;
@@ -44,8 +44,8 @@ impl Session {
         }
     }
 
-    /// Keeps the system prompt of a conversation that was resumed, and tells the instructions that are others now. It is
-    /// decided once, before the first message.
+    /// Keeps the system prompt of a resumed conversation, and tells the model the instructions that have changed. This
+    /// is decided once, before the first message.
     pub(super) fn keep_system_prompt(&mut self, step: &mut Step) {
         if std::mem::replace(&mut self.system_settled, true) || !self.resumed || self.role_prompt.is_some() {
             return;
@@ -54,7 +54,7 @@ impl Session {
             return;
         };
         let base = before.split(&format!("\n\n{}", mcp::BEGIN)).next().unwrap_or_default();
-        // That of a role, or of a client, is not taken for the session's own.
+        // The system prompt of a role or a client is not mistaken for the session's own.
         if first_paragraph(base) != first_paragraph(&self.config.system) {
             return;
         }
@@ -65,7 +65,7 @@ impl Session {
         let known = match self.state.conversation.last_instruction(INTRODUCTION) {
             Some(last) => last == told,
             None if is_same => true,
-            // Instructions are the end of the prompt: without them it is the beginning of what it was.
+            // Instructions are the end of the prompt: without them, it is the start of the previous one.
             None if instructions.is_empty() => !base.starts_with(&*self.config.system),
             None => base.contains(&*instructions),
         };

@@ -289,7 +289,7 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        // There is nothing to judge in arguments that nobody can read, and the call does not run.
+        // Arguments that cannot be parsed cannot be checked, and the call does not run.
         let readable = |running: &mut RunningCall| unreadable(&running.call, &running.arguments).is_none();
         if self.asks(HookKind::PreToolUse) && self.running(id).is_some_and(readable) {
             return self.before_tool(id, inspection, step, context);
@@ -435,7 +435,7 @@ impl Session {
     }
 
     pub(super) fn progress(&mut self, body: Body, step: &mut Step) {
-        // What a cancelled call still says comes after the end of its run and is no longer news.
+        // Output of a cancelled call that arrives after the end of its run is dropped.
         let cwd = &self.state.cwd;
         let Some(Run { phase: Phase::Tools { calls, .. }, call_options, .. }) = &mut self.run else { return };
         let body = match body {
@@ -527,7 +527,7 @@ impl Session {
         self.emit(step, complete);
     }
 
-    /// Invokes the skill of a call. One that this conversation has already is not given again.
+    /// Invokes the skill of a call. A skill that this conversation has already is not added again.
     fn invoke_skill(&mut self, invoked_skill: InvokedSkill, outcome: &mut ToolOutcome, step: &mut Step) {
         let InvokedSkill { invoked, context } = invoked_skill;
         if self.state.skills.iter().any(|known| known.path == invoked.path) {
@@ -632,7 +632,7 @@ pub(super) fn result_of(outcome: ToolOutcome) -> (Option<data::ToolResult>, Opti
     let code = Some(code.to_owned());
     match outcome.error {
         None => {
-            // What a server sent along is not lost because it is about a failure.
+            // Content that a server sent with a failure is kept.
             let result = outcome.content.map(|content| data::ToolResult {
                 content: outcome.text.clone(),
                 contents: content.blocks,
@@ -641,7 +641,7 @@ pub(super) fn result_of(outcome: ToolOutcome) -> (Option<data::ToolResult>, Opti
             });
             (result, Some(data::ToolError { message: outcome.text, code }))
         }
-        // People are told the short form; what the model was told stays in the log beside it.
+        // People see the short form; the log keeps the model's text beside it.
         Some(message) => {
             let told = data::ToolResult { content: outcome.text, ..Default::default() };
             (Some(told), Some(data::ToolError { message, code }))
@@ -674,7 +674,7 @@ fn binaries(parts: Vec<Part>) -> Vec<data::BinaryResult> {
     for part in parts {
         match part {
             Part::Text(text) => description = Some(text),
-            // No tool makes documents.
+            // Tools return no documents.
             Part::Document { .. } => {}
             Part::Image { mime_type, data } => binaries.push(data::BinaryResult {
                 data,

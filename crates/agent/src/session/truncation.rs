@@ -127,15 +127,15 @@ impl Session {
             messages_removed_during_truncation: removed as u64,
             performed_by: "hangar".to_owned(),
         };
-        // A summary on its way covers messages that are gone now.
+        // The running compaction covers messages that are gone now.
         self.cancel_compaction(step);
         let dropped = self.state.conversation.native_turns(removed);
         self.emit(step, truncation);
         self.tell_dropped_reasoning(dropped, "was cut", step);
     }
 
-    /// Tells that answers go back without their reasoning from now on, because of what became of the conversation before
-    /// them.
+    /// Reports that answers are sent without their reasoning from now on, because the conversation before them has
+    /// changed.
     pub(super) fn tell_dropped_reasoning(&mut self, answers: usize, because: &str, step: &mut Step) {
         if answers > 0 {
             let message = format!(

@@ -1,6 +1,6 @@
-//! The tools of a request. Their list only grows at its end, for the provider's prefix cache and for reasoning that is
-//! bound to it: the definition of a tool that is gone stays, a notice tells the model, and calls of it are refused.
-//! The list begins anew where somebody replaces the tools on purpose, or the mode or role of the session changes.
+//! The tools of a request. Their list is append-only, for the provider's prefix cache and for reasoning that is bound
+//! to it: the definition of a removed tool stays, a notice tells the model, and calls of it are refused. The list is
+//! rebuilt when the tools are replaced on purpose, or the mode or role of the session changes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::interned;
 use crate::tool::{ToolOutcome, ToolSource, ToolSpec};
 use crate::tool_search;
 
-/// How tools are searched, as the event says it.
+/// The kind of tool search, as the event names it.
 const STRATEGY: &str = "keyword";
 
 impl Session {
@@ -27,7 +27,7 @@ impl Session {
             may_ask: config.may_ask,
             questions_answered: config.questions_answered,
             plans_reviewed: self.answerable.plans,
-            // Whoever has searched once may search again, in a resumed session too.
+            // A session that has searched once may search again, after a resume too.
             defers_tools: !deferred.is_empty()
                 || self.was_shown(TOOL_SEARCH)
                 || !self.state.found_tools.is_empty(),
@@ -35,13 +35,13 @@ impl Session {
         };
         let own = own_tools::specs(conditions)
             .filter(|own| self.may_show_own(&own.name))
-            // A client may bring a tool of the same name; its own one is meant then.
+            // A client may register a tool of the same name; then that one is meant.
             .filter(|own| config.tools.iter().all(|tool| tool.name != own.name));
         let mut own = own.peekable();
         if own.peek().is_none() && self.active_role().is_none() && self.shown_tools.is_empty() {
             return Arc::clone(&self.config.tools);
         }
-        // Shared, because most sessions show the same, and a call holds on to it.
+        // Shared, because most sessions show the same list, and a call keeps it alive.
         let own: Vec<Arc<ToolSpec>> = own.map(interned::spec).collect();
         let plays = |tool: &&Arc<ToolSpec>| self.plays(&tool.name) && !deferred.contains(tool.name.as_str());
         let there = config.tools.iter().chain(&self.withdrawn_tools);
@@ -142,7 +142,7 @@ impl Session {
         self.activate(names, step);
     }
 
-    /// Shows a tool from now on that the model has called without having searched for it. It knows the name from a message.
+    /// Shows a tool that the model has called without searching for it: it knows the name from a message.
     pub(super) fn load_called(&mut self, name: &str, step: &mut Step) {
         if self.deferred().contains(name) && self.plays(name) {
             self.activate(vec![name.to_owned()], step);

@@ -1,4 +1,4 @@
-//! The lists of models on disk, each good for a while. A list that cannot be read or written is only slower.
+//! Lists of models on disk, with a time to live. A list that cannot be read or written only costs time.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,7 +16,7 @@ const VERSION: u32 = 3;
 #[derive(Debug, Clone)]
 pub struct Cache {
     pub dir: PathBuf,
-    /// For how long a list is good.
+    /// Time to live of a list.
     pub ttl: Duration,
 }
 
@@ -25,7 +25,7 @@ struct Entry {
     version: u32,
     /// Seconds since 1970.
     fetched_at: u64,
-    /// A list is good only for the address that it came from.
+    /// A list is valid only for the URL that it came from.
     base_url: String,
     models: Vec<ModelInfo>,
 }
@@ -54,7 +54,7 @@ impl Cache {
         Ok(models)
     }
 
-    /// The list on disk, if there is one that is good at `now`.
+    /// The list on disk, if there is one that is valid at `now`.
     pub fn read(&self, config: &ProviderConfig, now: SystemTime) -> Option<Vec<ModelInfo>> {
         let entry: Entry = serde_json::from_slice(&std::fs::read(self.file(config)).ok()?).ok()?;
         // A list from the future comes from a clock that was wrong.
@@ -72,7 +72,7 @@ impl Cache {
             base_url: config.base_url.to_string(),
             models: models.to_vec(),
         };
-        // Without the copy the next run asks again; that is all.
+        // Without the copy, the next run only asks again.
         let _ = serde_json::to_vec(&entry)
             .map_err(std::io::Error::from)
             .and_then(|bytes| hangar_disk::keep(&self.file(config), bytes));

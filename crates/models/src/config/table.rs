@@ -1,4 +1,4 @@
-//! Providers as `config.toml` has them: any number of `[providers.NAME]` tables.
+//! Providers in `config.toml`: any number of `[providers.NAME]` tables.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -13,10 +13,10 @@ use crate::base_url::BaseUrl;
 use crate::facts::{self, Preset, PresetKind};
 use crate::secret::Secret;
 
-/// Presets that are APIs, spoken by many, rather than hosts.
+/// Presets that are APIs, implemented by many hosts, rather than hosts.
 const GENERIC: [&str; 4] = ["openai", "azure", "anthropic", "copilot"];
 
-/// The part of the file that is about providers. Other tables are somebody else's.
+/// The part of the file about providers. Other modules read the other tables.
 #[derive(Deserialize)]
 struct File {
     #[serde(default)]
@@ -29,7 +29,7 @@ struct File {
 struct Table {
     #[serde(rename = "type")]
     kind: Option<String>,
-    /// The host whose rules hold although the address is another: for gateways that pass requests on as they are.
+    /// The host whose rules apply although the URL is different: for gateways that pass requests on unchanged.
     host: Option<String>,
     base_url: Option<String>,
     wire_api: Option<String>,
@@ -47,10 +47,10 @@ struct Table {
     max_output_tokens: Option<NonZeroU64>,
     /// US dollars for a million tokens.
     price: Option<PriceTable>,
-    /// Whether models may search the web by the vendor's own tool.
+    /// Whether models may use the vendor's own web search.
     #[serde(default)]
     web_search: bool,
-    /// False reaches the provider directly, whatever the machine's proxy settings say.
+    /// False reaches the provider directly, regardless of the machine's proxy settings.
     proxy: Option<bool>,
     stall_seconds: Option<NonZeroU64>,
     first_byte_seconds: Option<NonZeroU64>,
@@ -89,8 +89,8 @@ pub fn providers(
     file.providers.into_iter().map(|(name, table)| table.resolve(name, &lookup)).collect()
 }
 
-/// The variables that hold keys by a configuration file: those that `api_key_env` names, and the usual ones of presets. None
-/// where it cannot be read.
+/// The variables that hold keys according to a configuration file: those that `api_key_env` names, and the usual ones
+/// of presets. Empty if the file cannot be read.
 pub fn key_variables(toml: &str) -> Vec<String> {
     let file: Result<File, _> = toml::from_str(toml);
     let tables = file.map(|file| file.providers).unwrap_or_default();
@@ -120,7 +120,7 @@ impl Table {
         let url = self.base_url.as_deref().or(preset.base_url).ok_or_else(missing)?;
         let url: BaseUrl = base_url(&setting("base_url"), url)?;
         let mut config = ProviderConfig::new(name.clone(), kind, url);
-        // A server of unknown make is asked as such, whatever API it imitates.
+        // A server of unknown make gets the rules for unknown servers, whatever API it implements.
         let named = self.kind.is_some() && !GENERIC.contains(&preset.name);
         let host = self.host.as_deref().map(|host| known_host(&setting("host"), host)).transpose()?;
         config.preset = host.or(named.then_some(preset.name)).map(str::to_owned);
@@ -168,8 +168,8 @@ impl Table {
         if let Some(key) = &self.api_key {
             return Ok(Auth::ApiKey(secret(&setting("api_key"), key.reveal())?));
         }
-        // A variable that is not set is no key: the server says whether it needs one. The usual variable counts only for
-        // the usual address: a key is not for whoever imitates the API.
+        // An unset variable means no key: the server says whether it needs one. The usual variable is used only for the
+        // usual URL, so that the key is not sent to other servers with the same API.
         let usual = preset.api_key_env.filter(|_| self.base_url.is_none() && self.kind.is_some());
         let variable = self.api_key_env.as_deref().or(usual);
         let key = variable.and_then(lookup).filter(|key| !key.trim().is_empty());

@@ -1,4 +1,4 @@
-//! The variables by which Copilot CLI takes a provider of one's own.
+//! The environment variables with which Copilot CLI configures a custom provider.
 
 use super::{Auth, ConfigError, ProviderConfig, ProviderKind, WireApi};
 use super::{add_header, base_url, choose, secret, wire_api};
@@ -34,7 +34,7 @@ enum Type {
     Anthropic,
 }
 
-/// The provider that the variables describe, or none: `COPILOT_PROVIDER_BASE_URL` is what makes one.
+/// The provider that the variables describe, if `COPILOT_PROVIDER_BASE_URL` is set.
 pub fn provider(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<ProviderConfig>, ConfigError> {
     let get = |name: &str| lookup(name).filter(|value| !value.trim().is_empty());
     let Some(url) = get(BASE_URL) else { return Ok(None) };
@@ -45,7 +45,7 @@ pub fn provider(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<Provid
         .map(|value| choose(TRANSPORT, &value, transports, "http, websockets"))
         .transpose()?
         .unwrap_or(Transport::Http);
-    // Both transports carry the same answers; without a request proxy that has sockets it is HTTP all the same.
+    // Both transports carry the same answers; without a request proxy that has WebSockets, HTTP is used.
     if transport == Transport::WebSockets && wire != WireApi::Responses {
         return Err(ConfigError::Missing {
             setting: format!("{TRANSPORT}=websockets"),

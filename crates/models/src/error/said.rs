@@ -1,7 +1,7 @@
-//! What a provider said of an error, in any of the shapes that are about, and what kind of error that makes it.
+//! The content of a provider's error, in any of the known shapes, and the kind of error that follows from it.
 //!
-//! Codes come first, because they are meant for programs; then the status; then the words, which every server chooses
-//! for itself.
+//! Codes come first, because they are meant for programs; then the status; then the message, whose wording differs
+//! between servers.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use super::cut;
 
-/// What of a provider's error is kept, in bytes.
+/// Bytes of a provider's error that are kept.
 pub(super) const BODY_KEPT: usize = 8 * 1024;
-/// What of a body that is no JSON is shown to people.
+/// Bytes of a body that is not JSON that people are shown.
 const TEXT_SHOWN: usize = 300;
 
-/// Codes and types that say enough by themselves. Those that a vendor uses for many things (`invalid_request_error`)
-/// are not among them.
+/// Codes and types that are unambiguous. Those that a vendor uses for several errors (`invalid_request_error`) are not
+/// listed.
 const CODES: &[(ModelErrorKind, &[&str])] = &[
     (
         ModelErrorKind::Quota,
@@ -75,7 +75,7 @@ const CODES: &[(ModelErrorKind, &[&str])] = &[
     ),
 ];
 
-/// Parts of the names of errors inside a stream that came without a status.
+/// Parts of the names of errors inside a stream, which come without a status.
 const NAME_PARTS: &[(ModelErrorKind, &[&str])] = &[
     (ModelErrorKind::RateLimit, &["rate_limit", "too_many_requests", "resource_exhausted"]),
     (ModelErrorKind::AccessDenied, &["permission"]),
@@ -94,7 +94,7 @@ const NAME_PARTS: &[(ModelErrorKind, &[&str])] = &[
     ),
 ];
 
-/// Words of a request that is too long for the model.
+/// Phrases in errors about a request that is too long for the model.
 const TOO_LONG: &[&str] = &[
     "context length",
     "context window",
@@ -119,7 +119,7 @@ const TOO_LONG: &[&str] = &[
     "context overflow",
 ];
 
-/// Words of an account that has no money left, where the code does not say so: Anthropic's 400.
+/// Phrases in errors about an account without credit, where the code does not say so: Anthropic's 400.
 const NO_MONEY: &[&str] = &[
     "credit balance is too low",
     "credit balance too low",
@@ -129,7 +129,7 @@ const NO_MONEY: &[&str] = &[
     "insufficient balance",
 ];
 
-/// What a provider said of an error.
+/// Content of a provider's error.
 pub(super) struct Said {
     pub(super) message: Option<String>,
     pub(super) code: Option<String>,
@@ -138,7 +138,7 @@ pub(super) struct Said {
     pub(super) kept: Option<String>,
     /// Google's `RetryInfo`.
     pub(super) retry_after: Option<Duration>,
-    /// OpenRouter's word on whether another attempt makes sense.
+    /// OpenRouter's hint whether another attempt makes sense.
     pub(super) retryable: Option<bool>,
 }
 
@@ -149,7 +149,7 @@ impl Said {
             Ok(value @ (Value::Object(_) | Value::Array(_))) => Self::of(&value),
             _ => {
                 let kept = Some(cut(body, BODY_KEPT).to_owned()).filter(|body| !body.is_empty());
-                // The page of a gateway is not a message.
+                // A gateway's HTML page is not a message.
                 let message = kept.as_deref().filter(|body| !body.starts_with('<')).map(|body| {
                     cut(body.lines().next().unwrap_or_default(), TEXT_SHOWN).trim_end().to_owned()
                 });
@@ -171,7 +171,7 @@ impl Said {
         };
         let at = |pointer: &str| error.pointer(pointer).and_then(text);
         let message = at("/message").or_else(|| text(error)).or_else(|| at("/detail"));
-        // A list of what was wrong with the request.
+        // A list of validation errors.
         let message = message.or_else(|| at("/detail/0/msg"));
         let names = ["/type", "/metadata/error_type", "/status"].into_iter().filter_map(at);
         let retryable = ["/metadata/availability/retryable", "/availability/retryable"];
@@ -188,7 +188,7 @@ impl Said {
     /// Kind of the error. `status` is that of the answer, or the one that an error inside a stream names.
     pub(super) fn kind(&self, status: Option<u16>) -> ModelErrorKind {
         match self.coded() {
-            // The limit per minute is not the next minute's either, if the request alone is larger.
+            // Waiting does not help if the request alone exceeds the limit per minute.
             Some(ModelErrorKind::RateLimit) if self.is_over_a_limit_per_minute() => {
                 return ModelErrorKind::ContextLength;
             }
@@ -210,14 +210,14 @@ impl Said {
         }
     }
 
-    /// Kind by the code and the other names of the error, if one of them tells.
+    /// Kind by the code and the other names of the error, if one of them is known.
     fn coded(&self) -> Option<ModelErrorKind> {
         let is = |code: &str| self.all_names().any(|name| name == code);
         let coded = CODES.iter().find(|(_, codes)| codes.iter().any(|code| is(code)));
         coded.map(|(kind, _)| *kind)
     }
 
-    /// Kind of an error inside a stream that names no status: by parts of its names, then by its words.
+    /// Kind of an error inside a stream without a status: by parts of its names, then by its message.
     fn kind_in_stream(&self) -> ModelErrorKind {
         let named =
             |parts: &[&str]| self.all_names().any(|name| parts.iter().any(|part| name.contains(part)));
@@ -231,7 +231,7 @@ impl Said {
             return ModelErrorKind::Quota;
         }
         let known = NAME_PARTS.iter().find(|(_, parts)| named(parts));
-        // A stream that had begun: what fails it is most often over after a while.
+        // Failures of a stream that had begun are mostly temporary.
         known.map_or(ModelErrorKind::Server, |(kind, _)| *kind)
     }
 
@@ -246,8 +246,8 @@ impl Said {
         })
     }
 
-    /// Whether the request alone is larger than what may be used per minute, so that waiting does not help: `on tokens
-    /// per min (TPM): Limit 30000, Requested 40000`.
+    /// Whether the request alone exceeds the limit per minute, so that waiting does not help: `on tokens per min (TPM):
+    /// Limit 30000, Requested 40000`.
     fn is_over_a_limit_per_minute(&self) -> bool {
         let Some(message) = self.message.as_ref().map(|message| message.to_lowercase()) else { return false };
         if !["tokens per min", "tpm"].iter().any(|words| message.contains(words)) {
@@ -260,7 +260,7 @@ impl Said {
     }
 }
 
-/// The number behind a word: `limit 30000,`.
+/// The number after a word: `limit 30000,`.
 fn number_behind(text: &str, word: &str) -> Option<u64> {
     text.match_indices(word).find_map(|(at, _)| {
         let digits = text[at + word.len()..].chars().take_while(|char| char.is_ascii_digit() || *char == ',');
@@ -268,7 +268,8 @@ fn number_behind(text: &str, word: &str) -> Option<u64> {
     })
 }
 
-/// The wait that Google asks for in the details of an error: `{"@type": "…/google.rpc.RetryInfo", "retryDelay": "34.1s"}`.
+/// The retry delay that Google puts into the details of an error: `{"@type": "…/google.rpc.RetryInfo", "retryDelay":
+/// "34.1s"}`.
 fn retry_info(error: &Value) -> Option<Duration> {
     let details = error.get("details")?.as_array()?;
     let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;

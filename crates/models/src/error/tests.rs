@@ -170,7 +170,7 @@ fn an_account_without_money_is_known_by_other_names_and_by_words() {
     ] {
         check_kind(status, body, ModelErrorKind::Quota);
     }
-    // Google says the same words for a limit per minute.
+    // Google uses the same message for a limit per minute.
     check_kind(
         429,
         r#"{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED"}}"#,

@@ -1,4 +1,4 @@
-//! Reasoning efforts: the levels, and which of them a model is sent for the one that was asked for.
+//! Reasoning efforts: the levels, and the mapping from the requested level to one that a model accepts.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ const BUDGETS: [(Level, u64); 6] = [
     (Level::Max, 31_999),
 ];
 
-/// A reasoning effort. The order is that of how much the model thinks.
+/// A reasoning effort. Ordered by how much the model thinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -48,16 +48,16 @@ impl Level {
     }
 }
 
-/// What a model is told about how much to think.
+/// Reasoning parameters that a model is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reasoning {
     /// Nothing: the model decides, or knows no efforts.
     Unset,
     /// The level to send.
     Level(Level),
-    /// Tokens for thinking, of a model that is not asked by level.
+    /// Thinking budget in tokens, for a model that does not accept levels.
     Budget(u64),
-    /// Thinking is switched off, where that is not a level of its own.
+    /// Thinking is switched off, where that is not a level.
     Off,
 }
 
@@ -65,7 +65,7 @@ pub enum Reasoning {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
     pub reasoning: Reasoning,
-    /// The level that was asked for, if the model does not take it and gets another one. People are told once.
+    /// The requested level, if the model does not accept it and gets another one. People are told once.
     pub instead_of: Option<Level>,
 }
 
@@ -82,8 +82,8 @@ impl Effort {
 }
 
 impl ModelFacts {
-    /// The effort to send for the one that was asked for. Nothing is sent where nothing was asked for, or where the
-    /// model's efforts are not known. A level that the model does not take becomes the nearest lower one, or its lowest.
+    /// The effort to send for the requested one. Nothing is sent if none was requested, or if the model's efforts are
+    /// unknown. A level that the model does not accept becomes the nearest lower one, or its lowest.
     pub fn effort(&self, asked: Option<&str>) -> Effort {
         let Some(asked) = asked.and_then(Level::parse) else { return Effort::UNSET };
         if self.budgets() && self.efforts.is_empty() {
@@ -92,7 +92,7 @@ impl ModelFacts {
         if self.efforts.is_empty() {
             return Effort::UNSET;
         }
-        // Claude has no level for it, but a type of thinking that some models refuse.
+        // Claude has no such level, but a type of thinking, which some models refuse.
         if asked == Level::None
             && self.thinking.as_ref().is_some_and(|rule| rule.accepts(ThinkingType::Disabled))
         {
@@ -102,13 +102,12 @@ impl ModelFacts {
         Effort { reasoning: Reasoning::Level(level), instead_of: (level != asked).then_some(asked) }
     }
 
-    /// Whether the model is asked to think by a number of tokens.
+    /// Whether the model takes a thinking budget in tokens.
     pub fn budgets(&self) -> bool {
         self.thinks_by_budget || self.thinking.as_ref().is_some_and(|rule| rule.mode == ThinkingMode::Budget)
     }
 
-    /// The names of the efforts that can be asked for without one being changed. Empty if the model takes none, or if
-    /// they are not known.
+    /// The names of the efforts that are accepted unchanged. Empty if the model accepts none, or if they are unknown.
     pub fn accepted_efforts(&self) -> Vec<Level> {
         if self.efforts.is_empty() && self.budgets() {
             return Level::ALL.to_vec();
@@ -126,7 +125,7 @@ impl ModelFacts {
         if let Some((_, instead)) = self.effort_map.iter().find(|(from, _)| *from == asked) {
             return *instead;
         }
-        // Not to think at all is another thing than to think little.
+        // Not thinking at all is different from thinking little.
         let thinking = || self.efforts.iter().copied().filter(|level| *level != Level::None);
         let below = thinking().filter(|level| *level < asked).max();
         below.or_else(|| thinking().min()).unwrap_or(Level::None)

@@ -1,71 +1,72 @@
-//! Facts about a host: what it speaks, and what it accepts there.
+//! Facts about a host: its APIs, and the formats that it accepts.
 
 use serde::{Deserialize, Serialize};
 
 use super::model::{Endpoint, ModelFacts};
 
-/// What is known of the host that serves a provider's models. The default is what holds of a server that nobody knows.
+/// Facts about the host of a provider's models. The default is for an unknown server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostFacts {
-    /// Name in the table: `openai`, `openrouter`, `ollama`. `None` for a server that nobody knows.
+    /// Name in the table: `openai`, `openrouter`, `ollama`. `None` for an unknown server.
     pub name: Option<String>,
     /// Name of its models in the catalogue of models.dev.
     pub catalogue: Option<String>,
-    /// What it speaks, best first.
+    /// The APIs that it has, best first.
     pub endpoints: Vec<Endpoint>,
-    /// Endpoints that the models of a vendor are asked at here.
+    /// Endpoints for the models of a vendor at this host.
     pub wires: Vec<(String, Endpoint)>,
-    /// The endpoint of all other models, if the order of the model's own endpoints does not count here.
+    /// The endpoint of all other models, if it is not chosen by the order of the model's own endpoints.
     pub first: Option<Endpoint>,
-    /// How reasoning goes back on chat completions.
+    /// Format of reasoning that is sent back on chat completions.
     pub reasoning_back: ReasoningBack,
-    /// How an effort is written on chat completions.
+    /// Format of an effort on chat completions.
     pub effort_field: EffortField,
     pub ids: IdRule,
     pub max_tokens: MaxTokensField,
-    /// Whether it takes `prompt_cache_key`.
+    /// Whether it accepts `prompt_cache_key`.
     pub cache_key: bool,
-    /// Whether it takes `cache_control` marks.
+    /// Whether it accepts `cache_control` marks.
     pub cache_marks: bool,
     /// Whether it refuses fields that it does not know.
     pub strict: bool,
-    /// Whether an assistant message has to stand between a tool message and a user message.
+    /// Whether an assistant message is required between a tool message and a user message.
     pub filler: bool,
-    /// Whether content that is only text has to be a string, never a list of parts.
+    /// Whether content that is only text has to be a string, not a list of parts.
     pub plain_content: bool,
-    /// Whether schemas of tools have to keep to a small subset: no `null` unions, no siblings of `$ref`.
+    /// Whether schemas of tools are limited to a small subset: no `null` unions, no siblings of `$ref`.
     pub strict_schemas: bool,
-    /// Whether custom tools are taken, of models that call them.
+    /// Whether custom tools are accepted, for models that call them.
     pub custom_tools: bool,
-    /// Whether chat completions refuse functions while a model reasons, of the models that [`ChatTools`] says it of.
+    /// Whether chat completions refuse functions while a model reasons, for models with that limit in [`ChatTools`].
     ///
     /// [`ChatTools`]: super::ChatTools
     pub reasons_without_tools: bool,
-    /// Whether summaries of reasoning are refused to organisations that are not verified.
+    /// Whether summaries of reasoning are refused to unverified organisations.
     pub verified_summaries: bool,
-    /// Whether a turn with calls of a model that reasons is refused without its reasoning, whoever made the turn.
+    /// Whether it refuses a turn with calls of a reasoning model without its reasoning, even if another model made the
+    /// turn.
     pub wants_reasoning: bool,
     /// Whether thinking of earlier turns is dropped unless the request asks to keep it.
     pub keeps_thinking: bool,
-    /// How it writes version numbers in names of models.
+    /// Format of version numbers in names of models.
     pub spelling: Spelling,
     /// Whether it drops the oldest messages silently when a prompt is too long.
     pub drops_overflow: bool,
-    /// Whether requests are billed rather than tokens, so that a vendor's price says nothing.
+    /// Whether requests are billed rather than tokens, so that the vendor's price does not apply.
     pub billed_by_request: bool,
-    /// Which server on one's own machine it is. Its tokens cost nothing.
+    /// The local server that it is, if any. Its tokens cost nothing.
     pub local: Option<LocalServer>,
-    /// Whether a key goes into `Authorization`, whatever the wire.
+    /// Whether a key is sent in `Authorization`, whatever the wire.
     pub bearer: bool,
-    /// Seconds until the first byte of an answer, where the vendor says that they may be many.
+    /// Seconds until the first byte of an answer, where the vendor documents a long time.
     pub first_byte_seconds: Option<u64>,
-    /// Whether long answers, or those of models that think, are refused unless they are streamed.
+    /// Whether long answers, or those of reasoning models, are refused unless they are streamed.
     pub streams_only: bool,
-    /// The vendor's own search of the web, if it has one.
+    /// The vendor's own web search, if it has one.
     pub web_search: Option<WebSearch>,
 }
 
-/// A search of the web that a vendor makes itself while a model answers.
+/// A web search that a vendor runs itself while a model answers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WebSearch {
@@ -73,18 +74,18 @@ pub struct WebSearch {
     pub endpoint: Endpoint,
     /// The `type` of the tool there.
     pub tool: String,
-    /// US dollars for a thousand searches, if answers do not say what they cost.
+    /// US dollars for a thousand searches, if answers do not report their cost.
     pub price: Option<f64>,
     /// Whether `max_tool_calls` limits the searches of an answer.
     #[serde(default)]
     pub max_tool_calls: bool,
 }
 
-/// How reasoning of earlier turns goes back on chat completions.
+/// Format of earlier reasoning that is sent back on chat completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasoningBack {
-    /// Not at all: the field would be refused or ignored.
+    /// Not sent: the field would be refused or ignored.
     None,
     /// As text in `reasoning_content`.
     ReasoningContent,
@@ -94,7 +95,7 @@ pub enum ReasoningBack {
     ThoughtSignatures,
 }
 
-/// How an effort is written on chat completions.
+/// Format of an effort on chat completions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffortField {
@@ -109,15 +110,15 @@ pub enum EffortField {
     EnableThinking,
 }
 
-/// Ids of tool calls that are accepted.
+/// Ids of tool calls that a host accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IdRule {
-    /// Characters of the longest id.
+    /// Length of the longest id.
     pub max: usize,
     #[serde(default)]
     pub characters: Characters,
-    /// Whether every id has to have exactly `max` characters.
+    /// Whether every id must have exactly `max` characters.
     #[serde(default)]
     pub exact: bool,
 }
@@ -149,22 +150,22 @@ impl Characters {
     }
 }
 
-/// Name of the field that limits an answer on chat completions.
+/// Name of the output limit on chat completions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MaxTokensField {
-    /// `max_completion_tokens` for models of OpenAI that reason, which refuse the older name; `max_tokens` for others,
-    /// which is what compatible servers know.
+    /// `max_completion_tokens` for reasoning models of OpenAI, which refuse the older name; `max_tokens` for others,
+    /// which compatible servers know.
     #[default]
     ByModel,
     MaxCompletionTokens,
 }
 
-/// How version numbers are written in the names of Claude models.
+/// Format of version numbers in the names of Claude models.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Spelling {
-    /// As the host's own list has it, else as it was typed.
+    /// As in the host's own list, else as typed.
     #[default]
     Listed,
     /// `claude-sonnet-4-5`.
@@ -173,7 +174,7 @@ pub enum Spelling {
     Dots,
 }
 
-/// A server that runs models on one's own machine, with a window that somebody chose when it was started.
+/// A server for models on the user's own machine, with a context window that was set when it was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LocalServer {
@@ -219,7 +220,7 @@ impl Default for HostFacts {
 }
 
 impl HostFacts {
-    /// The endpoint at which a model is asked here.
+    /// The endpoint of a model at this host.
     pub fn endpoint(&self, model: &ModelFacts) -> Endpoint {
         let speaks = |endpoint: &Endpoint| self.endpoints.contains(endpoint);
         let by_vendor = self.wires.iter().find(|(vendor, _)| model.vendor.as_ref() == Some(vendor));
@@ -231,7 +232,7 @@ impl HostFacts {
             .unwrap_or(Endpoint::Chat)
     }
 
-    /// Name of the field that limits an answer on chat completions.
+    /// Name of the output limit on chat completions.
     pub fn max_tokens_field(&self, model: &ModelFacts) -> &'static str {
         match self.max_tokens {
             MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
@@ -240,7 +241,7 @@ impl HostFacts {
         }
     }
 
-    /// How a model's reasoning goes back on chat completions here.
+    /// Format of a model's reasoning that is sent back on chat completions at this host.
     pub fn reasoning_back(&self, model: &ModelFacts) -> ReasoningBack {
         match (self.name.is_some(), model.reasoning_back, model.vendor.as_deref()) {
             (true, ..) => self.reasoning_back,

@@ -1,8 +1,8 @@
-//! Facts about models and hosts, as data: limits, prices, efforts, wires, and what each host accepts.
+//! Facts about models and hosts, as data: limits, prices, efforts, wires, and the formats that each host accepts.
 //!
 //! `facts.toml` has rules by name and the numbers of current models, `models-dev.jsonl` those of many more (from
-//! models.dev, see `LICENSE-models.dev`). [`of`] and [`host`] never fail: what nobody knows gets conservative values.
-//! What a provider's own list, the configuration or the user say on top is put together by [`resolve`].
+//! models.dev, see `LICENSE-models.dev`). [`of`] and [`host`] never fail: unknown models and hosts get conservative
+//! values. [`resolve`] combines them with the provider's own list and the configuration.
 
 mod effort;
 mod host;
@@ -32,31 +32,31 @@ use std::sync::LazyLock;
 
 use crate::config::{ProviderConfig, ProviderKind, WireApi};
 
-/// Prompt tokens of a model of which nothing is known.
+/// Prompt limit of an unknown model, in tokens.
 pub const DEFAULT_PROMPT_TOKENS: u64 = 128_000;
 
-/// What the embedded tables say of a model, however its name is written: `claude-sonnet-4.5`,
+/// Facts of the embedded tables about a model, however its name is written: `claude-sonnet-4.5`,
 /// `us.anthropic.claude-sonnet-4-5-20250929-v1:0`.
 pub fn of(model: &str) -> ModelFacts {
     resolve::embedded(&HostFacts::default(), model).0
 }
 
-/// What is known of the host that a provider is at: by its preset, else by its address, else by its kind.
+/// Facts about a provider's host: by its preset, else by its URL, else by its kind.
 pub fn host(config: &ProviderConfig) -> HostFacts {
     table::embedded().host(config)
 }
 
-/// How a provider is configured if only its host is named: `type = "openrouter"`.
+/// Configuration of a provider of which only the host is named: `type = "openrouter"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preset {
     /// The name of the host in the table.
     pub name: &'static str,
     pub kind: PresetKind,
-    /// The address, where it does not depend on the account.
+    /// The URL, where it does not depend on the account.
     pub base_url: Option<&'static str>,
     /// The variable that usually holds the key.
     pub api_key_env: Option<&'static str>,
-    /// A command that prints the key, of hosts whose keys are short-lived.
+    /// A command that prints the key, for hosts with short-lived keys.
     pub api_key_command: Option<&'static str>,
 }
 
@@ -77,20 +77,20 @@ pub fn presets() -> impl Iterator<Item = &'static str> {
     table::embedded().hosts.keys().map(String::as_str)
 }
 
-/// The names of the hosts that search the web themselves.
+/// The names of the hosts with a web search of their own.
 pub fn searching_hosts() -> impl Iterator<Item = &'static str> {
     table::embedded().searching()
 }
 
-/// Current models of all vendors, as these write them.
+/// Current models of all vendors, in the vendors' spelling.
 pub fn ids() -> &'static [&'static str] {
     static IDS: LazyLock<Vec<&str>> =
         LazyLock::new(|| table::embedded().ids.iter().map(String::as_str).collect());
     &IDS
 }
 
-/// The endpoint at which a model of this provider is asked, by configuration and tables. A host that nobody knows speaks
-/// chat completions, and so does Azure with an API version. What GitHub's list says of its models goes before this.
+/// The endpoint of a model at this provider, by configuration and tables. An unknown host gets chat completions, and so
+/// does Azure with an API version. GitHub's list of models takes precedence over this.
 pub fn endpoint(config: &ProviderConfig, model: &str) -> Endpoint {
     match &config.kind {
         ProviderKind::Anthropic => Endpoint::Messages,

@@ -6,62 +6,62 @@ use serde::{Deserialize, Serialize};
 use super::effort::Level;
 use super::host::ReasoningBack;
 
-/// What is known of a model, whoever serves it. The default is what holds of a model that nobody knows: nothing is sent to
-/// it that it might refuse.
+/// Facts about a model, whichever host serves it. The default is for an unknown model: nothing is sent to it that it
+/// might refuse.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelFacts {
-    /// Whether any table has the model, or the family that it belongs to.
+    /// Whether any table has the model or its family.
     pub known: bool,
-    /// Who made it, by the name that models.dev has for the vendor's own API: `anthropic`, `openai`, `google`.
+    /// Vendor, by the name that models.dev has for the vendor's own API: `anthropic`, `openai`, `google`.
     pub vendor: Option<String>,
     /// Tokens of prompt and answer together.
     pub window: Option<u64>,
-    /// Tokens of a prompt, where the vendor limits them by themselves.
+    /// Limit of a prompt in tokens, where the vendor has a separate one.
     pub max_input: Option<u64>,
-    /// Tokens of an answer, reasoning included.
+    /// Limit of an answer in tokens, reasoning included.
     pub max_output: Option<u64>,
     /// Price at the vendor's own API.
     pub price: Option<Price>,
     /// Whether it reasons before it answers, or can.
     pub reasons: bool,
-    /// Efforts that it takes, lowest first. Empty: none, or not known.
+    /// Efforts that it accepts, lowest first. Empty: none, or unknown.
     pub efforts: Vec<Level>,
-    /// The effort that counts where none is sent, if the vendor says so.
+    /// The effort that applies if none is sent, if documented.
     pub default_effort: Option<Level>,
-    /// Levels that are not lowered to the nearest one, but become another one.
+    /// Levels that are mapped to a specific other level rather than to the nearest lower one.
     pub effort_map: Vec<(Level, Level)>,
-    /// Whether it is told by a number of tokens how much to think, on a wire that is not Anthropic's.
+    /// Whether it takes a thinking budget in tokens, on a wire that is not Anthropic's.
     pub thinks_by_budget: bool,
-    /// How a Claude model is asked to think. `None` for models of others.
+    /// Thinking parameters of a Claude model. `None` for other models.
     pub thinking: Option<Thinking>,
-    /// What the model speaks at its vendor's own hosts, the one that loses least first.
+    /// Endpoints at its vendor's own hosts; the one that loses the least comes first.
     pub endpoints: Vec<Endpoint>,
-    /// Whether chat completions take function tools.
+    /// Whether chat completions accept function tools.
     pub chat_tools: ChatTools,
     /// Whether chat completions limit its answer by `max_completion_tokens` and refuse `max_tokens`.
     pub max_completion_tokens: bool,
-    /// Whether parameters for sampling (temperature, top_p, penalties) are good to send. They are left out otherwise.
+    /// Whether sampling parameters (temperature, top_p, penalties) may be sent. They are left out otherwise.
     pub sampling: bool,
     /// Whether it sees images, if that is known.
     pub vision: Option<bool>,
     /// Whether it calls tools whose input is free text.
     pub custom_tools: bool,
-    /// Whether it edits files best by patches (`apply_patch`, `rg`) rather than by `edit`, `create` and `grep`.
+    /// Whether it edits files better with patches (`apply_patch`, `rg`) than with `edit`, `create` and `grep`.
     pub patches: bool,
-    /// Whether each call of a tool carries a signature that has to go back.
+    /// Whether each tool call carries a signature that must be sent back.
     pub signatures: bool,
-    /// The field in which its reasoning goes back on chat completions of a host that is not known.
+    /// The field in which its reasoning is sent back on chat completions of an unknown host.
     pub reasoning_back: Option<ReasoningBack>,
-    /// Tokens that a prefix needs for the vendor to cache it.
+    /// Shortest prefix that the vendor caches, in tokens.
     pub cache_min: Option<u64>,
     /// Tokens of the model for a hundred tokens of OpenAI's vocabulary.
     pub token_percent: u64,
     pub images: ImageFacts,
-    /// Whether its vendor searches the web for it.
+    /// Whether its vendor offers web search for it.
     pub web_search: bool,
 }
 
-/// The API that a model is asked by.
+/// The API that a model is called with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Endpoint {
@@ -73,7 +73,7 @@ pub enum Endpoint {
     Messages,
 }
 
-/// How a Claude model is asked to think.
+/// Thinking parameters of a Claude model.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thinking {
@@ -81,7 +81,7 @@ pub struct Thinking {
     /// Values of `thinking.type` that it refuses.
     #[serde(default)]
     pub refuses: Vec<ThinkingType>,
-    /// Whether it thinks where the request says nothing.
+    /// Whether it thinks by default.
     #[serde(default)]
     pub on_by_default: bool,
     /// Whether `display` has to be `summarized` for its thinking to have text.
@@ -90,7 +90,7 @@ pub struct Thinking {
     /// Whether `tool_choice` may force a tool.
     #[serde(default = "yes")]
     pub forced_tools: bool,
-    /// Whether a thinking block is valid only behind the very prefix that it was made with.
+    /// Whether a thinking block is valid only after exactly the prefix that it was made with.
     #[serde(default)]
     pub prefix_bound: bool,
 }
@@ -110,9 +110,9 @@ impl Thinking {
 pub enum ThinkingMode {
     /// It does not think.
     None,
-    /// By a number of tokens: `{"type": "enabled", "budget_tokens": n}`.
+    /// A budget in tokens: `{"type": "enabled", "budget_tokens": n}`.
     Budget,
-    /// As it sees fit, guided by an effort: `{"type": "adaptive"}`.
+    /// The model decides, guided by an effort: `{"type": "adaptive"}`.
     Adaptive,
 }
 
@@ -125,7 +125,7 @@ pub enum ThinkingType {
     Disabled,
 }
 
-/// Whether chat completions of the vendor take function tools.
+/// Whether the vendor's chat completions accept function tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatTools {
@@ -136,19 +136,19 @@ pub enum ChatTools {
     Never,
 }
 
-/// Images as a model takes them. `None` is "not known".
+/// Limits of images for a model. `None` is "unknown".
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ImageFacts {
-    /// Pixels of the longer edge beyond which the vendor scales an image down, so that more are wasted.
+    /// Longer edge in pixels from which the vendor scales an image down, so that more pixels are wasted.
     pub max_edge: Option<u32>,
     /// Images of one request.
     pub max_count: Option<u32>,
-    /// Bytes of one image in a request, where it is base64.
+    /// Bytes of one image in a request, as base64.
     pub max_bytes: Option<u64>,
-    /// Pixels of the longer edge beyond which an image is refused.
+    /// Longer edge in pixels from which an image is refused.
     pub hard_edge: Option<u32>,
-    /// With more images than this, `many_edge` is what `hard_edge` was.
+    /// With more images than this, `many_edge` replaces `hard_edge`.
     pub many: Option<u32>,
     pub many_edge: Option<u32>,
     /// Tokens of an image of the largest size.
@@ -192,8 +192,8 @@ impl ModelFacts {
         self.thinking.is_some()
     }
 
-    /// The longest answer to ask for where nobody sets a limit: all that the model has, but no more than about a sixth of
-    /// a small window, which prompt and answer share.
+    /// Output limit to send if none is configured: the model's own, but at most about a sixth of a small window, which
+    /// prompt and answer share.
     pub fn answer_limit(&self) -> Option<u64> {
         let output = self.max_output?;
         Some(match (self.max_input, self.window) {
@@ -202,7 +202,7 @@ impl ModelFacts {
         })
     }
 
-    /// Tokens that a prompt may have so that the longest answer that is asked for still fits.
+    /// Longest prompt in tokens that leaves room for the longest answer.
     pub fn prompt_limit(&self) -> Option<u64> {
         let rest = || {
             let window = self.window?;

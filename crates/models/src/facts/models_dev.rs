@@ -1,7 +1,8 @@
 //! The catalogue of models.dev: limits, prices and efforts of models at many hosts.
 //!
-//! A selection of it is embedded, a line of JSON for each model (`models-dev.jsonl`, written by `cargo xtask catalogue`), and
-//! only the lines that are asked for are parsed. The user's own file is the `api.json` of models.dev as it is.
+//! A selection of it is embedded, a line of JSON for each model (`models-dev.jsonl`, written by `cargo xtask
+//! catalogue`), and only the lines that are looked up are parsed. The user's own file is an unchanged `api.json` of
+//! models.dev.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +13,10 @@ use super::effort::Level;
 use super::name::key;
 
 const EMBEDDED: &str = include_str!("models-dev.jsonl");
-/// What `"context_over_200k"` means.
+/// The threshold that `"context_over_200k"` names.
 const OLD_STEP: u64 = 200_000;
 
-/// What the catalogue says of a model at a host. `None` is "it does not say".
+/// Entry of the catalogue for a model at a host. `None` is "not listed".
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Offer {
     pub window: Option<u64>,
@@ -27,7 +28,7 @@ pub struct Offer {
     pub reasons: Option<bool>,
 }
 
-/// A catalogue that the user keeps.
+/// A catalogue that the user provides.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalogue {
     /// Day of the file: `2026-11-17`.
@@ -40,7 +41,7 @@ pub struct Catalogue {
 pub struct BadCatalogue(String);
 
 impl Catalogue {
-    /// Reads an `api.json`. Entries that say nothing useful are left out.
+    /// Reads an `api.json`. Entries without useful data are left out.
     pub fn parse(text: &str, date: impl Into<String>) -> Result<Self, BadCatalogue> {
         let file: BTreeMap<String, HostEntry> =
             serde_json::from_str(text).map_err(|error| BadCatalogue(error.to_string()))?;
@@ -57,7 +58,7 @@ impl Catalogue {
         Ok(Self { date: date.into(), hosts })
     }
 
-    /// What it says of a model at the first of these hosts that has it.
+    /// Entry of a model at the first of these hosts that has it.
     pub fn find(&self, hosts: &[&str], model: &str) -> Option<&Offer> {
         let key = key(model);
         hosts.iter().find_map(|host| self.hosts.get(*host)?.get(&key))
@@ -74,7 +75,7 @@ pub(super) fn embedded_date() -> &'static str {
     head.map_or("", |head| head.date)
 }
 
-/// What the embedded selection says of a model at the first of these hosts that has it.
+/// Entry of the embedded selection for a model at the first of these hosts that has it.
 pub(super) fn embedded(hosts: &[&str], model: &str) -> Option<Offer> {
     let wanted = key(model);
     hosts.iter().find_map(|host| {
@@ -105,7 +106,7 @@ struct HostEntry {
     models: BTreeMap<String, Entry>,
 }
 
-/// A model as models.dev describes it; what is not read here is left out.
+/// A model as models.dev describes it; fields that are not used are not read.
 #[derive(Deserialize)]
 struct Entry {
     reasoning: Option<bool>,
@@ -207,7 +208,7 @@ impl Cost {
 
 impl From<Entry> for Offer {
     fn from(entry: Entry) -> Self {
-        // Zero is how an unknown limit is written.
+        // Zero means an unknown limit.
         let some = |limit: Option<u64>| limit.filter(|limit| *limit > 0);
         let levels = entry.reasoning_options.iter().find(|option| option.kind == "effort").map(|option| {
             option.values.iter().flatten().filter_map(|name| Level::parse(name)).collect::<Vec<_>>()

@@ -2,7 +2,7 @@
 
 use super::host::Spelling;
 
-/// What hosts put in front of a vendor's name, and vendors in front of a model's.
+/// Prefixes that hosts put before a vendor's name, and vendors before a model's.
 const PREFIXES: [&str; 22] = [
     "us.",
     "eu.",
@@ -27,13 +27,14 @@ const PREFIXES: [&str; 22] = [
     "minimax.",
     "xai.",
 ];
-/// How many names are suggested for one that nobody knows.
+/// Number of suggestions for an unknown name.
 const SUGGESTIONS: usize = 3;
-/// Below this similarity a name is not worth suggesting.
+/// Similarity below which a name is not suggested.
 const LEAST_SIMILARITY: f64 = 0.75;
 
-/// The form in which names are compared: lower case, without provider, vendor, date and revision, and with `-` for the
-/// dot of a version. `us.anthropic.claude-sonnet-4-5-20250929-v1:0` and `Claude-Sonnet-4.5` are `claude-sonnet-4-5`.
+/// Normalised form in which names are compared: lower case, without provider, vendor, date and revision, and with `-`
+/// for the dot of a version. `us.anthropic.claude-sonnet-4-5-20250929-v1:0` and `Claude-Sonnet-4.5` are
+/// `claude-sonnet-4-5`.
 pub(crate) fn key(model: &str) -> String {
     let name = model.trim().rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
     let mut name = name.as_str();
@@ -50,7 +51,7 @@ pub fn is_same(one: &str, other: &str) -> bool {
     one == other || key(one) == key(other)
 }
 
-/// `-v1` and `-v1:0` at the end, which Bedrock has.
+/// Removes `-v1` and `-v1:0` at the end, which Bedrock adds.
 fn without_revision(name: &str) -> &str {
     let name = match name.rsplit_once(':') {
         Some((front, "0")) => front,
@@ -80,7 +81,7 @@ fn is_number(part: &str) -> bool {
     !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether a key fits a pattern, in which `*` stands for any characters.
+/// Whether a key matches a pattern, in which `*` stands for any characters.
 pub(super) fn fits(pattern: &str, key: &str) -> bool {
     let Some((front, rest)) = pattern.split_once('*') else { return pattern == key };
     let Some(mut left) = key.strip_prefix(front) else { return false };
@@ -93,7 +94,7 @@ pub(super) fn fits(pattern: &str, key: &str) -> bool {
     left.ends_with(last)
 }
 
-/// The name as a host writes it: as its list has it, else by its rule for versions. `None` if it stays as it is.
+/// The name in the host's spelling: from its list, else by its rule for versions. `None` if it is unchanged.
 pub fn spelled(model: &str, spelling: Spelling, listed: &[&str]) -> Option<String> {
     if listed.contains(&model) {
         return None;
@@ -129,7 +130,7 @@ fn dotted(name: &str) -> String {
     spelled
 }
 
-/// The names among `known` that are most like one that nobody knows, best first.
+/// The names among `known` that are most similar to an unknown one, best first.
 pub fn nearest<'a>(model: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = key(model);
     let mut scored: Vec<(f64, &str)> = known

@@ -1,5 +1,5 @@
-//! What holds of a model at a provider: configuration, then the provider's own list, then the user's catalogue, then the
-//! embedded tables, then a default. Everybody who needs a limit or a price asks here.
+//! Effective facts about a model at a provider: from the configuration, then the provider's own list, then the user's
+//! catalogue, then the embedded tables, then a default. All limits and prices are looked up here.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use super::{DEFAULT_PROMPT_TOKENS, table};
 use crate::catalogue::ModelInfo;
 use crate::config::ProviderConfig;
 
-/// Parts of a window, out of four, that a server that drops what does not fit is given: tokens are counted with another
+/// Quarters of a window that are used with a server that silently drops what does not fit: our token counts use another
 /// vocabulary than its own.
 const SAFE_QUARTERS: u64 = 3;
 
-/// Tokens of a question and of its answer by which prices are compared.
+/// Tokens of a prompt and of an answer for comparing prices.
 const TRIED: u64 = 1000;
 
-/// What was learnt of models outside of the program.
+/// Facts about models that are known only at run time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Learnt {
     /// The provider's own list, as it was read last.
@@ -31,7 +31,7 @@ pub struct Learnt {
     pub user: Option<Arc<Catalogue>>,
 }
 
-/// Where a fact comes from.
+/// Origin of a fact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -55,7 +55,7 @@ impl Source {
     }
 }
 
-/// Where the numbers of a model come from.
+/// Origins of a model's numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sources {
@@ -67,20 +67,20 @@ pub struct Sources {
     pub vision: Source,
 }
 
-/// What holds of a model at a provider.
+/// Effective facts about a model at a provider.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
-    /// Facts of the model. Its price is that of this provider.
+    /// Facts of the model. The price is that of this provider.
     pub facts: ModelFacts,
     pub host: HostFacts,
     pub sources: Sources,
-    /// Tokens that a prompt may have. It is below the first step of the price, unless the configuration says otherwise.
+    /// Limit of a prompt in tokens. It is below the first step of the price, unless the configuration says otherwise.
     pub prompt_limit: u64,
-    /// The limit that the model has, if `prompt_limit` is lower because of the price.
+    /// The model's own limit, if `prompt_limit` is lower because of the price.
     pub full_prompt_limit: Option<u64>,
 }
 
-/// What holds of a model at a provider.
+/// Resolves the facts about a model at a provider.
 pub fn resolve(config: &ProviderConfig, model: &str) -> Resolved {
     let table = table::embedded();
     let host = table.host(config);
@@ -100,7 +100,7 @@ pub fn resolve(config: &ProviderConfig, model: &str) -> Resolved {
         layer(&mut facts, &mut sources, &Offer::from(info), Source::Provider, |_| true);
         let images = info.max_images.and_then(|images| u32::try_from(images).ok());
         facts.images.max_count = images.or(facts.images.max_count);
-        // Lists tell the bytes of the file, of which base64 makes four of three.
+        // Lists report the size of the file; base64 is a third larger.
         let bytes = info.max_image_bytes.map(|bytes| bytes / 3 * 4);
         facts.images.max_bytes = bytes.or(facts.images.max_bytes);
     }
@@ -135,14 +135,14 @@ pub fn resolve(config: &ProviderConfig, model: &str) -> Resolved {
     Resolved { facts, host, sources, prompt_limit, full_prompt_limit }
 }
 
-/// The vendor's own search of the web, where the configuration wants it and the vendor has it for the model. Of a model that
-/// nobody knows that is believed.
+/// The vendor's own web search, if it is configured and the vendor has it for the model. An unknown model is assumed to
+/// have it.
 pub fn web_search(config: &ProviderConfig, model: &str) -> Option<WebSearch> {
     let Resolved { facts, host, .. } = resolve(config, model);
     host.web_search.filter(|_| config.web_search && (facts.web_search || !facts.known))
 }
 
-/// What the embedded tables say of a model at a host.
+/// Facts of the embedded tables about a model at a host.
 pub(super) fn embedded(host: &HostFacts, model: &str) -> (ModelFacts, Sources) {
     let table = table::embedded();
     let (mut facts, exact) = table.model(model);
@@ -153,7 +153,7 @@ pub(super) fn embedded(host: &HostFacts, model: &str) -> (ModelFacts, Sources) {
     sources.price = mark(facts.price.is_some());
     sources.efforts = mark(!facts.efforts.is_empty() || facts.budgets());
     sources.vision = mark(facts.vision.is_some());
-    // What the table says of the very model is newer than the catalogue, unless a new one was embedded.
+    // The table's entry for exactly this model is newer than the catalogue, unless a new one was embedded.
     let table_wins = table.date.as_str() >= models_dev::embedded_date();
     if let Some(vendor) = facts.vendor.clone()
         && let Some(mut offer) = models_dev::embedded(&[&vendor], model)
@@ -176,12 +176,12 @@ pub(super) fn embedded(host: &HostFacts, model: &str) -> (ModelFacts, Sources) {
     (facts, sources)
 }
 
-/// The names under which a catalogue of models.dev may have the model: that of its host, then that of its vendor.
+/// The names under which a catalogue of models.dev may have the model: its host's, then its vendor's.
 fn places<'a>(host: &'a HostFacts, facts: &'a ModelFacts) -> Vec<&'a str> {
     [host.catalogue.as_deref(), host.name.as_deref(), facts.vendor.as_deref()].into_iter().flatten().collect()
 }
 
-/// Puts what one source says on top of the others, where `may` allows it for the source that had the fact before.
+/// Overrides facts with those of one source, where `may` allows it for the previous source of the fact.
 fn layer(
     facts: &mut ModelFacts,
     sources: &mut Sources,
@@ -190,7 +190,7 @@ fn layer(
     may: impl Fn(Source) -> bool,
 ) {
     if (offer.window.is_some() || offer.max_input.is_some()) && may(sources.window) {
-        // A limit of the input belongs to the window that it was told with.
+        // An input limit belongs to the window that it was listed with.
         facts.window = offer.window.or(facts.window);
         facts.max_input = offer.max_input;
         sources.window = source;
@@ -219,7 +219,7 @@ fn layer(
     facts.reasons = offer.reasons.unwrap_or(facts.reasons);
 }
 
-/// The limit of a prompt, and the model's own one if that is higher.
+/// The limit of a prompt, and the model's own limit if that is higher.
 fn prompt_limits(facts: &ModelFacts, host: &HostFacts, full_window: bool) -> (u64, Option<u64>) {
     let own = facts.prompt_limit().unwrap_or(DEFAULT_PROMPT_TOKENS);
     let own = if host.drops_overflow { own / 4 * SAFE_QUARTERS } else { own };
@@ -256,7 +256,7 @@ impl From<&ModelInfo> for Offer {
     }
 }
 
-/// The name by which the provider knows the model: a configured one, else that of its list, else by the rule of its host.
+/// The provider's name for the model: the configured one, else that of its list, else by the rule of its host.
 pub fn wire_name(config: &ProviderConfig, model: &str) -> String {
     let model = config.bare(model);
     let configured = config.wire_name(model);
@@ -268,8 +268,8 @@ pub fn wire_name(config: &ProviderConfig, model: &str) -> String {
     spelled(model, table::embedded().host(config).spelling, &listed).unwrap_or_else(|| model.to_owned())
 }
 
-/// A cheap model of the same provider for asides: a model of the same vendor that the provider lists, or, at the vendor's
-/// own host, one that the table has. `None` if there is none, or if it is the model itself.
+/// A cheap model of the same provider for side requests: a model of the same vendor that the provider lists, or, at the
+/// vendor's own host, one of the table. `None` if there is none, or if it is the model itself.
 pub fn small_model(config: &ProviderConfig, model: &str) -> Option<String> {
     let table = table::embedded();
     let host = table.host(config);
@@ -292,8 +292,8 @@ pub fn small_model(config: &ProviderConfig, model: &str) -> Option<String> {
     found.filter(|small| key(small) != key(model))
 }
 
-/// A cheap model of a provider, to try it with: a small one of its vendor, else the cheapest that has a price, else any. `None`
-/// where neither its list nor the tables have one.
+/// A cheap model for trying a provider: a small one of its vendor, else the cheapest with a price, else any. `None` if
+/// neither its list nor the tables have one.
 pub fn cheapest_model(config: &ProviderConfig) -> Option<String> {
     let table = table::embedded();
     let host = table.host(config);
@@ -307,7 +307,7 @@ pub fn cheapest_model(config: &ProviderConfig) -> Option<String> {
         None if table.is_at_home(config) => small.iter().cloned().chain(known_models(config)).collect(),
         None => Vec::new(),
     };
-    // What costs nothing has limits of its own, except on one's own machine.
+    // Free models have limits of their own, except on the user's own machine.
     let price = |model: &&String| {
         let cost = resolve(config, model).facts.price?.at_most(TRIED, TRIED);
         (cost > 0.0).then_some(cost)
@@ -320,7 +320,7 @@ pub fn cheapest_model(config: &ProviderConfig) -> Option<String> {
     listed.or_else(priced).or_else(|| offered.first()).cloned()
 }
 
-/// The models that the tables have at a host, and those that the provider lists: for suggestions.
+/// The models of a host in the tables, and those that the provider lists: for suggestions.
 pub fn known_models(config: &ProviderConfig) -> Vec<String> {
     let host = table::embedded().host(config);
     let listed = config.learnt.listed.iter().flat_map(|list| list.iter()).map(|info| info.id.clone());

@@ -1,4 +1,4 @@
-//! The embedded table: `facts.toml` as it is written, and as it is asked.
+//! The embedded table: `facts.toml` as written, and queries of it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ use crate::config::{ProviderConfig, ProviderKind};
 
 const FACTS: &str = include_str!("facts.toml");
 
-/// The table. It is a part of the program, and a test reads it: that it is empty here cannot happen.
+/// The table. It is embedded, and a test parses it, so the fallback to an empty one is never used.
 static EMBEDDED: LazyLock<Table> = LazyLock::new(|| Table::parse(FACTS).unwrap_or_default());
 
 pub(super) fn embedded() -> &'static Table {
@@ -26,9 +26,9 @@ pub(super) fn embedded() -> &'static Table {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
-    /// Day on which the numbers were right: `2026-11-17`.
+    /// Day of the numbers: `2026-11-17`.
     pub(super) date: String,
-    /// Current models, as their vendors write them.
+    /// Current models, in the vendors' spelling.
     pub(super) ids: Vec<String>,
     models: Vec<ModelEntry>,
     /// Cheap models of each vendor, best first.
@@ -36,7 +36,7 @@ pub(super) struct Table {
     pub(super) hosts: BTreeMap<String, HostEntry>,
 }
 
-/// Facts of all models whose names fit. Later entries override earlier ones, field by field.
+/// Facts of all models with matching names. Later entries override earlier ones, field by field.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ModelEntry {
@@ -46,9 +46,9 @@ struct ModelEntry {
     window: Option<u64>,
     input: Option<u64>,
     output: Option<u64>,
-    /// Input, output, cache read. Empty takes the price away.
+    /// Input, output, cache read. Empty removes the price.
     price: Option<Vec<f64>>,
-    /// Price of what is written to the cache, as a multiple of that of input.
+    /// Price of cache writes, as a multiple of the price of input.
     cache_write: Option<f64>,
     step: Option<Step>,
     reasons: Option<bool>,
@@ -76,25 +76,25 @@ struct ModelEntry {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Step {
-    /// Zero takes a step away.
+    /// Zero removes a step.
     above: u64,
     input: f64,
     output: f64,
 }
 
-/// A host, and how a provider there is configured if only its name is given.
+/// A host, and the configuration of a provider of which only the name is given.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct HostEntry {
-    /// Host names; one that starts with a dot stands for all below it.
+    /// Host names; a leading dot stands for all subdomains.
     urls: Vec<String>,
-    /// Ports of this machine.
+    /// Ports on this machine.
     ports: Vec<u16>,
     pub(super) wire: PresetKind,
     pub(super) base_url: Option<String>,
     pub(super) api_key_env: Option<String>,
     pub(super) api_key_command: Option<String>,
-    /// Whether a key goes into `Authorization`, whatever the wire.
+    /// Whether a key is sent in `Authorization`, whatever the wire.
     bearer: bool,
     catalogue: Option<String>,
     endpoints: Vec<Endpoint>,
@@ -140,7 +140,7 @@ impl Table {
         toml::from_str(text)
     }
 
-    /// What the entries for a name say, and which of the numbers were said of that very model.
+    /// Merged entries for a name, and which of the numbers came from an entry for exactly that model.
     pub(super) fn model(&self, model: &str) -> (ModelFacts, Exact) {
         let key = key(model);
         let mut facts = ModelFacts::default();
@@ -162,12 +162,12 @@ impl Table {
         (facts, exact)
     }
 
-    /// Whether a provider is at the address of its host, rather than at one that passes requests on to it.
+    /// Whether a provider is at its host's own URL, rather than at a gateway to it.
     pub(super) fn is_at_home(&self, config: &ProviderConfig) -> bool {
         self.hosts.values().any(|entry| entry.is_at(config))
     }
 
-    /// Names of the hosts that search the web.
+    /// Names of the hosts with a web search.
     pub(super) fn searching(&self) -> impl Iterator<Item = &str> {
         self.hosts.iter().filter(|(_, entry)| entry.web_search.is_some()).map(|(name, _)| name.as_str())
     }
@@ -190,7 +190,7 @@ impl Table {
     }
 }
 
-/// Numbers that the table has of a model by its own name, rather than by the name of its family.
+/// Which numbers come from an entry for the model itself, rather than for its family.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Exact {
     pub(super) limits: bool,
@@ -224,7 +224,7 @@ impl ModelEntry {
         add(&mut facts.window, &self.window);
         add(&mut facts.max_input, &self.input);
         add(&mut facts.max_output, &self.output);
-        // Efforts of another entry say nothing of the default among these.
+        // The default of another entry does not apply to these efforts.
         if self.efforts.is_some() {
             facts.default_effort = None;
         }

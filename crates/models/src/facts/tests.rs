@@ -63,7 +63,7 @@ fn an_unknown_name_is_answered_with_the_nearest_ones() {
     assert_eq!(nearest("zzz", known), Vec::<&str>::new());
 }
 
-/// Efforts as they go out: a level, a budget, `off`, or `-` for nothing. `!` marks one that was changed.
+/// Efforts as they are sent: a level, a budget, `off`, or `-` for nothing. `!` marks one that was changed.
 fn sent(model: &str) -> String {
     let show = |level: Level| {
         let effort = of(model).effort(Some(level.name()));
@@ -382,7 +382,7 @@ fn a_search_of_the_web_is_the_host_s_the_model_s_and_the_user_s_wish() {
         "[providers.x]\nbase_url = \"https://gateway.example/v1\"\nhost = \"openai\"\nweb_search = true";
     assert_eq!(searched(gateway, "gpt-5.6-sol"), tool("web_search", Some(10.0)));
     assert_eq!(searched(gateway, "gpt-4.1"), None);
-    // A model that nobody knows may have it, and xAI tells what its searches cost.
+    // An unknown model may have it, and xAI reports the cost of its searches.
     let grok = "[providers.x]\ntype = \"xai\"\nweb_search = true";
     assert_eq!(searched(grok, "novelty-1"), tool("web_search", None));
 }

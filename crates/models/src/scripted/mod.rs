@@ -18,7 +18,7 @@ pub use record::{Names, Recorder, Replay, ReplayError};
 pub use script::{Script, ScriptError};
 pub use serve::{ServeOptions, serve};
 
-/// The marker language for others who answer by it.
+/// The marker language, for other modules that answer by it.
 pub mod markers {
     pub use super::script::{Failure, Offer, Step};
     pub use super::turn::{Asked, Playbook, Turn};

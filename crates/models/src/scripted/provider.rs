@@ -28,7 +28,7 @@ pub struct ScriptedModel {
 }
 
 impl ScriptedModel {
-    /// `run` goes into the ids of tool calls. It should differ between processes that go on with the same session.
+    /// `run` becomes part of the ids of tool calls. It should differ between processes that continue the same session.
     pub fn new(script: Script, run: u32) -> Self {
         Self { playbook: Playbook::new(script), run, requests: AtomicU64::new(0) }
     }
@@ -92,7 +92,7 @@ fn text(parts: &[Part]) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// What the request would weigh on a wire, roughly.
+/// Approximate size of the request on a wire.
 fn input_bytes(request: &ModelRequest) -> usize {
     let parts = |parts: &[Part]| -> usize {
         let sizes = parts.iter().map(|part| match part {
@@ -112,14 +112,14 @@ fn input_bytes(request: &ModelRequest) -> usize {
     request.system.len() + messages.sum::<usize>() + tools.sum::<usize>()
 }
 
-/// The error that a provider makes of an HTTP answer with that status.
+/// The error that a provider returns for an HTTP response with that status.
 fn refusal(failure: &Failure) -> ModelError {
     let status = StatusCode::from_u16(failure.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = failure.retry_after().map(|seconds| (RETRY_AFTER, seconds)).into_iter().collect();
     error::refused(status, &headers, &Dialect::Chat.error(failure, &failure.message()).to_string())
 }
 
-/// One answer being given.
+/// An answer in progress.
 struct Performance {
     request: ModelRequest,
     beats: Beats,
@@ -141,7 +141,7 @@ impl Performance {
             if let Some(event) = self.upcoming.take() {
                 return (Ok(event), Some(self));
             }
-            // A script without waits is never pending: without this a reader of it could not be interrupted.
+            // A script without waits is never pending: without this, a reader could not be interrupted.
             tokio::task::consume_budget().await;
             match self.beats.next() {
                 Some(Beat::Wait(delay)) => self.pace.wait(delay).await,

@@ -33,7 +33,7 @@ impl RequestLog {
     }
 }
 
-/// How a request ended, as the log says it: an HTTP status, or one of the two ways to end without.
+/// Outcome of a request in the log: an HTTP status, or one of the two ways to end without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Status(u16),
@@ -43,7 +43,7 @@ pub(super) enum Outcome {
     Gone,
 }
 
-/// What is known of one request. It is written when dropped: an answer that a client no longer reads just ends.
+/// Log entry of one request. It is written when dropped: an answer that a client no longer reads just ends.
 pub(super) struct Entry {
     log: Option<Arc<RequestLog>>,
     begin: Instant,
@@ -67,7 +67,7 @@ impl Entry {
         Self { log, begin: Instant::now(), fields, outcome: Outcome::Gone }
     }
 
-    /// Whether it will be put on record.
+    /// Whether the entry will be written.
     pub(super) fn is_kept(&self) -> bool {
         self.log.is_some()
     }

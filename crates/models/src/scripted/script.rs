@@ -1,4 +1,4 @@
-//! The marker language: what a script says, and which part of it one model turn plays. Pure: no wire, no clock.
+//! The marker language: the syntax of scripts, and the part of one that a model turn plays. Pure: no wire, no clock.
 //!
 //! | marker | the model |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | `DROP:` | breaks off here |
 //! | `STOP:reason` | gives that reason for ending the turn: `length`, `content_filter`, … |
 //!
-//! A script keeps no state: where a request stands in it follows from the tool results in the request.
+//! A script keeps no state: the position of a request in it follows from the tool results in the request.
 
 use std::fmt;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use hangar_agent::model::Finish;
 
 /// Characters of a tool result that `done: …` quotes.
 const QUOTED_RESULT: usize = 200;
-/// Steps that one prompt, or one turn of a file, may unfold into; `REPEAT` could ask for any number.
+/// Limit of the steps that one prompt, or one turn of a file, expands to; `REPEAT` could ask for any number.
 const MAX_STEPS: usize = 10_000;
 const MAX_PIECES: u32 = 1_000_000;
 const MAX_DELAY: Duration = Duration::from_secs(60 * 60);
@@ -56,7 +56,7 @@ pub enum Step {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Failure {
     pub status: u16,
-    /// How many requests it meets; all when `None`.
+    /// Number of requests that fail; all if `None`.
     pub times: Option<u32>,
     pub retry_after: Option<Duration>,
 }
@@ -70,13 +70,13 @@ impl Step {
         matches!(self, Self::Say(_) | Self::Stream { .. })
     }
 
-    /// Leaves nothing for a default answer to do.
+    /// Whether the step produces an answer, so that no default one is needed.
     fn is_outcome(&self) -> bool {
         self.is_text() || matches!(self, Self::Drop | Self::Fail(_))
     }
 }
 
-/// What the model says to each prompt, and what it says when told nothing.
+/// Answers of the model to each prompt, and its default answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
     /// Turn k answers the k-th prompt of a conversation.
@@ -93,7 +93,7 @@ pub enum ScriptError {
 }
 
 impl Default for Script {
-    /// Prompts say themselves what is answered.
+    /// Prompts contain their own answers.
     fn default() -> Self {
         Self { turns: Vec::new(), default: DEFAULT_ANSWER.to_owned() }
     }
@@ -102,7 +102,7 @@ impl Default for Script {
 impl Script {
     /// Reads a script file: one marker per line, `#` before comments, a line `---` between turns.
     ///
-    /// A prompt is full of lines that are no markers, a script is not: there they are mistakes.
+    /// Other lines are errors here, unlike in a prompt, where they are ordinary text.
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
         let mut turns = vec![Vec::new()];
         for (index, line) in text.lines().enumerate() {
@@ -135,8 +135,9 @@ impl Script {
 
     /// The steps that answer the `number`-th prompt of a conversation, counted from 1.
     ///
-    /// Markers in the prompt go before the file. A script that starts a sub-agent writes its prompt, and must be able
-    /// to say what comes of it: by the file alone the sub-agent, whose prompt is a first one too, would start itself.
+    /// Markers in the prompt take precedence over the file. A script that starts a sub-agent writes its prompt and must
+    /// be able to determine its answer: by the file alone the sub-agent, whose prompt is also a first one, would start
+    /// itself.
     pub(super) fn steps(&self, prompt: &str, number: usize) -> Vec<Step> {
         let own = markers(prompt);
         if !own.is_empty() {
@@ -150,7 +151,7 @@ impl Script {
     }
 }
 
-/// The markers among the lines of a prompt. Whatever is not one, or is wrong in its numbers, is ordinary text.
+/// The markers among the lines of a prompt. A line that is not one, or has an invalid number, is ordinary text.
 pub(super) fn markers(text: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     for found in text.lines().filter_map(marker) {
@@ -170,7 +171,7 @@ fn append(turn: &mut Vec<Step>, steps: Vec<Step>) -> bool {
 fn marker(line: &str) -> Option<Vec<Step>> {
     let mut times: usize = 1;
     let (mut kind, mut rest) = line.trim_start().trim_end_matches('\r').split_once(':')?;
-    // A loop, because a prompt of 200 KB holds more nested repeats than a stack would bear.
+    // A loop, because a prompt of 200 KB can nest more repeats than the stack allows.
     while kind == "REPEAT" {
         let (count, inner) = rest.split_once(':')?;
         times = times.checked_mul(number(count)?)?;
@@ -239,7 +240,7 @@ fn failure(text: &str) -> Option<Failure> {
     Some(Failure { status, times, retry_after })
 }
 
-/// Each dialect has its own word for a reason; a script may use any of them.
+/// Each dialect has its own name for a reason; a script may use any of them.
 fn finish(reason: &str) -> Option<Finish> {
     Some(match reason {
         "" => return None,
@@ -254,7 +255,7 @@ fn finish(reason: &str) -> Option<Finish> {
     })
 }
 
-/// Writes a step as the marker that would be read as it.
+/// Writes a step as the marker that parses to it.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -291,7 +292,7 @@ pub enum Offer {
     TextOnly,
 }
 
-/// Where a request stands: what came back of the calls made since the prompt.
+/// Position of a request in a script: the results of the calls made since the prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position<'a> {
     pub(super) results: usize,
@@ -310,7 +311,7 @@ pub(super) fn plan(script: &[Step], position: Position<'_>, default: &str) -> Ve
     }
 
     let mut turns: Vec<&[Step]> = script.split_inclusive(|step| matches!(step, Step::Call { .. })).collect();
-    // What follows the last call is a turn of its own, even if it is nothing.
+    // The steps after the last call are a turn of their own, even if there are none.
     if turns.last().and_then(|turn| turn.last()).is_none_or(|step| matches!(step, Step::Call { .. })) {
         turns.push(&[]);
     }
@@ -328,7 +329,7 @@ pub(super) fn plan(script: &[Step], position: Position<'_>, default: &str) -> Ve
     let done = || Step::Say(format!("done: {}", head(position.last_result)));
     let open_calls = last.iter().filter(|step| step.is_call()).count();
     if open_calls > 0 {
-        // Parallel calls at the very end have no turn behind them; when all are answered the script is over.
+        // Parallel calls at the very end have no turn after them; once all are answered, the script is over.
         return if answered < open_calls { last.to_vec() } else { vec![done()] };
     }
     let mut steps = last.to_vec();

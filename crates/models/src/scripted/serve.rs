@@ -1,5 +1,5 @@
-//! The scripted model on a socket, for programs that want a provider: chat completions, responses and messages, each
-//! streamed or whole, with the small endpoints that clients ask before or beside them.
+//! The scripted model on a socket, for programs that need a provider: chat completions, responses and messages,
+//! streamed or not, with the small endpoints that clients call before or beside them.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ use super::script::{Failure, Script};
 use super::turn::{Beat, Beats, Pace, Playbook, tokens};
 use crate::loopback::{self, Body, Cut, Service, Unread};
 
-/// Different paths that are counted; requests to further ones only count in the sum.
+/// Number of different paths that are counted; requests to further ones count only in the sum.
 const MAX_PATHS: usize = 256;
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl ServeOptions {
     }
 }
 
-/// Serves until `shutdown`, then cuts what is under way.
+/// Serves until `shutdown`, then cuts the open connections.
 pub async fn serve(
     listener: TcpListener,
     options: ServeOptions,
@@ -188,10 +188,10 @@ impl Service for ServedModel {
     }
 }
 
-/// The body of a request, if it is an object. How tools are called is left out unless it is read `whole`: there may be
-/// hundreds, and nobody here looks at that.
+/// The body of a request, if it is an object. Schemas of tools are left out unless it is read `whole`: there may be
+/// hundreds, and they are not used here.
 fn read_body(raw: &[u8], whole: bool) -> Option<Value> {
-    /// What the answer may depend on.
+    /// The parts that the answer may depend on.
     #[derive(Serialize, Deserialize)]
     struct Tool {
         #[serde(rename = "type", default)]
@@ -214,7 +214,7 @@ fn read_body(raw: &[u8], whole: bool) -> Option<Value> {
     fields.collect::<Option<Map<_, _>>>().map(Value::Object)
 }
 
-/// When a request came.
+/// Time of arrival of a request.
 #[derive(Clone, Copy)]
 struct Moment {
     number: u64,
@@ -226,7 +226,7 @@ enum Answered {
     Streamed(Performance),
 }
 
-/// An answer in the making: the turn, and the dialect that spells it.
+/// An answer in progress: the turn, and the dialect that it is written in.
 struct Performance {
     beats: Beats,
     pace: Pace,
@@ -252,7 +252,7 @@ impl Performance {
                     return Ok(Moved::Said(self.answer.say(said)));
                 }
                 Some(Beat::Cut) => {
-                    // Being pending once lets the connection flush what was said before.
+                    // Being pending once lets the connection flush the previous output.
                     tokio::task::yield_now().await;
                     return Err(Cut);
                 }
@@ -275,7 +275,7 @@ impl Performance {
     }
 }
 
-/// The answer as it is pulled by the connection: a slow reader slows the script, one that goes away ends it.
+/// The answer as the connection pulls it: a slow reader slows the script down, and a disconnect ends it.
 fn stream_response(mut performance: Performance, entry: Entry) -> Response<Body> {
     let first = encode(&performance.answer.start());
     let rest = stream::unfold(Some((performance, entry)), |playing| async {
@@ -299,7 +299,7 @@ fn stream_response(mut performance: Performance, entry: Entry) -> Response<Body>
     response
 }
 
-/// An error in the words of a provider.
+/// An error in a provider's format.
 struct Refusal {
     failure: Failure,
     message: String,

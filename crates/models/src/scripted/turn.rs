@@ -1,6 +1,6 @@
-//! One model turn of a script: what a request asks, whether it is to fail, and what is said at which moment.
+//! One model turn of a script: the prompt of a request, whether it fails, and the timing of its output.
 //!
-//! The provider in process and the dialects on the wire play the same turns; they differ in how they spell them.
+//! The provider in process and the dialects on the wire play the same turns; they differ in the format.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -14,14 +14,14 @@ use tokio::time::Instant;
 
 use super::script::{Failure, Offer, Position, Script, Step, plan};
 
-/// `FAIL` steps whose use is remembered. Forgetting them only makes a failure happen again.
+/// Number of `FAIL` steps whose use is remembered. A forgotten failure happens again.
 const MAX_BUDGETS: usize = 4096;
 
-/// What a request asks, gathered message by message.
+/// Prompt and results of a request, collected message by message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     prompts: usize,
-    /// The last message may turn out to be no prompt.
+    /// The last message may turn out not to be a prompt.
     doubtful: bool,
     prompt: String,
     results: usize,
@@ -42,7 +42,7 @@ impl Asked {
     }
 
     pub fn user(&mut self, text: String) {
-        // Some clients send what they know of the machine in a message of its own, before the one that was typed.
+        // Some clients send facts about the machine in a message of its own, before the user's.
         if !self.doubtful {
             self.prompts += 1;
         }
@@ -69,7 +69,7 @@ fn is_block(text: &str) -> bool {
     name.is_some_and(|name| text.ends_with(&format!("</{name}>")))
 }
 
-/// A script being played, with how often its failures have happened.
+/// A script in progress, with counts of the failures that have happened.
 #[derive(Debug)]
 pub struct Playbook {
     script: Script,
@@ -114,7 +114,7 @@ impl Playbook {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
     pub steps: Vec<Step>,
-    /// Set when the request fails instead. It does so before anything is said, wherever the step stands in the turn.
+    /// Set when the request fails instead. It fails before any output, wherever the step is in the turn.
     pub failure: Option<Failure>,
 }
 
@@ -175,16 +175,16 @@ impl Said {
     }
 }
 
-/// Tokens of so many bytes, as the scripted model counts them. There is no call of nothing.
+/// Token count of so many bytes, as the scripted model reports it; at least one.
 pub(super) fn tokens(bytes: usize) -> u64 {
     (bytes as u64 / 4).max(1)
 }
 
-/// How late a wait may be made up for by the next ones. Timers count in milliseconds and wake late, and a stream of small waits
-/// would otherwise be half as fast as it says; a listener that is slow for longer slows the script.
+/// Delay that later waits may make up for. Timers have millisecond resolution and wake late, and a stream of small
+/// waits would otherwise run at half its speed; a reader that is slow for longer slows the script down.
 const LATENESS: Duration = Duration::from_millis(10);
 
-/// Keeps the time of a turn: waits are counted from when the last one should have ended, not from when it did.
+/// Clock of a turn: each wait is counted from when the last one should have ended, not from when it did.
 #[derive(Debug)]
 pub(super) struct Pace {
     due: Instant,
@@ -202,7 +202,7 @@ impl Pace {
     }
 }
 
-/// Unfolds a turn as it is played: `STREAM` may mean a million pieces.
+/// Expands a turn as it is played: `STREAM` may mean a million pieces.
 #[derive(Debug)]
 pub(super) struct Beats {
     id: String,
@@ -256,20 +256,20 @@ impl Iterator for Beats {
                 }
                 Step::Delay(delay) => return Some(Beat::Wait(delay)),
                 Step::Drop => return Some(Beat::Cut),
-                // A failure that is used up, and what was read before the turn began.
+                // A used-up failure, and a stop reason, which was read before the turn began.
                 Step::Fail(_) | Step::Stop(_) => {}
             }
         }
     }
 }
 
-/// What the error body of a failing HTTP status says, in the words that providers use.
+/// Message of the error body for an HTTP status, in providers' words.
 impl Failure {
     pub(super) fn message(&self) -> String {
         format!("mock failure {}", self.status)
     }
 
-    /// The value of the header that says when to come back.
+    /// The value of the `Retry-After` header.
     pub(super) fn retry_after(&self) -> Option<HeaderValue> {
         self.retry_after.and_then(|after| after.as_secs_f64().to_string().parse().ok())
     }
@@ -376,7 +376,7 @@ mod tests {
         }
     }
 
-    /// When waits of so many milliseconds end, each after the listener has been busy for so long.
+    /// End times of waits of so many milliseconds, each after the reader has been busy for so long.
     async fn ends(waits: &[(u64, u64)]) -> Vec<u64> {
         let begun = Instant::now();
         let mut pace = Pace::new();

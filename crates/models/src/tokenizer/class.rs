@@ -1,4 +1,4 @@
-//! What the splitting rules want to know of a character: its Unicode general category, roughly.
+//! Classes of characters for the splitting rules: roughly, the Unicode general category.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
@@ -41,12 +41,12 @@ impl Class {
         matches!(self, Self::Upper | Self::Lower | Self::Caseless)
     }
 
-    /// May stand in the leading, upper-case part of a word.
+    /// Whether it may be in the leading, upper-case part of a word.
     pub(super) fn leads(self) -> bool {
         matches!(self, Self::Upper | Self::Caseless | Self::Mark)
     }
 
-    /// May stand in the trailing, lower-case part of a word.
+    /// Whether it may be in the trailing, lower-case part of a word.
     pub(super) fn trails(self) -> bool {
         matches!(self, Self::Lower | Self::Caseless | Self::Mark)
     }

@@ -5,11 +5,11 @@ use std::collections::BinaryHeap;
 
 use super::vocabulary::Vocabulary;
 
-/// A piece that is longer is counted in stretches of this length, each a token or two wrong: ten megabytes without a
-/// blank would otherwise take seconds and hundreds of megabytes.
+/// A longer piece is counted in parts of this length, each wrong by a token or two: ten megabytes without whitespace
+/// would otherwise take seconds and hundreds of megabytes.
 const LONGEST: usize = 16 << 10;
 
-/// Into how many tokens `piece` is encoded.
+/// Number of tokens that `piece` is encoded into.
 pub(super) fn count(piece: &[u8], vocabulary: &Vocabulary) -> usize {
     if piece.len() == 1 || vocabulary.rank(piece).is_some() {
         return 1;
@@ -17,15 +17,15 @@ pub(super) fn count(piece: &[u8], vocabulary: &Vocabulary) -> usize {
     piece.chunks(LONGEST).map(|stretch| Parts::new(stretch).merge(vocabulary)).sum()
 }
 
-/// The piece as a list of parts that grow together. A heap of candidate pairs keeps long pieces (base64, minified code)
-/// at n log n.
+/// The piece as a list of parts that are merged. A heap of candidate pairs keeps long pieces (base64, minified code) at
+/// n log n.
 struct Parts<'a> {
     piece: &'a [u8],
-    /// By the start of a part: where it ends, or 0 for a part that was joined to its left neighbour.
+    /// By the start of a part: its end, or 0 for a part that was merged into its left neighbour.
     ends: Vec<usize>,
-    /// By the start of a part: where its left neighbour starts.
+    /// By the start of a part: the start of its left neighbour.
     lefts: Vec<usize>,
-    /// Rank, then start and end of the joined pair. Entries whose pair changed since are skipped.
+    /// Rank, start and end of the merged pair. Entries whose pair has changed since are skipped.
     candidates: BinaryHeap<Reverse<(u32, usize, usize)>>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Parts<'a> {
         parts
     }
 
-    /// Whether the part at `start` and its right neighbour still reach from `start` to `end`.
+    /// Whether the part at `start` and its right neighbour still extend from `start` to `end`.
     fn is_pair(&self, start: usize, end: usize) -> bool {
         let middle = self.ends[start];
         middle != 0 && middle < end && self.ends[middle] == end

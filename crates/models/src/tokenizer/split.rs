@@ -1,11 +1,11 @@
-//! Where text is cut into pieces before each is encoded on its own.
+//! Splitting of text into pieces, each of which is encoded on its own.
 //!
 //! The vocabulary publishes its rule as a regular expression with look-ahead. These functions are that expression
 //! by hand, so that no regex has to be compiled; tests compare them with it on arbitrary text.
 
 use super::class::Class;
 
-/// Characters that a number is cut into at most.
+/// Longest piece of a number, in characters.
 const DIGITS: usize = 3;
 
 /// The end of the first piece of `text` `text` is not empty.
@@ -33,7 +33,7 @@ fn lower_word(text: &str) -> Option<usize> {
     if lower > 0 {
         return Some(upper + lower);
     }
-    // Give back until a character that is also in W: the last one without case.
+    // Back off to a character that is also in W: the last one without case.
     text[..upper].char_indices().rfind(|(_, c)| Class::of(*c).trails()).map(|(at, c)| at + c.len_utf8())
 }
 
@@ -60,7 +60,7 @@ fn contraction(text: &str) -> Option<usize> {
     let mut characters = rest.chars();
     match characters.next()? {
         's' | 'S' | 't' | 'T' | 'm' | 'M' | 'd' | 'D' => Some(2),
-        // The long s is an s to a rule that ignores case.
+        // The long s counts as an s in a case-insensitive rule.
         'ſ' => Some(1 + 'ſ'.len_utf8()),
         'r' | 'R' | 'v' | 'V' if matches!(characters.next(), Some('e' | 'E')) => Some(3),
         'l' | 'L' if matches!(characters.next(), Some('l' | 'L')) => Some(3),
@@ -102,7 +102,7 @@ fn space(text: &str) -> usize {
     }
 }
 
-/// The length of the leading characters whose class `is` wanted.
+/// The length of the leading characters for whose class `is` returns true.
 fn run(text: &str, is: impl Fn(Class) -> bool) -> usize {
     text.find(|c| !is(Class::of(c))).unwrap_or(text.len())
 }

@@ -1,4 +1,4 @@
-//! A vocabulary, read where it lies in the binary. `build.rs` writes it and describes the layout.
+//! A vocabulary, read in place from the binary. `build.rs` writes it and describes the layout.
 
 use super::layout::{self, GROUP, RANK_BITS};
 

@@ -1,4 +1,4 @@
-//! An answer being put together from its pieces, the same for every wire.
+//! Assembly of an answer from its pieces, the same for every wire.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::INPUT;
 
-/// Pages that are listed below an answer.
+/// Number of cited pages that are listed below an answer.
 const MAX_SOURCES: usize = 20;
 
 pub(super) struct Assembly {
@@ -21,7 +21,7 @@ pub(super) struct Assembly {
     text: String,
     thoughts: String,
     calls: Vec<Call>,
-    /// Pages of the web that the answer cites.
+    /// Web pages that the answer cites.
     sources: Vec<Source>,
     origin: ModelOrigin,
     tools: Arc<[Arc<ToolSpec>]>,
@@ -41,10 +41,10 @@ struct Call {
 #[derive(PartialEq)]
 enum Form {
     AsWritten,
-    /// A custom tool that was offered as a function: the text has to be taken out of the arguments, so that its pieces
-    /// are kept back until they are whole.
+    /// A custom tool that was offered as a function: its text has to be extracted from the arguments, so its pieces are
+    /// held back until they are complete.
     Disguised,
-    /// Taken out and told.
+    /// Extracted and emitted.
     Unwrapped,
 }
 
@@ -63,7 +63,7 @@ impl Assembly {
         }
     }
 
-    /// The first id that the answer gives itself.
+    /// The first id that the answer generates itself.
     pub(super) fn identify(&mut self, id: &str) {
         if self.id.is_none() && !id.is_empty() {
             self.id = Some(id.to_owned());
@@ -96,7 +96,7 @@ impl Assembly {
         }
     }
 
-    /// A citation, of which pages of the web are listed below the text.
+    /// Adds a citation. Cited web pages are listed below the text.
     pub(super) fn cite(&mut self, citation: &Value) {
         let text = |name: &str| citation.get(name).and_then(Value::as_str).unwrap_or_default().trim();
         let (url, title) = (text("url"), text("title"));
@@ -106,8 +106,8 @@ impl Assembly {
         }
     }
 
-    /// A search that the provider made itself, or a page that it opened. It is told among the thoughts, where the model
-    /// decided on it.
+    /// Adds a search that the provider ran itself, or a page that it opened. It is shown in the reasoning, where the
+    /// model decided on it.
     pub(super) fn searched(&mut self, action: &Value, out: &mut Vec<ModelEvent>) {
         let text = |name: &str| action.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let queries = action.get("queries").and_then(Value::as_array).into_iter().flatten();
@@ -130,7 +130,7 @@ impl Assembly {
         }
     }
 
-    /// Begins a call and says where it stands. `kind` is what the wire says.
+    /// Begins a call and returns its index. `kind` is the wire's.
     pub(super) fn open_call(&mut self, id: &str, name: &str, kind: ToolType) -> usize {
         let id = if id.is_empty() { self.new_id() } else { id.to_owned() };
         let mut call = Call {
@@ -142,7 +142,7 @@ impl Assembly {
         self.calls.len() - 1
     }
 
-    /// A name that came later than its call.
+    /// Sets a name that came later than its call.
     pub(super) fn name_call(&mut self, call: usize, name: &str) {
         let call = &mut self.calls[call];
         if call.call.name.is_empty() {
@@ -159,7 +159,7 @@ impl Assembly {
         (0..self.calls.len()).any(|call| !self.is_cut(call, finish))
     }
 
-    /// Whether a call broke off. It is not run, and so does not go back either. Free text has no end that could be seen.
+    /// Whether a call broke off. It does not run and is not sent back. Free text has no visible end.
     pub(super) fn is_cut(&self, call: usize, finish: &Finish) -> bool {
         let ToolCall { kind, input, .. } = &self.calls[call].call;
         let is_whole = *kind == ToolType::Function
@@ -183,13 +183,13 @@ impl Assembly {
         }
     }
 
-    /// The call's input is whole.
+    /// The input of the call is complete.
     pub(super) fn close_call(&mut self, call: usize, out: &mut Vec<ModelEvent>) {
         self.calls[call].unwrap_input(out);
     }
 
-    /// Ends the answer. `reasoning` is given the text of the thoughts and adds the marks of its wire; `items` is the answer
-    /// as JSON of its wire, if text and calls do not tell all of it.
+    /// Finishes the answer. `reasoning` gets the text of the reasoning and adds the signatures of its wire; `items` is
+    /// the answer as JSON of its wire, if text and calls do not cover all of it.
     pub(super) fn finish(
         &mut self,
         finish: Finish,
@@ -234,7 +234,7 @@ impl Assembly {
         }
     }
 
-    /// An id for a call of a server that gives none: the same for the same conversation, and new to it.
+    /// An id for a call of a server that gives none: deterministic for the same conversation, and unique in it.
     fn new_id(&self) -> String {
         let past = self.history.iter().filter_map(|message| match &**message {
             Message::Assistant(turn) => Some(&turn.tool_calls),
@@ -243,7 +243,7 @@ impl Assembly {
         let past: Vec<&str> = past.flatten().map(|call| call.id.as_str()).collect();
         let taken = |id: &str| past.contains(&id) || self.calls.iter().any(|call| call.call.id == id);
         let first = past.len() + self.calls.len();
-        // Among one more name than there are calls, one is free.
+        // Of one more name than there are calls, at least one is free.
         (first..).map(|n| format!("call_{n}")).find(|id| !taken(id)).unwrap_or_default()
     }
 }
@@ -280,7 +280,7 @@ impl Call {
             return;
         }
         self.form = Form::Unwrapped;
-        // Some servers write the text itself where the arguments belong; then it stays as it is.
+        // Some servers write the plain text in place of the arguments; then it is kept unchanged.
         if let Ok(Value::Object(arguments)) = serde_json::from_str(&self.call.input)
             && let Some(Value::String(text)) = arguments.get(INPUT)
         {

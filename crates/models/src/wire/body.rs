@@ -6,13 +6,13 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
-/// What a tool's name, description and schema are wrapped in, at most.
+/// Upper bound of the JSON around a tool's name, description and schema.
 const PER_TOOL: usize = 128;
-/// What there may be beside tools and system prompt before the text has to move to a larger place.
+/// Initial capacity beside tools and system prompt.
 const REST: usize = 4 << 10;
 
-/// The text of a request: its fields, the conversation under the name that the wire has for it, and the tools. Tools are
-/// written from where they are: a session may have hundreds, and all of them go with every request.
+/// The text of a request: its fields, the conversation under the wire's name for it, and the tools. Tools are
+/// serialised in place: a session may have hundreds, and all of them are in every request.
 pub(super) fn write_body(
     request: &ModelRequest,
     fields: &Map<String, Value>,
@@ -32,7 +32,7 @@ pub(super) fn write_body(
         }
         map.end()
     });
-    // Values and descriptions of tools always have a text, and memory takes all of it.
+    // Values and tool descriptions always serialise, and writing to memory cannot fail.
     debug_assert!(written.is_ok());
     text
 }

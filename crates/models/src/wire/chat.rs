@@ -1,4 +1,4 @@
-//! OpenAI chat completions, and what the servers that imitate them make of it.
+//! OpenAI chat completions, and the variants of compatible servers.
 
 pub(crate) mod decode;
 pub(crate) mod request;

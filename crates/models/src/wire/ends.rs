@@ -64,7 +64,7 @@ fn each_finish_reason_of_chat_completions_has_its_meaning() {
             Finish::Broken("function_call_filter: MALFORMED_FUNCTION_CALL".to_owned()),
         ),
         ("eos", Finish::Other("eos".to_owned())),
-        // An end without a reason is one if there is an answer.
+        // An end without a reason is valid if there is an answer.
         ("", Finish::Stop),
     ] {
         let answer = format!(r#"{{"choices":[{{"message":{{"content":"a"}},"finish_reason":"{reason}"}}]}}"#);

@@ -1,4 +1,5 @@
-//! Decoders under any stream: where its bytes are cut makes no difference, and nothing that a server sends makes one panic.
+//! Decoders with arbitrary streams: it makes no difference where the bytes are split, and no input makes a decoder
+//! panic.
 
 use hangar_agent::model::Reply;
 use proptest::prelude::*;
@@ -103,7 +104,7 @@ fn lines(events: &[&str]) -> Vec<String> {
     events.iter().map(|&event| event.to_owned()).collect()
 }
 
-/// Anything that a field of an event may be instead of what it should be.
+/// Any value that a field of an event may have instead of a valid one.
 fn anything() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),

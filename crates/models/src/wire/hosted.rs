@@ -1,4 +1,4 @@
-//! A vendor's own search of the web on each wire: when it is offered, what comes of it, and how it goes back.
+//! A vendor's own web search on each wire: when it is offered, its results, and how they are sent back.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ fn a_search_is_offered_in_the_words_of_the_vendor_and_only_where_it_has_one() {
     check(Wire::Responses, &openai(), &searching("gpt-5.6-sol"), expect![[r#"{"type":"web_search"} 8"#]]);
     let xai = host(ProviderKind::OpenAi { wire: WireApi::PerModel }, "https://api.x.ai/v1");
     check(Wire::Responses, &xai, &searching("grok-4.5"), expect![[r#"{"type":"web_search"} null"#]]);
-    // Another API of the vendor, and a server that nobody knows.
+    // Another API of the vendor, and an unknown server.
     check(Wire::Chat, &openai(), &searching("gpt-4.1"), expect![" null"]);
     check(Wire::Messages, &HostFacts::default(), &searching("claude-opus-5-5"), expect![" null"]);
     check(Wire::Responses, &HostFacts::default(), &searching("m"), expect![" null"]);

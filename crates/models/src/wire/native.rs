@@ -1,4 +1,4 @@
-//! Turns of the model in its own items: who gets them back, and what is left of them for anybody else.
+//! Turns of the model in its vendor's items: to which origin they are sent back, and how they are rewritten for others.
 
 use hangar_agent::model::{AssistantTurn, NativeTurn, ToolCall};
 use hangar_protocol::data::{ModelOrigin, ToolType};
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::arguments;
 use crate::facts::IdRule;
 
-/// An entry of a list in a request: made here, or sent back as it came.
+/// An entry of a list in a request: new, or sent back unchanged.
 pub(super) enum Entry<'a> {
     Made(Value),
     Raw(&'a RawValue),
@@ -25,13 +25,13 @@ impl Serialize for Entry<'_> {
     }
 }
 
-/// The items of a turn that came from `origin`. Items of anybody else mean nothing there, or are refused.
+/// The items of a turn that came from `origin`. Items of other origins are meaningless there, or refused.
 pub(super) fn native_to<'a>(turn: &'a AssistantTurn, origin: &ModelOrigin) -> Option<&'a NativeTurn> {
     turn.native.as_ref().filter(|native| native.origin == *origin)
 }
 
-/// The items of a turn that came from another model at the same host, by the same account. What is signed or encrypted in
-/// them means nothing to this one; the rest does.
+/// The items of a turn of another model at the same host and account. Signed or encrypted parts are meaningless to this
+/// one; the rest is valid.
 pub(super) fn kin_to<'a>(turn: &'a AssistantTurn, origin: &ModelOrigin) -> Option<&'a NativeTurn> {
     let is_kin =
         |other: &ModelOrigin| ModelOrigin { model: origin.model.clone(), ..other.clone() } == *origin;
@@ -39,7 +39,7 @@ pub(super) fn kin_to<'a>(turn: &'a AssistantTurn, origin: &ModelOrigin) -> Optio
 }
 
 /// The items of a turn as entries of a list. `rewrite` puts the arguments of a call into its item, for calls whose
-/// arguments were changed after the fact: they are told as they were run.
+/// arguments were changed afterwards: the model sees the arguments that ran.
 pub(super) fn entries<'a>(
     native: &'a NativeTurn,
     turn: &AssistantTurn,
@@ -56,8 +56,7 @@ pub(super) fn entries<'a>(
     Some(items.into_iter().map(Entry::Made).collect())
 }
 
-/// The arguments of a call as JSON text: as the model wrote them if they can be read, because those bytes are in the
-/// provider's cache.
+/// The arguments of a call as JSON text: unchanged if they parse, because those bytes are in the provider's cache.
 pub(super) fn argument_text(call: &ToolCall) -> String {
     let is_object = || serde_json::from_str::<serde_json::Map<String, Value>>(&call.input).is_ok();
     if call.kind == ToolType::Function && is_object() {
@@ -66,14 +65,14 @@ pub(super) fn argument_text(call: &ToolCall) -> String {
     arguments(call.kind, &call.input).to_string()
 }
 
-/// The id of a call as a host accepts it: the same where it may be, else one that is derived from it. The same id always
-/// becomes the same one, so that a result finds its call.
+/// The id of a call in a form that a host accepts: unchanged if possible, else derived from it. The same id always maps
+/// to the same one, so that a result matches its call.
 pub(super) fn call_id(id: &str, rule: &IdRule) -> String {
     if rule.accepts(id) {
         return id.to_owned();
     }
     const ALPHABET: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    /// Characters that no two ids of a conversation have in common by chance.
+    /// Characters of a hash that are unique within a conversation.
     const LENGTH: usize = 24;
     let digest = Sha256::digest(id.as_bytes());
     let letters = digest.iter().map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()]));

@@ -1,14 +1,14 @@
-//! Schemas of tools in the words that a host understands. Tools bring any JSON Schema; some hosts read only part of it and
-//! refuse the request for the rest.
+//! Schemas of tools in the subset that a host accepts. Tools bring any JSON Schema; some hosts support only part of it
+//! and refuse the request otherwise.
 
 use hangar_agent::schema::Schema;
 use serde_json::{Map, Value, json};
 
 use crate::facts::HostFacts;
 
-/// How deep references are followed: schemas may refer to themselves.
+/// Depth to which references are followed: schemas may refer to themselves.
 const DEPTH: usize = 8;
-/// Words that every host with a small vocabulary knows.
+/// Keywords that every host with a small subset accepts.
 const KNOWN: &[&str] = &[
     "type",
     "title",
@@ -24,7 +24,7 @@ const KNOWN: &[&str] = &[
     "maxItems",
 ];
 
-/// The schema as the host takes it. It stays the same text wherever it may.
+/// The schema as the host accepts it. It stays the same text where possible.
 pub(super) fn conform(schema: Schema, host: &HostFacts) -> Schema {
     let text = schema.as_str();
     if host.strict_schemas {
@@ -41,7 +41,7 @@ pub(super) fn conform(schema: Schema, host: &HostFacts) -> Schema {
     Schema::from(as_object(value))
 }
 
-/// Whether a tool takes no arguments at all, which some hosts want to be told by silence.
+/// Whether a tool has no arguments, which some hosts expect to be expressed by no schema.
 pub(super) fn is_empty(schema: &Schema) -> bool {
     let value = schema.to_value();
     value.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty)
@@ -59,7 +59,7 @@ fn as_object(schema: Value) -> Value {
     }
 }
 
-/// Writes out schemas that are `true` or `false`: anything, or nothing.
+/// Expands schemas that are `true` or `false`: anything, or nothing.
 fn spell_booleans(schema: &mut Value) {
     let Value::Object(fields) = schema else { return };
     for (name, field) in fields.iter_mut() {
@@ -83,7 +83,7 @@ fn spell_boolean(schema: &mut Value) {
     }
 }
 
-/// A schema in the small vocabulary: references written out, no `null`, names only as texts.
+/// A schema in the small subset: references resolved, no `null`, enum values only as texts.
 fn reduced(schema: &Value, root: &Value, depth: usize) -> Value {
     let Value::Object(fields) = schema else { return json!({ "type": "string" }) };
     if let Some(target) = fields.get("$ref").and_then(Value::as_str) {
@@ -102,7 +102,7 @@ fn reduced(schema: &Value, root: &Value, depth: usize) -> Value {
             ("properties", Value::Object(named)) => {
                 named.iter().map(|(name, value)| (name.clone(), reduced(value, root, depth))).collect()
             }
-            // A list with a schema for each place becomes a list of the first.
+            // A tuple becomes a list with the schema of its first item.
             ("items", Value::Array(places)) => {
                 places.first().map_or(json!({ "type": "string" }), |first| reduced(first, root, depth))
             }
@@ -132,7 +132,8 @@ fn choices_of(choices: &[Value], root: &Value, depth: usize) -> Value {
     choices.iter().filter(|choice| !is_null(choice)).map(|choice| reduced(choice, root, depth)).collect()
 }
 
-/// One choice is no choice, a list has items, and an object that names no properties is a text to those who need names.
+/// A single alternative is unwrapped, a list gets items, and an object without properties becomes a text for hosts that
+/// require names.
 fn settle(mut fields: Map<String, Value>) -> Value {
     if let Some(Value::Array(choices)) = fields.get("anyOf")
         && choices.len() < 2

@@ -60,17 +60,17 @@ pub(crate) fn tools() -> Arc<[Arc<ToolSpec>]> {
     .into()
 }
 
-/// Where the answers of the tests come from.
+/// Origin of the answers in the tests.
 pub(crate) fn origin() -> ModelOrigin {
     ModelOrigin { provider: "http://here/".to_owned(), ..ModelOrigin::default() }
 }
 
-/// A turn in the items of its vendor, which is the one that is asked.
+/// A turn in the items of the vendor that is called.
 pub(crate) fn native(items: &str) -> Option<NativeTurn> {
     Some(NativeTurn { origin: origin(), items: items.into(), rewritten: false, paused: false })
 }
 
-/// A turn in the items of somebody else.
+/// A turn in the items of another vendor.
 pub(crate) fn foreign(items: &str) -> Option<NativeTurn> {
     native(items).map(|native| NativeTurn { origin: ModelOrigin::default(), ..native })
 }
@@ -145,7 +145,7 @@ pub(crate) fn check_body(wire: Wire, request: &ModelRequest, expected: Expect) {
     expected.assert_eq(&shown);
 }
 
-/// The body without the conversation: only what asks for it.
+/// The body without the conversation.
 pub(crate) fn check_parameters(wire: Wire, request: &ModelRequest, expected: Expect) {
     let mut body = body(wire, Dialect::Vendor, request);
     let object = body.as_object_mut().unwrap();
@@ -155,7 +155,7 @@ pub(crate) fn check_parameters(wire: Wire, request: &ModelRequest, expected: Exp
     expected.assert_eq(&body.to_string());
 }
 
-/// Reads a stream and says what it said. Blank lines and lines with `#` are passed over.
+/// Reads a stream and prints its events. Blank lines and lines with `#` are skipped.
 pub(crate) fn check_stream(wire: Wire, request: &ModelRequest, events: &str, expected: Expect) {
     let mut decoder = wire.decoder(request, origin());
     let mut shown = String::new();
@@ -267,7 +267,7 @@ fn assert_pieces_make_the_reply(events: &[ModelEvent], reply: &Reply) {
     }
 }
 
-/// A request for an answer of some form.
+/// A request with a response format.
 pub(crate) fn formed(model: &str) -> ModelRequest {
     let answer = AnswerSchema {
         name: "verdict".to_owned(),

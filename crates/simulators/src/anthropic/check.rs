@@ -1,4 +1,4 @@
-//! The check of a request, in the order in which the vendor looks: credentials, version, model, shape, rules.
+//! The check of a request, in the vendor's order: credentials, version, model, shape, rules.
 
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ pub(super) fn check(vendor: &Anthropic, request: &Request, history: &History) ->
     })
 }
 
-/// Calls that were cut are dropped by a client: half an input means nothing, and the vendor may not parse it.
+/// A client drops calls that were cut: half an input means nothing, and the vendor may not parse it.
 fn cut_calls(body: &Value, history: &History) -> Vec<String> {
     let blocks =
         messages::list(&body["messages"]).iter().flat_map(|message| messages::list(&message["content"]));
@@ -100,7 +100,7 @@ fn account(request: &Request) -> Result<String, Refusal> {
     }
 }
 
-/// Fields that are not known are refused, or told if the simulator is lenient.
+/// Unknown fields are refused, or reported if the simulator is lenient.
 fn shape(vendor: &Anthropic, request: &Request) -> Result<Vec<String>, Refusal> {
     let flaws = vendor.shapes.flaws("request", &request.body);
     let tolerated = |flaw: &Flaw| {

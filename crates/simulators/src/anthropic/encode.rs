@@ -147,7 +147,7 @@ impl<'a> Writer<'a> {
         self.event(&json!({"type": "message_start", "message": started}));
         let last_call = reply.pieces.iter().rposition(|piece| matches!(piece, Piece::Call { .. }));
         let half = reply.end == End::Length || reply.end == End::Cut;
-        // What a paused search found comes with the answer that goes on.
+        // The results of a paused search come with the continuing answer.
         if let Some(id) = accepted.context["pending"]["id"].as_str() {
             let found = serde_json::from_value(accepted.context["pending"]["found"].clone());
             self.result(id, found.unwrap_or_default());
@@ -203,7 +203,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A block: how it opens, its deltas, and what it is in the end.
+    /// A block: its start, its deltas, and its final form.
     fn block(&mut self, opening: &Value, deltas: Vec<Value>, whole: Value) {
         let index = self.blocks.len();
         self.event(&json!({"type": "content_block_start", "index": index, "content_block": opening}));
@@ -231,7 +231,7 @@ impl<'a> Writer<'a> {
         self.block(&opening, deltas.chain(cited).collect(), whole);
     }
 
-    /// A search of the vendor's own, and its id.
+    /// A web search of the vendor, and its id.
     fn search(&mut self, query: &str) -> String {
         let id = self.reply.call_id("srvtoolu_", self.blocks.len());
         let block =
@@ -244,7 +244,7 @@ impl<'a> Writer<'a> {
         id
     }
 
-    /// What a search found. It comes in one piece.
+    /// Results of a search. They come in one piece.
     fn result(&mut self, id: &str, found: Vec<Page>) {
         let block = search::result(id, &found);
         self.block(&block, Vec::new(), block.clone());
@@ -281,7 +281,7 @@ impl<'a> Writer<'a> {
         self.block(&block, Vec::new(), block.clone());
     }
 
-    /// A call that is cut has no end, and its input is no JSON.
+    /// A call that is cut has no end, and its input is not JSON.
     fn call(&mut self, tool: &str, arguments: &str, complete: bool) {
         let id = self.reply.call_id("toolu_", self.blocks.len());
         let size = if self.reply.has(Fault::Fragments) { 1 } else { DELTA };

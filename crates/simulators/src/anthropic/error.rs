@@ -13,7 +13,7 @@ pub(super) fn refuse(status: u16, kind: &str, message: impl Into<String>) -> Ref
     Refusal::new(status, message.clone(), body(kind, &message)).with_header("request-id", id)
 }
 
-/// The usual one: something in the body is wrong.
+/// The default: something in the body is invalid.
 pub(super) fn invalid(message: impl Into<String>) -> Refusal {
     refuse(400, "invalid_request_error", message)
 }
@@ -27,7 +27,7 @@ pub(super) fn request_id(seed: &str) -> String {
     format!("req_{}", &digest(&["request", seed])[..24])
 }
 
-/// A flaw in the words of the vendor's parser.
+/// A flaw in the wording of the vendor's parser.
 pub(super) fn flawed(flaw: &Flaw) -> Refusal {
     let path = flaw.dotted(true);
     let path = if path.is_empty() { String::new() } else { format!("{path}: ") };

@@ -1,4 +1,4 @@
-//! Marks for the cache: how many, where, and in which order.
+//! Cache marks: how many, where, and in which order.
 
 use serde_json::Value;
 

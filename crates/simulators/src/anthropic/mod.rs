@@ -42,24 +42,24 @@ pub struct Anthropic {
 
 type Claude = Model<Rules>;
 
-/// What only this vendor's models differ in.
+/// Rules that only this vendor's models have.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rules {
-    /// What a request without `thinking` gets.
+    /// The thinking mode of a request without `thinking`.
     thinking: DefaultThinking,
     /// Values of `thinking.type` that are refused.
     refused_thinking: Vec<String>,
     /// Efforts at which thinking cannot be disabled.
     #[serde(default)]
     disabled_refused_at: Vec<String>,
-    /// Efforts that `between_tools` goes with.
+    /// Efforts that `between_tools` accepts.
     #[serde(default)]
     between_tools_efforts: Vec<String>,
-    /// Whether temperature, `top_p` and `top_k` are taken.
+    /// Whether temperature, `top_p` and `top_k` are accepted.
     #[serde(default = "yes")]
     sampling: bool,
-    /// Whether the last message may be of the assistant.
+    /// Whether the last message may be the assistant's.
     #[serde(default = "yes")]
     prefill: bool,
     /// Whether a tool may be forced.
@@ -74,10 +74,10 @@ pub(crate) struct Rules {
     /// Whether thinking is bound to the account too.
     #[serde(default)]
     account_bound: bool,
-    /// Whether text before a call comes as thinking.
+    /// Whether text before a call is returned as thinking.
     #[serde(default)]
     prose_is_thinking: bool,
-    /// Whether images are looked at in full size.
+    /// Whether the model sees images in full size.
     #[serde(default)]
     large_images: bool,
     /// Whether messages of the role `system` may follow those of the user.

@@ -1,4 +1,4 @@
-//! Parameters that a model does not take: kinds of thinking, efforts, sampling, forced tools.
+//! Parameters that a model does not accept: kinds of thinking, efforts, sampling, forced tools.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::{Claude, DefaultThinking};
 use crate::refusal::Refusal;
 use crate::request::Request;
 
-/// The least budget of thinking.
+/// The smallest thinking budget.
 const LEAST_BUDGET: u64 = 1024;
 const BINDING: &str = "thinking-binding-controls-2026-08-01";
 
@@ -16,11 +16,11 @@ const BINDING: &str = "thinking-binding-controls-2026-08-01";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Mode {
     pub(super) thinks: bool,
-    /// Thinking with a budget, which wants each turn with calls to begin with thinking.
+    /// Whether it has a thinking budget, which requires each turn with calls to begin with thinking.
     pub(super) budget: bool,
-    /// The text of thinking is left out.
+    /// Whether the text of thinking is left out.
     pub(super) omitted: bool,
-    /// Thinking that does not fit any more is dropped instead of refused.
+    /// Whether thinking that no longer fits is dropped instead of refused.
     pub(super) drops: bool,
 }
 
@@ -97,7 +97,7 @@ fn thinking(model: &Claude, request: &Request, max_tokens: u64) -> Result<Mode, 
     Ok(Mode { thinks, budget: kind == Some("enabled"), omitted, drops })
 }
 
-/// Kinds of thinking that the model does not take.
+/// Kinds of thinking that the model does not accept.
 fn refused(model: &Claude, kind: &str, effort: Option<&str>) -> Result<(), Refusal> {
     let rules = &model.rules;
     if rules.refused_thinking.iter().any(|refused| refused == kind) {

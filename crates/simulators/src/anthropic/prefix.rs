@@ -1,4 +1,4 @@
-//! The hash that thinking is bound to: everything before it, without marks for the cache.
+//! The hash that thinking is bound to: everything before it, without cache marks.
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ pub(super) struct Prefix {
 }
 
 impl Prefix {
-    /// The system prompt. Tools have a hash of their own, because a header allows to change them.
+    /// The system prompt. Tools have a separate hash, because a header allows changing them.
     pub(super) fn new(system: &Value) -> Self {
         let blocks: Vec<_> = content(system).iter().map(canonical).collect();
         Self { hash: digest(&["system", &blocks.join("\n")]), role: String::new() }
@@ -35,7 +35,7 @@ impl Prefix {
         &self.hash
     }
 
-    /// Goes on where another process or an earlier step stopped.
+    /// Continues where another process or an earlier step stopped.
     pub(super) fn resume(hash: &str, role: &str) -> Self {
         Self { hash: hash.to_owned(), role: role.to_owned() }
     }
@@ -50,7 +50,7 @@ pub(super) fn tools_hash(body: &Value) -> String {
     digest(&["tools", &tools.join("\n")])
 }
 
-/// Text alone is a block of text.
+/// Plain text is one block of text.
 pub(super) fn content(content: &Value) -> Vec<Value> {
     match content {
         Value::String(text) => vec![json!({"type": "text", "text": text})],
@@ -59,7 +59,7 @@ pub(super) fn content(content: &Value) -> Vec<Value> {
     }
 }
 
-/// JSON in a form that neither marks nor the order of fields change.
+/// JSON in a canonical form, independent of marks and the order of fields.
 pub(super) fn canonical(value: &Value) -> String {
     fn sorted(value: &Value) -> Value {
         match value {

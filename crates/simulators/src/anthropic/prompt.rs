@@ -1,4 +1,4 @@
-//! What the model reads of a request: segments for the cache, tokens, and the newest prompt.
+//! The model's input of a request: segments for the cache, tokens, and the newest prompt.
 
 use hangar_models::scripted::markers::{Asked, Offer};
 use serde_json::{Value, json};
@@ -13,14 +13,14 @@ use crate::signature::Seal;
 use crate::tokens::Counter;
 use hangar_models::image::Image;
 
-/// Pixels of the longer edge that a model looks at.
+/// Longer edge in pixels that a model sees.
 const EDGE: u32 = 1568;
 const LARGE_EDGE: u32 = 2576;
-/// The most that one image costs.
+/// Upper bound of the tokens of one image.
 const LARGE_IMAGE_TOKENS: u64 = 4784;
-/// An image whose size is not known.
+/// Tokens of an image of unknown size.
 const IMAGE_TOKENS: u64 = 1600;
-/// Encoded bytes of a document for a token.
+/// Encoded bytes of a document per token.
 const BYTES_PER_DOCUMENT_TOKEN: usize = 16;
 
 pub(super) struct Reading<'a> {
@@ -35,7 +35,7 @@ impl Reading<'_> {
         Counter::new(self.model.token_percent)
     }
 
-    /// Tools, system, then messages. What loses the cache of messages alone stands between them.
+    /// Tools, system, then messages. Content that invalidates only the cache of messages is between them.
     pub(super) fn prompt(&self) -> Prompt {
         let counter = self.counter();
         let mut prompt = Prompt::default();
@@ -122,7 +122,7 @@ impl Reading<'_> {
         asked
     }
 
-    /// Text of the newest prompt, and of what was said behind results since.
+    /// Text of the newest prompt, and of the text after results since.
     pub(super) fn prompt_text(&self) -> String {
         let messages = list(&self.body["messages"]);
         let is_prompt = |message: &Value| {

@@ -1,4 +1,5 @@
-//! The vendor's own search of the web: the tool, its blocks as they come back, and what they are compared with.
+//! The vendor's own web search: the tool, its blocks when they are sent back, and the originals that they are compared
+//! with.
 
 use serde_json::{Value, json};
 
@@ -25,7 +26,7 @@ pub(super) fn check(body: &Value, history: &History) -> Result<Vec<String>, Refu
     let mut violations = Vec::new();
     let mut open: Option<(usize, &str)> = None;
     for (index, message) in list(&body["messages"]).iter().enumerate() {
-        // A turn that was paused goes on in the next message of the assistant.
+        // A paused turn continues in the next message of the assistant.
         if let (Some((at, id)), true) = (open, message["role"] != "assistant") {
             return Err(unanswered(at, id));
         }
@@ -85,7 +86,7 @@ fn unexpected(path: &str, id: &str) -> Refusal {
     ))
 }
 
-/// What was found is encrypted, and goes back as it came.
+/// Results are encrypted, and must be sent back unchanged.
 fn result_unchanged(path: &str, block: &Value, history: &History) -> Result<(), Refusal> {
     match history.recall(&key(block)) {
         Some(issued) if *issued != canonical(block) => {
@@ -95,7 +96,7 @@ fn result_unchanged(path: &str, block: &Value, history: &History) -> Result<(), 
     }
 }
 
-/// The vendor answers, but its cache and its thinking are lost.
+/// The vendor answers, but the cache and the thinking are lost.
 fn use_changed(path: &str, block: &Value, history: &History) -> Option<String> {
     let issued = history.recall(&key(block))?;
     (*issued != canonical(block)).then(|| format!("{path} is not the search as it was made"))
@@ -113,7 +114,7 @@ pub(super) fn remember(block: &Value, history: &mut History) {
     }
 }
 
-/// A search that a paused turn ended with, and what it will have found.
+/// A search that a paused turn ended with, and its future results.
 pub(super) fn pending(body: &Value, history: &History) -> Value {
     let last = list(&body["messages"]).last().filter(|last| last["role"] == "assistant");
     let block = last.and_then(|last| list(&last["content"]).last());

@@ -61,7 +61,7 @@ fn foreign_fields_are_only_recorded_if_the_simulator_is_lenient() {
     assert_eq!(simulator.stats()["exchanges"][0]["foreign"], json!(["novelty"]));
 }
 
-/// A conversation with tools, as a client that does everything right.
+/// A conversation with tools, by a client that does everything right.
 struct Client {
     simulator: Simulator,
     body: Value,
@@ -415,7 +415,7 @@ fn models_and_counts_are_told_beside_messages() {
     assert_eq!(counted["input_tokens"], simulator.totals().usage.input);
 }
 
-/// Searches, says what it found, and stops there.
+/// Searches, reports the results, and stops there.
 fn searching(end: End) -> Turn {
     let found = vec![Page { title: "A".into(), url: "https://a.example".into() }];
     let search = Piece::Search { query: "rust".into(), found };

@@ -1,4 +1,4 @@
-//! Thinking that comes back: unchanged, in its place, and behind what it was thought about.
+//! Thinking that is sent back: unchanged, in its place, and after the same prefix.
 
 use serde_json::Value;
 
@@ -14,14 +14,14 @@ use crate::signature::{Seal, digest};
 
 const TOOL_CHANGES: &str = "mid-conversation-tool-changes-2026-07-01";
 
-/// What the next thinking is bound to, and which blocks of the request the model will not see.
+/// The prefix that the next thinking is bound to, and the blocks of the request that the model will not see.
 #[derive(Debug)]
 pub(super) struct Sealed {
     pub(super) prefix: Value,
     pub(super) tools: String,
     /// Paths like `messages.1.content.0`.
     pub(super) dropped: Vec<String>,
-    /// Those of the turn that goes on.
+    /// Those of the continuing turn.
     pub(super) dropped_now: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn is_thinking(block: &Value) -> bool {
     block["type"] == "thinking" || block["type"] == "redacted_thinking"
 }
 
-/// Index of the first message behind the last prompt: from there on the same turn of the model goes on.
+/// Index of the first message after the last prompt, where the current turn of the model begins.
 fn cycle(messages: &[Value]) -> usize {
     let is_prompt = |message: &Value| {
         message["role"] == "user"
@@ -77,7 +77,7 @@ fn cycle(messages: &[Value]) -> usize {
 const MODIFIED: &str = "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These \
                         blocks must remain as they were in the original response.";
 
-/// Within a turn, thinking stands where it stood in the answer.
+/// Within a turn, thinking must be where it was in the answer.
 fn places(
     model: &Claude,
     mode: Mode,
@@ -100,7 +100,7 @@ fn places(
         return Err(begins_with_text());
     }
     let issued = history.recall(&format!("call:{}", call["id"].as_str().unwrap_or_default()));
-    // Of another model, or from before this server.
+    // From another model, or from before this server started.
     let Some(issued) = issued.filter(|issued| issued["model"] == model.id) else { return Ok(()) };
     let places = |blocks: &[Value]| -> Vec<(usize, String)> {
         let thinking = blocks.iter().enumerate().filter(|(_, block)| is_thinking(block));
@@ -139,7 +139,7 @@ impl Binding<'_> {
         Ok(())
     }
 
-    /// Whether the model sees a block of thinking. One of another model is dropped, one that was changed is refused.
+    /// Whether the model sees a block of thinking. One of another model is dropped, a changed one is refused.
     fn is_valid(&mut self, path: &str, block: &Value) -> Result<bool, Refusal> {
         let kind = block["type"].as_str().unwrap_or_default();
         let wrong = format!("{path}: Invalid `signature` in `{kind}` block");
@@ -171,12 +171,12 @@ impl Binding<'_> {
     }
 }
 
-/// Hash of what a client sees of a block.
+/// Hash of the visible content of a block.
 pub(super) fn content_hash(block: &Value) -> String {
     digest(&["thinking", block["thinking"].as_str().unwrap_or_default()])
 }
 
-/// Only a turn that was paused may go on from the assistant's words.
+/// Only a paused turn may continue the assistant's text.
 fn ends_with_user(model: &Claude, messages: &[Value], history: &History) -> Result<(), Refusal> {
     let Some(last) = messages.last().filter(|last| last["role"] == "assistant") else { return Ok(()) };
     let paused = content(&last["content"]).last().map(|block| format!("paused:{}", canonical(block)));

@@ -1,4 +1,4 @@
-//! The tools of a request, and how the history refers to them.
+//! The tools of a request, and the references to them in the history.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -12,7 +12,7 @@ use crate::{Accepted, Answer, End, Event, Fault, Frame, Piece, Reply};
 
 /// Characters of a piece of text in a stream.
 const FRAGMENT: usize = 24;
-/// The sentence of a model that declines, where a host tells it apart.
+/// Text of a refusal, where a host marks it as one.
 const REFUSED: &str = "I'm sorry, but I can't help with that.";
 
 /// One answer and its host.
@@ -35,7 +35,7 @@ impl Spelling<'_> {
         headers.fold(answer, |answer, (name, value)| answer.with_header(name, vars.text(value)))
     }
 
-    /// The message as a whole answer has it. What comes back later is compared with it.
+    /// The message in an unstreamed answer. Requests that send it back are compared with it.
     pub(crate) fn message(&self) -> Value {
         let mut message = Map::new();
         message.insert("role".into(), json!("assistant"));
@@ -95,7 +95,7 @@ impl Spelling<'_> {
         frames
     }
 
-    /// The pieces in their order. Calls come together at the end of an answer, as hosts send them.
+    /// The pieces in their order. Calls are at the end of an answer, as hosts send them.
     fn said(&self, frames: &mut Vec<Frame>) {
         let thought = self.thought();
         let mut thought = thought.as_ref().map(Thought::deltas).unwrap_or_default();
@@ -152,7 +152,7 @@ impl Spelling<'_> {
         }
     }
 
-    /// The choice with what the host adds when it is finished.
+    /// The choice, with the host's additional fields for the end.
     fn closed(&self, mut choice: Value) -> Value {
         let fields = self.vars().with("finish", self.finish()).json(&self.book.answer.choice.0);
         if let (Value::Object(choice), Value::Object(fields)) = (&mut choice, fields) {

@@ -1,20 +1,20 @@
-//! Requests that are billed by the prompt and not by the token: which they are, and how many there were.
+//! Requests that are billed per prompt instead of per token: which of them are billed, and how many there were.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{History, Request};
 
-/// How a host tells requests of the user from those that an agent makes for them.
+/// How a host distinguishes requests of the user from those that an agent makes for them.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Billing {
-    /// The header that says who began.
+    /// The header with the initiator.
     header: String,
-    /// The value of it that costs nothing.
+    /// The header value that is free.
     free: String,
     pub(super) quota_header: String,
-    /// Requests that the account has.
+    /// Quota of the account, in requests.
     entitlement: u64,
 }
 
@@ -23,7 +23,7 @@ impl Billing {
         request.header(&self.header) != Some(&*self.free)
     }
 
-    /// A turn of tools that is billed like a prompt. The host does it without a word.
+    /// Reports a tool turn that is billed like a prompt. The host does so silently.
     pub(super) fn violation(&self, request: &Request) -> Option<String> {
         let Self { header, free, .. } = self;
         (self.is_billed(request) && continues(&request.body)).then(|| {
@@ -39,7 +39,7 @@ impl Billing {
         used
     }
 
-    /// What the host tells of it.
+    /// The host's report about it.
     pub(super) fn quota(&self, used: u64) -> String {
         let left = self.entitlement.saturating_sub(used) as f64 * 100.0 / self.entitlement as f64;
         format!("ent={}&used={used}&ov=0.0&ovPerm=false&rem={left:.1}", self.entitlement)

@@ -1,4 +1,4 @@
-//! A call of a tool in an answer, with the oddities that streams of calls have.
+//! A tool call in an answer, with the quirks of streamed calls.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ pub(crate) struct Call {
     pub(crate) name: String,
     pub(crate) arguments: String,
     pub(crate) kind: ToolKind,
-    /// What Google puts on the first call of a turn.
+    /// Google's signature on the first call of a turn.
     pub(crate) signature: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl Call {
         call
     }
 
-    /// The elements of `tool_calls` that tell it in a stream.
+    /// The elements of `tool_calls` in a stream.
     pub(crate) fn deltas(&self, form: CallForm, faults: &[Fault]) -> Vec<Value> {
         let has = |fault| faults.contains(&fault);
         let index = if has(Fault::IndexZero) { 0 } else { self.index };

@@ -1,5 +1,5 @@
-//! The check of a request by the rules of its host. It is pure: a body and what was said before go in, a refusal comes
-//! out, or what the answer needs.
+//! The check of a request by the rules of its host. It is pure: from a body and the earlier turns it computes a
+//! refusal, or the facts that the answer needs.
 
 mod effort;
 mod fields;
@@ -19,17 +19,17 @@ use super::template::Vars;
 use super::wording::Wording;
 use crate::{History, Prompt, Refusal, Strictness};
 
-/// A request that its host takes.
+/// A request that its host accepts.
 #[derive(Debug)]
 pub(crate) struct Passed<'a> {
     pub(crate) model: &'a Model,
-    /// What the model reads.
+    /// Input of the model.
     pub(crate) prompt: Prompt,
     /// Whether the model reasons for this request.
     pub(crate) reasons: bool,
-    /// Fields that the host does not know and that were passed over.
+    /// Unknown fields that the host ignored.
     pub(crate) foreign: Vec<String>,
-    /// Rules of the simulator that the request breaks, though the host would not notice.
+    /// Rules of the simulator that the request breaks although the host would not notice.
     pub(crate) violations: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn check<'a>(
     Ok(Passed { model, prompt, reasons: checked.reasons(), foreign, violations })
 }
 
-/// What the parts of the check look at.
+/// Input of the parts of the check.
 struct Checked<'a> {
     book: &'a Rulebook,
     model: &'a Model,
@@ -63,7 +63,7 @@ struct Checked<'a> {
 }
 
 impl Checked<'_> {
-    /// The refusal, if the host has words for it.
+    /// The refusal, if the host has one for this.
     fn refuse(&self, wording: Option<&Wording>, vars: Vars) -> Result<(), Refusal> {
         wording.map_or(Ok(()), |wording| Err(self.refusal(wording, vars)))
     }

@@ -1,10 +1,10 @@
-//! Conditions on a request, as a profile writes them.
+//! Conditions on a request, as a profile defines them.
 
 use regex::Regex;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// A regular expression of a profile. It matches anywhere unless it has anchors.
+/// A regular expression in a profile. It matches anywhere unless it has anchors.
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern(Regex);
 
@@ -27,7 +27,7 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
-/// A test of the values at some places of the request. It holds if one of them passes.
+/// A test of the values at some paths of the request. It holds if one of them passes.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Condition {
@@ -50,7 +50,7 @@ enum Kind {
     List,
 }
 
-/// JSON pointers in which `*` is any element of a list: one, or several of which any will do.
+/// JSON pointers in which `*` is any element of a list: one, or several alternatives.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "Value")]
 struct Places(Vec<String>);
@@ -71,7 +71,7 @@ impl TryFrom<Value> for Places {
     }
 }
 
-/// Where a condition held.
+/// Position at which a condition held.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Found {
     /// `messages[1].content`.
@@ -107,12 +107,12 @@ impl Condition {
     }
 }
 
-/// What each of the conditions found, if every one of them holds.
+/// The match of each condition, if all of them hold.
 pub(crate) fn all(conditions: &[Condition], body: &Value) -> Option<Vec<Found>> {
     conditions.iter().map(|condition| condition.find(body)).collect()
 }
 
-/// What the first condition that holds found.
+/// The match of the first condition that holds.
 pub(crate) fn any(conditions: &[Condition], body: &Value) -> Option<Found> {
     conditions.iter().find_map(|condition| condition.find(body))
 }
@@ -143,7 +143,7 @@ fn collect(value: &Value, steps: &[&str], at: Found, found: &mut Vec<Found>) {
     }
 }
 
-/// Equality in which 1 is 1.0.
+/// Equality in which 1 equals 1.0.
 fn same(one: &Value, other: &Value) -> bool {
     match (one.as_f64(), other.as_f64()) {
         (Some(one), Some(other)) => one == other,

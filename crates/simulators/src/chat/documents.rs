@@ -1,4 +1,4 @@
-//! Documents beside the chat: lists of models, and what local servers tell of themselves.
+//! Documents beside the chat: lists of models, and information endpoints of local servers.
 
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub(crate) fn document(book: &Rulebook, request: &Request) -> Option<Answer> {
 fn answer(book: &Rulebook, document: &Document, named: Option<String>, request: &Request) -> Answer {
     let asked = document.model_at.as_ref().and_then(|at| request.body.pointer(at)).and_then(Value::as_str);
     let mut vars = Vars::default();
-    // A document about one model names it; a server that holds one model tells of that.
+    // A document about one model names it; a server with a single model describes that one.
     match named.as_deref().or(asked) {
         Some(id) => match book.model(id) {
             Some(found) => vars = model::vars(found),

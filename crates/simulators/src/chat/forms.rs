@@ -1,4 +1,4 @@
-//! How a host spells what it says, as its profile says it.
+//! Format of a host's answers and errors, as its profile defines it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::signature::digest;
 #[serde(deny_unknown_fields)]
 pub(crate) struct ErrorForm {
     pub(crate) body: Json,
-    /// The type of errors that do not say theirs.
+    /// The default type of errors.
     #[serde(rename = "type")]
     pub(crate) kind: Option<String>,
     /// The chunk of a stream that is an error, if it is not the body.
@@ -26,7 +26,7 @@ pub(crate) struct AnswerForm {
     pub(crate) call_id: IdForm,
     #[serde(default)]
     pub(crate) calls: CallForm,
-    /// Finish reasons that are not the usual word.
+    /// Finish reasons that differ from the usual ones.
     #[serde(default)]
     pub(crate) finish: BTreeMap<String, String>,
     /// Fields of every chunk and of the whole answer.
@@ -49,7 +49,7 @@ fn nothing() -> Json {
     Json(Value::Object(serde_json::Map::new()))
 }
 
-/// How ids are made: a prefix, then this many letters and digits.
+/// Format of ids: a prefix, then this many letters and digits.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IdForm {
@@ -58,7 +58,7 @@ pub(crate) struct IdForm {
 }
 
 impl IdForm {
-    /// The id that belongs to `seed`, always the same.
+    /// The id for `seed`, always the same.
     pub(crate) fn make(&self, seed: &str) -> String {
         let letters = digest(&[seed]);
         format!("{}{}", self.prefix, &letters[..self.length.min(letters.len())])
@@ -79,12 +79,12 @@ pub(crate) enum CallForm {
 #[serde(deny_unknown_fields)]
 pub(crate) struct UsageForm {
     pub(crate) body: Json,
-    /// Pointers to where a chunk has it.
+    /// Pointers to the usage in a chunk.
     #[serde(default = "in_usage")]
     pub(crate) at: Vec<String>,
     #[serde(default)]
     pub(crate) chunk: UsageChunk,
-    /// Whether a stream has it without being asked.
+    /// Whether a stream has it without a request for it.
     #[serde(default)]
     pub(crate) always: bool,
 }
@@ -112,7 +112,7 @@ pub(crate) struct Document {
     pub(crate) body: Json,
     /// The form of one model, of which `"$models"` in the body is the list.
     pub(crate) entry: Option<Json>,
-    /// A pointer into the request that names the model which the body is about.
+    /// A pointer into the request to the name of the model that the body describes.
     pub(crate) model_at: Option<String>,
 }
 
@@ -123,7 +123,7 @@ pub(crate) enum Method {
     Post,
 }
 
-/// Where an answer has its reasoning, and a request has it back.
+/// Where an answer has its reasoning, and a later request sends it back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ReasoningForm {

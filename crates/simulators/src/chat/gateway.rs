@@ -1,4 +1,4 @@
-//! A host that serves other wires beside chat completions, under its own names of the models.
+//! A host that serves other wires beside chat completions, with its own model names.
 
 use hyper::header::{AUTHORIZATION, HeaderValue};
 use serde_json::{Value, json};
@@ -9,9 +9,9 @@ use crate::anthropic::Anthropic;
 use crate::responses::{ItemIds, Responses};
 use crate::{Accepted, Answer, FactsError, Failure, History, Refusal, Reply, Request, Vendor};
 
-/// The models of xAI on the wire that it advises.
+/// The models of xAI on the wire that it recommends.
 pub(super) const GROK: &str = include_str!("profiles/xai-responses.toml");
-/// The models of OpenAI, for hosts that pass requests on.
+/// The models of OpenAI, for hosts that forward requests.
 pub(super) const GPT: &str = include_str!("../responses/models.toml");
 
 /// The wires of a host.
@@ -39,7 +39,7 @@ impl Wire {
         }
     }
 
-    /// How catalogues name it.
+    /// Its name in catalogues.
     fn endpoint(self) -> &'static str {
         match self {
             Self::Chat => "/chat/completions",
@@ -107,7 +107,7 @@ impl Gateway {
         if served { Ok(()) } else { Err(wording.refusal(book, vars)) }
     }
 
-    /// Refuses a prompt that the model's vendor would take and this host does not.
+    /// Refuses a prompt that the model's vendor would accept and this host does not.
     fn fits(&self, id: &str, accepted: &Accepted) -> Result<(), Refusal> {
         let book = &self.chat.book;
         let limit = book.model(id).and_then(|model| model.rules.max_input);
@@ -121,7 +121,7 @@ impl Gateway {
         }
     }
 
-    /// The request as the model's vendor would get it.
+    /// The request as the model's vendor would receive it.
     fn passed_on(&self, request: &Request) -> Request {
         let mut request = request.clone();
         let id = request.body["model"].as_str().unwrap_or_default();
@@ -167,7 +167,7 @@ impl Vendor for Gateway {
     fn fail(&self, accepted: &Accepted, failure: &Failure) -> Refusal {
         let (vendor, inner) = self.inner(accepted);
         match (&self.chat.book.billing, vendor) {
-            // One proxy in front of all wires words what it refuses itself.
+            // One proxy in front of all wires words its own refusals.
             (Some(_), _) | (None, None) => self.chat.fail(accepted, failure),
             (None, Some(vendor)) => vendor.fail(&inner, failure),
         }

@@ -1,5 +1,5 @@
-//! Hosts of chat completions. What each of them accepts, refuses and answers is in a file of `profiles/`; the code applies
-//! it. A [`Gateway`] also passes requests on to the simulators of other wires.
+//! Hosts of chat completions. A file of `profiles/` defines what each of them accepts, refuses and answers; the code
+//! applies it. A [`Gateway`] also forwards requests to the simulators of other wires.
 
 mod answer;
 mod billing;
@@ -35,10 +35,10 @@ use rulebook::Rulebook;
 use template::Vars;
 use turn::Given;
 
-/// The account of requests to servers that ask for no key.
+/// The account of requests to servers that require no key.
 const NOBODY: &str = "local";
 
-/// A host that only speaks chat completions.
+/// A host that has only chat completions.
 macro_rules! chat {
     ($name:literal, $base:literal, $models:expr) => {
         Profile {
@@ -50,7 +50,7 @@ macro_rules! chat {
     };
 }
 
-/// A host that speaks other wires too.
+/// A host that has other wires too.
 macro_rules! gateway {
     ($name:literal, $gateway:path, $base:literal, $models:expr) => {
         Profile {
@@ -112,7 +112,7 @@ impl Chat {
         self.book.unknown_path.refusal(&self.book, vars)
     }
 
-    /// Who asks. A missing credential or header is refused.
+    /// The account of a request. A missing credential or header is refused.
     fn account(&self, request: &Request) -> Result<String, Refusal> {
         let account = match &self.book.credential {
             None => NOBODY.to_owned(),

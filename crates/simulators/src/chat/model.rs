@@ -10,26 +10,26 @@ use crate::Caching;
 
 pub(crate) type Model = crate::Model<Traits>;
 
-/// What chat hosts tell of a model, and what differs between the models of one host.
+/// Facts of chat hosts about a model, and the differences between the models of one host.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Traits {
     #[serde(default)]
     pub(crate) vision: bool,
     #[serde(default = "yes")]
     pub(crate) tools: bool,
-    /// Whether it reasons unless it is told not to.
+    /// Whether it reasons by default.
     #[serde(default)]
     pub(crate) reasons: bool,
-    /// The longest prompt, if it is not the window.
+    /// The longest prompt, if it differs from the window.
     pub(crate) max_input: Option<u64>,
     /// Tokens that the account may send per minute.
     pub(crate) tpm: Option<u64>,
-    /// The endpoints that serve it, if not all do.
+    /// The endpoints that serve it, if not all of them.
     pub(crate) endpoints: Option<Vec<String>>,
-    /// The id of the same model at its vendor, for hosts that pass requests on.
+    /// The id of the same model at its vendor, for hosts that forward requests.
     pub(crate) upstream: Option<String>,
     pub(crate) caching: Option<CachingForm>,
-    /// What only the catalogue tells.
+    /// Facts that only the catalogue has.
     #[serde(flatten)]
     pub(crate) more: BTreeMap<String, Value>,
 }
@@ -38,7 +38,7 @@ fn yes() -> bool {
     true
 }
 
-/// How prompts are cached, as a profile says it.
+/// Caching rule, as a profile defines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum CachingForm {
@@ -56,7 +56,7 @@ pub(crate) enum CachingForm {
 }
 
 impl CachingForm {
-    /// The rule for a model whose shortest cached prompt has `minimum` tokens, where the model decides.
+    /// The rule for a model that caches prompts of at least `minimum` tokens, where the model decides.
     pub(crate) fn of_model(self, minimum: u64) -> Caching {
         match self {
             Self::Never => Caching::Never,
@@ -68,7 +68,7 @@ impl CachingForm {
     }
 }
 
-/// What the documents of a host may say of a model.
+/// Values that the documents of a host may use for a model.
 pub(crate) fn vars(model: &Model) -> Vars {
     let Traits { vision, tools, reasons, max_input, endpoints, more, .. } = &model.rules;
     let price = model.price;
@@ -94,7 +94,7 @@ pub(crate) fn vars(model: &Model) -> Vars {
     vars
 }
 
-/// Dollars per token as text, which is how OpenRouter tells prices.
+/// Dollars per token as text, in OpenRouter's format.
 fn per_token(price: f64) -> String {
     let text = format!("{:.12}", price / 1e6);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,18 +1,18 @@
-//! What a model reads of a request, counted, in pieces that can be cached.
+//! The model's input of a request, counted, in pieces that can be cached.
 
 use serde_json::Value;
 
 use super::model::Model;
 use crate::{Counter, Image, Mark, Prompt};
 
-/// Pixels of the longer edge of an image that are looked at.
+/// Longer edge in pixels that a model sees.
 const LONGEST_EDGE: u32 = 1568;
 /// Tokens of an image whose size cannot be read.
 const UNREADABLE_IMAGE: u64 = 1000;
-/// Bytes of an attached file, in base64, that are a token.
+/// Bytes of an attached file, in base64, per token.
 const FILE_BYTES: usize = 500;
 
-/// A request as the model reads it: tools, then messages, each of them apart.
+/// A request as the model reads it: tools, then messages, each separately.
 pub(crate) struct Reading {
     tools: Prompt,
     messages: Vec<(Role, Prompt)>,
@@ -54,8 +54,8 @@ impl Reading {
         self.tools.tokens() + system.map(|(_, prompt)| prompt.tokens()).sum::<u64>()
     }
 
-    /// Drops the oldest messages until the rest fits into `window`, but for the system's and the last one. Tells how
-    /// many were dropped.
+    /// Drops the oldest messages until the rest fits into `window`, except the system's and the last one. Returns the
+    /// number of dropped messages.
     pub(crate) fn truncate(&mut self, window: u64) -> usize {
         let before = self.messages.len();
         while self.tokens() > window {
@@ -122,7 +122,7 @@ fn mark(value: &Value) -> Option<Mark> {
     Some(if mark["ttl"] == "1h" { Mark::OneHour } else { Mark::FiveMinutes })
 }
 
-/// A mark says up to where to cache and is no part of what is cached.
+/// A mark is not part of the cached content.
 fn without_mark(value: &Value) -> Value {
     let mut value = value.clone();
     if let Value::Object(fields) = &mut value {

@@ -1,5 +1,5 @@
-//! A host of chat completions: everything that is known of it, read from its profile. What is written there is what the
-//! simulator accepts, refuses and answers; code knows only how to apply it.
+//! A host of chat completions, read from its profile. The profile defines what the simulator accepts, refuses and
+//! answers; the code only applies it.
 
 use std::collections::BTreeMap;
 
@@ -38,10 +38,10 @@ const HOSTS: &[(&str, &str)] = &[
     ("xai", include_str!("profiles/xai.toml")),
 ];
 
-/// What hosts have in common, to be `like`.
+/// Profiles that hosts share, by `like`.
 const COMMON: &[(&str, &str)] = &[("compatible", include_str!("profiles/compatible.toml"))];
 
-/// What is known of one host.
+/// Profile of one host.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rulebook {
@@ -75,18 +75,18 @@ pub(crate) struct Rulebook {
     pub(crate) caching: CachingForm,
     /// Refusal of more tokens than the account may send per minute, for models that have `tpm`.
     pub(crate) tokens_per_minute: Option<Wording>,
-    /// The answer to a model that the host does not have.
+    /// The answer to an unknown model.
     pub(crate) unknown_model: Wording,
     /// The answer to a model that is served at another endpoint only.
     pub(crate) wrong_endpoint: Option<Wording>,
     pub(crate) billing: Option<Billing>,
     pub(crate) error: ErrorForm,
-    /// Failures by the names that scenarios have for them.
+    /// Failures, by their names in scenarios.
     #[serde(default)]
     pub(crate) failures: BTreeMap<String, Wording>,
     pub(crate) answer: AnswerForm,
     pub(crate) usage: UsageForm,
-    /// Documents beside the chat itself: catalogues and what local servers tell of themselves.
+    /// Documents beside the chat itself: catalogues and information endpoints of local servers.
     #[serde(default)]
     pub(crate) document: Vec<Document>,
     pub(crate) model: Vec<Model>,
@@ -133,7 +133,7 @@ fn merged(mut base: Table, own: Table) -> Table {
     base
 }
 
-/// A wording is replaced as a whole: half of another host's words would be nobody's.
+/// A wording is replaced as a whole, never mixed from two hosts.
 fn is_wording(table: &Table) -> bool {
     table.contains_key("message") || table.contains_key("status")
 }

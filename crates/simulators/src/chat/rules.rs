@@ -1,4 +1,4 @@
-//! What a host accepts, as its profile says it.
+//! Rules for requests, as a host's profile defines them.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::wording::Wording;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CredentialRule {
-    /// Headers of which one must be there; a bearer token is in `authorization`.
+    /// Headers, one of which is required; a bearer token is in `authorization`.
     pub(crate) headers: Vec<String>,
     pub(crate) missing: Wording,
 }
@@ -20,13 +20,13 @@ pub(crate) struct CredentialRule {
 #[serde(deny_unknown_fields)]
 pub(crate) struct HeaderRule {
     pub(crate) name: String,
-    /// The requests that must have it: those for which all of these hold.
+    /// Conditions for requests that require it; all of them must hold.
     #[serde(default)]
     pub(crate) when: Vec<Condition>,
     pub(crate) missing: Wording,
 }
 
-/// The fields of a request. Others are refused if the host has words for that, and ignored otherwise.
+/// The fields of a request. Others are refused if the host has a refusal for them, and ignored otherwise.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fields {
@@ -51,7 +51,7 @@ pub(crate) struct Messages {
     pub(crate) unknown_part: Option<Wording>,
     /// Refusal of images for models without `vision`.
     pub(crate) no_vision: Option<Wording>,
-    /// Refusal of images that are addresses.
+    /// Refusal of images that are URLs.
     pub(crate) no_remote_image: Option<Wording>,
 }
 
@@ -72,11 +72,11 @@ impl Rule {
     }
 }
 
-/// What a host demands of the order of messages.
+/// A host's rules for the order of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OrderRule {
-    /// Every call has its result before the next message that is none.
+    /// Every call has its result before the next message of another kind.
     UnansweredCall,
     /// Every result has its call in the assistant message before it.
     OrphanResult,
@@ -86,7 +86,7 @@ pub(crate) enum OrderRule {
     LastAssistant,
     /// Only the first message is the system's.
     LateSystem,
-    /// A message of the assistant says or calls something.
+    /// A message of the assistant has text or calls.
     EmptyAssistant,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct PatternRule {
     pub(crate) refusal: Wording,
 }
 
-/// What a host demands of the schema of a tool's parameters.
+/// A host's rules for the schema of a tool's parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SchemaRule {
@@ -126,13 +126,13 @@ pub(crate) enum SchemaRule {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Effort {
-    /// Pointers to where a request says it.
+    /// Pointers to the effort in a request.
     #[serde(default)]
     pub(crate) at: Vec<String>,
-    /// Values that the host maps itself, for models that take efforts.
+    /// Values that the host maps itself, for models that accept efforts.
     #[serde(default)]
     pub(crate) mapped: Vec<String>,
-    /// Refusal of any effort, for models that take none.
+    /// Refusal of any effort, for models that accept none.
     pub(crate) unsupported: Option<Wording>,
     /// Refusal of an effort that is not one of the model's.
     pub(crate) value: Option<Wording>,
@@ -146,11 +146,11 @@ pub(crate) struct Reasoning {
     /// Reasoning is off when one of these holds.
     #[serde(default)]
     pub(crate) off: Vec<Condition>,
-    /// Refusal of a turn with calls that comes back without its reasoning.
+    /// Refusal of a turn with calls that is sent back without its reasoning.
     pub(crate) missing: Option<Wording>,
-    /// Refusal of reasoning that is not what was given.
+    /// Refusal of reasoning that was changed.
     pub(crate) changed: Option<Wording>,
-    /// Values that stand for the signature of another model's call.
+    /// Values that are accepted as the signature of another model's call.
     #[serde(default)]
     pub(crate) placeholders: Vec<String>,
 }
@@ -160,13 +160,13 @@ pub(crate) struct Reasoning {
 pub(crate) struct Context {
     #[serde(default)]
     pub(crate) overflow: Overflow,
-    /// Whether the answer that is asked for counts too.
+    /// Whether the requested output counts too.
     #[serde(default)]
     pub(crate) with_output: bool,
     pub(crate) refusal: Option<Wording>,
 }
 
-/// What a host does with more than the window of a model.
+/// A host's behaviour when a request exceeds the window of a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Overflow {
@@ -181,7 +181,7 @@ pub(crate) enum Overflow {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Output {
-    /// Pointers to where a request says how long the answer may be.
+    /// Pointers to the output limit in a request.
     #[serde(default)]
     pub(crate) at: Vec<String>,
     pub(crate) refusal: Option<Wording>,

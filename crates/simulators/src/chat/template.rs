@@ -1,4 +1,4 @@
-//! Texts and JSON of a profile with places to fill: `{name}` inside a text, `"$name"` as a whole JSON value.
+//! Texts and JSON of a profile with placeholders: `{name}` inside a text, `"$name"` as a whole JSON value.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ impl Vars {
         self.0.extend(others.0);
     }
 
-    /// The text with every `{name}` that is known replaced. Other braces stay: vendors write them too.
+    /// The text with every known `{name}` replaced. Other braces stay: vendors write them too.
     pub(crate) fn text(&self, template: &str) -> String {
         let mut out = String::with_capacity(template.len());
         let mut rest = template;
@@ -51,8 +51,8 @@ impl Vars {
         out
     }
 
-    /// The JSON with its places filled. `"$name"` is null where the name is unknown; a field that is `"$name?"` is
-    /// left out then.
+    /// The JSON with its placeholders filled. `"$name"` is null where the name is unknown; a field that is `"$name?"`
+    /// is omitted then.
     pub(crate) fn json(&self, template: &Value) -> Value {
         self.fill(template).unwrap_or(Value::Null)
     }

@@ -1,4 +1,4 @@
-//! The hosts as their clients see them: what is refused, in which words, and how answers look.
+//! The hosts as their clients see them: refusals with their wording, and the format of answers.
 
 mod answers;
 mod documents;
@@ -15,7 +15,7 @@ use super::check::{self, Passed};
 use super::rulebook::Rulebook;
 use crate::{History, Refusal, Strictness};
 
-/// A request of one prompt, with these fields too. A field that is null is left out.
+/// A request with one prompt and these fields. A field that is null is omitted.
 fn request(model: &str, fields: &Value) -> Value {
     let mut body = json!({"model": model, "messages": [{"role": "user", "content": "hello"}]});
     merge(&mut body, fields);
@@ -66,7 +66,7 @@ fn image(url: &str) -> Value {
 
 const PNG: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB";
 
-/// The status and the words of the refusal, or the rules of the simulator that were broken.
+/// The status and message of the refusal, or the rules of the simulator that were broken.
 fn outcome(host: &str, body: &Value) -> Result<Vec<String>, (u16, String)> {
     outcome_after(host, body, &History::default())
 }
@@ -85,7 +85,7 @@ fn passes(host: &str, bodies: impl IntoIterator<Item = Value>) {
     }
 }
 
-/// Each request is refused with exactly these words.
+/// Each request is refused with exactly this message.
 fn refuses<'a>(host: &str, cases: impl IntoIterator<Item = (Value, u16, &'a str)>) {
     for (body, status, words) in cases {
         assert_eq!(outcome(host, &body), Err((status, words.to_owned())), "{host}: {body}");

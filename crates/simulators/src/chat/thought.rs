@@ -13,17 +13,17 @@ const FRAGMENT: usize = 40;
 
 pub(crate) struct Thought {
     form: ReasoningForm,
-    /// What is shown.
+    /// The visible text.
     text: String,
-    /// What is never shown.
+    /// The hidden text.
     hidden: String,
     signature: String,
-    /// How OpenRouter names the vendor that the items are of.
+    /// The vendor of the items, as OpenRouter names it.
     format: Value,
 }
 
 impl Thought {
-    /// `None` if nothing was thought.
+    /// `None` if there is no reasoning.
     pub(crate) fn of(
         form: ReasoningForm,
         book: &Rulebook,
@@ -42,7 +42,7 @@ impl Thought {
                 | Piece::Ping => {}
             }
         }
-        // Google signs calls whether or not the thoughts are told.
+        // Google signs calls whether or not the reasoning is shown.
         if text.is_empty() && hidden.is_empty() && form != ReasoningForm::ThoughtSignature {
             return None;
         }
@@ -59,7 +59,7 @@ impl Thought {
         Some(Self { form, text, hidden, signature: seal.close().0, format })
     }
 
-    /// The signature that goes with the first call of the turn.
+    /// The signature for the first call of the turn.
     pub(crate) fn of_first_call(self) -> Option<String> {
         (self.form == ReasoningForm::ThoughtSignature).then_some(self.signature)
     }
@@ -93,7 +93,7 @@ impl Thought {
         }
     }
 
-    /// The deltas that tell it in a stream.
+    /// The deltas of a stream.
     pub(crate) fn deltas(&self) -> Vec<Value> {
         let pieces = || fragments(&self.text, FRAGMENT);
         match self.form {

@@ -1,4 +1,4 @@
-//! A turn of the assistant: as a host gave it, and as it comes back.
+//! A turn of the assistant: as the host gave it, and as it is sent back.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::History;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Given {
     pub(crate) model: String,
-    /// The message as a whole answer has it.
+    /// The message in an unstreamed answer.
     pub(crate) message: Value,
 }
 
@@ -34,7 +34,7 @@ fn key(id: &str) -> String {
     format!("call {id}")
 }
 
-/// The signature that Google puts on the first call of a turn.
+/// Google's signature on the first call of a turn.
 pub(crate) fn thought_signature(message: &Value) -> Option<&str> {
     message
         .pointer("/tool_calls/0/extra_content/google/thought_signature")?
@@ -48,7 +48,7 @@ pub(crate) fn thinking(message: &Value) -> Vec<&Value> {
     parts.filter(|part| part["type"] == "thinking").collect()
 }
 
-/// The items of `reasoning_details`, in which pieces of a stream that belong to one item are joined.
+/// The items of `reasoning_details`, with the streamed pieces of one item joined.
 pub(crate) fn joined_details(message: &Value) -> Vec<Value> {
     let mut items: Vec<Map<String, Value>> = Vec::new();
     for piece in message["reasoning_details"].as_array().into_iter().flatten() {

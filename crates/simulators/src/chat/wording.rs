@@ -1,4 +1,4 @@
-//! The words of a refusal, and the refusal that they make.
+//! The wording of a refusal, and the refusal made from it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::rulebook::Rulebook;
 use super::template::{Json, Vars};
 use crate::{Failure, FailureKind, Refusal};
 
-/// How a host words one refusal.
+/// A host's wording of one refusal.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wording {
@@ -21,9 +21,9 @@ pub(crate) struct Wording {
     kind: Option<String>,
     param: Option<String>,
     code: Option<Value>,
-    /// What the host adds to the error, such as Google's `RetryInfo`.
+    /// The host's additions to the error, such as Google's `RetryInfo`.
     details: Option<Json>,
-    /// A body of another form than the host's other errors.
+    /// A body in another format than the host's other errors.
     body: Option<Json>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
@@ -34,7 +34,7 @@ fn bad_request() -> u16 {
 }
 
 impl Wording {
-    /// The refusal as `host` puts it.
+    /// The refusal in the wording of `host`.
     pub(crate) fn refusal(&self, book: &Rulebook, vars: Vars) -> Refusal {
         let vars = self.filled(book, vars);
         let form = self.body.as_ref().unwrap_or(&book.error.body);
@@ -47,7 +47,7 @@ impl Wording {
         }
     }
 
-    /// The same as a chunk of a stream that began well.
+    /// The same as a chunk of a stream that had begun.
     pub(crate) fn chunk(&self, book: &Rulebook, vars: Vars) -> Value {
         let form = book.error.chunk.as_ref().unwrap_or(&book.error.body);
         self.filled(book, vars).json(&form.0)
@@ -65,7 +65,7 @@ impl Wording {
     }
 }
 
-/// A failure of a scenario as the host tells it before it says anything.
+/// A failure of a scenario, as the host reports it before any output.
 pub(crate) fn failure(book: &Rulebook, failure: &Failure, model: &str) -> Refusal {
     let wording = worded(book, failure);
     let mut refusal = wording.refusal(book, failure_vars(failure, model));
@@ -82,7 +82,7 @@ pub(crate) fn failure_chunk(book: &Rulebook, failure: &Failure, model: &str, mut
     worded(book, failure).chunk(book, vars)
 }
 
-/// The words of the host for this failure, or those of the scenario.
+/// The host's wording of this failure, or the scenario's.
 fn worded(book: &Rulebook, failure: &Failure) -> Wording {
     let mut wording = book.failures.get(name(failure.kind)).cloned().unwrap_or_else(|| Wording {
         status: 500,

@@ -1,4 +1,4 @@
-//! The check of a request, in the order in which the vendor looks: credentials, shape, model, rules.
+//! The check of a request, in the vendor's order: credentials, shape, model, rules.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use crate::vendor::Accepted;
 
 pub(super) const TOO_LONG: &str =
     "Your input exceeds the context window of this model. Please adjust your input and try again.";
-/// Tokens in which prefixes are cached.
+/// Granularity of cached prefixes, in tokens.
 const CACHE_STEP: u64 = 128;
 /// USD for a thousand searches.
 const SEARCH_PRICE: f64 = 10.0;
@@ -86,7 +86,7 @@ fn account(request: &Request) -> Result<String, Refusal> {
     Ok(Request::account(token))
 }
 
-/// Fields that are not known are refused, or told if the simulator is lenient.
+/// Unknown fields are refused, or reported if the simulator is lenient.
 fn shape(vendor: &Responses, request: &Request) -> Result<Vec<String>, Refusal> {
     let flaws = vendor.shapes.flaws("request", &request.body);
     let tolerated = |flaw: &Flaw| {

@@ -47,7 +47,7 @@ pub(super) fn answer(accepted: &Accepted, reply: &Reply, ids: ItemIds, history: 
     answer.with_header("x-request-id", request_id(&reply.id)).with_header("openai-processing-ms", "10")
 }
 
-/// Keeps which item follows which, for requests that send them back.
+/// Records which item follows which, for requests that send them back.
 fn remember(items: &[Value], history: &mut History) {
     for (index, item) in items.iter().enumerate() {
         if let Some(id) = item["id"].as_str().filter(|_| item["type"] == "web_search_call") {
@@ -217,7 +217,7 @@ impl Writer<'_> {
             vendor: "openai".to_owned(),
             account: self.accepted.account.clone(),
             model: self.accepted.model.clone(),
-            // Two items may say the same.
+            // Two items may have the same content.
             prefix: id.clone(),
             content: summary_hash(&item),
             tokens: counter.text(text),
@@ -244,7 +244,7 @@ impl Writer<'_> {
         self.done(item);
     }
 
-    /// A search of the vendor's own. What it found stays with the vendor.
+    /// A web search of the vendor. Its results stay with the vendor.
     fn search(&mut self, query: &str, found: &[Page]) {
         let mut item = json!({"id": self.id("ws_"), "type": "web_search_call", "status": "in_progress"});
         self.add(&item);
@@ -301,7 +301,7 @@ impl Writer<'_> {
         self.done(item);
     }
 
-    /// A call that is cut has no `done` in a stream that breaks, and an incomplete one otherwise.
+    /// A call that is cut has no `done` in a broken stream, and an incomplete one otherwise.
     fn call(&mut self, tool: &str, arguments: &str, cut: bool) {
         let custom = self.accepted.tools.get(tool) == Some(&ToolKind::Custom);
         let (kind, field, prefix, event) = if custom {

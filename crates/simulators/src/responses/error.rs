@@ -45,7 +45,7 @@ pub(super) fn listed(words: &[String]) -> String {
     }
 }
 
-/// A flaw in the words of the vendor's parser.
+/// A flaw in the wording of the vendor's parser.
 pub(super) fn flawed(flaw: &Flaw) -> Refusal {
     let path = flaw.bracketed();
     match &flaw.kind {

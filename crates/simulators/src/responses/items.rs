@@ -38,7 +38,7 @@ pub(super) fn kind(item: &Value) -> &str {
     item["type"].as_str().unwrap_or("message")
 }
 
-/// Ids have the prefix of their kind, and mean nothing where nothing is stored.
+/// Ids have the prefix of their kind, and have no effect where nothing is stored.
 fn identity(index: usize, item: &Value, unstored: bool) -> Result<(), Refusal> {
     if let Some(call_id) = item["call_id"].as_str() {
         let param = format!("input[{index}].call_id");
@@ -99,7 +99,7 @@ fn message(index: usize, item: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The phase of a message that the model said must come back: the vendor's models do worse without, and say nothing.
+/// The phase of a message of the model must be sent back: without it the vendor's models silently do worse.
 fn phase(model: &Gpt, index: usize, item: &Value, history: &History) -> Option<String> {
     if !model.rules.phase || item["role"] != "assistant" {
         return None;
@@ -111,26 +111,26 @@ fn phase(model: &Gpt, index: usize, item: &Value, history: &History) -> Option<S
     Some(format!("input[{index}].phase is {} and was given as {}", item["phase"], given[0]))
 }
 
-/// A call that was cut is dropped by a client: half an input means nothing.
+/// A client drops a call that was cut: half an input means nothing.
 fn cut(item: &Value, history: &History) -> Option<String> {
     let id = item["call_id"].as_str().filter(|_| kind(item).ends_with("_call"))?;
     history.recall(&format!("cut:{id}"))?;
     Some(format!("the call {id} was cut inside its input: it must be dropped, not sent back"))
 }
 
-/// A search goes back as it came.
+/// A search is sent back unchanged.
 fn changed_search(index: usize, item: &Value, history: &History) -> Option<String> {
     let id = item["id"].as_str().filter(|_| kind(item) == "web_search_call")?;
     let made = history.recall(&search_key(id))?;
     (made != item).then(|| format!("input[{index}] is not the search {id} as it was made"))
 }
 
-/// Finds a search again.
+/// Looks up a search.
 pub(super) fn search_key(id: &str) -> String {
     format!("search:{id}")
 }
 
-/// Finds a message again by what it says.
+/// Looks up a message by its content.
 pub(super) fn message_key(item: &Value) -> String {
     format!("message:{}", digest(&[&text(&item["content"])]))
 }
@@ -162,7 +162,7 @@ fn images(index: usize, item: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Each call has one output behind it, and each output a call before it.
+/// Each call has one output after it, and each output a call before it.
 fn calls(items: &[Value]) -> Result<(), Refusal> {
     let of = |kinds: [&'static str; 2]| {
         let found = items.iter().enumerate().filter(move |(_, item)| kinds.contains(&kind(item)));

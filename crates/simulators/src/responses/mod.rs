@@ -1,4 +1,4 @@
-//! OpenAI's Responses API without stored responses: every item goes back as it came, reasoning encrypted.
+//! OpenAI's Responses API without stored responses: every item is sent back unchanged, with reasoning encrypted.
 
 mod aside;
 mod check;
@@ -48,11 +48,11 @@ pub enum ItemIds {
 
 type Gpt = Model<Rules>;
 
-/// What only models of this wire differ in.
+/// Rules that only models of this wire have.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rules {
-    /// Whether `phase` of messages is given and must come back.
+    /// Whether messages have a `phase` that must be sent back.
     #[serde(default)]
     phase: bool,
     /// Whether writes to the cache cost more than other input.
@@ -69,7 +69,7 @@ impl Responses {
         Self::of_models(include_str!("models.toml"), ItemIds::Stable)
     }
 
-    /// Another host that speaks this wire, with models of its own.
+    /// Another host with this wire, with models of its own.
     pub fn of_models(models: &str, item_ids: ItemIds) -> Result<Self, FactsError> {
         Ok(Self {
             models: Catalogue::parse(models)?,

@@ -1,4 +1,4 @@
-//! Parameters that a model or an account does not take.
+//! Parameters that a model or an account may not use.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::request::Request;
 const LEAST_OUTPUT: u64 = 16;
 const MAX_CACHE_KEY: usize = 64;
 const MAX_BREAKPOINTS: usize = 4;
-/// A key with this in it belongs to an organisation that was not verified.
+/// Part of a key that belongs to an unverified organisation.
 const UNVERIFIED: &str = "unverified";
 
 /// Whether the model reasons in this request.

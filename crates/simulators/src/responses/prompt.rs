@@ -1,4 +1,4 @@
-//! What the model reads of a request: segments for the cache, tokens, and the newest prompt.
+//! The model's input of a request: segments for the cache, tokens, and the newest prompt.
 
 use hangar_models::scripted::markers::{Asked, Offer};
 use serde_json::{Value, json};
@@ -11,12 +11,12 @@ use crate::signature::Seal;
 use crate::tokens::Counter;
 use hangar_models::image::Image;
 
-/// Edge of the squares that an image is cut into, and the most that one image costs.
+/// Edge of the tiles of an image, and the upper bound of its tokens.
 const PATCH: u32 = 32;
 const MAX_PATCHES: u64 = 1536;
-/// An image whose size is not known.
+/// Tokens of an image of unknown size.
 const IMAGE_TOKENS: u64 = 765;
-/// Encoded bytes of a document for a token.
+/// Encoded bytes of a document per token.
 const BYTES_PER_DOCUMENT_TOKEN: usize = 16;
 
 pub(super) struct Reading<'a> {
@@ -121,7 +121,7 @@ impl Reading<'_> {
     }
 }
 
-/// An item without what the model does not read: ids, states and marks.
+/// An item without the parts that the model does not read: ids, states and marks.
 fn seen(item: &Value) -> Value {
     let mut item = item.clone();
     if let Value::Object(fields) = &mut item {

@@ -1,4 +1,4 @@
-//! Reasoning that comes back: encrypted content unchanged, and the item behind it that it led to.
+//! Reasoning that is sent back: encrypted content unchanged, followed by the item that it led to.
 
 use serde_json::Value;
 
@@ -61,18 +61,18 @@ fn is_valid(model: &Gpt, item: &Value, account: &str) -> Result<bool, Refusal> {
     Ok(true)
 }
 
-/// Hash of what a client sees of a reasoning item.
+/// Hash of the visible content of a reasoning item.
 pub(super) fn summary_hash(item: &Value) -> String {
     let parts: Vec<_> = list(&item["summary"]).iter().filter_map(|part| part["text"].as_str()).collect();
     digest(&["summary", &parts.join("\n")])
 }
 
-/// Finds a reasoning item again by what it holds: its id may be left out.
+/// Looks up a reasoning item by its content: its id may be missing.
 pub(super) fn reasoning_key(item: &Value) -> String {
     format!("reasoning:{}", digest(&[item["encrypted_content"].as_str().unwrap_or_default()]))
 }
 
-/// A name for an item that its copy in a later request has too.
+/// A key for an item that its copy in a later request has too.
 pub(super) fn identity(item: &Value) -> String {
     match kind(item) {
         "message" => message_key(item),
@@ -94,7 +94,7 @@ fn followed(item: &Value, next: Option<&Value>, history: &History) -> Result<(),
     Err(refuse(400, message, Some("input"), None))
 }
 
-/// An item that is named by its id comes with the reasoning that led to it.
+/// An item with an id must be sent with the reasoning that led to it.
 fn preceded(item: &Value, before: Option<&Value>, history: &History) -> Result<(), Refusal> {
     let Some(id) = item["id"].as_str() else { return Ok(()) };
     let Some(issued) = history.recall(&format!("item:{id}")) else { return Ok(()) };

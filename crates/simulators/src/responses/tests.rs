@@ -47,7 +47,7 @@ fn a_prompt_longer_than_what_the_window_leaves_is_refused() {
     assert_eq!((status, told["error"]["code"].as_str()), (400, Some("context_length_exceeded")));
 }
 
-/// A conversation with tools, as a client that does everything right.
+/// A conversation with tools, by a client that does everything right.
 struct Client {
     simulator: Simulator,
     body: Value,

@@ -10,7 +10,7 @@ use crate::refusal::Refusal;
 use crate::vendor::ToolKind;
 
 const MAX_NAME: usize = 64;
-/// Levels of a schema that are looked at.
+/// Depth to which a schema is checked.
 const MAX_DEPTH: usize = 32;
 
 pub(super) fn list(value: &Value) -> &[Value] {

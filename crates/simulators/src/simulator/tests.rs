@@ -4,7 +4,7 @@ use super::*;
 use crate::anthropic;
 use crate::testing::{post, whole};
 
-/// Sends prompts, one request each, and says what was answered or refused.
+/// Sends prompts, one request each, and prints the answers or refusals.
 fn check(scenario: &str, prompts: &[&str], answers: &[&str], finished: Result<usize, &[&str]>) {
     let scenario = Scenario::parse(scenario).unwrap();
     let simulator = anthropic::PROFILE.simulator().unwrap().with_scenario(scenario);

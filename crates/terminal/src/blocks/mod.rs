@@ -68,7 +68,7 @@ pub fn marked(mark: &str, text: &str, mark_style: Style, style: Style, columns: 
 }
 
 fn user_rows(user: &UserBlock, look: Rendering<'_>) -> Vec<Row> {
-    // What Hangar or an agent says in the user's place is not repeated as if the user had typed it.
+    // Messages of Hangar or an agent in the user's place are not shown as if the user had typed them.
     if user.source.as_deref().is_some_and(|source| source.starts_with("system")) {
         return marked("∙ ", &user.text, look.theme.dim, look.theme.dim, look.columns.min(PROSE_COLUMNS));
     }
@@ -99,7 +99,7 @@ fn reasoning(text: &str, look: Rendering<'_>) -> Vec<Row> {
 fn ask_rows(ask: &AskBlock, look: Rendering<'_>) -> Vec<Row> {
     let theme = look.theme;
     match ask.ask {
-        // The call says what became of it.
+        // The call shows its outcome.
         AskKind::Permission => Vec::new(),
         AskKind::Question if ask.call.is_some() && ask.outcome.is_some() => Vec::new(),
         AskKind::Question | AskKind::Elicitation => {

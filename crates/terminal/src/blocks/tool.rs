@@ -1,4 +1,4 @@
-//! A tool call as rows: one that says what is done to what, then what came of it.
+//! A tool call as rows: a title with the action and its object, then the result.
 
 use hangar_transcript::{AgentInfo, AgentState, Outcome, ToolBlock, ToolState, tool_words};
 
@@ -9,7 +9,7 @@ use crate::gate;
 use crate::row::{Row, Span, Style};
 use crate::theme::Theme;
 
-/// Lines of output on the main screen: so many at its beginning and at its end. The pager has all.
+/// Lines of output on the main screen, at its start and at its end. The pager shows all.
 const HEAD_LINES: usize = 2;
 const TAIL_LINES: usize = 4;
 /// Rows of a diff on the main screen.
@@ -20,7 +20,7 @@ const FULL_ROWS: usize = 20_000;
 const LINE_LIMIT: usize = 4_000;
 /// Last line of the output of a command that ended well, for the model.
 const ENDED_WELL: &str = "<exited with exit code 0>";
-/// Calls whose output a person rarely wants to read: the model does.
+/// Calls whose output is mostly for the model, not for people.
 const QUIET: &[&str] = &["view", "read", "read_file", "grep", "rg", "glob", "ls", "search", "list_directory"];
 
 /// The row that names a call.
@@ -159,7 +159,7 @@ fn output(tool: &ToolBlock, look: Rendering<'_>) -> Vec<Row> {
     let brief = look.detail == Detail::Brief;
     let mut text = tool.output.trim_end();
     if brief {
-        // That a command ended well is said by its mark.
+        // The mark already shows that the command succeeded.
         text = text.strip_suffix(ENDED_WELL).unwrap_or(text).trim_end().trim_start_matches(['\r', '\n']);
     }
     if text.is_empty() {
@@ -181,7 +181,7 @@ fn output(tool: &ToolBlock, look: Rendering<'_>) -> Vec<Row> {
         if hidden > 0 && at == HEAD_LINES {
             rows.push(Row::styled(format!("    … {hidden} lines (ctrl+o shows all)"), theme.dim));
         }
-        // Colours carry over lines that are not shown.
+        // Colours carry over from lines that are not shown.
         let spans = ansi::spans(bounded(line), &mut state);
         if hidden > 0 && (HEAD_LINES..HEAD_LINES + hidden).contains(&at) {
             continue;

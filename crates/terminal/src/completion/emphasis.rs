@@ -10,7 +10,7 @@ use crate::row::{Span, Style};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     Start,
-    /// The end, which tells more of a path.
+    /// The end, which says more about a path.
     End,
 }
 

@@ -1,6 +1,6 @@
 //! Mentions of files in a prompt: `@path`, with quotes around a path that has blanks.
 
-/// The mention of a path as it is inserted. That of a folder is left open, so that the completion goes on inside.
+/// The mention of a path as it is inserted. That of a folder is left open, so that completion continues inside.
 pub fn mention(path: &str) -> String {
     let plain = !path.is_empty() && !path.starts_with('"') && !path.contains(char::is_whitespace);
     let open = path.ends_with('/');

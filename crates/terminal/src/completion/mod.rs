@@ -14,7 +14,7 @@ pub use trigger::{Trigger, TriggerKind, trigger};
 
 use crate::composer::Composer;
 
-/// Candidate as the caller hands it in.
+/// Candidate as the caller passes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// Text that is shown and compared.
@@ -118,7 +118,7 @@ impl Completions {
         }
     }
 
-    /// Finds the word at the cursor for a person who asks for completions, also after the popup was closed.
+    /// Finds the word at the cursor for an explicit request, also after the popup was closed.
     pub fn request(&mut self, composer: &Composer) -> Option<Trigger> {
         self.dismissed = None;
         self.refresh(composer)
@@ -139,7 +139,7 @@ impl Completions {
         let outcome = open.apply(action);
         match outcome {
             CompletionOutcome::Accepted | CompletionOutcome::Submitted => {
-                // Enter after a command without arguments runs it as it is.
+                // Enter after a command without arguments runs it.
                 let unasked = outcome == CompletionOutcome::Submitted && open.is_unasked();
                 if let Some(candidate) = open.selected().filter(|_| !unasked) {
                     composer.replace(open.trigger().range.clone(), &candidate.replacement);

@@ -67,7 +67,8 @@ impl Completion {
         self.items.get(self.selected)
     }
 
-    /// Whether nobody asked for the selected candidate: an argument of which nothing was typed and that was not gone to.
+    /// Whether the selected candidate was not chosen: an argument of which nothing was typed and to which the selection
+    /// was not moved.
     pub(super) fn is_unasked(&self) -> bool {
         let argument = matches!(self.trigger.kind, TriggerKind::Argument { .. });
         argument && self.trigger.query.is_empty() && !self.moved
@@ -133,7 +134,7 @@ impl Completion {
     }
 }
 
-/// First row of a window that shows the selected one and moves as little as it can.
+/// First row of a window that shows the selected row and moves as little as possible.
 fn first_row(scroll: usize, selected: usize, rows: usize) -> usize {
     scroll.min(selected).max((selected + 1).saturating_sub(rows))
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use crate::fuzzy::{Matcher, Texts};
 
-/// Matches that are kept: nobody scrolls further, and each more letter of the query leaves fewer.
+/// Number of matches that are kept: nobody scrolls further, and each typed letter leaves fewer.
 pub const MATCH_LIMIT: usize = 200;
 /// Candidates that are scored exactly. Of more, the best by a rough score, which takes a fraction of the time.
 const EXACT_LIMIT: usize = 1000;

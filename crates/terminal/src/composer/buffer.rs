@@ -17,7 +17,7 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// A text without a past.
+    /// A text without undo history.
     pub(super) fn new(text: String, cursor: usize) -> Self {
         let cursor = text::snap(&text, cursor);
         Self { text, cursor, undo: Undo::default() }

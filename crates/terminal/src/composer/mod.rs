@@ -166,7 +166,7 @@ impl Composer {
         self.snapshot().draft()
     }
 
-    /// Takes the prompt and leaves the composer empty and without a past.
+    /// Takes the prompt and leaves the composer empty and without undo history.
     pub fn take(&mut self) -> Draft {
         let draft = self.content();
         self.restore(&Snapshot::default());

@@ -14,7 +14,8 @@ struct Part {
     label: String,
 }
 
-/// Table of the parts of a draft. In the text each is one private character, so that moves, kills and undo need not know of them.
+/// Table of the parts of a draft. In the text each is one private character, so that moves, kills and undo need no
+/// special cases.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parts {
     all: Vec<Arc<Part>>,

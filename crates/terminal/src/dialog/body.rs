@@ -1,4 +1,4 @@
-//! Body of a dialog: everything that a question is about, as rows of the screen, none of them cut.
+//! Body of a dialog: the whole subject of a question as rows of the screen, none of them cut.
 
 use crate::blocks::{self, Detail, Rendering};
 use crate::diff;
@@ -7,7 +7,7 @@ use crate::row::{Row, Span, Style};
 use crate::theme::Theme;
 use crate::wrap::wrap;
 
-/// Rows that a body may have. A longer one says so and cannot be approved by one key.
+/// Row limit of a body. A longer one says so and cannot be approved with one key.
 const BODY_ROWS: usize = 5_000;
 
 /// Piece of a body, as it came.
@@ -66,7 +66,7 @@ fn rows(part: &Part, columns: usize, theme: &Theme) -> Vec<Row> {
         Part::Code(text) => plain(text, theme.code, columns, &[Span::new("  ", theme.dim)]),
         Part::Diff(text) => {
             let rows = diff::rows(text, theme, BODY_ROWS + 1);
-            // A row of a diff may be wider than the screen; nothing of it may be out of sight.
+            // A row of a diff may be wider than the screen, but must be visible as a whole.
             rows.iter().flat_map(|row| wrap(&row.spans, columns, &[], &[])).collect()
         }
         Part::Markdown(text) => {

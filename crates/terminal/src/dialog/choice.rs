@@ -19,7 +19,7 @@ const BODY_ROWS: usize = 16;
 const FRAME: usize = 2;
 /// Rows of one on a small screen: the selected answer and the hint.
 const COMPACT_FRAME: usize = 2;
-/// Says on a small screen that there are other answers.
+/// Shown on a small screen if there are other answers.
 const MORE_CHOICES: &str = " (↑↓)";
 
 /// Whether an answer comes with a text.
@@ -131,7 +131,7 @@ impl ChoiceDialog {
         self.labels =
             self.choices.iter().enumerate().map(|(at, choice)| label(at, choice, self.columns)).collect();
         if is_wrapped_anew {
-            // Rows at another width are other rows.
+            // Another width makes other rows.
             self.seen = if was_seen { self.body.rows().len() } else { 0 };
             self.scroll = if was_seen { self.scroll } else { 0 };
         }
@@ -147,7 +147,7 @@ impl ChoiceDialog {
         if all <= room.min(BODY_ROWS) {
             return Shape { compact: false, body: all };
         }
-        // Two rows say how much is above and below.
+        // Two rows show how much is above and below.
         match room.checked_sub(2).filter(|left| *left > 0) {
             Some(left) => Shape { compact: false, body: left.min(BODY_ROWS) },
             None => {
@@ -167,7 +167,7 @@ impl ChoiceDialog {
             return;
         }
         let end = (self.scroll + self.shape().body).min(self.body.rows().len());
-        // Rows that were jumped over have not been seen.
+        // Rows that were skipped have not been seen.
         if self.scroll <= self.seen {
             self.seen = self.seen.max(end);
         }
@@ -182,7 +182,7 @@ impl ChoiceDialog {
         isize::try_from(self.shape().body).unwrap_or(1)
     }
 
-    /// Whether everything that is asked about was on the screen.
+    /// Whether the whole body was on the screen.
     fn is_seen(&self) -> bool {
         self.seen >= self.body.rows().len()
     }
@@ -233,7 +233,7 @@ impl ChoiceDialog {
 
     fn choose(&mut self, choice: usize) -> DialogEnd {
         let Some(chosen) = self.choices.get(choice) else { return DialogEnd::Open };
-        // Refusing is always possible; approving what was not seen is not.
+        // A request can always be refused, but approved only after all of it was shown.
         let refuses = choice + 1 == self.choices.len();
         if !refuses && (!self.is_seen() || self.body.is_cut()) {
             self.scroll_by(self.page());

@@ -101,7 +101,7 @@ impl FormDialog {
         if message <= MESSAGE_ROWS && message + self.fields.len() <= room {
             return (message, self.fields.len());
         }
-        // A row says how much more of the message there is. The field that is edited is always there.
+        // A row shows how much more of the message there is. The edited field is always visible.
         let fields =
             self.fields.len().min(room.saturating_sub(message.min(MESSAGE_ROWS) + 1).max(room.div_ceil(2)));
         let message = message.min(MESSAGE_ROWS).min(room.saturating_sub(fields + 1));
@@ -323,7 +323,7 @@ impl Field {
         }
     }
 
-    /// The value, `None` if there is none, or what is wrong with it.
+    /// The value, `None` if it is empty, or an error.
     fn value(&self) -> Result<Option<Value>, String> {
         Ok(match &self.kind {
             FieldKind::Text(field) if field.text().is_empty() => None,

@@ -1,7 +1,7 @@
-//! Dialogs: questions of the session that stand in the tail until a person answers.
+//! Dialogs: questions of the session that stay in the tail until a person answers.
 //!
-//! A dialog takes keys once it has been on the screen for a moment ([`crate::arming`]) and everything that it asks about has
-//! been shown: a command whose end was never on the screen cannot be approved.
+//! A dialog takes keys once it has been on the screen for a moment ([`crate::arming`]) and its whole subject has been
+//! shown: a command whose end was never on the screen cannot be approved.
 
 mod body;
 mod choice;
@@ -23,7 +23,7 @@ pub use form::FormDialog;
 pub use permission::permission;
 pub use question::{confirm_exit, plan, question, trust};
 
-/// A dialog with what its answer is for.
+/// A dialog, and the target of its answer.
 pub enum Dialog {
     Choice(Box<ChoiceDialog>),
     Form(Box<FormDialog>),
@@ -36,7 +36,7 @@ pub struct DialogView {
     pub cursor: Option<(usize, usize)>,
 }
 
-/// What becomes of a dialog after a key.
+/// State of a dialog after a key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DialogEnd {
     /// It stays.
@@ -93,7 +93,7 @@ impl Dialog {
         };
     }
 
-    /// Has the dialog wait before it takes keys: it comes to the screen now.
+    /// Makes the dialog wait before it takes keys, because it is shown now.
     pub fn arm(&mut self, now: u64) {
         let arming = Arming::new(now);
         match self {
@@ -102,7 +102,7 @@ impl Dialog {
         }
     }
 
-    /// When the dialog looks different without a key.
+    /// Time at which the dialog changes without a key.
     pub fn due(&self) -> Option<u64> {
         match self {
             Self::Choice(dialog) => dialog.arming.due(),

@@ -33,7 +33,7 @@ pub fn permission(data: &Value, asker: Option<&str>, now: u64) -> Dialog {
             ("Fetch this address?", "do not ask again for this site in this session".to_owned())
         }
         "mcp" => {
-            // The title is the server's to choose; the name is what is called.
+            // The server chooses the title; the name is what is called.
             let title =
                 Some(text("toolTitle")).filter(|title| !title.is_empty() && *title != text("toolName"));
             let title = title.map(|title| format!(" ({title})")).unwrap_or_default();
@@ -88,7 +88,7 @@ pub fn permission(data: &Value, asker: Option<&str>, now: u64) -> Dialog {
     Dialog::Choice(Box::new(ChoiceDialog::new(Some(id), title, parts, choices, cancel, now)))
 }
 
-/// The programs of a command, as an approval would name them.
+/// The programs of a command, in the form of an approval.
 fn identifiers(request: &Value) -> String {
     let commands = request["commands"].as_array().into_iter().flatten();
     let mut names: Vec<&str> = commands.filter_map(|command| command["identifier"].as_str()).collect();

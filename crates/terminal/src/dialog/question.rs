@@ -7,7 +7,7 @@ use super::{Choice, ChoiceDialog, Dialog, Part, Reply, TextNeed};
 
 const ANSWER: &str = "session.ui.handlePendingUserInput";
 const REVIEW: &str = "session.ui.handlePendingExitPlanMode";
-/// What the model is told when the person does not want to answer.
+/// Result for the model when the person declines to answer.
 const SKIPPED: &str = "The user skipped this question. Go on without an answer, or ask differently.";
 
 /// Dialog of a `user_input.requested` event, from its data.
@@ -92,7 +92,7 @@ pub fn trust(directory: &str, now: u64) -> Dialog {
     Dialog::Choice(Box::new(dialog))
 }
 
-/// Dialog of an end while work goes on.
+/// Dialog of an exit while work is in progress.
 pub fn confirm_exit(working: &str, now: u64) -> Dialog {
     let parts = vec![Part::Text(working.to_owned())];
     let choices = vec![Choice::new("Stop it and leave", Reply::Exit), Choice::new("Stay", Reply::Dismissed)];

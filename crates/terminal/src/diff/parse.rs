@@ -1,4 +1,4 @@
-//! Reader of unified diffs. It takes whatever is there: a diff that is cut off or wrongly counted is read as far as it makes sense.
+//! Parser of unified diffs. It is tolerant: a diff that is cut off or wrongly counted is read as far as it makes sense.
 
 use crate::gate;
 

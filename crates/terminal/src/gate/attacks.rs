@@ -28,7 +28,7 @@ pub(crate) const ATTACKS: &[(&str, &str)] = &[
     ("fillers", "\u{3164}\u{115f}\u{ffa0}"),
 ];
 
-/// First character of a shown text that a terminal would obey or hide.
+/// First character of a shown text that a terminal would interpret or hide.
 pub(crate) fn obeyed(shown: &str) -> Option<char> {
     shown.chars().find(|c| c.is_control() || super::mark(*c).is_some())
 }

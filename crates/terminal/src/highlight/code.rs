@@ -11,7 +11,7 @@ use crate::theme::Syntax;
 /// Depth of modes, such as strings in code in strings. What is nested deeper is read as the mode around it.
 const DEPTH: usize = 16;
 
-/// What the lexer is in the middle of.
+/// Construct that the lexer is in.
 #[derive(Debug, Clone)]
 pub(super) enum Mode {
     Comment {
@@ -61,7 +61,7 @@ pub(super) enum Expected {
     Type,
 }
 
-/// Lexer with the state that goes on from line to line.
+/// Lexer with the state that carries over from line to line.
 #[derive(Debug, Clone)]
 pub(super) struct Code {
     pub(super) rules: &'static Rules,
@@ -159,7 +159,7 @@ impl Code {
         if self.is_continued {
             return;
         }
-        // A string on one line that is still open was none, or is wrong: the next line starts anew.
+        // A string on one line that is still open is invalid: the next line starts afresh.
         let one_line = |mode: &Mode| matches!(mode, Mode::Text { quote, .. } if !quote.lines);
         if let Some(open) = self.stack.iter().position(one_line) {
             self.stack.truncate(open);
@@ -315,7 +315,7 @@ impl Code {
         line.take(1, Some(role));
     }
 
-    /// Reads a token of a peculiarity of the language; returns false if there is none.
+    /// Reads a token of a language's special syntax; returns false if there is none.
     fn is_special(&mut self, line: &mut Line<'_>, byte: u8, first: bool) -> bool {
         let rules = self.rules;
         let next = line.byte(1);

@@ -12,7 +12,7 @@ struct Fence {
     lexer: Option<Box<Lexer>>,
 }
 
-/// Lexer with the state that goes on from line to line.
+/// Lexer with the state that carries over from line to line.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Markdown {
     fence: Option<Fence>,

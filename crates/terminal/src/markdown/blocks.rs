@@ -1,7 +1,7 @@
 //! Parser of blocks, line by line: the containers (quotes, list items) that are open, and the leaf in them that is being written.
 //!
-//! [`Blocks::place`] says what a line is without changing anything; [`Blocks::line`] acts on it. A line that may become a heading or
-//! the header of a table by the line below it is held until that line is known.
+//! [`Blocks::place`] classifies a line without changing anything; [`Blocks::line`] acts on it. A line that the next one
+//! may turn into a heading or the header of a table is held until that line is known.
 
 use super::block::Block;
 use super::container::{Container, enter, indent, mark, open};
@@ -140,8 +140,8 @@ impl Blocks {
         self.held.is_some() || matches!(self.leaf, Leaf::Paragraph(_))
     }
 
-    /// Meaning of a line without regard to new containers. `inside` says that it is in the container of the open leaf, `goes_on` that
-    /// text would belong to the open paragraph.
+    /// Meaning of a line without regard to new containers. `inside` means that it is in the container of the open leaf,
+    /// `goes_on` that text would belong to the open paragraph.
     fn kind(&self, cursor: &Cursor<'_>, inside: bool, goes_on: bool) -> Kind {
         let text = cursor.text();
         let indent = cursor.indent();
@@ -202,7 +202,7 @@ impl Blocks {
         }
     }
 
-    /// Takes the start of a line that is prose; [`Blocks::feed`] and [`Blocks::end_line`] take the rest of it.
+    /// Takes the start of a line of prose; [`Blocks::feed`] and [`Blocks::end_line`] take the rest of it.
     pub(super) fn start(&mut self, place: &Place<'_>) {
         self.text_starts(place);
         self.paragraph();
@@ -221,7 +221,7 @@ impl Blocks {
         }
     }
 
-    /// Makes the place ready for a line of text, which goes on with the open paragraph or starts another.
+    /// Prepares for a line of text, which continues the open paragraph or starts another.
     fn text_starts(&mut self, place: &Place<'_>) {
         let goes_on = self.has_text() && place.new.is_empty();
         self.release();
@@ -231,7 +231,7 @@ impl Blocks {
         }
     }
 
-    /// Gives a held line to its paragraph: the line below it does not change it.
+    /// Adds a held line to its paragraph: the line below it does not change it.
     pub(super) fn release(&mut self) {
         if let Some(held) = self.held.take() {
             self.paragraph();
@@ -474,10 +474,10 @@ impl Blocks {
 
 /// Look of a line that is being written.
 pub(super) enum Preview<'l> {
-    /// It goes on with the open paragraph.
+    /// It continues the open paragraph.
     More(&'l str),
     /// It starts another block of prose.
     New { indent: Vec<Span>, text: String, style: Style },
-    /// It is shown as written.
+    /// It is shown verbatim.
     Exact,
 }

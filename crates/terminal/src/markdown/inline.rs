@@ -1,6 +1,6 @@
 //! Inline Markdown of one segment of a paragraph as styled text.
 //!
-//! Nothing that the author wrote is hidden: links show their target, images their address, HTML its tags.
+//! Nothing in the source is hidden: links show their target, images their URL, HTML its tags.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 

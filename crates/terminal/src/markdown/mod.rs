@@ -131,7 +131,7 @@ impl MarkdownStream {
         }
     }
 
-    /// Ends the text. A text that is pushed later starts anew.
+    /// Ends the text. Text that is pushed later starts a new one.
     pub fn finish(&mut self) {
         if self.state == LineState::Flowing || !self.line.is_empty() {
             self.end_line();

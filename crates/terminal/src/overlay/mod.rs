@@ -16,7 +16,7 @@ pub enum Overlay {
     Picker(Box<Picker>),
 }
 
-/// What becomes of an overlay after a key.
+/// State of an overlay after a key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OverlayEnd {
     Open,

@@ -1,4 +1,4 @@
-//! Picker: one of many, found by typing.
+//! Picker: one of many items, filtered by typing.
 
 use super::OverlayEnd;
 use crate::composer::{FieldView, TextField};
@@ -12,26 +12,26 @@ use crate::theme::Theme;
 /// Rows of the screen that the picker needs itself: title, filter, hint.
 const FRAME: usize = 3;
 
-/// Something that can be picked.
+/// An item that can be picked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PickItem {
-    /// Name for the program.
+    /// Id for the program.
     pub id: String,
     pub label: String,
     pub detail: String,
     /// Values to go through with ← and →, such as efforts, and the one that is chosen.
     pub variants: Vec<String>,
     pub variant: usize,
-    /// Whether it only says something and cannot be picked.
+    /// Whether it is only a message and cannot be picked.
     pub is_note: bool,
 }
 
-/// What was picked.
+/// The choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pick {
     pub id: String,
     pub variant: Option<String>,
-    /// The key, if it was another than Enter: a letter of `keys`.
+    /// The key, if it was not Enter: a letter of `keys`.
     pub key: Option<char>,
 }
 
@@ -76,7 +76,7 @@ impl Picker {
         self
     }
 
-    /// Has a key take effect only when it is pressed twice: what it does cannot be undone.
+    /// Makes a key take effect only when it is pressed twice, because its action cannot be undone.
     #[must_use]
     pub fn careful_with(mut self, key: char) -> Self {
         self.careful = Some((key, false));
@@ -116,7 +116,7 @@ impl Picker {
                 scored.push((true, score, at));
             }
         }
-        // What is called so goes before what is only described so.
+        // A match in the name ranks before one in the description.
         scored.sort_by_key(|(described, score, at)| (*described, std::cmp::Reverse(*score), *at));
         self.matches = scored.into_iter().map(|(_, _, at)| at).collect();
     }

@@ -32,24 +32,24 @@ const CURSOR_SHOW: &[u8] = b"\x1b[?25h";
 const ALTERNATE_ENTER: &[u8] = b"\x1b[?1049h";
 const ALTERNATE_LEAVE: &[u8] = b"\x1b[?1049l";
 
-/// Abilities of the terminal that the writer has to know of.
+/// Capabilities of the terminal that the writer depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScreenCaps {
     pub color: ColorDepth,
     /// Whether the terminal shows everything between `?2026h` and `?2026l` at once.
     pub sync: bool,
-    /// Whether it wraps rows anew that have become too wide, and keeps the cursor at its character. If in doubt, no.
+    /// Whether it reflows rows that have become too wide, and keeps the cursor at its character. If in doubt, no.
     pub reflow: bool,
     /// Whether it has a title.
     pub title: bool,
 }
 
-/// Everything that is to be seen.
+/// Everything that is shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Frame {
     /// Rows that are final: printed above the tail, once.
     pub commit: Vec<Row>,
-    /// Rows below them, drawn again with each frame.
+    /// Rows below them, redrawn with each frame.
     pub tail: Vec<Row>,
     /// Row and column of the cursor in the overlay, or in the tail if there is none. `None` hides it.
     pub cursor: Option<(usize, usize)>,
@@ -66,7 +66,7 @@ pub struct Screen {
     rows: usize,
     caps: ScreenCaps,
     tail: Tail,
-    /// Whether the tail has to be written anew.
+    /// Whether the tail has to be rewritten.
     stale: bool,
     /// Whether the terminal has another size than when the tail was written.
     resized: bool,
@@ -114,9 +114,9 @@ impl Screen {
         self.overlay.is_some()
     }
 
-    /// Takes note of the terminal's size. Draws nothing: terminals change their size many times while a window is dragged, and tmux
-    /// reflows its rows before it tells us. Ask for the size before each draw, and after a change draw once it has been the same for
-    /// 120 ms.
+    /// Notes the terminal's size. Draws nothing: terminals change their size many times while a window is dragged, and
+    /// tmux reflows its rows before it reports the size. Query the size before each draw, and after a change draw once
+    /// it has been stable for 120 ms.
     pub fn resize(&mut self, columns: usize, rows: usize) {
         let (columns, rows) = (columns.max(1), rows.max(1));
         if (columns, rows) == (self.columns, self.rows) {
@@ -129,7 +129,7 @@ impl Screen {
         }
     }
 
-    /// Draws everything anew with the next frame, whatever is on the screen.
+    /// Redraws everything with the next frame, whatever is on the screen.
     pub fn invalidate(&mut self) {
         match &mut self.overlay {
             Some(overlay) => overlay.invalidate(),
@@ -223,7 +223,7 @@ impl Screen {
         format!("\x1b]2;{text}\x1b\\").into_bytes()
     }
 
-    /// Output that continues where the cursor is on the main screen.
+    /// Output that continues at the cursor on the main screen.
     fn out(&self) -> Out {
         if self.resized {
             self.tail.out_after_resize(self.columns, self.caps.reflow)

@@ -21,13 +21,13 @@ impl Overlay {
         Self { stale: true, ..Self::default() }
     }
 
-    /// Takes note that the terminal changed its size: whatever is shown cannot be trusted.
+    /// Notes that the terminal changed its size: the content of the screen is unknown.
     pub(super) fn resize(&mut self) {
         self.stale = true;
         self.resized = true;
     }
 
-    /// Draws everything anew the next time.
+    /// Redraws everything the next time.
     pub(super) fn invalidate(&mut self) {
         self.stale = true;
     }

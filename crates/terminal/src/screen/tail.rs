@@ -1,4 +1,4 @@
-//! The tail: rows at the end of the main screen that are drawn again, and all that is known of where they are.
+//! The tail: rows at the end of the main screen that are redrawn, and the facts about their position.
 
 use super::ScreenCaps;
 use super::line::Line;

@@ -1,4 +1,4 @@
-//! Memory of a view: what was printed is forgotten.
+//! Memory of a view: printed blocks are dropped.
 
 use hangar_protocol::Event;
 use serde_json::json;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Answer, End, Event, Head, list, offer, text};
 use crate::scripted::turn::{Asked, Said};
 
-/// What thinking is signed with. Clients send it back and do not look inside.
+/// Signature of thinking. Clients send it back without reading it.
 const SIGNATURE: &str = "c2ln";
 
 pub(super) fn asked(body: &Value) -> Asked {
@@ -16,7 +16,7 @@ pub(super) fn asked(body: &Value) -> Asked {
         let results: Vec<_> = list(content).iter().filter(|part| part["type"] == "tool_result").collect();
         match message["role"].as_str() {
             Some("user") if results.is_empty() => asked.user(text(content)),
-            // Text beside results is what the client tells the model about them, not a prompt.
+            // Text beside results is the client's remark about them, not a prompt.
             Some("user") => results.iter().for_each(|result| asked.result(text(&result["content"]))),
             Some("assistant") => asked.assistant(),
             _ => {}
@@ -27,7 +27,7 @@ pub(super) fn asked(body: &Value) -> Asked {
 
 pub(super) struct AnthropicAnswer {
     head: Head,
-    /// The last one may still grow.
+    /// The last block may still grow.
     blocks: Vec<Block>,
     open: bool,
 }
@@ -55,7 +55,7 @@ impl Block {
             Self::Text(text) => json!({"type": "text", "text": text}),
             Self::Thinking(text) => json!({"type": "thinking", "thinking": text, "signature": SIGNATURE}),
             Self::ToolUse { id, name, input } => {
-                // The stream can carry what is no JSON; here it must be some value.
+                // A stream can carry invalid JSON; here it must be some value.
                 let input = serde_json::from_str(input).unwrap_or_else(|_| json!(input));
                 json!({"type": "tool_use", "id": id, "name": name, "input": input})
             }

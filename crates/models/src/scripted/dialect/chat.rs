@@ -20,7 +20,7 @@ pub(super) fn asked(body: &Value) -> Asked {
 
 pub(super) struct ChatAnswer {
     head: Head,
-    /// The client wants a last chunk with the usage.
+    /// The client asked for a final chunk with the usage.
     include_usage: bool,
     text: String,
     thinking: String,

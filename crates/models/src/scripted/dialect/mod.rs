@@ -1,4 +1,4 @@
-//! The wires on which the scripted model is served: how each spells a request, an answer, a stream and an error.
+//! The wire formats of the served scripted model: how each writes a request, an answer, a stream and an error.
 
 use bytes::Bytes;
 use hangar_agent::model::Finish;
@@ -18,7 +18,7 @@ pub(super) enum Dialect {
     Anthropic,
 }
 
-/// What an answer says about itself, whichever the dialect.
+/// Metadata of an answer, for all dialects.
 #[derive(Debug, Clone)]
 pub(super) struct Head {
     /// New for each request.
@@ -36,7 +36,7 @@ pub(super) struct End {
     pub(super) output_tokens: u64,
 }
 
-/// Spells one answer. The same calls are made whether it is streamed or sent whole; then the events go nowhere.
+/// Writes one answer. The same calls are made whether it is streamed or not; if not, the events are discarded.
 pub(super) trait Answer: Send {
     fn start(&mut self) -> Vec<Event>;
     fn say(&mut self, said: Said) -> Vec<Event>;
@@ -98,7 +98,7 @@ impl Event {
         Self { name: None, data }
     }
 
-    /// An event that says its name in its data too, as both vendors' streams do.
+    /// An event that has its name in its data too, as in both vendors' streams.
     fn named(name: &'static str, data: &Value) -> Self {
         Self { name: Some(name), data: data.to_string() }
     }
@@ -115,12 +115,12 @@ pub(super) fn encode(events: &[Event]) -> Bytes {
     text.into()
 }
 
-/// The elements of an array, or nothing: a request is read with tolerance.
+/// The elements of an array, or nothing: requests are read tolerantly.
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The flat text of content: a string, or parts that hold text themselves or content of their own.
+/// The plain text of content: a string, or parts that hold text or nested content.
 fn text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

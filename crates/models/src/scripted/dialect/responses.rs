@@ -26,12 +26,12 @@ pub(super) fn asked(body: &Value) -> Asked {
     asked
 }
 
-/// What the answer must know of the tools that a request offers.
+/// Facts about the offered tools that the answer depends on.
 struct Tools {
     all: Vec<Value>,
     /// Tools whose input is free text.
     custom: HashSet<String>,
-    /// The namespaces of those that are in one.
+    /// The namespaces of the tools that have one.
     namespaces: HashMap<String, String>,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct ResponsesAnswer {
     sequence: u64,
     /// The finished items.
     items: Vec<Value>,
-    /// The one that still grows.
+    /// The item that is still growing.
     open: Option<Open>,
 }
 
@@ -113,7 +113,7 @@ impl ResponsesAnswer {
         })
     }
 
-    /// The id of the item that is or would be open.
+    /// The id of the current or next item.
     fn item_id(&self, prefix: &str) -> String {
         format!("{prefix}_{}_{}", self.head.id, self.items.len())
     }
@@ -235,7 +235,7 @@ impl ResponsesAnswer {
     }
 }
 
-/// How calls of one kind of tool are spelt.
+/// Format of the calls of one kind of tool.
 struct CallWire {
     free_text: bool,
     prefix: &'static str,
@@ -305,7 +305,7 @@ fn summary_text(text: &str) -> Value {
     json!({"type": "summary_text", "text": text})
 }
 
-/// Why an answer counts as incomplete. Other ends have no word in this dialect.
+/// The reason why an answer is incomplete. Other ends have no reason in this dialect.
 fn incomplete(finish: &Finish) -> Option<&'static str> {
     match finish {
         Finish::Length => Some("max_output_tokens"),

@@ -1,8 +1,8 @@
-//! Recordings: exchanges with a real model, one per line of JSON, found again by what was said before them.
+//! Recordings: exchanges with a real model, one JSON object per line, looked up by the conversation before them.
 //!
-//! A line holds what was new in the request (the messages behind the last answer) and a digest of what preceded, so a
-//! long session is recorded in linear space. System prompt, tool descriptions and the ids of calls play no part in
-//! finding it: they change without changing the conversation.
+//! A line holds the new part of the request (the messages after the last answer) and a digest of what preceded, so a
+//! long session is recorded in linear space. System prompt, tool descriptions and the ids of calls are not compared:
+//! they change without changing the conversation.
 
 use hangar_agent::model::{ModelError, ModelEvent};
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ struct Exchange {
     place: Place,
     /// The names of the tools that were offered, for people.
     tools: Vec<String>,
-    /// The last one is the reply, unless there was an error.
+    /// The last event is the reply, unless there was an error.
     events: Vec<ModelEvent>,
     error: Option<ModelError>,
 }

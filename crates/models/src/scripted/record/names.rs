@@ -1,4 +1,4 @@
-//! Texts that a recording calls by name: directories that another machine does not have, and secrets.
+//! Texts that a recording replaces with names: directories that another machine does not have, and secrets.
 
 use hangar_agent::model::{ModelError, ModelEvent};
 
@@ -64,7 +64,7 @@ impl Names {
     }
 }
 
-/// Whether `next` goes on with the text of `event`.
+/// Whether `next` continues the text of `event`.
 fn continues(event: &ModelEvent, next: &ModelEvent) -> bool {
     match (event, next) {
         (ModelEvent::Text(_), ModelEvent::Text(_)) | (ModelEvent::Reasoning(_), ModelEvent::Reasoning(_)) => {
@@ -91,7 +91,7 @@ fn each_text(event: &mut ModelEvent, mut change: impl FnMut(&mut String)) {
         }
         ModelEvent::Notice(_) => {}
         ModelEvent::Finished(reply) => {
-            // Items that a vendor has signed cannot be changed, and a recording goes back to no vendor.
+            // Signed items cannot be changed, and a recording is not sent to a vendor.
             reply.turn.native = None;
             change(&mut reply.turn.text);
             if let Some(reasoning) = &mut reply.turn.reasoning {

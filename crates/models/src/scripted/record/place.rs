@@ -1,4 +1,4 @@
-//! Where in a conversation a request was made: what a recording is searched by.
+//! Position of a request in a conversation, by which a recording is looked up.
 
 use std::io::{self, Write};
 
@@ -43,12 +43,12 @@ impl Place {
         Self { after: Some(digest(&lines)), asked }
     }
 
-    /// Whether the same was asked, after whatever conversation.
+    /// Whether the request is the same, whatever conversation precedes it.
     pub(super) fn asks_as(&self, other: &Self) -> bool {
         self.asked == other.asked
     }
 
-    /// The prompt, or the result of a tool that the request brings instead of one.
+    /// The prompt, or the tool result that the request has instead.
     pub(super) fn prompt(&self) -> &str {
         let user = self.asked.iter().rfind(|line| matches!(line, Line::User(_)));
         match user.or(self.asked.last()) {
@@ -87,7 +87,7 @@ fn content(parts: &[Part]) -> String {
     parts.collect::<Vec<_>>().join("\n")
 }
 
-/// Arguments may come back with other spaces than the model wrote.
+/// Arguments may come back with different whitespace than the model wrote.
 fn compact(input: &str) -> String {
     match serde_json::from_str::<serde_json::Value>(input) {
         Ok(value) => value.to_string(),
@@ -115,7 +115,7 @@ fn digest(value: &impl Serialize) -> String {
     format!("{:016x}", fnv.0)
 }
 
-/// FNV-1a. A file outlives the process, so its digests must not depend on a hasher that may change.
+/// FNV-1a. A recording outlives the process, so its digests must not depend on a hasher that may change.
 struct Fnv(u64);
 
 impl Write for Fnv {

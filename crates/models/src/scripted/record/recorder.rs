@@ -1,4 +1,4 @@
-//! Writes what another provider is asked and answers.
+//! Records the requests to another provider and its answers.
 
 use parking_lot::Mutex;
 use std::fs::File;
@@ -12,7 +12,7 @@ use hangar_agent::model::{ModelError, ModelEvent, ModelProvider, ModelRequest, P
 
 use super::{Exchange, Names, Place, VERSION};
 
-/// Bytes of an answer's pieces that are kept. Behind that only its end is: it holds the whole text again.
+/// Bytes of an answer's pieces that are kept. Beyond that only its end is recorded, which has the whole text again.
 const MAX_PIECES: usize = 8 * 1024 * 1024;
 
 /// Passes everything through, and appends each exchange to a file when it has ended. Calls that are cancelled have no
@@ -94,7 +94,7 @@ impl Tape {
             let mut file = self.file.lock();
             file.write_all((line + "\n").as_bytes())
         });
-        // The session matters more than its recording; a replay says what is missing.
+        // A failed write must not fail the session; a replay reports the missing exchange.
         if let Err(error) = written {
             tracing::warn!(%error, "an exchange with the model was not recorded");
         }

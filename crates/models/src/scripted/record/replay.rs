@@ -21,8 +21,8 @@ const MAX_RECORDING: u64 = 256 * 1024 * 1024;
 /// Characters of a prompt that an error quotes.
 const QUOTED_PROMPT: usize = 120;
 
-/// Gives each request the answer that the same conversation got when it was recorded. Requests that are equal get
-/// their answers in recorded order, each once.
+/// Answers each request as the same conversation was answered when it was recorded. Equal requests get their answers in
+/// recorded order, each once.
 pub struct Replay {
     exchanges: HashMap<Place, Takes>,
     names: Names,
@@ -46,7 +46,7 @@ pub enum ReplayError {
 }
 
 impl Replay {
-    /// Reads the file. `names` give back what was hidden under the same names.
+    /// Reads the file. `names` restores the values that were replaced with the same names.
     pub fn open(path: &Path, names: Names) -> Result<Self, ReplayError> {
         let file = File::open(path)?;
         if file.metadata()?.len() > MAX_RECORDING {

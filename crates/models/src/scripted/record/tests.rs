@@ -53,7 +53,7 @@ async fn ask(provider: &dyn ModelProvider, requests: &[ModelRequest]) -> Events 
     events
 }
 
-/// A session with a tool call, a failure that a second try overcomes, and a cut.
+/// A session with a tool call, a failure that a retry overcomes, and a truncation.
 fn session() -> Vec<ModelRequest> {
     let prompt = user("THINK:hm\nSTREAM:3\nTOOL:bash:{\"command\": \"ls\"}");
     let ls = call("any", "bash", "{\"command\": \"ls\"}");

@@ -15,12 +15,12 @@ struct Server {
     _task: AbortOnDropHandle<io::Result<()>>,
 }
 
-/// What came over the wire.
+/// A received response.
 struct Received {
     status: u16,
     head: String,
     body: String,
-    /// The body ended where HTTP says it does.
+    /// Whether the body ended where HTTP says it does.
     complete: bool,
 }
 
@@ -89,7 +89,7 @@ impl Received {
         serde_json::from_str(&self.body).unwrap()
     }
 
-    /// The events of a stream, one per line, each without what is the same in all of them.
+    /// The events of a stream, one per line, each without the fields that all have in common.
     fn events(&self) -> String {
         let mut lines = String::new();
         for event in self.body.split_terminator("\n\n") {
@@ -353,7 +353,7 @@ async fn results_lead_to_the_next_turn() {
 async fn an_event_arrives_before_the_next_is_due() {
     let server = Server::start().await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
-    // The wait is far longer than a test may take: what arrives, arrived before it was over.
+    // The wait is far longer than a test may take: output that arrives was sent before its end.
     let body = streamed(chat("SAY:early\nDELAY:3000000\nSAY:late")).to_string();
     let head =
         format!("POST /chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());

@@ -46,7 +46,7 @@ pub(crate) struct Decoder {
     over: bool,
 }
 
-/// A content block as it goes back: the fields that it began with, with what was added to them since.
+/// A content block to be sent back: its initial fields, with the deltas applied.
 struct Block {
     kind: Kind,
     fields: Map<String, Value>,
@@ -62,11 +62,11 @@ enum Kind {
     Redacted,
     /// A call, by its number in the assembly.
     Call(usize),
-    /// A block of the vendor's own tools, and whatever comes next year.
+    /// A block of the vendor's own tools, or of an unknown type.
     Other,
 }
 
-/// What the wire counts: input apart from what was read from or written to the cache.
+/// Token counts of the wire: input without what was read from or written to the cache.
 #[derive(Default)]
 struct Counted {
     fresh: Option<u64>,
@@ -95,7 +95,7 @@ impl Decoder {
         let mut input = String::new();
         let kind = match text("type") {
             "text" => {
-                // What is said behind a search is a paragraph of its own.
+                // Text after a search is a paragraph of its own.
                 if self.blocks.values().last().is_some_and(|before| before.kind == Kind::Other)
                     && self.assembly.has_text()
                 {
@@ -117,7 +117,7 @@ impl Decoder {
             "tool_use" => Kind::Call(self.assembly.open_call(text("id"), text("name"), ToolType::Function)),
             _ => Kind::Other,
         };
-        // The input is meant to be empty at first, but some servers send it all here.
+        // The input should be empty at first, but some servers send all of it here.
         if matches!(kind, Kind::Call(_) | Kind::Other)
             && fields.get("input").and_then(Value::as_object).is_some_and(|input| !input.is_empty())
         {
@@ -172,7 +172,7 @@ impl Decoder {
         }
     }
 
-    /// Marks of the thinking for the log: a signature beside its text, or all blocks as they came.
+    /// Reasoning for the log: a signature beside its text, or all blocks unchanged.
     fn marks(&self) -> (Option<String>, Option<String>) {
         let signed = |block: &&Block| match block.kind {
             Kind::Thinking => block.text("signature").is_some_and(|signature| !signature.is_empty()),
@@ -189,8 +189,8 @@ impl Decoder {
         }
     }
 
-    /// The blocks as they go back; `None` where a text and calls behind it say the same. A paused answer always goes back as
-    /// it came.
+    /// The blocks to be sent back; `None` where text followed by calls says the same. A paused answer is always sent
+    /// back unchanged.
     fn items(&self, finish: &Finish) -> Option<String> {
         let is_cut =
             |block: &&Block| matches!(block.kind, Kind::Call(call) if self.assembly.is_cut(call, finish));
@@ -201,7 +201,7 @@ impl Decoder {
             Kind::Call(_) => true,
             Kind::Thinking | Kind::Redacted | Kind::Other => false,
         };
-        // Thinking alone says nothing that could go back.
+        // Thinking alone is not sent back.
         let is_thinking = |block: &&Block| matches!(block.kind, Kind::Thinking | Kind::Redacted);
         let is_paused = *finish == Finish::Paused && !blocks.is_empty();
         if !is_paused && (blocks.iter().enumerate().all(is_plain) || blocks.iter().all(is_thinking)) {
@@ -211,11 +211,11 @@ impl Decoder {
         Some(format!("[{}]", written.join(",")))
     }
 
-    /// A block as JSON. A call that broke off has none.
+    /// A block as JSON. `None` for a call that broke off.
     fn written(&self, block: &Block) -> Option<String> {
         let mut fields = block.fields.clone();
         if let Kind::Call(call) = block.kind {
-            // A server that gives no id gets back the one that was made up.
+            // For a server without ids, the generated one is sent back.
             fields.insert("id".into(), json!(self.assembly.call_id(call)));
         }
         let input = if block.input.is_empty() { None } else { Some(block.input.as_str()) };
@@ -232,7 +232,7 @@ impl Block {
         self.fields.get(field).and_then(Value::as_str)
     }
 
-    /// Whether it says nothing, as a text that the vendor sends and refuses to take.
+    /// Whether the block is empty: the vendor sends such texts and refuses to take them back.
     fn is_blank(&self) -> bool {
         let empty_text =
             self.kind == Kind::Text && self.text("text").is_none_or(|text| text.trim().is_empty());
@@ -325,7 +325,7 @@ impl Decode for Decoder {
 }
 
 impl Counted {
-    /// Later counts are totals, and may leave out what has not changed.
+    /// Later counts are totals, and may omit unchanged values.
     fn update(&mut self, usage: &Value) {
         self.fresh = count(usage, "/input_tokens").or(self.fresh);
         self.read = count(usage, "/cache_read_input_tokens").or(self.read);
@@ -351,7 +351,7 @@ impl Counted {
     }
 }
 
-/// `details` are `stop_details`, which say why a model refused.
+/// `details` are `stop_details`, which explain why a model refused.
 fn read_finish(reason: String, details: Option<&Value>) -> Finish {
     match reason.as_str() {
         "end_turn" | "stop_sequence" | "stop" => Finish::Stop,
@@ -364,7 +364,7 @@ fn read_finish(reason: String, details: Option<&Value>) -> Finish {
     }
 }
 
-/// What `stop_details` say for people: `{"category": "cyber", "explanation": "…"}`.
+/// Explanation in `stop_details`, for people: `{"category": "cyber", "explanation": "…"}`.
 fn explanation(details: &Value) -> Option<String> {
     let text = |name: &str| details.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     match (text("category"), text("explanation")) {

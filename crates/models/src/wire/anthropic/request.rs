@@ -12,11 +12,11 @@ use crate::hosted::WEB_SEARCH;
 use crate::wire::native::{Entry, call_id, entries, native_to};
 use crate::wire::{Ask, MAX_SEARCHES, arguments, function_schema, has_images, text_of, write_body};
 
-/// The answer of a model of which nothing is known may be this long. The wire wants a limit.
+/// Output limit for an unknown model. The wire requires one.
 const DEFAULT_OUTPUT: u64 = 8192;
-/// The smallest number of tokens for thinking that is accepted.
+/// The smallest thinking budget that is accepted.
 const LEAST_BUDGET: u64 = 1024;
-/// What the model is told where nobody says anything and it is its turn again.
+/// Message to the model when it is its turn again and there is no other message.
 const GO_ON: &str = "Continue.";
 
 pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
@@ -32,8 +32,8 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     }
     let messages = messages(ask);
     think(ask, max_tokens, &mut body);
-    // `tool_choice` stays as it is: forbidding tools for one request would lose the cache of the whole conversation, and
-    // whoever asks for it says so in words, too.
+    // `tool_choice` stays unchanged: forbidding tools for one request would lose the cache of the whole conversation,
+    // and such a request says so in its prompt, too.
     if let Some(answer) = &request.answer {
         let config = body.entry("output_config").or_insert_with(|| json!({}));
         config["format"] = json!({ "type": "json_schema", "schema": answer.schema });
@@ -50,8 +50,8 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     write_body(request, &body, ("messages", &messages), &tools)
 }
 
-/// Whether and how the model thinks. Models of others are told nothing: they think as they see fit, or by what their own
-/// endpoints call it.
+/// Whether and how the model thinks. Other vendors' models get no parameters: they decide themselves, or use the
+/// parameters of their own endpoints.
 fn think(ask: &Ask<'_>, max_tokens: u64, body: &mut Map<String, Value>) {
     let effort = ask.effort();
     let Some(rule) = &ask.facts.thinking else {
@@ -89,15 +89,15 @@ fn thinking(ask: &Ask<'_>, rule: &Thinking, effort: Reasoning, max_tokens: u64) 
     if rule.text_omitted && !ask.is_forgotten("thinking.display") {
         thinking["display"] = json!("summarized");
     }
-    // A net under what is done on purpose: a block that no longer fits its conversation is left out, not refused.
+    // A safety net: a block that no longer fits its conversation is dropped instead of refused.
     if rule.prefix_bound && ask.binds_thinking() {
         thinking["block_binding"] = json!({ "prefix_mismatch_behavior": "drop_block" });
     }
     Some(thinking)
 }
 
-/// Whether a model that thinks by budget may think now. A turn that calls tools must start with the thinking that led to
-/// it, once thinking is on; the last turn may come from another model, so that there is none.
+/// Whether a model with a thinking budget may think now. With thinking on, a turn that calls tools must start with its
+/// thinking; the last turn may come from another model and have none.
 fn may_think(ask: &Ask<'_>) -> bool {
     let last = ask.request.messages.iter().rev().find_map(|message| match &**message {
         Message::Tool { .. } => None,
@@ -118,7 +118,7 @@ struct Turn<'a> {
     content: Vec<Entry<'a>>,
 }
 
-/// Messages of the same side become one: results of tools come from the user here.
+/// Consecutive messages of the same side become one: tool results come from the user here.
 fn messages<'a>(ask: &'a Ask<'_>) -> Vec<Turn<'a>> {
     let mut turns: Vec<Turn> = Vec::new();
     for message in &ask.request.messages {
@@ -135,7 +135,7 @@ fn messages<'a>(ask: &'a Ask<'_>) -> Vec<Turn<'a>> {
             _ => turns.push(Turn { role, content }),
         }
     }
-    // Newer models refuse to go on with their own words, except where the vendor itself paused them.
+    // Newer models refuse to continue their own text, except where the vendor itself paused them.
     let last = ask.request.messages.last().map(|message| &**message);
     if let Some(Message::Assistant(turn)) = last
         && !native_to(turn, ask.origin).is_some_and(|native| native.paused)
@@ -152,8 +152,8 @@ fn made<'a>(blocks: Vec<Value>) -> Vec<Entry<'a>> {
     blocks.into_iter().map(Entry::Made).collect()
 }
 
-/// Marks the end of the conversation, for the next request, and the end of the last one, where this request finds what the
-/// last has left. In between there may be more blocks than the vendor looks back.
+/// Marks the end of the conversation, for the next request, and the end of the last request, where this one finds the
+/// cache entry. Between them there may be more blocks than the vendor looks back.
 fn mark_ends(turns: &mut [Turn<'_>]) {
     let users = turns.iter_mut().rev().filter(|turn| turn.role == "user");
     for turn in users.take(2) {
@@ -192,7 +192,7 @@ fn block(ask: &Ask<'_>, part: &Part) -> Value {
                 "source": { "type": "base64", "media_type": mime_type, "data": data },
                 "title": title,
             });
-            // The vendor has them or answers of a given form, not both.
+            // The vendor accepts citations or a response format, not both.
             if ask.citations && ask.request.answer.is_none() {
                 block["citations"] = json!({ "enabled": true });
             }
@@ -206,7 +206,7 @@ fn result(ask: &Ask<'_>, id: &str, parts: &[Part], is_error: bool) -> Value {
     let id = call_id(id, &ask.host.ids);
     let mut block = json!({ "type": "tool_result", "tool_use_id": id, "content": content });
     if is_error {
-        // An error without a word is refused.
+        // An error without text is refused.
         if block["content"] == "" {
             block["content"] = json!("The call failed.");
         }
@@ -215,7 +215,7 @@ fn result(ask: &Ask<'_>, id: &str, parts: &[Part], is_error: bool) -> Value {
     block
 }
 
-/// A turn of the model: in its own blocks where they came from, else what can be said in plain ones.
+/// A turn of the model: in its original blocks at their origin, else in plain ones.
 fn assistant<'a>(ask: &Ask<'_>, turn: &'a AssistantTurn) -> Vec<Entry<'a>> {
     let rewrite = |block: &mut Value, call: &ToolCall| {
         if block.get("id").and_then(Value::as_str) == Some(&call.id) {
@@ -254,7 +254,7 @@ enum Tool<'a> {
         input_schema: Schema,
         cache_control: Option<Value>,
     },
-    /// A tool of the vendor's own, which has a description and a schema there.
+    /// A tool of the vendor's own, whose description and schema the vendor has.
     Hosted {
         #[serde(rename = "type")]
         kind: &'a str,
@@ -265,7 +265,7 @@ enum Tool<'a> {
 }
 
 impl<'a> Tool<'a> {
-    /// `None` for a tool of the vendor's own where it has none.
+    /// `None` for a vendor's own tool that it does not have.
     fn of(search: Option<&'a WebSearch>, spec: &'a ToolSpec) -> Option<Self> {
         if spec.input == ToolSchema::Hosted {
             let kind = &search?.tool;

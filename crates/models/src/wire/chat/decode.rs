@@ -9,7 +9,7 @@ use crate::error;
 use crate::wire::assembly::Assembly;
 use crate::wire::{Decode, Progress, cost, count};
 
-/// Chunks of a stream and whole answers alike: a message is a delta that says everything.
+/// Chunks of a stream and whole answers alike: a message is a delta that has everything.
 #[derive(Deserialize)]
 struct Chunk {
     id: Option<Value>,
@@ -24,7 +24,7 @@ struct Choice {
     delta: Option<Delta>,
     message: Option<Delta>,
     finish_reason: Option<String>,
-    /// Where some servers put it instead.
+    /// The field that some servers use instead.
     usage: Option<Value>,
 }
 
@@ -46,7 +46,7 @@ struct CallDelta {
     id: Option<String>,
     function: Option<FunctionDelta>,
     custom: Option<CustomDelta>,
-    /// Marks of the vendor on this call, such as the signature of the thought behind it.
+    /// Vendor data of this call, such as the signature of the reasoning behind it.
     extra_content: Option<Value>,
 }
 
@@ -64,23 +64,23 @@ struct CustomDelta {
 
 pub(crate) struct Decoder {
     assembly: Assembly,
-    /// The calls begun so far, by how the wire tells them apart.
+    /// The calls begun so far, by the key that identifies them on the wire.
     slots: Vec<Slot>,
     kept: Kept,
     finish: Option<Finish>,
-    /// Something of a choice came.
+    /// Whether anything of a choice arrived.
     answered: bool,
     over: bool,
 }
 
-/// Parts of a message that go back as they came, beside its text and its calls.
+/// Parts of a message that are sent back unchanged, beside its text and its calls.
 #[derive(Default)]
 struct Kept {
-    /// Name of the field that the thoughts came in.
+    /// Name of the field that the reasoning came in.
     thoughts_in: Option<&'static str>,
     opaque: Option<String>,
     details: Vec<Value>,
-    /// Marks of the vendor by the number of the call.
+    /// Vendor data by the index of the call.
     on_calls: Vec<(usize, Value)>,
 }
 
@@ -132,7 +132,7 @@ impl Decoder {
     }
 
     fn delta(&mut self, choice: u64, delta: Delta, out: &mut Vec<ModelEvent>) {
-        // Servers that say it under two names say the same twice.
+        // Servers that send it under two names send the same text twice.
         let thoughts = [
             ("reasoning_content", delta.reasoning_content),
             ("reasoning", delta.reasoning),
@@ -191,10 +191,8 @@ impl Decoder {
         }
     }
 
-    /// The call that a piece belongs to; `None` if it begins one.
-    ///
-    /// The index is meant to tell. Some servers leave it out, or give every call the same one; then an id of its own, or
-    /// at least a name, begins a call.
+    /// The call that a piece belongs to; `None` if it begins one. The index should identify it. Some servers omit it,
+    /// or give every call the same one; then a new id, or at least a name, begins a call.
     fn slot(&self, choice: u64, index: Option<u64>, id: &str, named: bool) -> Option<usize> {
         let mut slots = self.slots.iter().rev().filter(|slot| slot.choice == choice);
         if let Some(same) = slots.clone().find(|slot| !id.is_empty() && slot.id == id && slot.index == index)
@@ -235,7 +233,7 @@ impl Decode for Decoder {
         let finish = match self.finish.take() {
             Some(finish) => finish,
             None if self.over && (self.assembly.has_text() || !self.slots.is_empty()) => Finish::Stop,
-            // An end without a reason and without an answer is not one that a model makes.
+            // An end without a reason and without an answer is not an end by the model.
             None if self.over => Finish::Other(String::new()),
             None => return None,
         };
@@ -270,9 +268,9 @@ impl Kept {
         }
     }
 
-    /// What goes back beside text and calls, as a message that has only that; `None` where there is nothing.
+    /// The parts that are sent back beside text and calls, as a message with only those; `None` if there are none.
     fn items(&self, assembly: &Assembly, finish: &Finish) -> Option<String> {
-        // Thoughts alone say nothing that could go back.
+        // Reasoning alone is not sent back.
         if !assembly.has_text() && !assembly.has_whole_calls(finish) {
             return None;
         }
@@ -294,7 +292,7 @@ impl Kept {
     }
 }
 
-/// The thoughts in a list of parts, where some servers put them.
+/// Reasoning in a list of parts, where some servers put it.
 fn thinking(value: &Value) -> String {
     let parts = value.as_array().into_iter().flatten();
     parts.filter_map(|part| part.get("thinking")).map(text).collect()
@@ -311,7 +309,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// Gateways pass on the words of other wires, too.
+/// Gateways pass on reasons of other wires, too.
 fn read_finish(reason: String) -> Finish {
     match reason.to_lowercase().as_str() {
         "stop" | "end_turn" | "stop_sequence" => Finish::Stop,

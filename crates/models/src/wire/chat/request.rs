@@ -18,9 +18,9 @@ use crate::wire::{
     write_body,
 };
 
-/// What stands between the results of tools and a message of the user where a host does not let them meet.
+/// Message between tool results and a user message, for hosts that do not allow them to be adjacent.
 const FILLER: &str = "Noted.";
-/// What a signed call of another model carries to a host that wants every call signed.
+/// Signature for another model's call at a host that requires every call to be signed.
 pub(super) const UNSIGNED: &str = "skip_thought_signature_validator";
 
 pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
@@ -51,7 +51,8 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     write_body(request, &body, ("messages", &messages(ask)), &tools)
 }
 
-/// Parameters for sampling go only to models that are known to do well with them: others refuse them, or have opinions.
+/// Sampling parameters are sent only to models that are known to accept them: others refuse them, or do worse with
+/// them.
 fn sampling(ask: &Ask<'_>, body: &mut Map<String, Value>) {
     if let Some(verbosity) = ask.style.verbosity {
         body.insert("verbosity".into(), json!(verbosity));
@@ -62,10 +63,10 @@ fn sampling(ask: &Ask<'_>, body: &mut Map<String, Value>) {
     }
 }
 
-/// How much the model is to think, in the host's own words.
+/// Reasoning parameters in the host's format.
 fn reason(ask: &Ask<'_>, body: &mut Map<String, Value>) {
     let effort = match ask.effort() {
-        // Functions are refused while such a model reasons, and it does unless it is told otherwise.
+        // Functions are refused while such a model reasons, which is its default.
         _ if ask.refuses_tools_with_effort() => Reasoning::Level(Level::None),
         effort => effort,
     };
@@ -135,8 +136,8 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     if !request.system.is_empty() {
         messages.push(json!({ "role": "system", "content": &*request.system }));
     }
-    // Results of tools can only be text here. Their images follow as a message of the user, behind the last result: the
-    // results of one turn must stand together.
+    // Tool results can only be text here. Their images follow in a user message after the last result: the results of
+    // one turn must be adjacent.
     let mut behind: Vec<&Part> = Vec::new();
     for message in &request.messages {
         if !matches!(**message, Message::Tool { .. }) {
@@ -146,7 +147,7 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
             Message::User(parts) => push_user(ask, &mut messages, content(parts)),
             Message::Assistant(turn) => messages.push(assistant(ask, turn)),
             Message::Tool { call_id: id, parts, .. } => {
-                // Text between the images says what they are, so it goes with them.
+                // Text between the images describes them, so it is kept with them.
                 let (result, rest) = match parts.split_first() {
                     Some((Part::Text(_), rest)) if has_images(rest) => {
                         parts.split_at(parts.len() - rest.len())
@@ -196,7 +197,8 @@ fn mark_for_copilot(messages: &mut [Value]) {
     }
 }
 
-/// Marks the system prompt, the end of the conversation and the end of the last request, as gateways to Claude take it.
+/// Marks the system prompt, the end of the conversation and the end of the last request, in the form that gateways to
+/// Claude accept.
 fn mark_cached(messages: &mut [Value]) {
     let answer = messages.iter().rposition(|message| message["role"] == "assistant");
     let ends = [Some(0), messages.len().checked_sub(1), answer.and_then(|at| at.checked_sub(1))];
@@ -211,7 +213,7 @@ fn mark_cached(messages: &mut [Value]) {
     }
 }
 
-/// A plain string where that says it all: not every server reads a list of parts.
+/// A plain string where possible: not every server accepts a list of parts.
 fn content(parts: &[Part]) -> Value {
     match parts {
         [Part::Text(text)] => json!(text),
@@ -253,8 +255,8 @@ fn assistant(ask: &Ask<'_>, turn: &AssistantTurn) -> Value {
     Value::Object(message)
 }
 
-/// Reasoning goes back as the host takes it. `kept` is what came from there beside text and calls, `kin` the same of another
-/// model: its thoughts are text to any of them, and nothing else is.
+/// Adds reasoning in the host's format. `kept` is the data from this host beside text and calls, `kin` the same of
+/// another model: only its text is valid for this one.
 fn add_reasoning(
     ask: &Ask<'_>,
     turn: &AssistantTurn,
@@ -274,7 +276,7 @@ fn add_reasoning(
     match ask.host.reasoning_back(ask.facts) {
         ReasoningBack::None | ReasoningBack::ThoughtSignatures => {}
         ReasoningBack::ReasoningContent => {
-            // Some hosts refuse a turn with calls without the field, whoever made the turn.
+            // Some hosts refuse a turn with calls without the field, whichever model made the turn.
             let owed = ask.host.wants_reasoning && ask.facts.reasons && !turn.tool_calls.is_empty();
             let thoughts = thoughts.or_else(|| thoughts_of(kin)).or_else(|| owed.then(|| json!("")));
             if let Some(thoughts) = thoughts {

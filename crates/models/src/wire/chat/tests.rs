@@ -144,7 +144,7 @@ fn github_takes_reasoning_back_with_its_mark() {
     assert_eq!(body["messages"][2]["reasoning_opaque"], "b3BhcXVl");
 }
 
-/// The first answer of a conversation as a host is sent it back.
+/// The first answer of a conversation, as it is sent back to a host.
 fn answer_for(host: HostFacts, model: &str, items: Option<NativeTurn>) -> Value {
     let host = HostFacts { name: Some("somebody".to_owned()), ..host };
     body_for(Wire::Chat, Dialect::Vendor, &host, &conversation(model, items))["messages"][2].take()

@@ -17,7 +17,7 @@ use crate::wire::{Decode, Progress, cost, count};
 struct Event {
     #[serde(rename = "type", default)]
     kind: String,
-    /// Tells the items apart. Their ids do not: some servers give an item a new one with each event.
+    /// Identifies the items. Their ids do not: some servers give an item a new id with each event.
     #[serde(default)]
     output_index: u64,
     #[serde(default)]
@@ -33,7 +33,7 @@ pub(crate) struct Decoder {
     items: BTreeMap<u64, Item>,
     /// The items that are complete, as they came.
     done: BTreeMap<u64, Box<RawValue>>,
-    /// Searches of the web that the provider made.
+    /// Web searches that the provider ran.
     searches: u64,
     finish: Option<Finish>,
 }
@@ -48,7 +48,7 @@ enum Item {
     Call {
         call: usize,
     },
-    /// A search of the web that the provider makes itself.
+    /// A web search that the provider runs itself.
     Search,
     Other,
 }
@@ -101,7 +101,7 @@ impl Decoder {
         }
     }
 
-    /// An item is complete. What its pieces did not say is said now.
+    /// Completes an item. Content that its pieces did not have is emitted now.
     fn end(&mut self, index: u64, raw: Box<RawValue>, out: &mut Vec<ModelEvent>) {
         let item = read(&raw);
         self.begin(index, &item);
@@ -137,7 +137,7 @@ impl Decoder {
         }
     }
 
-    /// The response as a whole: how it ended, and the items, in case no events told of them.
+    /// The response as a whole: how it ended, and the items, in case no events had them.
     fn response(&mut self, mut response: Value, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         self.assembly.identify(response.get("id").and_then(Value::as_str).unwrap_or_default());
         if let Some(usage) = response.get("usage").filter(|usage| usage.is_object()) {
@@ -166,7 +166,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Marks of the reasoning for the log: one item in its parts, several as they came.
+    /// Reasoning for the log: one item in its parts, several unchanged.
     fn marks(&self) -> (Option<String>, Option<String>) {
         let is_reasoning = |index: &u64| matches!(self.items.get(index), Some(Item::Reasoning { .. }));
         let done = self.done.iter().filter(|(index, _)| is_reasoning(index));
@@ -182,8 +182,8 @@ impl Decoder {
         }
     }
 
-    /// The items as they go back; `None` where a text and calls behind it say the same. Reasoning that nothing follows
-    /// belongs to an item that never came, and is refused without it.
+    /// The items to be sent back; `None` where text followed by calls says the same. Reasoning without a following item
+    /// belongs to one that never arrived, and is refused without it.
     fn items(&self, finish: &Finish) -> Option<String> {
         let is_cut = |item: &Item| matches!(item, Item::Call { call } if self.assembly.is_cut(*call, finish));
         let done = self.done.iter().filter_map(|(index, raw)| Some((self.items.get(index)?, &**raw)));
@@ -196,8 +196,8 @@ impl Decoder {
             Item::Call { .. } => true,
             Item::Reasoning { .. } | Item::Search | Item::Other => false,
         };
-        // An item that broke off is in the text and the calls alone, and reasoning that is not encrypted would be looked for
-        // where nothing is stored.
+        // An item that broke off is only in the text and the calls. Unencrypted reasoning is left out: the provider
+        // would look it up, and nothing is stored.
         let is_sealed =
             |raw: &RawValue| read(raw)["encrypted_content"].as_str().is_some_and(|sealed| !sealed.is_empty());
         let is_whole = self.items.iter().all(|(index, item)| match (item, self.done.get(index)) {
@@ -216,7 +216,7 @@ impl Decoder {
 
 impl Decode for Decoder {
     fn event(&mut self, data: &str, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        // Some gateways add the mark of the other wire; it says nothing here.
+        // Some gateways add the end marker of the other wire; it is ignored here.
         if data.trim() == "[DONE]" {
             return Ok(());
         }
@@ -254,7 +254,7 @@ impl Decode for Decoder {
                 return self.response(event.response.unwrap_or_default(), out);
             }
             "error" => return Err(error::in_stream(&serde_json::from_str(data).unwrap_or_default())),
-            // Events without a name are errors of a gateway in between, or nothing.
+            // Events without a type are errors of a gateway in between, or empty.
             "" => {
                 let value: Value = serde_json::from_str(data).unwrap_or_default();
                 if value.get("error").is_some_and(|error| !error.is_null()) {

@@ -67,8 +67,8 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     write_body(request, &body, ("input", &input), &tools)
 }
 
-/// Effort and summary. Vendors give summaries to organisations that they know, and refuse the others; so they are only
-/// asked for where somebody wants them, or where the host is known to have them.
+/// Effort and summary. Vendors give summaries only to verified organisations and refuse the others; so a summary is
+/// requested only where it is configured, or where the host is known to have it.
 fn reasoning(ask: &Ask<'_>) -> Option<Value> {
     let mut reasoning = Map::new();
     if let Reasoning::Level(level) = ask.effort() {
@@ -117,7 +117,7 @@ fn content(parts: &[Part]) -> Value {
     parts.iter().map(part).collect()
 }
 
-/// A turn of the model: its own items where they came from, else what can be said in plain ones.
+/// A turn of the model: its original items at their origin, else plain ones.
 fn assistant<'a>(ask: &Ask<'_>, turn: &'a AssistantTurn) -> Vec<Entry<'a>> {
     let rewrite = |item: &mut Value, call: &ToolCall| {
         if item.get("call_id").and_then(Value::as_str) == Some(&call.id) {
@@ -153,7 +153,7 @@ fn assistant<'a>(ask: &Ask<'_>, turn: &'a AssistantTurn) -> Vec<Entry<'a>> {
     items.into_iter().map(Entry::Made).collect()
 }
 
-/// An item of another model of the same host: without its id, which binds it to reasoning that is left out.
+/// An item of another model at the same host: without its id, which binds it to reasoning that is left out.
 fn unsealed(
     mut item: Value,
     rewrite: &impl Fn(&mut Value, &ToolCall),
@@ -195,7 +195,7 @@ enum Tool<'a> {
         description: &'a str,
         format: Option<Value>,
     },
-    /// A tool of the vendor's own, which has a name and a schema there.
+    /// A tool of the vendor's own, whose name and schema the vendor has.
     #[serde(untagged)]
     Hosted {
         #[serde(rename = "type")]
@@ -204,7 +204,7 @@ enum Tool<'a> {
 }
 
 impl<'a> Tool<'a> {
-    /// `None` for a tool of the vendor's own where it has none.
+    /// `None` for a vendor's own tool that it does not have.
     fn of(ask: &Ask<'_>, search: Option<&'a WebSearch>, spec: &'a ToolSpec) -> Option<Self> {
         let ToolSpec { name, description, .. } = spec;
         Some(match &spec.input {

@@ -25,7 +25,7 @@ pub(super) fn messages<'a>(book: &Rulebook, body: &'a Value) -> Result<&'a [Valu
     }
 }
 
-/// A field that the host does not know, and how it says so.
+/// An unknown field, and the host's wording for it.
 struct Unknown<'a> {
     path: String,
     wording: &'a Wording,
@@ -33,7 +33,7 @@ struct Unknown<'a> {
 }
 
 impl Checked<'_> {
-    /// The fields that the host does not know, if they are passed over; the refusal of the first one otherwise.
+    /// The unknown fields, if they are ignored; otherwise the refusal of the first one.
     pub(super) fn unknown_fields(&self, strictness: Strictness) -> Result<Vec<String>, Refusal> {
         let mut unknown = Vec::new();
         self.of_the_request(&mut unknown);

@@ -1,4 +1,4 @@
-//! How long a request and its answer may be.
+//! Limits on the length of a request and its answer.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::chat::template::Vars;
 use crate::{Prompt, Refusal};
 
 impl Checked<'_> {
-    /// What the model reads, and the rules of the simulator that its length breaks.
+    /// The model's input, and the rules of the simulator that its length breaks.
     pub(super) fn limits(&self) -> Result<(Prompt, Vec<String>), Refusal> {
         let output = self.output()?;
         let mut reading = Reading::of(self.model, self.body);
@@ -51,7 +51,7 @@ impl Checked<'_> {
         Ok((reading.into_prompt(), violations))
     }
 
-    /// Tokens that the answer may have, if the request says it.
+    /// Output limit, if the request has one.
     fn output(&self) -> Result<Option<u64>, Refusal> {
         let rules = &self.book.output;
         let asked = rules.at.iter().find_map(|at| Some((at, self.body.pointer(at).and_then(Value::as_u64)?)));

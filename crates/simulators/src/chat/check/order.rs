@@ -1,4 +1,4 @@
-//! The order of messages: results behind their calls, and what may follow what.
+//! The order of messages: results after their calls, and which messages may be adjacent.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Reasoning that comes back: whether it is there, and whether it is what the host gave.
+//! Reasoning that is sent back: whether it is present, and whether it is unchanged.
 
 use serde_json::Value;
 
@@ -46,7 +46,7 @@ impl Checked<'_> {
         self.model.rules.reasons && condition::any(&rules.off, self.body).is_none()
     }
 
-    /// How hosts name a turn: by its index, or by its position among what is no system message.
+    /// How hosts name a turn: by its index, or by its position among the messages other than system ones.
     fn place(&self, index: usize, message: &Value) -> Vars {
         let system = |message: &&Value| matches!(role(message), "system" | "developer");
         let before = self.messages[..index].iter().filter(system).count();
@@ -54,7 +54,7 @@ impl Checked<'_> {
         Vars::default().with("index", index).with("position", index - before + 1).with("name", name)
     }
 
-    /// A text that must be there, whatever it is: some hosts cannot tell whether it is theirs.
+    /// A text that must be present, with any content: some hosts cannot tell whether it is theirs.
     fn text(&self, field: &str, turn: Turn<'_>) -> Result<Option<String>, Refusal> {
         let Some(text) = turn.message[field].as_str() else {
             self.refuse(self.book.reasoning.missing.as_ref(), turn.vars.clone())?;
@@ -64,7 +64,7 @@ impl Checked<'_> {
         Ok(changed.then(|| turn.violation(field, "is not what the host gave")))
     }
 
-    /// The first call of a turn has it. Those of earlier prompts are not checked by the host.
+    /// The first call of a turn has it. The host does not check turns of earlier prompts.
     fn thought_signature(&self, turn: Turn<'_>) -> Result<Option<String>, Refusal> {
         let rules = &self.book.reasoning;
         let Some(signature) = turn::thought_signature(turn.message) else {
@@ -85,7 +85,7 @@ impl Checked<'_> {
         Seal::open(signature).is_some_and(|seal| seal.vendor == self.book.name && seal.model == self.model.id)
     }
 
-    /// Items of a turn that this host answered must be what they were, in their order.
+    /// Items of a turn that this host answered must be unchanged and in order.
     fn details(&self, turn: Turn<'_>) -> Result<Option<String>, Refusal> {
         let rules = &self.book.reasoning;
         let Some(given) = turn.given.as_ref().filter(|given| given.model == self.model.id) else {
@@ -109,7 +109,7 @@ impl Checked<'_> {
         (!was.is_empty() && was != is).then(|| turn.violation("thinking", "is not what the host gave"))
     }
 
-    /// Opaque reasoning of a turn of this model must be there, and no other may.
+    /// Opaque reasoning of a turn of this model must be present, and no other may be.
     fn opaque(&self, turn: Turn<'_>) -> Result<Option<String>, Refusal> {
         match turn.message["reasoning_opaque"].as_str() {
             Some(opaque) if !self.is_own(opaque) => {
@@ -129,7 +129,7 @@ impl Checked<'_> {
 /// A turn of the assistant with calls.
 struct Turn<'a> {
     message: &'a Value,
-    /// As the host gave it, if it did.
+    /// The host's original, if it answered the turn.
     given: Option<Given>,
     /// Whether it belongs to the newest prompt.
     is_current: bool,

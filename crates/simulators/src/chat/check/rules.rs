@@ -1,4 +1,4 @@
-//! Refusals that are conditions of the profile and nothing else.
+//! Refusals that are only conditions of the profile.
 
 use super::Checked;
 use crate::Refusal;

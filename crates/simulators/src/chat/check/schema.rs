@@ -1,4 +1,4 @@
-//! What can be wrong with the schema of a tool's parameters, and where.
+//! Defects in the schema of a tool's parameters, and their positions.
 
 use serde_json::{Map, Value};
 
@@ -10,11 +10,11 @@ pub(super) struct Defect {
     pub(super) rule: SchemaRule,
     pub(super) place: SchemaPath,
     pub(super) value: Value,
-    /// The word of the schema that is wrong.
+    /// The offending keyword of the schema.
     pub(super) keyword: String,
 }
 
-/// The way from the root to a part of a schema.
+/// The path from the root to a part of a schema.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct SchemaPath(Vec<Step>);
 

@@ -1,4 +1,4 @@
-//! The tools of a request, and the ids of calls that come back.
+//! The tools of a request, and the ids of the calls that are sent back.
 
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ impl Checked<'_> {
         Err(self.refusal(wording, vars))
     }
 
-    /// Calls and results have ids of the host's form, also those that another host made.
+    /// Ids of calls and results must have the host's form, even those that another host made.
     fn ids(&self) -> Result<(), Refusal> {
         let Some(rule) = &self.book.tools.id else { return Ok(()) };
         for (index, message) in self.messages.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Catalogues, and what local servers tell of themselves.
+//! Catalogues, and information endpoints of local servers.
 
 use serde_json::json;
 

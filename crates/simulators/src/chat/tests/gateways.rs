@@ -1,4 +1,4 @@
-//! Hosts that speak several wires, Copilot first of all.
+//! Hosts with several wires, Copilot first of all.
 
 use serde_json::json;
 

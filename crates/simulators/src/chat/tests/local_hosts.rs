@@ -1,4 +1,4 @@
-//! Servers of one's own machine, and hosts that pass requests on.
+//! Local servers, and hosts that forward requests.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Hosts of one vendor's models, most of which want their reasoning back.
+//! Hosts of one vendor's models, most of which require their reasoning to be sent back.
 
 use serde_json::json;
 

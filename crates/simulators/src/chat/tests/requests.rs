@@ -1,4 +1,4 @@
-//! Requests over the whole vendor: paths, credentials, headers, and turns that come back.
+//! Requests to the whole vendor: paths, credentials, headers, and turns that are sent back.
 
 use hyper::{HeaderMap, header::HeaderName};
 use serde_json::json;
@@ -96,7 +96,7 @@ fn a_deployment_in_the_path_is_the_model() {
     assert_eq!(accepted(&chat, &request, &History::default()).model, "gpt-5.2");
 }
 
-/// What the host says to a conversation of which it gave the first turn, and of which `change` changed that turn.
+/// The host's reaction to a conversation whose first turn it gave and `change` modified.
 fn second(host: &str, path: &str, model: &str, change: impl Fn(&mut Value)) -> Result<Vec<String>, String> {
     let chat = Chat::named(host).unwrap();
     let mut history = History::default();

@@ -12,12 +12,12 @@ use crate::{Answer, Caching, End, Fault, Frame, Piece, Profile, Request, Scenari
 /// Tokens of the system message: enough to be cached anywhere, and little enough for a small window.
 const SYSTEM: usize = 4000;
 
-/// A client that knows what each host wants.
+/// A client that knows the rules of each host.
 struct Client {
     simulator: Simulator,
     path: String,
     body: Value,
-    /// The fields of a message that the host takes back.
+    /// The fields of a message that the host accepts back.
     kept: Vec<String>,
 }
 
@@ -49,8 +49,8 @@ impl Client {
         self.body["messages"].as_array_mut().unwrap().push(message);
     }
 
-    /// Makes all contents lists of parts, with marks at these messages only. The last message may be named by any
-    /// number that is too large.
+    /// Turns all contents into lists of parts, with marks only at these messages. Any number that is too large names
+    /// the last message.
     fn mark(&mut self, marked: &[usize]) {
         let messages = self.body["messages"].as_array_mut().unwrap();
         let last = messages.len() - 1;
@@ -113,7 +113,7 @@ fn a_client_that_sends_back_what_came_is_never_refused_and_reads_from_the_cache(
     }
 }
 
-/// Whether the host thinks without being asked to.
+/// Whether the host thinks by default.
 fn thinks(host: &str) -> bool {
     !matches!(host, "mistral" | "qwen")
 }
@@ -162,7 +162,7 @@ fn bytes(answer: Answer) -> Vec<u8> {
     })
 }
 
-/// The data of the events, whatever ends their lines.
+/// The data of the events, whatever line endings they have.
 fn data(bytes: &[u8]) -> Vec<Value> {
     let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n");
     text.split("\n\n").filter_map(|event| serde_json::from_str(event.strip_prefix("data: ")?).ok()).collect()

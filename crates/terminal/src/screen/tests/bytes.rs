@@ -1,4 +1,4 @@
-//! Numbers of bytes: what a key costs, and what an answer costs while it streams.
+//! Number of bytes per key press, and per streamed answer.
 
 use super::*;
 

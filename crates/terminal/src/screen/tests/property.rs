@@ -9,7 +9,7 @@ const MAX_COLUMNS: usize = 60;
 /// Highest tail.
 const TAIL: usize = 4;
 
-/// What the tails of a run are like.
+/// Bounds of the tails of a run.
 #[derive(Debug, Clone, Copy)]
 struct Tails {
     /// Rows are narrower than this.
@@ -73,7 +73,7 @@ fn step(tails: Tails) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A session and what must be seen of it.
+/// A session and its expected screen.
 struct Model {
     session: Session,
     /// Lines of the shell, committed rows and output of commands, in order.
@@ -201,7 +201,8 @@ impl Model {
         self.expected.push(line);
     }
 
-    /// Everything that was said once, in order, and the tail below it. Gaps are allowed where an overlay was resized.
+    /// Everything that was printed once, in order, and the tail below it. Gaps are allowed where an overlay was
+    /// resized.
     fn check(&self) {
         let overlay = self.frame.overlay.is_some();
         let (columns, _) = self.session.terminal.size();
