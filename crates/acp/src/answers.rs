@@ -1,11 +1,11 @@
 //! Results of requests.
 
-use hangar_peer::{Answer, raw};
+use hangar_peer::{RpcResult, raw};
 use hangar_protocol::rpc::{ErrorObject, codes};
 use serde::Serialize;
 
 /// A value as an answer.
-pub(crate) fn answer(value: &impl Serialize) -> Answer {
+pub(crate) fn answer(value: &impl Serialize) -> RpcResult {
     raw(value).ok_or_else(|| internal("the answer has no form in JSON"))
 }
 

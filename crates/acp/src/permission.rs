@@ -1,6 +1,6 @@
 //! Permissions: what the client is asked, and what its answer means.
 
-use hangar_agent::permissions::Approval;
+use hangar_agent::permissions::SessionApproval;
 use hangar_peer::PeerError;
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 use serde::Serialize;
@@ -92,13 +92,15 @@ pub(crate) fn outcome(
 ) -> PermissionOutcome {
     let refused = PermissionOutcome::DeniedInteractivelyByUser { feedback: None, force_reject: Some(true) };
     match answer {
-        Ok(PermissionAnswer { outcome: PermissionDecision::Selected { option_id } }) => match option_id
-            .as_str()
-        {
-            ALLOW_ONCE => PermissionOutcome::Approved {},
-            ALLOW_ALWAYS => PermissionOutcome::ApprovedForSession { approval: Approval::covering(request) },
-            _ => refused,
-        },
+        Ok(PermissionAnswer { outcome: PermissionDecision::Selected { option_id } }) => {
+            match option_id.as_str() {
+                ALLOW_ONCE => PermissionOutcome::Approved {},
+                ALLOW_ALWAYS => {
+                    PermissionOutcome::ApprovedForSession { approval: SessionApproval::covering(request) }
+                }
+                _ => refused,
+            }
+        }
         Ok(PermissionAnswer { outcome: PermissionDecision::Cancelled }) => refused,
         Err(error) => {
             tracing::warn!(%error, "a permission was not answered");

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hangar_peer::{Framing, Line, Lines, Peer, PendingConnection, PendingConnections};
-use hangar_protocol::rpc::{Message, codes};
+use hangar_peer::{Framing, LineReader, Peer, PendingConnection, PendingConnections, ReadLine};
+use hangar_protocol::rpc::{RpcMessage, codes};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -100,11 +100,11 @@ pub(crate) async fn serve(
 }
 
 async fn read(peer: &Peer, agent: &mut EditorAgent, reader: impl AsyncRead + Unpin) {
-    let mut lines = Lines::new(reader, MAX_LINE);
+    let mut lines = LineReader::new(reader, MAX_LINE);
     loop {
         let line = match lines.next().await {
-            Ok(Some(Line::Text(line))) => line,
-            Ok(Some(Line::TooLong)) => {
+            Ok(Some(ReadLine::Text(line))) => line,
+            Ok(Some(ReadLine::TooLong)) => {
                 peer.refuse(None, error(codes::INVALID_REQUEST, "the message is too long"));
                 continue;
             }
@@ -114,12 +114,14 @@ async fn read(peer: &Peer, agent: &mut EditorAgent, reader: impl AsyncRead + Unp
                 return;
             }
         };
-        match Message::parse(&line) {
-            Ok(Message::Request { id, method, params }) => {
+        match RpcMessage::parse(&line) {
+            Ok(RpcMessage::Request { id, method, params }) => {
                 agent.request(id, &method, params.as_deref()).await;
             }
-            Ok(Message::Notification { method, params }) => agent.notified(&method, params.as_deref()).await,
-            Ok(Message::Response { id, result }) => peer.answered(id, result),
+            Ok(RpcMessage::Notification { method, params }) => {
+                agent.notified(&method, params.as_deref()).await
+            }
+            Ok(RpcMessage::Response { id, result }) => peer.answered(id, result),
             Err(malformed) => peer.refuse(malformed.id, error(malformed.code, malformed.reason)),
         }
     }

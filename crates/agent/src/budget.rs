@@ -452,7 +452,7 @@ impl BudgetedProvider {
     }
 
     /// Makes a call if it fits; `None` if it has to wait.
-    fn call(&self, request: &mut ModelRequest) -> Option<Answer> {
+    fn call(&self, request: &mut ModelRequest) -> Option<ModelStream> {
         let capped = self.is_capped();
         let input = if capped { self.bounds.of(request) } else { 0 };
         match self.ledger.reserve(request, &self.provider.facts(), input) {
@@ -502,10 +502,10 @@ impl TokenMeter for Bytes {
     }
 }
 
-type Answer = BoxStream<'static, Result<ModelEvent, ModelError>>;
+type ModelStream = BoxStream<'static, Result<ModelEvent, ModelError>>;
 
 impl ModelProvider for BudgetedProvider {
-    fn stream(&self, mut request: ModelRequest) -> Answer {
+    fn stream(&self, mut request: ModelRequest) -> ModelStream {
         if let Some(answer) = self.call(&mut request) {
             return answer;
         }

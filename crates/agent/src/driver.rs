@@ -32,7 +32,7 @@ use crate::budget::{BrokenCall, Budget, Cap, Ledger, USD_PER_CREDIT};
 use crate::entropy::Entropy;
 use crate::hook::{HookAnswer, HookKind, HookRequest};
 use crate::interned;
-use crate::log::{Fact, LogError, SessionLog};
+use crate::log::{ListedFact, LogError, SessionLog};
 use crate::model::{ModelError, ModelEvent, ModelProvider, ModelRequest};
 use crate::session::{
     Command, Context, Input, Opening, PendingPermission, Reminder, Session, Step, ended, iso, started,
@@ -76,7 +76,7 @@ pub trait Hooks: Send + Sync {
 }
 
 /// Environment of a session: log, sink, provider, tools and callbacks.
-pub struct Host {
+pub struct SessionHost {
     pub provider: Arc<dyn ModelProvider>,
     pub tools: Toolset,
     pub log: Box<dyn SessionLog>,
@@ -98,7 +98,7 @@ pub struct Host {
 type Inputs = Vec<(LaneId, Input)>;
 
 pub struct Driver {
-    host: Host,
+    host: SessionHost,
     commands: mpsc::Receiver<Box<Input>>,
     /// Lanes by id. Boxed, because a node of the map has room for many, and most sessions have one.
     lanes: BTreeMap<LaneId, Box<Lane>>,
@@ -122,7 +122,7 @@ pub struct Driver {
 
 impl Driver {
     /// Creates a driver. `commands` carries input from outside: commands and news of background work.
-    pub fn new(session: Session, host: Host, commands: mpsc::Receiver<Box<Input>>) -> Self {
+    pub fn new(session: Session, host: SessionHost, commands: mpsc::Receiver<Box<Input>>) -> Self {
         let parent = session.state().last_event.clone();
         let provider = host.ledger.provider(Arc::clone(&host.provider), session.config().meter.clone());
         let offered = interned::list(host.tools.iter().map(|tool| tool.spec()));
@@ -248,7 +248,7 @@ impl Driver {
     }
 
     /// Stores a fact that lists show of the session.
-    pub fn note(&mut self, fact: Fact) -> Result<(), LogError> {
+    pub fn note(&mut self, fact: ListedFact) -> Result<(), LogError> {
         self.host.log.note(fact)
     }
 
@@ -265,7 +265,7 @@ impl Driver {
     pub fn set_provider(&mut self, provider: Arc<dyn ModelProvider>) {
         self.host.provider = Arc::clone(&provider);
         // Without it a resumed session takes the first provider that has the model.
-        let _ = self.host.log.note(Fact::ModelProvider(provider.facts().base_url));
+        let _ = self.host.log.note(ListedFact::ModelProvider(provider.facts().base_url));
         if let Some(lane) = self.lanes.get_mut(&MAIN) {
             lane.session.set_provider_facts(provider.facts());
         }

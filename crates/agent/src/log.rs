@@ -40,7 +40,7 @@ pub trait SessionLog: Send {
     }
 
     /// Stores a fact that lists show. Logs that are in no list ignore it.
-    fn note(&mut self, fact: Fact) -> Result<(), LogError> {
+    fn note(&mut self, fact: ListedFact) -> Result<(), LogError> {
         let _ = fact;
         Ok(())
     }
@@ -48,7 +48,7 @@ pub trait SessionLog: Send {
 
 /// A fact that lists show of a session.
 #[derive(Debug, Clone)]
-pub enum Fact {
+pub enum ListedFact {
     /// A name that the user chose.
     GivenName(String),
     /// A generated name.

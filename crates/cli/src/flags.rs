@@ -11,7 +11,7 @@ use hangar_spec::{
 
 use crate::args::{ModeArg, RunArgs, Switch};
 use crate::budget;
-use crate::compose::{Conduct, Extensions, Host, ModelSource, Permissions};
+use crate::compose::{Conduct, Extensions, HostSettings, ModelSource, Permissions};
 use crate::mcp::GitHubServer;
 use crate::sandbox;
 use crate::settings::Settings;
@@ -56,8 +56,8 @@ fn names(values: &[String]) -> Vec<String> {
 }
 
 /// Settings of the process. Invalid flags are refused.
-pub(crate) fn host(settings: &Settings, args: &RunArgs) -> Result<Host> {
-    Ok(Host {
+pub(crate) fn host(settings: &Settings, args: &RunArgs) -> Result<HostSettings> {
+    Ok(HostSettings {
         permissions: Permissions {
             policy: policy(args, settings)?,
             temp_dir: !args.disallow_temp_dir,

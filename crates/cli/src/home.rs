@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
-use hangar_agent::log::{Fact, SessionLog};
+use hangar_agent::log::{ListedFact, SessionLog};
 use hangar_agent::session::State;
 use hangar_agent::session::state::project;
 use hangar_disk::Folder;
@@ -87,7 +87,7 @@ impl Home {
     }
 
     pub(crate) fn set_model_provider(&mut self, url: String) -> Result<()> {
-        Ok(self.log.note(Fact::ModelProvider(url))?)
+        Ok(self.log.note(ListedFact::ModelProvider(url))?)
     }
 
     pub(crate) fn session_files(&self) -> &Arc<dyn SessionFiles> {

@@ -9,8 +9,8 @@ use hangar_agent::driver::EventSink;
 use hangar_agent::session::{AnswerableQuestions, Command, Input};
 use hangar_engine::commands::CommandRefusal;
 use hangar_engine::{
-    BackgroundWork, Composer, DEFAULT_TASK_WAIT, Engine, Naming, OfferedModel, Options, Parts, ServerStart,
-    SessionRecord,
+    BackgroundWork, DEFAULT_TASK_WAIT, Engine, Naming, OfferedModel, Options, Parts, ServerStart,
+    SessionComposer, SessionRecord,
 };
 use hangar_files::LocalFiles;
 use hangar_mcp::Interest;
@@ -20,7 +20,7 @@ use hangar_spec::{ModelOptions, SessionSpec};
 use hangar_store::{SessionId, Store};
 
 use crate::args::RunArgs;
-use crate::compose::{self, Host, Opened, OutputFile, SessionRequest};
+use crate::compose::{self, HostSettings, Opened, OutputFile, SessionRequest};
 use crate::flags;
 use crate::output::remark;
 use crate::sdk_server::instructions;
@@ -147,7 +147,7 @@ struct Again<'a> {
 }
 
 impl Composing {
-    fn host(&self) -> Result<Host> {
+    fn host(&self) -> Result<HostSettings> {
         let Self { settings, wanted, .. } = self;
         let mut host = flags::host(settings, &wanted.args)?;
         // Clients show how full the context is.
@@ -257,7 +257,7 @@ fn refused(error: anyhow::Error) -> CommandRefusal {
     CommandRefusal(format!("{error:#}"))
 }
 
-impl Composer for OwnComposer {
+impl SessionComposer for OwnComposer {
     fn provider(&self, model: &str, effort: Option<&str>) -> Result<OfferedModel, CommandRefusal> {
         let host = self.composing.host().map_err(refused)?;
         let options = ModelOptions {

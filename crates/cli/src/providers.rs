@@ -12,7 +12,7 @@ use hangar_agent::model::ModelProvider;
 use hangar_models::base_url::BaseUrl;
 use hangar_models::catalogue::Cache;
 use hangar_models::config::{self, Auth, ProviderConfig, ProviderKind};
-use hangar_models::facts::{self, Catalogue, DEFAULT_PROMPT_TOKENS, ModelFacts, Source};
+use hangar_models::facts::{self, Catalogue, DEFAULT_PROMPT_TOKENS, FactSource, ModelFacts};
 use hangar_models::scripted::{Names, Recorder, Replay, Script, ScriptedModel};
 use hangar_models::{Secret, Ways};
 use hangar_process::credentials::Child;
@@ -316,7 +316,7 @@ pub(crate) fn catalogue(settings: &Settings) -> Result<Option<Catalogue>> {
 pub(crate) struct SmallModel {
     /// `PROVIDER/MODEL`, or the configured spelling.
     pub(crate) id: String,
-    pub(crate) source: Source,
+    pub(crate) source: FactSource,
 }
 
 /// Model of explore and task agents: `[agents.NAME] model`, then `small_model`, then a cheap one of the same provider.
@@ -329,10 +329,10 @@ pub(crate) fn small_model(
     let mut preferences = preferences(settings)?;
     let of_agent = agent.and_then(|name| preferences.agents.remove(name)?.model);
     if let Some(id) = of_agent.or(preferences.small_model) {
-        return Ok(Some(SmallModel { id, source: Source::Config }));
+        return Ok(Some(SmallModel { id, source: FactSource::Config }));
     }
     let Some((provider, name)) = config::find(providers, model) else { return Ok(None) };
-    let source = if provider.learnt.listed.is_some() { Source::Provider } else { Source::Embedded };
+    let source = if provider.learnt.listed.is_some() { FactSource::Provider } else { FactSource::Embedded };
     let small = facts::small_model(provider, name);
     Ok(small.map(|small| SmallModel { id: format!("{}/{small}", provider.name), source }))
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use hangar_sandbox::{
-    Feature, Gap, LAUNCH, Launched, Places, Policy, Sandbox, SandboxConfig, TRIAL, Unavailable,
+    Gap, KernelFeature, LAUNCH, Launched, Places, Sandbox, SandboxConfig, SandboxPolicy, TRIAL, Unavailable,
 };
 
 use hangar_tools::shell::Confinement;
@@ -68,14 +68,14 @@ pub(crate) fn wanted(settings: &Settings, args: &RunArgs) -> Result<SandboxConfi
 
 /// Layers that a sandbox on this machine lacks.
 pub(crate) fn gaps(settings: &Settings) -> Result<Vec<Gap>, Unavailable> {
-    let policy = Policy { without: without(settings), ..Policy::default() };
+    let policy = SandboxPolicy { without: without(settings), ..SandboxPolicy::default() };
     Sandbox::new(OURSELVES.into(), &policy)?.trial()
 }
 
 /// A sandbox that was tried, and the policy that it keeps.
 pub(crate) struct Ready {
     pub(crate) sandbox: Sandbox,
-    pub(crate) policy: Policy,
+    pub(crate) policy: SandboxPolicy,
 }
 
 /// A sandbox for programs of a session, tried.
@@ -100,7 +100,7 @@ pub(crate) fn ready(settings: &Settings, config: &SandboxConfig, session: &Sessi
         private: vec![settings.home.clone()],
     };
     let policy = config.policy(places)?;
-    let policy = Policy { without: without(settings), ..policy };
+    let policy = SandboxPolicy { without: without(settings), ..policy };
     let sandbox = Sandbox::new(OURSELVES.into(), &policy)?;
     let gaps =
         sandbox.trial().context("the sandbox cannot be used (--no-sandbox runs commands without it)")?;
@@ -121,9 +121,9 @@ pub(crate) fn of_project_servers(
 }
 
 /// Layers that tests disable.
-fn without(settings: &Settings) -> Vec<Feature> {
+fn without(settings: &Settings) -> Vec<KernelFeature> {
     let listed = settings.var("HANGAR_SANDBOX_WITHOUT").unwrap_or_default();
-    listed.split(',').filter_map(Feature::named).collect()
+    listed.split(',').filter_map(KernelFeature::named).collect()
 }
 
 /// Directories below the home that hold installed programs and nothing private.
@@ -200,7 +200,7 @@ pub(crate) fn limited(
     session: &SessionPaths,
 ) -> Option<Confinement> {
     let without = without(settings);
-    let needed = [Feature::Landlock, Feature::Seccomp];
+    let needed = [KernelFeature::Landlock, KernelFeature::Seccomp];
     if hangar_sandbox::available().is_err() || needed.iter().any(|feature| without.contains(feature)) {
         return None;
     }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use hangar_agent::driver::EventSink;
 use hangar_agent::model::ProviderFacts;
-use hangar_telemetry::{Destination, Exporter, SessionInfo, Source, Tap};
+use hangar_telemetry::{Destination, Exporter, Instrumentation, SessionAttributes, Tap};
 
 use crate::output::remark;
 use crate::settings::Settings;
@@ -25,7 +25,7 @@ pub(crate) fn tap(
 ) -> Box<dyn EventSink> {
     let Some(exporter) = EXPORTER.get_or_init(|| start(settings)) else { return sink };
     let content = settings.flag("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT");
-    let subject = SessionInfo { conversation: conversation.to_owned(), provider, content };
+    let subject = SessionAttributes { conversation: conversation.to_owned(), provider, content };
     Box::new(Tap::new(sink, subject, exporter.clone()))
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn finish() {
 
 fn start(settings: &Settings) -> Option<Exporter> {
     let destination = destination(settings)?;
-    let source = Source {
+    let source = Instrumentation {
         scope: settings.var("COPILOT_OTEL_SOURCE_NAME").unwrap_or("hangar").to_owned(),
         service: settings.var("OTEL_SERVICE_NAME").unwrap_or("hangar").to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use hangar_agent::agents::toolset::AgentToolProvider;
 use hangar_agent::driver::Driver;
-use hangar_agent::log::{Fact, LogError};
+use hangar_agent::log::{ListedFact, LogError};
 use hangar_agent::model::ModelProvider;
 use hangar_agent::permissions::Policy;
 use hangar_agent::session::{Command, Input, Opening, PendingPermission, Prompt, Session};
@@ -25,7 +25,7 @@ use hangar_store::SessionName;
 use tokio::time::Instant;
 
 use crate::commands::{CommandRefusal, CommandReply};
-use crate::parts::{Background, BackgroundWork, Composer, Mcp, Naming, Options, Parts, ServerStart};
+use crate::parts::{Background, BackgroundWork, Mcp, Naming, Options, Parts, ServerStart, SessionComposer};
 use crate::servers::{self, Servers};
 use crate::wait::{Activity, Wait};
 
@@ -37,7 +37,7 @@ const SKILL_TOOL: &str = "skill";
 pub struct Engine {
     pub(crate) driver: Driver,
     pub(crate) options: Options,
-    pub(crate) composer: Arc<dyn Composer>,
+    pub(crate) composer: Arc<dyn SessionComposer>,
     pub(crate) skills: Arc<Skills>,
     pub(crate) sandboxed: bool,
     directory: PathBuf,
@@ -97,7 +97,7 @@ pub enum SubmissionEnd {
 }
 
 impl Engine {
-    pub fn new(parts: Parts, options: Options, composer: Arc<dyn Composer>) -> Self {
+    pub fn new(parts: Parts, options: Options, composer: Arc<dyn SessionComposer>) -> Self {
         let others = parts.driver.tools().iter().cloned().collect();
         let mut engine = Self {
             driver: parts.driver,
@@ -404,18 +404,18 @@ impl Engine {
             Naming::Announced => self.record(TitleChanged { title: name.as_str().to_owned() })?,
         }
         // A list without the name is a poorer list, not a failure.
-        let _ = self.driver.note(Fact::FirstPrompt(prompt));
+        let _ = self.driver.note(ListedFact::FirstPrompt(prompt));
         Ok(())
     }
 
     /// Renames the session and publishes the name.
-    pub fn rename(&mut self, fact: Fact, title: String) -> Result<(), LogError> {
+    pub fn rename(&mut self, fact: ListedFact, title: String) -> Result<(), LogError> {
         self.keep_name(fact)?;
         self.record(TitleChanged { title })
     }
 
     /// The same without an event.
-    pub fn keep_name(&mut self, fact: Fact) -> Result<(), LogError> {
+    pub fn keep_name(&mut self, fact: ListedFact) -> Result<(), LogError> {
         self.driver.note(fact)?;
         self.options.naming = Naming::Named;
         Ok(())

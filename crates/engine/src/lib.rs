@@ -15,8 +15,8 @@ mod wait;
 
 pub use engine::{Engine, EngineProgress, SubmissionEnd};
 pub use parts::{
-    Background, BackgroundWork, Composer, Mcp, Naming, NoComposer, OfferedModel, Options, Parts, ServerStart,
-    SessionRecord,
+    Background, BackgroundWork, Mcp, Naming, NoComposer, OfferedModel, Options, Parts, ServerStart,
+    SessionComposer, SessionRecord,
 };
 pub use supervise::{FrontEndTask, supervise};
 pub use wait::DEFAULT_TASK_WAIT;

@@ -117,7 +117,7 @@ impl Background for Shells {
 }
 
 /// Composer of the session, for slash commands that recompose a part of it.
-pub trait Composer: Send + Sync {
+pub trait SessionComposer: Send + Sync {
     /// The provider that answers for a model with this effort.
     fn provider(&self, model: &str, effort: Option<&str>) -> Result<OfferedModel, CommandRefusal>;
 
@@ -148,7 +148,7 @@ pub struct SessionRecord {
 /// For front ends that deal with such commands themselves.
 pub struct NoComposer;
 
-impl Composer for NoComposer {
+impl SessionComposer for NoComposer {
     fn provider(&self, _: &str, _: Option<&str>) -> Result<OfferedModel, CommandRefusal> {
         Err(CommandRefusal::new("the model of this session cannot be changed"))
     }

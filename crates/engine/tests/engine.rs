@@ -10,20 +10,20 @@ use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, join_all};
 use hangar_agent::agents::builtin;
 use hangar_agent::agents::config::{AgentConfig, AgentLimits, AgentSettings, Reporting};
-use hangar_agent::driver::{Driver, EventSink, Host};
+use hangar_agent::driver::{Driver, EventSink, SessionHost};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::hook::HookSet;
 use hangar_agent::log::{LogError, Seq, SessionLog};
 use hangar_agent::model::*;
 use hangar_agent::permissions::Policy;
-use hangar_agent::prompt::Environment;
+use hangar_agent::prompt::PromptEnvironment;
 use hangar_agent::session::{Command, Input, Opening, Prompt, Role, Session, SessionConfig, State};
 use hangar_agent::tool::*;
 use hangar_agent::tool_search::Deferral;
 use hangar_custom::skills::Skills;
 use hangar_engine::{
-    Background, BackgroundWork, Composer, Engine, EngineProgress, FrontEndTask, NoComposer, Options, Parts,
-    SubmissionEnd, supervise,
+    Background, BackgroundWork, Engine, EngineProgress, FrontEndTask, NoComposer, Options, Parts,
+    SessionComposer, SubmissionEnd, supervise,
 };
 use hangar_protocol::data::{Mode, ToolType, WorkingDirectory};
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
@@ -179,7 +179,7 @@ fn agents() -> AgentConfig {
         definitions: builtin::definitions(),
         limits: AgentLimits::default(),
         reporting: Reporting::Announced,
-        environment: Environment {
+        environment: PromptEnvironment {
             cwd: "/w".to_owned(),
             git_root: None,
             os: "linux".to_owned(),
@@ -198,7 +198,7 @@ impl Stage {
         Self::composed(options, Policy { allow_all_tools: true, ..policy() }, Arc::new(NoComposer))
     }
 
-    fn composed(options: Options, policy: Policy, composer: Arc<dyn Composer>) -> Self {
+    fn composed(options: Options, policy: Policy, composer: Arc<dyn SessionComposer>) -> Self {
         let (log, events) = (Log::default(), Log::default());
         let background = Arc::new(Switch::default());
         let (inbox, commands) = mpsc::channel(8);
@@ -239,7 +239,7 @@ impl Stage {
             role: Role::Main,
             agent_config: Some(Arc::new(agents())),
         };
-        let host = Host {
+        let host = SessionHost {
             provider: Arc::new(Model),
             tools,
             log: Box::new(log.clone()),

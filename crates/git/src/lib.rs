@@ -16,7 +16,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hangar_process::{Group, command_in_own_session, exit_code};
+use hangar_process::{ProcessGroup, command_in_own_session, exit_code};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::task::JoinSet;
 
@@ -159,7 +159,7 @@ impl WorkTree<'_> {
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mark = format!("git:{}", uuid::Uuid::new_v4());
-        let (mut child, mut group) = Group::spawn(&mut command, mark)?;
+        let (mut child, mut group) = ProcessGroup::spawn(&mut command, mark)?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let errors = Arc::new(Mutex::new(Vec::new()));
         // Aborted when the call is dropped.

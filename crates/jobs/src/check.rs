@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use hangar_process::{Group, command_in_own_session, exit_code};
+use hangar_process::{ProcessGroup, command_in_own_session, exit_code};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::entry::CommandCheck;
@@ -49,7 +49,7 @@ async fn run(
     command.arg("-c").arg(format!("exec 2>&1\n{}", check.run)).current_dir(directory);
     command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-    let (mut child, mut group) = Group::spawn(&mut command, mark).map_err(broken)?;
+    let (mut child, mut group) = ProcessGroup::spawn(&mut command, mark).map_err(broken)?;
     let mut tail = Tail::default();
     let stdout = child.stdout.take();
     let patience =

@@ -105,7 +105,7 @@ pub enum RequiredTool {
 
 /// A piece of a text: itself, or the name of a variable without its `$`.
 #[derive(Debug, PartialEq, Eq)]
-enum Piece<'a> {
+enum PromptPiece<'a> {
     Text(&'a str),
     Variable(&'a str),
 }
@@ -127,7 +127,7 @@ fn variable_at(text: &str) -> Option<&str> {
     text.get(1..=end)
 }
 
-fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
+fn pieces(text: &str) -> impl Iterator<Item = PromptPiece<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -135,7 +135,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
         }
         if let Some(name) = variable_at(rest) {
             rest = &rest[1 + name.len()..];
-            return Some(Piece::Variable(name));
+            return Some(PromptPiece::Variable(name));
         }
         let end = rest
             .match_indices('$')
@@ -144,13 +144,13 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
             .unwrap_or(rest.len());
         let (text, after) = rest.split_at(end);
         rest = after;
-        Some(Piece::Text(text))
+        Some(PromptPiece::Text(text))
     })
 }
 
 /// Whether a text uses a variable of a run.
 pub fn uses(text: &str, variable: RuntimeVariable) -> bool {
-    pieces(text).any(|piece| piece == Piece::Variable(variable.name()))
+    pieces(text).any(|piece| piece == PromptPiece::Variable(variable.name()))
 }
 
 /// Replaces the variables of an entry. What comes out is one text in which only variables of a run are left.
@@ -182,12 +182,12 @@ fn expand_into<'a>(
     }
     for piece in pieces(&prompt.0.join("\n")) {
         match piece {
-            Piece::Text(text) => out.push_str(text),
-            Piece::Variable(name) if RuntimeVariable::named(name).is_some() => {
+            PromptPiece::Text(text) => out.push_str(text),
+            PromptPiece::Variable(name) if RuntimeVariable::named(name).is_some() => {
                 out.push('$');
                 out.push_str(name);
             }
-            Piece::Variable(name) => {
+            PromptPiece::Variable(name) => {
                 let Some((name, value)) = variables.get_key_value(name) else {
                     return Err(Invalid::at(path, format!("Cannot find prompt variable: ${name}.")));
                 };
@@ -223,8 +223,8 @@ pub fn expand_dynamic(prompt: &Prompt, values: &Values) -> Result<String, NotExp
     let mut out = String::with_capacity(text.len());
     for piece in pieces(text) {
         match piece {
-            Piece::Text(text) => out.push_str(text),
-            Piece::Variable(name) => {
+            PromptPiece::Text(text) => out.push_str(text),
+            PromptPiece::Variable(name) => {
                 let value = RuntimeVariable::named(name).and_then(|variable| values.get(variable));
                 out.push_str(value.unwrap_or(MISSING));
             }
@@ -377,8 +377,8 @@ mod tests {
         fn pieces_are_the_whole_text(text in "[a-z$\\-1 é{}]{0,40}") {
             let again: String = pieces(&text)
                 .map(|piece| match piece {
-                    Piece::Text(text) => text.to_owned(),
-                    Piece::Variable(name) => format!("${name}"),
+                    PromptPiece::Text(text) => text.to_owned(),
+                    PromptPiece::Variable(name) => format!("${name}"),
                 })
                 .collect();
             prop_assert_eq!(again, text);
@@ -394,8 +394,8 @@ mod tests {
             if let Ok(expanded) = expand_static(&all, "p", &Prompt(vec![prompt]), RequiredTool::Anything) {
                 prop_assert_eq!(expanded.0.len(), 1);
                 let left = pieces(&expanded.0[0]).filter_map(|piece| match piece {
-                    Piece::Variable(name) => Some(name),
-                    Piece::Text(_) => None,
+                    PromptPiece::Variable(name) => Some(name),
+                    PromptPiece::Text(_) => None,
                 });
                 // A `$` that ended one value may meet letters that begin the next; nothing else is left.
                 for name in left {

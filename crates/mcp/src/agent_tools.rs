@@ -5,7 +5,7 @@ use hangar_agent::agents::toolset::{AgentToolProvider, AgentToolset, ToolServers
 use hangar_agent::agents::{AgentDefinition, AgentSource};
 use hangar_protocol::data::SessionWarning;
 
-use crate::config::{ConfigError, Layer, ServerConfig, Source, merge};
+use crate::config::{ConfigError, ConfigSource, Layer, ServerConfig, merge};
 use crate::host::McpHost;
 
 impl AgentToolProvider for McpHost {
@@ -39,7 +39,7 @@ impl McpHost {
     }
 
     fn servers_of(&self, agent: &AgentDefinition) -> (Vec<ServerConfig>, Vec<ConfigError>) {
-        let layer = Layer { source: Source::User, servers: agent.mcp_servers.clone() };
+        let layer = Layer { source: ConfigSource::User, servers: agent.mcp_servers.clone() };
         match agent.source {
             // Written by hand, for a machine that is not known yet.
             AgentSource::File(_) => merge(&[layer], &|name| self.variable(name)),

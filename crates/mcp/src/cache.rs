@@ -89,10 +89,11 @@ impl ToolCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Source;
+    use crate::config::ConfigSource;
 
     fn config(command: &str) -> ServerConfig {
-        ServerConfig::parse("s", &serde_json::json!({ "command": command }), Source::User, &|_| None).unwrap()
+        ServerConfig::parse("s", &serde_json::json!({ "command": command }), ConfigSource::User, &|_| None)
+            .unwrap()
     }
 
     fn offer() -> ToolListing {

@@ -12,13 +12,13 @@ use crate::expand::expand;
 /// Servers that one file, flag or client configured, as they are written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
-    pub source: Source,
+    pub source: ConfigSource,
     pub servers: Map<String, Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Source {
+pub enum ConfigSource {
     User,
     Workspace,
     Plugin,
@@ -39,7 +39,7 @@ pub struct ServerConfig {
     pub cached: bool,
     /// Whether it is started on request only.
     pub off: bool,
-    pub source: Source,
+    pub source: ConfigSource,
 }
 
 /// Transport of a server.
@@ -84,7 +84,7 @@ pub enum ConfigError {
 
 impl Layer {
     /// Reads a document: an object with `mcpServers`, or the servers themselves.
-    pub fn parse(source: Source, text: &str) -> Result<Self, ConfigError> {
+    pub fn parse(source: ConfigSource, text: &str) -> Result<Self, ConfigError> {
         let document: Value = serde_json::from_str(text)
             .map_err(|error| ConfigError::Document(format!("not JSON: {error}")))?;
         let Value::Object(mut document) = document else {
@@ -111,7 +111,7 @@ pub fn merge(
     layers: &[Layer],
     lookup: &dyn Fn(&str) -> Option<String>,
 ) -> (Vec<ServerConfig>, Vec<ConfigError>) {
-    let mut merged: BTreeMap<&str, (Source, &Value)> = BTreeMap::new();
+    let mut merged: BTreeMap<&str, (ConfigSource, &Value)> = BTreeMap::new();
     for layer in layers {
         for (name, value) in &layer.servers {
             merged.insert(name, (layer.source, value));
@@ -132,7 +132,7 @@ impl ServerConfig {
     pub fn parse(
         name: &str,
         value: &Value,
-        source: Source,
+        source: ConfigSource,
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, ConfigError> {
         let bad =

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use crate::config::{ConfigError, Layer, Source};
+use crate::config::{ConfigError, ConfigSource, Layer};
 
 /// The key of the settings that names servers which are not to be started.
 const DISABLED: &str = "disabledMcpServers";
@@ -28,7 +28,7 @@ impl UserFile {
     }
 
     pub fn layer(&self) -> Result<Option<Layer>, ConfigError> {
-        read(&self.config, Source::User)
+        read(&self.config, ConfigSource::User)
     }
 
     pub fn servers(&self) -> Result<Map<String, Value>, ConfigError> {
@@ -72,7 +72,7 @@ pub fn workspace(cwd: &Path, root: Option<&Path>) -> (Vec<Layer>, Vec<ConfigErro
     };
     dirs.reverse();
     let paths = dirs.iter().flat_map(|dir| [dir.join(".github/mcp.json"), dir.join(".mcp.json")]);
-    collect(paths.map(|path| read(&path, Source::Workspace)))
+    collect(paths.map(|path| read(&path, ConfigSource::Workspace)))
 }
 
 fn collect(
@@ -90,7 +90,7 @@ fn collect(
 }
 
 /// One file; absent is nothing.
-pub fn read(path: &Path, source: Source) -> Result<Option<Layer>, ConfigError> {
+pub fn read(path: &Path, source: ConfigSource) -> Result<Option<Layer>, ConfigError> {
     let Some(text) = read_text(path)? else { return Ok(None) };
     let layer = Layer::parse(source, &text)
         .map_err(|error| ConfigError::Document(format!("{}: {error}", path.display())))?;

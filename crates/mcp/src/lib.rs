@@ -25,7 +25,7 @@ mod sse;
 mod stdio;
 mod tool;
 
-pub use config::{ConfigError, Layer, ServerConfig, Source};
+pub use config::{ConfigError, ConfigSource, Layer, ServerConfig};
 pub use expand::expand;
 pub use host::{HostError, HostOptions, Login, McpHost, News, ToolGuard};
 pub use oauth::Token;

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hangar_process::{Group, command_in_own_session, unique_mark};
+use hangar_process::{ProcessGroup, command_in_own_session, unique_mark};
 use hangar_sandbox::Sandbox;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use crate::config::{Program, Source};
+use crate::config::{ConfigSource, Program};
 
 /// Grace period of a program after SIGTERM.
 const GRACE: Duration = Duration::from_millis(300);
@@ -48,10 +48,10 @@ pub struct Sandboxes {
 }
 
 impl Sandboxes {
-    fn of(&self, source: Source) -> Option<&Sandbox> {
+    fn of(&self, source: ConfigSource) -> Option<&Sandbox> {
         match source {
-            Source::Workspace => self.of_projects.as_ref().or(self.all.as_ref()),
-            Source::User | Source::Plugin | Source::Builtin => self.all.as_ref(),
+            ConfigSource::Workspace => self.of_projects.as_ref().or(self.all.as_ref()),
+            ConfigSource::User | ConfigSource::Plugin | ConfigSource::Builtin => self.all.as_ref(),
         }
     }
 }
@@ -93,7 +93,11 @@ impl Launcher {
     }
 
     /// Starts a program. This is the only place where one is started.
-    pub(crate) fn spawn(self: &Arc<Self>, program: &Program, source: Source) -> io::Result<RunningServer> {
+    pub(crate) fn spawn(
+        self: &Arc<Self>,
+        program: &Program,
+        source: ConfigSource,
+    ) -> io::Result<RunningServer> {
         if self.closing.is_cancelled() {
             return Err(io::Error::other("the session is closing"));
         }
@@ -117,7 +121,7 @@ impl Launcher {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let (mut child, group) = Group::spawn(&mut command, mark)?;
+        let (mut child, group) = ProcessGroup::spawn(&mut command, mark)?;
         let no_pipe = || io::Error::other("the process has no pipes");
         let stdin = child.stdin.take().ok_or_else(no_pipe)?;
         let stdout = child.stdout.take().ok_or_else(no_pipe)?;
@@ -140,7 +144,7 @@ impl Launcher {
 }
 
 /// Waits for the end of a program, or brings it about.
-async fn keep(mut child: Child, mut group: Group, life: CancellationToken) {
+async fn keep(mut child: Child, mut group: ProcessGroup, life: CancellationToken) {
     let mut waited = tokio::select! {
         _ = child.wait() => true,
         () = life.cancelled() => false,

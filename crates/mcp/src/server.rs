@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::cache::ToolListing;
 use crate::client::Listener;
-use crate::config::{ServerConfig, Source};
+use crate::config::{ConfigSource, ServerConfig};
 use crate::connection::{CallError, McpConnection};
 use crate::host::HostShared;
 use crate::oauth::Authority;
@@ -76,7 +76,7 @@ enum Phase {
 pub struct ServerReport {
     pub name: String,
     pub status: &'static str,
-    pub source: Source,
+    pub source: ConfigSource,
     pub display_name: Option<String>,
     pub error: Option<String>,
     pub server_metadata: Option<Value>,

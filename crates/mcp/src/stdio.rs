@@ -2,7 +2,7 @@
 
 use std::io;
 
-use hangar_peer::Lines;
+use hangar_peer::LineReader;
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::AsyncWriteExt;
@@ -76,7 +76,7 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<Vec<u8>>) {
 }
 
 async fn read(stdout: ChildStdout, messages: mpsc::Sender<RxJsonRpcMessage<RoleClient>>) -> io::Result<()> {
-    let mut lines = Lines::new(stdout, MAX_LINE);
+    let mut lines = LineReader::new(stdout, MAX_LINE);
     while let Some(line) = lines.next_text().await? {
         // Programs print things that are no messages: banners, logs. Those are not for us.
         if let Ok(message) = serde_json::from_str(&line)

@@ -13,7 +13,7 @@ use reqwest::header::CONTENT_TYPE;
 use tokio::time::Instant;
 
 use crate::error;
-use crate::http::{BODY, Http, Turn};
+use crate::http::{BODY, CallPermit, Http};
 use crate::sse::{SseError, SseParser};
 use crate::wire::{Decode, Progress};
 
@@ -27,7 +27,7 @@ const LINGER: Duration = Duration::from_secs(5);
 /// whose response was read to its end can be reused.
 const DRAIN: Duration = Duration::from_millis(20);
 
-pub(crate) struct Answer {
+pub(crate) struct AnswerStream {
     http: Arc<Http>,
     response: Response,
     decoder: Box<dyn Decode>,
@@ -38,7 +38,7 @@ pub(crate) struct Answer {
     read: usize,
     until: Instant,
     /// Held as long as the answer is read, since the call is in flight that long.
-    _turn: Option<Turn>,
+    _turn: Option<CallPermit>,
 }
 
 /// The parts of an answer that are emitted before it is complete.
@@ -50,11 +50,11 @@ pub(crate) enum Told {
 
 /// Dropping the stream drops the response, which closes its connection.
 pub(crate) fn events(
-    open: BoxFuture<'static, Result<Answer, ModelError>>,
+    open: BoxFuture<'static, Result<AnswerStream, ModelError>>,
 ) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
     enum State {
-        Opening(BoxFuture<'static, Result<Answer, ModelError>>),
-        Reading(Box<Answer>),
+        Opening(BoxFuture<'static, Result<AnswerStream, ModelError>>),
+        Reading(Box<AnswerStream>),
         Over,
     }
     Box::pin(stream::unfold(State::Opening(open), |state| async move {
@@ -78,13 +78,13 @@ pub(crate) fn events(
     }))
 }
 
-impl Answer {
+impl AnswerStream {
     pub(crate) fn new(
         http: Arc<Http>,
         response: Response,
         decoder: Box<dyn Decode>,
         told: Told,
-        turn: Option<Turn>,
+        turn: Option<CallPermit>,
     ) -> Self {
         Self {
             http,
@@ -215,7 +215,7 @@ impl Answer {
     }
 }
 
-impl Answer {
+impl AnswerStream {
     /// The reply with the cost that a gateway reports in a header, if the answer itself has none.
     fn priced(&self, mut reply: Reply) -> Reply {
         let header = self.response.headers().get(COST).and_then(|cost| cost.to_str().ok());

@@ -61,7 +61,7 @@ pub(crate) async fn fetch(provider: &Provider) -> Result<Vec<ModelInfo>, ModelEr
     let mut models = Vec::new();
     let mut url = models_url(config);
     for _ in 0..PAGES {
-        let page = Page::parse(&provider.get(url.clone()).await?)?;
+        let page = ListPage::parse(&provider.get(url.clone()).await?)?;
         models.extend(page.models.iter().filter_map(|model| parse_entry(config, model)));
         let Some(after) = page.next else { break };
         url = models_url(config);
@@ -71,12 +71,12 @@ pub(crate) async fn fetch(provider: &Provider) -> Result<Vec<ModelInfo>, ModelEr
 }
 
 /// A page of any of the lists: all put their entries in `data` or in `models`, or are the list themselves.
-struct Page {
+struct ListPage {
     models: Vec<Value>,
     next: Option<String>,
 }
 
-impl Page {
+impl ListPage {
     fn parse(body: &str) -> Result<Self, ModelError> {
         let mut body: Value = serde_json::from_str(body).map_err(|error| {
             error::protocol(format!("the model provider's list of models is not JSON: {error}"))

@@ -42,7 +42,7 @@ pub struct ProviderConfig {
     pub learnt: Learnt,
     /// Whether documents are sent with a request for citations, where the wire supports it.
     pub citations: bool,
-    pub style: Style,
+    pub style: AnswerStyle,
     /// Whether models are offered the vendor's own web search.
     pub web_search: bool,
     /// Whether a model that supports WebSockets is called over one. Only request proxies can do that.
@@ -53,7 +53,7 @@ pub struct ProviderConfig {
 
 /// Style of the answers, where the API has parameters for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Style {
+pub struct AnswerStyle {
     pub summary: Option<ReasoningSummary>,
     pub verbosity: Option<Verbosity>,
 }
@@ -179,7 +179,7 @@ impl ProviderConfig {
             full_window: false,
             learnt: Learnt::default(),
             citations: false,
-            style: Style::default(),
+            style: AnswerStyle::default(),
             web_search: false,
             websockets: false,
             proxy: Proxy::System,

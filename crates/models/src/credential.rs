@@ -110,7 +110,7 @@ async fn run(command: &str) -> Result<Secret, CommandError> {
         .kill_on_drop(true);
     #[cfg(unix)]
     shell.process_group(0);
-    let mut group = Group(shell.spawn()?);
+    let mut group = ShellGroup(shell.spawn()?);
     let work = async {
         let mut output = Vec::new();
         if let Some(stdout) = group.0.stdout.take() {
@@ -132,9 +132,9 @@ async fn run(command: &str) -> Result<Secret, CommandError> {
 }
 
 /// A shell and its children. Dropping it kills all of them.
-struct Group(Child);
+struct ShellGroup(Child);
 
-impl Drop for Group {
+impl Drop for ShellGroup {
     fn drop(&mut self) {
         // The id is gone once the shell was waited for; after that its group cannot be identified safely.
         #[cfg(unix)]

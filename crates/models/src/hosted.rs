@@ -13,9 +13,9 @@ const NOT_HERE: &str =
     "web_search is run by the model's provider, which did not run it for this model. Use another tool.";
 
 /// A vendor's web search.
-pub struct WebSearch(Arc<ToolSpec>);
+pub struct WebSearchTool(Arc<ToolSpec>);
 
-impl Default for WebSearch {
+impl Default for WebSearchTool {
     fn default() -> Self {
         Self(Arc::new(ToolSpec {
             name: WEB_SEARCH.to_owned(),
@@ -26,7 +26,7 @@ impl Default for WebSearch {
     }
 }
 
-impl Tool for WebSearch {
+impl Tool for WebSearchTool {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.0
     }

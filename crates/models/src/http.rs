@@ -39,7 +39,7 @@ const CALLS: usize = 256;
 static TURNS: Semaphore = Semaphore::const_new(CALLS);
 
 /// Permit for a call in flight, released when it is dropped.
-pub(crate) type Turn = SemaphorePermit<'static>;
+pub(crate) type CallPermit = SemaphorePermit<'static>;
 
 pub(crate) struct Http {
     base_url: BaseUrl,
@@ -64,7 +64,7 @@ impl Http {
     }
 
     /// Waits until one more call may be made. Calls through a request proxy are not bounded here.
-    pub(crate) async fn turn(&self) -> Option<Turn> {
+    pub(crate) async fn turn(&self) -> Option<CallPermit> {
         match &self.request_proxy {
             Some(_) => None,
             // The semaphore is never closed.

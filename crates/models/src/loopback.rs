@@ -30,7 +30,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A response body, whole or in pieces.
-pub type Body = Either<Full<Bytes>, StreamBody<BoxStream<'static, Result<Frame<Bytes>, Cut>>>>;
+pub type ResponseBody = Either<Full<Bytes>, StreamBody<BoxStream<'static, Result<Frame<Bytes>, Cut>>>>;
 
 /// Cuts the connection in the middle of a response.
 #[derive(Debug, thiserror::Error)]
@@ -39,8 +39,10 @@ pub struct Cut;
 
 /// Answers requests.
 pub trait Service: Send + Sync + 'static {
-    fn respond(&self, request: Request<Incoming>)
-    -> impl Future<Output = Result<Response<Body>, Cut>> + Send;
+    fn respond(
+        &self,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Result<Response<ResponseBody>, Cut>> + Send;
 }
 
 /// Serves until `shutdown`, then cuts the open connections.

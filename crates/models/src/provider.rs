@@ -19,7 +19,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::Ways;
-use crate::answer::{self, Answer, Told};
+use crate::answer::{self, AnswerStream, Told};
 use crate::config::{Auth, ProviderConfig, ProviderKind, TimeLimits};
 use crate::copilot::{self, Routes};
 use crate::credential::{Credential, Credentials};
@@ -218,7 +218,7 @@ impl Provider {
 
     /// Starts an answer. A refusal that names an adjustment is followed by a request with it, and reported before the
     /// answer.
-    async fn open(&self, mut request: ModelRequest) -> Result<Answer, ModelError> {
+    async fn open(&self, mut request: ModelRequest) -> Result<AnswerStream, ModelError> {
         request.model = self.0.config.bare(&request.model).to_owned();
         // A caller that wants an unstreamed answer waits for its end in any case.
         request.stream |= self.0.host.streams_only;
@@ -245,7 +245,7 @@ impl Provider {
         }
     }
 
-    async fn ask(&self, request: &ModelRequest, wire: Wire) -> Result<Answer, ModelError> {
+    async fn ask(&self, request: &ModelRequest, wire: Wire) -> Result<AnswerStream, ModelError> {
         let inner = &*self.0;
         let carrier = match self.speaks_on_socket(wire, &request.model) {
             true => Carrier::Socket,
@@ -293,7 +293,7 @@ impl Provider {
             Carrier::Http => inner.http.post(url, headers, body, limit).await?,
         };
         let decoder = wire.decoder(request, origin);
-        Ok(Answer::new(Arc::clone(&inner.http), response, decoder, told, turn))
+        Ok(AnswerStream::new(Arc::clone(&inner.http), response, decoder, told, turn))
     }
 
     /// The headers of a request to a model.

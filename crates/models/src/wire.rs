@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 
 use self::assembly::Assembly;
 use self::body::write_body;
-use crate::config::Style;
+use crate::config::AnswerStyle;
 use crate::facts::{Endpoint, HostFacts, Level, ModelFacts, Reasoning, WebSearch};
 use crate::learned::Learned;
 
@@ -54,7 +54,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) carrier: Carrier,
     /// Whether the model is asked to cite documents.
     pub(crate) citations: bool,
-    pub(crate) style: Style,
+    pub(crate) style: AnswerStyle,
     /// The vendor's own web search, if it is enabled.
     pub(crate) search: Option<&'a WebSearch>,
 }

@@ -1,5 +1,5 @@
 //! The sending half of a JSON-RPC connection: notifications, requests and responses, with backpressure. The owner of the
-//! connection reads and interprets messages; [`Lines`] reads those that are framed by lines.
+//! connection reads and interprets messages; [`LineReader`] reads those that are framed by lines.
 //!
 //! The write queue is bounded by bytes. A peer that stops reading is disconnected: it can reconnect and resume its sessions,
 //! while memory that grows behind it cannot be had back.
@@ -13,14 +13,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hangar_protocol::rpc::{self, ErrorObject, Id, Message};
+use hangar_protocol::rpc::{self, ErrorObject, Id, RpcMessage};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-pub use lines::{Line, LineSplitter, Lines};
+pub use lines::{LineReader, LineSplitter, ReadLine};
 pub use pending::{PendingConnection, PendingConnections};
 
 /// Largest write queue in bytes. A single message may be larger if the queue is empty.
@@ -37,9 +37,9 @@ const MAX_ERROR: usize = 4 << 10;
 pub const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An encoded message, shared between the peers that it is sent to.
-pub type Frame = Arc<[u8]>;
+pub type EncodedMessage = Arc<[u8]>;
 /// Result of a request.
-pub type Answer = Result<Box<RawValue>, ErrorObject>;
+pub type RpcResult = Result<Box<RawValue>, ErrorObject>;
 
 /// Framing of messages on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub enum Framing {
 }
 
 impl Framing {
-    pub fn frame(self, message: &Message) -> Frame {
+    pub fn frame(self, message: &RpcMessage) -> EncodedMessage {
         let mut bytes = message.to_bytes();
         match self {
             Framing::Length => rpc::encode(&bytes).into(),
@@ -89,16 +89,16 @@ pub struct Peer(Arc<Shared>);
 
 struct Shared {
     framing: Framing,
-    outgoing: mpsc::UnboundedSender<Frame>,
+    outgoing: mpsc::UnboundedSender<EncodedMessage>,
     queued: AtomicUsize,
     written: Notify,
     next_id: AtomicI64,
-    waiting: Mutex<HashMap<i64, oneshot::Sender<Answer>>>,
+    waiting: Mutex<HashMap<i64, oneshot::Sender<RpcResult>>>,
     closed: CancellationToken,
 }
 
 /// The queue of frames to write.
-pub struct Outgoing(mpsc::UnboundedReceiver<Frame>);
+pub struct Outgoing(mpsc::UnboundedReceiver<EncodedMessage>);
 
 impl Peer {
     pub fn new(framing: Framing) -> (Self, Outgoing) {
@@ -116,7 +116,7 @@ impl Peer {
     }
 
     /// Queues a frame.
-    pub fn send(&self, frame: Frame) {
+    pub fn send(&self, frame: EncodedMessage) {
         let cost = frame.len() + FRAME_OVERHEAD;
         let before = self.0.queued.fetch_add(cost, Ordering::Relaxed);
         if before > 0 && before + cost > MAX_QUEUED {
@@ -128,21 +128,21 @@ impl Peer {
         let _ = self.0.outgoing.send(frame);
     }
 
-    fn say(&self, message: &Message) {
+    fn say(&self, message: &RpcMessage) {
         self.send(self.0.framing.frame(message));
     }
 
     pub fn notify(&self, method: &str, params: &impl Serialize) {
-        self.say(&Message::Notification { method: method.to_owned(), params: raw(params) });
+        self.say(&RpcMessage::Notification { method: method.to_owned(), params: raw(params) });
     }
 
-    pub fn respond(&self, id: Id, result: Answer) {
-        self.say(&Message::Response { id: Some(id), result: result.map_err(short) });
+    pub fn respond(&self, id: Id, result: RpcResult) {
+        self.say(&RpcMessage::Response { id: Some(id), result: result.map_err(short) });
     }
 
     /// Refuses something that may be no proper message, and then has no name.
     pub fn refuse(&self, id: Option<Id>, error: ErrorObject) {
-        self.say(&Message::Response { id, result: Err(short(error)) });
+        self.say(&RpcMessage::Response { id, result: Err(short(error)) });
     }
 
     /// Asks the other side and waits for its answer or its end.
@@ -156,7 +156,7 @@ impl Peer {
         self.waiting().insert(id, answer);
         // A caller that stops waiting withdraws its request.
         let _forget = Forget { peer: self, id };
-        self.say(&Message::Request { id: Id::Number(id), method: method.to_owned(), params: raw(params) });
+        self.say(&RpcMessage::Request { id: Id::Number(id), method: method.to_owned(), params: raw(params) });
         let answer = tokio::select! {
             answer = answered => answer.map_err(|_| PeerError::Gone)?,
             () = self.0.closed.cancelled() => return Err(PeerError::Gone),
@@ -166,7 +166,7 @@ impl Peer {
     }
 
     /// Delivers an answer of the other side to its caller.
-    pub fn answered(&self, id: Option<Id>, result: Answer) {
+    pub fn answered(&self, id: Option<Id>, result: RpcResult) {
         if let Some(Id::Number(id)) = id
             && let Some(waiting) = self.waiting().remove(&id)
         {
@@ -211,7 +211,7 @@ impl Peer {
         self.0.closed.is_cancelled()
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<i64, oneshot::Sender<Answer>>> {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<i64, oneshot::Sender<RpcResult>>> {
         self.0.waiting.lock()
     }
 
@@ -291,7 +291,7 @@ mod tests {
 
     #[track_caller]
     fn check(framing: Framing, expected: &str) {
-        let message = Message::Notification { method: "tick".to_owned(), params: raw(&json!({ "n": 1 })) };
+        let message = RpcMessage::Notification { method: "tick".to_owned(), params: raw(&json!({ "n": 1 })) };
         assert_eq!(String::from_utf8_lossy(&framing.frame(&message)), expected);
     }
 

@@ -9,7 +9,7 @@ const CHUNK: usize = 8 << 10;
 
 /// A line without its end.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum ReadLine {
     Text(Vec<u8>),
     /// The line is longer than lines may be, and is dropped.
     TooLong,
@@ -17,14 +17,14 @@ pub enum Line {
 
 /// The lines of a pipe or socket. Blank ones are passed over.
 #[derive(Debug)]
-pub struct Lines<R> {
+pub struct LineReader<R> {
     pipe: R,
     chunk: Box<[u8]>,
     splitter: LineSplitter,
     ended: bool,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Lines of `max` bytes at the most.
     pub fn new(pipe: R, max: usize) -> Self {
         let chunk = vec![0; CHUNK].into_boxed_slice();
@@ -33,7 +33,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 
     /// The next line; `None` at the end, where a line without a line feed may be half a message and does not count.
     /// Nothing is lost if this is dropped while it waits.
-    pub async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub async fn next(&mut self) -> io::Result<Option<ReadLine>> {
         loop {
             if let Some(line) = self.splitter.next_line() {
                 return Ok(Some(line));
@@ -51,8 +51,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// Like [`next`](Self::next), as text, where a line that is too long is an error and the last one needs no end.
     pub async fn next_text(&mut self) -> io::Result<Option<String>> {
         match self.next().await? {
-            Some(Line::Text(line)) => Ok(Some(text(&line))),
-            Some(Line::TooLong) => {
+            Some(ReadLine::Text(line)) => Ok(Some(text(&line))),
+            Some(ReadLine::TooLong) => {
                 let problem = format!("it sent a message of more than {} MB", self.splitter.max >> 20);
                 Err(io::Error::new(io::ErrorKind::InvalidData, problem))
             }
@@ -87,7 +87,7 @@ impl LineSplitter {
     }
 
     /// The next whole line, or that one is too long.
-    pub fn next_line(&mut self) -> Option<Line> {
+    pub fn next_line(&mut self) -> Option<ReadLine> {
         loop {
             let Some(offset) = memchr::memchr(b'\n', &self.rest[self.searched..]) else {
                 self.searched = self.rest.len();
@@ -97,7 +97,7 @@ impl LineSplitter {
                 self.skips = true;
                 self.rest = Vec::new();
                 self.searched = 0;
-                return Some(Line::TooLong);
+                return Some(ReadLine::TooLong);
             };
             let end = self.searched + offset;
             let line = self.rest[..end].strip_suffix(b"\r").unwrap_or(&self.rest[..end]).to_vec();
@@ -108,10 +108,10 @@ impl LineSplitter {
                 self.rest = Vec::new();
             }
             if end > self.max {
-                return Some(Line::TooLong);
+                return Some(ReadLine::TooLong);
             }
             if !line.trim_ascii().is_empty() {
-                return Some(Line::Text(line));
+                return Some(ReadLine::Text(line));
             }
         }
     }
@@ -143,8 +143,8 @@ mod tests {
             splitter.push(piece);
             while let Some(line) = splitter.next_line() {
                 lines.push(match line {
-                    Line::Text(line) => text(&line),
-                    Line::TooLong => "(too long)".to_owned(),
+                    ReadLine::Text(line) => text(&line),
+                    ReadLine::TooLong => "(too long)".to_owned(),
                 });
             }
         }
@@ -172,8 +172,8 @@ mod tests {
         assert_eq!(split(&["{\"a\":\"x\u{2028}y\"}\nz".as_bytes()], MAX), ["{\"a\":\"x\u{2028}y\"}", "z"]);
     }
 
-    async fn check(input: &[u8], expected: &[Line]) {
-        let mut lines = Lines::new(input, MAX);
+    async fn check(input: &[u8], expected: &[ReadLine]) {
+        let mut lines = LineReader::new(input, MAX);
         let mut found = Vec::new();
         while let Some(line) = lines.next().await.unwrap() {
             found.push(line);
@@ -183,7 +183,7 @@ mod tests {
 
     #[tokio::test]
     async fn blank_lines_are_skipped_and_half_a_line_is_none() {
-        let text = |text: &str| Line::Text(text.as_bytes().to_vec());
+        let text = |text: &str| ReadLine::Text(text.as_bytes().to_vec());
         check(b"a\n\n \r\nb\r\nhalf", &[text("a"), text("b")]).await;
         check(b"", &[]).await;
     }
@@ -192,20 +192,20 @@ mod tests {
     async fn a_line_that_is_too_long_is_named_and_the_next_one_is_read() {
         let mut input = vec![b'x'; MAX + 1];
         input.extend_from_slice(b"\nnext\n");
-        check(&input, &[Line::TooLong, Line::Text(b"next".to_vec())]).await;
+        check(&input, &[ReadLine::TooLong, ReadLine::Text(b"next".to_vec())]).await;
         input = vec![b'x'; 3 * MAX];
         input.extend_from_slice(b"\nnext\n");
-        check(&input, &[Line::TooLong, Line::Text(b"next".to_vec())]).await;
+        check(&input, &[ReadLine::TooLong, ReadLine::Text(b"next".to_vec())]).await;
     }
 
     #[tokio::test]
     async fn text_ends_with_the_last_byte_and_with_a_line_that_is_too_long() {
-        let mut lines = Lines::new(&b"a\nhalf"[..], MAX);
+        let mut lines = LineReader::new(&b"a\nhalf"[..], MAX);
         assert_eq!(lines.next_text().await.unwrap().as_deref(), Some("a"));
         assert_eq!(lines.next_text().await.unwrap().as_deref(), Some("half"));
         assert_eq!(lines.next_text().await.unwrap(), None);
         let endless = vec![b'x'; MAX + 1];
-        let error = Lines::new(&endless[..], MAX).next_text().await.unwrap_err();
+        let error = LineReader::new(&endless[..], MAX).next_text().await.unwrap_err();
         assert_eq!(error.to_string(), "it sent a message of more than 1 MB");
     }
 }

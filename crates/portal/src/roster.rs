@@ -46,7 +46,7 @@ struct AgentCheck {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Runtime")]
-pub(crate) struct Entry {
+pub(crate) struct RosterEntry {
     name: String,
     label: String,
     install: String,
@@ -115,16 +115,16 @@ impl Roster {
     }
 
     /// Current entries.
-    pub(crate) fn list(&self) -> Vec<Entry> {
+    pub(crate) fn list(&self) -> Vec<RosterEntry> {
         let runtimes = self.hub.runtimes().iter().enumerate();
         runtimes.map(|(at, runtime)| self.entry(runtime, at == 0)).collect()
     }
 
-    fn entry(&self, runtime: &Arc<dyn Runtime>, default: bool) -> Entry {
+    fn entry(&self, runtime: &Arc<dyn Runtime>, default: bool) -> RosterEntry {
         let card = runtime.card();
         let look = self.looks.lock().get(&*card.name).cloned();
         let capabilities = look.as_ref().and_then(|look| look.found.capabilities.clone());
-        Entry {
+        RosterEntry {
             name: card.name.to_string(),
             label: card.label.to_string(),
             install: card.install.to_string(),

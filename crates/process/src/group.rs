@@ -58,7 +58,7 @@ pub fn mark_command<'a>(command: &'a mut Command, mark: &str) -> &'a mut Command
 }
 
 /// The processes of one command. Dropping it kills them.
-pub struct Group {
+pub struct ProcessGroup {
     leader: Pid,
     /// The value of [`MARK`] in their environment.
     mark: String,
@@ -76,7 +76,7 @@ enum GroupState {
     Gone,
 }
 
-impl Group {
+impl ProcessGroup {
     /// Starts a command that ends with us, however we end. A mark is one word, see [`unique_mark`].
     pub fn spawn(command: &mut Command, mark: String) -> io::Result<(Child, Self)> {
         mark_command(command, &mark);
@@ -140,7 +140,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if !self.is_gone() {
             self.kill();

@@ -8,5 +8,7 @@ mod tag;
 mod watchdog;
 
 pub use files::allow_many_files;
-pub use group::{Group, MARK, command_in_own_session, exit_code, kill_marked, mark_command, unique_mark};
+pub use group::{
+    MARK, ProcessGroup, command_in_own_session, exit_code, kill_marked, mark_command, unique_mark,
+};
 pub use signal::signal_name;

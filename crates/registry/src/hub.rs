@@ -36,7 +36,7 @@ use crate::live::LiveSession;
 use directory_watch::DirectoryWatch;
 
 pub use opening::{BadWorkspace, NewSession};
-pub use speaking::{Delivery, MAX_NAME};
+pub use speaking::{MAX_NAME, MessageDelivery};
 
 /// Capacity of a reader's queue of resource updates. A reader that falls further behind loads the lists again.
 const FEED_QUEUE: usize = 1024;

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::session_stats::{Context, Used};
+use crate::session_stats::{ContextUsage, Used};
 
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -23,7 +23,7 @@ pub struct Session {
     /// Number of the last event in the log.
     pub events: u64,
     pub usage: Used,
-    pub context: Option<Context>,
+    pub context: Option<ContextUsage>,
     /// Number of unanswered questions.
     pub approvals: usize,
     pub run: Option<RunLink>,

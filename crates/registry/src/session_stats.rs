@@ -65,8 +65,7 @@ impl From<&hangar_runtimes::usage::Usage> for Used {
 
 /// Fill level of the model's context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "ContextUsage")]
-pub struct Context {
+pub struct ContextUsage {
     pub tokens: u64,
     pub limit: u64,
 }
@@ -209,10 +208,10 @@ impl SessionStats {
     }
 
     /// Fill level of the model's context. `limit` returns the limit of a model where the log does not have it.
-    pub fn context(&self, limit: impl FnOnce(&str) -> Option<u64>) -> Option<Context> {
+    pub fn context(&self, limit: impl FnOnce(&str) -> Option<u64>) -> Option<ContextUsage> {
         let tokens = self.tokens?;
         let limit = self.limit.or_else(|| limit(self.model.as_deref()?))?;
-        Some(Context { tokens, limit })
+        Some(ContextUsage { tokens, limit })
     }
 
     /// Usage of the session according to its log.

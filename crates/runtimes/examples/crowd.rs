@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hangar_runtimes::agents;
-use hangar_runtimes::environment::{AgentSettings, RuntimeEnvironment};
+use hangar_runtimes::environment::{RuntimeEnvironment, RuntimeSettings};
 use hangar_runtimes::outcome::TurnResult;
 use hangar_runtimes::runtime::{AgentOrder, RehearsalStage, Runtime, SessionCommand, SessionNews};
 use rustix::process::{WaitOptions, set_child_subreaper, wait};
@@ -69,7 +69,7 @@ fn stand_in() {
 }
 
 fn find(name: &str, program: &str) -> Arc<dyn Runtime> {
-    let settings = AgentSettings { program: Some(program.to_owned()), ..Default::default() };
+    let settings = RuntimeSettings { program: Some(program.to_owned()), ..Default::default() };
     let surroundings = RuntimeEnvironment {
         vars: std::env::vars().collect(),
         agents: BTreeMap::from([(name.to_owned(), settings)]),

@@ -20,21 +20,21 @@ pub struct RuntimeEnvironment {
     /// The user's home directory.
     pub home: PathBuf,
     /// Settings of agents, by name.
-    pub agents: BTreeMap<String, AgentSettings>,
+    pub agents: BTreeMap<String, RuntimeSettings>,
     pub now: fn() -> jiff::Timestamp,
     /// Directory of the cache of resolutions.
     pub cache: Option<PathBuf>,
     /// Git, which computes changes in a working tree.
     pub git: Git,
     /// Asks for the models that GitHub, or the provider in its place, offers to Copilot.
-    pub catalogue: Catalogue,
+    pub catalogue: ModelLister,
     /// Receives unknown types of output.
     pub drift: Drift,
 }
 
 /// Settings of one agent.
 #[derive(Debug, Clone, Default)]
-pub struct AgentSettings {
+pub struct RuntimeSettings {
     /// Path of its program, or its name on `PATH`.
     pub program: Option<String>,
     /// Variables that it sees beside ours.
@@ -66,19 +66,19 @@ impl std::fmt::Debug for Drift {
 
 /// Lists models; `None` if they cannot be listed.
 #[derive(Clone)]
-pub struct Catalogue(pub Arc<ListModels>);
+pub struct ModelLister(pub Arc<ListModels>);
 
 /// Takes how old the list may be, and the variables that are configured for the agent.
 pub type ListModels =
     dyn Fn(Lookup, &[(String, String)]) -> BoxFuture<'static, Option<Vec<OfferedModel>>> + Send + Sync;
 
-impl Default for Catalogue {
+impl Default for ModelLister {
     fn default() -> Self {
         Self(Arc::new(|_, _| Box::pin(std::future::ready(None))))
     }
 }
 
-impl std::fmt::Debug for Catalogue {
+impl std::fmt::Debug for ModelLister {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Catalogue")
     }
@@ -95,7 +95,7 @@ impl RuntimeEnvironment {
             now: jiff::Timestamp::now,
             cache: None,
             git: Git::default(),
-            catalogue: Catalogue::default(),
+            catalogue: ModelLister::default(),
             drift: Drift::default(),
         }
     }
@@ -107,7 +107,7 @@ impl RuntimeEnvironment {
     }
 
     /// Settings of an agent; the defaults if there are none.
-    pub(crate) fn settings(&self, agent: &str) -> AgentSettings {
+    pub(crate) fn settings(&self, agent: &str) -> RuntimeSettings {
         self.agents.get(agent).cloned().unwrap_or_default()
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::adapter::AgentProfile;
 use crate::capabilities::Capabilities;
-use crate::environment::{AgentSettings, RuntimeEnvironment};
+use crate::environment::{RuntimeEnvironment, RuntimeSettings};
 use crate::host::Host;
 use crate::login::{LoginQuestion, LoginSearch, LoginSources};
 use crate::program_query::{ProbeHost, ProgramAnswer};
@@ -75,7 +75,7 @@ pub(crate) struct Prober {
     profile: Arc<AgentProfile>,
     /// With the variables that are configured for the agent.
     runtime_env: Arc<RuntimeEnvironment>,
-    settings: AgentSettings,
+    settings: RuntimeSettings,
 }
 
 impl Prober {
@@ -97,7 +97,7 @@ impl Prober {
                 Host::Local => Arc::new(self.runtime_env.with(env)),
                 Host::Ssh(_) => Arc::clone(&self.runtime_env),
             },
-            settings: AgentSettings {
+            settings: RuntimeSettings {
                 host: host.clone(),
                 env: env.clone(),
                 args: extra.clone(),

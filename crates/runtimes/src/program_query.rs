@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use hangar_process::credentials::Child;
-use hangar_process::{Group, command_in_own_session};
+use hangar_process::{ProcessGroup, command_in_own_session};
 use tokio::io::AsyncWriteExt;
 
 use crate::capabilities::EFFORT_LEVELS;
@@ -152,7 +152,7 @@ impl ProbeHost<'_> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let unable = |error: std::io::Error| format!("could not be run: {error}");
         // The group is dropped at the end, with whatever the program left behind.
-        let (mut child, _group) = Group::spawn(&mut command, mark).map_err(unable)?;
+        let (mut child, _group) = ProcessGroup::spawn(&mut command, mark).map_err(unable)?;
         // The other side ends when this is closed.
         let mut link = child.stdin.take();
         let answered = async {

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use hangar_peer::Lines;
-use hangar_process::{Group, command_in_own_session};
+use hangar_peer::LineReader;
+use hangar_process::{ProcessGroup, command_in_own_session};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr};
 use tokio::sync::oneshot;
@@ -225,8 +225,8 @@ impl<L: TurnListener> TurnOutput<'_, L> {
 
 struct RunningTurn {
     child: Child,
-    group: Group,
-    lines: Lines<tokio::process::ChildStdout>,
+    group: ProcessGroup,
+    lines: LineReader<tokio::process::ChildStdout>,
     stderr: ChildStderr,
     stderr_open: bool,
     buffer: Box<[u8]>,
@@ -280,7 +280,7 @@ impl RunningTurn {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let keeps_link = matches!(turn.host, Host::Ssh(_));
         command.stdin(if stdin.is_some() || keeps_link { Stdio::piped() } else { Stdio::null() });
-        let (mut child, group) = Group::spawn(&mut command, turn.mark.clone())?;
+        let (mut child, group) = ProcessGroup::spawn(&mut command, turn.mark.clone())?;
         let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
             return Err(io::Error::other("the process has no pipes"));
         };
@@ -297,7 +297,7 @@ impl RunningTurn {
         Ok(Self {
             child,
             group,
-            lines: Lines::new(stdout, MAX_LINE),
+            lines: LineReader::new(stdout, MAX_LINE),
             stderr,
             stderr_open: true,
             buffer: vec![0; 8 << 10].into_boxed_slice(),

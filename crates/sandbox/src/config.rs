@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::{Network, Policy};
+use crate::{Network, SandboxPolicy};
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -129,7 +129,7 @@ impl SandboxConfig {
         wanted.then(|| Self { enabled: true, ..self.clone() })
     }
 
-    pub fn policy(&self, places: Places) -> Result<Policy, Unenforceable> {
+    pub fn policy(&self, places: Places) -> Result<SandboxPolicy, Unenforceable> {
         let Filesystem { readwrite_paths, readonly_paths, denied_paths } = &self.user_policy.filesystem;
         let real = |path: &PathBuf| expand(path, &places.cwd, places.home.as_deref());
         let mut writable: Vec<PathBuf> = readwrite_paths.iter().map(real).collect();
@@ -139,12 +139,12 @@ impl SandboxConfig {
         writable.extend(places.writable.iter().map(real));
         let denied: Vec<PathBuf> = denied_paths.iter().map(real).collect();
         let network = self.user_policy.network.network()?;
-        let mut policy = Policy {
+        let mut policy = SandboxPolicy {
             writable,
             protected: places.protected.iter().map(real).collect(),
             denied,
             network,
-            ..Policy::default()
+            ..SandboxPolicy::default()
         };
         if let Some((denied, writable)) = policy.contradiction() {
             return Err(Unenforceable::Denied { denied: denied.to_owned(), writable: writable.to_owned() });
@@ -195,7 +195,7 @@ fn real(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn check(settings: serde_json::Value) -> Result<Policy, Unenforceable> {
+    fn check(settings: serde_json::Value) -> Result<SandboxPolicy, Unenforceable> {
         let config: SandboxConfig = serde_json::from_value(settings).unwrap();
         config.policy(Places {
             cwd: "/p/w".into(),

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use crate::{Gap, Policy, Unavailable};
+use crate::{Gap, SandboxPolicy, Unavailable};
 
 /// First argument of a launcher; the policy, the program and its arguments follow.
 pub const LAUNCH: &str = "--sandbox-launch";
@@ -45,7 +45,7 @@ pub enum Launched {
 /// the calling thread.
 pub fn launch(first: &str, mut rest: impl Iterator<Item = OsString>) -> Result<Launched, LaunchError> {
     let policy = rest.next().and_then(|policy| policy.into_string().ok()).ok_or(LaunchError::Usage)?;
-    let policy: Policy = serde_json::from_str(&policy).map_err(|_| LaunchError::Usage)?;
+    let policy: SandboxPolicy = serde_json::from_str(&policy).map_err(|_| LaunchError::Usage)?;
     if first == TRIAL {
         return Ok(Launched::Trial(confine(&policy)?));
     }
@@ -55,12 +55,12 @@ pub fn launch(first: &str, mut rest: impl Iterator<Item = OsString>) -> Result<L
 }
 
 #[cfg(target_os = "linux")]
-fn confine(policy: &Policy) -> Result<Vec<Gap>, Unavailable> {
+fn confine(policy: &SandboxPolicy) -> Result<Vec<Gap>, Unavailable> {
     crate::linux::confine(policy)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn confine(_policy: &Policy) -> Result<Vec<Gap>, Unavailable> {
+fn confine(_policy: &SandboxPolicy) -> Result<Vec<Gap>, Unavailable> {
     Err(Unavailable::System)
 }
 

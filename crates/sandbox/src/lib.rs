@@ -29,7 +29,7 @@ pub use config::{
     Filesystem, NetworkRules, Places, SandboxConfig, Unenforceable, UserPolicy, credentials, expand,
 };
 pub use launcher::{LAUNCH, LaunchError, Launched, TRIAL, launch};
-pub use policy::{Feature, Metadata, Network, Policy, Readable, deepest};
+pub use policy::{KernelFeature, Metadata, Network, Readable, SandboxPolicy, deepest};
 
 /// A restriction that this machine cannot enforce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,7 +95,7 @@ pub fn available() -> Result<(), Unavailable> {
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     launcher: PathBuf,
-    policy: Arc<Policy>,
+    policy: Arc<SandboxPolicy>,
     /// The policy as the launcher is given it.
     text: String,
     /// The filters of system calls for [`Self::for_child`], compiled when they are first needed; `None` if the policy
@@ -106,7 +106,7 @@ pub struct Sandbox {
 
 impl Sandbox {
     /// `launcher` is a program that calls [`launch`] when its first argument is [`LAUNCH`] or [`TRIAL`].
-    pub fn new(launcher: PathBuf, policy: &Policy) -> Result<Self, Unavailable> {
+    pub fn new(launcher: PathBuf, policy: &SandboxPolicy) -> Result<Self, Unavailable> {
         if let Some(path) = policy.paths().find(|path| path.to_str().is_none()) {
             return Err(Unavailable::Name(path.to_owned()));
         }

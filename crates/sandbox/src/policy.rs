@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Paths are absolute. Those that do not exist when a command starts allow and deny nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Policy {
+pub struct SandboxPolicy {
     /// Readable paths, except for `denied`.
     #[serde(default)]
     pub readable: Readable,
@@ -26,7 +26,7 @@ pub struct Policy {
     pub metadata: Metadata,
     /// Features not to use even if this kernel has them: for testing single layers and older kernels. Empty in a session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub without: Vec<Feature>,
+    pub without: Vec<KernelFeature>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ pub enum Metadata {
 
 /// A kernel feature that may be missing or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Feature {
+pub enum KernelFeature {
     /// Namespaces of mounts, processes and shared memory, as in most containers.
     Namespaces,
     /// Landlock at all, as before Linux 6.2.
@@ -62,7 +62,7 @@ pub enum Feature {
     Seccomp,
 }
 
-impl Feature {
+impl KernelFeature {
     /// Reads a feature by the name that tests write in lists: `namespaces`, `landlock-network`.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -83,9 +83,9 @@ pub enum Network {
     Open,
 }
 
-impl Policy {
+impl SandboxPolicy {
     #[cfg(target_os = "linux")]
-    pub(crate) fn may_use(&self, feature: Feature) -> bool {
+    pub(crate) fn may_use(&self, feature: KernelFeature) -> bool {
         !self.without.contains(&feature)
     }
 

@@ -21,7 +21,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::client::{Client, ClientId};
-use crate::hub::{Hub, Lifecycle, ServedSession};
+use crate::hub::{Lifecycle, ServedSession, ServerHub};
 use crate::idle_debounce::{GRACE, IdleDebounce, Publish};
 use crate::peer::notification;
 use hangar_spec::SessionSpec;
@@ -75,11 +75,11 @@ pub(crate) struct Audience {
     /// When the session began, once that is known.
     began: OnceLock<String>,
     idle_debounce: Mutex<IdleDebounce>,
-    hub: Weak<Hub>,
+    hub: Weak<ServerHub>,
 }
 
 impl Audience {
-    pub(crate) fn new(session_id: &str, hub: &Arc<Hub>) -> Self {
+    pub(crate) fn new(session_id: &str, hub: &Arc<ServerHub>) -> Self {
         Self {
             session_id: session_id.to_owned(),
             members: Mutex::default(),

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::handshake::{AdmissionState, ConnectParams, PROTOCOL_VERSION};
-use crate::hub::Hub;
+use crate::hub::ServerHub;
 use crate::inference::Exchanges;
 use crate::methods::{self, Call, Failure};
 use crate::peer::{Incoming, Request};
@@ -36,7 +36,7 @@ pub(crate) struct ClientId(pub(crate) u64);
 pub(crate) struct Client {
     pub(crate) id: ClientId,
     pub(crate) peer: Peer,
-    hub: Weak<Hub>,
+    hub: Weak<ServerHub>,
     pub(crate) gate: AdmissionState,
     in_flight: AtomicUsize,
     /// Requests that can be taken back.
@@ -52,7 +52,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(hub: &Arc<Hub>, peer: Peer) -> Self {
+    pub(crate) fn new(hub: &Arc<ServerHub>, peer: Peer) -> Self {
         Self {
             id: hub.next_client(),
             peer,
@@ -177,7 +177,7 @@ impl Client {
     }
 
     /// Makes this one of the server's clients, if it is none yet.
-    pub(crate) fn admit(self: &Arc<Self>, hub: &Hub) -> Result<(), ErrorObject> {
+    pub(crate) fn admit(self: &Arc<Self>, hub: &ServerHub) -> Result<(), ErrorObject> {
         if !self.gate.is_open() {
             hub.joined(self)?;
             self.gate.open();
@@ -187,7 +187,7 @@ impl Client {
 
     fn connect(
         self: &Arc<Self>,
-        hub: &Hub,
+        hub: &ServerHub,
         params: Option<&RawValue>,
     ) -> Result<serde_json::Value, ErrorObject> {
         let params = params

@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::hub::{Hub, Lifecycle};
+use crate::hub::{Lifecycle, ServerHub};
 
 /// Requests to show another session that may wait for the view.
 const REQUESTS: usize = 16;
@@ -56,7 +56,7 @@ impl Foreground {
     }
 }
 
-impl Hub {
+impl ServerHub {
     /// Adds the view that a person looks at, which receives the requests to show other sessions.
     pub fn add_view(&self) -> mpsc::Receiver<ShowRequest> {
         let (requests, received) = mpsc::channel(REQUESTS);

@@ -51,7 +51,7 @@ const MAX_SESSIONS: usize = 10_000;
 /// Maximum number of connected clients. Each costs two tasks and its buffers.
 const MAX_CLIENTS: usize = 256;
 
-pub struct HubConfig {
+pub struct ServerHubConfig {
     pub opener: Box<dyn SessionOpener>,
     pub finder: Box<dyn Finder>,
     pub store: Store,
@@ -74,8 +74,8 @@ pub struct HubConfig {
     pub presence: Option<Box<dyn Presence>>,
 }
 
-pub struct Hub {
-    config: HubConfig,
+pub struct ServerHub {
+    config: ServerHubConfig,
     sessions: Mutex<HashMap<String, Arc<ServedSession>>>,
     clients: Mutex<HashMap<ClientId, Arc<Client>>>,
     next_client: AtomicU64,
@@ -192,8 +192,8 @@ impl ServedSession {
     }
 }
 
-impl Hub {
-    pub fn new(config: HubConfig) -> Arc<Self> {
+impl ServerHub {
+    pub fn new(config: ServerHubConfig) -> Arc<Self> {
         Arc::new(Self {
             config,
             sessions: Mutex::default(),
@@ -206,7 +206,7 @@ impl Hub {
         })
     }
 
-    pub(crate) fn config(&self) -> &HubConfig {
+    pub(crate) fn config(&self) -> &ServerHubConfig {
         &self.config
     }
 

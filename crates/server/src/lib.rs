@@ -43,7 +43,7 @@ pub use accounts::{Account, Accounts};
 pub use finder::{Finder, FoundHooks, InstructionTarget, TargetKind};
 pub use foreground::ShowRequest;
 pub use handshake::{ConnectionToken, ServerAccess};
-pub use hub::{Hub, HubConfig};
+pub use hub::{ServerHub, ServerHubConfig};
 pub use locations::trust as trust_folder;
 pub use opener::{
     AuthStatus, InstructionKind, InstructionLocation, InstructionSource, ModelTransport, OpenError,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::{EventSink, Hooks};
 use hangar_agent::model::ModelProvider;
-use hangar_agent::prompt::Environment;
+use hangar_agent::prompt::PromptEnvironment;
 use hangar_agent::request_proxy::{RequestProxy, TokenSource};
 use hangar_agent::tool::{Tool, ToolSpec};
 use hangar_engine::{Mcp, Parts};
@@ -149,7 +149,7 @@ pub struct Opened {
     /// The built-in tools, all of them. The server shows the model those that the client wants.
     pub tools: Vec<Arc<dyn Tool>>,
     /// Facts about the machine in the system prompt.
-    pub environment: Environment,
+    pub environment: PromptEnvironment,
     pub instructions: String,
     pub todos: Arc<dyn Todos>,
     pub recomposer: Arc<dyn Recomposer>,

@@ -1,7 +1,7 @@
 //! One connection: requests both ways, side by side, over any pair of byte streams.
 
-use hangar_peer::{FLUSH_TIMEOUT, Frame, Framing, Outgoing, Peer, raw};
-use hangar_protocol::rpc::{ErrorObject, FrameDecoder, Id, Message, codes};
+use hangar_peer::{EncodedMessage, FLUSH_TIMEOUT, Framing, Outgoing, Peer, raw};
+use hangar_protocol::rpc::{ErrorObject, FrameDecoder, Id, RpcMessage, codes};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -33,8 +33,8 @@ pub(crate) fn connect() -> (Peer, Outgoing) {
 }
 
 /// A notice that may go to many clients.
-pub(crate) fn notification(method: &str, params: &impl Serialize) -> Frame {
-    Framing::Length.frame(&Message::Notification { method: method.to_owned(), params: raw(params) })
+pub(crate) fn notification(method: &str, params: &impl Serialize) -> EncodedMessage {
+    Framing::Length.frame(&RpcMessage::Notification { method: method.to_owned(), params: raw(params) })
 }
 
 /// Reads and writes until either side ends. Each request is handed over as it comes; answering is up to the taker. A
@@ -119,16 +119,16 @@ fn cancelled_id(params: Option<&RawValue>) -> Option<Id> {
 }
 
 fn message(peer: &Peer, body: &[u8], take: &mut impl FnMut(Incoming)) {
-    match Message::parse(body) {
-        Ok(Message::Request { id, method, params }) => {
+    match RpcMessage::parse(body) {
+        Ok(RpcMessage::Request { id, method, params }) => {
             take(Incoming::Request(Request { id, method, params }));
         }
-        Ok(Message::Notification { method, params }) if method == CANCEL => {
+        Ok(RpcMessage::Notification { method, params }) if method == CANCEL => {
             cancelled_id(params.as_deref()).into_iter().for_each(|id| take(Incoming::Cancelled(id)));
         }
         // Nothing else that a client could announce changes anything here.
-        Ok(Message::Notification { .. }) => {}
-        Ok(Message::Response { id, result }) => peer.answered(id, result),
+        Ok(RpcMessage::Notification { .. }) => {}
+        Ok(RpcMessage::Response { id, result }) => peer.answered(id, result),
         Err(malformed) => {
             let error = ErrorObject { code: malformed.code, message: malformed.reason, data: None };
             peer.refuse(malformed.id, error);
@@ -224,7 +224,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_stops_reading_is_cut_off() {
         let (peer, client, running) = echo();
-        let big: Frame = vec![b'x'; 8 << 20].into();
+        let big: EncodedMessage = vec![b'x'; 8 << 20].into();
         for _ in 0..64 {
             peer.send(Arc::clone(&big));
         }

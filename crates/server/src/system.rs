@@ -66,13 +66,13 @@ fn join(first: &str, second: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hangar_agent::prompt::Environment;
+    use hangar_agent::prompt::PromptEnvironment;
     use serde_json::json;
 
     use super::*;
 
     fn check(spec: serde_json::Value, transformed: &[(&str, &str)], holds: impl Fn(&str) -> bool) {
-        let environment = Environment {
+        let environment = PromptEnvironment {
             cwd: "/repo".to_owned(),
             git_root: None,
             os: "linux".to_owned(),

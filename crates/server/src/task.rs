@@ -9,9 +9,9 @@ use futures_util::future::BoxFuture;
 use hangar_agent::agents::config::{AgentConfig, AgentSettings};
 use hangar_agent::agents::{AgentDefinition, AgentSource, builtin};
 use hangar_agent::driver::Driver;
-use hangar_agent::log::{Fact, LogError};
+use hangar_agent::log::{ListedFact, LogError};
 use hangar_agent::model::ModelProvider;
-use hangar_agent::prompt::{Environment, SystemPrompt};
+use hangar_agent::prompt::{PromptEnvironment, SystemPrompt};
 use hangar_agent::session::{AnswerableQuestions, Command, Input, LiveSettings, Prompt, Session};
 use hangar_agent::tool::{Tool, ToolSource};
 use hangar_engine::commands::{CommandError, CommandOutcome, SlashCommand};
@@ -50,7 +50,7 @@ pub(crate) struct SessionTask {
     pub(crate) recomposer: Arc<dyn Recomposer>,
     audience: Arc<Audience>,
     builtin: Vec<Arc<dyn Tool>>,
-    environment: Environment,
+    environment: PromptEnvironment,
     instructions: String,
     /// Sections of the system prompt that the client has rewritten.
     transformed: BTreeMap<String, String>,
@@ -291,12 +291,12 @@ impl SessionTask {
     }
 
     /// Sets the name of a session and publishes it.
-    pub(crate) fn set_name(&mut self, name: Fact, title: String) -> Result<(), LogError> {
+    pub(crate) fn set_name(&mut self, name: ListedFact, title: String) -> Result<(), LogError> {
         self.engine.rename(name, title)
     }
 
     /// Sets the name without an event.
-    pub(crate) fn keep_name(&mut self, name: Fact) -> Result<(), LogError> {
+    pub(crate) fn keep_name(&mut self, name: ListedFact) -> Result<(), LogError> {
         self.engine.keep_name(name)
     }
 
@@ -332,7 +332,7 @@ impl SessionTask {
     /// The prompt before the client's changes to it.
     pub(crate) fn prompt(&self) -> SystemPrompt {
         let names = self.session().config().tools.iter().map(|tool| tool.name.clone()).collect();
-        let environment = Environment { tools: names, ..self.environment.clone() };
+        let environment = PromptEnvironment { tools: names, ..self.environment.clone() };
         SystemPrompt::new(&environment, &self.instructions)
     }
 

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 
 use crate::client::Client;
 use crate::handshake::AdmissionState;
-use crate::hub::Hub;
+use crate::hub::ServerHub;
 use crate::peer;
 
 /// Connections that may be open without having been admitted. The oldest makes room for a new one.
@@ -21,7 +21,7 @@ const ADMISSION_TIME: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves the one client on standard input and output until it closes its end.
-pub async fn serve_stdio(hub: &Arc<Hub>) {
+pub async fn serve_stdio(hub: &Arc<ServerHub>) {
     // Standard output as Rust knows it looks for line ends and writes up to each; frames go out whole.
     match std::io::stdout().as_fd().try_clone_to_owned() {
         Ok(stdout) => {
@@ -35,7 +35,7 @@ pub async fn serve_stdio(hub: &Arc<Hub>) {
 }
 
 /// Serves connections until the server stops.
-pub async fn serve_tcp(hub: &Arc<Hub>, listener: TcpListener) {
+pub async fn serve_tcp(hub: &Arc<ServerHub>, listener: TcpListener) {
     let pending = PendingConnections::new(MAX_PENDING);
     loop {
         match listener.accept().await {
@@ -59,7 +59,11 @@ pub async fn serve_tcp(hub: &Arc<Hub>, listener: TcpListener) {
 }
 
 /// Serves the connection of the server's owner to its end.
-pub async fn serve_owner(hub: &Arc<Hub>, reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin) {
+pub async fn serve_owner(
+    hub: &Arc<ServerHub>,
+    reader: impl AsyncRead + Unpin,
+    writer: impl AsyncWrite + Unpin,
+) {
     let (peer, outgoing) = peer::connect();
     let client = Arc::new(Client::new(hub, peer));
     if let Err(error) = client.admit(hub) {
@@ -72,7 +76,7 @@ pub async fn serve_owner(hub: &Arc<Hub>, reader: impl AsyncRead + Unpin, writer:
 
 /// Serves a connection to its end, which comes soon unless it is admitted.
 async fn serve_stranger(
-    hub: &Arc<Hub>,
+    hub: &Arc<ServerHub>,
     reader: impl AsyncRead + Unpin,
     writer: impl AsyncWrite + Unpin,
     place: &PendingConnection,

@@ -30,13 +30,13 @@ pub enum Mark {
 
 /// Input of a model, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Prompt {
+pub struct ModelInput {
     pub segments: Vec<Segment>,
     /// Separates caches of one account and model, where a vendor lets clients do that.
     pub key: String,
 }
 
-impl Prompt {
+impl ModelInput {
     pub fn push(&mut self, content: &Value, tokens: u64, mark: Option<Mark>) {
         self.segments.push(Segment { hash: digest(&[&content.to_string()]), tokens, mark });
     }
@@ -114,7 +114,7 @@ pub(crate) struct PromptCache {
 
 impl PromptCache {
     /// Looks a prompt up and writes it. `scope` names account and model.
-    pub(crate) fn apply(&mut self, scope: &str, prompt: &Prompt, caching: Caching) -> Hit {
+    pub(crate) fn apply(&mut self, scope: &str, prompt: &ModelInput, caching: Caching) -> Hit {
         if self.entries.len() > MAX_ENTRIES {
             self.entries.clear();
         }
@@ -129,7 +129,7 @@ impl PromptCache {
         }
     }
 
-    fn marked(&mut self, prompt: &Prompt, prefixes: &[Prefix], minimum: u64, look_back: usize) -> Hit {
+    fn marked(&mut self, prompt: &ModelInput, prefixes: &[Prefix], minimum: u64, look_back: usize) -> Hit {
         let marks = prompt.segments.iter().enumerate().filter(|(_, segment)| segment.mark.is_some());
         let marks: Vec<usize> = marks.map(|(at, _)| at).collect();
         let near = |mark: &usize| (mark.saturating_sub(look_back)..=*mark).rev();
@@ -165,8 +165,8 @@ mod tests {
     use serde_json::json;
 
     /// A prompt of segments like `tools:100` and `system:100*`, where the star is a mark.
-    fn prompt(text: &str) -> Prompt {
-        let mut prompt = Prompt::default();
+    fn prompt(text: &str) -> ModelInput {
+        let mut prompt = ModelInput::default();
         for word in text.split_whitespace() {
             let (name, tokens) = word.split_once(':').unwrap();
             let mark = tokens.ends_with('*').then_some(Mark::FiveMinutes);
@@ -246,7 +246,7 @@ mod tests {
         let caching = Caching::Automatic { minimum: 1, step: 1, charges_writes: false };
         let mut cache = PromptCache::default();
         cache.apply("s", &prompt("a:10"), caching);
-        let other = Prompt { key: "k".into(), ..prompt("a:10") };
+        let other = ModelInput { key: "k".into(), ..prompt("a:10") };
         assert_eq!(cache.apply("s", &other, caching).read, 0);
     }
 
@@ -255,7 +255,7 @@ mod tests {
         let caching = Caching::Automatic { minimum: 1, step: 1, charges_writes: false };
         let mut cache = PromptCache::default();
         let long = |end: &str| {
-            let mut prompt = Prompt::default();
+            let mut prompt = ModelInput::default();
             prompt.push_text(&("x".repeat(PIECE) + end), |piece| piece.len() as u64);
             prompt
         };

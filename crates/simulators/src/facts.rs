@@ -37,7 +37,7 @@ fn hundred() -> u64 {
 /// The models of a vendor.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Catalogue<R> {
+pub struct VendorModels<R> {
     #[serde(rename = "model")]
     pub models: Vec<Model<R>>,
 }
@@ -46,13 +46,13 @@ pub struct Catalogue<R> {
 #[error("a table of models is not valid: {0}")]
 pub struct FactsError(#[from] toml::de::Error);
 
-impl<R: DeserializeOwned> Catalogue<R> {
+impl<R: DeserializeOwned> VendorModels<R> {
     pub fn parse(text: &str) -> Result<Self, FactsError> {
         Ok(toml::from_str(text)?)
     }
 }
 
-impl<R> Catalogue<R> {
+impl<R> VendorModels<R> {
     /// A model by its id or an alias, matched exactly.
     pub fn find(&self, id: &str) -> Option<&Model<R>> {
         self.models.iter().find(|model| model.id == id || model.aliases.iter().any(|alias| alias == id))

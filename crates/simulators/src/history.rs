@@ -10,12 +10,12 @@ const MAX_FACTS: usize = 20_000;
 
 /// Facts by a key of the vendor's choice: the id of a call, the hash of a text.
 #[derive(Debug, Default)]
-pub struct History {
+pub struct AnswerHistory {
     facts: HashMap<String, Value>,
     order: VecDeque<String>,
 }
 
-impl History {
+impl AnswerHistory {
     pub fn remember(&mut self, key: impl Into<String>, fact: Value) {
         let key = key.into();
         if self.facts.insert(key.clone(), fact).is_none() {
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn the_oldest_facts_are_forgotten_first() {
-        let mut history = History::default();
+        let mut history = AnswerHistory::default();
         for number in 0..=MAX_FACTS {
             history.remember(format!("k{number}"), json!(number));
         }

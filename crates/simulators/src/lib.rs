@@ -33,23 +33,24 @@ mod tokens;
 mod usage;
 mod vendor;
 
-pub use cache::{Caching, Mark, Prompt, Segment};
+pub use cache::{Caching, Mark, ModelInput, Segment};
 pub use expectation::Expectation;
-pub use facts::{Catalogue, FactsError, Model};
+pub use facts::{FactsError, Model, VendorModels};
 pub use hangar_models::image::Image;
-pub use history::History;
+pub use history::AnswerHistory;
 pub use profile::Profile;
-pub use record::{Exchange, Failures, Outcome, Totals};
+pub use record::{Exchange, Failures, RequestOutcome, UsageTotals};
 pub use refusal::Refusal;
 pub use request::{Request, Strictness};
 pub use scenario::{
-    Act, End, Failure, FailureKind, Fault, Page, Phase, Piece, Scenario, ScenarioError, Turn, When,
+    Act, AnswerPiece, End, FailureKind, Fault, Phase, RequestMatch, Scenario, ScenarioError, ScenarioTurn,
+    VendorFailure, WebPage,
 };
 pub use server::{Server, serve};
 pub use shape::{Flaw, FlawKind, Place, Shapes};
 pub use signature::{Seal, Signature};
 pub use simulator::Simulator;
-pub use stream::{Answer, Event, Frame};
+pub use stream::{SseEvent, StreamFrame, VendorResponse};
 pub use tokens::Counter;
 pub use usage::{Price, Usage};
-pub use vendor::{Accepted, Reply, ToolKind, Vendor};
+pub use vendor::{Accepted, PlannedAnswer, ToolKind, Vendor};

@@ -1,15 +1,15 @@
 //! Turns for requests that no scenario answers: the marker language of the scripted model, as pieces.
 
 use hangar_agent::model::Finish;
-use hangar_models::scripted::markers::{Step, Turn as MarkedTurn};
+use hangar_models::scripted::markers::{ScriptStep, ScriptedTurn};
 
-use crate::scenario::{Act, End, Failure, FailureKind, Piece};
+use crate::scenario::{Act, AnswerPiece, End, FailureKind, VendorFailure};
 
 /// Limit of the pieces of a turn. `STREAM` may ask for a million, which a simulator does not need.
 const MAX_PIECES: usize = 20_000;
 
 /// The turn that these markers describe.
-pub(crate) fn act(turn: MarkedTurn) -> Act {
+pub(crate) fn act(turn: ScriptedTurn) -> Act {
     if let Some(failure) = turn.failure {
         let kind = match failure.status {
             401 | 403 => FailureKind::Unauthorized,
@@ -20,47 +20,53 @@ pub(crate) fn act(turn: MarkedTurn) -> Act {
             _ => FailureKind::Other,
         };
         let retry_after = failure.retry_after.map(|after| after.as_secs_f64());
-        return Act::Fail(Failure { status: Some(failure.status), retry_after, ..Failure::new(kind) });
+        return Act::Fail(VendorFailure {
+            status: Some(failure.status),
+            retry_after,
+            ..VendorFailure::new(kind)
+        });
     }
     let mut pieces = Vec::new();
     let mut end = End::Natural;
     for step in turn.steps {
         match step {
-            Step::Say(text) => pieces.push(Piece::Text { text, phase: None }),
-            Step::Think(text) => pieces.push(Piece::Thinking(text)),
-            Step::Stream { pieces: count, every } => {
+            ScriptStep::Say(text) => pieces.push(AnswerPiece::Text { text, phase: None }),
+            ScriptStep::Think(text) => pieces.push(AnswerPiece::Thinking(text)),
+            ScriptStep::Stream { pieces: count, every } => {
                 for number in 0..count {
                     if pieces.len() >= MAX_PIECES {
                         break;
                     }
                     if number > 0 && !every.is_zero() {
-                        pieces.push(Piece::Wait(every));
+                        pieces.push(AnswerPiece::Wait(every));
                     }
-                    pieces.push(Piece::Text { text: format!("tok{number} "), phase: None });
+                    pieces.push(AnswerPiece::Text { text: format!("tok{number} "), phase: None });
                 }
             }
-            Step::Call { tool, input } | Step::ParallelCall { tool, input } => {
-                pieces.push(Piece::Call { tool, arguments: input });
+            ScriptStep::Call { tool, input } | ScriptStep::ParallelCall { tool, input } => {
+                pieces.push(AnswerPiece::Call { tool, arguments: input });
             }
-            Step::Delay(delay) => pieces.push(Piece::Wait(delay)),
-            Step::Drop => {
+            ScriptStep::Delay(delay) => pieces.push(AnswerPiece::Wait(delay)),
+            ScriptStep::Drop => {
                 end = End::Cut;
                 break;
             }
-            Step::Stop(finish) => end = ended(finish),
+            ScriptStep::Stop(finish) => end = ended(finish),
             // A used-up failure.
-            Step::Fail(_) => {}
+            ScriptStep::Fail(_) => {}
         }
     }
     Act::Say { pieces: joined(pieces), end, faults: Vec::new() }
 }
 
 /// Adjacent texts are one block, as vendors send them.
-fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
-    let mut together: Vec<Piece> = Vec::new();
+fn joined(pieces: Vec<AnswerPiece>) -> Vec<AnswerPiece> {
+    let mut together: Vec<AnswerPiece> = Vec::new();
     for piece in pieces {
         match (together.last_mut(), piece) {
-            (Some(Piece::Text { text, .. }), Piece::Text { text: more, .. }) => text.push_str(&more),
+            (Some(AnswerPiece::Text { text, .. }), AnswerPiece::Text { text: more, .. }) => {
+                text.push_str(&more)
+            }
             (_, piece) => together.push(piece),
         }
     }
@@ -83,33 +89,40 @@ fn ended(finish: Finish) -> End {
 mod tests {
     use super::*;
     use hangar_models::scripted::Script;
-    use hangar_models::scripted::markers::{Asked, Offer, Playbook};
+    use hangar_models::scripted::markers::{Asked, Playbook, ToolOffer};
     use serde_json::json;
 
     fn check(prompt: &str, expected: &Act) {
-        let mut asked = Asked::new(Offer::Tools);
+        let mut asked = Asked::new(ToolOffer::Tools);
         asked.user(prompt.to_owned());
         assert_eq!(act(Playbook::new(Script::default()).turn(&asked)), *expected, "{prompt}");
     }
 
-    fn said(pieces: Vec<Piece>, end: End) -> Act {
+    fn said(pieces: Vec<AnswerPiece>, end: End) -> Act {
         Act::Say { pieces, end, faults: Vec::new() }
     }
 
     #[test]
     fn markers_are_turns() {
-        check("hello", &said(vec![Piece::text("pong")], End::Natural));
+        check("hello", &said(vec![AnswerPiece::text("pong")], End::Natural));
         check(
             "THINK:hm\nSAY:a\nSAY:b\nTOOL:t:{\"n\":1}",
             &said(
-                vec![Piece::thinking("hm"), Piece::text("ab"), Piece::call("t", &json!({"n": 1}))],
+                vec![
+                    AnswerPiece::thinking("hm"),
+                    AnswerPiece::text("ab"),
+                    AnswerPiece::call("t", &json!({"n": 1})),
+                ],
                 End::Natural,
             ),
         );
-        check("SAY:a\nSTOP:length", &said(vec![Piece::text("a")], End::Length));
-        check("SAY:a\nDROP:", &said(vec![Piece::text("a")], End::Cut));
-        let limited =
-            Failure { status: Some(429), retry_after: Some(2.0), ..Failure::new(FailureKind::RateLimited) };
+        check("SAY:a\nSTOP:length", &said(vec![AnswerPiece::text("a")], End::Length));
+        check("SAY:a\nDROP:", &said(vec![AnswerPiece::text("a")], End::Cut));
+        let limited = VendorFailure {
+            status: Some(429),
+            retry_after: Some(2.0),
+            ..VendorFailure::new(FailureKind::RateLimited)
+        };
         check("FAIL:429:1:2", &Act::Fail(limited));
     }
 }

@@ -27,7 +27,7 @@ pub struct Exchange {
     /// Without secret ones.
     pub headers: Value,
     pub body: Value,
-    pub outcome: Outcome,
+    pub outcome: RequestOutcome,
 }
 
 impl Exchange {
@@ -35,13 +35,13 @@ impl Exchange {
     fn told(&self) -> Value {
         let mut told = json!({"number": self.number, "path": self.path, "model": self.body["model"]});
         match &self.outcome {
-            Outcome::Answered { usage, cost, foreign, .. } => {
+            RequestOutcome::Answered { usage, cost, foreign, .. } => {
                 told["usage"] = json!(usage);
                 told["cost"] = json!(cost);
                 told["foreign"] = json!(foreign);
             }
-            Outcome::Failed { status } => told["failed"] = json!(status),
-            Outcome::Refused { refusal, .. } => told["refused"] = json!(refusal.to_string()),
+            RequestOutcome::Failed { status } => told["failed"] = json!(status),
+            RequestOutcome::Refused { refusal, .. } => told["refused"] = json!(refusal.to_string()),
         }
         told
     }
@@ -49,7 +49,7 @@ impl Exchange {
 
 /// Outcome of a request.
 #[derive(Debug, Clone)]
-pub enum Outcome {
+pub enum RequestOutcome {
     Answered {
         model: String,
         usage: Usage,
@@ -66,7 +66,7 @@ pub enum Outcome {
 
 /// Sums over all answers.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct Totals {
+pub struct UsageTotals {
     pub requests: usize,
     pub answers: usize,
     pub refusals: usize,
@@ -83,7 +83,7 @@ pub struct Failures(pub Vec<String>);
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     exchanges: VecDeque<Exchange>,
-    pub(crate) totals: Totals,
+    pub(crate) totals: UsageTotals,
     problems: Vec<String>,
     log: Option<File>,
 }
@@ -94,17 +94,17 @@ impl Record {
         self.log = Some(file);
     }
 
-    pub(crate) fn push(&mut self, request: &Request, outcome: Outcome) {
+    pub(crate) fn push(&mut self, request: &Request, outcome: RequestOutcome) {
         self.totals.requests += 1;
         let number = self.totals.requests;
         match &outcome {
-            Outcome::Answered { usage, cost, .. } => {
+            RequestOutcome::Answered { usage, cost, .. } => {
                 self.totals.answers += 1;
                 self.totals.usage += *usage;
                 self.totals.cost += cost;
             }
-            Outcome::Failed { .. } | Outcome::Refused { expected: true, .. } => {}
-            Outcome::Refused { refusal, expected: false } => {
+            RequestOutcome::Failed { .. } | RequestOutcome::Refused { expected: true, .. } => {}
+            RequestOutcome::Refused { refusal, expected: false } => {
                 self.totals.refusals += 1;
                 self.problem(format!("request {number} to {} was refused: {refusal}", request.path));
             }
@@ -141,8 +141,8 @@ impl Record {
     /// Usage over the kept answers from the `first`-th on, counted from 1.
     pub(crate) fn usage_from(&self, first: usize) -> Usage {
         let answers = self.exchanges.iter().filter_map(|exchange| match &exchange.outcome {
-            Outcome::Answered { usage, .. } => Some(*usage),
-            Outcome::Failed { .. } | Outcome::Refused { .. } => None,
+            RequestOutcome::Answered { usage, .. } => Some(*usage),
+            RequestOutcome::Failed { .. } | RequestOutcome::Refused { .. } => None,
         });
         let mut sum = Usage::default();
         answers.skip(first.saturating_sub(1)).for_each(|usage| sum += usage);

@@ -37,7 +37,7 @@ const MAX_TURNS: usize = 10_000;
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     #[serde(default, rename = "turn")]
-    pub turns: Vec<Turn>,
+    pub turns: Vec<ScenarioTurn>,
     /// Number of requests that may be answered in all.
     pub calls: Option<usize>,
     /// Least share of input from the cache, over all answers from this one on (`cached_from`, counted from 1).
@@ -70,7 +70,7 @@ impl Scenario {
     }
 
     /// A scenario of turns without expectations.
-    pub fn of(turns: impl IntoIterator<Item = Turn>) -> Self {
+    pub fn of(turns: impl IntoIterator<Item = ScenarioTurn>) -> Self {
         Self { turns: turns.into_iter().collect(), cached_from: third(), ..Self::default() }
     }
 }
@@ -78,9 +78,9 @@ impl Scenario {
 /// One answer, the request that it waits for, and expectations about it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "RawTurn")]
-pub struct Turn {
+pub struct ScenarioTurn {
     /// Turns without it answer in order; a turn with it answers the next matching request, before the others.
-    pub when: Option<When>,
+    pub when: Option<RequestMatch>,
     pub act: Act,
     pub expect: Expectation,
 }
@@ -88,7 +88,7 @@ pub struct Turn {
 /// The request that a turn waits for. All given conditions must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct When {
+pub struct RequestMatch {
     /// Part of the newest user message.
     pub prompt: Option<String>,
     pub model: Option<String>,
@@ -100,38 +100,38 @@ pub struct When {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Act {
     Say {
-        pieces: Vec<Piece>,
+        pieces: Vec<AnswerPiece>,
         end: End,
         faults: Vec<Fault>,
     },
     /// Answers with an error before any output.
-    Fail(Failure),
+    Fail(VendorFailure),
     /// The request must break a rule of the vendor, whose sentence contains this.
     Refuse {
         containing: String,
     },
 }
 
-impl Turn {
+impl ScenarioTurn {
     /// Sends these pieces and ends normally.
-    pub fn say(pieces: impl IntoIterator<Item = Piece>) -> Self {
+    pub fn say(pieces: impl IntoIterator<Item = AnswerPiece>) -> Self {
         Self::ending(pieces, End::Natural)
     }
 
-    pub fn ending(pieces: impl IntoIterator<Item = Piece>, end: End) -> Self {
+    pub fn ending(pieces: impl IntoIterator<Item = AnswerPiece>, end: End) -> Self {
         let act = Act::Say { pieces: pieces.into_iter().collect(), end, faults: Vec::new() };
         Self { when: None, act, expect: Expectation::default() }
     }
 
     pub fn fail(kind: FailureKind) -> Self {
-        Self { when: None, act: Act::Fail(Failure::new(kind)), expect: Expectation::default() }
+        Self { when: None, act: Act::Fail(VendorFailure::new(kind)), expect: Expectation::default() }
     }
 }
 
 /// A part of an answer.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "RawPiece")]
-pub enum Piece {
+pub enum AnswerPiece {
     Thinking(String),
     /// Thinking that is never shown, whatever the request asks.
     Redacted(String),
@@ -147,7 +147,7 @@ pub enum Piece {
     /// A web search that the vendor runs itself. The next text cites its results.
     Search {
         query: String,
-        found: Vec<Page>,
+        found: Vec<WebPage>,
     },
     /// Silence in the stream.
     Wait(Duration),
@@ -155,7 +155,7 @@ pub enum Piece {
     Ping,
 }
 
-impl Piece {
+impl AnswerPiece {
     pub fn thinking(text: &str) -> Self {
         Self::Thinking(text.to_owned())
     }
@@ -172,7 +172,7 @@ impl Piece {
 /// A web page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Page {
+pub struct WebPage {
     pub title: String,
     pub url: String,
 }
@@ -210,7 +210,7 @@ pub enum End {
     /// The window is full in the middle of the answer.
     ContextWindow,
     /// An error inside the stream.
-    Failed(Failure),
+    Failed(VendorFailure),
     /// The connection breaks.
     Cut,
     /// A reason of the vendor's own.
@@ -220,7 +220,7 @@ pub enum End {
 /// An error that is not the fault of the request.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Failure {
+pub struct VendorFailure {
     pub kind: FailureKind,
     /// Seconds that the vendor asks to wait.
     pub retry_after: Option<f64>,
@@ -230,7 +230,7 @@ pub struct Failure {
     pub message: Option<String>,
 }
 
-impl Failure {
+impl VendorFailure {
     pub fn new(kind: FailureKind) -> Self {
         Self { kind, retry_after: None, status: None, code: None, message: None }
     }
@@ -287,18 +287,18 @@ pub enum Fault {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawTurn {
-    when: Option<When>,
-    say: Option<Vec<Piece>>,
+    when: Option<RequestMatch>,
+    say: Option<Vec<AnswerPiece>>,
     end: Option<End>,
     #[serde(default)]
     faults: Vec<Fault>,
-    fail: Option<Failure>,
+    fail: Option<VendorFailure>,
     refuse: Option<String>,
     #[serde(default)]
     expect: Expectation,
 }
 
-impl TryFrom<RawTurn> for Turn {
+impl TryFrom<RawTurn> for ScenarioTurn {
     type Error = String;
 
     fn try_from(raw: RawTurn) -> Result<Self, String> {
@@ -328,12 +328,12 @@ struct RawPiece {
     arguments: Option<String>,
     search: Option<String>,
     #[serde(default)]
-    found: Vec<Page>,
+    found: Vec<WebPage>,
     wait: Option<f64>,
     ping: Option<bool>,
 }
 
-impl TryFrom<RawPiece> for Piece {
+impl TryFrom<RawPiece> for AnswerPiece {
     type Error = String;
 
     fn try_from(raw: RawPiece) -> Result<Self, String> {
@@ -389,15 +389,16 @@ mod tests {
         )
         .unwrap();
         let acts: Vec<_> = scenario.turns.iter().map(|turn| turn.act.clone()).collect();
-        let call = Piece::Call { tool: "bash".into(), arguments: r#"{"n":1}"#.into() };
+        let call = AnswerPiece::Call { tool: "bash".into(), arguments: r#"{"n":1}"#.into() };
         let pieces = vec![
-            Piece::thinking("t"),
-            Piece::Text { text: "a".into(), phase: Some(Phase::Commentary) },
+            AnswerPiece::thinking("t"),
+            AnswerPiece::Text { text: "a".into(), phase: Some(Phase::Commentary) },
             call,
         ];
-        let half = Piece::Call { tool: "bash".into(), arguments: r#"{"n""#.into() };
-        let limited = Failure { retry_after: Some(0.1), ..Failure::new(FailureKind::RateLimited) };
-        let failed = End::Failed(Failure::new(FailureKind::ServerError));
+        let half = AnswerPiece::Call { tool: "bash".into(), arguments: r#"{"n""#.into() };
+        let limited =
+            VendorFailure { retry_after: Some(0.1), ..VendorFailure::new(FailureKind::RateLimited) };
+        let failed = End::Failed(VendorFailure::new(FailureKind::ServerError));
         assert_eq!(
             acts,
             [

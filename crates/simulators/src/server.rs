@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
-use hangar_models::loopback::{self, Body, Cut, Service, Unread};
+use hangar_models::loopback::{self, Cut, ResponseBody, Service, Unread};
 use http_body_util::{Either, Full, StreamBody};
 use hyper::body::{Frame as BodyFrame, Incoming};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::record::{Failures, Totals};
+use crate::record::{Failures, UsageTotals};
 use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::simulator::Simulator;
-use crate::stream::{Answer, Frame};
+use crate::stream::{StreamFrame, VendorResponse};
 
 /// Simulators on a port of their own, in a thread of their own, until dropped.
 pub struct Server {
@@ -70,7 +70,7 @@ impl Server {
     }
 
     /// Fails with the errors of any simulator; otherwise returns the totals of all, by name.
-    pub fn finish(&self) -> Result<Vec<(String, Totals)>, Failures> {
+    pub fn finish(&self) -> Result<Vec<(String, UsageTotals)>, Failures> {
         let mut totals = Vec::new();
         let mut problems = Vec::new();
         for simulator in &self.simulators.0 {
@@ -131,29 +131,29 @@ impl Simulators {
 }
 
 impl Service for Simulators {
-    async fn respond(&self, request: hyper::Request<Incoming>) -> Result<Response<Body>, Cut> {
+    async fn respond(&self, request: hyper::Request<Incoming>) -> Result<Response<ResponseBody>, Cut> {
         let (head, body) = request.into_parts();
         let path = head.uri.path().trim_end_matches('/').to_owned();
         if let Some(own) = self.own(&path) {
-            return Ok(respond(Answer::ok(own)));
+            return Ok(respond(VendorResponse::ok(own)));
         }
         let Some((simulator, rest)) = self.route(&path) else {
             let names: Vec<_> = self.0.iter().map(Simulator::name).collect();
             let message = format!("no simulator is served at {path}; there are {}", names.join(", "));
-            return Ok(respond(Answer::Whole {
+            return Ok(respond(VendorResponse::Whole {
                 status: 404,
                 headers: Vec::new(),
                 body: json!({"error": message}),
             }));
         };
         if rest.is_empty() && head.method != hyper::Method::POST {
-            return Ok(respond(Answer::ok(json!({"ok": true, "vendor": simulator.name()}))));
+            return Ok(respond(VendorResponse::ok(json!({"ok": true, "vendor": simulator.name()}))));
         }
         let raw = match loopback::read_body(&head, body).await {
             Ok(raw) => raw,
             Err(Unread { status, message }) => {
                 let body = json!({"error": {"type": "invalid_request_error", "message": message}});
-                return Ok(respond(Answer::Whole { status, headers: Vec::new(), body }));
+                return Ok(respond(VendorResponse::Whole { status, headers: Vec::new(), body }));
             }
         };
         let request = Request {
@@ -169,9 +169,9 @@ impl Service for Simulators {
     }
 }
 
-fn respond(answer: Answer) -> Response<Body> {
+fn respond(answer: VendorResponse) -> Response<ResponseBody> {
     match answer {
-        Answer::Whole { status, headers, body } => {
+        VendorResponse::Whole { status, headers, body } => {
             let mut response = Response::new(Either::Left(Full::new(Bytes::from(body.to_string()))));
             *response.status_mut() =
                 StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -179,7 +179,7 @@ fn respond(answer: Answer) -> Response<Body> {
             extend(response.headers_mut(), headers);
             response
         }
-        Answer::Stream { headers, frames } => {
+        VendorResponse::Stream { headers, frames } => {
             let frames = stream::iter(frames).filter_map(play);
             let mut response = Response::new(Either::Right(StreamBody::new(frames.boxed())));
             let own = response.headers_mut();
@@ -192,14 +192,14 @@ fn respond(answer: Answer) -> Response<Body> {
 }
 
 /// The connection pulls the frames: a slow reader slows the stream down, and a disconnect ends it.
-async fn play(frame: Frame) -> Option<Result<BodyFrame<Bytes>, Cut>> {
+async fn play(frame: StreamFrame) -> Option<Result<BodyFrame<Bytes>, Cut>> {
     match frame {
-        Frame::Data(bytes) => Some(Ok(BodyFrame::data(bytes))),
-        Frame::Wait(delay) => {
+        StreamFrame::Data(bytes) => Some(Ok(BodyFrame::data(bytes))),
+        StreamFrame::Wait(delay) => {
             tokio::time::sleep(delay).await;
             None
         }
-        Frame::Cut => {
+        StreamFrame::Cut => {
             // Being pending once lets the connection flush the previous output.
             tokio::task::yield_now().await;
             Some(Err(Cut))

@@ -8,17 +8,17 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::cache::PromptCache;
-use crate::history::History;
+use crate::history::AnswerHistory;
 use crate::markers;
-use crate::record::{Exchange, Failures, Outcome, Record, Totals};
+use crate::record::{Exchange, Failures, Record, RequestOutcome, UsageTotals};
 use crate::refusal::Refusal;
 use crate::request::{Request, Strictness};
-use crate::scenario::{Act, End, Fault, Piece, Scenario, Turn, When};
+use crate::scenario::{Act, AnswerPiece, End, Fault, RequestMatch, Scenario, ScenarioTurn};
 use crate::signature::digest;
-use crate::stream::Answer;
+use crate::stream::VendorResponse;
 use crate::tokens::Counter;
 use crate::usage::Usage;
-use crate::vendor::{Accepted, Reply, Vendor};
+use crate::vendor::{Accepted, PlannedAnswer, Vendor};
 
 /// Creation time of the first answer. The real clock is not used, so that the same requests get the same answers.
 const EPOCH: u64 = 1_790_000_000;
@@ -36,7 +36,7 @@ pub struct Simulator {
 
 struct State {
     play: Play,
-    history: History,
+    history: AnswerHistory,
     cache: PromptCache,
     record: Record,
 }
@@ -46,7 +46,7 @@ impl Simulator {
     pub fn new(name: &str, vendor: Box<dyn Vendor>) -> Self {
         let state = State {
             play: Play::new(Scenario::default()),
-            history: History::default(),
+            history: AnswerHistory::default(),
             cache: PromptCache::default(),
             record: Record::default(),
         };
@@ -100,7 +100,7 @@ impl Simulator {
     }
 
     /// Answers a request.
-    pub fn answer(&self, request: &Request) -> Answer {
+    pub fn answer(&self, request: &Request) -> VendorResponse {
         if let Some(aside) = self.vendor.aside(request) {
             return aside;
         }
@@ -109,13 +109,13 @@ impl Simulator {
             Ok(accepted) => self.accept(&mut state, request, &accepted),
             Err(refusal) => {
                 let expected = state.play.expects(&refusal);
-                state.record.push(request, Outcome::Refused { refusal: refusal.clone(), expected });
+                state.record.push(request, RequestOutcome::Refused { refusal: refusal.clone(), expected });
                 refusal.into()
             }
         }
     }
 
-    fn accept(&self, state: &mut State, request: &Request, accepted: &Accepted) -> Answer {
+    fn accept(&self, state: &mut State, request: &Request, accepted: &Accepted) -> VendorResponse {
         let number = state.record.totals.requests + 1;
         while let Some(containing) = state.play.take_missed_refusal(accepted) {
             state.record.problem(format!("request {number} should have been refused with `{containing}`"));
@@ -125,14 +125,16 @@ impl Simulator {
         }
         let turn = state.play.next(accepted);
         let (act, expect) = match turn {
-            Some(Turn { act, expect, .. }) => (act, expect),
+            Some(ScenarioTurn { act, expect, .. }) => (act, expect),
             None => (markers::act(self.playbook.turn(&accepted.asked)), Default::default()),
         };
         let (usage, answer) = match act {
             Act::Say { mut pieces, end, faults } => {
-                let is_thought = |piece: &Piece| matches!(piece, Piece::Thinking(_) | Piece::Redacted(_));
+                let is_thought = |piece: &AnswerPiece| {
+                    matches!(piece, AnswerPiece::Thinking(_) | AnswerPiece::Redacted(_))
+                };
                 pieces.retain(|piece| accepted.thinks || !is_thought(piece));
-                let is_search = |piece: &Piece| matches!(piece, Piece::Search { .. });
+                let is_search = |piece: &AnswerPiece| matches!(piece, AnswerPiece::Search { .. });
                 if !accepted.searches && pieces.iter().any(is_search) {
                     let problem = format!("request {number} does not offer the search that its turn makes");
                     state.record.problem(problem);
@@ -143,7 +145,7 @@ impl Simulator {
             }
             Act::Fail(failure) => {
                 let refusal = self.vendor.fail(accepted, &failure);
-                state.record.push(request, Outcome::Failed { status: refusal.status });
+                state.record.push(request, RequestOutcome::Failed { status: refusal.status });
                 (None, refusal.into())
             }
             // Taken before.
@@ -164,14 +166,14 @@ impl Simulator {
         state: &mut State,
         request: &Request,
         accepted: &Accepted,
-        pieces: Vec<Piece>,
+        pieces: Vec<AnswerPiece>,
         end: End,
         faults: Vec<Fault>,
-    ) -> (Usage, Answer) {
+    ) -> (Usage, VendorResponse) {
         let scope = format!("{}/{}", accepted.account, accepted.model);
         let hit = state.cache.apply(&scope, &accepted.prompt, accepted.caching);
         let (output, reasoning) = count(accepted, &pieces);
-        let is_search = |piece: &&Piece| matches!(piece, Piece::Search { .. });
+        let is_search = |piece: &&AnswerPiece| matches!(piece, AnswerPiece::Search { .. });
         let usage = Usage {
             searches: pieces.iter().filter(is_search).count() as u64,
             input: accepted.prompt.tokens(),
@@ -184,7 +186,7 @@ impl Simulator {
         let cost = accepted.price.of(&usage);
         let number = state.record.totals.requests;
         let seed = digest(&[&self.name, &scope, &accepted.prompt.hash(), &number.to_string()]);
-        let reply = Reply {
+        let reply = PlannedAnswer {
             id: seed[..ID].to_owned(),
             created: EPOCH + number as u64,
             pieces,
@@ -195,7 +197,7 @@ impl Simulator {
         };
         let answer = self.vendor.encode(accepted, &reply, &mut state.history).with_faults(&reply.faults);
         let (model, foreign) = (accepted.model.clone(), accepted.foreign.clone());
-        state.record.push(request, Outcome::Answered { model, usage, cost, foreign });
+        state.record.push(request, RequestOutcome::Answered { model, usage, cost, foreign });
         (usage, answer)
     }
 
@@ -208,13 +210,15 @@ impl Simulator {
     pub fn refusals(&self) -> Vec<Refusal> {
         let exchanges = self.exchanges().into_iter();
         let refused = exchanges.filter_map(|exchange| match exchange.outcome {
-            Outcome::Refused { refusal, expected: false } => Some(refusal),
-            Outcome::Refused { .. } | Outcome::Answered { .. } | Outcome::Failed { .. } => None,
+            RequestOutcome::Refused { refusal, expected: false } => Some(refusal),
+            RequestOutcome::Refused { .. }
+            | RequestOutcome::Answered { .. }
+            | RequestOutcome::Failed { .. } => None,
         });
         refused.collect()
     }
 
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> UsageTotals {
         self.state.lock().record.totals
     }
 
@@ -227,7 +231,7 @@ impl Simulator {
     }
 
     /// Fails with all unexpected refusals, failed expectations and unused turns.
-    pub fn finish(&self) -> Result<Totals, Failures> {
+    pub fn finish(&self) -> Result<UsageTotals, Failures> {
         let state = self.state.lock();
         let mut problems = state.record.problems().to_vec();
         problems.extend(state.play.open_turns());
@@ -248,18 +252,18 @@ impl Simulator {
 }
 
 /// Tokens of an answer, and of its reasoning alone.
-fn count(accepted: &Accepted, pieces: &[Piece]) -> (u64, u64) {
+fn count(accepted: &Accepted, pieces: &[AnswerPiece]) -> (u64, u64) {
     let counter = Counter::new(accepted.token_percent);
     let (mut output, mut reasoning) = (0, 0);
     for piece in pieces {
         match piece {
-            Piece::Thinking(text) | Piece::Redacted(text) => reasoning += counter.text(text),
-            Piece::Text { text, .. } => output += counter.text(text),
-            Piece::Call { tool, arguments } => {
+            AnswerPiece::Thinking(text) | AnswerPiece::Redacted(text) => reasoning += counter.text(text),
+            AnswerPiece::Text { text, .. } => output += counter.text(text),
+            AnswerPiece::Call { tool, arguments } => {
                 output += counter.text(tool) + counter.text(arguments) + counter.message();
             }
-            Piece::Search { query, .. } => output += counter.text(query) + counter.message(),
-            Piece::Wait(_) | Piece::Ping => {}
+            AnswerPiece::Search { query, .. } => output += counter.text(query) + counter.message(),
+            AnswerPiece::Wait(_) | AnswerPiece::Ping => {}
         }
     }
     (output + reasoning, reasoning)
@@ -277,18 +281,18 @@ impl Play {
         Self { scenario, played }
     }
 
-    fn open(&self) -> impl Iterator<Item = (usize, &Turn)> {
+    fn open(&self) -> impl Iterator<Item = (usize, &ScenarioTurn)> {
         self.scenario.turns.iter().enumerate().filter(|(index, _)| !self.played[*index])
     }
 
     /// A turn that waits for this request goes before those that wait for any.
     fn place(&self, accepted: &Accepted) -> Option<usize> {
-        let fits = |turn: &Turn| turn.when.as_ref().is_some_and(|when| when.fits(accepted));
+        let fits = |turn: &ScenarioTurn| turn.when.as_ref().is_some_and(|when| when.fits(accepted));
         let waiting = self.open().find(|(_, turn)| fits(turn));
         waiting.or_else(|| self.open().find(|(_, turn)| turn.when.is_none())).map(|(index, _)| index)
     }
 
-    fn next(&mut self, accepted: &Accepted) -> Option<Turn> {
+    fn next(&mut self, accepted: &Accepted) -> Option<ScenarioTurn> {
         let index = self.place(accepted)?;
         self.played[index] = true;
         self.scenario.turns.get(index).cloned()
@@ -320,7 +324,7 @@ impl Play {
     }
 }
 
-impl When {
+impl RequestMatch {
     fn fits(&self, accepted: &Accepted) -> bool {
         let prompt = self.prompt.as_ref().is_none_or(|part| accepted.prompt_text.contains(part));
         let model = self.model.as_ref().is_none_or(|model| *model == accepted.model);

@@ -14,17 +14,17 @@ const CRUMB: usize = 2;
 
 /// Response to the client.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum VendorResponse {
     Whole { status: u16, headers: Vec<(String, String)>, body: Value },
-    Stream { headers: Vec<(String, String)>, frames: Vec<Frame> },
+    Stream { headers: Vec<(String, String)>, frames: Vec<StreamFrame> },
 }
 
-impl Answer {
+impl VendorResponse {
     pub fn ok(body: Value) -> Self {
         Self::Whole { status: 200, headers: Vec::new(), body }
     }
 
-    pub fn stream(frames: Vec<Frame>) -> Self {
+    pub fn stream(frames: Vec<StreamFrame>) -> Self {
         Self::Stream { headers: Vec::new(), frames }
     }
 
@@ -52,7 +52,7 @@ impl Answer {
     }
 }
 
-impl From<Refusal> for Answer {
+impl From<Refusal> for VendorResponse {
     fn from(refusal: Refusal) -> Self {
         Self::Whole { status: refusal.status, headers: refusal.headers, body: refusal.body }
     }
@@ -60,14 +60,14 @@ impl From<Refusal> for Answer {
 
 /// One moment of a stream.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Frame {
+pub enum StreamFrame {
     Data(Bytes),
     Wait(Duration),
     /// The connection breaks; nothing follows.
     Cut,
 }
 
-impl Frame {
+impl StreamFrame {
     /// A comment line, which clients skip.
     pub fn comment(text: &str) -> Self {
         Self::Data(format!(": {text}\n\n").into())
@@ -76,12 +76,12 @@ impl Frame {
 
 /// A server-sent event.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Event {
+pub struct SseEvent {
     pub name: Option<String>,
     pub data: String,
 }
 
-impl Event {
+impl SseEvent {
     /// An event without a name, as chat completions have them.
     pub fn data(data: impl Into<String>) -> Self {
         Self { name: None, data: data.into() }
@@ -93,23 +93,23 @@ impl Event {
     }
 }
 
-impl From<Event> for Frame {
-    fn from(event: Event) -> Self {
+impl From<SseEvent> for StreamFrame {
+    fn from(event: SseEvent) -> Self {
         let name = event.name.map(|name| format!("event: {name}\n")).unwrap_or_default();
         Self::Data(format!("{name}data: {}\n\n", event.data).into())
     }
 }
 
-fn disturb(mut frames: Vec<Frame>, faults: &[Fault]) -> Vec<Frame> {
+fn disturb(mut frames: Vec<StreamFrame>, faults: &[Fault]) -> Vec<StreamFrame> {
     if faults.contains(&Fault::Crlf) {
         for frame in &mut frames {
-            if let Frame::Data(bytes) = frame {
+            if let StreamFrame::Data(bytes) = frame {
                 *bytes = String::from_utf8_lossy(bytes).replace('\n', "\r\n").into();
             }
         }
     }
     if faults.contains(&Fault::NoFinalBlankLine)
-        && let Some(Frame::Data(bytes)) = frames.last_mut()
+        && let Some(StreamFrame::Data(bytes)) = frames.last_mut()
     {
         let text = bytes.trim_ascii_end().len();
         bytes.truncate(text);
@@ -121,28 +121,28 @@ fn disturb(mut frames: Vec<Frame>, faults: &[Fault]) -> Vec<Frame> {
 }
 
 /// The same data in gzip. A stream that is cut stays unfinished.
-fn zipped(frames: Vec<Frame>) -> Vec<Frame> {
+fn zipped(frames: Vec<StreamFrame>) -> Vec<StreamFrame> {
     let mut gzip = Gzip::new();
-    let is_cut = frames.contains(&Frame::Cut);
-    let mut zipped: Vec<Frame> = frames
+    let is_cut = frames.contains(&StreamFrame::Cut);
+    let mut zipped: Vec<StreamFrame> = frames
         .into_iter()
         .map(|frame| match frame {
-            Frame::Data(bytes) => Frame::Data(gzip.write(&bytes).into()),
-            frame @ (Frame::Wait(_) | Frame::Cut) => frame,
+            StreamFrame::Data(bytes) => StreamFrame::Data(gzip.write(&bytes).into()),
+            frame @ (StreamFrame::Wait(_) | StreamFrame::Cut) => frame,
         })
         .collect();
     if !is_cut {
-        zipped.push(Frame::Data(gzip.finish().into()));
+        zipped.push(StreamFrame::Data(gzip.finish().into()));
     }
     zipped
 }
 
-fn crumbs(frame: Frame) -> Vec<Frame> {
+fn crumbs(frame: StreamFrame) -> Vec<StreamFrame> {
     match frame {
-        Frame::Data(bytes) => {
-            bytes.chunks(CRUMB).map(|crumb| Frame::Data(Bytes::copy_from_slice(crumb))).collect()
+        StreamFrame::Data(bytes) => {
+            bytes.chunks(CRUMB).map(|crumb| StreamFrame::Data(Bytes::copy_from_slice(crumb))).collect()
         }
-        frame @ (Frame::Wait(_) | Frame::Cut) => vec![frame],
+        frame @ (StreamFrame::Wait(_) | StreamFrame::Cut) => vec![frame],
     }
 }
 
@@ -152,13 +152,15 @@ mod tests {
     use serde_json::json;
 
     fn check(faults: &[Fault], expected: &[&[u8]]) {
-        let frames = vec![Event::typed(&json!({"type": "a"})).into(), Event::data("é").into()];
-        let Answer::Stream { frames, .. } = Answer::stream(frames).with_faults(faults) else { panic!() };
+        let frames = vec![SseEvent::typed(&json!({"type": "a"})).into(), SseEvent::data("é").into()];
+        let VendorResponse::Stream { frames, .. } = VendorResponse::stream(frames).with_faults(faults) else {
+            panic!()
+        };
         let bytes: Vec<_> = frames
             .iter()
             .map(|frame| match frame {
-                Frame::Data(bytes) => &bytes[..],
-                Frame::Wait(_) | Frame::Cut => b"",
+                StreamFrame::Data(bytes) => &bytes[..],
+                StreamFrame::Wait(_) | StreamFrame::Cut => b"",
             })
             .collect();
         assert_eq!(bytes, expected);
@@ -173,22 +175,23 @@ mod tests {
 
     #[test]
     fn a_stream_in_gzip_says_so_and_ends_unless_it_is_cut() {
-        let frames = |last: Frame| {
-            let answer = Answer::stream(vec![Event::data("a").into(), last]).with_faults(&[Fault::Gzip]);
-            let Answer::Stream { headers, frames } = answer else { panic!() };
+        let frames = |last: StreamFrame| {
+            let answer =
+                VendorResponse::stream(vec![SseEvent::data("a").into(), last]).with_faults(&[Fault::Gzip]);
+            let VendorResponse::Stream { headers, frames } = answer else { panic!() };
             assert_eq!(headers, [("content-encoding".to_owned(), "gzip".to_owned())]);
             frames.len()
         };
-        assert_eq!(frames(Event::data("b").into()), 3);
-        assert_eq!(frames(Frame::Cut), 2);
+        assert_eq!(frames(SseEvent::data("b").into()), 3);
+        assert_eq!(frames(StreamFrame::Cut), 2);
     }
 
     #[test]
     fn crumbs_cut_characters() {
-        let whole = Frame::Data("aé".into());
+        let whole = StreamFrame::Data("aé".into());
         assert_eq!(
             crumbs(whole),
-            [Frame::Data(Bytes::from_static(b"a\xc3")), Frame::Data(Bytes::from_static(b"\xa9"))]
+            [StreamFrame::Data(Bytes::from_static(b"a\xc3")), StreamFrame::Data(Bytes::from_static(b"\xa9"))]
         );
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::request::{Request, Strictness};
 use crate::simulator::Simulator;
-use crate::stream::{Answer, Frame};
+use crate::stream::{StreamFrame, VendorResponse};
 
 pub(crate) fn post(path: &str, headers: &[(&str, &str)], body: &Value) -> Request {
     let header = |(name, value): &(&str, &str)| {
@@ -25,22 +25,22 @@ pub(crate) fn post(path: &str, headers: &[(&str, &str)], body: &Value) -> Reques
 }
 
 /// Status and body of an answer that is not streamed.
-pub(crate) fn whole(answer: Answer) -> (u16, Value) {
+pub(crate) fn whole(answer: VendorResponse) -> (u16, Value) {
     match answer {
-        Answer::Whole { status, body, .. } => (status, body),
-        Answer::Stream { frames, .. } => panic!("a stream: {frames:?}"),
+        VendorResponse::Whole { status, body, .. } => (status, body),
+        VendorResponse::Stream { frames, .. } => panic!("a stream: {frames:?}"),
     }
 }
 
 /// The data of the events of a stream. Data that is not JSON is a string.
-pub(crate) fn events(answer: Answer) -> Vec<Value> {
-    let Answer::Stream { frames, .. } = answer else { panic!("no stream: {answer:?}") };
+pub(crate) fn events(answer: VendorResponse) -> Vec<Value> {
+    let VendorResponse::Stream { frames, .. } = answer else { panic!("no stream: {answer:?}") };
     let text: String = frames
         .iter()
         .map(|frame| match frame {
-            Frame::Data(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            Frame::Wait(delay) => format!("data: \"wait {delay:?}\"\n\n"),
-            Frame::Cut => "data: \"cut\"\n\n".to_owned(),
+            StreamFrame::Data(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            StreamFrame::Wait(delay) => format!("data: \"wait {delay:?}\"\n\n"),
+            StreamFrame::Cut => "data: \"cut\"\n\n".to_owned(),
         })
         .collect();
     let data = text.lines().filter_map(|line| line.strip_prefix("data: "));

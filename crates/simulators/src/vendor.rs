@@ -5,28 +5,33 @@ use std::collections::BTreeMap;
 use hangar_models::scripted::markers::Asked;
 use serde_json::Value;
 
-use crate::cache::{Caching, Prompt};
-use crate::history::History;
+use crate::cache::{Caching, ModelInput};
+use crate::history::AnswerHistory;
 use crate::refusal::Refusal;
 use crate::request::Request;
-use crate::scenario::{End, Failure, Fault, Piece};
-use crate::stream::Answer;
+use crate::scenario::{AnswerPiece, End, Fault, VendorFailure};
+use crate::stream::VendorResponse;
 use crate::usage::{Price, Usage};
 
-/// One host: the requests that it refuses, and the format of its answers. It keeps no state of its own; the [`History`]
+/// One host: the requests that it refuses, and the format of its answers. It keeps no state of its own; the [`AnswerHistory`]
 /// has what it compares later.
 pub trait Vendor: Send + Sync + 'static {
     /// Answers requests that are not for an answer of a model: lists of models, counts of tokens. `None` for all others.
-    fn aside(&self, request: &Request) -> Option<Answer>;
+    fn aside(&self, request: &Request) -> Option<VendorResponse>;
 
     /// Checks a request for an answer. A path that is not served is refused here too.
-    fn check(&self, request: &Request, history: &History) -> Result<Accepted, Refusal>;
+    fn check(&self, request: &Request, history: &AnswerHistory) -> Result<Accepted, Refusal>;
 
     /// A failure of the scenario, before any output.
-    fn fail(&self, accepted: &Accepted, failure: &Failure) -> Refusal;
+    fn fail(&self, accepted: &Accepted, failure: &VendorFailure) -> Refusal;
 
     /// Encodes an answer, and remembers the parts that later requests are compared with.
-    fn encode(&self, accepted: &Accepted, reply: &Reply, history: &mut History) -> Answer;
+    fn encode(
+        &self,
+        accepted: &Accepted,
+        reply: &PlannedAnswer,
+        history: &mut AnswerHistory,
+    ) -> VendorResponse;
 }
 
 /// A request that was accepted, and the facts that the answer depends on.
@@ -48,7 +53,7 @@ pub struct Accepted {
     /// Tools that may be called.
     pub tools: BTreeMap<String, ToolKind>,
     /// Input of the model, in pieces that can be cached.
-    pub prompt: Prompt,
+    pub prompt: ModelInput,
     pub caching: Caching,
     pub price: Price,
     /// Tokens of this model for each hundred of the published vocabulary.
@@ -74,12 +79,12 @@ pub enum ToolKind {
 
 /// An answer to encode.
 #[derive(Debug, Clone)]
-pub struct Reply {
+pub struct PlannedAnswer {
     /// New for each request: letters and digits.
     pub id: String,
     /// Seconds since 1970.
     pub created: u64,
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<AnswerPiece>,
     pub end: End,
     /// Stream quirks of the vendor's wire. Those of the transport are applied afterwards.
     pub faults: Vec<Fault>,
@@ -88,7 +93,7 @@ pub struct Reply {
     pub cost: f64,
 }
 
-impl Reply {
+impl PlannedAnswer {
     /// An id for the `index`-th call of this answer, with a prefix of the vendor.
     pub fn call_id(&self, prefix: &str, index: usize) -> String {
         format!("{prefix}{}{index}", self.id)

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde::de::MapAccess;
 use std::path::PathBuf;
 
-use crate::group::Group;
+use crate::group::SettingsGroup;
 
 group! {
     /// Identity of the client, its login and its home folder.
@@ -68,7 +68,7 @@ impl TraceContext {
     }
 }
 
-impl Group for TraceContext {
+impl SettingsGroup for TraceContext {
     fn read<'de, A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
         match name {
             "traceparent" => self.traceparent = members.next_value()?,

@@ -3,7 +3,7 @@
 use serde::de::MapAccess;
 
 /// Settings about one subject.
-pub trait Group: Default {
+pub trait SettingsGroup: Default {
     /// Reads the value of a member that belongs to this group. False if it does not; its value is not read then.
     ///
     /// Serde's `flatten` would do the same, but it loses the position of an error, and with it the name of the member
@@ -31,7 +31,7 @@ macro_rules! group {
             $($(#[$about])* pub $setting: Option<$type>,)*
         }
 
-        impl $crate::group::Group for $group {
+        impl $crate::group::SettingsGroup for $group {
             fn read<'de, A: serde::de::MapAccess<'de>>(
                 &mut self,
                 name: &str,

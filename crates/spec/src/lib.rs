@@ -21,7 +21,7 @@ pub use agents::{AgentOptions, CustomAgent, DefaultAgent};
 pub use client::{ClientOptions, EntryOptions, IdentityOptions, ToolDeclaration, TraceContext};
 pub use conversation::{ConversationOptions, InfiniteSessions};
 pub use customization::{CustomizationOptions, ServerOptions};
-pub use group::Group;
+pub use group::SettingsGroup;
 pub use instructions::{InstructionOptions, SectionAction, SectionSpec, SystemMessageSpec};
 pub use model::{
     AzureSpec, CapabilityOverrides, ModelLimits, ModelOptions, ModelSpec, ModelSupports, ProviderSpec,

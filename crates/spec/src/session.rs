@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use crate::group::Group;
+use crate::group::SettingsGroup;
 use crate::{
     AgentOptions, ClientOptions, ConversationOptions, CustomizationOptions, EntryOptions, IdentityOptions,
     InstructionOptions, ModelOptions, ServerOptions, ToolOptions, TraceContext, WorkspaceOptions,

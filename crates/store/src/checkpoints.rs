@@ -95,7 +95,7 @@ fn is_plain(file: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use hangar_agent::log::{Fact, SessionLog};
+    use hangar_agent::log::{ListedFact, SessionLog};
     use hangar_files::block_on;
     use jiff::Timestamp;
 
@@ -104,7 +104,9 @@ mod tests {
 
     fn write(session: &mut OpenSession, number: u64, title: &str) {
         let content = format!("about {title}");
-        session.note(Fact::Checkpoint(Checkpoint { number, title: title.to_owned(), content })).unwrap();
+        session
+            .note(ListedFact::Checkpoint(Checkpoint { number, title: title.to_owned(), content }))
+            .unwrap();
     }
 
     fn list(session: &OpenSession) -> Vec<CheckpointEntry> {

@@ -170,7 +170,7 @@ mod tests {
     use std::path::PathBuf;
 
     use futures_util::future::BoxFuture;
-    use hangar_agent::log::{Fact, SessionLog};
+    use hangar_agent::log::{ListedFact, SessionLog};
     use hangar_agent::session::Checkpoint;
     use hangar_files::{Client, ClientReply, ClientRequest, Conventions, FileReply, Site};
     use hangar_protocol::Body;
@@ -285,7 +285,7 @@ mod tests {
         let files = Arc::new(Files::default());
         let mut session = load(&files).await.create(id(), meta()).unwrap();
         let checkpoint = Checkpoint { number: 1, title: "First".to_owned(), content: "so far".to_owned() };
-        session.note(Fact::Checkpoint(checkpoint)).unwrap();
+        session.note(ListedFact::Checkpoint(checkpoint)).unwrap();
         let files = &**session.files();
         assert_eq!(checkpoints::list(files).await.unwrap()[0].file, "001-first.md");
         assert_eq!(checkpoints::read(files, 1).await.unwrap().as_deref(), Some("so far"));

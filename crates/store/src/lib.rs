@@ -61,7 +61,7 @@ pub use error::{ResolveError, StoreError};
 pub use export::{ExportError, export_markdown};
 pub use follow::Follow;
 pub use id::{InvalidId, SessionId};
-pub use lines::{Events, Lines, MAX_LINE, RawLine};
+pub use lines::{Events, LogLines, MAX_LINE, RawLine};
 pub use list::{Filter, SessionSummary};
 pub use meta::{SessionMeta, SessionName};
 pub use session::{OpenSession, Tail};

@@ -64,7 +64,7 @@ pub(crate) fn parse_line(bytes: &[u8]) -> Result<Event, NotAnEvent> {
 
 /// The lines of a log from some position on.
 #[derive(Debug)]
-pub struct Lines {
+pub struct LogLines {
     file: BufReader<File>,
     path: PathBuf,
     seq: u64,
@@ -81,7 +81,7 @@ enum Stop {
     Limit,
 }
 
-impl Lines {
+impl LogLines {
     /// The lines of a file; its path is for errors.
     pub(crate) fn new(file: File, path: PathBuf) -> Self {
         Self {
@@ -213,14 +213,14 @@ fn kind_anywhere(line: &[u8]) -> Option<String> {
 /// The events of a log, of the types that `wants` asks for. Lines that are no events are left out and counted.
 #[derive(Debug)]
 pub struct Events<F = fn(&str) -> bool> {
-    lines: Lines,
+    lines: LogLines,
     wants: F,
     unparsable: u64,
     failed: bool,
 }
 
 impl<F: FnMut(&str) -> bool> Events<F> {
-    pub(crate) fn new(lines: Lines, wants: F) -> Self {
+    pub(crate) fn new(lines: LogLines, wants: F) -> Self {
         Self { lines, wants, unparsable: 0, failed: false }
     }
 
@@ -263,7 +263,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         std::fs::write(&path, log).unwrap();
-        let mut lines = Lines::new(File::open(&path).unwrap(), path.clone());
+        let mut lines = LogLines::new(File::open(&path).unwrap(), path.clone());
         let mut seen = Vec::new();
         while let Some(line) = lines.next(|kind| !kind.starts_with("no")).unwrap() {
             let start = line.offset as usize;
@@ -325,7 +325,7 @@ mod tests {
         let mut log = format!("{good}\n{{\"type\":\"a\",\"da\n{good}\n{{\"type\":\"a\",").into_bytes();
         log.extend_from_slice(b"\n{\"type\":\"a\",\"\xff\":1}\n");
         std::fs::write(&path, log).unwrap();
-        let mut events = Events::new(Lines::new(File::open(&path).unwrap(), path.clone()), |_: &str| true);
+        let mut events = Events::new(LogLines::new(File::open(&path).unwrap(), path.clone()), |_: &str| true);
         assert_eq!(events.by_ref().map(Result::unwrap).filter(|event| event.kind() == "a").count(), 2);
         assert_eq!(events.skipped(), 3);
     }

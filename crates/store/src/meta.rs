@@ -1,6 +1,6 @@
 //! Metadata of a session: the content of `workspace.yaml`, readable without the log.
 
-use hangar_agent::log::Fact;
+use hangar_agent::log::ListedFact;
 use hangar_protocol::data::WorkingDirectory;
 use hangar_protocol::{Body, Event};
 use jiff::Timestamp;
@@ -69,15 +69,15 @@ impl SessionMeta {
     }
 
     /// Takes in something that lists show.
-    pub(crate) fn note(&mut self, fact: Fact) {
+    pub(crate) fn note(&mut self, fact: ListedFact) {
         match fact {
-            Fact::GivenName(name) => self.name = Some(SessionName::Given(name)),
-            Fact::DerivedName(name) => self.name = Some(SessionName::Derived(name)),
-            Fact::FirstPrompt(_) if self.name.is_some() => {}
-            Fact::FirstPrompt(prompt) => self.name = SessionName::from_prompt(&prompt),
-            Fact::Context(context) => self.context = Some(context),
-            Fact::ModelProvider(url) => self.model_provider = Some(url),
-            Fact::Checkpoint(checkpoint) => {
+            ListedFact::GivenName(name) => self.name = Some(SessionName::Given(name)),
+            ListedFact::DerivedName(name) => self.name = Some(SessionName::Derived(name)),
+            ListedFact::FirstPrompt(_) if self.name.is_some() => {}
+            ListedFact::FirstPrompt(prompt) => self.name = SessionName::from_prompt(&prompt),
+            ListedFact::Context(context) => self.context = Some(context),
+            ListedFact::ModelProvider(url) => self.model_provider = Some(url),
+            ListedFact::Checkpoint(checkpoint) => {
                 self.summary_count = u32::try_from(checkpoint.number).unwrap_or(u32::MAX);
             }
         }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_agent::log::{Fact, LogError, Seq, SessionLog};
+use hangar_agent::log::{ListedFact, LogError, Seq, SessionLog};
 use hangar_agent::session::Checkpoint;
 use hangar_disk::Folder;
 use hangar_files::{FileError, FileRequest, LocalFiles, SessionFiles};
@@ -242,8 +242,8 @@ impl SessionLog for OpenSession {
         self.files.plan()
     }
 
-    fn note(&mut self, fact: Fact) -> Result<(), LogError> {
-        if let Fact::Checkpoint(checkpoint) = &fact {
+    fn note(&mut self, fact: ListedFact) -> Result<(), LogError> {
+        if let ListedFact::Checkpoint(checkpoint) = &fact {
             self.write_checkpoint(checkpoint).map_err(|error| self.write_error(error.into()))?;
         }
         self.meta.note(fact);

@@ -14,7 +14,7 @@ use crate::meta::{META_BYTES, META_FILE};
 use crate::reverse_lines::ReverseLines;
 use crate::session::LOG_FILE;
 use crate::yaml::YamlDocument;
-use crate::{Events, Lines, OpenSession, SessionId, SessionMeta, SessionName, StoreError};
+use crate::{Events, LogLines, OpenSession, SessionId, SessionMeta, SessionName, StoreError};
 
 /// Directories of sessions on their way out start with this; no session id can.
 const DELETED: &str = ".deleted-";
@@ -135,8 +135,8 @@ impl Store {
     }
 
     /// The lines of a session's log, unparsed.
-    pub fn lines(&self, id: &SessionId) -> Result<Lines, StoreError> {
-        Ok(Lines::new(self.open_log(id)?, self.log_path(id)))
+    pub fn lines(&self, id: &SessionId) -> Result<LogLines, StoreError> {
+        Ok(LogLines::new(self.open_log(id)?, self.log_path(id)))
     }
 
     /// Working directories of the session according to its log, the latest last. `workspace.yaml` is for lists only.
@@ -230,7 +230,7 @@ pub(crate) fn read_document(folder: &Folder) -> YamlDocument {
 }
 
 pub(crate) fn meta_from_log(folder: &Folder, written: Timestamp) -> SessionMeta {
-    let lines = folder.read(LOG_FILE).ok().map(|file| Lines::new(file, folder.path().join(LOG_FILE)));
+    let lines = folder.read(LOG_FILE).ok().map(|file| LogLines::new(file, folder.path().join(LOG_FILE)));
     let first = lines.and_then(|lines| Events::new(lines, |_: &str| true).next()?.ok());
     SessionMeta::from_first_event(first.as_ref().map(Event::body), written)
 }

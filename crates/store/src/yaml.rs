@@ -5,12 +5,12 @@
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct YamlDocument {
-    entries: Vec<Entry>,
+    entries: Vec<YamlEntry>,
 }
 
 /// A name with the lines that belong to it, or lines before the first name (then the name is empty).
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
+struct YamlEntry {
     name: String,
     /// Text after the colon, with the lines that follow, without the last newline.
     value: String,
@@ -18,18 +18,18 @@ struct Entry {
 
 impl YamlDocument {
     pub(crate) fn parse(text: &str) -> Self {
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<YamlEntry> = Vec::new();
         for line in text.lines() {
             match split_name(line) {
                 Some((name, value)) => {
-                    entries.push(Entry { name: name.to_owned(), value: value.to_owned() });
+                    entries.push(YamlEntry { name: name.to_owned(), value: value.to_owned() });
                 }
                 None => match entries.last_mut() {
                     Some(entry) => {
                         entry.value.push('\n');
                         entry.value.push_str(line);
                     }
-                    None => entries.push(Entry { name: String::new(), value: line.to_owned() }),
+                    None => entries.push(YamlEntry { name: String::new(), value: line.to_owned() }),
                 },
             }
         }
@@ -76,7 +76,7 @@ impl YamlDocument {
     fn put(&mut self, name: &str, value: String) {
         match self.entries.iter_mut().find(|entry| entry.name == name) {
             Some(entry) => entry.value = value,
-            None => self.entries.push(Entry { name: name.to_owned(), value }),
+            None => self.entries.push(YamlEntry { name: name.to_owned(), value }),
         }
     }
 }

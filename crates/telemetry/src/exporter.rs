@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use crate::metrics::Metrics;
 use crate::span::Span;
-use crate::{Source, file, otlp};
+use crate::{Instrumentation, file, otlp};
 
 /// Queue of spans for the thread. When it is full, spans are dropped: a session must not wait for its telemetry.
 const MAX_WAITING: usize = 4096;
@@ -69,7 +69,7 @@ enum Output {
 impl Exporter {
     pub fn start(
         destination: Destination,
-        source: Source,
+        source: Instrumentation,
         now: fn() -> Timestamp,
     ) -> Result<Self, StartError> {
         Self::start_at(Schedule::USUAL, destination, source, now)
@@ -78,7 +78,7 @@ impl Exporter {
     fn start_at(
         schedule: Schedule,
         destination: Destination,
-        source: Source,
+        source: Instrumentation,
         now: fn() -> Timestamp,
     ) -> Result<Self, StartError> {
         let output = Output::open(destination)?;
@@ -146,7 +146,7 @@ impl Figures {
 
 struct Worker {
     output: Output,
-    source: Source,
+    source: Instrumentation,
     schedule: Schedule,
     since: Timestamp,
     now: fn() -> Timestamp,
@@ -210,14 +210,14 @@ impl Output {
         }
     }
 
-    fn spans(&mut self, spans: &[Span], source: &Source) {
+    fn spans(&mut self, spans: &[Span], source: &Instrumentation) {
         match self {
             Output::File(file) => write(file, spans.iter().map(|span| file::span(span, source))),
             Output::Http { .. } => self.post("v1/traces", &otlp::traces(spans, source)),
         }
     }
 
-    fn metrics(&mut self, metrics: &Metrics, source: &Source, since: Timestamp, now: Timestamp) {
+    fn metrics(&mut self, metrics: &Metrics, source: &Instrumentation, since: Timestamp, now: Timestamp) {
         match self {
             Output::File(file) => write(file, file::metrics(metrics, source, since, now).into_iter()),
             Output::Http { .. } if metrics.series().next().is_none() => {}
@@ -310,7 +310,8 @@ mod tests {
     fn figures_are_written_while_the_work_goes_on() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("telemetry.jsonl");
-        let source = Source { scope: "s".to_owned(), service: "s".to_owned(), version: "1".to_owned() };
+        let source =
+            Instrumentation { scope: "s".to_owned(), service: "s".to_owned(), version: "1".to_owned() };
         let schedule = Schedule { batch: Duration::from_millis(1), metrics: Duration::ZERO };
         let destination = Destination::File(file.clone());
         let exporter = Exporter::start_at(schedule, destination, source, || Timestamp::UNIX_EPOCH).unwrap();

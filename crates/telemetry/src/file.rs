@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::Source;
+use crate::Instrumentation;
 use crate::metrics::{self, Metrics};
 use crate::span::{Kind, Span};
 
-pub(crate) fn span(span: &Span, source: &Source) -> Value {
+pub(crate) fn span(span: &Span, source: &Instrumentation) -> Value {
     let events: Vec<Value> = span
         .events
         .iter()
@@ -35,7 +35,12 @@ pub(crate) fn span(span: &Span, source: &Source) -> Value {
 }
 
 /// One line per instrument.
-pub(crate) fn metrics(metrics: &Metrics, source: &Source, since: Timestamp, now: Timestamp) -> Vec<Value> {
+pub(crate) fn metrics(
+    metrics: &Metrics,
+    source: &Instrumentation,
+    since: Timestamp,
+    now: Timestamp,
+) -> Vec<Value> {
     let mut lines: Vec<Value> = Vec::new();
     for series in metrics.series() {
         let value = match &series.value {
@@ -71,7 +76,7 @@ pub(crate) fn metrics(metrics: &Metrics, source: &Source, since: Timestamp, now:
     lines
 }
 
-fn sign(line: &mut Value, source: &Source) {
+fn sign(line: &mut Value, source: &Instrumentation) {
     line["resource"] =
         json!({ "attributes": { "service.name": source.service, "service.version": source.version } });
     line["instrumentationScope"] = json!({ "name": source.scope, "version": source.version });

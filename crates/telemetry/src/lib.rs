@@ -17,13 +17,13 @@ use hangar_agent::driver::EventSink;
 use hangar_protocol::Event;
 
 pub use exporter::{Destination, Exporter, StartError};
-pub use recorder::SessionInfo;
+pub use recorder::SessionAttributes;
 
 use recorder::SpanRecorder;
 
 /// Origin of the spans (`resource` and `scope` of OTLP).
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct Instrumentation {
     /// The name of the instrumentation.
     pub scope: String,
     pub service: String,
@@ -38,7 +38,7 @@ pub struct Tap {
 }
 
 impl Tap {
-    pub fn new(inner: Box<dyn EventSink>, session: SessionInfo, exporter: Exporter) -> Self {
+    pub fn new(inner: Box<dyn EventSink>, session: SessionAttributes, exporter: Exporter) -> Self {
         Self { inner, recorder: SpanRecorder::new(session), exporter }
     }
 }

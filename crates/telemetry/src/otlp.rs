@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::Source;
+use crate::Instrumentation;
 use crate::metrics::{self, Metrics};
 use crate::span::{Attributes, Kind, Span};
 
-pub(crate) fn traces(spans: &[Span], source: &Source) -> Value {
+pub(crate) fn traces(spans: &[Span], source: &Instrumentation) -> Value {
     let spans: Vec<Value> = spans.iter().map(span).collect();
     json!({ "resourceSpans": [{
         "resource": resource(source),
@@ -35,7 +35,12 @@ fn span(span: &Span) -> Value {
     })
 }
 
-pub(crate) fn metrics(metrics: &Metrics, source: &Source, since: Timestamp, now: Timestamp) -> Value {
+pub(crate) fn metrics(
+    metrics: &Metrics,
+    source: &Instrumentation,
+    since: Timestamp,
+    now: Timestamp,
+) -> Value {
     let metrics: Vec<Value> = metrics
         .series()
         .map(|series| {
@@ -71,14 +76,14 @@ pub(crate) fn metrics(metrics: &Metrics, source: &Source, since: Timestamp, now:
     }] })
 }
 
-fn resource(source: &Source) -> Value {
+fn resource(source: &Instrumentation) -> Value {
     json!({ "attributes": [
         { "key": "service.name", "value": { "stringValue": source.service } },
         { "key": "service.version", "value": { "stringValue": source.version } },
     ] })
 }
 
-fn scope(source: &Source) -> Value {
+fn scope(source: &Instrumentation) -> Value {
     json!({ "name": source.scope, "version": source.version })
 }
 

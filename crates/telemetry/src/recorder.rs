@@ -19,7 +19,7 @@ const MAX_SPAN_EVENTS: usize = 128;
 
 /// Facts about a session that do not change.
 #[derive(Debug, Clone)]
-pub struct SessionInfo {
+pub struct SessionAttributes {
     pub conversation: String,
     pub provider: ProviderFacts,
     /// Whether spans carry message contents.
@@ -27,8 +27,8 @@ pub struct SessionInfo {
 }
 
 pub(crate) struct SpanRecorder {
-    session: SessionInfo,
-    invocation: Option<Invocation>,
+    session: SessionAttributes,
+    invocation: Option<AgentInvocation>,
     /// Calls to the model under output, by the agent that makes them.
     chats: HashMap<Agent, Chat>,
     /// Calls of tools under output, with the agent that made them.
@@ -54,7 +54,7 @@ struct Open {
     start: Timestamp,
 }
 
-struct Invocation {
+struct AgentInvocation {
     open: Open,
     events: Vec<SpanEvent>,
     calls: u64,
@@ -77,7 +77,7 @@ struct Chat {
 }
 
 impl SpanRecorder {
-    pub(crate) fn new(session: SessionInfo) -> Self {
+    pub(crate) fn new(session: SessionAttributes) -> Self {
         Self {
             session,
             invocation: None,
@@ -225,7 +225,7 @@ impl SpanRecorder {
         if agent.is_some() {
             return;
         }
-        let invocation = self.invocation.get_or_insert_with(|| Invocation {
+        let invocation = self.invocation.get_or_insert_with(|| AgentInvocation {
             open: Open { trace: trace_id(event.id()), id: span_id(event.id()), parent: None, start: now },
             events: Vec::new(),
             calls: 0,
@@ -411,7 +411,7 @@ impl SpanRecorder {
     }
 }
 
-impl Invocation {
+impl AgentInvocation {
     fn note(&mut self, name: &'static str, time: Timestamp, attributes: Attributes) {
         if self.events.len() < MAX_SPAN_EVENTS {
             self.events.push(SpanEvent { name, time, attributes });

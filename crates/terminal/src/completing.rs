@@ -1,7 +1,9 @@
 //! Completion of the draft: which candidates the word at the cursor has.
 
 use crate::commands::{self, CommandEntry};
-use crate::completion::{Choice, CompletionOutcome, Filtered, Trigger, TriggerKind, filter, filter_paths};
+use crate::completion::{
+    CompletionOutcome, Filtered, Suggestion, Trigger, TriggerKind, filter, filter_paths,
+};
 use crate::effect::Effect;
 use crate::keymap::Action;
 use crate::state::State;
@@ -58,8 +60,8 @@ impl State {
     }
 
     fn command_choices(&self, query: &str) -> Filtered {
-        let choices: Vec<Choice> =
-            self.commands.iter().map(|entry| Choice::command(&entry.name, &entry.description)).collect();
+        let choices: Vec<Suggestion> =
+            self.commands.iter().map(|entry| Suggestion::command(&entry.name, &entry.description)).collect();
         filter(query, &choices)
     }
 
@@ -76,10 +78,10 @@ impl State {
             .commands
             .iter()
             .find(|entry| entry.name == command || entry.aliases.iter().any(|a| a == command));
-        let choices: Vec<Choice> = entry
+        let choices: Vec<Suggestion> = entry
             .into_iter()
             .flat_map(|entry| &entry.choices)
-            .map(|(name, description)| Choice::argument(name, description))
+            .map(|(name, description)| Suggestion::argument(name, description))
             .collect();
         filter(query, &choices)
     }

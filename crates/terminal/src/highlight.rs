@@ -20,7 +20,7 @@ mod tests;
 use std::path::Path;
 
 use code::Code;
-use line::{Line, Piece};
+use line::{Line, LinePiece};
 use markdown::Markdown;
 use rules::{Grammar, Language};
 
@@ -113,7 +113,7 @@ impl Lexer {
     }
 
     /// Pieces of the next line, which together are the line.
-    fn line(&mut self, text: &str) -> Vec<Piece> {
+    fn line(&mut self, text: &str) -> Vec<LinePiece> {
         let mut line = Line::new(text);
         match self {
             Self::Code(code) => code.line(&mut line),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use crate::composer::{Piece, Snapshot};
+use crate::composer::{DraftPiece, DraftSnapshot};
 
 /// Prompts that are kept.
 pub const ENTRY_LIMIT: usize = 1000;
@@ -17,37 +17,37 @@ const CUT: &str = "\n[cut: the history keeps 64 KB of a prompt]";
 
 /// A past prompt, with its pastes in full.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
-    pieces: Vec<Piece>,
+pub struct HistoryEntry {
+    pieces: Vec<DraftPiece>,
 }
 
-impl Entry {
+impl HistoryEntry {
     /// Entry of a prompt, or nothing for one that is empty or cannot be cut to the limit.
-    fn new(pieces: &[Piece]) -> Option<Self> {
+    fn new(pieces: &[DraftPiece]) -> Option<Self> {
         let mut pieces = pieces.to_vec();
         loop {
-            let over = pieces.iter().map(Piece::bytes).sum::<usize>().saturating_sub(ENTRY_BYTES);
+            let over = pieces.iter().map(DraftPiece::bytes).sum::<usize>().saturating_sub(ENTRY_BYTES);
             if over == 0 {
                 break;
             }
             cut_longest(&mut pieces, over)?;
         }
-        let blank = |piece: &Piece| matches!(piece, Piece::Text(text) if text.trim().is_empty());
+        let blank = |piece: &DraftPiece| matches!(piece, DraftPiece::Text(text) if text.trim().is_empty());
         (!pieces.iter().all(blank)).then_some(Self { pieces })
     }
 
     /// Text with placeholders, as the composer shows it.
     pub fn label(&self) -> String {
-        self.pieces.iter().map(Piece::label).collect()
+        self.pieces.iter().map(DraftPiece::label).collect()
     }
 
     /// Prompt for the composer, with the cursor at its end.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot { pieces: self.pieces.clone(), cursor: usize::MAX }
+    pub fn snapshot(&self) -> DraftSnapshot {
+        DraftSnapshot { pieces: self.pieces.clone(), cursor: usize::MAX }
     }
 
     fn bytes(&self) -> usize {
-        self.pieces.iter().map(Piece::bytes).sum()
+        self.pieces.iter().map(DraftPiece::bytes).sum()
     }
 
     /// Line of the history file, without a line break.
@@ -57,10 +57,10 @@ impl Entry {
 }
 
 /// Cuts bytes from the end of the longest piece; nothing when there is no piece that becomes shorter.
-fn cut_longest(pieces: &mut [Piece], over: usize) -> Option<()> {
+fn cut_longest(pieces: &mut [DraftPiece], over: usize) -> Option<()> {
     let texts = pieces.iter_mut().filter_map(|piece| match piece {
-        Piece::Text(text) | Piece::Paste { text, .. } => Some(text),
-        Piece::Attachment(_) => None,
+        DraftPiece::Text(text) | DraftPiece::Paste { text, .. } => Some(text),
+        DraftPiece::Attachment(_) => None,
     });
     let longest = texts.max_by_key(|text| text.len())?;
     let mut keep = longest.len().saturating_sub(over + CUT.len());
@@ -81,7 +81,7 @@ struct Walk {
     /// Index of the entry that is shown.
     at: usize,
     /// Draft from which the walk began, which is restored at its end.
-    draft: Snapshot,
+    draft: DraftSnapshot,
     /// Text that the entries begin with.
     prefix: String,
 }
@@ -89,7 +89,7 @@ struct Walk {
 #[derive(Debug, Clone, Default)]
 pub struct History {
     /// Oldest first.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<HistoryEntry>,
     bytes: usize,
     walk: Option<Walk>,
 }
@@ -99,7 +99,7 @@ impl History {
     pub fn from_lines(lines: &str) -> Self {
         let mut history = Self::default();
         for line in lines.lines() {
-            if let Ok(entry) = serde_json::from_str::<Entry>(line) {
+            if let Ok(entry) = serde_json::from_str::<HistoryEntry>(line) {
                 history.push_pieces(&entry.pieces);
             }
         }
@@ -120,18 +120,18 @@ impl History {
     }
 
     /// Entries, the newest first.
-    pub fn newest_first(&self) -> impl ExactSizeIterator<Item = &Entry> {
+    pub fn newest_first(&self) -> impl ExactSizeIterator<Item = &HistoryEntry> {
         self.entries.iter().rev()
     }
 
     /// Adds a prompt that was sent and ends the walk. Returns the entry for the file, or nothing when it repeats the newest one.
-    pub fn push(&mut self, prompt: &Snapshot) -> Option<&Entry> {
+    pub fn push(&mut self, prompt: &DraftSnapshot) -> Option<&HistoryEntry> {
         self.walk = None;
         self.push_pieces(&prompt.pieces)
     }
 
-    fn push_pieces(&mut self, pieces: &[Piece]) -> Option<&Entry> {
-        let entry = Entry::new(pieces)?;
+    fn push_pieces(&mut self, pieces: &[DraftPiece]) -> Option<&HistoryEntry> {
+        let entry = HistoryEntry::new(pieces)?;
         if self.entries.back() == Some(&entry) {
             return None;
         }
@@ -147,7 +147,7 @@ impl History {
     /// Goes to the next older prompt that begins with the draft. `current` is the composer's content.
     ///
     /// A prompt of the history that was changed in the composer is a new draft: the walk begins again from it.
-    pub fn prev(&mut self, current: &Snapshot) -> Option<Snapshot> {
+    pub fn prev(&mut self, current: &DraftSnapshot) -> Option<DraftSnapshot> {
         let label = current.label();
         let shown = self.shown();
         let walk = match self.walk.take() {
@@ -160,7 +160,7 @@ impl History {
         });
         if let Some(at) = found {
             self.walk = Some(Walk { at, ..walk });
-            return self.entries.get(at).map(Entry::snapshot);
+            return self.entries.get(at).map(HistoryEntry::snapshot);
         }
         // At the oldest prompt the walk stays where it is.
         self.walk = (walk.at < self.entries.len()).then_some(walk);
@@ -168,7 +168,7 @@ impl History {
     }
 
     /// Goes to the next newer prompt, and from the newest back to the draft. Nothing when no walk is under way.
-    pub fn next(&mut self, current: &Snapshot) -> Option<Snapshot> {
+    pub fn next(&mut self, current: &DraftSnapshot) -> Option<DraftSnapshot> {
         let label = current.label();
         let shown = self.shown();
         let walk = self.walk.take().filter(|_| shown.as_ref() == Some(&label))?;
@@ -179,7 +179,7 @@ impl History {
         match found {
             Some(at) => {
                 self.walk = Some(Walk { at, ..walk });
-                self.entries.get(at).map(Entry::snapshot)
+                self.entries.get(at).map(HistoryEntry::snapshot)
             }
             None => Some(walk.draft),
         }
@@ -187,7 +187,7 @@ impl History {
 
     /// Text of the entry that the walk has reached.
     fn shown(&self) -> Option<String> {
-        self.entries.get(self.walk.as_ref()?.at).map(Entry::label)
+        self.entries.get(self.walk.as_ref()?.at).map(HistoryEntry::label)
     }
 }
 
@@ -198,7 +198,7 @@ mod tests {
     fn history(prompts: &[&str]) -> History {
         let mut history = History::default();
         for prompt in prompts {
-            history.push(&Snapshot::of_text(*prompt));
+            history.push(&DraftSnapshot::of_text(*prompt));
         }
         history
     }
@@ -206,15 +206,15 @@ mod tests {
     /// Walks up (`^`) and down (`v`) from a draft; other letters are typed. Lists what the composer shows after each.
     fn check(prompts: &[&str], draft: &str, steps: &str, expected: &[&str]) {
         let mut history = history(prompts);
-        let mut current = Snapshot::of_text(draft);
+        let mut current = DraftSnapshot::of_text(draft);
         let mut shown = Vec::new();
         for step in steps.chars() {
             let to = match step {
                 '^' => history.prev(&current),
                 'v' => history.next(&current),
-                typed => Some(Snapshot::of_text(format!("{}{typed}", current.label()))),
+                typed => Some(DraftSnapshot::of_text(format!("{}{typed}", current.label()))),
             };
-            shown.push(to.as_ref().map_or("-".to_owned(), Snapshot::label));
+            shown.push(to.as_ref().map_or("-".to_owned(), DraftSnapshot::label));
             current = to.unwrap_or(current);
         }
         assert_eq!(shown, expected, "{steps}");
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_prompt_is_kept_once_in_a_row() {
         let history = history(&["a", "a", "b", "a", "", "  \n"]);
-        let labels: Vec<_> = history.newest_first().map(Entry::label).collect();
+        let labels: Vec<_> = history.newest_first().map(HistoryEntry::label).collect();
         assert_eq!(labels, ["a", "b", "a"]);
         // Walking does not stop at a prompt that is shown already.
         check(&["a", "b", "a"], "a", "^", &["-"]);
@@ -252,8 +252,8 @@ mod tests {
 
     #[test]
     fn the_file_brings_back_pastes_and_skips_what_it_cannot_read() {
-        let paste = Piece::Paste { number: 1, text: "1\n2\n3".into() };
-        let prompt = Snapshot { pieces: vec![Piece::Text("see ".into()), paste], cursor: 0 };
+        let paste = DraftPiece::Paste { number: 1, text: "1\n2\n3".into() };
+        let prompt = DraftSnapshot { pieces: vec![DraftPiece::Text("see ".into()), paste], cursor: 0 };
         let mut history = history(&["first\nline"]);
         let line = history.push(&prompt).unwrap().to_line();
         assert!(!line.contains('\n'));
@@ -268,20 +268,20 @@ mod tests {
     fn the_history_is_bounded() {
         let mut history = History::default();
         for number in 0..ENTRY_LIMIT + 5 {
-            history.push(&Snapshot::of_text(number.to_string()));
+            history.push(&DraftSnapshot::of_text(number.to_string()));
         }
         assert_eq!((history.len(), history.entries[0].label()), (ENTRY_LIMIT, "5".into()));
         for number in 0..200 {
-            history.push(&Snapshot::of_text(format!("{number}{}", "x".repeat(ENTRY_BYTES - 10))));
+            history.push(&DraftSnapshot::of_text(format!("{number}{}", "x".repeat(ENTRY_BYTES - 10))));
         }
         assert!(history.len() < 130);
-        assert_eq!(history.bytes, history.entries.iter().map(Entry::bytes).sum::<usize>());
+        assert_eq!(history.bytes, history.entries.iter().map(HistoryEntry::bytes).sum::<usize>());
     }
 
     #[test]
     fn a_long_prompt_is_cut_at_its_longest_piece() {
-        let paste = Piece::Paste { number: 1, text: "é".repeat(ENTRY_BYTES) };
-        let prompt = Snapshot { pieces: vec![Piece::Text("why? ".into()), paste], cursor: 0 };
+        let paste = DraftPiece::Paste { number: 1, text: "é".repeat(ENTRY_BYTES) };
+        let prompt = DraftSnapshot { pieces: vec![DraftPiece::Text("why? ".into()), paste], cursor: 0 };
         let mut history = History::default();
         let entry = history.push(&prompt).unwrap();
         assert!(entry.bytes() <= ENTRY_BYTES && entry.bytes() > ENTRY_BYTES - 4);
@@ -290,7 +290,7 @@ mod tests {
             text.starts_with("why? éé") && text.ends_with("é\n[cut: the history keeps 64 KB of a prompt]")
         );
         // Nothing can be cut from many small pieces.
-        let pieces = vec![Piece::Text("0123456789".into()); 10_000];
-        assert_eq!(history.push(&Snapshot { pieces, cursor: 0 }), None);
+        let pieces = vec![DraftPiece::Text("0123456789".into()); 10_000];
+        assert_eq!(history.push(&DraftSnapshot { pieces, cursor: 0 }), None);
     }
 }

@@ -81,12 +81,12 @@ impl When {
 
 /// Situation in which a key is pressed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Context {
+pub struct KeyContext {
     pub empty: bool,
     pub completing: bool,
 }
 
-impl Context {
+impl KeyContext {
     /// The situations whose bindings hold, the special ones first.
     fn whens(self) -> impl Iterator<Item = When> {
         let completing = self.completing.then_some(When::Completing);
@@ -97,11 +97,11 @@ impl Context {
 
 /// Keys of an incomplete sequence. A caller that stops waiting for the rest resets it to the default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingKeys {
     keys: Vec<Key>,
 }
 
-impl Pending {
+impl PendingKeys {
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
@@ -113,7 +113,7 @@ impl Pending {
 
 /// Meaning of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resolved {
+pub enum KeyMeaning {
     Action(Action),
     /// The key begins a sequence and has no effect by itself.
     Pending,
@@ -150,7 +150,7 @@ impl Default for Keymap {
     }
 }
 
-fn default_bindings(entry: &'static table::Entry) -> impl Iterator<Item = Binding> {
+fn default_bindings(entry: &'static table::KeymapEntry) -> impl Iterator<Item = Binding> {
     entry.keys.iter().filter_map(|keys| {
         let keys = Key::parse_all(keys).ok()?;
         Some(Binding { keys, when: entry.when, action: entry.action })
@@ -221,7 +221,7 @@ impl Keymap {
     ///
     /// A key pressed twice can have a meaning of its own (`esc esc`): the first press acts at once, and the second does
     /// more.
-    pub fn resolve(&self, pending: &mut Pending, key: Key, context: Context) -> Resolved {
+    pub fn resolve(&self, pending: &mut PendingKeys, key: Key, context: KeyContext) -> KeyMeaning {
         let key = key.normalised();
         pending.keys.push(key);
         if let Some(resolved) = self.look_up(pending, context) {
@@ -232,17 +232,17 @@ impl Keymap {
         let in_chord = pending.keys.len() > 1 && !acted;
         pending.clear();
         if in_chord {
-            return Resolved::Nothing;
+            return KeyMeaning::Nothing;
         }
         pending.keys.push(key);
         if let Some(resolved) = self.look_up(pending, context) {
             return resolved;
         }
         pending.clear();
-        key.typed().map_or(Resolved::Nothing, Resolved::Insert)
+        key.typed().map_or(KeyMeaning::Nothing, KeyMeaning::Insert)
     }
 
-    fn look_up(&self, pending: &mut Pending, context: Context) -> Option<Resolved> {
+    fn look_up(&self, pending: &mut PendingKeys, context: KeyContext) -> Option<KeyMeaning> {
         let keys = &pending.keys;
         let action = context.whens().find_map(|when| {
             self.bindings.iter().find(|binding| binding.when == when && binding.keys == *keys)
@@ -256,9 +256,9 @@ impl Keymap {
                 if !longer {
                     pending.clear();
                 }
-                Some(Resolved::Action(binding.action))
+                Some(KeyMeaning::Action(binding.action))
             }
-            None => longer.then_some(Resolved::Pending),
+            None => longer.then_some(KeyMeaning::Pending),
         }
     }
 
@@ -291,7 +291,7 @@ impl Keymap {
     }
 }
 
-fn entry(name: &str) -> Result<&'static table::Entry, String> {
+fn entry(name: &str) -> Result<&'static table::KeymapEntry, String> {
     table::ACTIONS
         .iter()
         .find(|entry| entry.name == name)

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use crate::calls::Purpose;
 use crate::commands;
 use crate::completion::Completions;
-use crate::composer::{Applied, Edit, Pasted, Snapshot, Stashed, VimOutcome};
-use crate::dialog::{self, DialogEnd, Reply};
+use crate::composer::{Applied, DraftSnapshot, Edit, Pasted, Stashed, VimOutcome};
+use crate::dialog::{self, DialogEnd, DialogReply};
 use crate::effect::{Effect, ExitKind, SessionTarget};
-use crate::history::Entry;
+use crate::history::HistoryEntry;
 use crate::key::{Key, KeyCode};
-use crate::keymap::{Action, Context, Resolved};
+use crate::keymap::{Action, KeyContext, KeyMeaning};
 use crate::overlay::OverlayEnd;
 use crate::search_prompt::{SearchOutcome, SearchPrompt};
 use crate::state::State;
@@ -54,14 +54,14 @@ impl State {
             }
         }
         let context =
-            Context { empty: self.composer.is_empty(), completing: self.completions.open().is_some() };
+            KeyContext { empty: self.composer.is_empty(), completing: self.completions.open().is_some() };
         match self.keymap.resolve(&mut self.chord, key, context) {
-            Resolved::Action(action) => self.act(action),
-            Resolved::Insert(char) => {
+            KeyMeaning::Action(action) => self.act(action),
+            KeyMeaning::Insert(char) => {
                 self.composer.insert(char.encode_utf8(&mut [0; 4]));
                 self.draft_changed();
             }
-            Resolved::Pending | Resolved::Nothing => {}
+            KeyMeaning::Pending | KeyMeaning::Nothing => {}
         }
     }
 
@@ -88,12 +88,12 @@ impl State {
     /// Edits the draft with a key that came too early for a dialog: it was meant for the draft. Keys with other effects
     /// are ignored.
     fn edit_unseen(&mut self, key: Key) {
-        match self.keymap.resolve(&mut self.chord, key, Context::default()) {
-            Resolved::Insert(char) => self.composer.insert(char.encode_utf8(&mut [0; 4])),
-            Resolved::Action(Action::Edit(edit)) => {
+        match self.keymap.resolve(&mut self.chord, key, KeyContext::default()) {
+            KeyMeaning::Insert(char) => self.composer.insert(char.encode_utf8(&mut [0; 4])),
+            KeyMeaning::Action(Action::Edit(edit)) => {
                 self.composer.edit(edit, self.draft_columns());
             }
-            Resolved::Action(_) | Resolved::Pending | Resolved::Nothing => {}
+            KeyMeaning::Action(_) | KeyMeaning::Pending | KeyMeaning::Nothing => {}
         }
     }
 
@@ -216,8 +216,8 @@ impl State {
     }
 
     /// Adds a prompt to the history, here and on disk.
-    fn remember(&mut self, prompt: &Snapshot) {
-        if let Some(line) = self.history.push(prompt).map(Entry::to_line) {
+    fn remember(&mut self, prompt: &DraftSnapshot) {
+        if let Some(line) = self.history.push(prompt).map(HistoryEntry::to_line) {
             self.effect(Effect::Remember(line));
         }
     }
@@ -333,10 +333,10 @@ impl State {
         }
         self.show_dialog();
         match reply {
-            Reply::Call { method, params } => self.call(method, params, Purpose::Nothing),
-            Reply::Trust { remember } => self.effect(Effect::Trust { remember }),
-            Reply::Exit => self.effect(Effect::Exit(ExitKind::Close)),
-            Reply::Dismissed => {}
+            DialogReply::Call { method, params } => self.call(method, params, Purpose::Nothing),
+            DialogReply::Trust { remember } => self.effect(Effect::Trust { remember }),
+            DialogReply::Exit => self.effect(Effect::Exit(ExitKind::Close)),
+            DialogReply::Dismissed => {}
         }
     }
 

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use crate::completion::{Keep, Match, Ranking, emphasised, rank};
-use crate::composer::{Snapshot, TextField};
-use crate::history::{Entry, History};
+use crate::composer::{DraftSnapshot, TextField};
+use crate::history::{History, HistoryEntry};
 use crate::key::{Key, KeyCode};
-use crate::keymap::{Action, Context, Keymap, Pending, Resolved};
+use crate::keymap::{Action, KeyContext, KeyMeaning, Keymap, PendingKeys};
 use crate::row::{Row, Span, Style};
 
 /// Label of the query, and the columns below which it is left out.
@@ -27,9 +27,9 @@ pub struct SearchStyles {
 pub enum SearchOutcome {
     Open,
     /// The prompt that was found, for the composer.
-    Accept(Snapshot),
+    Accept(DraftSnapshot),
     /// The draft as it was before the search.
-    Restore(Snapshot),
+    Restore(DraftSnapshot),
 }
 
 /// Search on the screen.
@@ -44,15 +44,15 @@ pub struct SearchView {
 pub struct SearchPrompt {
     query: TextField,
     /// Prompts, the newest first, each once.
-    entries: Vec<(String, Entry)>,
+    entries: Vec<(String, HistoryEntry)>,
     found: Vec<Match>,
     total: usize,
     selected: usize,
-    draft: Snapshot,
+    draft: DraftSnapshot,
 }
 
 impl SearchPrompt {
-    pub fn new(history: &History, draft: Snapshot) -> Self {
+    pub fn new(history: &History, draft: DraftSnapshot) -> Self {
         let mut seen = HashSet::new();
         let entries = history.newest_first().map(|entry| (entry.label(), entry.clone()));
         let entries = entries.filter(|(label, _)| seen.insert(label.clone())).collect();
@@ -79,7 +79,7 @@ impl SearchPrompt {
         self.entry().map(|(label, _)| label.as_str())
     }
 
-    fn entry(&self) -> Option<&(String, Entry)> {
+    fn entry(&self) -> Option<&(String, HistoryEntry)> {
         self.entries.get(self.found.get(self.selected)?.index)
     }
 
@@ -95,10 +95,10 @@ impl SearchPrompt {
             KeyCode::Esc => return restore(),
             KeyCode::Up => self.step(1),
             KeyCode::Down => self.step(-1),
-            _ => match keymap.resolve(&mut Pending::default(), key, Context::default()) {
-                Resolved::Action(Action::HistorySearch | Action::HistoryPrev) => self.step(1),
-                Resolved::Action(Action::HistoryNext) => self.step(-1),
-                Resolved::Action(Action::Clear | Action::Cancel) => return restore(),
+            _ => match keymap.resolve(&mut PendingKeys::default(), key, KeyContext::default()) {
+                KeyMeaning::Action(Action::HistorySearch | Action::HistoryPrev) => self.step(1),
+                KeyMeaning::Action(Action::HistoryNext) => self.step(-1),
+                KeyMeaning::Action(Action::Clear | Action::Cancel) => return restore(),
                 _ => {
                     let before = self.query.text().to_owned();
                     self.query.key(key, keymap);
@@ -161,9 +161,9 @@ mod tests {
     fn search(prompts: &[&str]) -> SearchPrompt {
         let mut history = History::default();
         for prompt in prompts {
-            history.push(&Snapshot::of_text(*prompt));
+            history.push(&DraftSnapshot::of_text(*prompt));
         }
-        SearchPrompt::new(&history, Snapshot::of_text("my draft"))
+        SearchPrompt::new(&history, DraftSnapshot::of_text("my draft"))
     }
 
     const PROMPTS: &[&str] =

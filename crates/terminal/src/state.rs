@@ -13,7 +13,7 @@ use crate::dialog::Dialog;
 use crate::effect::{CallId, Effect};
 use crate::history::History;
 use crate::input::{Input, SessionFacts};
-use crate::keymap::{Keymap, Pending};
+use crate::keymap::{Keymap, PendingKeys};
 use crate::overlay::Overlay;
 use crate::printer::Printer;
 use crate::row::Row;
@@ -91,7 +91,7 @@ pub struct State {
     pub(crate) calls: BTreeMap<CallId, Purpose>,
     next_call: u64,
     pub(crate) keymap: Keymap,
-    pub(crate) chord: Pending,
+    pub(crate) chord: PendingKeys,
     /// When the last key came.
     pub(crate) last_key: u64,
     pub(crate) theme: Theme,
@@ -144,7 +144,7 @@ impl State {
             calls: BTreeMap::new(),
             next_call: 0,
             keymap: Keymap::default(),
-            chord: Pending::default(),
+            chord: PendingKeys::default(),
             last_key: 0,
             theme: Theme::ansi(),
             theme_follows: false,
@@ -317,7 +317,7 @@ impl State {
     /// The draft as a line of the history file, for a view that ends before it was sent.
     pub fn unsent_line(&mut self) -> Option<String> {
         let draft = self.composer.snapshot();
-        self.history.push(&draft).map(crate::history::Entry::to_line)
+        self.history.push(&draft).map(crate::history::HistoryEntry::to_line)
     }
 }
 

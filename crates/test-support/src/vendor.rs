@@ -1,6 +1,6 @@
 //! A simulated vendor on loopback that belongs to one test, and fails it on any refusal that the test did not expect.
 
-use hangar_simulators::{Exchange, Profile, Scenario, Server, Simulator, Totals};
+use hangar_simulators::{Exchange, Profile, Scenario, Server, Simulator, UsageTotals};
 
 pub struct VendorServer {
     profile: Profile,
@@ -47,7 +47,7 @@ impl VendorServer {
     }
 
     /// What was counted. Panics with everything that was refused, or was not as the scenario expects.
-    pub fn finish(&self) -> Totals {
+    pub fn finish(&self) -> UsageTotals {
         match self.simulator().finish() {
             Ok(totals) => totals,
             Err(failures) => panic!("the simulated vendor {} says:\n{failures}", self.profile.name),

@@ -42,16 +42,16 @@ pub fn resolve_entry(path: &Path) -> PathBuf {
 /// `None` for a cycle of links, which no call can open.
 fn follow(path: &Path) -> Option<PathBuf> {
     let mut resolved = PathBuf::new();
-    let mut rest: VecDeque<Step> = steps(path).collect();
+    let mut rest: VecDeque<PathStep> = steps(path).collect();
     let mut links = 0;
     while let Some(step) = rest.pop_front() {
         match step {
-            Step::Root(root) => resolved = root,
+            PathStep::Root(root) => resolved = root,
             // Everything in `resolved` is free of links, so its parent by name is its parent.
-            Step::Up => {
+            PathStep::Up => {
                 resolved.pop();
             }
-            Step::Down(name) => {
+            PathStep::Down(name) => {
                 let candidate = resolved.join(&name);
                 match fs::read_link(&candidate) {
                     Ok(target) => {
@@ -72,14 +72,14 @@ fn follow(path: &Path) -> Option<PathBuf> {
     Some(resolved)
 }
 
-enum Step {
+enum PathStep {
     /// The root, with the drive where there are drives.
     Root(PathBuf),
     Up,
     Down(OsString),
 }
 
-fn steps(path: &Path) -> impl Iterator<Item = Step> {
+fn steps(path: &Path) -> impl Iterator<Item = PathStep> {
     let mut root = PathBuf::new();
     path.components().filter_map(move |component| match component {
         Component::Prefix(_) => {
@@ -88,11 +88,11 @@ fn steps(path: &Path) -> impl Iterator<Item = Step> {
         }
         Component::RootDir => {
             root.push(component);
-            Some(Step::Root(root.clone()))
+            Some(PathStep::Root(root.clone()))
         }
         Component::CurDir => None,
-        Component::ParentDir => Some(Step::Up),
-        Component::Normal(name) => Some(Step::Down(name.to_os_string())),
+        Component::ParentDir => Some(PathStep::Up),
+        Component::Normal(name) => Some(PathStep::Down(name.to_os_string())),
     })
 }
 

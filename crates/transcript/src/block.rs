@@ -84,7 +84,7 @@ pub struct ToolBlock {
     pub ended_at: Option<String>,
     /// Whether a question about it is pending.
     pub asking: bool,
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<PermissionVerdict>,
     pub agent: Option<Arc<AgentInfo>>,
 }
 
@@ -99,13 +99,13 @@ pub struct Picture {
 
 /// Answer to a permission request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
-    pub outcome: Outcome,
+pub struct PermissionVerdict {
+    pub outcome: VerdictOutcome,
     pub detail: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum VerdictOutcome {
     Approved,
     Denied,
     Answered,
@@ -153,7 +153,7 @@ pub struct AskBlock {
     pub holds: Option<String>,
     /// Data of the event that asked.
     pub data: Value,
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<VerdictOutcome>,
     pub detail: Option<String>,
 }
 

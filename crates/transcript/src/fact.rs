@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::block::{AskKind, NoticeLevel, Outcome};
+use crate::block::{AskKind, NoticeLevel, VerdictOutcome};
 
 /// Text of the notice that the end of a compaction replaces.
 pub(crate) const COMPACTING: &str = "Summing up the conversation to make room";
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Request<'a> {
+pub(crate) struct CalledTool<'a> {
     pub(crate) call: &'a str,
     pub(crate) name: &'a str,
     pub(crate) args: &'a Value,
@@ -65,7 +65,7 @@ pub(crate) enum Fact<'a> {
         message: &'a str,
         text: &'a str,
         reasoning: &'a str,
-        requests: Vec<Request<'a>>,
+        requests: Vec<CalledTool<'a>>,
     },
     ReasoningDelta {
         reasoning: &'a str,
@@ -80,7 +80,7 @@ pub(crate) enum Fact<'a> {
         name: Option<&'a str>,
         piece: &'a str,
     },
-    ToolStarted(Request<'a>),
+    ToolStarted(CalledTool<'a>),
     ToolOutput {
         call: &'a str,
         text: &'a str,
@@ -98,7 +98,7 @@ pub(crate) enum Fact<'a> {
     },
     Answered {
         request: &'a str,
-        outcome: Outcome,
+        outcome: VerdictOutcome,
         detail: Option<&'a str>,
     },
     AgentStarted(Started<'a>),

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::block::{AgentInfo, AgentState, BlockBody, Picture, ToolState, UserBlock};
 use crate::changes::{Changes, LaneId};
-use crate::fact::{Done, Fact, Request, Started};
+use crate::fact::{CalledTool, Done, Fact, Started};
 use crate::lane::{Lane, Stamp, TextKind};
 use crate::status::{ContextUse, Status};
 use crate::{loose, typed};
@@ -244,7 +244,7 @@ impl Transcript {
         });
         let mut replaced = None;
         if let Some(parent) = self.lane_mut(parent) {
-            let request = Request { call: start.call, name: "task", args: &Value::Null, title: None };
+            let request = CalledTool { call: start.call, name: "task", args: &Value::Null, title: None };
             parent.call_index(stamp, &request);
             replaced = parent.agent_of(start.call).map(str::to_owned);
         }
@@ -348,7 +348,7 @@ fn apply_to(lane: &mut Lane, stamp: Stamp<'_>, fact: Fact<'_>) {
             lane.finish_text(TextKind::Reasoning, reasoning, text, stamp);
         }
         Fact::ToolWriting { call, name, piece } => {
-            let request = Request { call, name: name.unwrap_or("tool"), args: &Value::Null, title: None };
+            let request = CalledTool { call, name: name.unwrap_or("tool"), args: &Value::Null, title: None };
             let index = lane.current_call_index(stamp, &request);
             lane.write_call(index, name, piece);
         }
@@ -382,7 +382,7 @@ fn apply_to(lane: &mut Lane, stamp: Stamp<'_>, fact: Fact<'_>) {
 
 fn end_call(lane: &mut Lane, stamp: Stamp<'_>, done: Done<'_>) {
     // Its start may be in a page of history that is not loaded.
-    let request = Request { call: done.call, name: "tool", args: &Value::Null, title: None };
+    let request = CalledTool { call: done.call, name: "tool", args: &Value::Null, title: None };
     let index = lane.call_index(stamp, &request);
     lane.end_call(index, done.call, |tool| {
         let is_ok = done.success && done.exit_code.unwrap_or(0) == 0;

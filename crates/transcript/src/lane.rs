@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::block::{
-    AgentInfo, AskBlock, AskKind, Block, BlockBody, NoticeBlock, NoticeLevel, Outcome, TextBlock, ToolBlock,
-    ToolState, Verdict,
+    AgentInfo, AskBlock, AskKind, Block, BlockBody, NoticeBlock, NoticeLevel, PermissionVerdict, TextBlock,
+    ToolBlock, ToolState, VerdictOutcome,
 };
-use crate::fact::{COMPACTING, Notice, Request};
+use crate::fact::{COMPACTING, CalledTool, Notice};
 use crate::memory::{Last, Memory, Name};
 use crate::stream_text::StreamText;
 
@@ -254,7 +254,7 @@ impl Lane {
     }
 
     /// Index of the block of a call, which is made if there is none.
-    pub(crate) fn call_index(&mut self, stamp: Stamp<'_>, request: &Request<'_>) -> usize {
+    pub(crate) fn call_index(&mut self, stamp: Stamp<'_>, request: &CalledTool<'_>) -> usize {
         match self.calls.get(request.call) {
             Some(place) => place.index,
             None => self.push_tool(stamp, request, format!("t:{}", request.call)),
@@ -263,7 +263,7 @@ impl Lane {
 
     /// Same for a continuing call. Some models reuse an id in a later turn: after a call has ended, the id means
     /// another one.
-    pub(crate) fn current_call_index(&mut self, stamp: Stamp<'_>, request: &Request<'_>) -> usize {
+    pub(crate) fn current_call_index(&mut self, stamp: Stamp<'_>, request: &CalledTool<'_>) -> usize {
         match self.calls.get(request.call) {
             Some(place) if place.ended => {
                 self.push_tool(stamp, request, format!("t:{}:{}", request.call, stamp.id))
@@ -272,7 +272,7 @@ impl Lane {
         }
     }
 
-    fn push_tool(&mut self, stamp: Stamp<'_>, request: &Request<'_>, key: String) -> usize {
+    fn push_tool(&mut self, stamp: Stamp<'_>, request: &CalledTool<'_>, key: String) -> usize {
         let tool = ToolBlock {
             call: request.call.to_owned(),
             name: request.name.to_owned(),
@@ -315,7 +315,7 @@ impl Lane {
     }
 
     /// Notes the tool and the arguments of a call, once the model has written them.
-    pub(crate) fn queue_call(&mut self, index: usize, request: &Request<'_>) {
+    pub(crate) fn queue_call(&mut self, index: usize, request: &CalledTool<'_>) {
         self.change_tool(index, |tool| {
             request.name.clone_into(&mut tool.name);
             tool.title = request.title.map(str::to_owned).or(tool.title.take());
@@ -328,7 +328,7 @@ impl Lane {
         self.closed(index);
     }
 
-    pub(crate) fn start_call(&mut self, index: usize, request: &Request<'_>, stamp: Stamp<'_>) {
+    pub(crate) fn start_call(&mut self, index: usize, request: &CalledTool<'_>, stamp: Stamp<'_>) {
         if let Some(block) = self.block_mut(index) {
             stamp.at.clone_into(&mut block.at);
         }
@@ -480,7 +480,7 @@ impl Lane {
         self.asks.insert(request.to_owned(), AskPlace { index, call, holds });
     }
 
-    pub(crate) fn answer(&mut self, request: &str, outcome: Outcome, detail: Option<&str>) {
+    pub(crate) fn answer(&mut self, request: &str, outcome: VerdictOutcome, detail: Option<&str>) {
         let Some(AskPlace { index, call, holds }) = self.asks.get(request) else { return };
         let (index, call, holds) = (*index, call.clone(), holds.clone());
         let detail = detail.map(str::to_owned);
@@ -492,7 +492,7 @@ impl Lane {
             self.change_call(&holds, |tool| tool.asking = false);
         }
         if let Some(call) = call {
-            self.change_call(&call, |tool| tool.verdict = Some(Verdict { outcome, detail }));
+            self.change_call(&call, |tool| tool.verdict = Some(PermissionVerdict { outcome, detail }));
         }
     }
 

@@ -18,8 +18,8 @@ mod tool_words;
 mod typed;
 
 pub use block::{
-    AgentInfo, AgentState, AskBlock, AskKind, Block, BlockBody, NoticeBlock, NoticeLevel, Outcome, Picture,
-    TextBlock, ToolBlock, ToolState, UserBlock, Verdict,
+    AgentInfo, AgentState, AskBlock, AskKind, Block, BlockBody, NoticeBlock, NoticeLevel, PermissionVerdict,
+    Picture, TextBlock, ToolBlock, ToolState, UserBlock, VerdictOutcome,
 };
 pub use changes::{Change, Changes, LaneId};
 pub use fold::Transcript;

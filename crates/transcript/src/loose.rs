@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use hangar_protocol::{Body, Event, EventKind};
 use serde_json::Value;
 
-use crate::block::{AskKind, NoticeLevel, Outcome};
-use crate::fact::{COMPACTING, Done, Fact, Notice, Request, Started, tokens};
+use crate::block::{AskKind, NoticeLevel, VerdictOutcome};
+use crate::fact::{COMPACTING, CalledTool, Done, Fact, Notice, Started, tokens};
 
 /// Data of an event as it is on the wire, with fields that its type does not have.
 pub(crate) fn data(event: &Event) -> Value {
@@ -150,29 +150,33 @@ fn question(kind: EventKind, data: &Value) -> Option<Fact<'_>> {
             let result = field(data, "result");
             let kind = text(result, "kind");
             let outcome = match kind {
-                _ if kind.starts_with("approved") => Outcome::Approved,
-                _ if kind.starts_with("denied") => Outcome::Denied,
-                _ => Outcome::Cancelled,
+                _ if kind.starts_with("approved") => VerdictOutcome::Approved,
+                _ if kind.starts_with("denied") => VerdictOutcome::Denied,
+                _ => VerdictOutcome::Cancelled,
             };
             answered(outcome, text_or_none(result, "feedback").or_else(|| denial(kind)))
         }
         K::UserInputRequested => asked(AskKind::Question, call),
         K::UserInputCompleted => {
             let answer = text_or_none(data, "answer");
-            answered(if answer.is_some() { Outcome::Answered } else { Outcome::Cancelled }, answer)
+            answered(
+                if answer.is_some() { VerdictOutcome::Answered } else { VerdictOutcome::Cancelled },
+                answer,
+            )
         }
         K::ElicitationRequested => asked(AskKind::Elicitation, call),
         K::ElicitationCompleted => {
             let outcome = match text(data, "action") {
-                "accept" => Outcome::Answered,
-                "decline" => Outcome::Denied,
-                _ => Outcome::Cancelled,
+                "accept" => VerdictOutcome::Answered,
+                "decline" => VerdictOutcome::Denied,
+                _ => VerdictOutcome::Cancelled,
             };
             answered(outcome, None)
         }
         K::ExitPlanModeRequested => asked(AskKind::Plan, None),
         K::ExitPlanModeCompleted => {
-            let outcome = if is_true(data, "approved") { Outcome::Approved } else { Outcome::Denied };
+            let outcome =
+                if is_true(data, "approved") { VerdictOutcome::Approved } else { VerdictOutcome::Denied };
             answered(outcome, text_or_none(data, "feedback"))
         }
         _ => return None,
@@ -251,8 +255,8 @@ impl<'a> Notice<'a> {
     }
 }
 
-fn request(data: &Value) -> Request<'_> {
-    Request {
+fn request(data: &Value) -> CalledTool<'_> {
+    CalledTool {
         call: text(data, "toolCallId"),
         name: first_text(data, &["name", "toolName"]).unwrap_or("tool"),
         args: field(data, "arguments"),

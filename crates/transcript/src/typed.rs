@@ -4,7 +4,7 @@
 use hangar_protocol::Body;
 use hangar_protocol::data::{AssistantMessage, ToolComplete, ToolRequest};
 
-use crate::fact::{Done, Fact, Request};
+use crate::fact::{CalledTool, Done, Fact};
 
 pub(crate) fn read(body: &Body) -> Option<Fact<'_>> {
     Some(match body {
@@ -55,9 +55,9 @@ fn message_done(message: &AssistantMessage) -> Option<Fact<'_>> {
     })
 }
 
-fn request(request: &ToolRequest) -> Option<Request<'_>> {
+fn request(request: &ToolRequest) -> Option<CalledTool<'_>> {
     let title = non_empty(request.intention_summary.as_deref());
-    (!request.name.is_empty()).then(|| Request {
+    (!request.name.is_empty()).then(|| CalledTool {
         call: &request.tool_call_id,
         name: &request.name,
         args: &request.arguments,

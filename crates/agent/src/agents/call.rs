@@ -26,7 +26,7 @@ pub enum AgentTool {
 pub enum AgentCall {
     Start(StartAgent),
     Read { agent_id: String, wait: Option<Duration>, since_turn: Option<usize> },
-    List { finished: bool, scope: Option<Scope> },
+    List { finished: bool, scope: Option<MessageScope> },
     Write { to: Recipients, message: String },
 }
 
@@ -44,12 +44,12 @@ pub struct StartAgent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recipients {
     Named(Vec<String>),
-    All(Scope),
+    All(MessageScope),
 }
 
 /// Group of agents that a message goes to, relative to the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum MessageScope {
     Siblings,
     Children,
     All,
@@ -190,7 +190,9 @@ impl AgentTool {
                 };
                 let to = match (named, scope(&arguments["scope"])) {
                     (Some(ids), _) if ids.len() <= MOST_ADDRESSEES => Recipients::Named(ids),
-                    (None, Some(scope @ (Scope::Siblings | Scope::Children))) => Recipients::All(scope),
+                    (None, Some(scope @ (MessageScope::Siblings | MessageScope::Children))) => {
+                        Recipients::All(scope)
+                    }
                     _ => {
                         let problem =
                             "name one agent_id, up to 16 agent_ids, or the scope siblings or children";
@@ -203,11 +205,11 @@ impl AgentTool {
     }
 }
 
-fn scope(value: &Value) -> Option<Scope> {
+fn scope(value: &Value) -> Option<MessageScope> {
     match value.as_str()? {
-        "siblings" => Some(Scope::Siblings),
-        "children" => Some(Scope::Children),
-        "all" => Some(Scope::All),
+        "siblings" => Some(MessageScope::Siblings),
+        "children" => Some(MessageScope::Children),
+        "all" => Some(MessageScope::All),
         _ => None,
     }
 }

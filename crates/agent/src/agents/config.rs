@@ -8,7 +8,7 @@ use hangar_protocol::data::{ModelSelection, TaskModelSource};
 use super::builtin::{GENERAL_PURPOSE, WITH_SMALL_MODEL};
 use super::{AgentDefinition, AgentSource, AgentTools};
 use crate::model::ModelProvider;
-use crate::prompt::{Environment, SystemPrompt};
+use crate::prompt::{PromptEnvironment, SystemPrompt};
 
 /// Limits: nesting depth, and number of agents that run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub struct AgentConfig {
     pub small_model: Option<String>,
     pub reporting: Reporting,
     /// Parts of the agents' prompts.
-    pub environment: Environment,
+    pub environment: PromptEnvironment,
     pub instructions: String,
 }
 
@@ -121,7 +121,7 @@ impl AgentConfig {
 
     /// System prompt of an agent that is shown these tools.
     pub fn prompt(&self, agent: &AgentDefinition, tools: Vec<String>) -> Arc<str> {
-        let environment = Environment { tools, ..self.environment.clone() };
+        let environment = PromptEnvironment { tools, ..self.environment.clone() };
         let mut prompt = SystemPrompt::new(&environment, &self.instructions);
         let role = agent.role();
         if !role.is_empty() {

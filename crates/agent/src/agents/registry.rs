@@ -7,7 +7,7 @@ use hangar_protocol::data::{self, ExecutionMode, NotificationKind};
 use hangar_protocol::{Body, Event};
 use jiff::Timestamp;
 
-use super::call::Scope;
+use super::call::MessageScope;
 use crate::tool::ToolOutcome;
 
 /// Number of finished agents that are kept. The oldest are dropped first; running ones never.
@@ -207,7 +207,7 @@ impl AgentRegistry {
     pub(crate) fn seen_by<'a>(
         &'a self,
         caller: Option<&'a str>,
-        scope: Option<Scope>,
+        scope: Option<MessageScope>,
     ) -> impl Iterator<Item = &'a Agent> {
         let parent = caller.and_then(|id| self.find(id)).and_then(|agent| agent.parent.as_deref());
         self.agents.iter().filter(move |agent| {
@@ -216,9 +216,9 @@ impl AgentRegistry {
             let sibling = caller.is_some() && agent.parent.as_deref() == parent;
             !is_caller
                 && match scope {
-                    Some(Scope::All) => true,
-                    Some(Scope::Children) => child,
-                    Some(Scope::Siblings) => sibling,
+                    Some(MessageScope::All) => true,
+                    Some(MessageScope::Children) => child,
+                    Some(MessageScope::Siblings) => sibling,
                     None => child || sibling,
                 }
         })
@@ -243,7 +243,7 @@ impl AgentRegistry {
         caller: Option<&str>,
         session: &str,
         finished: bool,
-        scope: Option<Scope>,
+        scope: Option<MessageScope>,
         now: Timestamp,
     ) -> String {
         let groups = [

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::lane::{LaneId, MAIN, renew};
 use super::tools::Inspected;
 use super::{Driver, Inputs};
-use crate::log::{Fact, LogError};
+use crate::log::{ListedFact, LogError};
 use crate::model::ModelRequest;
 use crate::retry::RetryReason;
 use crate::session::{CallSeq, Command, Effect, Input, Reminder};
@@ -75,7 +75,7 @@ impl Driver {
             }
             Effect::Checkpoint(checkpoint) => {
                 // The summary is in the log; a missing checkpoint file does not break the session.
-                if let Err(error) = self.host.log.note(Fact::Checkpoint(checkpoint)) {
+                if let Err(error) = self.host.log.note(ListedFact::Checkpoint(checkpoint)) {
                     let warning = data::SessionWarning::new("checkpoint", error.to_string());
                     return here(Input::Command(Command::Record(warning.into())));
                 }

@@ -24,12 +24,12 @@ pub enum Grant {
     /// No limits: the user approved this call, or all calls.
     Full,
     /// The limits within which no approval is needed.
-    Limited(Box<Limits>),
+    Limited(Box<CommandLimits>),
 }
 
 /// Limits of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Limits {
+pub struct CommandLimits {
     /// Directories that may be read; everything if absent.
     pub directories: Option<Vec<PathBuf>>,
     pub writes: Writes,
@@ -107,12 +107,17 @@ impl Policy {
         }
     }
 
-    fn limits(&self, shell: &ShellRequest, access: &AccessRequest) -> Limits {
+    fn limits(&self, shell: &ShellRequest, access: &AccessRequest) -> CommandLimits {
         let directories = (!self.allow_all_paths).then(|| self.roots.clone());
         let ruled: Vec<&ShellCommand> =
             shell.commands.iter().filter(|command| !command.read_only || shell.opaque).collect();
         if ruled.is_empty() && !shell.has_write_file_redirection {
-            return Limits { directories, writes: Writes::Nothing, git: GitWrites::Nothing, network: false };
+            return CommandLimits {
+                directories,
+                writes: Writes::Nothing,
+                git: GitWrites::Nothing,
+                network: false,
+            };
         }
         let writes = match &directories {
             None => Writes::Anywhere,
@@ -147,7 +152,7 @@ impl Policy {
         let network = self.allow_all_urls
             || !shell.possible_urls.is_empty()
             || (!names_program && ruled.iter().any(networked));
-        Limits { directories, writes, git: git.unwrap_or(GitWrites::Nothing), network }
+        CommandLimits { directories, writes, git: git.unwrap_or(GitWrites::Nothing), network }
     }
 }
 

@@ -6,6 +6,6 @@ mod rule;
 pub mod texts;
 mod url_pattern;
 
-pub use grant::{GitWrites, Grant, Limits, Writes, ask_without_limits};
-pub use policy::{Approval, AskReason, Confinement, Policy, Verdict};
+pub use grant::{CommandLimits, GitWrites, Grant, Writes, ask_without_limits};
+pub use policy::{AskReason, Policy, SandboxBounds, SessionApproval, Verdict};
 pub use rule::{Rule, RuleError};

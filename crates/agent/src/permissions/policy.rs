@@ -26,19 +26,19 @@ pub struct Policy {
     /// Directories that tools may touch, links resolved.
     pub roots: Vec<PathBuf>,
     /// Bounds of the sandbox. Tools that run outside it are held to them as well, whatever else is allowed.
-    pub confinement: Option<Confinement>,
+    pub confinement: Option<SandboxBounds>,
     /// Approvals for the rest of the session.
-    pub approvals: Vec<Approval>,
+    pub approvals: Vec<SessionApproval>,
 }
 
 /// Bounds of a sandbox in terms of paths, links resolved.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Confinement {
+pub struct SandboxBounds {
     pub writable: Vec<PathBuf>,
     pub denied: Vec<PathBuf>,
 }
 
-impl Confinement {
+impl SandboxBounds {
     /// First path that the sandbox would not let a command use.
     fn breach<'a>(&self, access: &'a AccessRequest) -> Option<&'a PathBuf> {
         let within = |path: &Path, places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
@@ -49,7 +49,7 @@ impl Confinement {
 
 /// An approval for more than one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Approval {
+pub enum SessionApproval {
     Commands(Vec<String>),
     Write,
     Read,
@@ -68,7 +68,7 @@ pub enum Approval {
     Memory,
 }
 
-impl Approval {
+impl SessionApproval {
     /// Approval that covers requests like this one, in the form of the wire.
     pub fn covering(request: &PermissionRequest) -> Value {
         match request {
@@ -199,7 +199,7 @@ impl Policy {
         if !rules.is_empty() {
             return Verdict::Deny { rules };
         }
-        let approved = Approval::McpSampling { server: server.to_owned() };
+        let approved = SessionApproval::McpSampling { server: server.to_owned() };
         if self.allow_all_tools
             || self.allow.iter().any(|rule| asks(&rule))
             || self.approvals.contains(&approved)
@@ -234,7 +234,7 @@ impl Policy {
             || trusted_shell
             || self.allow.iter().any(|rule| rule.matches_url(url))
             || self.approvals.iter().any(|approval| match approval {
-                Approval::Url { domain } => {
+                SessionApproval::Url { domain } => {
                     Rule::parse(&format!("url({domain})")).is_ok_and(|rule| rule.matches_url(url))
                 }
                 _ => false,
@@ -242,14 +242,14 @@ impl Policy {
     }
 
     fn tool_allowed(&self, access: &AccessRequest) -> bool {
-        let approved = |wanted: &Approval| self.approvals.contains(wanted);
+        let approved = |wanted: &SessionApproval| self.approvals.contains(wanted);
         match &access.request {
             // Within bounds, by the check before this one.
             PermissionRequest::Read { .. } => {
                 !self.asks_about_reads
                     || self.allow_all_tools
                     || self.allow.contains(&Rule::Read(None))
-                    || approved(&Approval::Read)
+                    || approved(&SessionApproval::Read)
             }
             PermissionRequest::Url { .. } => true,
             PermissionRequest::Hook { .. } => false,
@@ -258,15 +258,18 @@ impl Policy {
             PermissionRequest::Write { .. } => self.writes_allowed(&access.writes),
             PermissionRequest::Mcp { server_name, tool_name, .. } => {
                 self.allow.iter().any(|rule| rule.matches_mcp(server_name, tool_name))
-                    || approved(&Approval::Mcp { server: server_name.clone(), tool: None })
-                    || approved(&Approval::Mcp { server: server_name.clone(), tool: Some(tool_name.clone()) })
+                    || approved(&SessionApproval::Mcp { server: server_name.clone(), tool: None })
+                    || approved(&SessionApproval::Mcp {
+                        server: server_name.clone(),
+                        tool: Some(tool_name.clone()),
+                    })
             }
             PermissionRequest::Memory { .. } => {
-                self.allow.contains(&Rule::Memory) || approved(&Approval::Memory)
+                self.allow.contains(&Rule::Memory) || approved(&SessionApproval::Memory)
             }
             PermissionRequest::CustomTool { tool_name, .. } => {
                 self.allow.iter().any(|rule| rule.matches_custom(tool_name))
-                    || approved(&Approval::CustomTool(tool_name.clone()))
+                    || approved(&SessionApproval::CustomTool(tool_name.clone()))
             }
         }
     }
@@ -286,13 +289,13 @@ impl Policy {
 
     /// Whether someone approved the command for the rest of the session.
     pub(super) fn approves_command(&self, identifier: &str) -> bool {
-        let approves = |approval: &Approval| matches!(approval, Approval::Commands(known) if known.iter().any(|known| known == identifier));
+        let approves = |approval: &SessionApproval| matches!(approval, SessionApproval::Commands(known) if known.iter().any(|known| known == identifier));
         self.approvals.iter().any(approves)
     }
 
     /// Whether any file within bounds may be written.
     pub(super) fn writes_anything(&self) -> bool {
-        self.approvals.contains(&Approval::Write) || self.allow.contains(&Rule::Write(None))
+        self.approvals.contains(&SessionApproval::Write) || self.allow.contains(&Rule::Write(None))
     }
 
     fn writes_allowed(&self, paths: &[PathBuf]) -> bool {

@@ -6,4 +6,4 @@ pub(crate) mod mcp;
 pub mod notices;
 mod sections;
 
-pub use sections::{Environment, SystemPrompt, UnknownSection};
+pub use sections::{PromptEnvironment, SystemPrompt, UnknownSection};

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Environment for the prompt. It is the same for all sessions with the same directory and settings; messages tell the
 /// model what differs between them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Environment {
+pub struct PromptEnvironment {
     pub cwd: String,
     pub git_root: Option<String>,
     pub os: String,
@@ -43,7 +43,7 @@ pub struct SystemPrompt {
 }
 
 impl SystemPrompt {
-    pub fn new(environment: &Environment, custom_instructions: &str) -> Self {
+    pub fn new(environment: &PromptEnvironment, custom_instructions: &str) -> Self {
         let offered = |name: &str| environment.tools.iter().any(|tool| tool == name);
         let mut sections = BTreeMap::new();
         sections.insert("identity", IDENTITY.to_owned());
@@ -105,7 +105,7 @@ impl SystemPrompt {
 #[error("the system prompt has no section `{0}`")]
 pub struct UnknownSection(pub String);
 
-fn environment_context(environment: &Environment) -> String {
+fn environment_context(environment: &PromptEnvironment) -> String {
     let root = match &environment.git_root {
         Some(root) => format!("Git repository: {root}"),
         None => "Not a git repository.".to_owned(),
@@ -170,8 +170,8 @@ when it is no longer needed. Use detach only for what must outlive the session. 
 mod tests {
     use super::*;
 
-    fn environment(tools: &[&str]) -> Environment {
-        Environment {
+    fn environment(tools: &[&str]) -> PromptEnvironment {
+        PromptEnvironment {
             cwd: "/repo".to_owned(),
             git_root: None,
             os: "linux".to_owned(),

@@ -7,7 +7,7 @@ use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
 
 use super::tools::CallStage;
 use super::{Context, Session, Step};
-use crate::permissions::{Approval, Grant, Verdict, ask_without_limits, texts};
+use crate::permissions::{Grant, SessionApproval, Verdict, ask_without_limits, texts};
 use crate::prompt::notices;
 use crate::tool::{AccessRequest, ToolOutcome, ToolStatus};
 
@@ -160,7 +160,7 @@ impl Session {
         if let PermissionOutcome::ApprovedForSession { approval }
         | PermissionOutcome::ApprovedForLocation { approval, .. } = &answer
         {
-            self.config.policy.approvals.extend(Approval::parse(approval));
+            self.config.policy.approvals.extend(SessionApproval::parse(approval));
         }
         match answer {
             PermissionOutcome::Approved {}

@@ -4,7 +4,7 @@ use hangar_protocol::data::{self, CallOutcome};
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
-use super::ending::Verdict;
+use super::ending::AnswerEnd;
 use super::run::{Ending, Phase, Run, millis_between};
 use super::tools::is_file_edit;
 use super::truncation::Reduction;
@@ -178,18 +178,18 @@ impl Session {
             self.token_counts.report(sent, tokens);
         }
         let outcome = match &verdict {
-            Verdict::Retry(_) | Verdict::Withheld(_) => CallOutcome::Error,
+            AnswerEnd::Retry(_) | AnswerEnd::Withheld(_) => CallOutcome::Error,
             _ => CallOutcome::Success,
         };
         let edits = reply.turn.tool_calls.iter().any(|call| is_file_edit(&call.name));
         self.finish_call_event(&call, outcome, Some(edits), step, context);
-        if let Verdict::Retry(reason) = verdict {
+        if let AnswerEnd::Retry(reason) = verdict {
             return self.retry_answer(reason, call.retries, step, context);
         }
         let calls = std::mem::take(&mut reply.turn.tool_calls);
         self.publish_answer(call, reply, &calls, step, context);
         match verdict {
-            Verdict::Calls { notice } => {
+            AnswerEnd::Calls { notice } => {
                 if let Some(notice) = notice {
                     self.after_tools(notice.into());
                 }

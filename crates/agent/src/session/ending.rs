@@ -24,7 +24,7 @@ const MAX_UNUSABLE: u32 = 1;
 const MAX_NUDGES: u32 = 1;
 
 /// Consequence of an answer.
-pub(super) enum Verdict {
+pub(super) enum AnswerEnd {
     /// Its calls run. The notice follows their results.
     Calls { notice: Option<data::UserMessage> },
     /// It is the final answer and ends the run.
@@ -82,7 +82,7 @@ impl Endings {
     }
 
     /// Classifies an answer, and removes the unusable parts: a call that a limit cut, and everything that was withheld.
-    pub(super) fn judge(&mut self, reply: &mut Reply) -> Verdict {
+    pub(super) fn judge(&mut self, reply: &mut Reply) -> AnswerEnd {
         self.goes_on = self.cut > 0 || self.paused > 0;
         let withheld = match &reply.finish {
             Finish::ContentFilter => Some(notices::FILTERED.to_owned()),
@@ -91,7 +91,7 @@ impl Endings {
         };
         if let Some(message) = withheld {
             reply.turn = Default::default();
-            return Verdict::Withheld(message);
+            return AnswerEnd::Withheld(message);
         }
         let half = match reply.finish {
             Finish::Length | Finish::ContextFull => reply.turn.tool_calls.pop_if(|call| !is_whole(call)),
@@ -112,10 +112,10 @@ impl Endings {
         };
         if unusable && self.unusable < MAX_UNUSABLE {
             self.unusable += 1;
-            return Verdict::Retry("unusable_answer");
+            return AnswerEnd::Retry("unusable_answer");
         }
         let verdict = self.judge_usable(reply, half.as_ref(), empty);
-        let paused = reply.finish == Finish::Paused && !matches!(verdict, Verdict::Calls { .. });
+        let paused = reply.finish == Finish::Paused && !matches!(verdict, AnswerEnd::Calls { .. });
         let cut = matches!(reply.finish, Finish::Length | Finish::ContextFull);
         self.paused = if paused { self.paused + 1 } else { 0 };
         self.cut = if cut { self.cut + 1 } else { 0 };
@@ -123,7 +123,7 @@ impl Endings {
         verdict
     }
 
-    fn judge_usable(&mut self, reply: &Reply, half: Option<&ToolCall>, empty: bool) -> Verdict {
+    fn judge_usable(&mut self, reply: &Reply, half: Option<&ToolCall>, empty: bool) -> AnswerEnd {
         let may_go_on = self.cut < MAX_CUT_ANSWERS;
         let cut_notice = match (half, empty) {
             (Some(call), _) => Some(message(OUTPUT_LIMIT, notices::cut_call(&call.name))),
@@ -131,25 +131,27 @@ impl Endings {
             (None, true) => None,
         };
         if !reply.turn.tool_calls.is_empty() {
-            return Verdict::Calls { notice: half.and(cut_notice) };
+            return AnswerEnd::Calls { notice: half.and(cut_notice) };
         }
         if let Some(call) = half.filter(|_| !may_go_on) {
-            return Verdict::Failed(notices::calls_stay_cut(&call.name));
+            return AnswerEnd::Failed(notices::calls_stay_cut(&call.name));
         }
         match &reply.finish {
-            Finish::ContextFull if may_go_on => Verdict::MakeRoom { notice: cut_notice },
-            Finish::ContextFull if empty => Verdict::Failed(notices::CONTEXT_FULL.to_owned()),
-            Finish::Length if may_go_on && !(empty && half.is_none()) => Verdict::GoOn { notice: cut_notice },
-            Finish::Paused if self.paused < MAX_PAUSES => Verdict::GoOn { notice: None },
-            Finish::Broken(reason) | Finish::Other(reason) if empty => {
-                Verdict::Failed(notices::unusable(reason))
+            Finish::ContextFull if may_go_on => AnswerEnd::MakeRoom { notice: cut_notice },
+            Finish::ContextFull if empty => AnswerEnd::Failed(notices::CONTEXT_FULL.to_owned()),
+            Finish::Length if may_go_on && !(empty && half.is_none()) => {
+                AnswerEnd::GoOn { notice: cut_notice }
             }
-            _ if !empty || (self.called && self.worked) => Verdict::Answer,
+            Finish::Paused if self.paused < MAX_PAUSES => AnswerEnd::GoOn { notice: None },
+            Finish::Broken(reason) | Finish::Other(reason) if empty => {
+                AnswerEnd::Failed(notices::unusable(reason))
+            }
+            _ if !empty || (self.called && self.worked) => AnswerEnd::Answer,
             _ if self.called && self.nudges < MAX_NUDGES => {
                 self.nudges += 1;
-                Verdict::GoOn { notice: Some(message(EMPTY_ANSWER, notices::SAY_SOMETHING.to_owned())) }
+                AnswerEnd::GoOn { notice: Some(message(EMPTY_ANSWER, notices::SAY_SOMETHING.to_owned())) }
             }
-            _ => Verdict::Failed(notices::EMPTY.to_owned()),
+            _ => AnswerEnd::Failed(notices::EMPTY.to_owned()),
         }
     }
 }
@@ -171,18 +173,18 @@ fn message(source: &str, text: String) -> data::UserMessage {
 
 impl Session {
     /// Carries out the consequence of an answer without calls.
-    pub(super) fn conclude(&mut self, verdict: Verdict, step: &mut Step, context: &mut Context<'_>) {
+    pub(super) fn conclude(&mut self, verdict: AnswerEnd, step: &mut Step, context: &mut Context<'_>) {
         match verdict {
-            Verdict::Calls { .. } | Verdict::Retry(_) => {}
-            Verdict::Answer => self.run_stop_hooks(Ending::Answered, step, context),
-            Verdict::GoOn { notice } => self.go_on(notice, step, context),
-            Verdict::MakeRoom { notice } => {
+            AnswerEnd::Calls { .. } | AnswerEnd::Retry(_) => {}
+            AnswerEnd::Answer => self.run_stop_hooks(Ending::Answered, step, context),
+            AnswerEnd::GoOn { notice } => self.go_on(notice, step, context),
+            AnswerEnd::MakeRoom { notice } => {
                 if let Some(run) = &mut self.run {
                     run.context_full = true;
                 }
                 self.go_on(notice, step, context);
             }
-            Verdict::Withheld(message) | Verdict::Failed(message) => {
+            AnswerEnd::Withheld(message) | AnswerEnd::Failed(message) => {
                 self.announce_error(&message, step, context);
                 self.fail_run("query", message, None, None, step, context);
             }
@@ -231,13 +233,13 @@ mod tests {
         };
         let mut reply = Reply { id: None, turn, finish: Finish::Stop, usage: TokenUsage::default() };
         match endings.judge(&mut reply) {
-            Verdict::Retry(_) => "retry",
-            Verdict::Answer => "answer",
-            Verdict::Failed(_) => "failed",
-            Verdict::Calls { .. }
-            | Verdict::GoOn { .. }
-            | Verdict::MakeRoom { .. }
-            | Verdict::Withheld(_) => "other",
+            AnswerEnd::Retry(_) => "retry",
+            AnswerEnd::Answer => "answer",
+            AnswerEnd::Failed(_) => "failed",
+            AnswerEnd::Calls { .. }
+            | AnswerEnd::GoOn { .. }
+            | AnswerEnd::MakeRoom { .. }
+            | AnswerEnd::Withheld(_) => "other",
         }
     }
 

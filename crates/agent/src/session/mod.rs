@@ -53,7 +53,7 @@ pub use io::{
 };
 pub use just_in_time::{Due, JustInTime, SOURCE as JUST_IN_TIME};
 pub use live::{LiveSettings, PendingPermission, QueuedPrompt};
-pub use pending::{ClientCall, OpenTurn, Pending};
+pub use pending::{ClientCall, OpenTurn, PendingAnswer};
 pub use questions::AnswerableQuestions;
 pub use queue::QueueEdit;
 pub use state::State;

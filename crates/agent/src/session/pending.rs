@@ -15,7 +15,7 @@ use crate::tool::ToolOutcome;
 
 /// The answer that a call waits for, according to the log.
 #[derive(Debug, Clone)]
-pub enum Pending {
+pub enum PendingAnswer {
     Permission { request_id: String, request: Box<PermissionRequest> },
     Client { request_id: String },
 }
@@ -73,10 +73,12 @@ impl Session {
 
     fn stage_of(&self, id: &str) -> Option<CallStage> {
         Some(match self.state.pending.get(id)? {
-            Pending::Permission { request_id, request } => {
+            PendingAnswer::Permission { request_id, request } => {
                 CallStage::AskingPermission { request_id: request_id.clone(), request: request.clone() }
             }
-            Pending::Client { request_id } => CallStage::AwaitingClient { request_id: request_id.clone() },
+            PendingAnswer::Client { request_id } => {
+                CallStage::AwaitingClient { request_id: request_id.clone() }
+            }
         })
     }
 

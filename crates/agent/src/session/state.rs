@@ -11,7 +11,7 @@ use hangar_protocol::data::{
 use hangar_protocol::{AgentId, Body, Event, EventKind, Totals};
 
 use super::just_in_time::SOURCE as JUST_IN_TIME;
-use super::pending::{OpenTurn, Pending};
+use super::pending::{OpenTurn, PendingAnswer};
 use crate::agents::registry::AgentRegistry;
 use crate::conversation::Conversation;
 use crate::hook::changed_arguments;
@@ -55,7 +55,7 @@ pub struct State {
     /// Just-in-time instructions that were given.
     pub reminded: BTreeSet<String>,
     /// Answers that open calls wait for, by call id.
-    pub pending: BTreeMap<String, Pending>,
+    pub pending: BTreeMap<String, PendingAnswer>,
     /// The turn of the open calls.
     pub open_turn: OpenTurn,
     /// The agents that the session started.
@@ -300,16 +300,16 @@ impl State {
                 let request = Box::new(asked.permission_request.clone());
                 if let Some(call) = request.tool_call_id().map(str::to_owned) {
                     let request_id = asked.request_id.clone();
-                    self.pending.insert(call, Pending::Permission { request_id, request });
+                    self.pending.insert(call, PendingAnswer::Permission { request_id, request });
                 }
             }
             Body::PermissionCompleted(answered) => {
                 self.pending.retain(|_, pending| {
-                    !matches!(pending, Pending::Permission { request_id, .. } if *request_id == answered.request_id)
+                    !matches!(pending, PendingAnswer::Permission { request_id, .. } if *request_id == answered.request_id)
                 });
             }
             Body::ExternalToolRequested(asked) => {
-                let pending = Pending::Client { request_id: asked.request_id.clone() };
+                let pending = PendingAnswer::Client { request_id: asked.request_id.clone() };
                 self.pending.insert(asked.tool_call_id.clone(), pending);
             }
             Body::HookStart(start) if start.hook_type == "preToolUse" => {

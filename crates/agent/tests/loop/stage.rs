@@ -11,13 +11,13 @@ use futures_util::future::BoxFuture;
 use hangar_agent::agents::builtin;
 use hangar_agent::agents::config::{AgentConfig, AgentLimits, AgentSettings, ModelChoice, Models, Reporting};
 use hangar_agent::budget::{Budget, Ledger, Spending};
-use hangar_agent::driver::{Driver, EventSink, Host, Surroundings};
+use hangar_agent::driver::{Driver, EventSink, SessionHost, Surroundings};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::hook::HookSet;
 use hangar_agent::log::{LogError, Seq, SessionLog};
 use hangar_agent::model::*;
 use hangar_agent::permissions::{Grant, Policy};
-use hangar_agent::prompt::Environment;
+use hangar_agent::prompt::PromptEnvironment;
 use hangar_agent::session::*;
 use hangar_agent::tool::*;
 use hangar_agent::tool_search::Deferral;
@@ -372,7 +372,7 @@ pub(crate) fn agent_config() -> AgentConfig {
         client_settings: AgentSettings::default(),
         small_model: None,
         reporting: Reporting::Announced,
-        environment: Environment {
+        environment: PromptEnvironment {
             cwd: "/w".to_owned(),
             git_root: None,
             os: "linux".to_owned(),
@@ -545,7 +545,7 @@ impl Stage {
         let (inbox, commands) = mpsc::channel(16);
         let start = jiff::Timestamp::from_second(1_800_000_000).unwrap();
         let clock = tokio::time::Instant::now();
-        let host = Host {
+        let host = SessionHost {
             provider,
             tools,
             log: Box::new(memory.clone()),

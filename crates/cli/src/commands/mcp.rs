@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use hangar_mcp::files::{self, UserFile};
-use hangar_mcp::{ServerConfig, Source};
+use hangar_mcp::{ConfigSource, ServerConfig};
 use serde_json::{Map, Value, json};
 
 use super::print_line;
@@ -86,7 +86,7 @@ enum Transport {
 struct Written {
     name: String,
     config: Value,
-    source: Source,
+    source: ConfigSource,
     enabled: bool,
 }
 
@@ -156,7 +156,7 @@ fn list(servers: &[Written], as_json: bool) -> Result<()> {
     if servers.is_empty() {
         return print_line("No MCP servers yet. Add one with: hangar mcp add NAME -- COMMAND");
     }
-    for source in [Source::User, Source::Workspace] {
+    for source in [ConfigSource::User, ConfigSource::Workspace] {
         let mut of_source = servers.iter().filter(|server| server.source == source).peekable();
         if of_source.peek().is_none() {
             continue;
@@ -183,9 +183,9 @@ fn add(settings: &Settings, file: &UserFile, args: AddArgs) -> Result<()> {
     let as_json = args.json;
     let config = configuration(args)?;
     // An invalid configuration is refused now, not when a session uses it.
-    ServerConfig::parse(&name, &config, Source::User, &|_| None)?;
+    ServerConfig::parse(&name, &config, ConfigSource::User, &|_| None)?;
     file.put(&name, Some(config.clone()))?;
-    let server = Written { name, config, source: Source::User, enabled: true };
+    let server = Written { name, config, source: ConfigSource::User, enabled: true };
     if as_json {
         return print_line(&pretty(&json!({ server.name.clone(): server.document() }))?);
     }
@@ -254,12 +254,12 @@ fn switch(file: &UserFile, name: String, off: bool) -> Result<()> {
     print_line(&format!("{} server \"{name}\"", if off { "Disabled" } else { "Enabled" }))
 }
 
-fn word(source: Source) -> &'static str {
+fn word(source: ConfigSource) -> &'static str {
     match source {
-        Source::User => "User",
-        Source::Workspace => "Workspace",
-        Source::Plugin => "Plugin",
-        Source::Builtin => "Builtin",
+        ConfigSource::User => "User",
+        ConfigSource::Workspace => "Workspace",
+        ConfigSource::Plugin => "Plugin",
+        ConfigSource::Builtin => "Builtin",
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use hangar_agent::model::Price;
 use hangar_models::catalogue::{Cache, ModelInfo};
 use hangar_models::config::ProviderConfig;
-use hangar_models::facts::{self, Level, Resolved, Source};
+use hangar_models::facts::{self, FactSource, Level, ResolvedModel};
 use hangar_runtimes::runtime::Lookup;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
 /// Model of a provider, with the facts that apply there.
 struct Row {
     info: ModelInfo,
-    resolved: Resolved,
+    resolved: ResolvedModel,
     small: Option<SmallModel>,
 }
 
@@ -88,9 +88,9 @@ impl Row {
 
     /// One line, with the source of each fact.
     fn line(&self) -> String {
-        let Resolved { facts, sources, prompt_limit, full_prompt_limit, .. } = &self.resolved;
+        let ResolvedModel { facts, sources, prompt_limit, full_prompt_limit, .. } = &self.resolved;
         let mut parts = vec![format!("{}/{}", self.info.provider, self.info.id)];
-        let mut add = |what: String, source: Source| parts.push(format!("{what} ({})", source.name()));
+        let mut add = |what: String, source: FactSource| parts.push(format!("{what} ({})", source.name()));
         if let Some(window) = facts.window {
             add(format!("window {}", thousands(window)), sources.window);
         }
@@ -119,7 +119,7 @@ impl Row {
 
     /// The provider's own entry, and the resolved facts.
     fn json(&self) -> Result<Value> {
-        let Resolved { facts, sources, prompt_limit, full_prompt_limit, .. } = &self.resolved;
+        let ResolvedModel { facts, sources, prompt_limit, full_prompt_limit, .. } = &self.resolved;
         let mut value = serde_json::to_value(&self.info)?;
         value["resolved"] = json!({
             "window": facts.window,

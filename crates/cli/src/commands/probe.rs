@@ -12,7 +12,7 @@ use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_models::Ways;
 use hangar_models::catalogue;
 use hangar_models::config::{self, ProviderConfig};
-use hangar_models::facts::{self, Resolved};
+use hangar_models::facts::{self, ResolvedModel};
 use hangar_models::tokens::Counter;
 use serde_json::json;
 
@@ -108,7 +108,7 @@ async fn ask(provider: &ProviderConfig, model: &str, subject: String) -> Finding
     }
 }
 
-fn request(model: &str, resolved: &Resolved) -> ModelRequest {
+fn request(model: &str, resolved: &ResolvedModel) -> ModelRequest {
     let schema = json!({
         "type": "object",
         "properties": { "word": { "type": "string", "description": "The word to report." } },
@@ -175,7 +175,7 @@ impl Heard {
         calls.iter().any(|call| call.name == TOOL && call.input.contains("blue"))
     }
 
-    fn tell(&self, resolved: &Resolved) -> String {
+    fn tell(&self, resolved: &ResolvedModel) -> String {
         let usage = &self.reply.usage;
         let word = |has: bool| if has { "yes" } else { "no" };
         let reasoned = self.reasoned || usage.reasoning_tokens.is_some_and(|tokens| tokens > 0);

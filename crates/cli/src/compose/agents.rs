@@ -3,12 +3,12 @@
 use anyhow::{Result, bail};
 use hangar_agent::agents::config::{AgentConfig, AgentSettings, Models};
 use hangar_agent::agents::{AgentDefinition, AgentSource, builtin};
-use hangar_agent::prompt::Environment;
+use hangar_agent::prompt::PromptEnvironment;
 use hangar_custom::skills::Skills;
 use hangar_models::facts;
 use hangar_spec::AgentOptions;
 
-use super::Host;
+use super::HostSettings;
 use super::tuning::Tuning;
 use crate::custom::ConfigSources;
 use crate::mcp;
@@ -27,7 +27,11 @@ pub(crate) struct SessionAgents {
 
 impl SessionAgents {
     /// Agents of files, and those of the client, which take precedence.
-    pub(super) fn find(sources: &ConfigSources<'_>, host: &Host, options: &AgentOptions) -> Result<Self> {
+    pub(super) fn find(
+        sources: &ConfigSources<'_>,
+        host: &HostSettings,
+        options: &AgentOptions,
+    ) -> Result<Self> {
         let (mut found, mut warnings) = sources.agents();
         let project = sources.project();
         let trusted = mcp::may_configure(sources.settings, host.extensions.server_trust, project);
@@ -99,8 +103,8 @@ impl SessionAgents {
         skills: &Skills,
         tuning: &Tuning,
         small_model: Option<String>,
-        host: &Host,
-        environment: &Environment,
+        host: &HostSettings,
+        environment: &PromptEnvironment,
         instructions: &str,
     ) -> AgentConfig {
         let mut definitions = self.definitions();

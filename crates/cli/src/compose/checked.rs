@@ -13,9 +13,9 @@ use hangar_store::Store;
 use hangar_store::client_session::ClientSession;
 
 use super::agents::SessionAgents;
-use super::confinement::Confinement;
+use super::confinement::SessionSandboxes;
 use super::tuning::Tuning;
-use super::{Host, SessionPaths, attachments, instructions, model, paths};
+use super::{HostSettings, SessionPaths, attachments, instructions, model, paths};
 use crate::custom::{ConfigSources, Configured};
 use crate::home::Past;
 use crate::mcp::{self, ConfiguredServers, ServerSources};
@@ -29,7 +29,7 @@ use crate::workspace::instructions::Instructions;
 pub(crate) struct SessionRequest {
     pub(crate) selection: Selection,
     pub(crate) spec: SessionSpec,
-    pub(crate) host: Host,
+    pub(crate) host: HostSettings,
     /// The text that a new session may be named after.
     pub(crate) prompt: Option<String>,
     /// Files that go with the prompt.
@@ -72,7 +72,7 @@ pub(crate) struct Checked<'a> {
     pub(super) instructions: Option<Instructions>,
     pub(super) agents: SessionAgents,
     pub(super) servers: ConfiguredServers,
-    pub(super) confinement: Confinement,
+    pub(super) confinement: SessionSandboxes,
     pub(super) models: Arc<dyn Models>,
     pub(super) model: Chosen,
     pub(super) budget: Budget,
@@ -105,7 +105,7 @@ pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Chec
     let agents = SessionAgents::find(&sources, host, &spec.agents)?;
     let servers = configured_servers(settings, host, spec, &agents, &paths)?;
     let instructions = instructions::of_session(settings, host, &spec.instructions, &paths);
-    let confinement = Confinement::check(settings, &host.permissions.sandbox(&spec.workspace), &paths)?;
+    let confinement = SessionSandboxes::check(settings, &host.permissions.sandbox(&spec.workspace), &paths)?;
     let models = model::for_agents(settings, &host.models, &spec.model);
     if past.is_none() && host.models.may_be_missing {
         // A client that names a model should hear at once that there is none.
@@ -143,7 +143,7 @@ pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Chec
 }
 
 /// Caps of the session. A cap on cost is refused if the price of the model is unknown.
-fn budget(host: &Host, model: &Chosen) -> Result<Budget> {
+fn budget(host: &HostSettings, model: &Chosen) -> Result<Budget> {
     let budget = host.conduct.budget;
     if model.scripted {
         // It costs nothing.
@@ -165,7 +165,7 @@ impl Checked<'_> {
 /// Places that are searched for the configuration of the session.
 pub(super) fn config_sources<'a>(
     settings: &'a Settings,
-    host: &'a Host,
+    host: &'a HostSettings,
     spec: &'a SessionSpec,
     paths: &'a SessionPaths,
 ) -> ConfigSources<'a> {
@@ -181,7 +181,7 @@ pub(super) fn config_sources<'a>(
 /// The MCP servers of the session and of the agent whose role it plays.
 pub(super) fn configured_servers(
     settings: &Settings,
-    host: &Host,
+    host: &HostSettings,
     spec: &SessionSpec,
     agents: &SessionAgents,
     paths: &SessionPaths,
@@ -191,6 +191,6 @@ pub(super) fn configured_servers(
 }
 
 /// A redactor that knows the secrets of the session.
-pub(super) fn redactor(settings: &Settings, host: &Host, model: &Chosen) -> Redactor {
+pub(super) fn redactor(settings: &Settings, host: &HostSettings, model: &Chosen) -> Redactor {
     redact::of_session(settings, &host.permissions.secrets, &host.permissions.hidden, model)
 }

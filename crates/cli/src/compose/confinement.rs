@@ -11,7 +11,7 @@ use crate::sandbox::{self, Ready};
 use crate::settings::Settings;
 
 /// Sandboxes that work on this machine.
-pub(super) struct Confinement {
+pub(super) struct SessionSandboxes {
     /// Sandbox of all commands, if it is on.
     commands: Option<Ready>,
     /// Limits of commands that nobody approved; `None` where this kernel cannot confine them.
@@ -19,7 +19,7 @@ pub(super) struct Confinement {
     pub(super) servers: Sandboxes,
 }
 
-impl Confinement {
+impl SessionSandboxes {
     /// Creates the sandboxes and tries them, so that a missing one is reported now and not at the first command. No file
     /// is created.
     pub(super) fn check(settings: &Settings, config: &SandboxConfig, paths: &SessionPaths) -> Result<Self> {
@@ -57,10 +57,10 @@ impl Confinement {
     }
 
     /// The sandbox as permission rules see it.
-    pub(super) fn rules(&self, paths: &SessionPaths) -> Option<permissions::Confinement> {
+    pub(super) fn rules(&self, paths: &SessionPaths) -> Option<permissions::SandboxBounds> {
         let policy = &self.commands.as_ref()?.policy;
         // Commands must not write to the session's directory, but the session itself may.
         let writable = policy.writable.iter().cloned().chain(paths.own_dir());
-        Some(permissions::Confinement { writable: writable.collect(), denied: policy.denied.clone() })
+        Some(permissions::SandboxBounds { writable: writable.collect(), denied: policy.denied.clone() })
     }
 }

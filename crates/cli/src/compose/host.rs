@@ -1,4 +1,4 @@
-//! [`Host`]: settings of the process, which hold for every session that it runs.
+//! [`HostSettings`]: settings of the process, which hold for every session that it runs.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use crate::workspace::trust::Trust;
 
 /// Settings of the process, from its flags, the environment and the user's settings file.
 #[derive(Clone)]
-pub(crate) struct Host {
+pub(crate) struct HostSettings {
     pub(crate) permissions: Permissions,
     pub(crate) extensions: Extensions,
     pub(crate) conduct: Conduct,
@@ -119,7 +119,7 @@ impl ModelSource {
     }
 }
 
-impl Host {
+impl HostSettings {
     pub(crate) fn reads_instructions(&self, options: &InstructionOptions) -> bool {
         self.reads_instructions && !options.skip.unwrap_or(false)
     }

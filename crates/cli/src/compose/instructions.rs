@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hangar_spec::InstructionOptions;
 
-use super::{Host, SessionPaths};
+use super::{HostSettings, SessionPaths};
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
 use crate::workspace::instructions::{InstructionPlaces, Instructions};
@@ -30,7 +30,7 @@ pub(crate) fn load(
 /// Loads the instructions of a session; `None` if it does not read them.
 pub(super) fn of_session(
     settings: &Settings,
-    host: &Host,
+    host: &HostSettings,
     options: &InstructionOptions,
     paths: &SessionPaths,
 ) -> Option<Instructions> {

@@ -11,9 +11,9 @@ use tokio::sync::mpsc;
 
 use super::agents::SessionAgents;
 use super::checked::{config_sources, configured_servers, redactor};
-use super::confinement::Confinement;
+use super::confinement::SessionSandboxes;
 use super::spill::{SpillDir, threshold};
-use super::{Host, SessionPaths, instructions, model};
+use super::{HostSettings, SessionPaths, instructions, model};
 use crate::mcp::{self, ServerContext};
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
@@ -28,7 +28,7 @@ pub(crate) struct LiveSession {
 
 /// The parts to recompose.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Scope {
+pub(crate) struct RecomposedParts {
     pub(crate) model: bool,
     pub(crate) instructions: bool,
     pub(crate) servers: bool,
@@ -53,9 +53,9 @@ impl LiveSession {
     pub(crate) fn recompose(
         &self,
         settings: &Settings,
-        host: &Host,
+        host: &HostSettings,
         spec: &SessionSpec,
-        scope: Scope,
+        scope: RecomposedParts,
     ) -> Result<Recomposed> {
         // Another branch may be checked out by now.
         let repository = Repository::find(&self.paths.cwd);
@@ -88,7 +88,7 @@ impl LiveSession {
                 secrets: &host.permissions.secrets,
                 spill: self.spill.spill(threshold(settings)?, spec.tools.large_output.as_ref(), &redactor),
                 redactor,
-                sandboxes: Confinement::check(settings, &sandbox, &paths)?.servers,
+                sandboxes: SessionSandboxes::check(settings, &sandbox, &paths)?.servers,
                 hooks: self.hooks.clone(),
                 retry_scale: settings.number("HANGAR_RETRY_SCALE")?.unwrap_or(1.0),
             };

@@ -4,7 +4,7 @@
 //! session is left behind. [`Checked::open`] creates or opens the log and assembles the session.
 //! [`LiveSession::recompose`] makes parts of a live session again, with the functions that [`check`] uses.
 //!
-//! A request has two halves: a [`SessionSpec`](hangar_spec::SessionSpec) has the settings of the session, a [`Host`] those
+//! A request has two halves: a [`SessionSpec`](hangar_spec::SessionSpec) has the settings of the session, a [`HostSettings`] those
 //! of the process that runs it.
 
 mod agents;
@@ -23,9 +23,9 @@ mod tools;
 mod tuning;
 
 pub(crate) use checked::{Checked, OutputFile, SessionRequest, check};
-pub(crate) use host::{Conduct, Extensions, Host, ModelSource, Permissions};
+pub(crate) use host::{Conduct, Extensions, HostSettings, ModelSource, Permissions};
 pub(crate) use instructions::load as load_instructions;
-pub(crate) use live::{LiveSession, Scope};
+pub(crate) use live::{LiveSession, RecomposedParts};
 pub(crate) use model::provider;
 pub(crate) use opened::Opened;
 pub(crate) use paths::{SessionPaths, real, working_dir};

@@ -10,13 +10,13 @@ use hangar_agent::model::{
 use hangar_engine::OfferedModel;
 use hangar_images::{ImageLimits, ScaledImages};
 use hangar_models::base_url::BaseUrl;
-use hangar_models::config::{self, Auth, ProviderConfig, ProviderKind, Style, WireApi};
+use hangar_models::config::{self, AnswerStyle, Auth, ProviderConfig, ProviderKind, WireApi};
 use hangar_models::facts::{DEFAULT_PROMPT_TOKENS, ImageFacts, Level, ModelFacts, is_same, nearest};
 use hangar_models::{Secret, Ways};
 use hangar_spec::{ModelOptions, ModelSpec, ProviderSpec};
 
 use super::checked::redactor;
-use super::{Host, ModelSource};
+use super::{HostSettings, ModelSource};
 use crate::providers::{self, Chosen, ProviderRequest};
 use crate::settings::Settings;
 
@@ -110,7 +110,11 @@ pub(super) fn effort_warning(chosen: &Chosen, effort: Option<&str>) -> Option<St
 }
 
 /// The provider of the requested model, redacted.
-pub(crate) fn provider(settings: &Settings, host: &Host, options: &ModelOptions) -> Result<OfferedModel> {
+pub(crate) fn provider(
+    settings: &Settings,
+    host: &HostSettings,
+    options: &ModelOptions,
+) -> Result<OfferedModel> {
     let chosen = choose(settings, &host.models, options, None)?;
     let effort_notice = effort_warning(&chosen, options.effort.as_deref());
     let provider = redactor(settings, host, &chosen).provider(chosen.provider);
@@ -302,7 +306,7 @@ fn configure(
     config.max_prompt_tokens = model.and_then(|model| model.max_prompt_tokens).or(spec.max_prompt_tokens);
     config.max_output_tokens = model.and_then(|model| model.max_output_tokens).or(spec.max_output_tokens);
     config.citations = options.citations.unwrap_or(false);
-    config.style = Style { summary: options.summary, verbosity: options.verbosity };
+    config.style = AnswerStyle { summary: options.summary, verbosity: options.verbosity };
     config.websockets = spec.transport.as_deref() == Some("websockets");
     Ok(config)
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use anyhow::Result;
 use futures_util::future::BoxFuture;
 use hangar_agent::budget::{Ledger, Spending};
-use hangar_agent::driver::{Driver, Host as DriverHost, InstructionFinder};
+use hangar_agent::driver::{Driver, InstructionFinder, SessionHost};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::hook::HookSet;
 use hangar_agent::model::{Message, TokenMeter};
 use hangar_agent::permissions::Policy;
-use hangar_agent::prompt::{Environment, SystemPrompt};
+use hangar_agent::prompt::{PromptEnvironment, SystemPrompt};
 use hangar_agent::session::{Command, Input, Opening, Role, Session, SessionConfig, State};
 use hangar_agent::tool::{Tool, ToolFilter, ToolSpec};
 use hangar_agent::tool_search::Deferral;
@@ -32,7 +32,7 @@ use super::live::LiveSession;
 use super::model::effort_warning;
 use super::spill::SpillDir;
 use super::tools::{BuiltinTools, Storage};
-use super::{Checked, Host, SessionRequest, instructions};
+use super::{Checked, HostSettings, SessionRequest, instructions};
 use crate::home::{Home, Past};
 use crate::mcp::{self, ServerContext};
 use crate::selection::Selection;
@@ -64,7 +64,7 @@ pub(crate) struct Opened {
     /// All built-in tools, including those that the model is not offered.
     pub(crate) builtin: Vec<Arc<dyn Tool>>,
     /// Input of the system prompt.
-    pub(crate) environment: Environment,
+    pub(crate) environment: PromptEnvironment,
     pub(crate) instructions: String,
     /// Storage of large outputs.
     pub(crate) spill: Spill,
@@ -87,7 +87,7 @@ struct Made {
     tools: BuiltinTools,
     mcp: Option<(McpHost, mpsc::Receiver<News>)>,
     /// Input of the prompts of the session and of its agents.
-    environment: Environment,
+    environment: PromptEnvironment,
     instructions: String,
 }
 
@@ -100,7 +100,7 @@ impl Checked<'_> {
         let storage = self.storage(&log, past.is_some());
         let tools = BuiltinTools::make(&self, &storage, &inbox);
         let mcp = self.host_servers(&storage.spill);
-        let environment = Environment {
+        let environment = PromptEnvironment {
             cwd: self.paths.cwd.display().to_string(),
             git_root: self.paths.shown_repository().map(|repository| repository.root.display().to_string()),
             os: std::env::consts::OS.to_owned(),
@@ -206,7 +206,7 @@ impl Checked<'_> {
         config.hooks = hook_kinds;
         let sink = telemetry::tap(settings, request.sink, paths.id.as_str(), model.provider.facts());
         let discovery = self.instructions.filter(|_| config.discovers_instructions);
-        let host = DriverHost {
+        let host = SessionHost {
             provider: redactor.provider(model.provider),
             tools: tools.shown,
             log: redactor.log(log.into_log()),
@@ -354,7 +354,7 @@ fn discover(instructions: Instructions, told: &[String]) -> Box<dyn InstructionF
 }
 
 /// HTTP headers that name the client to the provider.
-fn headers(spec: &SessionSpec, host: &Host) -> Vec<(String, String)> {
+fn headers(spec: &SessionSpec, host: &HostSettings) -> Vec<(String, String)> {
     let client = spec.identity.client_name.as_ref().filter(|_| host.conduct.names_client);
     let named = client.map(|name| {
         let agent = format!("hangar/{} (client/{name})", env!("CARGO_PKG_VERSION"));

@@ -8,7 +8,7 @@ use hangar_agent::session::{Input, Notice};
 use hangar_agent::tool::{Tool, ToolSource, ToolSpec, Toolset};
 use hangar_images::ImageLimits;
 use hangar_models::facts;
-use hangar_models::hosted::{WEB_SEARCH, WebSearch};
+use hangar_models::hosted::{WEB_SEARCH, WebSearchTool};
 use hangar_store::snapshots::Snapshots;
 use hangar_tools::shell::{ShellCompletion, ShellOptions, Shells};
 use hangar_tools::spill::{DEFAULT_THRESHOLD, Spill};
@@ -66,7 +66,7 @@ impl BuiltinTools {
             web: web_access(checked),
         }));
         if offers_search(checked) {
-            tools.push(Arc::new(WebSearch::default()));
+            tools.push(Arc::new(WebSearchTool::default()));
         }
         if checked.configured.offers_skills(&request.spec.tools) {
             tools.push(checked.configured.skills.tool());

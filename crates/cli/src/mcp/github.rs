@@ -1,6 +1,6 @@
 //! GitHub's own MCP server, for those who ask for it.
 
-use hangar_mcp::{Layer, Source};
+use hangar_mcp::{ConfigSource, Layer};
 use serde_json::{Map, json};
 
 use crate::providers::{COPILOT_URL, github_login};
@@ -48,6 +48,6 @@ impl GitHubServer {
         let config = json!({ "type": "http", "url": format!("{base}/{path}"), "headers": headers });
         let mut servers = Map::new();
         servers.insert(NAME.to_owned(), config);
-        Some(Layer { source: Source::Builtin, servers })
+        Some(Layer { source: ConfigSource::Builtin, servers })
     }
 }

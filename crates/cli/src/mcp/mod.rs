@@ -12,7 +12,7 @@ use hangar_agent::driver::Hooks;
 use hangar_agent::model::ModelProvider;
 use hangar_mcp::config::merge;
 use hangar_mcp::files::{self, UserFile};
-use hangar_mcp::{HostOptions, Layer, McpHost, News, Sampler, Sandboxes, Source};
+use hangar_mcp::{ConfigSource, HostOptions, Layer, McpHost, News, Sampler, Sandboxes};
 use hangar_process::credentials::Child;
 use hangar_spec::SessionSpec;
 use hangar_tools::spill::Spill;
@@ -169,7 +169,7 @@ pub(crate) fn configured(
     let dirs: Vec<PathBuf> = sources.plugin_dirs.iter().map(|dir| cwd.join(dir)).collect();
     let (plugins, _) = hangar_custom::plugins::load(&dirs);
     layers.extend(
-        plugins.into_iter().map(|plugin| Layer { source: Source::Plugin, servers: plugin.mcp_servers }),
+        plugins.into_iter().map(|plugin| Layer { source: ConfigSource::Plugin, servers: plugin.mcp_servers }),
     );
     if sources.discover {
         let user = UserFile::new(&settings.home);
@@ -191,10 +191,10 @@ pub(crate) fn configured(
         }
         layers.push(layer);
     }
-    layers.push(Layer { source: Source::User, servers: sources.role.clone() });
+    layers.push(Layer { source: ConfigSource::User, servers: sources.role.clone() });
     let (mut servers, problems) = merge(&layers, &lookup);
     errors.extend(problems);
-    let client = Layer { source: Source::User, servers: sources.client.clone() };
+    let client = Layer { source: ConfigSource::User, servers: sources.client.clone() };
     // Not expanded: a client's values are literal.
     let (theirs, problems) = merge(&[client], &|_| None);
     servers.retain(|server| theirs.iter().all(|their| their.name != server.name));
@@ -224,7 +224,7 @@ pub(crate) fn may_configure(settings: &Settings, trust: Trust, project: &Path) -
 }
 
 fn additional(text: &str, cwd: &Path) -> Result<Layer> {
-    let parse = |text: &str| Layer::parse(Source::User, text).map_err(|error| anyhow!("{error}"));
+    let parse = |text: &str| Layer::parse(ConfigSource::User, text).map_err(|error| anyhow!("{error}"));
     let Some(path) = text.strip_prefix('@') else {
         return parse(text).context("cannot use --additional-mcp-config");
     };

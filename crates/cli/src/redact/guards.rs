@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use hangar_agent::agents::config::{ModelChoice, Models};
 use hangar_agent::driver::EventSink;
-use hangar_agent::log::{Fact, LogError, Seq, SessionLog};
+use hangar_agent::log::{ListedFact, LogError, Seq, SessionLog};
 use hangar_agent::model::{
     AssistantTurn, Message, ModelError, ModelEvent, ModelProvider, ModelRequest, Part, ProviderFacts, Reply,
 };
@@ -349,17 +349,19 @@ impl SessionLog for GuardedLog {
         self.log.rest();
     }
 
-    fn note(&mut self, fact: Fact) -> Result<(), LogError> {
+    fn note(&mut self, fact: ListedFact) -> Result<(), LogError> {
         self.log.note(match fact {
-            Fact::GivenName(name) => Fact::GivenName(self.redactor.text(name)),
-            Fact::DerivedName(name) => Fact::DerivedName(self.redactor.text(name)),
-            Fact::FirstPrompt(prompt) => Fact::FirstPrompt(self.redactor.text(prompt)),
-            Fact::Checkpoint(Checkpoint { number, title, content }) => Fact::Checkpoint(Checkpoint {
-                number,
-                title: self.redactor.text(title),
-                content: self.redactor.text(content),
-            }),
-            fact @ (Fact::Context(_) | Fact::ModelProvider(_)) => fact,
+            ListedFact::GivenName(name) => ListedFact::GivenName(self.redactor.text(name)),
+            ListedFact::DerivedName(name) => ListedFact::DerivedName(self.redactor.text(name)),
+            ListedFact::FirstPrompt(prompt) => ListedFact::FirstPrompt(self.redactor.text(prompt)),
+            ListedFact::Checkpoint(Checkpoint { number, title, content }) => {
+                ListedFact::Checkpoint(Checkpoint {
+                    number,
+                    title: self.redactor.text(title),
+                    content: self.redactor.text(content),
+                })
+            }
+            fact @ (ListedFact::Context(_) | ListedFact::ModelProvider(_)) => fact,
         })
     }
 }

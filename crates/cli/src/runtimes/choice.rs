@@ -57,7 +57,7 @@ impl Serialize for ValueSource {
 
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Choice {
+pub(crate) struct RunChoice {
     pub(crate) runtime: Sourced<String>,
     pub(crate) model: Sourced<Option<String>>,
     pub(crate) effort: Sourced<Option<String>>,
@@ -119,7 +119,7 @@ pub(crate) struct ResumedAgent<'a> {
     pub(crate) effort: Option<&'a str>,
 }
 
-impl Choice {
+impl RunChoice {
     pub(crate) fn make(
         args: &RunWithArgs,
         config: &RuntimesConfig,
@@ -368,8 +368,12 @@ impl Choice {
 }
 
 /// Choice for an agent from the configuration alone.
-pub(crate) fn configured(config: &RuntimesConfig, name: &str) -> Result<Choice> {
-    Choice::of(Requested::default(), config, Some(ResumedAgent { runtime: name, model: None, effort: None }))
+pub(crate) fn configured(config: &RuntimesConfig, name: &str) -> Result<RunChoice> {
+    RunChoice::of(
+        Requested::default(),
+        config,
+        Some(ResumedAgent { runtime: name, model: None, effort: None }),
+    )
 }
 
 /// Host of an agent from the configuration alone.

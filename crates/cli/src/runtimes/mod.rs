@@ -21,7 +21,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use hangar_runtimes::acp::AcpRuntime;
 use hangar_runtimes::agents;
-use hangar_runtimes::environment::{AgentSettings, Catalogue, Drift, RuntimeEnvironment};
+use hangar_runtimes::environment::{Drift, ModelLister, RuntimeEnvironment, RuntimeSettings};
 use hangar_runtimes::runtime::Runtime;
 
 use crate::credentials;
@@ -39,9 +39,9 @@ pub(crate) struct Fleet {
 }
 
 /// Models of Copilot CLI, listed on demand.
-fn catalogue(settings: &Settings) -> Catalogue {
+fn catalogue(settings: &Settings) -> ModelLister {
     let settings = settings.clone();
-    Catalogue(Arc::new(move |lookup, env| {
+    ModelLister(Arc::new(move |lookup, env| {
         let seen =
             env.iter().fold(settings.clone(), |settings, (name, value)| settings.with_var(name, value));
         commands::copilot_models(&seen, lookup)
@@ -49,9 +49,9 @@ fn catalogue(settings: &Settings) -> Catalogue {
 }
 
 /// Settings of each agent.
-fn agent_settings(config: &RuntimesConfig) -> BTreeMap<String, AgentSettings> {
+fn agent_settings(config: &RuntimesConfig) -> BTreeMap<String, RuntimeSettings> {
     let settings = |(name, agent): (&String, &RuntimeConfig)| {
-        let settings = AgentSettings {
+        let settings = RuntimeSettings {
             program: agent.program.clone(),
             env: agent.env.clone().into_iter().collect(),
             args: agent.args.clone(),

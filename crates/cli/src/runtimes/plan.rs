@@ -12,7 +12,7 @@ use hangar_store::{SessionName, Store};
 
 use super::Fleet;
 use super::args::RunWithArgs;
-use super::choice::{Choice, ResumedAgent};
+use super::choice::{ResumedAgent, RunChoice};
 use super::record::{SessionPast, SessionRecorder};
 use super::refused::Refused;
 use super::rehearsal::{self, Rehearsal};
@@ -22,7 +22,7 @@ use crate::settings::Settings;
 
 pub(crate) struct SessionPlan {
     pub(crate) selection: Selection,
-    pub(crate) choice: Choice,
+    pub(crate) choice: RunChoice,
     pub(crate) runtime: Arc<dyn Runtime>,
     past: Option<SessionPast>,
 }
@@ -47,7 +47,7 @@ impl SessionPlan {
                 effort: past.effort.as_deref().filter(|_| forgets),
             }
         });
-        let choice = Choice::make(args, &fleet.config, before)?;
+        let choice = RunChoice::make(args, &fleet.config, before)?;
         let runtime = fleet
             .find(&choice.runtime.value)
             .map_err(|error| Refused::because(ErrorKind::AgentNotFound, &error))?;

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Fleet;
 use super::args::RunWithArgs;
-use super::choice::Choice;
+use super::choice::RunChoice;
 use super::plan::{self, SessionPlan};
 use super::record::SessionRecorder;
 use super::refused::Refused;
@@ -75,7 +75,7 @@ fn begin(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
     exit
 }
 
-fn explain(choice: &Choice, card: &AgentCard, format: OutputFormat) -> Result<Exit> {
+fn explain(choice: &RunChoice, card: &AgentCard, format: OutputFormat) -> Result<Exit> {
     match format {
         OutputFormat::Json => {
             print_line(&serde_json::to_string_pretty(&json!({ "choice": choice, "agent": card }))?)?;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use hangar_server::{Hub, HubConfig, Presence, ServerAccess, serve_stdio, serve_tcp};
+use hangar_server::{Presence, ServerAccess, ServerHub, ServerHubConfig, serve_stdio, serve_tcp};
 use hangar_spec::SessionSpec;
 use hangar_store::Store;
 use tokio::signal::unix::{SignalKind, signal};
@@ -49,7 +49,7 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
     let config = hub_config(&settings, args, admission.access(), given, Front::Program)?;
     // Zero is how SDKs say "never".
     let idle_timeout = server.session_idle_timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs);
-    let hub = Hub::new(HubConfig { idle_timeout, ..config });
+    let hub = ServerHub::new(ServerHubConfig { idle_timeout, ..config });
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -66,10 +66,10 @@ pub(crate) fn terminal_hub(
     args: RunArgs,
     access: ServerAccess,
     presence: Option<Box<dyn Presence>>,
-) -> Result<Arc<Hub>> {
+) -> Result<Arc<ServerHub>> {
     let defaults = crate::flags::spec(&args);
     let config = hub_config(settings, args, access, None, Front::Person)?;
-    Ok(Hub::new(HubConfig { defaults, presence, ..config }))
+    Ok(ServerHub::new(ServerHubConfig { defaults, presence, ..config }))
 }
 
 fn hub_config(
@@ -78,8 +78,8 @@ fn hub_config(
     access: ServerAccess,
     given: Option<String>,
     front: Front,
-) -> Result<HubConfig> {
-    Ok(HubConfig {
+) -> Result<ServerHubConfig> {
+    Ok(ServerHubConfig {
         store: Store::new(&settings.home),
         access,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -96,7 +96,7 @@ fn hub_config(
     })
 }
 
-async fn serve(hub: &Arc<Hub>, server: &ServerArgs, admission: &Admission) -> Result<Exit> {
+async fn serve(hub: &Arc<ServerHub>, server: &ServerArgs, admission: &Admission) -> Result<Exit> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
     let serving = async {

@@ -21,7 +21,7 @@ use hangar_tools::sql::Database;
 
 use super::{account, endpoint, instructions, models};
 use crate::args::RunArgs;
-use crate::compose::{self, Host, LiveSession, ModelSource, Scope, SessionRequest};
+use crate::compose::{self, HostSettings, LiveSession, ModelSource, RecomposedParts, SessionRequest};
 use crate::flags;
 use crate::mcp::{self, ServerSources};
 use crate::providers;
@@ -92,7 +92,12 @@ impl Server {
     }
 
     /// Settings of the process for one session, with those of the user whose home it has.
-    fn host(&self, settings: &Settings, spec: &SessionSpec, transport: &ModelTransport) -> Result<Host> {
+    fn host(
+        &self,
+        settings: &Settings,
+        spec: &SessionSpec,
+        transport: &ModelTransport,
+    ) -> Result<HostSettings> {
         let user = UserSettings::of(&settings.home);
         let mut host = flags::host(&self.settings, &self.args)?;
         if spec.customization.experimental.unwrap_or_else(|| user.is_on("experimental")) {
@@ -193,7 +198,7 @@ impl SessionRecomposer {
         let settings = self.server.settings(&change.spec.identity);
         let host = self.server.host(&settings, change.spec, &change.transport)?;
         let hangar_server::RecomposeScope { model, instructions, servers } = change.scope;
-        let scope = Scope { model, instructions, servers };
+        let scope = RecomposedParts { model, instructions, servers };
         let made = self.live.recompose(&settings, &host, change.spec, scope)?;
         Ok(Recomposed {
             provider: made.provider,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hangar_peer::{Peer, raw};
-use hangar_protocol::rpc::{ErrorObject, Id, Message, codes};
+use hangar_protocol::rpc::{ErrorObject, Id, RpcMessage, codes};
 use hangar_store::{SessionId, Store};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -100,7 +100,7 @@ impl AgentServer {
     }
 
     fn take(&mut self, body: &[u8]) {
-        let Ok(Message::Request { id, method, params }) = Message::parse(body) else { return };
+        let Ok(RpcMessage::Request { id, method, params }) = RpcMessage::parse(body) else { return };
         let params: Value =
             params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
         let request = Request { id, method, params };

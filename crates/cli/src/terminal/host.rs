@@ -7,7 +7,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use hangar_server::{ConnectionToken, Hub, Presence, ServerAccess, ShowRequest, serve_owner, serve_tcp};
+use hangar_server::{
+    ConnectionToken, Presence, ServerAccess, ServerHub, ShowRequest, serve_owner, serve_tcp,
+};
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -65,7 +67,7 @@ impl Listening {
 pub(super) struct LocalHost {
     thread: JoinHandle<()>,
     stop: CancellationToken,
-    hub: Arc<Hub>,
+    hub: Arc<ServerHub>,
 }
 
 /// A server that has just been started.
@@ -116,7 +118,7 @@ impl LocalHost {
     }
 }
 
-fn serve(hub: &Arc<Hub>, stream: DuplexStream, listening: Option<Listening>, stop: &CancellationToken) {
+fn serve(hub: &Arc<ServerHub>, stream: DuplexStream, listening: Option<Listening>, stop: &CancellationToken) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -137,7 +139,7 @@ fn serve(hub: &Arc<Hub>, stream: DuplexStream, listening: Option<Listening>, sto
 }
 
 /// Serves the views and clients that join from other processes.
-async fn serve_views(hub: &Arc<Hub>, listening: Option<Listening>) {
+async fn serve_views(hub: &Arc<ServerHub>, listening: Option<Listening>) {
     let listener = listening.map(|Listening { listener, .. }| {
         listener.set_nonblocking(true)?;
         tokio::net::TcpListener::from_std(listener)

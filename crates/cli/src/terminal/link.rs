@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hangar_peer::{Framing, Peer, PeerError};
 use hangar_protocol::Event;
-use hangar_protocol::rpc::{ErrorObject, Message, codes};
+use hangar_protocol::rpc::{ErrorObject, RpcMessage, codes};
 use hangar_terminal::effect::CallId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -182,26 +182,26 @@ async fn read(peer: &Peer, reader: impl AsyncRead + Unpin, sender: &mpsc::Sender
 
 /// Takes one message. False if nobody listens any more.
 async fn take(peer: &Peer, body: &[u8], sender: &mpsc::Sender<LinkNews>) -> bool {
-    match Message::parse(body) {
-        Ok(Message::Notification { method, params: Some(params) }) if method == "session.event" => {
+    match RpcMessage::parse(body) {
+        Ok(RpcMessage::Notification { method, params: Some(params) }) if method == "session.event" => {
             let Ok(SessionEvent { session_id, event }) = serde_json::from_str(params.get()) else {
                 return true;
             };
             let Ok(event) = Event::parse(event.get()) else { return true };
             sender.send(LinkNews::Event { session_id, event: Box::new(event) }).await.is_ok()
         }
-        Ok(Message::Response { id, result }) => {
+        Ok(RpcMessage::Response { id, result }) => {
             peer.answered(id, result);
             true
         }
         // Questions are asked by events too, and answered by requests of ours.
-        Ok(Message::Request { method, .. }) if QUESTIONS.contains(&method.as_str()) => true,
-        Ok(Message::Request { id, method, .. }) => {
+        Ok(RpcMessage::Request { method, .. }) if QUESTIONS.contains(&method.as_str()) => true,
+        Ok(RpcMessage::Request { id, method, .. }) => {
             let message = format!("a terminal does not answer {method}");
             peer.respond(id, Err(ErrorObject { code: codes::METHOD_NOT_FOUND, message, data: None }));
             true
         }
-        Ok(Message::Notification { .. }) | Err(_) => true,
+        Ok(RpcMessage::Notification { .. }) | Err(_) => true,
     }
 }
 

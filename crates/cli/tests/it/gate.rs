@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 use std::sync::Mutex;
 
-use hangar_test_support::simulators::{Exchange, Outcome, Profile};
+use hangar_test_support::simulators::{Exchange, Profile, RequestOutcome};
 use hangar_test_support::{Invocation, Scratch, Signal, VendorServer};
 use serde_json::{Value, json};
 
@@ -271,7 +271,7 @@ fn cached(exchanges: &[Exchange]) -> f64 {
     };
     let (mut read, mut input) = (0, 0);
     for exchange in exchanges.iter().filter(is_first).skip(2) {
-        if let Outcome::Answered { usage, .. } = &exchange.outcome {
+        if let RequestOutcome::Answered { usage, .. } = &exchange.outcome {
             read += usage.cache_read;
             input += usage.input;
         }
@@ -411,7 +411,7 @@ fn summarize_beside(vendor: &str, model: &'static str, ready: Ready) {
     let tokens: Vec<u64> = exchanges
         .iter()
         .filter_map(|exchange| match &exchange.outcome {
-            Outcome::Answered { usage, .. } => Some(usage.input),
+            RequestOutcome::Answered { usage, .. } => Some(usage.input),
             _ => None,
         })
         .collect();

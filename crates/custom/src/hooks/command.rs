@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use hangar_process::{Group, command_in_own_session};
+use hangar_process::{ProcessGroup, command_in_own_session};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::HookEnvironment;
@@ -61,7 +61,7 @@ impl CommandHook {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        let (mut child, mut group) = match Group::spawn(&mut command, mark) {
+        let (mut child, mut group) = match ProcessGroup::spawn(&mut command, mark) {
             Ok(started) => started,
             Err(error) => return CommandExit::NotStarted(error.to_string()),
         };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hangar_agent::agents::fleet;
-use hangar_agent::log::{Fact, LogError};
+use hangar_agent::log::{ListedFact, LogError};
 use hangar_agent::session::{Command, Prompt};
 use hangar_protocol::data::{Mode, PermissionMode, PermissionsChanged, SessionWarning, SkillsLoaded};
 
@@ -48,7 +48,7 @@ impl Engine {
                 CommandOutcome::Propose(Proposal { prompt, shown, mode: Some(Mode::Plan) })
             }
             SlashCommand::Rename(name) => {
-                self.rename(Fact::GivenName(name.clone()), name.clone())?;
+                self.rename(ListedFact::GivenName(name.clone()), name.clone())?;
                 text(format!("The session is called {name} now."))
             }
             SlashCommand::ResetApprovals => {

@@ -4,7 +4,7 @@ use super::*;
 
 fn check(text: &str, expected: Expect) {
     let lookup = |name: &str| (name == "PORT").then(|| "8080".to_owned());
-    let said = match Layer::parse(Source::User, text) {
+    let said = match Layer::parse(ConfigSource::User, text) {
         Err(error) => format!("{error}\n"),
         Ok(layer) => {
             let (servers, errors) = merge(&[layer], &lookup);
@@ -86,15 +86,16 @@ fn the_later_layer_has_the_say_over_a_name() {
         let text = format!(r#"{{"s": {{"command": "{command}"}}}}"#);
         Layer::parse(source, &text).unwrap()
     };
-    let (servers, _) = merge(&[layer(Source::User, "one"), layer(Source::Workspace, "two")], &|_| None);
+    let (servers, _) =
+        merge(&[layer(ConfigSource::User, "one"), layer(ConfigSource::Workspace, "two")], &|_| None);
     assert_eq!(servers.len(), 1);
-    assert_eq!(servers[0].source, Source::Workspace);
+    assert_eq!(servers[0].source, ConfigSource::Workspace);
     assert!(matches!(&servers[0].reach, Reach::Stdio(program) if program.command == "two"));
 }
 
 #[test]
 fn excluded_tools_are_not_wanted() {
     let value = serde_json::json!({ "command": "x", "tools": ["*"], "excludeTools": ["rm"] });
-    let server = ServerConfig::parse("s", &value, Source::User, &|_| None).unwrap();
+    let server = ServerConfig::parse("s", &value, ConfigSource::User, &|_| None).unwrap();
     assert!(server.wants("ls") && !server.wants("rm"));
 }

@@ -21,7 +21,7 @@ pub struct Cache {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Entry {
+struct CacheEntry {
     version: u32,
     /// Seconds since 1970.
     fetched_at: u64,
@@ -56,7 +56,7 @@ impl Cache {
 
     /// The list on disk, if there is one that is valid at `now`.
     pub fn read(&self, config: &ProviderConfig, now: SystemTime) -> Option<Vec<ModelInfo>> {
-        let entry: Entry = serde_json::from_slice(&std::fs::read(self.file(config)).ok()?).ok()?;
+        let entry: CacheEntry = serde_json::from_slice(&std::fs::read(self.file(config)).ok()?).ok()?;
         // A list from the future comes from a clock that was wrong.
         let age = seconds(now).checked_sub(entry.fetched_at)?;
         let good = entry.version == VERSION
@@ -66,7 +66,7 @@ impl Cache {
     }
 
     pub(super) fn write(&self, config: &ProviderConfig, now: SystemTime, models: &[ModelInfo]) {
-        let entry = Entry {
+        let entry = CacheEntry {
             version: VERSION,
             fetched_at: seconds(now),
             base_url: config.base_url.to_string(),

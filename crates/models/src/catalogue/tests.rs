@@ -12,7 +12,7 @@ fn config(kind: ProviderKind) -> ProviderConfig {
 
 fn check(kind: ProviderKind, body: &str, expected: Expect) {
     let config = config(kind);
-    let shown: Vec<String> = match Page::parse(body) {
+    let shown: Vec<String> = match ListPage::parse(body) {
         Ok(page) => page
             .models
             .iter()
@@ -154,7 +154,7 @@ fn cached(dir: &std::path::Path) -> (Cache, ProviderConfig, SystemTime) {
     let cache = Cache { dir: dir.join("models"), ttl: Duration::from_secs(60) };
     let config = config(OPENAI);
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
-    let models: Vec<ModelInfo> = Page::parse(r#"[{"id":"a"}]"#)
+    let models: Vec<ModelInfo> = ListPage::parse(r#"[{"id":"a"}]"#)
         .unwrap()
         .models
         .iter()

@@ -18,7 +18,7 @@ const OLD_STEP: u64 = 200_000;
 
 /// Entry of the catalogue for a model at a host. `None` is "not listed".
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Offer {
+pub struct ModelOffer {
     pub window: Option<u64>,
     pub max_input: Option<u64>,
     pub max_output: Option<u64>,
@@ -33,7 +33,7 @@ pub struct Offer {
 pub struct Catalogue {
     /// Day of the file: `2026-11-17`.
     pub date: String,
-    hosts: BTreeMap<String, BTreeMap<String, Offer>>,
+    hosts: BTreeMap<String, BTreeMap<String, ModelOffer>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -45,10 +45,10 @@ impl Catalogue {
     pub fn parse(text: &str, date: impl Into<String>) -> Result<Self, BadCatalogue> {
         let file: BTreeMap<String, HostEntry> =
             serde_json::from_str(text).map_err(|error| BadCatalogue(error.to_string()))?;
-        let hosts: BTreeMap<String, BTreeMap<String, Offer>> = file
+        let hosts: BTreeMap<String, BTreeMap<String, ModelOffer>> = file
             .into_iter()
             .map(|(name, host)| {
-                let offers = host.models.into_iter().map(|(id, entry)| (key(&id), Offer::from(entry)));
+                let offers = host.models.into_iter().map(|(id, entry)| (key(&id), ModelOffer::from(entry)));
                 (name, offers.collect())
             })
             .collect();
@@ -59,7 +59,7 @@ impl Catalogue {
     }
 
     /// Entry of a model at the first of these hosts that has it.
-    pub fn find(&self, hosts: &[&str], model: &str) -> Option<&Offer> {
+    pub fn find(&self, hosts: &[&str], model: &str) -> Option<&ModelOffer> {
         let key = key(model);
         hosts.iter().find_map(|host| self.hosts.get(*host)?.get(&key))
     }
@@ -76,14 +76,14 @@ pub(super) fn embedded_date() -> &'static str {
 }
 
 /// Entry of the embedded selection for a model at the first of these hosts that has it.
-pub(super) fn embedded(hosts: &[&str], model: &str) -> Option<Offer> {
+pub(super) fn embedded(hosts: &[&str], model: &str) -> Option<ModelOffer> {
     let wanted = key(model);
     hosts.iter().find_map(|host| {
         let of_host = lines().filter(|(id, _)| id.split_once('/').is_some_and(|(name, _)| name == *host));
         let mut found =
             of_host.filter(|(id, _)| id.split_once('/').is_some_and(|(_, model)| key(model) == wanted));
         let (_, line) = found.next()?;
-        serde_json::from_str::<Entry>(line).ok().map(Offer::from)
+        serde_json::from_str::<CatalogueEntry>(line).ok().map(ModelOffer::from)
     })
 }
 
@@ -103,12 +103,12 @@ fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
 #[derive(Deserialize)]
 struct HostEntry {
     #[serde(default)]
-    models: BTreeMap<String, Entry>,
+    models: BTreeMap<String, CatalogueEntry>,
 }
 
 /// A model as models.dev describes it; fields that are not used are not read.
 #[derive(Deserialize)]
-struct Entry {
+struct CatalogueEntry {
     reasoning: Option<bool>,
     #[serde(default)]
     reasoning_options: Vec<ReasoningOption>,
@@ -206,8 +206,8 @@ impl Cost {
     }
 }
 
-impl From<Entry> for Offer {
-    fn from(entry: Entry) -> Self {
+impl From<CatalogueEntry> for ModelOffer {
+    fn from(entry: CatalogueEntry) -> Self {
         // Zero means an unknown limit.
         let some = |limit: Option<u64>| limit.filter(|limit| *limit > 0);
         let levels = entry.reasoning_options.iter().find(|option| option.kind == "effort").map(|option| {
@@ -256,7 +256,7 @@ mod tests {
         let old = catalogue.find(&["nowhere", "acme"], "rocket-1").unwrap();
         assert_eq!(old.price.as_ref().unwrap().first_step(), Some(200_000));
         let bare = catalogue.find(&["acme"], "sparkler").unwrap();
-        assert_eq!(*bare, Offer { window: Some(8192), ..Offer::default() });
+        assert_eq!(*bare, ModelOffer { window: Some(8192), ..ModelOffer::default() });
         assert_eq!(catalogue.find(&["acme"], "squib"), None);
         assert_eq!(catalogue.find(&["nowhere"], "rocket-1"), None);
     }
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn every_embedded_line_is_a_model() {
         let bad: Vec<&str> = lines()
-            .filter(|(id, line)| !id.contains('/') || serde_json::from_str::<Entry>(line).is_err())
+            .filter(|(id, line)| !id.contains('/') || serde_json::from_str::<CatalogueEntry>(line).is_err())
             .map(|(id, _)| id)
             .collect();
         assert!(bad.is_empty(), "{bad:?}");

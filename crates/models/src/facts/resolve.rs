@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::effort::Level;
 use super::host::{HostFacts, WebSearch};
 use super::model::ModelFacts;
-use super::models_dev::{self, Catalogue, Offer};
+use super::models_dev::{self, Catalogue, ModelOffer};
 use super::name::{key, spelled};
 use super::{DEFAULT_PROMPT_TOKENS, table};
 use crate::catalogue::ModelInfo;
@@ -34,7 +34,7 @@ pub struct Learnt {
 /// Origin of a fact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Source {
+pub enum FactSource {
     Config,
     Provider,
     UserFile,
@@ -43,7 +43,7 @@ pub enum Source {
     Default,
 }
 
-impl Source {
+impl FactSource {
     pub fn name(self) -> &'static str {
         match self {
             Self::Config => "config",
@@ -59,17 +59,17 @@ impl Source {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sources {
-    pub window: Source,
-    pub prompt: Source,
-    pub output: Source,
-    pub price: Source,
-    pub efforts: Source,
-    pub vision: Source,
+    pub window: FactSource,
+    pub prompt: FactSource,
+    pub output: FactSource,
+    pub price: FactSource,
+    pub efforts: FactSource,
+    pub vision: FactSource,
 }
 
 /// Effective facts about a model at a provider.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Resolved {
+pub struct ResolvedModel {
     /// Facts of the model. The price is that of this provider.
     pub facts: ModelFacts,
     pub host: HostFacts,
@@ -81,7 +81,7 @@ pub struct Resolved {
 }
 
 /// Resolves the facts about a model at a provider.
-pub fn resolve(config: &ProviderConfig, model: &str) -> Resolved {
+pub fn resolve(config: &ProviderConfig, model: &str) -> ResolvedModel {
     let table = table::embedded();
     let host = table.host(config);
     let model = config.bare(model);
@@ -89,15 +89,17 @@ pub fn resolve(config: &ProviderConfig, model: &str) -> Resolved {
     if let Some(user) = &config.learnt.user {
         let newer = user.date.as_str() >= table.date.as_str();
         if let Some(offer) = user.find(&places(&host, &facts), model) {
-            layer(&mut facts, &mut sources, offer, Source::UserFile, |had| newer || had == Source::Default);
+            layer(&mut facts, &mut sources, offer, FactSource::UserFile, |had| {
+                newer || had == FactSource::Default
+            });
         }
     }
     if host.billed_by_request {
         facts.price = None;
-        sources.price = Source::Default;
+        sources.price = FactSource::Default;
     }
     if let Some(info) = listed(config, model) {
-        layer(&mut facts, &mut sources, &Offer::from(info), Source::Provider, |_| true);
+        layer(&mut facts, &mut sources, &ModelOffer::from(info), FactSource::Provider, |_| true);
         let images = info.max_images.and_then(|images| u32::try_from(images).ok());
         facts.images.max_count = images.or(facts.images.max_count);
         // Lists report the size of the file; base64 is a third larger.
@@ -107,38 +109,38 @@ pub fn resolve(config: &ProviderConfig, model: &str) -> Resolved {
     if host.local.is_some() {
         facts.price =
             Some(Price::flat(Rates { input: 0.0, output: 0.0, cache_read: None, cache_write: None }));
-        sources.price = Source::Embedded;
+        sources.price = FactSource::Embedded;
     }
     let about = config.is_about(model);
     if let Some(limit) = config.max_output_tokens.filter(|_| about) {
         facts.max_output = Some(limit);
-        sources.output = Source::Config;
+        sources.output = FactSource::Config;
     }
     if let Some(price) = config.price.as_ref().filter(|_| about) {
         facts.price = Some(price.clone());
-        sources.price = Source::Config;
+        sources.price = FactSource::Config;
     }
     if let (Some(price), Some(search)) = (&mut facts.price, host.web_search.as_ref()) {
         price.searches = search.price.filter(|_| config.web_search);
     }
     sources.prompt = match (facts.max_input, facts.window) {
-        (None, None) => Source::Default,
+        (None, None) => FactSource::Default,
         _ => sources.window,
     };
     let (prompt_limit, full_prompt_limit) = match config.max_prompt_tokens.filter(|_| about) {
         Some(limit) => {
-            sources.prompt = Source::Config;
+            sources.prompt = FactSource::Config;
             (limit, None)
         }
         None => prompt_limits(&facts, &host, config.full_window),
     };
-    Resolved { facts, host, sources, prompt_limit, full_prompt_limit }
+    ResolvedModel { facts, host, sources, prompt_limit, full_prompt_limit }
 }
 
 /// The vendor's own web search, if it is configured and the vendor has it for the model. An unknown model is assumed to
 /// have it.
 pub fn web_search(config: &ProviderConfig, model: &str) -> Option<WebSearch> {
-    let Resolved { facts, host, .. } = resolve(config, model);
+    let ResolvedModel { facts, host, .. } = resolve(config, model);
     host.web_search.filter(|_| config.web_search && (facts.web_search || !facts.known))
 }
 
@@ -147,7 +149,7 @@ pub(super) fn embedded(host: &HostFacts, model: &str) -> (ModelFacts, Sources) {
     let table = table::embedded();
     let (mut facts, exact) = table.model(model);
     let mut sources = Sources::default();
-    let mark = |has: bool| if has { Source::Embedded } else { Source::Default };
+    let mark = |has: bool| if has { FactSource::Embedded } else { FactSource::Default };
     sources.window = mark(facts.window.is_some());
     sources.output = mark(facts.max_output.is_some());
     sources.price = mark(facts.price.is_some());
@@ -164,13 +166,13 @@ pub(super) fn embedded(host: &HostFacts, model: &str) -> (ModelFacts, Sources) {
         offer.price = offer.price.filter(|_| !(table_wins && exact.price));
         offer.efforts = offer.efforts.filter(|_| !(table_wins && exact.efforts));
         offer.vision = offer.vision.filter(|_| !(table_wins && exact.vision));
-        layer(&mut facts, &mut sources, &offer, Source::Embedded, |_| true);
+        layer(&mut facts, &mut sources, &offer, FactSource::Embedded, |_| true);
         facts.known = true;
     }
     if let Some(own) = host.catalogue.as_deref().filter(|own| facts.vendor.as_deref() != Some(own))
         && let Some(offer) = models_dev::embedded(&[own], model)
     {
-        layer(&mut facts, &mut sources, &offer, Source::Embedded, |_| true);
+        layer(&mut facts, &mut sources, &offer, FactSource::Embedded, |_| true);
         facts.known = true;
     }
     (facts, sources)
@@ -185,9 +187,9 @@ fn places<'a>(host: &'a HostFacts, facts: &'a ModelFacts) -> Vec<&'a str> {
 fn layer(
     facts: &mut ModelFacts,
     sources: &mut Sources,
-    offer: &Offer,
-    source: Source,
-    may: impl Fn(Source) -> bool,
+    offer: &ModelOffer,
+    source: FactSource,
+    may: impl Fn(FactSource) -> bool,
 ) {
     if (offer.window.is_some() || offer.max_input.is_some()) && may(sources.window) {
         // An input limit belongs to the window that it was listed with.
@@ -240,7 +242,7 @@ fn listed<'a>(config: &'a ProviderConfig, model: &str) -> Option<&'a ModelInfo> 
     })
 }
 
-impl From<&ModelInfo> for Offer {
+impl From<&ModelInfo> for ModelOffer {
     fn from(info: &ModelInfo) -> Self {
         let efforts =
             info.efforts.as_ref().map(|names| names.iter().filter_map(|name| Level::parse(name)).collect());

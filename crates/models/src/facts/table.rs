@@ -50,7 +50,7 @@ struct ModelEntry {
     price: Option<Vec<f64>>,
     /// Price of cache writes, as a multiple of the price of input.
     cache_write: Option<f64>,
-    step: Option<Step>,
+    step: Option<StepRates>,
     reasons: Option<bool>,
     efforts: Option<Vec<Level>>,
     default_effort: Option<Level>,
@@ -75,7 +75,7 @@ struct ModelEntry {
 /// A price step, with multiples of the price below it.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Step {
+struct StepRates {
     /// Zero removes a step.
     above: u64,
     input: f64,
@@ -257,7 +257,7 @@ impl ModelEntry {
 struct RawPrice {
     rates: Vec<f64>,
     cache_write: Option<f64>,
-    step: Option<Step>,
+    step: Option<StepRates>,
 }
 
 impl RawPrice {

@@ -246,24 +246,24 @@ fn configuration_goes_before_list_user_file_table_and_default() {
         let resolved = resolve(config, model);
         (resolved.prompt_limit, resolved.sources.prompt)
     };
-    assert_eq!(limit(&openai(), "who-knows"), (128_000, Source::Default));
-    assert_eq!(limit(&openai(), "gpt-5.4-mini"), (272_000, Source::Embedded));
+    assert_eq!(limit(&openai(), "who-knows"), (128_000, FactSource::Default));
+    assert_eq!(limit(&openai(), "gpt-5.4-mini"), (272_000, FactSource::Embedded));
     let user = with_catalogue(openai(), "2027-01-01");
-    assert_eq!(limit(&user, "gpt-5.4"), (1_936_000, Source::UserFile));
+    assert_eq!(limit(&user, "gpt-5.4"), (1_936_000, FactSource::UserFile));
     assert_eq!(resolve(&user, "gpt-5.4").facts.price.unwrap().rates.input, 1.0);
     let listed = with_list(user, &[("gpt-5.4", 100_000, 10_000)]);
-    assert_eq!(limit(&listed, "openai/gpt-5.4"), (90_000, Source::Provider));
+    assert_eq!(limit(&listed, "openai/gpt-5.4"), (90_000, FactSource::Provider));
     let configured = ProviderConfig { max_prompt_tokens: Some(7), ..listed };
-    assert_eq!(limit(&configured, "gpt-5.4"), (7, Source::Config));
+    assert_eq!(limit(&configured, "gpt-5.4"), (7, FactSource::Config));
 }
 
 #[test]
 fn an_old_file_of_the_user_only_adds_what_is_not_known() {
     let config = with_catalogue(provider(PER_MODEL, "https://api.openai.com/v1"), "2025-01-01");
-    assert_eq!(resolve(&config, "gpt-5.4").sources.window, Source::Embedded);
+    assert_eq!(resolve(&config, "gpt-5.4").sources.window, FactSource::Embedded);
     let mut acme = with_catalogue(provider(PER_MODEL, "https://api.acme.example/v1"), "2025-01-01");
     acme.preset = Some("acme".to_owned());
-    assert_eq!(resolve(&acme, "rocket").sources.window, Source::Default, "a host that no table has");
+    assert_eq!(resolve(&acme, "rocket").sources.window, FactSource::Default, "a host that no table has");
 }
 
 #[test]

@@ -20,6 +20,6 @@ pub use serve::{ServeOptions, serve};
 
 /// The marker language, for other modules that answer by it.
 pub mod markers {
-    pub use super::script::{Failure, Offer, Step};
-    pub use super::turn::{Asked, Playbook, Turn};
+    pub use super::script::{ScriptStep, ScriptedFailure, ToolOffer};
+    pub use super::turn::{Asked, Playbook, ScriptedTurn};
 }

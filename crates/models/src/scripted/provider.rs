@@ -15,7 +15,7 @@ use hyper::StatusCode;
 use hyper::header::RETRY_AFTER;
 
 use super::dialect::Dialect;
-use super::script::{Failure, Offer, Script};
+use super::script::{Script, ScriptedFailure, ToolOffer};
 use super::turn::{Asked, Beat, Beats, Call, Pace, Playbook, Said, tokens};
 use crate::error;
 
@@ -70,8 +70,8 @@ impl ModelProvider for ScriptedModel {
 
 fn asked(request: &ModelRequest) -> Asked {
     let offer = match request.tool_choice {
-        ToolChoice::Auto if !request.tools.is_empty() => Offer::Tools,
-        ToolChoice::Auto | ToolChoice::None => Offer::TextOnly,
+        ToolChoice::Auto if !request.tools.is_empty() => ToolOffer::Tools,
+        ToolChoice::Auto | ToolChoice::None => ToolOffer::TextOnly,
     };
     let mut asked = Asked::new(offer);
     for message in &request.messages {
@@ -113,7 +113,7 @@ fn input_bytes(request: &ModelRequest) -> usize {
 }
 
 /// The error that a provider returns for an HTTP response with that status.
-fn refusal(failure: &Failure) -> ModelError {
+fn refusal(failure: &ScriptedFailure) -> ModelError {
     let status = StatusCode::from_u16(failure.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = failure.retry_after().map(|seconds| (RETRY_AFTER, seconds)).into_iter().collect();
     error::refused(status, &headers, &Dialect::Chat.error(failure, &failure.message()).to_string())

@@ -9,7 +9,7 @@ use hyper::HeaderMap;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::script::Step;
+use super::script::ScriptStep;
 
 /// Parts of header names whose values are credentials.
 const SECRET: [&str; 5] = ["authorization", "cookie", "key", "secret", "token"];
@@ -35,7 +35,7 @@ impl RequestLog {
 
 /// Outcome of a request in the log: an HTTP status, or one of the two ways to end without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum RequestOutcome {
     Status(u16),
     /// The script cut the connection.
     Cut,
@@ -44,14 +44,14 @@ pub(super) enum Outcome {
 }
 
 /// Log entry of one request. It is written when dropped: an answer that a client no longer reads just ends.
-pub(super) struct Entry {
+pub(super) struct RequestEntry {
     log: Option<Arc<RequestLog>>,
     begin: Instant,
     fields: Map<String, Value>,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: RequestOutcome,
 }
 
-impl Entry {
+impl RequestEntry {
     /// `time` is in seconds since 1970.
     pub(super) fn new(
         log: Option<Arc<RequestLog>>,
@@ -64,7 +64,7 @@ impl Entry {
             "headers": log.as_ref().map(|_| shown(&head.headers)), "body": null, "plan": [],
         });
         let Value::Object(fields) = fields else { unreachable!("an object literal is an object") };
-        Self { log, begin: Instant::now(), fields, outcome: Outcome::Gone }
+        Self { log, begin: Instant::now(), fields, outcome: RequestOutcome::Gone }
     }
 
     /// Whether the entry will be written.
@@ -78,7 +78,7 @@ impl Entry {
         }
     }
 
-    pub(super) fn plan(&mut self, steps: &[Step]) {
+    pub(super) fn plan(&mut self, steps: &[ScriptStep]) {
         if self.log.is_some() {
             let steps = steps.iter().map(|step| step.to_string().chars().take(STEP_HEAD).collect::<String>());
             self.fields["plan"] = steps.collect();
@@ -86,14 +86,14 @@ impl Entry {
     }
 }
 
-impl Drop for Entry {
+impl Drop for RequestEntry {
     fn drop(&mut self) {
         let Some(log) = &self.log else { return };
         let mut fields = std::mem::take(&mut self.fields);
         let status = match self.outcome {
-            Outcome::Status(status) => i32::from(status),
-            Outcome::Cut => 0,
-            Outcome::Gone => -1,
+            RequestOutcome::Status(status) => i32::from(status),
+            RequestOutcome::Cut => 0,
+            RequestOutcome::Gone => -1,
         };
         fields.insert("status".to_owned(), json!(status));
         fields.insert("ms".to_owned(), json!(self.begin.elapsed().as_micros() as f64 / 1e3));

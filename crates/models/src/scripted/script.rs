@@ -30,7 +30,7 @@ const MAX_DELAY: Duration = Duration::from_secs(60 * 60);
 const DEFAULT_ANSWER: &str = "pong";
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum ScriptStep {
     Say(String),
     Stream {
         pieces: u32,
@@ -48,20 +48,20 @@ pub enum Step {
         input: String,
     },
     Delay(Duration),
-    Fail(Failure),
+    Fail(ScriptedFailure),
     Drop,
     Stop(Finish),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Failure {
+pub struct ScriptedFailure {
     pub status: u16,
     /// Number of requests that fail; all if `None`.
     pub times: Option<u32>,
     pub retry_after: Option<Duration>,
 }
 
-impl Step {
+impl ScriptStep {
     fn is_call(&self) -> bool {
         matches!(self, Self::Call { .. } | Self::ParallelCall { .. })
     }
@@ -80,7 +80,7 @@ impl Step {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
     /// Turn k answers the k-th prompt of a conversation.
-    turns: Vec<Vec<Step>>,
+    turns: Vec<Vec<ScriptStep>>,
     default: String,
 }
 
@@ -138,7 +138,7 @@ impl Script {
     /// Markers in the prompt take precedence over the file. A script that starts a sub-agent writes its prompt and must
     /// be able to determine its answer: by the file alone the sub-agent, whose prompt is also a first one, would start
     /// itself.
-    pub(super) fn steps(&self, prompt: &str, number: usize) -> Vec<Step> {
+    pub(super) fn steps(&self, prompt: &str, number: usize) -> Vec<ScriptStep> {
         let own = markers(prompt);
         if !own.is_empty() {
             return own;
@@ -152,7 +152,7 @@ impl Script {
 }
 
 /// The markers among the lines of a prompt. A line that is not one, or has an invalid number, is ordinary text.
-pub(super) fn markers(text: &str) -> Vec<Step> {
+pub(super) fn markers(text: &str) -> Vec<ScriptStep> {
     let mut steps = Vec::new();
     for found in text.lines().filter_map(marker) {
         append(&mut steps, found);
@@ -160,7 +160,7 @@ pub(super) fn markers(text: &str) -> Vec<Step> {
     steps
 }
 
-fn append(turn: &mut Vec<Step>, steps: Vec<Step>) -> bool {
+fn append(turn: &mut Vec<ScriptStep>, steps: Vec<ScriptStep>) -> bool {
     let fits = turn.len() + steps.len() <= MAX_STEPS;
     if fits {
         turn.extend(steps);
@@ -168,7 +168,7 @@ fn append(turn: &mut Vec<Step>, steps: Vec<Step>) -> bool {
     fits
 }
 
-fn marker(line: &str) -> Option<Vec<Step>> {
+fn marker(line: &str) -> Option<Vec<ScriptStep>> {
     let mut times: usize = 1;
     let (mut kind, mut rest) = line.trim_start().trim_end_matches('\r').split_once(':')?;
     // A loop, because a prompt of 200 KB can nest more repeats than the stack allows.
@@ -178,25 +178,25 @@ fn marker(line: &str) -> Option<Vec<Step>> {
         (kind, rest) = inner.trim_start().split_once(':')?;
     }
     let step = match kind {
-        "SAY" => Step::Say(line_breaks(rest)),
-        "THINK" => Step::Think(line_breaks(rest)),
+        "SAY" => ScriptStep::Say(line_breaks(rest)),
+        "THINK" => ScriptStep::Think(line_breaks(rest)),
         "STREAM" => {
             let (pieces, every) = rest.split_once(':').unwrap_or((rest, "0"));
             let pieces = number(pieces).filter(|pieces| *pieces <= MAX_PIECES)?;
-            Step::Stream { pieces, every: delay_or_zero(every)? }
+            ScriptStep::Stream { pieces, every: delay_or_zero(every)? }
         }
         "TOOL" => {
             let (tool, input) = call(rest)?;
-            Step::Call { tool, input }
+            ScriptStep::Call { tool, input }
         }
         "PTOOL" => {
             let (tool, input) = call(rest)?;
-            Step::ParallelCall { tool, input }
+            ScriptStep::ParallelCall { tool, input }
         }
-        "DELAY" => Step::Delay(delay(rest, Duration::from_millis(1))?),
-        "FAIL" => Step::Fail(failure(rest)?),
-        "DROP" => Step::Drop,
-        "STOP" => Step::Stop(finish(rest.trim())?),
+        "DELAY" => ScriptStep::Delay(delay(rest, Duration::from_millis(1))?),
+        "FAIL" => ScriptStep::Fail(failure(rest)?),
+        "DROP" => ScriptStep::Drop,
+        "STOP" => ScriptStep::Stop(finish(rest.trim())?),
         _ => return None,
     };
     (times <= MAX_STEPS).then(|| vec![step; times])
@@ -226,7 +226,7 @@ fn call(text: &str) -> Option<(String, String)> {
     (!tool.is_empty()).then(|| (tool.to_owned(), input.to_owned()))
 }
 
-fn failure(text: &str) -> Option<Failure> {
+fn failure(text: &str) -> Option<ScriptedFailure> {
     let mut fields = text.split(':').map(str::trim);
     let status = fields.next().and_then(number).filter(|status| (200..=599).contains(status))?;
     let times = match fields.next() {
@@ -237,7 +237,7 @@ fn failure(text: &str) -> Option<Failure> {
         None | Some("") => None,
         Some(seconds) => Some(delay(seconds, Duration::from_secs(1))?),
     };
-    Some(Failure { status, times, retry_after })
+    Some(ScriptedFailure { status, times, retry_after })
 }
 
 /// Each dialect has its own name for a reason; a script may use any of them.
@@ -256,7 +256,7 @@ fn finish(reason: &str) -> Option<Finish> {
 }
 
 /// Writes a step as the marker that parses to it.
-impl fmt::Display for Step {
+impl fmt::Display for ScriptStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Say(text) => write!(f, "SAY:{}", text.replace('\n', "\\n")),
@@ -287,7 +287,7 @@ impl fmt::Display for Step {
 
 /// Whether a request lets the model call tools. Title generation and the like do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Offer {
+pub enum ToolOffer {
     Tools,
     TextOnly,
 }
@@ -297,27 +297,29 @@ pub enum Offer {
 pub(super) struct Position<'a> {
     pub(super) results: usize,
     pub(super) last_result: &'a str,
-    pub(super) offer: Offer,
+    pub(super) offer: ToolOffer,
 }
 
 /// The steps of the model turn that a request asks for.
-pub(super) fn plan(script: &[Step], position: Position<'_>, default: &str) -> Vec<Step> {
-    if position.offer == Offer::TextOnly {
+pub(super) fn plan(script: &[ScriptStep], position: Position<'_>, default: &str) -> Vec<ScriptStep> {
+    if position.offer == ToolOffer::TextOnly {
         let mut steps: Vec<_> = script.iter().filter(|step| !step.is_call()).cloned().collect();
-        if !steps.iter().any(Step::is_text) {
-            steps.push(Step::Say(default.to_owned()));
+        if !steps.iter().any(ScriptStep::is_text) {
+            steps.push(ScriptStep::Say(default.to_owned()));
         }
         return steps;
     }
 
-    let mut turns: Vec<&[Step]> = script.split_inclusive(|step| matches!(step, Step::Call { .. })).collect();
+    let mut turns: Vec<&[ScriptStep]> =
+        script.split_inclusive(|step| matches!(step, ScriptStep::Call { .. })).collect();
     // The steps after the last call are a turn of their own, even if there are none.
-    if turns.last().and_then(|turn| turn.last()).is_none_or(|step| matches!(step, Step::Call { .. })) {
+    if turns.last().and_then(|turn| turn.last()).is_none_or(|step| matches!(step, ScriptStep::Call { .. })) {
         turns.push(&[]);
     }
 
     let mut answered = position.results;
-    let (last, before) = turns.split_last().map_or((&[] as &[Step], &[] as &[&[Step]]), |(l, b)| (*l, b));
+    let (last, before) =
+        turns.split_last().map_or((&[] as &[ScriptStep], &[] as &[&[ScriptStep]]), |(l, b)| (*l, b));
     for turn in before {
         let calls = turn.iter().filter(|step| step.is_call()).count();
         if answered < calls {
@@ -326,15 +328,15 @@ pub(super) fn plan(script: &[Step], position: Position<'_>, default: &str) -> Ve
         answered -= calls;
     }
 
-    let done = || Step::Say(format!("done: {}", head(position.last_result)));
+    let done = || ScriptStep::Say(format!("done: {}", head(position.last_result)));
     let open_calls = last.iter().filter(|step| step.is_call()).count();
     if open_calls > 0 {
         // Parallel calls at the very end have no turn after them; once all are answered, the script is over.
         return if answered < open_calls { last.to_vec() } else { vec![done()] };
     }
     let mut steps = last.to_vec();
-    if !steps.iter().any(Step::is_outcome) {
-        steps.push(if before.is_empty() { Step::Say(default.to_owned()) } else { done() });
+    if !steps.iter().any(ScriptStep::is_outcome) {
+        steps.push(if before.is_empty() { ScriptStep::Say(default.to_owned()) } else { done() });
     }
     steps
 }

@@ -21,11 +21,11 @@ use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::dialect::{Answer, Dialect, End, Event, Head, encode};
-use super::request_log::{Entry, Outcome, RequestLog};
-use super::script::{Failure, Script};
+use super::dialect::{AnswerWriter, Dialect, End, Head, SseEvent, encode};
+use super::request_log::{RequestEntry, RequestLog, RequestOutcome};
+use super::script::{Script, ScriptedFailure};
 use super::turn::{Beat, Beats, Pace, Playbook, tokens};
-use crate::loopback::{self, Body, Cut, Service, Unread};
+use crate::loopback::{self, Cut, ResponseBody, Service, Unread};
 
 /// Number of different paths that are counted; requests to further ones count only in the sum.
 const MAX_PATHS: usize = 256;
@@ -112,7 +112,13 @@ impl ServedModel {
         })
     }
 
-    async fn post(&self, path: &str, raw: &[u8], moment: Moment, entry: &mut Entry) -> Result<Answered, Cut> {
+    async fn post(
+        &self,
+        path: &str,
+        raw: &[u8],
+        moment: Moment,
+        entry: &mut RequestEntry,
+    ) -> Result<Answered, Cut> {
         if path == "/__reset" {
             *self.counters.lock() = Counters::default();
             self.playbook.reset();
@@ -158,12 +164,12 @@ impl ServedModel {
 }
 
 impl Service for ServedModel {
-    async fn respond(&self, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
+    async fn respond(&self, request: Request<Incoming>) -> Result<Response<ResponseBody>, Cut> {
         let (head, body) = request.into_parts();
         let path = head.uri.path().trim_end_matches('/').to_owned();
         let number = self.counters.lock().count(&path);
         let now = (self.clock)().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let mut entry = Entry::new(self.log.clone(), number, now.as_secs_f64(), &head);
+        let mut entry = RequestEntry::new(self.log.clone(), number, now.as_secs_f64(), &head);
         let answered = match head.method {
             Method::GET | Method::HEAD => Ok(self.get(&path)),
             Method::POST => match loopback::read_body(&head, body).await {
@@ -176,12 +182,12 @@ impl Service for ServedModel {
         };
         match answered {
             Ok(Answered::Now(response)) => {
-                entry.outcome = Outcome::Status(response.status().as_u16());
+                entry.outcome = RequestOutcome::Status(response.status().as_u16());
                 Ok(response.map(|whole| Either::Left(Full::new(whole))))
             }
             Ok(Answered::Streamed(performance)) => Ok(stream_response(performance, entry)),
             Err(cut) => {
-                entry.outcome = Outcome::Cut;
+                entry.outcome = RequestOutcome::Cut;
                 Err(cut)
             }
         }
@@ -230,14 +236,14 @@ enum Answered {
 struct Performance {
     beats: Beats,
     pace: Pace,
-    answer: Box<dyn Answer>,
+    answer: Box<dyn AnswerWriter>,
     finish: Finish,
     said_bytes: usize,
 }
 
 enum Moved {
-    Said(Vec<Event>),
-    Ended(Vec<Event>),
+    Said(Vec<SseEvent>),
+    Ended(Vec<SseEvent>),
 }
 
 impl Performance {
@@ -276,18 +282,18 @@ impl Performance {
 }
 
 /// The answer as the connection pulls it: a slow reader slows the script down, and a disconnect ends it.
-fn stream_response(mut performance: Performance, entry: Entry) -> Response<Body> {
+fn stream_response(mut performance: Performance, entry: RequestEntry) -> Response<ResponseBody> {
     let first = encode(&performance.answer.start());
     let rest = stream::unfold(Some((performance, entry)), |playing| async {
         let (mut performance, mut entry) = playing?;
         match performance.advance().await {
             Ok(Moved::Said(events)) => Some((Ok(encode(&events)), Some((performance, entry)))),
             Ok(Moved::Ended(events)) => {
-                entry.outcome = Outcome::Status(200);
+                entry.outcome = RequestOutcome::Status(200);
                 Some((Ok(encode(&events)), None))
             }
             Err(cut) => {
-                entry.outcome = Outcome::Cut;
+                entry.outcome = RequestOutcome::Cut;
                 Some((Err(cut), None))
             }
         }
@@ -301,12 +307,15 @@ fn stream_response(mut performance: Performance, entry: Entry) -> Response<Body>
 
 /// An error in a provider's format.
 struct Refusal {
-    failure: Failure,
+    failure: ScriptedFailure,
     message: String,
 }
 
 fn refuse(status: u16, message: &str) -> Refusal {
-    Refusal { failure: Failure { status, times: None, retry_after: None }, message: message.to_owned() }
+    Refusal {
+        failure: ScriptedFailure { status, times: None, retry_after: None },
+        message: message.to_owned(),
+    }
 }
 
 impl Refusal {

@@ -12,7 +12,7 @@ use hangar_agent::model::Finish;
 use hyper::header::HeaderValue;
 use tokio::time::Instant;
 
-use super::script::{Failure, Offer, Position, Script, Step, plan};
+use super::script::{Position, Script, ScriptStep, ScriptedFailure, ToolOffer, plan};
 
 /// Number of `FAIL` steps whose use is remembered. A forgotten failure happens again.
 const MAX_BUDGETS: usize = 4096;
@@ -26,11 +26,11 @@ pub struct Asked {
     prompt: String,
     results: usize,
     last_result: String,
-    offer: Offer,
+    offer: ToolOffer,
 }
 
 impl Asked {
-    pub fn new(offer: Offer) -> Self {
+    pub fn new(offer: ToolOffer) -> Self {
         Self {
             prompts: 0,
             doubtful: false,
@@ -82,19 +82,19 @@ impl Playbook {
         Self { script, spent: Mutex::default(), hasher: RandomState::new() }
     }
 
-    pub fn turn(&self, asked: &Asked) -> Turn {
+    pub fn turn(&self, asked: &Asked) -> ScriptedTurn {
         let script = self.script.steps(&asked.prompt, asked.prompts);
         let position =
             Position { results: asked.results, last_result: &asked.last_result, offer: asked.offer };
         let steps = plan(&script, position, self.script.default_answer());
         let failure = steps.iter().find_map(|step| match step {
-            Step::Fail(failure) if self.fails_now(&asked.prompt, failure) => Some(failure.clone()),
+            ScriptStep::Fail(failure) if self.fails_now(&asked.prompt, failure) => Some(failure.clone()),
             _ => None,
         });
-        Turn { steps, failure }
+        ScriptedTurn { steps, failure }
     }
 
-    fn fails_now(&self, prompt: &str, failure: &Failure) -> bool {
+    fn fails_now(&self, prompt: &str, failure: &ScriptedFailure) -> bool {
         let Some(times) = failure.times else { return true };
         let mut spent = self.spent.lock();
         if spent.len() >= MAX_BUDGETS {
@@ -112,20 +112,23 @@ impl Playbook {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Turn {
-    pub steps: Vec<Step>,
+pub struct ScriptedTurn {
+    pub steps: Vec<ScriptStep>,
     /// Set when the request fails instead. It fails before any output, wherever the step is in the turn.
-    pub failure: Option<Failure>,
+    pub failure: Option<ScriptedFailure>,
 }
 
-impl Turn {
+impl ScriptedTurn {
     pub(super) fn finish(&self) -> Finish {
         let stop = self.steps.iter().rev().find_map(|step| match step {
-            Step::Stop(finish) => Some(finish.clone()),
+            ScriptStep::Stop(finish) => Some(finish.clone()),
             _ => None,
         });
         stop.unwrap_or_else(|| {
-            let calls = self.steps.iter().any(|s| matches!(s, Step::Call { .. } | Step::ParallelCall { .. }));
+            let calls = self
+                .steps
+                .iter()
+                .any(|s| matches!(s, ScriptStep::Call { .. } | ScriptStep::ParallelCall { .. }));
             if calls { Finish::ToolCalls } else { Finish::Stop }
         })
     }
@@ -207,7 +210,7 @@ impl Pace {
 pub(super) struct Beats {
     id: String,
     calls: usize,
-    steps: std::vec::IntoIter<Step>,
+    steps: std::vec::IntoIter<ScriptStep>,
     stream: Option<Pieces>,
 }
 
@@ -244,27 +247,27 @@ impl Iterator for Beats {
             }
             self.stream = None;
             match self.steps.next()? {
-                Step::Say(text) => return Some(Beat::Say(Said::Text(text))),
-                Step::Think(text) => return Some(Beat::Say(Said::Thinking(text))),
-                Step::Stream { pieces, every } => {
+                ScriptStep::Say(text) => return Some(Beat::Say(Said::Text(text))),
+                ScriptStep::Think(text) => return Some(Beat::Say(Said::Thinking(text))),
+                ScriptStep::Stream { pieces, every } => {
                     self.stream = Some(Pieces { next: 0, count: pieces, every, waited: false });
                 }
-                Step::Call { tool, input } | Step::ParallelCall { tool, input } => {
+                ScriptStep::Call { tool, input } | ScriptStep::ParallelCall { tool, input } => {
                     let id = format!("call_{}_{}", self.id, self.calls);
                     self.calls += 1;
                     return Some(Beat::Say(Said::Call(Call { id, tool, input })));
                 }
-                Step::Delay(delay) => return Some(Beat::Wait(delay)),
-                Step::Drop => return Some(Beat::Cut),
+                ScriptStep::Delay(delay) => return Some(Beat::Wait(delay)),
+                ScriptStep::Drop => return Some(Beat::Cut),
                 // A used-up failure, and a stop reason, which was read before the turn began.
-                Step::Fail(_) | Step::Stop(_) => {}
+                ScriptStep::Fail(_) | ScriptStep::Stop(_) => {}
             }
         }
     }
 }
 
 /// Message of the error body for an HTTP status, in providers' words.
-impl Failure {
+impl ScriptedFailure {
     pub(super) fn message(&self) -> String {
         format!("mock failure {}", self.status)
     }
@@ -300,7 +303,7 @@ mod tests {
     use super::*;
 
     fn asked(messages: &[(&str, &str)]) -> Asked {
-        let mut asked = Asked::new(Offer::Tools);
+        let mut asked = Asked::new(ToolOffer::Tools);
         for (role, text) in messages {
             match *role {
                 "user" => asked.user((*text).to_owned()),

@@ -22,13 +22,13 @@ pub(super) struct Assembly {
     thoughts: String,
     calls: Vec<Call>,
     /// Web pages that the answer cites.
-    sources: Vec<Source>,
+    sources: Vec<CitedPage>,
     origin: ModelOrigin,
     tools: Arc<[Arc<ToolSpec>]>,
     history: Vec<Arc<Message>>,
 }
 
-struct Source {
+struct CitedPage {
     url: String,
     title: String,
 }
@@ -102,7 +102,7 @@ impl Assembly {
         let (url, title) = (text("url"), text("title"));
         let is_new = self.sources.iter().all(|source| source.url != url);
         if !url.is_empty() && is_new && self.sources.len() < MAX_SOURCES {
-            self.sources.push(Source { url: url.to_owned(), title: title.to_owned() });
+            self.sources.push(CitedPage { url: url.to_owned(), title: title.to_owned() });
         }
     }
 
@@ -124,7 +124,7 @@ impl Assembly {
     /// The pages that an answer cites without naming them, as a list below it.
     fn list_sources(&mut self, out: &mut Vec<ModelEvent>) {
         let unnamed = self.sources.iter().filter(|source| !self.text.contains(&source.url));
-        let lines: Vec<String> = unnamed.map(Source::line).collect();
+        let lines: Vec<String> = unnamed.map(CitedPage::line).collect();
         if !lines.is_empty() && self.has_text() {
             self.text(&format!("\n\nSources:\n{}", lines.join("\n")), out);
         }
@@ -254,7 +254,7 @@ fn compact(json: &str) -> String {
     value.map_or_else(|_| json.to_owned(), |value| value.to_string())
 }
 
-impl Source {
+impl CitedPage {
     /// A line of a list, as Markdown.
     fn line(&self) -> String {
         let Self { url, title } = self;

@@ -12,7 +12,7 @@ use super::{Dialect, Wire};
 use crate::base_url::BaseUrl;
 use crate::config::{ProviderConfig, ProviderKind, WireApi};
 use crate::facts::{self, HostFacts};
-use crate::hosted::WebSearch;
+use crate::hosted::WebSearchTool;
 
 fn host(kind: ProviderKind, url: &str) -> HostFacts {
     facts::host(&ProviderConfig::new("p", kind, BaseUrl::parse(url).unwrap()))
@@ -29,7 +29,7 @@ fn openai() -> HostFacts {
 /// A request that offers a function and the search.
 fn searching(model: &str) -> ModelRequest {
     let mut request = request(model, vec![user("hi")]);
-    request.tools = [Arc::clone(&tools()[0]), Arc::clone(WebSearch::default().spec())].into();
+    request.tools = [Arc::clone(&tools()[0]), Arc::clone(WebSearchTool::default().spec())].into();
     request
 }
 

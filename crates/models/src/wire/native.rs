@@ -11,12 +11,12 @@ use super::arguments;
 use crate::facts::IdRule;
 
 /// An entry of a list in a request: new, or sent back unchanged.
-pub(super) enum Entry<'a> {
+pub(super) enum ListEntry<'a> {
     Made(Value),
     Raw(&'a RawValue),
 }
 
-impl Serialize for Entry<'_> {
+impl Serialize for ListEntry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Made(value) => value.serialize(serializer),
@@ -44,16 +44,16 @@ pub(super) fn entries<'a>(
     native: &'a NativeTurn,
     turn: &AssistantTurn,
     rewrite: impl Fn(&mut Value, &ToolCall),
-) -> Option<Vec<Entry<'a>>> {
+) -> Option<Vec<ListEntry<'a>>> {
     if !native.rewritten {
         let items: Vec<&RawValue> = serde_json::from_str(&native.items).ok()?;
-        return Some(items.into_iter().map(Entry::Raw).collect());
+        return Some(items.into_iter().map(ListEntry::Raw).collect());
     }
     let mut items: Vec<Value> = serde_json::from_str(&native.items).ok()?;
     for item in &mut items {
         turn.tool_calls.iter().for_each(|call| rewrite(item, call));
     }
-    Some(items.into_iter().map(Entry::Made).collect())
+    Some(items.into_iter().map(ListEntry::Made).collect())
 }
 
 /// The arguments of a call as JSON text: unchanged if they parse, because those bytes are in the provider's cache.

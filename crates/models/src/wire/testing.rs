@@ -13,7 +13,7 @@ use hangar_protocol::data::{ModelOrigin, ToolType};
 use serde_json::json;
 
 use super::{Ask, Carrier, Decode, Dialect, Progress, Wire};
-use crate::config::Style;
+use crate::config::AnswerStyle;
 use crate::facts::{self, HostFacts};
 use crate::learned::Learned;
 
@@ -122,7 +122,7 @@ pub(crate) fn body_for(
         dialect,
         carrier: Carrier::Http,
         citations: true,
-        style: Style::default(),
+        style: AnswerStyle::default(),
         search: host.web_search.as_ref(),
     });
     serde_json::from_slice(&body).unwrap()

@@ -12,7 +12,7 @@ use super::input::{Name, Query};
 use super::{App, Endpoint, Of, get};
 use crate::guard::ChangePermit;
 use crate::problem::Problem;
-use crate::roster::Entry;
+use crate::roster::RosterEntry;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
@@ -34,7 +34,7 @@ struct Check {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "RuntimeList")]
 struct Listed {
-    runtimes: Vec<Entry>,
+    runtimes: Vec<RosterEntry>,
 }
 
 async fn list(

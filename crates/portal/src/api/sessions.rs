@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use hangar_registry::error::RegistryError;
-use hangar_registry::hub::{Delivery, MAX_NAME, NewSession};
+use hangar_registry::hub::{MAX_NAME, MessageDelivery, NewSession};
 use hangar_registry::page::{MOST_EVENTS, Page, PageRange};
 use hangar_registry::resource::{Policy, Session, SessionState};
 use hangar_registry::search::{self, Search, SessionList};
@@ -154,8 +154,8 @@ async fn send(
         return Err(Problem::invalid("the `text` is empty; say what the agent shall do"));
     }
     let delivery = match mode {
-        Mode::Enqueue => Delivery::Enqueue,
-        Mode::Immediate => Delivery::Immediate,
+        Mode::Enqueue => MessageDelivery::Enqueue,
+        Mode::Immediate => MessageDelivery::Immediate,
     };
     let state = app.hub.send(&id, text, delivery).await?;
     Ok((StatusCode::ACCEPTED, Answer(Accepted { state })))

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hangar_registry::error::RegistryError;
-use hangar_registry::hub::{BadWorkspace, Delivery, NewSession};
+use hangar_registry::hub::{BadWorkspace, MessageDelivery, NewSession};
 use hangar_registry::resource::Policy;
 use hangar_registry::{SessionListener, SessionUpdate};
 use hangar_store::SessionId;
@@ -96,7 +96,7 @@ impl Polling {
 
     pub(super) async fn query(&self, id: &str, prompt: String) -> PollingResponse {
         let Some((_, of_hub)) = self.client_session(id) else { return PollingError::SessionNotFound.into() };
-        match self.hub.send(&of_hub, prompt, Delivery::Enqueue).await {
+        match self.hub.send(&of_hub, prompt, MessageDelivery::Enqueue).await {
             Ok(_) => PollingResponse::Done(json!({})),
             Err(RegistryError::NoSession(_)) => PollingError::SessionNotFound.into(),
             Err(error) => PollingResponse::Failed(error.to_string()),

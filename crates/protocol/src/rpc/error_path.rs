@@ -9,7 +9,7 @@ use serde_json::Error;
 const MAX_PATH: usize = 256;
 
 /// One step of a path: a member or an index.
-enum Step {
+enum JsonStep {
     Member(String),
     Item(usize),
 }
@@ -31,9 +31,9 @@ pub fn error_path(text: &str, error: &Error) -> Option<String> {
     let mut path = String::new();
     for step in &steps {
         match step {
-            Step::Member(name) if path.is_empty() => path.push_str(name),
-            Step::Member(name) => path.extend([".", name]),
-            Step::Item(number) => {
+            JsonStep::Member(name) if path.is_empty() => path.push_str(name),
+            JsonStep::Member(name) => path.extend([".", name]),
+            JsonStep::Item(number) => {
                 let _ = write!(path, "[{number}]");
             }
         }
@@ -42,18 +42,18 @@ pub fn error_path(text: &str, error: &Error) -> Option<String> {
 }
 
 /// Path of the member in which a truncated document ends.
-fn steps_to(text: &[u8]) -> Vec<Step> {
+fn steps_to(text: &[u8]) -> Vec<JsonStep> {
     let mut steps = Vec::new();
     let mut name_is_due = false;
     let mut at = 0;
     while let Some(byte) = text.get(at) {
         match byte {
             b'{' => {
-                steps.push(Step::Member(String::new()));
+                steps.push(JsonStep::Member(String::new()));
                 name_is_due = true;
             }
             b'[' => {
-                steps.push(Step::Item(0));
+                steps.push(JsonStep::Item(0));
                 name_is_due = false;
             }
             b'}' | b']' => {
@@ -61,8 +61,8 @@ fn steps_to(text: &[u8]) -> Vec<Step> {
                 name_is_due = false;
             }
             b',' => match steps.last_mut() {
-                Some(Step::Item(number)) => *number += 1,
-                Some(Step::Member(_)) => name_is_due = true,
+                Some(JsonStep::Item(number)) => *number += 1,
+                Some(JsonStep::Member(_)) => name_is_due = true,
                 None => {}
             },
             b'"' => {
@@ -70,7 +70,7 @@ fn steps_to(text: &[u8]) -> Vec<Step> {
                 at = end_of_string(text, start);
                 if name_is_due
                     && at < text.len()
-                    && let Some(Step::Member(name)) = steps.last_mut()
+                    && let Some(JsonStep::Member(name)) = steps.last_mut()
                 {
                     *name = String::from_utf8_lossy(&text[start..at]).into_owned();
                     name_is_due = false;

@@ -44,7 +44,7 @@ pub struct ErrorObject {
 }
 
 #[derive(Debug, Clone)]
-pub enum Message {
+pub enum RpcMessage {
     Request {
         id: Id,
         method: String,
@@ -104,7 +104,7 @@ impl ErrorObject {
     }
 }
 
-impl Message {
+impl RpcMessage {
     pub fn parse(text: &[u8]) -> Result<Self, Malformed> {
         let malformed = |code, reason: String, id| Malformed { code, reason, id };
         match text.trim_ascii_start().first() {
@@ -145,16 +145,18 @@ impl Message {
         };
         match (method, members.result, members.error, id) {
             (Some(method), None, None, Some(id)) => {
-                Ok(Message::Request { id, method, params: members.params })
+                Ok(RpcMessage::Request { id, method, params: members.params })
             }
-            (Some(method), None, None, None) => Ok(Message::Notification { method, params: members.params }),
-            (None, Some(result), None, id) => Ok(Message::Response { id, result: Ok(result) }),
+            (Some(method), None, None, None) => {
+                Ok(RpcMessage::Notification { method, params: members.params })
+            }
+            (None, Some(result), None, id) => Ok(RpcMessage::Response { id, result: Ok(result) }),
             (None, _, Some(error), id) => {
-                Ok(Message::Response { id, result: Err(ErrorObject::read(&error)) })
+                Ok(RpcMessage::Response { id, result: Err(ErrorObject::read(&error)) })
             }
             // Otherwise the caller would wait for ever.
             (None, None, None, Some(id)) if members.params.is_none() => {
-                Ok(Message::Response { id: Some(id), result: Err(ErrorObject::neither()) })
+                Ok(RpcMessage::Response { id: Some(id), result: Err(ErrorObject::neither()) })
             }
             (_, _, _, id) => {
                 let reason = "neither a request, a notification nor a response".to_owned();
@@ -178,26 +180,26 @@ impl Serialize for Id {
     }
 }
 
-impl Serialize for Message {
+impl Serialize for RpcMessage {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeMap;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("jsonrpc", "2.0")?;
         match self {
-            Message::Request { id, method, params } => {
+            RpcMessage::Request { id, method, params } => {
                 map.serialize_entry("id", id)?;
                 map.serialize_entry("method", method)?;
                 if let Some(params) = params {
                     map.serialize_entry("params", params)?;
                 }
             }
-            Message::Notification { method, params } => {
+            RpcMessage::Notification { method, params } => {
                 map.serialize_entry("method", method)?;
                 if let Some(params) = params {
                     map.serialize_entry("params", params)?;
                 }
             }
-            Message::Response { id, result } => {
+            RpcMessage::Response { id, result } => {
                 map.serialize_entry("id", id)?;
                 match result {
                     Ok(result) => map.serialize_entry("result", result)?,
@@ -216,7 +218,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expect: Expect) {
-        let told = match Message::parse(text.as_bytes()) {
+        let told = match RpcMessage::parse(text.as_bytes()) {
             Ok(message) => String::from_utf8(message.to_bytes()).unwrap(),
             Err(malformed) => format!("{} {:?} {}", malformed.code, malformed.id, malformed.reason),
         };

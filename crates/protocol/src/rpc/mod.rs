@@ -7,5 +7,5 @@ mod tolerant;
 
 pub use error_path::error_path;
 pub use frame::{FrameDecoder, FrameError, MAX_BODY, encode};
-pub use message::{ErrorObject, Id, Malformed, Message, codes};
+pub use message::{ErrorObject, Id, Malformed, RpcMessage, codes};
 pub use tolerant::{read, read_value};

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::leases::AtRelease;
 use super::pump::Pump;
-use super::speaking::{Delivery, name_of};
+use super::speaking::{MessageDelivery, name_of};
 use super::{FAREWELL, Hub, Inner};
 use crate::error::RegistryError;
 use crate::host::{LogWriter, SessionRequest};
@@ -97,7 +97,7 @@ impl Hub {
             self.rename(&id, name).await?;
         }
         match new.prompt.filter(|prompt| !prompt.trim().is_empty()) {
-            Some(prompt) => drop(self.send(&id, prompt, Delivery::Enqueue).await?),
+            Some(prompt) => drop(self.send(&id, prompt, MessageDelivery::Enqueue).await?),
             None => self.changed(&live),
         }
         self.session(&id).ok_or_else(|| RegistryError::NoSession(id.to_string()))

@@ -15,7 +15,7 @@ pub const MAX_NAME: usize = 500;
 
 /// When a message reaches its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Delivery {
+pub enum MessageDelivery {
     /// As a turn of its own, after those that wait.
     #[default]
     Enqueue,
@@ -29,7 +29,7 @@ impl Hub {
         &self,
         id: &SessionId,
         text: String,
-        delivery: Delivery,
+        delivery: MessageDelivery,
     ) -> Result<SessionState, RegistryError> {
         let live = loop {
             let live = self.woken(id).await?;
@@ -40,7 +40,7 @@ impl Hub {
                 drop(state);
                 continue;
             }
-            let steers = delivery == Delivery::Immediate && state.is_working() && live.steers;
+            let steers = delivery == MessageDelivery::Immediate && state.is_working() && live.steers;
             if !steers && !state.takes_prompts() {
                 return Err(RegistryError::QueueFull(id.clone()));
             }

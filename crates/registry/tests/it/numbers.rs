@@ -2,7 +2,7 @@
 
 use hangar_protocol::LogPosition;
 use hangar_registry::frame::StreamItem;
-use hangar_registry::hub::{Delivery, Hub};
+use hangar_registry::hub::{Hub, MessageDelivery};
 use hangar_registry::page::PageRange;
 use hangar_registry::resource::Policy;
 use hangar_registry::subscription::Subscription;
@@ -41,7 +41,7 @@ async fn watchers_are_told_each_line_of_the_log_with_its_number() {
     let mut subscription = stage.hub.subscribe(&id, 0).unwrap();
     let mut all = Vec::new();
     for word in ["one", "two", "three"] {
-        stage.hub.send(&id, format!("say {word}"), Delivery::Enqueue).await.unwrap();
+        stage.hub.send(&id, format!("say {word}"), MessageDelivery::Enqueue).await.unwrap();
         all.extend(heard(&mut subscription, word).await);
     }
     assert_eq!(all, log(&stage.hub, &id));
@@ -56,11 +56,11 @@ async fn a_session_that_is_opened_again_is_counted_on() {
     let stage = Stage::new();
     let id = stage.open(Policy::AllowAll).await;
     let mut subscription = stage.hub.subscribe(&id, 0).unwrap();
-    stage.hub.send(&id, "say one".to_owned(), Delivery::Enqueue).await.unwrap();
+    stage.hub.send(&id, "say one".to_owned(), MessageDelivery::Enqueue).await.unwrap();
     let mut all = heard(&mut subscription, "one").await;
     let stage = stage.again().await;
     let mut subscription = stage.hub.subscribe(&id, all.len() as u64).unwrap();
-    stage.hub.send(&id, "say two".to_owned(), Delivery::Enqueue).await.unwrap();
+    stage.hub.send(&id, "say two".to_owned(), MessageDelivery::Enqueue).await.unwrap();
     all.extend(heard(&mut subscription, "two").await);
     assert_eq!(all, log(&stage.hub, &id));
     assert!(all.iter().any(|(_, line)| line.contains("\"abort\"")), "the closing event is among them");
@@ -73,7 +73,7 @@ async fn what_is_for_the_session_alone_is_told_to_nobody_who_watches() {
     let mut subscription = stage.hub.subscribe(&id, 0).unwrap();
     let mut all = Vec::new();
     for word in ["one", "two"] {
-        stage.hub.send(&id, format!("think {word}"), Delivery::Enqueue).await.unwrap();
+        stage.hub.send(&id, format!("think {word}"), MessageDelivery::Enqueue).await.unwrap();
         all.extend(heard(&mut subscription, word).await);
     }
     let is_internal = |line: &str| line.contains("hangar.model_items");

@@ -8,9 +8,9 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hangar_peer::{Framing, Lines, Outgoing, Peer, PeerError, raw};
-use hangar_process::{Group, command_in_own_session};
-use hangar_protocol::rpc::{ErrorObject, Id, Message, codes};
+use hangar_peer::{Framing, LineReader, Outgoing, Peer, PeerError, raw};
+use hangar_process::{ProcessGroup, command_in_own_session};
+use hangar_protocol::rpc::{ErrorObject, Id, RpcMessage, codes};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -94,7 +94,7 @@ impl AgentConnection {
             }
         };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (mut child, group) = Group::spawn(command.kill_on_drop(true), mark)?;
+        let (mut child, group) = ProcessGroup::spawn(command.kill_on_drop(true), mark)?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(io::Error::other("the process has no pipes"));
@@ -109,7 +109,7 @@ impl AgentConnection {
         });
         let owner = ProcessOwner { child, group, shared: Arc::clone(&shared) };
         let input = Stdin { pipe: stdin, preface, outgoing };
-        tokio::spawn(owner.run(input, Lines::new(stdout, MAX_LINE), stderr, stop.clone()));
+        tokio::spawn(owner.run(input, LineReader::new(stdout, MAX_LINE), stderr, stop.clone()));
         Ok(Self { shared, _stop: stop.drop_guard() })
     }
 
@@ -158,26 +158,26 @@ impl ConnectionShared {
     }
 
     async fn heard(&self, line: &str) {
-        match Message::parse(line.as_bytes()) {
-            Ok(Message::Response { id, result }) => self.peer.answered(id, result),
-            Ok(Message::Notification { method, params }) if method == "session/update" => {
+        match RpcMessage::parse(line.as_bytes()) {
+            Ok(RpcMessage::Response { id, result }) => self.peer.answered(id, result),
+            Ok(RpcMessage::Notification { method, params }) if method == "session/update" => {
                 let params = value(params);
                 self.pass_on(&params, AgentMessage::Update(params["update"].clone())).await;
             }
-            Ok(Message::Request { id, method, params }) if method == "session/request_permission" => {
+            Ok(RpcMessage::Request { id, method, params }) if method == "session/request_permission" => {
                 let params = value(params);
                 let asked = AgentMessage::Permission { id: id.clone(), params: params.clone() };
                 if !self.pass_on(&params, asked).await {
                     self.respond(id, &json!({ "outcome": { "outcome": "cancelled" } }));
                 }
             }
-            Ok(Message::Request { id, method, .. }) => {
+            Ok(RpcMessage::Request { id, method, .. }) => {
                 let message = format!("this client does not offer `{method}`");
                 let error = ErrorObject { code: codes::METHOD_NOT_FOUND, message, data: None };
                 self.peer.refuse(Some(id), error);
             }
             // Notices of other kinds, and lines that are no messages.
-            Ok(Message::Notification { .. }) | Err(_) => {}
+            Ok(RpcMessage::Notification { .. }) | Err(_) => {}
         }
     }
 
@@ -207,7 +207,7 @@ struct Stdin {
 /// Owner of the process.
 struct ProcessOwner {
     child: Child,
-    group: Group,
+    group: ProcessGroup,
     shared: Arc<ConnectionShared>,
 }
 
@@ -215,7 +215,7 @@ impl ProcessOwner {
     async fn run(
         mut self,
         mut stdin: Stdin,
-        mut lines: Lines<tokio::process::ChildStdout>,
+        mut lines: LineReader<tokio::process::ChildStdout>,
         mut stderr: tokio::process::ChildStderr,
         stop: CancellationToken,
     ) {

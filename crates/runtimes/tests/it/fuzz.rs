@@ -1,6 +1,6 @@
 //! Hostile and broken output: no panic, and no line that leaves no trace.
 
-use hangar_peer::{Line, LineSplitter};
+use hangar_peer::{LineSplitter, ReadLine};
 use hangar_runtimes::translate::{Translation, Translator, claude, codex, copilot, opencode};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -41,7 +41,7 @@ fn told(translator: &mut dyn Translator, pieces: &[&[u8]]) -> (Vec<String>, Stri
     let (mut splitter, mut said) = (LineSplitter::new(10 << 20), Translation::default());
     for piece in pieces {
         splitter.push(piece);
-        while let Some(Line::Text(line)) = splitter.next_line() {
+        while let Some(ReadLine::Text(line)) = splitter.next_line() {
             translator.line(&String::from_utf8_lossy(&line), &mut said);
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_runtimes::agents;
-use hangar_runtimes::environment::{AgentSettings, RuntimeEnvironment};
+use hangar_runtimes::environment::{RuntimeEnvironment, RuntimeSettings};
 use hangar_runtimes::outcome::{ErrorKind, TurnOutcome, TurnResult};
 use hangar_runtimes::runtime::{AgentOrder, AgentSession, Runtime, SessionCommand, SessionNews};
 
@@ -31,7 +31,7 @@ impl Stage {
         let installed =
             std::process::Command::new("install").args(["-m", "755"]).args([&text, &program]).status();
         assert!(installed.unwrap().success());
-        let settings = AgentSettings { program: Some(program.display().to_string()), ..Default::default() };
+        let settings = RuntimeSettings { program: Some(program.display().to_string()), ..Default::default() };
         let environment = RuntimeEnvironment {
             // No key of the user's: it would answer the question about the login.
             vars: std::env::vars().filter(|(name, _)| name == "PATH").collect(),

@@ -12,7 +12,7 @@ use seccompiler::{
 };
 
 use super::mounts::Isolation;
-use crate::{Metadata, Network, Policy, Unavailable};
+use crate::{Metadata, Network, SandboxPolicy, Unavailable};
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
@@ -201,7 +201,11 @@ pub(super) enum Signals {
 pub(crate) struct SyscallFilters([BpfProgram; 2]);
 
 impl SyscallFilters {
-    pub(super) fn new(policy: &Policy, isolation: &Isolation, signals: Signals) -> Result<Self, Unavailable> {
+    pub(super) fn new(
+        policy: &SandboxPolicy,
+        isolation: &Isolation,
+        signals: Signals,
+    ) -> Result<Self, Unavailable> {
         let processor = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| Unavailable::Processor)?;
         let by_argument = by_argument(policy)
             .and_then(|rules| compile(rules, processor))
@@ -223,7 +227,7 @@ impl SyscallFilters {
 }
 
 /// The calls that are denied regardless of arguments, sorted.
-fn denied(policy: &Policy, isolation: &Isolation, signals: Signals) -> Vec<i64> {
+fn denied(policy: &SandboxPolicy, isolation: &Isolation, signals: Signals) -> Vec<i64> {
     let when = |denied: bool, calls: &'static [i64]| if denied { calls } else { &[] };
     let lists = [
         DENIED,
@@ -240,7 +244,7 @@ fn denied(policy: &Policy, isolation: &Isolation, signals: Signals) -> Vec<i64> 
 }
 
 /// The calls that are denied for certain arguments.
-fn by_argument(policy: &Policy) -> Result<Rules, BackendError> {
+fn by_argument(policy: &SandboxPolicy) -> Result<Rules, BackendError> {
     let mut rules = Rules::new();
     let namespaces = NAMESPACES.iter().map(|flag| rule(&[(0, SeccompCmpOp::MaskedEq(*flag), *flag)]));
     rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
@@ -399,7 +403,7 @@ mod tests {
 
     #[test]
     fn every_listed_call_is_denied_and_no_other() {
-        let policy = Policy { metadata: Metadata::Frozen, ..Policy::default() };
+        let policy = SandboxPolicy { metadata: Metadata::Frozen, ..SandboxPolicy::default() };
         let denied = denied(&policy, &Isolation::default(), Signals::None);
         let filter = by_number(&denied);
         for call in 0..600 {

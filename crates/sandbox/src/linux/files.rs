@@ -13,7 +13,7 @@ use seccompiler::TargetArch;
 
 use super::exact::open_exactly;
 use super::mounts::Isolation;
-use crate::{Feature, Network, Policy, Readable, Unavailable, system};
+use crate::{KernelFeature, Network, Readable, SandboxPolicy, Unavailable, system};
 
 /// Older versions do not restrict truncation.
 const NEEDED: ABI = ABI::V3;
@@ -33,7 +33,7 @@ const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
 const MEMORY: &str = "/dev/shm";
 
 /// Restricts the calling thread and all that it starts.
-pub(super) fn confine(policy: &Policy, isolation: &Isolation) -> Result<(), Unavailable> {
+pub(super) fn confine(policy: &SandboxPolicy, isolation: &Isolation) -> Result<(), Unavailable> {
     let status = ruleset(policy, isolation)?.restrict_self().map_err(refused)?;
     if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
         return Err(Unavailable::Landlock);
@@ -42,7 +42,7 @@ pub(super) fn confine(policy: &Policy, isolation: &Isolation) -> Result<(), Unav
 }
 
 /// The same rules as a descriptor, for [`restrict_child`].
-pub(super) fn descriptor(policy: &Policy, isolation: &Isolation) -> Result<OwnedFd, Unavailable> {
+pub(super) fn descriptor(policy: &SandboxPolicy, isolation: &Isolation) -> Result<OwnedFd, Unavailable> {
     Option::from(ruleset(policy, isolation)?).ok_or(Unavailable::Landlock)
 }
 
@@ -61,8 +61,8 @@ fn refused(error: RulesetError) -> Unavailable {
     Unavailable::Refused(error.to_string())
 }
 
-fn ruleset(policy: &Policy, isolation: &Isolation) -> Result<RulesetCreated, Unavailable> {
-    if !policy.may_use(Feature::Landlock) || !has(NEEDED) {
+fn ruleset(policy: &SandboxPolicy, isolation: &Isolation) -> Result<RulesetCreated, Unavailable> {
+    if !policy.may_use(KernelFeature::Landlock) || !has(NEEDED) {
         return Err(Unavailable::Landlock);
     }
     let wanted = newest(policy);
@@ -94,10 +94,10 @@ fn ruleset(policy: &Policy, isolation: &Isolation) -> Result<RulesetCreated, Una
     Ok(allowed.rules)
 }
 
-fn newest(policy: &Policy) -> ABI {
-    if !policy.may_use(Feature::LandlockNetwork) {
+fn newest(policy: &SandboxPolicy) -> ABI {
+    if !policy.may_use(KernelFeature::LandlockNetwork) {
         BEFORE_NETWORK
-    } else if !policy.may_use(Feature::LandlockScopes) {
+    } else if !policy.may_use(KernelFeature::LandlockScopes) {
         BEFORE_SCOPES
     } else {
         WANTED
@@ -232,7 +232,7 @@ fn existing(paths: &[impl AsRef<Path>]) -> Vec<PathBuf> {
 }
 
 /// Returns whether Landlock restricts signals to the command's own processes.
-pub(super) fn keeps_signals(policy: &Policy) -> bool {
+pub(super) fn keeps_signals(policy: &SandboxPolicy) -> bool {
     !Scope::from_all(newest(policy)).is_empty() && has_scopes()
 }
 

@@ -14,7 +14,7 @@ mod namespaces;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use crate::{Feature, Gap, Metadata, Policy, Unavailable};
+use crate::{Gap, KernelFeature, Metadata, SandboxPolicy, Unavailable};
 use calls::Signals;
 use mounts::Isolation;
 use namespaces::Entered;
@@ -24,12 +24,12 @@ pub(crate) use files::available;
 
 /// Confines the calling process, and with it all that it starts. Where namespaces can be had it returns in another
 /// process than the one that called: that one waits for the command and ends as it does.
-pub(crate) fn confine(policy: &Policy) -> Result<Vec<Gap>, Unavailable> {
+pub(crate) fn confine(policy: &SandboxPolicy) -> Result<Vec<Gap>, Unavailable> {
     let refused = |error: io::Error| Unavailable::Refused(format!("no process can be started: {error}"));
     let mut gaps = Vec::new();
     let scoped = files::keeps_signals(policy);
     let needless = !needs_namespaces(policy, scoped);
-    let entered = match policy.may_use(Feature::Namespaces) && !needless {
+    let entered = match policy.may_use(KernelFeature::Namespaces) && !needless {
         true => namespaces::enter(),
         false => Entered::default(),
     };
@@ -49,7 +49,7 @@ pub(crate) fn confine(policy: &Policy) -> Result<Vec<Gap>, Unavailable> {
         Unavailable::Refused(format!("files that are open cannot be kept from it: {error}"))
     })?;
     files::confine(policy, &isolation)?;
-    if !policy.may_use(Feature::Seccomp) {
+    if !policy.may_use(KernelFeature::Seccomp) {
         return Err(Unavailable::Calls);
     }
     let signals = match scoped || entered.processes {
@@ -68,13 +68,13 @@ pub(crate) fn confine(policy: &Policy) -> Result<Vec<Gap>, Unavailable> {
 
 /// Returns whether a policy needs namespaces. For commands that only read, the other layers enforce the same limits in a
 /// third of the time.
-fn needs_namespaces(policy: &Policy, scoped: bool) -> bool {
+fn needs_namespaces(policy: &SandboxPolicy, scoped: bool) -> bool {
     policy.metadata != Metadata::Frozen || !scoped
 }
 
 /// Compiles the filters of a policy that can be applied between fork and exec; `None` if it needs the launcher.
-pub(crate) fn filters_of_child(policy: &Policy) -> Result<Option<SyscallFilters>, Unavailable> {
-    let has_all = policy.may_use(Feature::Landlock) && policy.may_use(Feature::Seccomp);
+pub(crate) fn filters_of_child(policy: &SandboxPolicy) -> Result<Option<SyscallFilters>, Unavailable> {
+    let has_all = policy.may_use(KernelFeature::Landlock) && policy.may_use(KernelFeature::Seccomp);
     if !has_all || needs_namespaces(policy, files::keeps_signals(policy)) {
         return Ok(None);
     }
@@ -82,7 +82,7 @@ pub(crate) fn filters_of_child(policy: &Policy) -> Result<Option<SyscallFilters>
 }
 
 /// Makes the Landlock ruleset from the paths as they are now. Spawn the command at once: a path may be replaced later.
-pub(crate) fn rules_of_child(policy: &Policy) -> Result<OwnedFd, Unavailable> {
+pub(crate) fn rules_of_child(policy: &SandboxPolicy) -> Result<OwnedFd, Unavailable> {
     files::descriptor(policy, &Isolation::default())
 }
 

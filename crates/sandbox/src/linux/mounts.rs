@@ -16,7 +16,7 @@ use nix::mount::{MsFlags, mount};
 
 use super::exact::open_exactly;
 use super::namespaces::Entered;
-use crate::{Metadata, Policy, Unavailable, deepest};
+use crate::{Metadata, SandboxPolicy, Unavailable, deepest};
 
 const NOTHING: Option<&str> = None;
 
@@ -33,7 +33,7 @@ pub(super) struct Isolation {
     pub(super) processes: bool,
 }
 
-pub(super) fn confine(policy: &Policy, entered: Entered) -> Result<Isolation, Unavailable> {
+pub(super) fn confine(policy: &SandboxPolicy, entered: Entered) -> Result<Isolation, Unavailable> {
     let mut isolation = Isolation { ipc: entered.ipc, ..Isolation::default() };
     if entered.mounts {
         isolation.metadata = match mount_private(policy, entered, &mut isolation) {
@@ -65,7 +65,7 @@ impl From<Errno> for Failed {
     }
 }
 
-fn mount_private(policy: &Policy, entered: Entered, isolation: &mut Isolation) -> Result<(), Failed> {
+fn mount_private(policy: &SandboxPolicy, entered: Entered, isolation: &mut Isolation) -> Result<(), Failed> {
     // What is mounted here must not show up outside, nor the other way round.
     mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING)?;
     isolation.processes = entered.processes && mount_processes().is_ok();

@@ -3,7 +3,7 @@
 pub(super) mod answers;
 mod apps;
 
-use hangar_mcp::{HostError, Login, McpHost, ServerConfig, Source};
+use hangar_mcp::{ConfigSource, HostError, Login, McpHost, ServerConfig};
 use hangar_spec::SessionSpec;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -137,7 +137,7 @@ async fn restart(call: Call) -> Result<Reply, Failure> {
 }
 
 fn parse(name: &str, config: &Value) -> Result<ServerConfig, Failure> {
-    Ok(ServerConfig::parse(name, config, Source::User, &|_| None)?)
+    Ok(ServerConfig::parse(name, config, ConfigSource::User, &|_| None)?)
 }
 
 async fn reload(call: Call) -> Result<Reply, Failure> {
@@ -217,7 +217,7 @@ async fn env_value_mode(call: Call) -> Result<Reply, Failure> {
 /// Removes the built-in server, not one of the user's by the same name.
 async fn remove_github(call: Call) -> Result<Reply, Failure> {
     let Some(host) = host(&call).await? else { return Reply::of(json!({ "removed": false })) };
-    let builtin = host.reports().into_iter().find(|report| report.source == Source::Builtin);
+    let builtin = host.reports().into_iter().find(|report| report.source == ConfigSource::Builtin);
     if let Some(server) = &builtin {
         host.disable(&server.name).await?;
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use hangar_mcp::files::UserFile;
-use hangar_mcp::{ConfigError, ServerConfig, Source};
+use hangar_mcp::{ConfigError, ConfigSource, ServerConfig};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ fn known(call: &Call, name: &str) -> Result<(), Failure> {
 
 fn put(call: &Call, name: &str, config: Value) -> Result<Reply, Failure> {
     // An invalid configuration is refused now, not when a session uses it.
-    ServerConfig::parse(name, &config, Source::User, &|_| None)?;
+    ServerConfig::parse(name, &config, ConfigSource::User, &|_| None)?;
     file(call).put(name, Some(config))?;
     Reply::null()
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hangar_agent::log::Fact;
+use hangar_agent::log::ListedFact;
 use hangar_agent::model::TokenCount;
 use hangar_protocol::data::ContextChanged;
 use serde::Deserialize;
@@ -121,7 +121,7 @@ async fn record_context(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     live.ask(move |task| {
         // A list without it is a poorer list, not a failure.
-        let _ = task.engine.driver_mut().note(Fact::Context(params.context.directory.clone()));
+        let _ = task.engine.driver_mut().note(ListedFact::Context(params.context.directory.clone()));
         task.record(params.context);
     })
     .await?;

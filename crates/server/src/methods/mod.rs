@@ -56,7 +56,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::model::AutoTier;
 use crate::client::Client;
-use crate::hub::{Hub, ServedSession};
+use crate::hub::{ServedSession, ServerHub};
 use crate::opener::OpenError;
 
 /// One method of the table.
@@ -155,7 +155,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// A request on its way.
 pub(crate) struct Call {
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) hub: Arc<ServerHub>,
     pub(crate) client: Arc<Client>,
     pub(crate) params: Option<Box<RawValue>>,
 }

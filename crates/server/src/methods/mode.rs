@@ -1,12 +1,12 @@
 //! The session's mode and name.
 
-use hangar_agent::log::Fact;
+use hangar_agent::log::ListedFact;
 use hangar_agent::session::Command;
 use hangar_protocol::data::{ContextTier, Mode};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::model::{Chooser, EffortChoice, ModelChoice, When, choose};
+use super::model::{Chooser, EffortChoice, ModelChoice, SwitchTime, choose};
 use super::{Call, Failure, Method, Reply};
 
 pub(super) const METHODS: &[Method] = &[
@@ -69,7 +69,7 @@ async fn set(call: Call) -> Result<Reply, Failure> {
         (Mode::Interactive | Mode::Autopilot, base) => (None, base),
     };
     let message = match choice {
-        Some(choice) => Some(choose(&live, choice, Chooser::Client, When::FromNextCall).await?.message),
+        Some(choice) => Some(choose(&live, choice, Chooser::Client, SwitchTime::FromNextCall).await?.message),
         None => None,
     };
     let applied = live
@@ -114,7 +114,8 @@ async fn set_name(call: Call) -> Result<Reply, Failure> {
     }
     let live = call.live()?;
     live.ask(move |task| {
-        task.set_name(Fact::GivenName(name.clone()), name).map_err(|error| Failure::new(error.to_string()))
+        task.set_name(ListedFact::GivenName(name.clone()), name)
+            .map_err(|error| Failure::new(error.to_string()))
     })
     .await??;
     Reply::null()
@@ -134,7 +135,8 @@ async fn set_auto_name(call: Call) -> Result<Reply, Failure> {
         return Reply::of(json!({ "applied": false }));
     }
     live.ask(move |task| {
-        task.set_name(Fact::DerivedName(name.clone()), name).map_err(|error| Failure::new(error.to_string()))
+        task.set_name(ListedFact::DerivedName(name.clone()), name)
+            .map_err(|error| Failure::new(error.to_string()))
     })
     .await??;
     Reply::of(json!({ "applied": true }))

@@ -109,7 +109,7 @@ impl Chooser {
 
 /// When a choice holds.
 #[derive(Clone, Copy)]
-pub(super) enum When {
+pub(super) enum SwitchTime {
     FromNextCall,
     /// When what was sent before is done.
     InTurn {
@@ -130,7 +130,7 @@ pub(super) async fn choose(
     live: &ServedSession,
     choice: ModelChoice,
     chooser: Chooser,
-    when: When,
+    when: SwitchTime,
 ) -> Result<Chosen, Failure> {
     let ModelChoice { model, effort, summary, verbosity, tier, capabilities } = choice;
     let (allowed, kept) =
@@ -186,8 +186,8 @@ pub(super) async fn choose(
             task.record(SessionWarning::new("configuration", notice));
         }
         let waits = match when {
-            When::FromNextCall => false,
-            When::InTurn { behind_choices } => {
+            SwitchTime::FromNextCall => false,
+            SwitchTime::InTurn { behind_choices } => {
                 task.session().is_running()
                     || behind_choices && task.session().queued().any(|waiting| waiting.is_switch)
             }
@@ -245,7 +245,7 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
         tier: params.context_tier,
         capabilities: params.model_capabilities,
     };
-    let when = When::InTurn { behind_choices: params.defer_if_model_change_queued };
+    let when = SwitchTime::InTurn { behind_choices: params.defer_if_model_change_queued };
     let Chosen { message, waits } = choose(&live, choice, Chooser::Client, when).await?;
     let state = live
         .ask(move |task| {
@@ -371,7 +371,7 @@ pub(super) async fn obey(live: &ServedSession, allowed: Option<&[String]>) -> Re
     match allowed.first() {
         Some(first) if !allowed.contains(&model) => {
             let choice = ModelChoice { model: first.clone(), ..ModelChoice::default() };
-            choose(live, choice, Chooser::Rules, When::FromNextCall).await.map(|_| ())
+            choose(live, choice, Chooser::Rules, SwitchTime::FromNextCall).await.map(|_| ())
         }
         _ => Ok(()),
     }

@@ -1,8 +1,8 @@
 //! Settings of a session that clients change after the fact.
 
-use hangar_spec::{Group, SessionSpec};
+use hangar_spec::{SessionSpec, SettingsGroup};
 
-use super::model::{Chooser, ModelChoice, When, choose};
+use super::model::{Chooser, ModelChoice, SwitchTime, choose};
 use super::{Call, Failure, Method, Reply};
 use crate::opener::RecomposeScope;
 use crate::recompose::recompose;
@@ -48,7 +48,7 @@ async fn update(call: Call) -> Result<Reply, Failure> {
             tier: asked.tier.or(tier),
             capabilities: asked.capabilities,
         };
-        choose(&live, choice, Chooser::Client, When::FromNextCall).await?;
+        choose(&live, choice, Chooser::Client, SwitchTime::FromNextCall).await?;
     }
     Reply::success()
 }

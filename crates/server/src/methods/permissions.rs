@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hangar_agent::permissions::Approval;
+use hangar_agent::permissions::SessionApproval;
 use hangar_agent::session::{Command, PendingPermission};
 use hangar_protocol::data::{PermissionCompleted, PermissionMode};
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
@@ -53,7 +53,7 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
             if params.result["kind"] == "approve-permanently"
                 && let Some(domain) = params.result["domain"].as_str()
             {
-                let approval = Approval::Url { domain: domain.to_owned() };
+                let approval = SessionApproval::Url { domain: domain.to_owned() };
                 task.engine.driver_mut().session_mut().policy_mut().approvals.push(approval);
             }
             if outside {
@@ -68,13 +68,14 @@ async fn handle_pending(call: Call) -> Result<Reply, Failure> {
 }
 
 /// Approval of sampling, if an answer contains one.
-fn sampling(answer: &PermissionOutcome) -> Option<Approval> {
+fn sampling(answer: &PermissionOutcome) -> Option<SessionApproval> {
     let (PermissionOutcome::ApprovedForSession { approval }
     | PermissionOutcome::ApprovedForLocation { approval, .. }) = answer
     else {
         return None;
     };
-    Approval::parse(approval).filter(|approval| matches!(approval, Approval::McpSampling { .. }))
+    SessionApproval::parse(approval)
+        .filter(|approval| matches!(approval, SessionApproval::McpSampling { .. }))
 }
 
 /// Answers a question about a call that is part of no turn.
@@ -82,7 +83,12 @@ fn answer_outside(task: &mut SessionTask, asked: &PendingPermission, answer: Per
     if let PermissionOutcome::ApprovedForSession { approval }
     | PermissionOutcome::ApprovedForLocation { approval, .. } = &answer
     {
-        task.engine.driver_mut().session_mut().policy_mut().approvals.extend(Approval::parse(approval));
+        task.engine
+            .driver_mut()
+            .session_mut()
+            .policy_mut()
+            .approvals
+            .extend(SessionApproval::parse(approval));
     }
     task.record(PermissionCompleted {
         request_id: asked.request_id.clone(),
@@ -101,13 +107,13 @@ fn outcome(result: &Value, request: &PermissionRequest) -> Result<PermissionOutc
             approval: match (&result["approval"], &result["domain"]) {
                 (approval @ Value::Object(_), _) => approval.clone(),
                 (_, Value::String(domain)) => json!({ "kind": "url", "domain": domain }),
-                _ => Approval::covering(request),
+                _ => SessionApproval::covering(request),
             },
         },
         "approve-for-location" => PermissionOutcome::ApprovedForLocation {
             approval: match &result["approval"] {
                 approval @ Value::Object(_) => approval.clone(),
-                _ => Approval::covering(request),
+                _ => SessionApproval::covering(request),
             },
             location_key: result["locationKey"].as_str().unwrap_or_default().to_owned(),
         },
@@ -162,10 +168,10 @@ async fn reset(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     let home = call.hub.home();
     live.ask(move |task| {
-        let kept: Vec<Approval> = match params.include_location {
+        let kept: Vec<SessionApproval> = match params.include_location {
             Some(false) => {
                 let location = PermissionLocation::of(Path::new(&task.cwd()));
-                locations::approvals(&home, &location.key).iter().filter_map(Approval::parse).collect()
+                locations::approvals(&home, &location.key).iter().filter_map(SessionApproval::parse).collect()
             }
             Some(true) | None => Vec::new(),
         };

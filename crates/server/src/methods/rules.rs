@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hangar_agent::permissions::{Approval, Policy, Rule};
+use hangar_agent::permissions::{Policy, Rule, SessionApproval};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -263,8 +263,10 @@ async fn apply(call: Call) -> Result<Reply, Failure> {
     let DirectoryParams { working_directory } = call.params()?;
     let live = call.live()?;
     let location = PermissionLocation::of(&working_directory);
-    let approvals: Vec<Approval> =
-        locations::approvals(&call.hub.home(), &location.key).iter().filter_map(Approval::parse).collect();
+    let approvals: Vec<SessionApproval> = locations::approvals(&call.hub.home(), &location.key)
+        .iter()
+        .filter_map(SessionApproval::parse)
+        .collect();
     let rules: Vec<Value> = approvals.iter().flat_map(rules_of).collect();
     let changed = !approvals.is_empty();
     live.ask(move |task| task.engine.driver_mut().session_mut().policy_mut().approvals.extend(approvals))
@@ -280,17 +282,19 @@ async fn apply(call: Call) -> Result<Reply, Failure> {
 }
 
 /// Converts an approval into rules.
-fn rules_of(approval: &Approval) -> Vec<Value> {
+fn rules_of(approval: &SessionApproval) -> Vec<Value> {
     let rule = |kind: &str, argument: Option<&str>| json!({ "kind": kind, "argument": argument });
     match approval {
-        Approval::Commands(commands) => commands.iter().map(|command| rule("shell", Some(command))).collect(),
-        Approval::Write => vec![rule("write", None)],
-        Approval::Read => vec![rule("read", None)],
-        Approval::Mcp { server, tool } => vec![rule(server, tool.as_deref())],
-        Approval::McpSampling { server } => vec![rule("mcp-sampling", Some(server))],
-        Approval::Url { domain } => vec![rule("url", Some(domain))],
-        Approval::CustomTool(tool) => vec![rule("custom-tool", Some(tool))],
-        Approval::Memory => vec![rule("memory", None)],
+        SessionApproval::Commands(commands) => {
+            commands.iter().map(|command| rule("shell", Some(command))).collect()
+        }
+        SessionApproval::Write => vec![rule("write", None)],
+        SessionApproval::Read => vec![rule("read", None)],
+        SessionApproval::Mcp { server, tool } => vec![rule(server, tool.as_deref())],
+        SessionApproval::McpSampling { server } => vec![rule("mcp-sampling", Some(server))],
+        SessionApproval::Url { domain } => vec![rule("url", Some(domain))],
+        SessionApproval::CustomTool(tool) => vec![rule("custom-tool", Some(tool))],
+        SessionApproval::Memory => vec![rule("memory", None)],
     }
 }
 

@@ -1,6 +1,6 @@
 //! Metadata of a session's directory, for clients that create it and describe it.
 
-use hangar_agent::log::Fact;
+use hangar_agent::log::ListedFact;
 use hangar_protocol::data::WorkingDirectory;
 use hangar_store::SessionName;
 use serde::Deserialize;
@@ -43,8 +43,10 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     }
     call.live()?
         .ask(move |task| {
-            name.map_or(Ok(()), |name| task.keep_name(Fact::GivenName(name)))?;
-            params.context.map_or(Ok(()), |context| task.engine.driver_mut().note(Fact::Context(context)))
+            name.map_or(Ok(()), |name| task.keep_name(ListedFact::GivenName(name)))?;
+            params
+                .context
+                .map_or(Ok(()), |context| task.engine.driver_mut().note(ListedFact::Context(context)))
         })
         .await?
         .map_err(|error| Failure::new(error.to_string()))?;

@@ -6,9 +6,9 @@ use super::error::refuse;
 use super::prompt::Reading;
 use super::{Anthropic, Claude, check};
 use crate::request::Request;
-use crate::stream::Answer;
+use crate::stream::VendorResponse;
 
-pub(super) fn answer(vendor: &Anthropic, request: &Request) -> Option<Answer> {
+pub(super) fn answer(vendor: &Anthropic, request: &Request) -> Option<VendorResponse> {
     if request.method == "POST" && request.path.ends_with("/messages/count_tokens") {
         return Some(count(vendor, request));
     }
@@ -20,21 +20,21 @@ pub(super) fn answer(vendor: &Anthropic, request: &Request) -> Option<Answer> {
     if id.is_empty() {
         let models: Vec<_> = vendor.models.models.iter().map(told).collect();
         let (first, last) = (&models[0]["id"], &models[models.len() - 1]["id"]);
-        return Some(Answer::ok(
+        return Some(VendorResponse::ok(
             json!({"data": models, "first_id": first, "last_id": last, "has_more": false}),
         ));
     }
     Some(match vendor.models.find(id) {
-        Some(model) => Answer::ok(told(model)),
+        Some(model) => VendorResponse::ok(told(model)),
         None => refuse(404, "not_found_error", format!("model: {id}")).into(),
     })
 }
 
-fn count(vendor: &Anthropic, request: &Request) -> Answer {
+fn count(vendor: &Anthropic, request: &Request) -> VendorResponse {
     match check::model(vendor, &request.body) {
         Ok(model) => {
             let reading = Reading { model, body: &request.body, dropped: &[] };
-            Answer::ok(json!({"input_tokens": reading.prompt().tokens()}))
+            VendorResponse::ok(json!({"input_tokens": reading.prompt().tokens()}))
         }
         Err(refusal) => refusal.into(),
     }

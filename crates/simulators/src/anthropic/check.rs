@@ -6,7 +6,7 @@ use super::error::{flawed, invalid, refuse};
 use super::prompt::Reading;
 use super::{Anthropic, Claude, marks, messages, parameters, search, thinking, tools};
 use crate::cache::Caching;
-use crate::history::History;
+use crate::history::AnswerHistory;
 use crate::refusal::Refusal;
 use crate::request::{Request, Strictness};
 use crate::shape::{Flaw, FlawKind};
@@ -20,7 +20,11 @@ const LOOK_BACK: usize = 20;
 /// USD for a thousand searches.
 const SEARCH_PRICE: f64 = 10.0;
 
-pub(super) fn check(vendor: &Anthropic, request: &Request, history: &History) -> Result<Accepted, Refusal> {
+pub(super) fn check(
+    vendor: &Anthropic,
+    request: &Request,
+    history: &AnswerHistory,
+) -> Result<Accepted, Refusal> {
     if request.method != "POST" || !request.path.ends_with("/messages") {
         return Err(refuse(404, "not_found_error", "Not found"));
     }
@@ -73,7 +77,7 @@ pub(super) fn check(vendor: &Anthropic, request: &Request, history: &History) ->
 }
 
 /// A client drops calls that were cut: half an input means nothing, and the vendor may not parse it.
-fn cut_calls(body: &Value, history: &History) -> Vec<String> {
+fn cut_calls(body: &Value, history: &AnswerHistory) -> Vec<String> {
     let blocks =
         messages::list(&body["messages"]).iter().flat_map(|message| messages::list(&message["content"]));
     let calls = blocks.filter(|block| block["type"] == "tool_use").filter_map(|call| call["id"].as_str());

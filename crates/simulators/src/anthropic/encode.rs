@@ -7,18 +7,22 @@ use super::parameters::Mode;
 use super::prefix::{Prefix, canonical};
 use super::search;
 use super::thinking::content_hash;
-use crate::history::History;
-use crate::scenario::{End, Fault, Page, Piece};
+use crate::history::AnswerHistory;
+use crate::scenario::{AnswerPiece, End, Fault, WebPage};
 use crate::signature::{Seal, Signature};
-use crate::stream::{Answer, Event, Frame};
+use crate::stream::{SseEvent, StreamFrame, VendorResponse};
 use crate::tokens::Counter;
 use crate::usage::Usage;
-use crate::vendor::{Accepted, Reply};
+use crate::vendor::{Accepted, PlannedAnswer};
 
 /// Characters of a delta.
 const DELTA: usize = 40;
 
-pub(super) fn answer(accepted: &Accepted, reply: &Reply, history: &mut History) -> Answer {
+pub(super) fn answer(
+    accepted: &Accepted,
+    reply: &PlannedAnswer,
+    history: &mut AnswerHistory,
+) -> VendorResponse {
     if let End::Failed(failure) = &reply.end
         && !accepted.stream
     {
@@ -32,13 +36,13 @@ pub(super) fn answer(accepted: &Accepted, reply: &Reply, history: &mut History) 
         history.remember(format!("call:{id}"), json!({"model": accepted.model, "content": content}));
     }
     let cut = matches!(reply.end, End::Length | End::Cut);
-    if cut && let (Some(Piece::Call { .. }), Some(call)) = (reply.pieces.last(), content.last()) {
+    if cut && let (Some(AnswerPiece::Call { .. }), Some(call)) = (reply.pieces.last(), content.last()) {
         history.remember(format!("cut:{}", call["id"].as_str().unwrap_or_default()), json!(true));
     }
     for block in &content {
         search::remember(block, history);
     }
-    if let (End::Pause, Some(Piece::Search { found, .. }), Some(block)) =
+    if let (End::Pause, Some(AnswerPiece::Search { found, .. }), Some(block)) =
         (&reply.end, reply.pieces.last(), content.last())
     {
         let id = block["id"].as_str().unwrap_or_default();
@@ -50,17 +54,17 @@ pub(super) fn answer(accepted: &Accepted, reply: &Reply, history: &mut History) 
         history.remember(format!("paused:{}", canonical(last)), json!(true));
     }
     let answer = if accepted.stream {
-        Answer::stream(writer.frames)
+        VendorResponse::stream(writer.frames)
     } else {
         let mut message = message(accepted, reply, &content, &reply.usage);
         message["stop_reason"] = json!(stop_reason(reply));
         message["stop_details"] = stop_details(reply);
-        Answer::ok(message)
+        VendorResponse::ok(message)
     };
     answer.with_header("request-id", request_id(&reply.id))
 }
 
-fn message(accepted: &Accepted, reply: &Reply, content: &[Value], usage: &Usage) -> Value {
+fn message(accepted: &Accepted, reply: &PlannedAnswer, content: &[Value], usage: &Usage) -> Value {
     let mut message = json!({
         "id": format!("msg_{}", reply.id), "type": "message", "role": "assistant", "model": accepted.model,
         "content": content, "stop_reason": null, "stop_sequence": null, "usage": told(usage),
@@ -86,10 +90,10 @@ fn told(usage: &Usage) -> Value {
     })
 }
 
-fn stop_reason(reply: &Reply) -> &str {
+fn stop_reason(reply: &PlannedAnswer) -> &str {
     match &reply.end {
         End::Natural | End::Cut | End::Failed(_) => {
-            let calls = reply.pieces.iter().any(|piece| matches!(piece, Piece::Call { .. }));
+            let calls = reply.pieces.iter().any(|piece| matches!(piece, AnswerPiece::Call { .. }));
             if calls { "tool_use" } else { "end_turn" }
         }
         End::Length => "max_tokens",
@@ -100,7 +104,7 @@ fn stop_reason(reply: &Reply) -> &str {
     }
 }
 
-fn stop_details(reply: &Reply) -> Value {
+fn stop_details(reply: &PlannedAnswer) -> Value {
     match reply.end {
         End::Refusal | End::ContentFilter => json!({
             "type": "refusal", "category": "cyber", "explanation": "This request was declined by a safety classifier.",
@@ -118,17 +122,17 @@ fn stop_details(reply: &Reply) -> Value {
 /// Writes blocks, and the events that announce them.
 struct Writer<'a> {
     accepted: &'a Accepted,
-    reply: &'a Reply,
+    reply: &'a PlannedAnswer,
     mode: Option<Mode>,
     prefix: Prefix,
     blocks: Vec<Value>,
-    frames: Vec<Frame>,
+    frames: Vec<StreamFrame>,
     /// Pages that the next text cites.
-    found: Vec<Page>,
+    found: Vec<WebPage>,
 }
 
 impl<'a> Writer<'a> {
-    fn new(accepted: &'a Accepted, reply: &'a Reply) -> Self {
+    fn new(accepted: &'a Accepted, reply: &'a PlannedAnswer) -> Self {
         let prefix = &accepted.context["prefix"];
         let (hash, role) = (prefix["hash"].as_str(), prefix["role"].as_str());
         let mut prefix = Prefix::resume(hash.unwrap_or_default(), role.unwrap_or_default());
@@ -138,14 +142,14 @@ impl<'a> Writer<'a> {
     }
 
     fn event(&mut self, data: &Value) {
-        self.frames.push(Event::typed(data).into());
+        self.frames.push(SseEvent::typed(data).into());
     }
 
     fn write(&mut self) {
         let (accepted, reply) = (self.accepted, self.reply);
         let started = message(accepted, reply, &[], &Usage { output: 1, reasoning: 0, ..reply.usage });
         self.event(&json!({"type": "message_start", "message": started}));
-        let last_call = reply.pieces.iter().rposition(|piece| matches!(piece, Piece::Call { .. }));
+        let last_call = reply.pieces.iter().rposition(|piece| matches!(piece, AnswerPiece::Call { .. }));
         let half = reply.end == End::Length || reply.end == End::Cut;
         // The results of a paused search come with the continuing answer.
         if let Some(id) = accepted.context["pending"]["id"].as_str() {
@@ -157,19 +161,19 @@ impl<'a> Writer<'a> {
             let prose = before_call && accepted.context["prose_is_thinking"] == true;
             let is_last = index + 1 == reply.pieces.len();
             match piece {
-                Piece::Text { text, .. } if prose => self.thinking(text),
-                Piece::Text { text, .. } => self.text(text),
-                Piece::Thinking(text) => self.thinking(text),
-                Piece::Redacted(text) => self.redacted(text),
-                Piece::Call { tool, arguments } => self.call(tool, arguments, !(half && is_last)),
-                Piece::Search { query, found } => {
+                AnswerPiece::Text { text, .. } if prose => self.thinking(text),
+                AnswerPiece::Text { text, .. } => self.text(text),
+                AnswerPiece::Thinking(text) => self.thinking(text),
+                AnswerPiece::Redacted(text) => self.redacted(text),
+                AnswerPiece::Call { tool, arguments } => self.call(tool, arguments, !(half && is_last)),
+                AnswerPiece::Search { query, found } => {
                     let id = self.search(query);
                     if !(is_last && reply.end == End::Pause) {
                         self.result(&id, found.clone());
                     }
                 }
-                Piece::Wait(delay) => self.frames.push(Frame::Wait(*delay)),
-                Piece::Ping => self.event(&json!({"type": "ping"})),
+                AnswerPiece::Wait(delay) => self.frames.push(StreamFrame::Wait(*delay)),
+                AnswerPiece::Ping => self.event(&json!({"type": "ping"})),
             }
         }
         self.end();
@@ -177,7 +181,7 @@ impl<'a> Writer<'a> {
 
     fn end(&mut self) {
         match &self.reply.end {
-            End::Cut => self.frames.push(Frame::Cut),
+            End::Cut => self.frames.push(StreamFrame::Cut),
             End::Failed(failure) => {
                 let refusal = failed(failure);
                 let kind = refusal.body["error"]["type"].as_str().unwrap_or_default();
@@ -245,7 +249,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Results of a search. They come in one piece.
-    fn result(&mut self, id: &str, found: Vec<Page>) {
+    fn result(&mut self, id: &str, found: Vec<WebPage>) {
         let block = search::result(id, &found);
         self.block(&block, Vec::new(), block.clone());
         self.found.extend(found);

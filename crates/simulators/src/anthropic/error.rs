@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::refusal::Refusal;
-use crate::scenario::{Failure, FailureKind};
+use crate::scenario::{FailureKind, VendorFailure};
 use crate::shape::{Flaw, FlawKind};
 use crate::signature::digest;
 
@@ -81,7 +81,7 @@ fn words(kind: FailureKind) -> (u16, &'static str, &'static str) {
     }
 }
 
-pub(super) fn failed(failure: &Failure) -> Refusal {
+pub(super) fn failed(failure: &VendorFailure) -> Refusal {
     let (status, kind, message) = words(failure.kind);
     let kind = failure.code.as_deref().unwrap_or(kind);
     let message = failure.message.as_deref().unwrap_or(message);

@@ -17,15 +17,15 @@ mod tools;
 
 use serde::Deserialize;
 
-use crate::facts::{Catalogue, FactsError, Model};
-use crate::history::History;
+use crate::facts::{FactsError, Model, VendorModels};
+use crate::history::AnswerHistory;
 use crate::profile::Profile;
 use crate::refusal::Refusal;
 use crate::request::Request;
-use crate::scenario::Failure;
+use crate::scenario::VendorFailure;
 use crate::shape::Shapes;
-use crate::stream::Answer;
-use crate::vendor::{Accepted, Reply, Vendor};
+use crate::stream::VendorResponse;
+use crate::vendor::{Accepted, PlannedAnswer, Vendor};
 
 pub const PROFILE: Profile = Profile {
     name: "anthropic",
@@ -36,7 +36,7 @@ pub const PROFILE: Profile = Profile {
 
 /// The vendor, with its tables.
 pub struct Anthropic {
-    models: Catalogue<Rules>,
+    models: VendorModels<Rules>,
     shapes: Shapes,
 }
 
@@ -100,26 +100,31 @@ enum DefaultThinking {
 impl Anthropic {
     pub fn new() -> Result<Self, FactsError> {
         Ok(Self {
-            models: Catalogue::parse(include_str!("models.toml"))?,
+            models: VendorModels::parse(include_str!("models.toml"))?,
             shapes: Shapes::parse(include_str!("shapes.toml"))?,
         })
     }
 }
 
 impl Vendor for Anthropic {
-    fn aside(&self, request: &Request) -> Option<Answer> {
+    fn aside(&self, request: &Request) -> Option<VendorResponse> {
         aside::answer(self, request)
     }
 
-    fn check(&self, request: &Request, history: &History) -> Result<Accepted, Refusal> {
+    fn check(&self, request: &Request, history: &AnswerHistory) -> Result<Accepted, Refusal> {
         check::check(self, request, history)
     }
 
-    fn fail(&self, _: &Accepted, failure: &Failure) -> Refusal {
+    fn fail(&self, _: &Accepted, failure: &VendorFailure) -> Refusal {
         error::failed(failure)
     }
 
-    fn encode(&self, accepted: &Accepted, reply: &Reply, history: &mut History) -> Answer {
+    fn encode(
+        &self,
+        accepted: &Accepted,
+        reply: &PlannedAnswer,
+        history: &mut AnswerHistory,
+    ) -> VendorResponse {
         encode::answer(accepted, reply, history)
     }
 }

@@ -1,6 +1,6 @@
 //! The model's input of a request: segments for the cache, tokens, and the newest prompt.
 
-use hangar_models::scripted::markers::{Asked, Offer};
+use hangar_models::scripted::markers::{Asked, ToolOffer};
 use serde_json::{Value, json};
 
 use super::Claude;
@@ -8,7 +8,7 @@ use super::marks::mark;
 use super::messages::list;
 use super::prefix::{canonical, content};
 use super::thinking::is_thinking;
-use crate::cache::{Mark, Prompt};
+use crate::cache::{Mark, ModelInput};
 use crate::signature::Seal;
 use crate::tokens::Counter;
 use hangar_models::image::Image;
@@ -36,9 +36,9 @@ impl Reading<'_> {
     }
 
     /// Tools, system, then messages. Content that invalidates only the cache of messages is between them.
-    pub(super) fn prompt(&self) -> Prompt {
+    pub(super) fn prompt(&self) -> ModelInput {
         let counter = self.counter();
-        let mut prompt = Prompt::default();
+        let mut prompt = ModelInput::default();
         for tool in list(&self.body["tools"]) {
             let text = canonical(tool);
             prompt.push(&json!(text), counter.text(&text), mark(tool));
@@ -108,7 +108,7 @@ impl Reading<'_> {
     /// Prompts and results, as the marker language counts them.
     pub(super) fn asked(&self) -> Asked {
         let offered = !list(&self.body["tools"]).is_empty() && self.body["tool_choice"]["type"] != "none";
-        let mut asked = Asked::new(if offered { Offer::Tools } else { Offer::TextOnly });
+        let mut asked = Asked::new(if offered { ToolOffer::Tools } else { ToolOffer::TextOnly });
         for message in list(&self.body["messages"]) {
             let blocks = content(&message["content"]);
             let results: Vec<_> = blocks.iter().filter(|block| block["type"] == "tool_result").collect();

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use super::error::invalid;
 use super::messages::list;
 use super::prefix::canonical;
-use crate::history::History;
+use crate::history::AnswerHistory;
 use crate::refusal::Refusal;
-use crate::scenario::Page;
+use crate::scenario::WebPage;
 use crate::signature::digest;
 
 const NAME: &str = "web_search";
@@ -21,7 +21,7 @@ pub(super) fn is_offered(body: &Value) -> bool {
 }
 
 /// Checks the tool and the blocks that it left. Returns rules of the simulator that the request breaks.
-pub(super) fn check(body: &Value, history: &History) -> Result<Vec<String>, Refusal> {
+pub(super) fn check(body: &Value, history: &AnswerHistory) -> Result<Vec<String>, Refusal> {
     tool(body)?;
     let mut violations = Vec::new();
     let mut open: Option<(usize, &str)> = None;
@@ -87,7 +87,7 @@ fn unexpected(path: &str, id: &str) -> Refusal {
 }
 
 /// Results are encrypted, and must be sent back unchanged.
-fn result_unchanged(path: &str, block: &Value, history: &History) -> Result<(), Refusal> {
+fn result_unchanged(path: &str, block: &Value, history: &AnswerHistory) -> Result<(), Refusal> {
     match history.recall(&key(block)) {
         Some(issued) if *issued != canonical(block) => {
             Err(invalid(format!("{path}: Invalid `encrypted_content` in `{RESULT}` block")))
@@ -97,7 +97,7 @@ fn result_unchanged(path: &str, block: &Value, history: &History) -> Result<(), 
 }
 
 /// The vendor answers, but the cache and the thinking are lost.
-fn use_changed(path: &str, block: &Value, history: &History) -> Option<String> {
+fn use_changed(path: &str, block: &Value, history: &AnswerHistory) -> Option<String> {
     let issued = history.recall(&key(block))?;
     (*issued != canonical(block)).then(|| format!("{path} is not the search as it was made"))
 }
@@ -108,14 +108,14 @@ fn key(block: &Value) -> String {
 }
 
 /// Remembers the blocks of a search, for requests that send them back.
-pub(super) fn remember(block: &Value, history: &mut History) {
+pub(super) fn remember(block: &Value, history: &mut AnswerHistory) {
     if block["type"] == "server_tool_use" || block["type"] == RESULT {
         history.remember(key(block), json!(canonical(block)));
     }
 }
 
 /// A search that a paused turn ended with, and its future results.
-pub(super) fn pending(body: &Value, history: &History) -> Value {
+pub(super) fn pending(body: &Value, history: &AnswerHistory) -> Value {
     let last = list(&body["messages"]).last().filter(|last| last["role"] == "assistant");
     let block = last.and_then(|last| list(&last["content"]).last());
     let id = block.filter(|block| block["type"] == "server_tool_use").and_then(|block| block["id"].as_str());
@@ -123,8 +123,8 @@ pub(super) fn pending(body: &Value, history: &History) -> Value {
     found.unwrap_or_default()
 }
 
-pub(super) fn result(id: &str, found: &[Page]) -> Value {
-    let page = |page: &Page| {
+pub(super) fn result(id: &str, found: &[WebPage]) -> Value {
+    let page = |page: &WebPage| {
         json!({
             "type": "web_search_result", "url": page.url, "title": page.title, "page_age": null,
             "encrypted_content": digest(&["found", &page.url, &page.title]),
@@ -133,7 +133,7 @@ pub(super) fn result(id: &str, found: &[Page]) -> Value {
     json!({"type": RESULT, "tool_use_id": id, "content": found.iter().map(page).collect::<Vec<_>>()})
 }
 
-pub(super) fn citation(page: &Page) -> Value {
+pub(super) fn citation(page: &WebPage) -> Value {
     json!({
         "type": "web_search_result_location", "url": page.url, "title": page.title, "cited_text": page.title,
         "encrypted_index": digest(&["index", &page.url]),

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::request::Strictness;
-use crate::scenario::{End, FailureKind, Page, Piece, Scenario, Turn};
+use crate::scenario::{AnswerPiece, End, FailureKind, Scenario, ScenarioTurn, WebPage};
 use crate::simulator::Simulator;
 use crate::testing::{check_refusals, events, post, whole};
 
@@ -69,7 +69,7 @@ struct Client {
 }
 
 impl Client {
-    fn new(model: &str, turns: Vec<Turn>) -> Self {
+    fn new(model: &str, turns: Vec<ScenarioTurn>) -> Self {
         let mut body = base();
         body["model"] = json!(model);
         body["thinking"] = json!({"type": "adaptive", "display": "summarized"});
@@ -110,12 +110,12 @@ impl Client {
     }
 }
 
-fn interleaved() -> Turn {
-    Turn::say([
-        Piece::thinking("First this."),
-        Piece::text("I look."),
-        Piece::thinking("Then that."),
-        Piece::call("bash", &json!({"command": "ls"})),
+fn interleaved() -> ScenarioTurn {
+    ScenarioTurn::say([
+        AnswerPiece::thinking("First this."),
+        AnswerPiece::text("I look."),
+        AnswerPiece::thinking("Then that."),
+        AnswerPiece::call("bash", &json!({"command": "ls"})),
     ])
 }
 
@@ -150,7 +150,7 @@ fn thinking_of_the_same_turn_may_not_be_left_out_moved_or_changed() {
 
 #[test]
 fn thinking_of_earlier_turns_may_be_left_out_where_it_is_not_preserved() {
-    let done = || Turn::say([Piece::text("Done.")]);
+    let done = || ScenarioTurn::say([AnswerPiece::text("Done.")]);
     let mut client = Client::new("claude-opus-4-6", vec![interleaved(), done()]);
     client.turn();
     client.turn();
@@ -277,8 +277,9 @@ fn a_model_that_does_not_think_leaves_thinking_out() {
 
 #[test]
 fn a_paused_turn_goes_on_from_its_own_words_and_no_other_does() {
-    let pause = Turn::ending([Piece::text("Searching.")], End::Pause);
-    let mut client = Client::new("claude-opus-5-5", vec![pause, Turn::say([Piece::text("Found.")])]);
+    let pause = ScenarioTurn::ending([AnswerPiece::text("Searching.")], End::Pause);
+    let mut client =
+        Client::new("claude-opus-5-5", vec![pause, ScenarioTurn::say([AnswerPiece::text("Found.")])]);
     let (_, answer) = client.send();
     assert_eq!(answer["stop_reason"], "pause_turn");
     let paused = json!({"role": "assistant", "content": answer["content"]});
@@ -290,8 +291,11 @@ fn a_paused_turn_goes_on_from_its_own_words_and_no_other_does() {
 
 #[test]
 fn a_call_that_was_cut_must_not_come_back() {
-    let cut = Piece::Call { tool: "bash".into(), arguments: r#"{"command": "l"#.into() };
-    let mut client = Client::new("claude-opus-5-5", vec![Turn::ending([Piece::text("a"), cut], End::Length)]);
+    let cut = AnswerPiece::Call { tool: "bash".into(), arguments: r#"{"command": "l"#.into() };
+    let mut client = Client::new(
+        "claude-opus-5-5",
+        vec![ScenarioTurn::ending([AnswerPiece::text("a"), cut], End::Length)],
+    );
     client.turn();
     client.turn();
     let failures = client.simulator.finish().unwrap_err().to_string();
@@ -323,14 +327,14 @@ fn marks_are_read_again_and_what_breaks_them_is_written_anew() {
 
 #[test]
 fn ends_and_failures_are_told_as_the_vendor_tells_them() {
-    let cut = Piece::Call { tool: "bash".into(), arguments: r#"{"command": "l"#.into() };
+    let cut = AnswerPiece::Call { tool: "bash".into(), arguments: r#"{"command": "l"#.into() };
     let reasons = [
-        (Turn::say([Piece::text("a")]), "end_turn"),
+        (ScenarioTurn::say([AnswerPiece::text("a")]), "end_turn"),
         (interleaved(), "tool_use"),
-        (Turn::ending([cut], End::Length), "max_tokens"),
-        (Turn::ending([], End::Natural), "end_turn"),
-        (Turn::ending([Piece::text("a")], End::Refusal), "refusal"),
-        (Turn::ending([Piece::text("a")], End::ContextWindow), "model_context_window_exceeded"),
+        (ScenarioTurn::ending([cut], End::Length), "max_tokens"),
+        (ScenarioTurn::ending([], End::Natural), "end_turn"),
+        (ScenarioTurn::ending([AnswerPiece::text("a")], End::Refusal), "refusal"),
+        (ScenarioTurn::ending([AnswerPiece::text("a")], End::ContextWindow), "model_context_window_exceeded"),
     ];
     for (turn, reason) in reasons {
         let (_, answer) = Client::new("claude-opus-5-5", vec![turn]).send();
@@ -342,12 +346,12 @@ fn ends_and_failures_are_told_as_the_vendor_tells_them() {
         (FailureKind::Quota, 402, "billing_error"),
         (FailureKind::ServerError, 500, "api_error"),
     ] {
-        let (found, answer) = Client::new("claude-opus-5-5", vec![Turn::fail(kind)]).send();
+        let (found, answer) = Client::new("claude-opus-5-5", vec![ScenarioTurn::fail(kind)]).send();
         assert_eq!((found, answer["error"]["type"].as_str()), (status, Some(name)));
     }
 }
 
-fn streamed(turn: Turn) -> Vec<String> {
+fn streamed(turn: ScenarioTurn) -> Vec<String> {
     let mut client = Client::new("claude-opus-5-5", vec![turn]);
     client.body["stream"] = json!(true);
     let answer = client.simulator.answer(&post("/v1/messages", &client.headers, &client.body));
@@ -363,11 +367,11 @@ fn streamed(turn: Turn) -> Vec<String> {
 #[test]
 fn a_stream_tells_blocks_by_events() {
     assert_eq!(
-        streamed(Turn::say([
-            Piece::thinking("t"),
-            Piece::Redacted("r".into()),
-            Piece::Ping,
-            Piece::call("bash", &json!({})),
+        streamed(ScenarioTurn::say([
+            AnswerPiece::thinking("t"),
+            AnswerPiece::Redacted("r".into()),
+            AnswerPiece::Ping,
+            AnswerPiece::call("bash", &json!({})),
         ])),
         [
             "message_start",
@@ -391,11 +395,11 @@ fn a_stream_tells_blocks_by_events() {
 
 #[test]
 fn a_stream_ends_in_an_error_or_breaks() {
-    let failure = crate::scenario::Failure::new(FailureKind::Overloaded);
-    let failed = streamed(Turn::ending([Piece::text("a")], End::Failed(failure)));
+    let failure = crate::scenario::VendorFailure::new(FailureKind::Overloaded);
+    let failed = streamed(ScenarioTurn::ending([AnswerPiece::text("a")], End::Failed(failure)));
     assert_eq!(failed.last().unwrap(), "error overloaded_error");
-    let call = Piece::Call { tool: "bash".into(), arguments: "{\"a".into() };
-    let cut = streamed(Turn::ending([call], End::Cut));
+    let call = AnswerPiece::Call { tool: "bash".into(), arguments: "{\"a".into() };
+    let cut = streamed(ScenarioTurn::ending([call], End::Cut));
     assert_eq!(cut[cut.len() - 2..], ["content_block_delta input_json_delta", "cut"]);
 }
 
@@ -416,16 +420,18 @@ fn models_and_counts_are_told_beside_messages() {
 }
 
 /// Searches, reports the results, and stops there.
-fn searching(end: End) -> Turn {
-    let found = vec![Page { title: "A".into(), url: "https://a.example".into() }];
-    let search = Piece::Search { query: "rust".into(), found };
+fn searching(end: End) -> ScenarioTurn {
+    let found = vec![WebPage { title: "A".into(), url: "https://a.example".into() }];
+    let search = AnswerPiece::Search { query: "rust".into(), found };
     match end {
-        End::Pause => Turn::ending([Piece::thinking("Hm."), search], End::Pause),
-        end => Turn::ending([Piece::thinking("Hm."), search, Piece::text("It is out.")], end),
+        End::Pause => ScenarioTurn::ending([AnswerPiece::thinking("Hm."), search], End::Pause),
+        end => {
+            ScenarioTurn::ending([AnswerPiece::thinking("Hm."), search, AnswerPiece::text("It is out.")], end)
+        }
     }
 }
 
-fn with_search(turns: Vec<Turn>) -> Client {
+fn with_search(turns: Vec<ScenarioTurn>) -> Client {
     let mut client = Client::new("claude-opus-5-5", turns);
     let search = json!({"type": "web_search_20250305", "name": "web_search", "max_uses": 8});
     client.body["tools"].as_array_mut().unwrap().push(search);
@@ -434,7 +440,8 @@ fn with_search(turns: Vec<Turn>) -> Client {
 
 #[test]
 fn a_search_is_told_in_blocks_with_citations_and_has_its_price() {
-    let mut client = with_search(vec![searching(End::Natural), Turn::say([Piece::text("Bye.")])]);
+    let mut client =
+        with_search(vec![searching(End::Natural), ScenarioTurn::say([AnswerPiece::text("Bye.")])]);
     let answer = client.turn();
     let kinds: Vec<_> = messages::list(&answer["content"]).iter().map(|block| &block["type"]).collect();
     assert_eq!(kinds, ["thinking", "server_tool_use", "web_search_tool_result", "text"]);
@@ -469,7 +476,8 @@ fn blocks_of_a_search_go_back_as_they_came() {
 
 #[test]
 fn a_search_that_was_paused_has_its_result_in_the_answer_that_goes_on() {
-    let mut client = with_search(vec![searching(End::Pause), Turn::say([Piece::text("It is out.")])]);
+    let mut client =
+        with_search(vec![searching(End::Pause), ScenarioTurn::say([AnswerPiece::text("It is out.")])]);
     let (_, paused) = client.send();
     assert_eq!(paused["content"].as_array().unwrap().last().unwrap()["type"], "server_tool_use");
     let message = json!({"role": "assistant", "content": paused["content"]});
@@ -493,7 +501,7 @@ fn a_search_that_is_not_offered_is_a_problem() {
 #[test]
 fn thinking_that_is_dropped_within_a_turn_is_a_problem_unless_it_is_expected() {
     for expected in [false, true] {
-        let mut second = Turn::say([Piece::text("Done.")]);
+        let mut second = ScenarioTurn::say([AnswerPiece::text("Done.")]);
         second.expect.drops = expected;
         let mut client = Client::new("claude-opus-5-5", vec![interleaved(), second]);
         client.headers.push(("anthropic-beta", "thinking-binding-controls-2026-08-01"));

@@ -7,7 +7,7 @@ use super::error::invalid;
 use super::messages::list;
 use super::parameters::Mode;
 use super::prefix::{Prefix, canonical, content, tools_hash};
-use crate::history::History;
+use crate::history::AnswerHistory;
 use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::signature::{Seal, digest};
@@ -30,7 +30,7 @@ pub(super) fn check(
     request: &Request,
     account: &str,
     mode: Mode,
-    history: &History,
+    history: &AnswerHistory,
 ) -> Result<Sealed, Refusal> {
     let body = &request.body;
     let betas = request.header("anthropic-beta").unwrap_or_default();
@@ -83,7 +83,7 @@ fn places(
     mode: Mode,
     index: usize,
     message: &Value,
-    history: &History,
+    history: &AnswerHistory,
 ) -> Result<(), Refusal> {
     let sent = list(&message["content"]);
     let Some(call) = sent.iter().find(|block| block["type"] == "tool_use") else { return Ok(()) };
@@ -177,7 +177,7 @@ pub(super) fn content_hash(block: &Value) -> String {
 }
 
 /// Only a paused turn may continue the assistant's text.
-fn ends_with_user(model: &Claude, messages: &[Value], history: &History) -> Result<(), Refusal> {
+fn ends_with_user(model: &Claude, messages: &[Value], history: &AnswerHistory) -> Result<(), Refusal> {
     let Some(last) = messages.last().filter(|last| last["role"] == "assistant") else { return Ok(()) };
     let paused = content(&last["content"]).last().map(|block| format!("paused:{}", canonical(block)));
     let paused = paused.is_some_and(|key| history.recall(&key).is_some());

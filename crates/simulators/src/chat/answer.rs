@@ -8,7 +8,7 @@ use super::rulebook::Rulebook;
 use super::template::Vars;
 use super::thought::Thought;
 use super::wording::failure;
-use crate::{Accepted, Answer, End, Event, Fault, Frame, Piece, Reply};
+use crate::{Accepted, AnswerPiece, End, Fault, PlannedAnswer, SseEvent, StreamFrame, VendorResponse};
 
 /// Characters of a piece of text in a stream.
 const FRAGMENT: usize = 24;
@@ -19,16 +19,16 @@ const REFUSED: &str = "I'm sorry, but I can't help with that.";
 pub(crate) struct Spelling<'a> {
     pub(crate) book: &'a Rulebook,
     pub(crate) accepted: &'a Accepted,
-    pub(crate) reply: &'a Reply,
+    pub(crate) reply: &'a PlannedAnswer,
 }
 
 impl Spelling<'_> {
-    pub(crate) fn answer(&self) -> Answer {
+    pub(crate) fn answer(&self) -> VendorResponse {
         let answer = match (self.accepted.stream, &self.reply.end) {
-            (true, _) => Answer::stream(self.frames()),
-            (false, End::Cut) => Answer::stream(vec![Frame::Cut]),
+            (true, _) => VendorResponse::stream(self.frames()),
+            (false, End::Cut) => VendorResponse::stream(vec![StreamFrame::Cut]),
             (false, End::Failed(failed)) => failure(self.book, failed, &self.accepted.model).into(),
-            (false, _) => Answer::ok(self.whole()),
+            (false, _) => VendorResponse::ok(self.whole()),
         };
         let vars = self.usage_vars();
         let headers = self.book.answer.headers.iter();
@@ -41,7 +41,7 @@ impl Spelling<'_> {
         message.insert("role".into(), json!("assistant"));
         let mut text = String::new();
         for piece in &self.reply.pieces {
-            if let Piece::Text { text: more, .. } = piece {
+            if let AnswerPiece::Text { text: more, .. } = piece {
                 text.push_str(more);
             }
         }
@@ -73,16 +73,16 @@ impl Spelling<'_> {
         answer
     }
 
-    fn frames(&self) -> Vec<Frame> {
-        let mut frames: Vec<Frame> =
-            self.book.answer.comments.iter().map(|comment| Frame::comment(comment)).collect();
+    fn frames(&self) -> Vec<StreamFrame> {
+        let mut frames: Vec<StreamFrame> =
+            self.book.answer.comments.iter().map(|comment| StreamFrame::comment(comment)).collect();
         if let Some(first) = &self.book.answer.first {
-            frames.push(Event::data(self.vars().json(&first.0).to_string()).into());
+            frames.push(SseEvent::data(self.vars().json(&first.0).to_string()).into());
         }
         frames.push(self.chunk(json!({"role": "assistant", "content": ""}), None));
         self.said(&mut frames);
         match &self.reply.end {
-            End::Cut => frames.push(Frame::Cut),
+            End::Cut => frames.push(StreamFrame::Cut),
             End::Failed(failed) => frames.push(self.error_chunk(failed)),
             End::Natural
             | End::Length
@@ -96,25 +96,25 @@ impl Spelling<'_> {
     }
 
     /// The pieces in their order. Calls are at the end of an answer, as hosts send them.
-    fn said(&self, frames: &mut Vec<Frame>) {
+    fn said(&self, frames: &mut Vec<StreamFrame>) {
         let thought = self.thought();
         let mut thought = thought.as_ref().map(Thought::deltas).unwrap_or_default();
         for piece in &self.reply.pieces {
             match piece {
-                Piece::Thinking(_) | Piece::Redacted(_) => {
+                AnswerPiece::Thinking(_) | AnswerPiece::Redacted(_) => {
                     frames.extend(
                         std::mem::take(&mut thought).into_iter().map(|delta| self.chunk(delta, None)),
                     );
                 }
-                Piece::Text { text, .. } => {
+                AnswerPiece::Text { text, .. } => {
                     let pieces = fragments(text, FRAGMENT);
                     frames.extend(pieces.map(|piece| self.chunk(json!({"content": piece}), None)));
                 }
-                Piece::Call { .. } | Piece::Search { .. } => {}
-                Piece::Wait(time) => frames.push(Frame::Wait(*time)),
-                Piece::Ping => {
+                AnswerPiece::Call { .. } | AnswerPiece::Search { .. } => {}
+                AnswerPiece::Wait(time) => frames.push(StreamFrame::Wait(*time)),
+                AnswerPiece::Ping => {
                     let comment = self.book.answer.comments.first().map_or("ping", String::as_str);
-                    frames.push(Frame::comment(comment));
+                    frames.push(StreamFrame::comment(comment));
                 }
             }
         }
@@ -127,7 +127,7 @@ impl Spelling<'_> {
         }
     }
 
-    fn ended(&self, frames: &mut Vec<Frame>) {
+    fn ended(&self, frames: &mut Vec<StreamFrame>) {
         let form = &self.book.usage;
         let asked = self.accepted.context["usage"] == true || form.always;
         let in_choice = self.reply.has(Fault::UsageInChoice);
@@ -139,16 +139,16 @@ impl Spelling<'_> {
         } else if told && form.chunk == UsageChunk::Finish {
             form.at.iter().for_each(|at| put(&mut last, at, self.usage()));
         }
-        frames.push(Event::data(last.to_string()).into());
+        frames.push(SseEvent::data(last.to_string()).into());
         if told && !in_choice && form.chunk == UsageChunk::Own {
             let mut chunk = self.head("chat.completion.chunk");
             chunk.insert("choices".into(), json!([]));
             let mut chunk = Value::Object(chunk);
             form.at.iter().for_each(|at| put(&mut chunk, at, self.usage()));
-            frames.push(Event::data(chunk.to_string()).into());
+            frames.push(SseEvent::data(chunk.to_string()).into());
         }
         if !self.reply.has(Fault::NoDone) {
-            frames.push(Event::data("[DONE]").into());
+            frames.push(SseEvent::data("[DONE]").into());
         }
     }
 
@@ -161,13 +161,13 @@ impl Spelling<'_> {
         choice
     }
 
-    fn error_chunk(&self, failed: &crate::Failure) -> Frame {
+    fn error_chunk(&self, failed: &crate::VendorFailure) -> StreamFrame {
         let chunk = super::wording::failure_chunk(self.book, failed, &self.accepted.model, self.vars());
-        Event::data(chunk.to_string()).into()
+        SseEvent::data(chunk.to_string()).into()
     }
 
-    fn chunk(&self, delta: Value, finish: Option<&str>) -> Frame {
-        Event::data(self.chunk_value(delta, finish).to_string()).into()
+    fn chunk(&self, delta: Value, finish: Option<&str>) -> StreamFrame {
+        SseEvent::data(self.chunk_value(delta, finish).to_string()).into()
     }
 
     fn chunk_value(&self, delta: Value, finish: Option<&str>) -> Value {
@@ -198,7 +198,7 @@ impl Spelling<'_> {
 
     fn calls(&self) -> Vec<Call> {
         let calls = self.reply.pieces.iter().filter_map(|piece| match piece {
-            Piece::Call { tool, arguments } => Some((tool, arguments)),
+            AnswerPiece::Call { tool, arguments } => Some((tool, arguments)),
             _ => None,
         });
         let signature = self.thought().and_then(Thought::of_first_call);
@@ -223,7 +223,7 @@ impl Spelling<'_> {
     }
 
     fn finish(&self) -> String {
-        let calls = self.reply.pieces.iter().any(|piece| matches!(piece, Piece::Call { .. }));
+        let calls = self.reply.pieces.iter().any(|piece| matches!(piece, AnswerPiece::Call { .. }));
         let (name, usual) = match &self.reply.end {
             End::Natural if calls => ("tool_calls", "tool_calls"),
             End::Natural => ("stop", "stop"),

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{History, Request};
+use crate::{AnswerHistory, Request};
 
 /// How a host distinguishes requests of the user from those that an agent makes for them.
 #[derive(Debug, Clone, Deserialize)]
@@ -32,7 +32,7 @@ impl Billing {
     }
 
     /// The billed requests so far, this one included.
-    pub(super) fn count(&self, now: bool, history: &mut History) -> u64 {
+    pub(super) fn count(&self, now: bool, history: &mut AnswerHistory) -> u64 {
         let before = history.recall("billed requests").and_then(Value::as_u64).unwrap_or(0);
         let used = before + u64::from(now);
         history.remember("billed requests", json!(used));

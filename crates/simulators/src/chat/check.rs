@@ -17,14 +17,14 @@ use super::model::Model;
 use super::rulebook::Rulebook;
 use super::template::Vars;
 use super::wording::Wording;
-use crate::{History, Prompt, Refusal, Strictness};
+use crate::{AnswerHistory, ModelInput, Refusal, Strictness};
 
 /// A request that its host accepts.
 #[derive(Debug)]
 pub(crate) struct Passed<'a> {
     pub(crate) model: &'a Model,
     /// Input of the model.
-    pub(crate) prompt: Prompt,
+    pub(crate) prompt: ModelInput,
     /// Whether the model reasons for this request.
     pub(crate) reasons: bool,
     /// Unknown fields that the host ignored.
@@ -36,7 +36,7 @@ pub(crate) struct Passed<'a> {
 pub(crate) fn check<'a>(
     book: &'a Rulebook,
     body: &Value,
-    history: &History,
+    history: &AnswerHistory,
     strictness: Strictness,
 ) -> Result<Passed<'a>, Refusal> {
     let model = fields::model(book, body)?;
@@ -59,7 +59,7 @@ struct Checked<'a> {
     model: &'a Model,
     body: &'a Value,
     messages: &'a [Value],
-    history: &'a History,
+    history: &'a AnswerHistory,
 }
 
 impl Checked<'_> {

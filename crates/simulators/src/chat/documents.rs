@@ -6,10 +6,10 @@ use super::forms::{Document, Method};
 use super::model;
 use super::rulebook::Rulebook;
 use super::template::Vars;
-use crate::{Answer, Request};
+use crate::{Request, VendorResponse};
 
 /// The document that a request asks for, if it is one.
-pub(crate) fn document(book: &Rulebook, request: &Request) -> Option<Answer> {
+pub(crate) fn document(book: &Rulebook, request: &Request) -> Option<VendorResponse> {
     let method = if request.is_get() { Method::Get } else { Method::Post };
     book.document.iter().find_map(|document| {
         let rest = request.path.strip_prefix(document.path.trim_end_matches("{id}"))?;
@@ -22,7 +22,7 @@ pub(crate) fn document(book: &Rulebook, request: &Request) -> Option<Answer> {
     })
 }
 
-fn answer(book: &Rulebook, document: &Document, named: Option<String>, request: &Request) -> Answer {
+fn answer(book: &Rulebook, document: &Document, named: Option<String>, request: &Request) -> VendorResponse {
     let asked = document.model_at.as_ref().and_then(|at| request.body.pointer(at)).and_then(Value::as_str);
     let mut vars = Vars::default();
     // A document about one model names it; a server with a single model describes that one.
@@ -41,5 +41,5 @@ fn answer(book: &Rulebook, document: &Document, named: Option<String>, request: 
         let models = book.model.iter().map(|model| model::vars(model).json(&entry.0));
         vars.set("models", models.collect::<Value>());
     }
-    Answer::ok(vars.json(&document.body.0))
+    VendorResponse::ok(vars.json(&document.body.0))
 }

@@ -7,7 +7,10 @@ use super::Chat;
 use super::template::Vars;
 use crate::anthropic::Anthropic;
 use crate::responses::{ItemIds, Responses};
-use crate::{Accepted, Answer, FactsError, Failure, History, Refusal, Reply, Request, Vendor};
+use crate::{
+    Accepted, AnswerHistory, FactsError, PlannedAnswer, Refusal, Request, Vendor, VendorFailure,
+    VendorResponse,
+};
 
 /// The models of xAI on the wire that it recommends.
 pub(super) const GROK: &str = include_str!("profiles/xai-responses.toml");
@@ -138,11 +141,11 @@ impl Gateway {
 }
 
 impl Vendor for Gateway {
-    fn aside(&self, request: &Request) -> Option<Answer> {
+    fn aside(&self, request: &Request) -> Option<VendorResponse> {
         self.chat.aside(request)
     }
 
-    fn check(&self, request: &Request, history: &History) -> Result<Accepted, Refusal> {
+    fn check(&self, request: &Request, history: &AnswerHistory) -> Result<Accepted, Refusal> {
         let wire = Wire::of(request);
         let Some(vendor) = self.vendor(wire) else { return Err(self.chat.no_such_path(request)) };
         if wire == Wire::Chat {
@@ -164,7 +167,7 @@ impl Vendor for Gateway {
         Ok(Accepted { context, ..accepted })
     }
 
-    fn fail(&self, accepted: &Accepted, failure: &Failure) -> Refusal {
+    fn fail(&self, accepted: &Accepted, failure: &VendorFailure) -> Refusal {
         let (vendor, inner) = self.inner(accepted);
         match (&self.chat.book.billing, vendor) {
             // One proxy in front of all wires words its own refusals.
@@ -173,7 +176,12 @@ impl Vendor for Gateway {
         }
     }
 
-    fn encode(&self, accepted: &Accepted, reply: &Reply, history: &mut History) -> Answer {
+    fn encode(
+        &self,
+        accepted: &Accepted,
+        reply: &PlannedAnswer,
+        history: &mut AnswerHistory,
+    ) -> VendorResponse {
         let (vendor, inner) = self.inner(accepted);
         let answer = vendor.unwrap_or(&self.chat).encode(&inner, reply, history);
         match &self.chat.book.billing {

@@ -22,11 +22,12 @@ mod wording;
 
 use std::collections::BTreeMap;
 
-use hangar_models::scripted::markers::{Asked, Offer};
+use hangar_models::scripted::markers::{Asked, ToolOffer};
 use serde_json::{Value, json};
 
 use crate::{
-    Accepted, Answer, FactsError, Failure, History, Profile, Refusal, Reply, Request, ToolKind, Vendor,
+    Accepted, AnswerHistory, FactsError, PlannedAnswer, Profile, Refusal, Request, ToolKind, Vendor,
+    VendorFailure, VendorResponse,
 };
 use answer::Spelling;
 use check::Passed;
@@ -137,11 +138,11 @@ impl Chat {
 }
 
 impl Vendor for Chat {
-    fn aside(&self, request: &Request) -> Option<Answer> {
+    fn aside(&self, request: &Request) -> Option<VendorResponse> {
         documents::document(&self.book, request)
     }
 
-    fn check(&self, request: &Request, history: &History) -> Result<Accepted, Refusal> {
+    fn check(&self, request: &Request, history: &AnswerHistory) -> Result<Accepted, Refusal> {
         let named = self.served(request)?;
         let account = self.account(request)?;
         let mut body = request.body.clone();
@@ -171,11 +172,16 @@ impl Vendor for Chat {
         })
     }
 
-    fn fail(&self, accepted: &Accepted, failure: &Failure) -> Refusal {
+    fn fail(&self, accepted: &Accepted, failure: &VendorFailure) -> Refusal {
         wording::failure(&self.book, failure, &accepted.model)
     }
 
-    fn encode(&self, accepted: &Accepted, reply: &Reply, history: &mut History) -> Answer {
+    fn encode(
+        &self,
+        accepted: &Accepted,
+        reply: &PlannedAnswer,
+        history: &mut AnswerHistory,
+    ) -> VendorResponse {
         let spelling = Spelling { book: &self.book, accepted, reply };
         Given { model: accepted.model.clone(), message: spelling.message() }.remember(history);
         spelling.answer()
@@ -183,7 +189,7 @@ impl Vendor for Chat {
 }
 
 fn asked(body: &Value) -> Asked {
-    let mut asked = Asked::new(if tools(body).is_empty() { Offer::TextOnly } else { Offer::Tools });
+    let mut asked = Asked::new(if tools(body).is_empty() { ToolOffer::TextOnly } else { ToolOffer::Tools });
     for message in body["messages"].as_array().into_iter().flatten() {
         match message["role"].as_str() {
             Some("user") => asked.user(text(&message["content"])),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::model::Model;
-use crate::{Counter, Image, Mark, Prompt};
+use crate::{Counter, Image, Mark, ModelInput};
 
 /// Longer edge in pixels that a model sees.
 const LONGEST_EDGE: u32 = 1568;
@@ -14,8 +14,8 @@ const FILE_BYTES: usize = 500;
 
 /// A request as the model reads it: tools, then messages, each separately.
 pub(crate) struct Reading {
-    tools: Prompt,
-    messages: Vec<(Role, Prompt)>,
+    tools: ModelInput,
+    messages: Vec<(Role, ModelInput)>,
     key: String,
 }
 
@@ -28,7 +28,7 @@ enum Role {
 impl Reading {
     pub(crate) fn of(model: &Model, body: &Value) -> Self {
         let counter = Counter::new(model.token_percent);
-        let mut tools = Prompt::default();
+        let mut tools = ModelInput::default();
         for tool in body["tools"].as_array().into_iter().flatten() {
             tools.push(&without_mark(tool), counter.json(tool), mark(tool));
         }
@@ -67,16 +67,16 @@ impl Reading {
         before - self.messages.len()
     }
 
-    pub(crate) fn into_prompt(self) -> Prompt {
+    pub(crate) fn into_prompt(self) -> ModelInput {
         let parts = std::iter::once(self.tools).chain(self.messages.into_iter().map(|(_, prompt)| prompt));
-        Prompt { segments: parts.flat_map(|prompt| prompt.segments).collect(), key: self.key }
+        ModelInput { segments: parts.flat_map(|prompt| prompt.segments).collect(), key: self.key }
     }
 }
 
-fn message_prompt(counter: &Counter, message: &Value) -> Prompt {
-    let mut prompt = Prompt::default();
+fn message_prompt(counter: &Counter, message: &Value) -> ModelInput {
+    let mut prompt = ModelInput::default();
     prompt.push(&message["role"], counter.message(), None);
-    let text = |text: &str, prompt: &mut Prompt| prompt.push_text(text, |piece| counter.text(piece));
+    let text = |text: &str, prompt: &mut ModelInput| prompt.push_text(text, |piece| counter.text(piece));
     for field in ["reasoning_content", "reasoning", "reasoning_text"] {
         text(message[field].as_str().unwrap_or_default(), &mut prompt);
     }
@@ -111,7 +111,7 @@ fn medium_tokens(counter: &Counter, part: &Value) -> u64 {
     }
 }
 
-fn set_mark(prompt: &mut Prompt, mark: Option<Mark>) {
+fn set_mark(prompt: &mut ModelInput, mark: Option<Mark>) {
     if let (Some(mark), Some(last)) = (mark, prompt.segments.last_mut()) {
         last.mark = Some(mark);
     }

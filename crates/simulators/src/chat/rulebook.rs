@@ -12,7 +12,8 @@ use super::condition::Pattern;
 use super::forms::{AnswerForm, Document, ErrorForm, UsageForm};
 use super::model::{CachingForm, Model};
 use super::rules::{
-    Context, CredentialRule, Effort, Fields, HeaderRule, Messages, OrderRule, Output, Reasoning, Rule, Tools,
+    ContextRules, CredentialRule, EffortRules, Fields, HeaderRule, MessageRules, OrderRule, OutputRules,
+    ReasoningRules, Rule, ToolRules,
 };
 use super::wording::Wording;
 use crate::FactsError;
@@ -55,22 +56,22 @@ pub(crate) struct Rulebook {
     #[serde(default)]
     pub(crate) header: Vec<HeaderRule>,
     pub(crate) fields: Fields,
-    pub(crate) messages: Messages,
+    pub(crate) messages: MessageRules,
     /// Refusals that follow from the request alone.
     #[serde(default)]
     pub(crate) refuse: Vec<Rule>,
     #[serde(default)]
     pub(crate) order: BTreeMap<OrderRule, Wording>,
     #[serde(default)]
-    pub(crate) tools: Tools,
+    pub(crate) tools: ToolRules,
     #[serde(default)]
-    pub(crate) effort: Effort,
+    pub(crate) effort: EffortRules,
     #[serde(default)]
-    pub(crate) reasoning: Reasoning,
+    pub(crate) reasoning: ReasoningRules,
     #[serde(default)]
-    pub(crate) context: Context,
+    pub(crate) context: ContextRules,
     #[serde(default)]
-    pub(crate) output: Output,
+    pub(crate) output: OutputRules,
     #[serde(default)]
     pub(crate) caching: CachingForm,
     /// Refusal of more tokens than the account may send per minute, for models that have `tpm`.

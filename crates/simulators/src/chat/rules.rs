@@ -38,7 +38,7 @@ pub(crate) struct Fields {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Messages {
+pub(crate) struct MessageRules {
     /// The fields that a message of each role may have.
     pub(crate) fields: BTreeMap<String, Vec<String>>,
     /// The fields that a call may have.
@@ -92,7 +92,7 @@ pub(crate) enum OrderRule {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Tools {
+pub(crate) struct ToolRules {
     pub(crate) name: Option<PatternRule>,
     pub(crate) id: Option<PatternRule>,
     /// Refusal of tools for models that have none.
@@ -125,7 +125,7 @@ pub(crate) enum SchemaRule {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Effort {
+pub(crate) struct EffortRules {
     /// Pointers to the effort in a request.
     #[serde(default)]
     pub(crate) at: Vec<String>,
@@ -140,7 +140,7 @@ pub(crate) struct Effort {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Reasoning {
+pub(crate) struct ReasoningRules {
     #[serde(default)]
     pub(crate) form: ReasoningForm,
     /// Reasoning is off when one of these holds.
@@ -157,7 +157,7 @@ pub(crate) struct Reasoning {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Context {
+pub(crate) struct ContextRules {
     #[serde(default)]
     pub(crate) overflow: Overflow,
     /// Whether the requested output counts too.
@@ -180,7 +180,7 @@ pub(crate) enum Overflow {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Output {
+pub(crate) struct OutputRules {
     /// Pointers to the output limit in a request.
     #[serde(default)]
     pub(crate) at: Vec<String>,

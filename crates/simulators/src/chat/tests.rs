@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::check::{self, Passed};
 use super::rulebook::Rulebook;
-use crate::{History, Refusal, Strictness};
+use crate::{AnswerHistory, Refusal, Strictness};
 
 /// A request with one prompt and these fields. A field that is null is omitted.
 fn request(model: &str, fields: &Value) -> Value {
@@ -68,10 +68,10 @@ const PNG: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB";
 
 /// The status and message of the refusal, or the rules of the simulator that were broken.
 fn outcome(host: &str, body: &Value) -> Result<Vec<String>, (u16, String)> {
-    outcome_after(host, body, &History::default())
+    outcome_after(host, body, &AnswerHistory::default())
 }
 
-fn outcome_after(host: &str, body: &Value, history: &History) -> Result<Vec<String>, (u16, String)> {
+fn outcome_after(host: &str, body: &Value, history: &AnswerHistory) -> Result<Vec<String>, (u16, String)> {
     let book = Rulebook::named(host).unwrap();
     match check::check(&book, body, history, Strictness::Strict) {
         Ok(Passed { violations, .. }) => Ok(violations),
@@ -95,7 +95,7 @@ fn refuses<'a>(host: &str, cases: impl IntoIterator<Item = (Value, u16, &'a str)
 /// The body of a refusal, for hosts whose errors have a form of their own.
 fn refusal_body(host: &str, body: &Value) -> Value {
     let book = Rulebook::named(host).unwrap();
-    match check::check(&book, body, &History::default(), Strictness::Strict) {
+    match check::check(&book, body, &AnswerHistory::default(), Strictness::Strict) {
         Ok(_) => panic!("{host} accepts {body}"),
         Err(refusal) => refusal.body,
     }
@@ -118,7 +118,7 @@ fn unknown_fields_are_listed_when_the_simulator_is_lenient() {
     let book = Rulebook::named("groq").unwrap();
     let body =
         answered("llama-3.3-70b-versatile", "c", &json!({"reasoning": "r"}), &json!({"verbosity": "low"}));
-    let passed = check::check(&book, &body, &History::default(), Strictness::Lenient).unwrap();
+    let passed = check::check(&book, &body, &AnswerHistory::default(), Strictness::Lenient).unwrap();
     assert_eq!(passed.foreign, ["verbosity", "messages[2].reasoning"]);
 }
 

@@ -6,7 +6,7 @@ use super::answer::fragments;
 use super::forms::ReasoningForm;
 use super::rulebook::Rulebook;
 use crate::signature::digest;
-use crate::{Accepted, Piece, Seal};
+use crate::{Accepted, AnswerPiece, Seal};
 
 /// Characters of a piece of reasoning in a stream.
 const FRAGMENT: usize = 40;
@@ -28,18 +28,18 @@ impl Thought {
         form: ReasoningForm,
         book: &Rulebook,
         accepted: &Accepted,
-        pieces: &[Piece],
+        pieces: &[AnswerPiece],
     ) -> Option<Self> {
         let (mut text, mut hidden) = (String::new(), String::new());
         for piece in pieces {
             match piece {
-                Piece::Thinking(more) => text.push_str(more),
-                Piece::Redacted(more) => hidden.push_str(more),
-                Piece::Text { .. }
-                | Piece::Call { .. }
-                | Piece::Search { .. }
-                | Piece::Wait(_)
-                | Piece::Ping => {}
+                AnswerPiece::Thinking(more) => text.push_str(more),
+                AnswerPiece::Redacted(more) => hidden.push_str(more),
+                AnswerPiece::Text { .. }
+                | AnswerPiece::Call { .. }
+                | AnswerPiece::Search { .. }
+                | AnswerPiece::Wait(_)
+                | AnswerPiece::Ping => {}
             }
         }
         // Google signs calls whether or not the reasoning is shown.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::History;
+use crate::AnswerHistory;
 
 /// A turn that the simulator answered.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,14 +14,14 @@ pub(crate) struct Given {
 
 impl Given {
     /// The turn whose calls `message` has, if it was answered here.
-    pub(crate) fn recall(history: &History, message: &Value) -> Option<Self> {
+    pub(crate) fn recall(history: &AnswerHistory, message: &Value) -> Option<Self> {
         let calls = message["tool_calls"].as_array()?;
         let fact = calls.iter().find_map(|call| history.recall(&key(call["id"].as_str()?)))?;
         Some(Self { model: fact["model"].as_str()?.to_owned(), message: fact["message"].clone() })
     }
 
     /// Remembers the turn by the ids of its calls.
-    pub(crate) fn remember(&self, history: &mut History) {
+    pub(crate) fn remember(&self, history: &mut AnswerHistory) {
         for call in self.message["tool_calls"].as_array().into_iter().flatten() {
             if let Some(id) = call["id"].as_str() {
                 history.remember(key(id), json!({"model": self.model, "message": self.message}));
@@ -88,7 +88,7 @@ mod tests {
     fn a_turn_is_recalled_by_any_of_its_calls() {
         let message = json!({"role": "assistant", "tool_calls": [{"id": "a"}, {"id": "b"}]});
         let given = Given { model: "m".to_owned(), message };
-        let mut history = History::default();
+        let mut history = AnswerHistory::default();
         given.remember(&mut history);
         for (id, expected) in [("a", Some(given.clone())), ("b", Some(given)), ("c", None)] {
             assert_eq!(Given::recall(&history, &json!({"tool_calls": [{"id": id}]})), expected);

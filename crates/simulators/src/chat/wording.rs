@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::rulebook::Rulebook;
 use super::template::{Json, Vars};
-use crate::{Failure, FailureKind, Refusal};
+use crate::{FailureKind, Refusal, VendorFailure};
 
 /// A host's wording of one refusal.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -66,7 +66,7 @@ impl Wording {
 }
 
 /// A failure of a scenario, as the host reports it before any output.
-pub(crate) fn failure(book: &Rulebook, failure: &Failure, model: &str) -> Refusal {
+pub(crate) fn failure(book: &Rulebook, failure: &VendorFailure, model: &str) -> Refusal {
     let wording = worded(book, failure);
     let mut refusal = wording.refusal(book, failure_vars(failure, model));
     if let Some(seconds) = failure.retry_after {
@@ -77,13 +77,13 @@ pub(crate) fn failure(book: &Rulebook, failure: &Failure, model: &str) -> Refusa
 }
 
 /// The same inside a stream.
-pub(crate) fn failure_chunk(book: &Rulebook, failure: &Failure, model: &str, mut vars: Vars) -> Value {
+pub(crate) fn failure_chunk(book: &Rulebook, failure: &VendorFailure, model: &str, mut vars: Vars) -> Value {
     vars.join(failure_vars(failure, model));
     worded(book, failure).chunk(book, vars)
 }
 
 /// The host's wording of this failure, or the scenario's.
-fn worded(book: &Rulebook, failure: &Failure) -> Wording {
+fn worded(book: &Rulebook, failure: &VendorFailure) -> Wording {
     let mut wording = book.failures.get(name(failure.kind)).cloned().unwrap_or_else(|| Wording {
         status: 500,
         message: "The server had an error while processing your request.".to_owned(),
@@ -99,7 +99,7 @@ fn worded(book: &Rulebook, failure: &Failure) -> Wording {
     wording
 }
 
-fn failure_vars(failure: &Failure, model: &str) -> Vars {
+fn failure_vars(failure: &VendorFailure, model: &str) -> Vars {
     let seconds = failure.retry_after.unwrap_or(1.0);
     Vars::default().with("model", model).with("seconds", format!("{seconds}"))
 }

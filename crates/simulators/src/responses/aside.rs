@@ -6,9 +6,9 @@ use super::error::invalid;
 use super::prompt::Reading;
 use super::{Gpt, Responses};
 use crate::request::Request;
-use crate::stream::Answer;
+use crate::stream::VendorResponse;
 
-pub(super) fn answer(vendor: &Responses, request: &Request) -> Option<Answer> {
+pub(super) fn answer(vendor: &Responses, request: &Request) -> Option<VendorResponse> {
     if request.method == "POST" && request.path.ends_with("/responses/input_tokens") {
         return Some(count(vendor, &request.body));
     }
@@ -19,24 +19,24 @@ pub(super) fn answer(vendor: &Responses, request: &Request) -> Option<Answer> {
     let id = id.trim_start_matches('/');
     if id.is_empty() {
         let models: Vec<_> = vendor.models.models.iter().map(told).collect();
-        return Some(Answer::ok(json!({"object": "list", "data": models})));
+        return Some(VendorResponse::ok(json!({"object": "list", "data": models})));
     }
     Some(match vendor.models.find(id) {
-        Some(model) => Answer::ok(told(model)),
+        Some(model) => VendorResponse::ok(told(model)),
         None => {
             let message = format!("The model '{id}' does not exist");
             let refusal = invalid(message, "model", "model_not_found");
-            Answer::Whole { status: 404, headers: refusal.headers, body: refusal.body }
+            VendorResponse::Whole { status: 404, headers: refusal.headers, body: refusal.body }
         }
     })
 }
 
-fn count(vendor: &Responses, body: &Value) -> Answer {
+fn count(vendor: &Responses, body: &Value) -> VendorResponse {
     let id = body["model"].as_str().unwrap_or_default();
     match vendor.models.find(id) {
         Some(model) => {
             let tokens = Reading { model, body, dropped: &[] }.prompt().tokens();
-            Answer::ok(json!({"object": "response.input_tokens", "input_tokens": tokens}))
+            VendorResponse::ok(json!({"object": "response.input_tokens", "input_tokens": tokens}))
         }
         None => {
             let message = format!("The requested model '{id}' does not exist.");

@@ -6,7 +6,7 @@ use super::error::{flawed, invalid, refuse};
 use super::prompt::Reading;
 use super::{Responses, items, parameters, reasoning, tools};
 use crate::cache::Caching;
-use crate::history::History;
+use crate::history::AnswerHistory;
 use crate::refusal::Refusal;
 use crate::request::{Request, Strictness};
 use crate::shape::{Flaw, FlawKind};
@@ -20,7 +20,11 @@ const CACHE_STEP: u64 = 128;
 /// USD for a thousand searches.
 const SEARCH_PRICE: f64 = 10.0;
 
-pub(super) fn check(vendor: &Responses, request: &Request, history: &History) -> Result<Accepted, Refusal> {
+pub(super) fn check(
+    vendor: &Responses,
+    request: &Request,
+    history: &AnswerHistory,
+) -> Result<Accepted, Refusal> {
     if request.method != "POST" || !request.path.ends_with("/responses") {
         let message = format!("Invalid URL ({} {})", request.method, request.path);
         return Err(refuse(404, message, None, None));

@@ -6,17 +6,22 @@ use super::ItemIds;
 use super::error::{failed, request_id};
 use super::items::{message_key, search_key};
 use super::reasoning::{identity, reasoning_key, summary_hash};
-use crate::history::History;
-use crate::scenario::{End, Fault, Page, Phase, Piece};
+use crate::history::AnswerHistory;
+use crate::scenario::{AnswerPiece, End, Fault, Phase, WebPage};
 use crate::signature::{Seal, Signature};
-use crate::stream::{Answer, Event, Frame};
+use crate::stream::{SseEvent, StreamFrame, VendorResponse};
 use crate::tokens::Counter;
-use crate::vendor::{Accepted, Reply, ToolKind};
+use crate::vendor::{Accepted, PlannedAnswer, ToolKind};
 
 /// Characters of a delta.
 const DELTA: usize = 40;
 
-pub(super) fn answer(accepted: &Accepted, reply: &Reply, ids: ItemIds, history: &mut History) -> Answer {
+pub(super) fn answer(
+    accepted: &Accepted,
+    reply: &PlannedAnswer,
+    ids: ItemIds,
+    history: &mut AnswerHistory,
+) -> VendorResponse {
     if let End::Failed(failure) = &reply.end
         && !accepted.stream
     {
@@ -40,15 +45,15 @@ pub(super) fn answer(accepted: &Accepted, reply: &Reply, ids: ItemIds, history: 
         history.remember(format!("cut:{}", call["call_id"].as_str().unwrap_or_default()), json!(true));
     }
     let answer = if accepted.stream {
-        Answer::stream(writer.frames)
+        VendorResponse::stream(writer.frames)
     } else {
-        Answer::ok(writer.response(status(&reply.end)))
+        VendorResponse::ok(writer.response(status(&reply.end)))
     };
     answer.with_header("x-request-id", request_id(&reply.id)).with_header("openai-processing-ms", "10")
 }
 
 /// Records which item follows which, for requests that send them back.
-fn remember(items: &[Value], history: &mut History) {
+fn remember(items: &[Value], history: &mut AnswerHistory) {
     for (index, item) in items.iter().enumerate() {
         if let Some(id) = item["id"].as_str().filter(|_| item["type"] == "web_search_call") {
             history.remember(search_key(id), item.clone());
@@ -82,13 +87,13 @@ fn status(end: &End) -> &'static str {
 /// Writes items, and the events that announce them.
 struct Writer<'a> {
     accepted: &'a Accepted,
-    reply: &'a Reply,
+    reply: &'a PlannedAnswer,
     changing: bool,
     sequence: u64,
     items: Vec<Value>,
-    frames: Vec<Frame>,
+    frames: Vec<StreamFrame>,
     /// Pages that the next message cites.
-    found: Vec<Page>,
+    found: Vec<WebPage>,
 }
 
 impl Writer<'_> {
@@ -106,7 +111,7 @@ impl Writer<'_> {
             }
         }
         self.sequence += 1;
-        self.frames.push(Event::typed(&data).into());
+        self.frames.push(SseEvent::typed(&data).into());
     }
 
     /// An event about the item that is being written.
@@ -135,24 +140,24 @@ impl Writer<'_> {
         for (index, piece) in pieces.iter().enumerate() {
             let last = index + 1 == pieces.len();
             match piece {
-                Piece::Thinking(text) => {
+                AnswerPiece::Thinking(text) => {
                     let shown = self.accepted.context["summary"] == true;
                     self.reasoning(text, if shown { text } else { "" });
                 }
-                Piece::Redacted(text) => self.reasoning(text, ""),
-                Piece::Text { text, phase } => {
+                AnswerPiece::Redacted(text) => self.reasoning(text, ""),
+                AnswerPiece::Text { text, phase } => {
                     let calls_follow =
-                        pieces[index..].iter().any(|piece| matches!(piece, Piece::Call { .. }));
+                        pieces[index..].iter().any(|piece| matches!(piece, AnswerPiece::Call { .. }));
                     let usual = if calls_follow { Phase::Commentary } else { Phase::FinalAnswer };
                     self.message(text, phase.unwrap_or(usual), last);
                 }
-                Piece::Call { tool, arguments } => {
+                AnswerPiece::Call { tool, arguments } => {
                     let cut = last && matches!(self.reply.end, End::Length | End::Cut);
                     self.call(tool, arguments, cut);
                 }
-                Piece::Search { query, found } => self.search(query, found),
-                Piece::Wait(delay) => self.frames.push(Frame::Wait(*delay)),
-                Piece::Ping => self.event("keepalive", json!({})),
+                AnswerPiece::Search { query, found } => self.search(query, found),
+                AnswerPiece::Wait(delay) => self.frames.push(StreamFrame::Wait(*delay)),
+                AnswerPiece::Ping => self.event("keepalive", json!({})),
             }
         }
         self.end();
@@ -160,7 +165,7 @@ impl Writer<'_> {
 
     fn end(&mut self) {
         if self.reply.end == End::Cut {
-            self.frames.push(Frame::Cut);
+            self.frames.push(StreamFrame::Cut);
             return;
         }
         let status = status(&self.reply.end);
@@ -245,7 +250,7 @@ impl Writer<'_> {
     }
 
     /// A web search of the vendor. Its results stay with the vendor.
-    fn search(&mut self, query: &str, found: &[Page]) {
+    fn search(&mut self, query: &str, found: &[WebPage]) {
         let mut item = json!({"id": self.id("ws_"), "type": "web_search_call", "status": "in_progress"});
         self.add(&item);
         for step in ["in_progress", "searching", "completed"] {
@@ -263,7 +268,7 @@ impl Writer<'_> {
         let (kind, field, word) =
             if refused { ("refusal", "refusal", "refusal") } else { ("output_text", "text", "output_text") };
         let end = text.chars().count();
-        let cite = |page: Page| json!({"type": "url_citation", "url": page.url, "title": page.title, "start_index": 0, "end_index": end});
+        let cite = |page: WebPage| json!({"type": "url_citation", "url": page.url, "title": page.title, "start_index": 0, "end_index": end});
         let cited: Vec<Value> = self.found.drain(..).map(cite).collect();
         let part = |text: &str| {
             let mut part = json!({"type": kind});

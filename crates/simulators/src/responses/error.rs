@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::refusal::Refusal;
-use crate::scenario::{Failure, FailureKind};
+use crate::scenario::{FailureKind, VendorFailure};
 use crate::shape::{Flaw, FlawKind};
 use crate::signature::digest;
 
@@ -134,7 +134,7 @@ fn words(kind: FailureKind) -> (u16, &'static str, &'static str, &'static str) {
     }
 }
 
-pub(super) fn failed(failure: &Failure) -> Refusal {
+pub(super) fn failed(failure: &VendorFailure) -> Refusal {
     let (status, kind, code, message) = words(failure.kind);
     let code = failure.code.as_deref().unwrap_or(code);
     let message = failure.message.as_deref().unwrap_or(message);

@@ -6,7 +6,7 @@ use super::Gpt;
 use super::error::{invalid, refuse};
 use super::parameters::too_long;
 use super::tools::{check_name, list};
-use crate::history::History;
+use crate::history::AnswerHistory;
 use crate::refusal::Refusal;
 use crate::signature::digest;
 use hangar_models::image::Image;
@@ -14,7 +14,7 @@ use hangar_models::image::Image;
 const MAX_ID: usize = 64;
 
 /// Returns rules of the simulator that the request breaks.
-pub(super) fn check(model: &Gpt, body: &Value, history: &History) -> Result<Vec<String>, Refusal> {
+pub(super) fn check(model: &Gpt, body: &Value, history: &AnswerHistory) -> Result<Vec<String>, Refusal> {
     let items = list(&body["input"]);
     let mut violations = Vec::new();
     for (index, item) in items.iter().enumerate() {
@@ -100,7 +100,7 @@ fn message(index: usize, item: &Value) -> Result<(), Refusal> {
 }
 
 /// The phase of a message of the model must be sent back: without it the vendor's models silently do worse.
-fn phase(model: &Gpt, index: usize, item: &Value, history: &History) -> Option<String> {
+fn phase(model: &Gpt, index: usize, item: &Value, history: &AnswerHistory) -> Option<String> {
     if !model.rules.phase || item["role"] != "assistant" {
         return None;
     }
@@ -112,14 +112,14 @@ fn phase(model: &Gpt, index: usize, item: &Value, history: &History) -> Option<S
 }
 
 /// A client drops a call that was cut: half an input means nothing.
-fn cut(item: &Value, history: &History) -> Option<String> {
+fn cut(item: &Value, history: &AnswerHistory) -> Option<String> {
     let id = item["call_id"].as_str().filter(|_| kind(item).ends_with("_call"))?;
     history.recall(&format!("cut:{id}"))?;
     Some(format!("the call {id} was cut inside its input: it must be dropped, not sent back"))
 }
 
 /// A search is sent back unchanged.
-fn changed_search(index: usize, item: &Value, history: &History) -> Option<String> {
+fn changed_search(index: usize, item: &Value, history: &AnswerHistory) -> Option<String> {
     let id = item["id"].as_str().filter(|_| kind(item) == "web_search_call")?;
     let made = history.recall(&search_key(id))?;
     (made != item).then(|| format!("input[{index}] is not the search {id} as it was made"))

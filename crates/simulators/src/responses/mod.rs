@@ -14,15 +14,15 @@ mod tools;
 
 use serde::Deserialize;
 
-use crate::facts::{Catalogue, FactsError, Model};
-use crate::history::History;
+use crate::facts::{FactsError, Model, VendorModels};
+use crate::history::AnswerHistory;
 use crate::profile::Profile;
 use crate::refusal::Refusal;
 use crate::request::Request;
-use crate::scenario::Failure;
+use crate::scenario::VendorFailure;
 use crate::shape::Shapes;
-use crate::stream::Answer;
-use crate::vendor::{Accepted, Reply, Vendor};
+use crate::stream::VendorResponse;
+use crate::vendor::{Accepted, PlannedAnswer, Vendor};
 
 pub const PROFILE: Profile = Profile {
     name: "openai-responses",
@@ -33,7 +33,7 @@ pub const PROFILE: Profile = Profile {
 
 /// The wire, with the tables of a host.
 pub struct Responses {
-    models: Catalogue<Rules>,
+    models: VendorModels<Rules>,
     shapes: Shapes,
     item_ids: ItemIds,
 }
@@ -72,7 +72,7 @@ impl Responses {
     /// Another host with this wire, with models of its own.
     pub fn of_models(models: &str, item_ids: ItemIds) -> Result<Self, FactsError> {
         Ok(Self {
-            models: Catalogue::parse(models)?,
+            models: VendorModels::parse(models)?,
             shapes: Shapes::parse(include_str!("shapes.toml"))?,
             item_ids,
         })
@@ -80,19 +80,24 @@ impl Responses {
 }
 
 impl Vendor for Responses {
-    fn aside(&self, request: &Request) -> Option<Answer> {
+    fn aside(&self, request: &Request) -> Option<VendorResponse> {
         aside::answer(self, request)
     }
 
-    fn check(&self, request: &Request, history: &History) -> Result<Accepted, Refusal> {
+    fn check(&self, request: &Request, history: &AnswerHistory) -> Result<Accepted, Refusal> {
         check::check(self, request, history)
     }
 
-    fn fail(&self, _: &Accepted, failure: &Failure) -> Refusal {
+    fn fail(&self, _: &Accepted, failure: &VendorFailure) -> Refusal {
         error::failed(failure)
     }
 
-    fn encode(&self, accepted: &Accepted, reply: &Reply, history: &mut History) -> Answer {
+    fn encode(
+        &self,
+        accepted: &Accepted,
+        reply: &PlannedAnswer,
+        history: &mut AnswerHistory,
+    ) -> VendorResponse {
         encode::answer(accepted, reply, self.item_ids, history)
     }
 }

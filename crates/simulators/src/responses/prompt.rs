@@ -1,12 +1,12 @@
 //! The model's input of a request: segments for the cache, tokens, and the newest prompt.
 
-use hangar_models::scripted::markers::{Asked, Offer};
+use hangar_models::scripted::markers::{Asked, ToolOffer};
 use serde_json::{Value, json};
 
 use super::Gpt;
 use super::items::{kind, text};
 use super::tools::{list, offered};
-use crate::cache::Prompt;
+use crate::cache::ModelInput;
 use crate::signature::Seal;
 use crate::tokens::Counter;
 use hangar_models::image::Image;
@@ -31,10 +31,10 @@ impl Reading<'_> {
         Counter::new(self.model.token_percent)
     }
 
-    pub(super) fn prompt(&self) -> Prompt {
+    pub(super) fn prompt(&self) -> ModelInput {
         let (counter, body) = (self.counter(), self.body);
         let key = body["prompt_cache_key"].as_str().unwrap_or_default().to_owned();
-        let mut prompt = Prompt { key, ..Prompt::default() };
+        let mut prompt = ModelInput { key, ..ModelInput::default() };
         if self.model.rules.effort_in_prefix {
             prompt.push(&body["reasoning"]["effort"], 0, None);
         }
@@ -94,7 +94,7 @@ impl Reading<'_> {
 
     /// Prompts and results, as the marker language counts them.
     pub(super) fn asked(&self) -> Asked {
-        let offer = if offered(self.body).is_empty() { Offer::TextOnly } else { Offer::Tools };
+        let offer = if offered(self.body).is_empty() { ToolOffer::TextOnly } else { ToolOffer::Tools };
         let mut asked = Asked::new(offer);
         if let Some(prompt) = self.body["input"].as_str() {
             asked.user(prompt.to_owned());

@@ -6,7 +6,7 @@ use super::Gpt;
 use super::error::{invalid, refuse};
 use super::items::{kind, message_key, not_stored, search_key};
 use super::tools::list;
-use crate::history::History;
+use crate::history::AnswerHistory;
 use crate::refusal::Refusal;
 use crate::signature::{Seal, digest};
 
@@ -15,7 +15,7 @@ pub(super) fn check(
     model: &Gpt,
     body: &Value,
     account: &str,
-    history: &History,
+    history: &AnswerHistory,
 ) -> Result<Vec<usize>, Refusal> {
     let items = list(&body["input"]);
     let mut dropped = Vec::new();
@@ -82,7 +82,7 @@ pub(super) fn identity(item: &Value) -> String {
     }
 }
 
-fn followed(item: &Value, next: Option<&Value>, history: &History) -> Result<(), Refusal> {
+fn followed(item: &Value, next: Option<&Value>, history: &AnswerHistory) -> Result<(), Refusal> {
     let Some(issued) = history.recall(&reasoning_key(item)) else { return Ok(()) };
     let Some(follower) = issued["next"].as_str() else { return Ok(()) };
     if next.is_some_and(|next| identity(next) == follower) {
@@ -95,7 +95,7 @@ fn followed(item: &Value, next: Option<&Value>, history: &History) -> Result<(),
 }
 
 /// An item with an id must be sent with the reasoning that led to it.
-fn preceded(item: &Value, before: Option<&Value>, history: &History) -> Result<(), Refusal> {
+fn preceded(item: &Value, before: Option<&Value>, history: &AnswerHistory) -> Result<(), Refusal> {
     let Some(id) = item["id"].as_str() else { return Ok(()) };
     let Some(issued) = history.recall(&format!("item:{id}")) else { return Ok(()) };
     let Some(reasoning) = issued["before"].as_str() else { return Ok(()) };

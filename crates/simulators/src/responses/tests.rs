@@ -2,7 +2,9 @@ use serde_json::{Value, json};
 
 use super::tools::list;
 use super::*;
-use crate::scenario::{End, Failure, FailureKind, Fault, Page, Phase, Piece, Scenario, Turn};
+use crate::scenario::{
+    AnswerPiece, End, FailureKind, Fault, Phase, Scenario, ScenarioTurn, VendorFailure, WebPage,
+};
 use crate::simulator::Simulator;
 use crate::testing::{check_refusals, events, post, whole};
 
@@ -55,7 +57,7 @@ struct Client {
 }
 
 impl Client {
-    fn new(turns: Vec<Turn>) -> Self {
+    fn new(turns: Vec<ScenarioTurn>) -> Self {
         let mut body = base();
         body["include"] = json!(["reasoning.encrypted_content"]);
         body["reasoning"] = json!({"summary": "auto"});
@@ -91,12 +93,12 @@ impl Client {
     }
 }
 
-fn pairs() -> Turn {
-    Turn::say([
-        Piece::thinking("One."),
-        Piece::call("bash", &json!({"n": 1})),
-        Piece::thinking("Two."),
-        Piece::call("apply_patch", &json!("*** Begin")),
+fn pairs() -> ScenarioTurn {
+    ScenarioTurn::say([
+        AnswerPiece::thinking("One."),
+        AnswerPiece::call("bash", &json!({"n": 1})),
+        AnswerPiece::thinking("Two."),
+        AnswerPiece::call("apply_patch", &json!("*** Begin")),
     ])
 }
 
@@ -176,9 +178,9 @@ fn reasoning_is_encrypted_and_summarised_only_if_asked() {
 
 #[test]
 fn a_phase_that_was_given_must_come_back() {
-    let said = Turn::say([
-        Piece::Text { text: "I look.".into(), phase: Some(Phase::Commentary) },
-        Piece::text("Here it is."),
+    let said = ScenarioTurn::say([
+        AnswerPiece::Text { text: "I look.".into(), phase: Some(Phase::Commentary) },
+        AnswerPiece::text("Here it is."),
     ]);
     let mut client = Client::new(vec![said]);
     let answer = client.turn();
@@ -195,8 +197,8 @@ fn a_phase_that_was_given_must_come_back() {
 
 #[test]
 fn a_call_that_was_cut_must_not_come_back() {
-    let cut = Piece::Call { tool: "bash".into(), arguments: "{\"n".into() };
-    let mut client = Client::new(vec![Turn::ending([cut], End::Length)]);
+    let cut = AnswerPiece::Call { tool: "bash".into(), arguments: "{\"n".into() };
+    let mut client = Client::new(vec![ScenarioTurn::ending([cut], End::Length)]);
     client.turn();
     client.turn();
     let failures = client.simulator.finish().unwrap_err().to_string();
@@ -233,7 +235,7 @@ fn another_effort_loses_the_cache_of_some_models() {
     }
 }
 
-fn streamed(turn: Turn) -> Vec<Value> {
+fn streamed(turn: ScenarioTurn) -> Vec<Value> {
     let mut client = Client::new(vec![turn]);
     client.body["stream"] = json!(true);
     events(client.simulator.answer(&post("/v1/responses", &client.headers, &client.body)))
@@ -245,7 +247,11 @@ fn kinds(events: &[Value]) -> Vec<&str> {
 
 #[test]
 fn a_stream_tells_items_by_events() {
-    let events = streamed(Turn::say([Piece::thinking("t"), Piece::Ping, Piece::call("bash", &json!({}))]));
+    let events = streamed(ScenarioTurn::say([
+        AnswerPiece::thinking("t"),
+        AnswerPiece::Ping,
+        AnswerPiece::call("bash", &json!({})),
+    ]));
     assert_eq!(
         kinds(&events),
         [
@@ -271,7 +277,7 @@ fn a_stream_tells_items_by_events() {
 
 #[test]
 fn ids_of_items_can_differ_in_each_event() {
-    let mut turn = Turn::say([Piece::text("a")]);
+    let mut turn = ScenarioTurn::say([AnswerPiece::text("a")]);
     if let crate::scenario::Act::Say { faults, .. } = &mut turn.act {
         faults.push(Fault::ChangingItemIds);
     }
@@ -288,11 +294,11 @@ fn ids_of_items_can_differ_in_each_event() {
 #[test]
 fn a_stream_ends_as_the_vendor_ends_it() {
     let last = |end: End| {
-        let call = Piece::Call { tool: "bash".into(), arguments: "{\"n".into() };
-        streamed(Turn::ending([call], end)).pop().unwrap()
+        let call = AnswerPiece::Call { tool: "bash".into(), arguments: "{\"n".into() };
+        streamed(ScenarioTurn::ending([call], end)).pop().unwrap()
     };
     let failed = |code: &str| {
-        End::Failed(Failure { code: Some(code.to_owned()), ..Failure::new(FailureKind::Policy) })
+        End::Failed(VendorFailure { code: Some(code.to_owned()), ..VendorFailure::new(FailureKind::Policy) })
     };
     assert_eq!(last(End::Length)["response"]["incomplete_details"]["reason"], "max_output_tokens");
     assert_eq!(last(End::Length)["response"]["output"][0]["status"], "incomplete");
@@ -316,14 +322,14 @@ fn failures_have_their_codes() {
         (FailureKind::Overloaded, 503, "server_is_overloaded"),
         (FailureKind::ContextLength, 400, "context_length_exceeded"),
     ] {
-        let (found, answer) = Client::new(vec![Turn::fail(kind)]).send();
+        let (found, answer) = Client::new(vec![ScenarioTurn::fail(kind)]).send();
         assert_eq!((found, answer["error"]["code"].as_str()), (status, Some(code)));
     }
 }
 
 #[test]
 fn a_refusal_is_a_part_of_its_own() {
-    let answer = Client::new(vec![Turn::ending([Piece::text("No.")], End::Refusal)]).turn();
+    let answer = Client::new(vec![ScenarioTurn::ending([AnswerPiece::text("No.")], End::Refusal)]).turn();
     assert_eq!(answer["output"][0]["content"][0], json!({"type": "refusal", "refusal": "No."}));
 }
 
@@ -337,9 +343,10 @@ fn counts_beside_responses_are_those_that_are_reported() {
 
 #[test]
 fn a_search_is_an_item_that_goes_back_as_it_came_behind_its_reasoning() {
-    let found = vec![Page { title: "A".into(), url: "https://a.example".into() }];
-    let search = Piece::Search { query: "rust".into(), found };
-    let turn = || Turn::say([Piece::thinking("Hm."), search.clone(), Piece::text("It is out.")]);
+    let found = vec![WebPage { title: "A".into(), url: "https://a.example".into() }];
+    let search = AnswerPiece::Search { query: "rust".into(), found };
+    let turn =
+        || ScenarioTurn::say([AnswerPiece::thinking("Hm."), search.clone(), AnswerPiece::text("It is out.")]);
     let searching = |edit: fn(&mut Vec<Value>)| {
         let mut client = Client::new(vec![turn()]);
         client.body["tools"].as_array_mut().unwrap().push(json!({"type": "web_search"}));

@@ -2,7 +2,9 @@
 
 mod tool;
 
-use hangar_transcript::{AskBlock, AskKind, Block, BlockBody, NoticeBlock, NoticeLevel, Outcome, UserBlock};
+use hangar_transcript::{
+    AskBlock, AskKind, Block, BlockBody, NoticeBlock, NoticeLevel, UserBlock, VerdictOutcome,
+};
 
 use crate::gate;
 use crate::markdown::MarkdownStream;
@@ -108,17 +110,19 @@ fn ask_rows(ask: &AskBlock, look: Rendering<'_>) -> Vec<Row> {
             let mut rows =
                 marked("? ", question, theme.accent, Style::PLAIN, look.columns.min(PROSE_COLUMNS));
             let answer = match (ask.outcome, ask.detail.as_deref()) {
-                (Some(Outcome::Answered | Outcome::Approved), Some(detail)) => detail.to_owned(),
-                (Some(Outcome::Answered | Outcome::Approved), None) => "answered".to_owned(),
-                (Some(Outcome::Denied), _) => "declined".to_owned(),
-                (Some(Outcome::Cancelled) | None, _) => "not answered".to_owned(),
+                (Some(VerdictOutcome::Answered | VerdictOutcome::Approved), Some(detail)) => {
+                    detail.to_owned()
+                }
+                (Some(VerdictOutcome::Answered | VerdictOutcome::Approved), None) => "answered".to_owned(),
+                (Some(VerdictOutcome::Denied), _) => "declined".to_owned(),
+                (Some(VerdictOutcome::Cancelled) | None, _) => "not answered".to_owned(),
             };
             rows.extend(marked("  → ", &answer, theme.dim, theme.dim, look.columns.min(PROSE_COLUMNS)));
             rows
         }
         AskKind::Plan => {
             let verdict = match (ask.outcome, ask.detail.as_deref()) {
-                (Some(Outcome::Approved), _) => "Plan approved".to_owned(),
+                (Some(VerdictOutcome::Approved), _) => "Plan approved".to_owned(),
                 (_, Some(feedback)) => format!("Plan not approved: {feedback}"),
                 _ => "Plan not approved".to_owned(),
             };

@@ -1,6 +1,6 @@
 //! A tool call as rows: a title with the action and its object, then the result.
 
-use hangar_transcript::{AgentInfo, AgentState, Outcome, ToolBlock, ToolState, tool_words};
+use hangar_transcript::{AgentInfo, AgentState, ToolBlock, ToolState, VerdictOutcome, tool_words};
 
 use super::{Detail, PROSE_COLUMNS, Rendering, marked};
 use crate::ansi::{self, SgrState};
@@ -63,9 +63,9 @@ pub(super) fn rows(tool: &ToolBlock, look: Rendering<'_>) -> Vec<Row> {
         rows.extend(arguments(tool, look));
     }
     let refusal = tool.verdict.as_ref().and_then(|verdict| match verdict.outcome {
-        Outcome::Approved | Outcome::Answered => None,
-        Outcome::Denied => Some(("not allowed", verdict.detail.as_deref())),
-        Outcome::Cancelled => Some(("not answered", verdict.detail.as_deref())),
+        VerdictOutcome::Approved | VerdictOutcome::Answered => None,
+        VerdictOutcome::Denied => Some(("not allowed", verdict.detail.as_deref())),
+        VerdictOutcome::Cancelled => Some(("not answered", verdict.detail.as_deref())),
     });
     if let Some((word, why)) = refusal {
         let told = why.map_or_else(|| word.to_owned(), |why| format!("{word}: {why}"));

@@ -16,7 +16,7 @@ use crate::composer::Composer;
 
 /// Candidate as the caller passes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct Suggestion {
     /// Text that is shown and compared.
     pub label: String,
     /// Explanation beside it.
@@ -25,7 +25,7 @@ pub struct Choice {
     pub replacement: String,
 }
 
-impl Choice {
+impl Suggestion {
     /// Slash command, named without its slash.
     pub fn command(name: &str, about: &str) -> Self {
         Self { label: name.to_owned(), detail: about.to_owned(), replacement: format!("/{name} ") }
@@ -45,7 +45,7 @@ impl Choice {
     }
 }
 
-impl AsRef<str> for Choice {
+impl AsRef<str> for Suggestion {
     fn as_ref(&self) -> &str {
         &self.label
     }
@@ -70,10 +70,10 @@ pub struct Filtered {
 }
 
 /// Ranks choices by a query.
-pub fn filter(query: &str, choices: &[Choice]) -> Filtered {
+pub fn filter(query: &str, choices: &[Suggestion]) -> Filtered {
     let ranked = rank(query, choices, Ranking::Words);
     let items = ranked.matches.into_iter().map(|found| {
-        let Choice { label, detail, replacement } = choices[found.index].clone();
+        let Suggestion { label, detail, replacement } = choices[found.index].clone();
         Candidate { label, detail, replacement, matched: found.matched }
     });
     Filtered { items: items.collect(), total: ranked.total }

@@ -2,7 +2,7 @@ use expect_test::{Expect, expect};
 
 use super::*;
 use crate::key::Key;
-use crate::keymap::{Action, Context, Keymap, Pending, Resolved};
+use crate::keymap::{Action, KeyContext, KeyMeaning, Keymap, PendingKeys};
 use crate::row::{Row, Style};
 
 const PATHS: &[&str] =
@@ -13,19 +13,19 @@ fn candidates(trigger: &Trigger) -> Filtered {
         TriggerKind::Command => filter(
             &trigger.query,
             &[
-                Choice::command("model", "choose the model"),
-                Choice::command("mcp", "servers of tools"),
-                Choice::command("memory", "on or off"),
-                Choice::command("exit", "leave"),
+                Suggestion::command("model", "choose the model"),
+                Suggestion::command("mcp", "servers of tools"),
+                Suggestion::command("memory", "on or off"),
+                Suggestion::command("exit", "leave"),
             ],
         ),
         TriggerKind::Argument { command, before } if command == "memory" && before.is_empty() => {
-            filter(&trigger.query, &[Choice::argument("on", ""), Choice::argument("off", "")])
+            filter(&trigger.query, &[Suggestion::argument("on", ""), Suggestion::argument("off", "")])
         }
         TriggerKind::Argument { .. } => Filtered::default(),
         TriggerKind::File => filter_paths(&trigger.query, PATHS),
         TriggerKind::Issue => {
-            filter(&trigger.query, &[Choice::issue(12, "login fails"), Choice::issue(7, "slow")])
+            filter(&trigger.query, &[Suggestion::issue(12, "login fails"), Suggestion::issue(7, "slow")])
         }
     }
 }
@@ -33,7 +33,7 @@ fn candidates(trigger: &Trigger) -> Filtered {
 /// Types into a composer with completions and shows the text, what was sent and the popup.
 fn run(script: &str) -> (String, Completions) {
     let keymap = Keymap::default();
-    let mut pending = Pending::default();
+    let mut pending = PendingKeys::default();
     let mut composer = Composer::new();
     let mut completions = Completions::default();
     let mut sent = "";
@@ -42,20 +42,20 @@ fn run(script: &str) -> (String, Completions) {
         Err(_) => word.chars().map(Key::char).collect(),
     });
     for key in keys {
-        let context = Context { empty: composer.is_empty(), completing: completions.open().is_some() };
+        let context = KeyContext { empty: composer.is_empty(), completing: completions.open().is_some() };
         match keymap.resolve(&mut pending, key, context) {
-            Resolved::Insert(char) => composer.insert(char.encode_utf8(&mut [0; 4])),
-            Resolved::Action(Action::Complete) => {
+            KeyMeaning::Insert(char) => composer.insert(char.encode_utf8(&mut [0; 4])),
+            KeyMeaning::Action(Action::Complete) => {
                 if let Some(trigger) = completions.request(&composer) {
                     let found = candidates(&trigger);
                     completions.offer(trigger, found);
                 }
                 continue;
             }
-            Resolved::Action(Action::Edit(edit)) => {
+            KeyMeaning::Action(Action::Edit(edit)) => {
                 composer.edit(edit, 80);
             }
-            Resolved::Action(action) => match completions.apply(action, &mut composer) {
+            KeyMeaning::Action(action) => match completions.apply(action, &mut composer) {
                 CompletionOutcome::Moved => continue,
                 CompletionOutcome::Submitted => {
                     sent = " sent";
@@ -64,7 +64,7 @@ fn run(script: &str) -> (String, Completions) {
                 CompletionOutcome::Pass if action == Action::Send => sent = " sent",
                 CompletionOutcome::Accepted | CompletionOutcome::Closed | CompletionOutcome::Pass => {}
             },
-            Resolved::Pending | Resolved::Nothing => {}
+            KeyMeaning::Pending | KeyMeaning::Nothing => {}
         }
         if let Some(trigger) = completions.refresh(&composer) {
             let found = candidates(&trigger);

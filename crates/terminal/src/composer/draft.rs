@@ -50,13 +50,13 @@ fn shown_name(name: &str) -> String {
 /// Piece of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Piece {
+pub enum DraftPiece {
     Text(String),
     Paste { number: usize, text: String },
     Attachment(AttachmentRef),
 }
 
-impl Piece {
+impl DraftPiece {
     /// Text of the piece as the composer shows it.
     pub fn label(&self) -> String {
         match self {
@@ -80,26 +80,26 @@ impl Piece {
 
 /// Prompt with its cursor, from which the composer can be brought back to the same state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Snapshot {
-    pub pieces: Vec<Piece>,
+pub struct DraftSnapshot {
+    pub pieces: Vec<DraftPiece>,
     /// Byte offset in the text that the composer edits, where a placeholder counts as one character.
     #[serde(default)]
     pub cursor: usize,
 }
 
-impl Snapshot {
+impl DraftSnapshot {
     /// A text with the cursor at its end.
     pub fn of_text(text: impl Into<String>) -> Self {
-        Self { pieces: vec![Piece::Text(text.into())], cursor: usize::MAX }
+        Self { pieces: vec![DraftPiece::Text(text.into())], cursor: usize::MAX }
     }
 
     /// Text of the prompt with placeholders, as the composer shows it.
     pub fn label(&self) -> String {
-        self.pieces.iter().map(Piece::label).collect()
+        self.pieces.iter().map(DraftPiece::label).collect()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.pieces.iter().all(|piece| matches!(piece, Piece::Text(text) if text.is_empty()))
+        self.pieces.iter().all(|piece| matches!(piece, DraftPiece::Text(text) if text.is_empty()))
     }
 
     /// Prompt as it is sent: pastes in full, attachments as their placeholder and in the list.
@@ -107,8 +107,8 @@ impl Snapshot {
         let mut draft = Draft::default();
         for piece in &self.pieces {
             match piece {
-                Piece::Text(text) | Piece::Paste { text, .. } => draft.text.push_str(text),
-                Piece::Attachment(attachment) => {
+                DraftPiece::Text(text) | DraftPiece::Paste { text, .. } => draft.text.push_str(text),
+                DraftPiece::Attachment(attachment) => {
                     draft.text.push_str(&attachment.label());
                     if !draft.attachments.contains(attachment) {
                         draft.attachments.push(attachment.clone());

@@ -2,7 +2,7 @@
 
 use super::{Composer, Edit};
 use crate::key::{Key, KeyCode};
-use crate::keymap::{Action, Context, Keymap, Pending, Resolved};
+use crate::keymap::{Action, KeyContext, KeyMeaning, Keymap, PendingKeys};
 use crate::row::{Row, Style};
 
 /// Bytes of a field.
@@ -66,18 +66,18 @@ impl TextField {
         if matches!(key.code, KeyCode::Enter | KeyCode::Esc | KeyCode::Tab | KeyCode::BackTab) {
             return false;
         }
-        let context = Context { empty: false, completing: false };
-        match keymap.resolve(&mut Pending::default(), key, context) {
-            Resolved::Action(Action::Edit(Edit::Newline | Edit::Up | Edit::Down)) => false,
-            Resolved::Action(Action::Edit(edit)) => {
+        let context = KeyContext { empty: false, completing: false };
+        match keymap.resolve(&mut PendingKeys::default(), key, context) {
+            KeyMeaning::Action(Action::Edit(Edit::Newline | Edit::Up | Edit::Down)) => false,
+            KeyMeaning::Action(Action::Edit(edit)) => {
                 self.composer.edit(edit, ONE_ROW);
                 true
             }
-            Resolved::Insert(char) => {
+            KeyMeaning::Insert(char) => {
                 self.insert(char.encode_utf8(&mut [0; 4]));
                 true
             }
-            Resolved::Action(_) | Resolved::Pending | Resolved::Nothing => false,
+            KeyMeaning::Action(_) | KeyMeaning::Pending | KeyMeaning::Nothing => false,
         }
     }
 

@@ -17,7 +17,7 @@ mod wrap;
 use std::ops::Range;
 
 use buffer::{Buffer, TEXT_LIMIT};
-pub use draft::{AttachmentKind, AttachmentRef, Draft, Piece, Snapshot};
+pub use draft::{AttachmentKind, AttachmentRef, Draft, DraftPiece, DraftSnapshot};
 pub use editing::{Applied, Edit};
 pub use field::{FieldView, TextField};
 use kill::KillRing;
@@ -73,7 +73,7 @@ pub struct Composer {
     parts: Parts,
     kills: KillRing,
     last: Last,
-    stash: Option<Snapshot>,
+    stash: Option<DraftSnapshot>,
     vim: Option<Vim>,
 }
 
@@ -169,17 +169,17 @@ impl Composer {
     /// Takes the prompt and leaves the composer empty and without undo history.
     pub fn take(&mut self) -> Draft {
         let draft = self.content();
-        self.restore(&Snapshot::default());
+        self.restore(&DraftSnapshot::default());
         draft
     }
 
     /// Replaces the prompt by a text, as one change that can be undone.
     pub fn set(&mut self, text: &str) {
-        self.set_pieces(&[Piece::Text(text.to_owned())]);
+        self.set_pieces(&[DraftPiece::Text(text.to_owned())]);
     }
 
     /// Replaces the prompt by pieces, such as an entry of the history, as one change that can be undone.
-    pub fn set_pieces(&mut self, pieces: &[Piece]) {
+    pub fn set_pieces(&mut self, pieces: &[DraftPiece]) {
         let text = self.parts.encode_pieces(pieces, TEXT_LIMIT);
         let all = 0..self.buffer.text().len();
         self.buffer.replace(all, &text, Kind::Whole);
@@ -187,12 +187,12 @@ impl Composer {
     }
 
     /// Copy of the draft, from which [`Composer::restore`] brings it back.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot { pieces: self.parts.pieces(self.buffer.text()), cursor: self.buffer.cursor() }
+    pub fn snapshot(&self) -> DraftSnapshot {
+        DraftSnapshot { pieces: self.parts.pieces(self.buffer.text()), cursor: self.buffer.cursor() }
     }
 
     /// Replaces the draft and forgets what came before it. Kills that hold placeholders of the old draft go with it.
-    pub fn restore(&mut self, snapshot: &Snapshot) {
+    pub fn restore(&mut self, snapshot: &DraftSnapshot) {
         self.parts = Parts::default();
         let text = self.parts.encode_pieces(&snapshot.pieces, TEXT_LIMIT);
         self.buffer = Buffer::new(text, snapshot.cursor);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::draft::{AttachmentKind, AttachmentRef, Piece};
+use super::draft::{AttachmentKind, AttachmentRef, DraftPiece};
 use super::text::{PART_FIRST, PART_LAST, is_part};
 
 /// Parts of one draft, including the ones that only its undo history holds.
@@ -10,7 +10,7 @@ const PART_LIMIT: usize = PART_LAST as usize - PART_FIRST as usize + 1;
 
 #[derive(Debug)]
 struct Part {
-    piece: Piece,
+    piece: DraftPiece,
     label: String,
 }
 
@@ -27,7 +27,7 @@ impl Parts {
     /// Adds a paste and returns its character, or nothing when the table is full.
     pub(super) fn paste(&mut self, text: String) -> Option<char> {
         let number = self.pastes.saturating_add(1);
-        self.piece(Piece::Paste { number, text })
+        self.piece(DraftPiece::Paste { number, text })
     }
 
     pub(super) fn attachment(&mut self, kind: AttachmentKind, path: String) -> Option<char> {
@@ -35,20 +35,20 @@ impl Parts {
             AttachmentKind::Image => self.images.saturating_add(1),
             AttachmentKind::File => 0,
         };
-        self.piece(Piece::Attachment(AttachmentRef { kind, number, path }))
+        self.piece(DraftPiece::Attachment(AttachmentRef { kind, number, path }))
     }
 
     /// Adds a piece that has its number already.
-    fn piece(&mut self, piece: Piece) -> Option<char> {
+    fn piece(&mut self, piece: DraftPiece) -> Option<char> {
         if self.all.len() >= PART_LIMIT {
             return None;
         }
         let index = u32::try_from(self.all.len()).ok()?;
         let char = char::from_u32(PART_FIRST as u32 + index)?;
         match &piece {
-            Piece::Text(_) => {}
-            Piece::Paste { number, .. } => self.pastes = self.pastes.max(*number),
-            Piece::Attachment(attachment) => match attachment.kind {
+            DraftPiece::Text(_) => {}
+            DraftPiece::Paste { number, .. } => self.pastes = self.pastes.max(*number),
+            DraftPiece::Attachment(attachment) => match attachment.kind {
                 AttachmentKind::Image => self.images = self.images.max(attachment.number),
                 AttachmentKind::File => {}
             },
@@ -81,38 +81,38 @@ impl Parts {
     }
 
     /// The pieces in the form that the buffer holds.
-    pub(super) fn encode_pieces(&mut self, pieces: &[Piece], inline: usize) -> String {
+    pub(super) fn encode_pieces(&mut self, pieces: &[DraftPiece], inline: usize) -> String {
         let mut text = String::new();
         for piece in pieces {
             match piece {
-                Piece::Text(plain) => {
+                DraftPiece::Text(plain) => {
                     let room = inline.saturating_sub(text.len());
                     text.push_str(&self.encode(plain, room));
                 }
-                Piece::Paste { text: paste, .. } => match self.piece(piece.clone()) {
+                DraftPiece::Paste { text: paste, .. } => match self.piece(piece.clone()) {
                     Some(char) => text.push(char),
                     None => text.push_str(&paste.replace(is_part, "\u{FFFD}")),
                 },
-                Piece::Attachment(_) => text.extend(self.piece(piece.clone())),
+                DraftPiece::Attachment(_) => text.extend(self.piece(piece.clone())),
             }
         }
         text
     }
 
     /// The pieces of a text of the buffer.
-    pub(super) fn pieces(&self, text: &str) -> Vec<Piece> {
+    pub(super) fn pieces(&self, text: &str) -> Vec<DraftPiece> {
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some(at) = rest.find(is_part) {
             if at > 0 {
-                pieces.push(Piece::Text(rest[..at].to_owned()));
+                pieces.push(DraftPiece::Text(rest[..at].to_owned()));
             }
             let mut after = rest[at..].chars();
             pieces.extend(after.next().and_then(|char| self.part(char)).map(|part| part.piece.clone()));
             rest = after.as_str();
         }
         if !rest.is_empty() {
-            pieces.push(Piece::Text(rest.to_owned()));
+            pieces.push(DraftPiece::Text(rest.to_owned()));
         }
         pieces
     }

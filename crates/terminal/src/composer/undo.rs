@@ -32,14 +32,14 @@ pub(super) enum Kind {
 
 /// Changes that are undone together.
 #[derive(Debug, Clone)]
-pub(super) struct Group {
+pub(super) struct UndoGroup {
     pub(super) changes: Vec<Change>,
     pub(super) before: usize,
     pub(super) after: usize,
     kind: Kind,
 }
 
-impl Group {
+impl UndoGroup {
     fn bytes(&self) -> usize {
         self.changes.iter().map(Change::bytes).sum()
     }
@@ -47,8 +47,8 @@ impl Group {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Undo {
-    done: Vec<Group>,
-    undone: Vec<Group>,
+    done: Vec<UndoGroup>,
+    undone: Vec<UndoGroup>,
     bytes: usize,
     /// Whether the next change starts a new group, whatever its kind.
     closed: bool,
@@ -66,7 +66,7 @@ impl Undo {
                 group.after = after;
                 join(&mut group.changes, change);
             }
-            _ => self.done.push(Group { changes: vec![change], before, after, kind }),
+            _ => self.done.push(UndoGroup { changes: vec![change], before, after, kind }),
         }
         let mut drop = self.done.len().saturating_sub(GROUP_LIMIT);
         let mut over = self.bytes.saturating_sub(BYTE_LIMIT);
@@ -96,7 +96,7 @@ impl Undo {
     }
 
     /// The newest group, which the caller reverts.
-    pub(super) fn undo(&mut self) -> Option<&Group> {
+    pub(super) fn undo(&mut self) -> Option<&UndoGroup> {
         let group = self.done.pop()?;
         self.closed = true;
         self.undone.push(group);
@@ -104,7 +104,7 @@ impl Undo {
     }
 
     /// The group that was undone last, which the caller applies again.
-    pub(super) fn redo(&mut self) -> Option<&Group> {
+    pub(super) fn redo(&mut self) -> Option<&UndoGroup> {
         let group = self.undone.pop()?;
         self.closed = true;
         self.done.push(group);
@@ -112,7 +112,7 @@ impl Undo {
     }
 }
 
-fn continues(group: &Group, change: &Change, kind: Kind, before: usize) -> bool {
+fn continues(group: &UndoGroup, change: &Change, kind: Kind, before: usize) -> bool {
     if group.kind != kind || group.after != before {
         return false;
     }

@@ -12,7 +12,7 @@ const BODY_ROWS: usize = 5_000;
 
 /// Piece of a body, as it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum BodyPart {
     Text(String),
     Warning(String),
     /// A command, a path or a document: exact, with everything invisible shown.
@@ -23,16 +23,16 @@ pub enum Part {
 
 /// Rows of the parts at one width.
 #[derive(Debug, Clone, Default)]
-pub struct Body {
-    parts: Vec<Part>,
+pub struct DialogBody {
+    parts: Vec<BodyPart>,
     rows: Vec<Row>,
     columns: usize,
     /// Whether rows beyond the limit were left out.
     cut: bool,
 }
 
-impl Body {
-    pub fn new(parts: Vec<Part>) -> Self {
+impl DialogBody {
+    pub fn new(parts: Vec<BodyPart>) -> Self {
         Self { parts, ..Self::default() }
     }
 
@@ -58,18 +58,18 @@ impl Body {
     }
 }
 
-fn rows(part: &Part, columns: usize, theme: &Theme) -> Vec<Row> {
+fn rows(part: &BodyPart, columns: usize, theme: &Theme) -> Vec<Row> {
     let look = Rendering { columns, detail: Detail::Full, reasoning: false, theme };
     match part {
-        Part::Text(text) => plain(text, Style::PLAIN, columns, &[]),
-        Part::Warning(text) => plain(text, theme.warning, columns, &[Span::new("! ", theme.warning)]),
-        Part::Code(text) => plain(text, theme.code, columns, &[Span::new("  ", theme.dim)]),
-        Part::Diff(text) => {
+        BodyPart::Text(text) => plain(text, Style::PLAIN, columns, &[]),
+        BodyPart::Warning(text) => plain(text, theme.warning, columns, &[Span::new("! ", theme.warning)]),
+        BodyPart::Code(text) => plain(text, theme.code, columns, &[Span::new("  ", theme.dim)]),
+        BodyPart::Diff(text) => {
             let rows = diff::rows(text, theme, BODY_ROWS + 1);
             // A row of a diff may be wider than the screen, but must be visible as a whole.
             rows.iter().flat_map(|row| wrap(&row.spans, columns, &[], &[])).collect()
         }
-        Part::Markdown(text) => {
+        BodyPart::Markdown(text) => {
             let rows = blocks::markdown(text, look);
             rows.iter()
                 .flat_map(

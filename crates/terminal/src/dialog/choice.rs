@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::body::Body;
-use super::{DialogEnd, DialogView, Part, Reply};
+use super::body::DialogBody;
+use super::{BodyPart, DialogEnd, DialogReply, DialogView};
 use crate::arming::Arming;
 use crate::composer::{FieldView, TextField};
 use crate::gate;
@@ -31,25 +31,25 @@ pub enum TextNeed {
 }
 
 /// Makes a reply from the text that goes with it.
-pub type MakeReply = Box<dyn Fn(Option<&str>) -> Reply + Send>;
+pub type MakeReply = Box<dyn Fn(Option<&str>) -> DialogReply + Send>;
 
 /// One answer.
-pub struct Choice {
+pub struct DialogChoice {
     pub label: String,
     pub text: TextNeed,
     /// Makes the reply, with the text.
     pub reply: MakeReply,
 }
 
-impl Choice {
-    pub fn new(label: impl Into<String>, reply: Reply) -> Self {
+impl DialogChoice {
+    pub fn new(label: impl Into<String>, reply: DialogReply) -> Self {
         Self { label: label.into(), text: TextNeed::None, reply: Box::new(move |_| reply.clone()) }
     }
 
     pub fn with_text(
         label: impl Into<String>,
         text: TextNeed,
-        reply: impl Fn(Option<&str>) -> Reply + Send + 'static,
+        reply: impl Fn(Option<&str>) -> DialogReply + Send + 'static,
     ) -> Self {
         Self { label: label.into(), text, reply: Box::new(reply) }
     }
@@ -59,10 +59,10 @@ pub struct ChoiceDialog {
     pub request_id: Option<String>,
     pub(super) arming: Arming,
     title: String,
-    body: Body,
-    choices: Vec<Choice>,
+    body: DialogBody,
+    choices: Vec<DialogChoice>,
     /// Reply to Esc.
-    cancel: Reply,
+    cancel: DialogReply,
     selected: usize,
     field: Option<TextField>,
     scroll: usize,
@@ -87,16 +87,16 @@ impl ChoiceDialog {
     pub fn new(
         request_id: Option<String>,
         title: impl Into<String>,
-        parts: Vec<Part>,
-        choices: Vec<Choice>,
-        cancel: Reply,
+        parts: Vec<BodyPart>,
+        choices: Vec<DialogChoice>,
+        cancel: DialogReply,
         now: u64,
     ) -> Self {
         Self {
             request_id,
             arming: Arming::new(now),
             title: title.into(),
-            body: Body::new(parts),
+            body: DialogBody::new(parts),
             choices,
             cancel,
             selected: 0,
@@ -327,7 +327,7 @@ impl ChoiceDialog {
 }
 
 /// Rows of a label with the number of its key.
-fn label(at: usize, choice: &Choice, columns: usize) -> Vec<Row> {
+fn label(at: usize, choice: &DialogChoice, columns: usize) -> Vec<Row> {
     let number = format!("{}. ", at + 1);
     let indent = [Span::plain(" ".repeat(number.len()))];
     let spans = [Span::plain(gate::visible(&choice.label))];
@@ -335,6 +335,6 @@ fn label(at: usize, choice: &Choice, columns: usize) -> Vec<Row> {
 }
 
 /// A request that answers a question of the session.
-pub(super) fn answer(method: &'static str, request_id: &str, key: &str, value: Value) -> Reply {
-    Reply::Call { method, params: serde_json::json!({ "requestId": request_id, key: value }) }
+pub(super) fn answer(method: &'static str, request_id: &str, key: &str, value: Value) -> DialogReply {
+    DialogReply::Call { method, params: serde_json::json!({ "requestId": request_id, key: value }) }
 }

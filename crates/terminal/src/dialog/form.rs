@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::body::Body;
+use super::body::DialogBody;
 use super::choice::answer;
-use super::{Choice, ChoiceDialog, Dialog, DialogEnd, DialogView, Part, Reply};
+use super::{BodyPart, ChoiceDialog, Dialog, DialogChoice, DialogEnd, DialogReply, DialogView};
 use crate::arming::Arming;
 use crate::composer::{FieldView, TextField};
 use crate::gate;
@@ -27,7 +27,7 @@ pub struct FormDialog {
     pub(super) request_id: String,
     pub(super) arming: Arming,
     title: String,
-    message: Body,
+    message: DialogBody,
     fields: Vec<Field>,
     at: usize,
     /// Problem of the last attempt to send.
@@ -65,10 +65,10 @@ impl FormDialog {
         };
         if data["mode"] == "url" {
             let url = data["url"].as_str().unwrap_or_default().to_owned();
-            let parts = vec![Part::Text(message), Part::Code(url)];
+            let parts = vec![BodyPart::Text(message), BodyPart::Code(url)];
             let choices = vec![
-                Choice::new("I opened it", finished(&id, "accept", None)),
-                Choice::new("Decline", finished(&id, "decline", None)),
+                DialogChoice::new("I opened it", finished(&id, "accept", None)),
+                DialogChoice::new("Decline", finished(&id, "decline", None)),
             ];
             let cancel = finished(&id, "cancel", None);
             return Dialog::Choice(Box::new(ChoiceDialog::new(Some(id), title, parts, choices, cancel, now)));
@@ -77,7 +77,7 @@ impl FormDialog {
             request_id: id,
             arming: Arming::new(now),
             title,
-            message: Body::new(vec![Part::Text(message)]),
+            message: DialogBody::new(vec![BodyPart::Text(message)]),
             fields: fields(&data["requestedSchema"]),
             at: 0,
             problem: None,
@@ -218,7 +218,7 @@ impl FormDialog {
     }
 }
 
-fn finished(id: &str, action: &str, content: Option<Value>) -> Reply {
+fn finished(id: &str, action: &str, content: Option<Value>) -> DialogReply {
     let mut result = json!({ "action": action });
     if let Some(content) = content {
         result["content"] = content;

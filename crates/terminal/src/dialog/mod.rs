@@ -17,8 +17,8 @@ use crate::keymap::Keymap;
 use crate::row::Row;
 use crate::theme::Theme;
 
-pub use body::{Body, Part};
-pub use choice::{Choice, ChoiceDialog, MakeReply, TextNeed};
+pub use body::{BodyPart, DialogBody};
+pub use choice::{ChoiceDialog, DialogChoice, MakeReply, TextNeed};
 pub use form::FormDialog;
 pub use permission::permission;
 pub use question::{confirm_exit, plan, question, trust};
@@ -41,12 +41,12 @@ pub struct DialogView {
 pub enum DialogEnd {
     /// It stays.
     Open,
-    Answered(Reply),
+    Answered(DialogReply),
 }
 
 /// Answer to a dialog.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reply {
+pub enum DialogReply {
     /// A request to the server.
     Call {
         method: &'static str,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::choice::answer;
-use super::{Choice, ChoiceDialog, Dialog, Part, TextNeed};
+use super::{BodyPart, ChoiceDialog, Dialog, DialogChoice, TextNeed};
 
 const METHOD: &str = "session.permissions.handlePendingPermissionRequest";
 
@@ -15,21 +15,21 @@ pub fn permission(data: &Value, asker: Option<&str>, now: u64) -> Dialog {
     let mut parts = Vec::new();
     let (title, again) = match text("kind").as_str() {
         "shell" => {
-            parts.push(Part::Code(text("fullCommandText")));
+            parts.push(BodyPart::Code(text("fullCommandText")));
             let names = identifiers(request);
             ("Run this command?", format!("do not ask again for {names} in this session"))
         }
         "write" => {
-            parts.push(Part::Code(text("fileName")));
-            parts.push(Part::Diff(text("diff")));
+            parts.push(BodyPart::Code(text("fileName")));
+            parts.push(BodyPart::Diff(text("diff")));
             ("Change this file?", "do not ask again for changes of files in this session".to_owned())
         }
         "read" => {
-            parts.push(Part::Code(text("path")));
+            parts.push(BodyPart::Code(text("path")));
             ("Read this file?", "do not ask again for reading in this session".to_owned())
         }
         "url" => {
-            parts.push(Part::Code(text("url")));
+            parts.push(BodyPart::Code(text("url")));
             ("Fetch this address?", "do not ask again for this site in this session".to_owned())
         }
         "mcp" => {
@@ -37,53 +37,57 @@ pub fn permission(data: &Value, asker: Option<&str>, now: u64) -> Dialog {
             let title =
                 Some(text("toolTitle")).filter(|title| !title.is_empty() && *title != text("toolName"));
             let title = title.map(|title| format!(" ({title})")).unwrap_or_default();
-            parts.push(Part::Text(format!(
+            parts.push(BodyPart::Text(format!(
                 "{}{title} of the MCP server {}",
                 text("toolName"),
                 text("serverName")
             )));
-            parts.push(Part::Code(pretty(&request["args"])));
+            parts.push(BodyPart::Code(pretty(&request["args"])));
             ("Call this tool?", format!("do not ask again for {} in this session", text("toolName")))
         }
         "memory" => {
-            parts.push(Part::Text(text("fact")));
+            parts.push(BodyPart::Text(text("fact")));
             ("Remember this?", "do not ask again for this in this session".to_owned())
         }
         "hook" => {
-            parts.push(Part::Text(text("hookMessage")));
-            parts.push(Part::Code(format!("{} {}", text("toolName"), pretty(&request["toolArgs"]))));
+            parts.push(BodyPart::Text(text("hookMessage")));
+            parts.push(BodyPart::Code(format!("{} {}", text("toolName"), pretty(&request["toolArgs"]))));
             ("A hook asks whether this may run", String::new())
         }
         kind => {
-            parts.push(Part::Text(format!("{kind} {}: {}", text("toolName"), text("toolDescription"))));
-            parts.push(Part::Code(pretty(&request["args"])));
+            parts.push(BodyPart::Text(format!("{kind} {}: {}", text("toolName"), text("toolDescription"))));
+            parts.push(BodyPart::Code(pretty(&request["args"])));
             ("Call this tool?", format!("do not ask again for {} in this session", text("toolName")))
         }
     };
     if let Some(warning) = request["warning"].as_str() {
-        parts.insert(0, Part::Warning(warning.to_owned()));
+        parts.insert(0, BodyPart::Warning(warning.to_owned()));
     }
     if let Some(why) = request["intention"].as_str().filter(|why| !why.is_empty()) {
-        parts.insert(0, Part::Text(why.to_owned()));
+        parts.insert(0, BodyPart::Text(why.to_owned()));
     }
     let title = match asker {
         Some(agent) => format!("{title} (asked by {agent})"),
         None => title.to_owned(),
     };
     let mut choices =
-        vec![Choice::new("Yes", answer(METHOD, &id, "result", json!({ "kind": "approve-once" })))];
+        vec![DialogChoice::new("Yes", answer(METHOD, &id, "result", json!({ "kind": "approve-once" })))];
     if !again.is_empty() && request["canOfferSessionApproval"].as_bool().unwrap_or(true) {
         let reply = answer(METHOD, &id, "result", json!({ "kind": "approve-for-session" }));
-        choices.push(Choice::new(format!("Yes, and {again}"), reply));
+        choices.push(DialogChoice::new(format!("Yes, and {again}"), reply));
     }
     let refused = id.clone();
-    choices.push(Choice::with_text("No, and say what to do instead", TextNeed::Optional, move |feedback| {
-        let mut result = json!({ "kind": "reject" });
-        if let Some(feedback) = feedback {
-            result["feedback"] = json!(feedback);
-        }
-        answer(METHOD, &refused, "result", result)
-    }));
+    choices.push(DialogChoice::with_text(
+        "No, and say what to do instead",
+        TextNeed::Optional,
+        move |feedback| {
+            let mut result = json!({ "kind": "reject" });
+            if let Some(feedback) = feedback {
+                result["feedback"] = json!(feedback);
+            }
+            answer(METHOD, &refused, "result", result)
+        },
+    ));
     let cancel = answer(METHOD, &id, "result", json!({ "kind": "reject" }));
     Dialog::Choice(Box::new(ChoiceDialog::new(Some(id), title, parts, choices, cancel, now)))
 }

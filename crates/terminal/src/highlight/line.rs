@@ -5,13 +5,13 @@ use std::ops::Range;
 use crate::theme::Syntax;
 
 /// Piece of a line with its role, if it has one.
-pub(super) type Piece = (Range<usize>, Option<Syntax>);
+pub(super) type LinePiece = (Range<usize>, Option<Syntax>);
 
 /// Line with the place up to which it is read. Pieces are added in order and without gaps.
 pub(super) struct Line<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
-    pieces: Vec<Piece>,
+    pieces: Vec<LinePiece>,
 }
 
 impl<'a> Line<'a> {
@@ -20,7 +20,7 @@ impl<'a> Line<'a> {
     }
 
     /// The pieces, with all that was not read as one without a role.
-    pub(super) fn finish(mut self) -> Vec<Piece> {
+    pub(super) fn finish(mut self) -> Vec<LinePiece> {
         self.take_rest(None);
         self.pieces
     }

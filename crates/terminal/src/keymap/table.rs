@@ -4,7 +4,7 @@ use super::{Action, When};
 use crate::composer::Edit;
 
 /// Action in one situation.
-pub(super) struct Entry {
+pub(super) struct KeymapEntry {
     pub(super) action: Action,
     /// Name in a user's file.
     pub(super) name: &'static str,
@@ -19,8 +19,8 @@ const fn entry(
     about: &'static str,
     when: When,
     keys: &'static [&'static str],
-) -> Entry {
-    Entry { action, name, about, when, keys }
+) -> KeymapEntry {
+    KeymapEntry { action, name, about, when, keys }
 }
 
 const fn always(
@@ -28,7 +28,7 @@ const fn always(
     name: &'static str,
     about: &'static str,
     keys: &'static [&'static str],
-) -> Entry {
+) -> KeymapEntry {
     entry(action, name, about, When::Always, keys)
 }
 
@@ -37,7 +37,7 @@ const fn empty(
     name: &'static str,
     about: &'static str,
     keys: &'static [&'static str],
-) -> Entry {
+) -> KeymapEntry {
     entry(action, name, about, When::Empty, keys)
 }
 
@@ -46,16 +46,21 @@ const fn completing(
     name: &'static str,
     about: &'static str,
     keys: &'static [&'static str],
-) -> Entry {
+) -> KeymapEntry {
     entry(action, name, about, When::Completing, keys)
 }
 
-const fn edit(edit: Edit, name: &'static str, about: &'static str, keys: &'static [&'static str]) -> Entry {
+const fn edit(
+    edit: Edit,
+    name: &'static str,
+    about: &'static str,
+    keys: &'static [&'static str],
+) -> KeymapEntry {
     entry(Action::Edit(edit), name, about, When::Always, keys)
 }
 
 /// All actions, in the order of the help screen.
-pub(super) const ACTIONS: &[Entry] = &[
+pub(super) const ACTIONS: &[KeymapEntry] = &[
     always(Action::Send, "send", "send the prompt, or steer while the agent works", &["enter"]),
     always(Action::Queue, "queue", "send the prompt when the agent is done", &["ctrl+q", "ctrl+enter"]),
     // A legacy terminal sends ctrl+j for a line feed, also where shift+enter is set up to send one.

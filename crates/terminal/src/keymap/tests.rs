@@ -3,25 +3,25 @@ use expect_test::{Expect, expect};
 use super::*;
 
 /// Presses keys in a situation and lists their meanings.
-fn check(keymap: &Keymap, context: Context, keys: &str, expected: &str) {
-    let mut pending = Pending::default();
+fn check(keymap: &Keymap, context: KeyContext, keys: &str, expected: &str) {
+    let mut pending = PendingKeys::default();
     let meanings: Vec<_> = Key::parse_all(keys)
         .unwrap()
         .into_iter()
         .map(|key| match keymap.resolve(&mut pending, key, context) {
-            Resolved::Action(Action::Edit(edit)) => format!("{edit:?}"),
-            Resolved::Action(action) => format!("{action:?}"),
-            Resolved::Pending => "…".into(),
-            Resolved::Insert(char) => format!("'{char}'"),
-            Resolved::Nothing => "-".into(),
+            KeyMeaning::Action(Action::Edit(edit)) => format!("{edit:?}"),
+            KeyMeaning::Action(action) => format!("{action:?}"),
+            KeyMeaning::Pending => "…".into(),
+            KeyMeaning::Insert(char) => format!("'{char}'"),
+            KeyMeaning::Nothing => "-".into(),
         })
         .collect();
     assert_eq!(meanings.join(" "), expected, "{keys}");
 }
 
-const TEXT: Context = Context { empty: false, completing: false };
-const EMPTY: Context = Context { empty: true, completing: false };
-const POPUP: Context = Context { empty: false, completing: true };
+const TEXT: KeyContext = KeyContext { empty: false, completing: false };
+const EMPTY: KeyContext = KeyContext { empty: true, completing: false };
+const POPUP: KeyContext = KeyContext { empty: false, completing: true };
 
 #[test]
 fn the_defaults_are_copilots() {
@@ -87,12 +87,12 @@ fn a_key_pressed_twice_acts_both_times() {
 #[test]
 fn a_caller_can_let_a_second_press_come_too_late() {
     let keymap = Keymap::default();
-    let mut pending = Pending::default();
+    let mut pending = PendingKeys::default();
     let esc = Key::parse("esc").unwrap();
     keymap.resolve(&mut pending, esc, TEXT);
     assert!(!pending.is_empty());
     pending.clear();
-    assert_eq!(keymap.resolve(&mut pending, esc, TEXT), Resolved::Action(Action::Cancel));
+    assert_eq!(keymap.resolve(&mut pending, esc, TEXT), KeyMeaning::Action(Action::Cancel));
 }
 
 fn changed(changes: &[(&str, &str)]) -> Result<Keymap, String> {

@@ -3,7 +3,7 @@
 use hangar_agent::tool::AccessRequest;
 use hangar_protocol::permission::{PermissionRequest, PossibleUrl, ShellRequest};
 
-use super::analysis::{Analysis, Scope, analyze, is_plain};
+use super::analysis::{Analysis, LineContext, analyze, is_plain};
 use super::registry::Registry;
 use super::tracked::{ShellInput, Tracked};
 
@@ -54,7 +54,7 @@ pub(super) fn of_input(
 }
 
 fn read(registry: &Registry, command: &str) -> Analysis {
-    analyze(command, Scope { cwd: &registry.options.cwd, env: registry.env() })
+    analyze(command, LineContext { cwd: &registry.options.cwd, env: registry.env() })
 }
 
 fn request(analysis: Analysis, command: &str, description: &str, call_id: &str) -> AccessRequest {

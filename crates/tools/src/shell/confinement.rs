@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hangar_agent::permissions::{GitWrites, Limits, Writes};
-use hangar_sandbox::{Feature, Metadata, Network, Policy, Readable, Sandbox, Unavailable, deepest, system};
+use hangar_agent::permissions::{CommandLimits, GitWrites, Writes};
+use hangar_sandbox::{
+    KernelFeature, Metadata, Network, Readable, Sandbox, SandboxPolicy, Unavailable, deepest, system,
+};
 
 /// Sandboxes of different limits that are kept. A session has few.
 const KEPT: usize = 16;
@@ -34,20 +36,20 @@ pub struct Confinement {
     /// Whether the network is open to any command at all.
     pub network: bool,
     /// Kernel features to do without, for tests.
-    pub without: Vec<Feature>,
+    pub without: Vec<KernelFeature>,
 }
 
 /// A sandbox with its limits.
 #[derive(Debug)]
 pub(super) struct LimitedSandbox {
     pub(super) sandbox: Sandbox,
-    policy: Policy,
+    policy: SandboxPolicy,
 }
 
 /// Cache of a session's sandboxes by their limits.
 #[derive(Debug, Default)]
 pub(super) struct SandboxCache {
-    made: Mutex<HashMap<Limits, Arc<LimitedSandbox>>>,
+    made: Mutex<HashMap<CommandLimits, Arc<LimitedSandbox>>>,
 }
 
 impl SandboxCache {
@@ -55,7 +57,7 @@ impl SandboxCache {
     pub(super) fn of(
         &self,
         place: &Confinement,
-        limits: &Limits,
+        limits: &CommandLimits,
     ) -> Result<Arc<LimitedSandbox>, Unavailable> {
         let mut made = self.made.lock();
         make_scratch(&place.scratch)?;
@@ -109,8 +111,8 @@ fn make_scratch(path: &Path) -> Result<(), Unavailable> {
 }
 
 impl Confinement {
-    fn policy(&self, limits: &Limits) -> Policy {
-        let Limits { directories, writes, git, network } = limits;
+    fn policy(&self, limits: &CommandLimits) -> SandboxPolicy {
+        let CommandLimits { directories, writes, git, network } = limits;
         let mut writable = match writes {
             Writes::Nothing => Vec::new(),
             Writes::Within(directories) => directories.clone(),
@@ -141,7 +143,7 @@ impl Confinement {
         let is_allowed = |path: &&PathBuf| self.readable.iter().any(|dir| path.starts_with(dir));
         let denied =
             self.private.iter().filter(|path| is_reached(path) && !is_allowed(path)).cloned().collect();
-        Policy {
+        SandboxPolicy {
             readable,
             writable,
             protected,
@@ -234,9 +236,9 @@ fn is_of_the_system(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn limits(git: GitWrites, directory: &Path) -> Limits {
+    fn limits(git: GitWrites, directory: &Path) -> CommandLimits {
         let directories = vec![directory.to_owned()];
-        Limits {
+        CommandLimits {
             directories: Some(directories.clone()),
             writes: Writes::Within(directories),
             git,
@@ -272,7 +274,7 @@ mod tests {
             scratch: scratch.clone(),
             ..Confinement::default()
         };
-        let all = Limits {
+        let all = CommandLimits {
             writes: Writes::Within(vec![work.clone(), session_dir.clone()]),
             ..limits(GitWrites::Nothing, &work)
         };

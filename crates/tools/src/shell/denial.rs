@@ -144,7 +144,7 @@ fn real(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use hangar_agent::permissions::{GitWrites, Limits, Writes};
+    use hangar_agent::permissions::{CommandLimits, GitWrites, Writes};
 
     use super::super::confinement::{Confinement, SandboxCache};
     use super::*;
@@ -169,7 +169,7 @@ mod tests {
         fn found(&self, output: &str, writes: bool) -> Option<String> {
             let root = self.dir.path().canonicalize().unwrap();
             let cwd = root.join("w");
-            let limits = Limits {
+            let limits = CommandLimits {
                 directories: Some(vec![cwd.clone()]),
                 writes: if writes { Writes::Within(vec![cwd.clone()]) } else { Writes::Nothing },
                 git: GitWrites::Nothing,

@@ -29,7 +29,7 @@ use super::reporter::Reporter;
 use super::supervisor::{self, Supervisor};
 use super::tracked::{CommandMode, Tracked};
 use crate::spill::Spill;
-use hangar_process::{Group, command_in_own_session, kill_marked, mark_command, unique_mark};
+use hangar_process::{ProcessGroup, command_in_own_session, kill_marked, mark_command, unique_mark};
 
 /// Commands that can run at once.
 const RUNNING_LIMIT: usize = 64;
@@ -232,7 +232,7 @@ impl Registry {
                 OutputProgress::passing(order.call_id, &progress)
             }
         };
-        let (mut child, group) = Group::spawn_marked(&mut command, mark)?;
+        let (mut child, group) = ProcessGroup::spawn_marked(&mut command, mark)?;
         // The command holds the writing ends that the pipes went to; ours would keep the pipes open.
         drop(command);
         let input = child.stdin.take().map(|stdin| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hangar_process::{Group, exit_code};
+use hangar_process::{ProcessGroup, exit_code};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin};
 use tokio::sync::mpsc;
@@ -28,7 +28,7 @@ const REST_LIMIT: usize = 4 * 1024 * 1024;
 pub(super) struct Supervisor {
     shell: Arc<Tracked>,
     child: Child,
-    group: Group,
+    group: ProcessGroup,
     pipes: Pipes,
     printing: Printing,
     reporter: Reporter,
@@ -47,7 +47,7 @@ impl Supervisor {
     pub(super) fn new(
         shell: Arc<Tracked>,
         child: Child,
-        group: Group,
+        group: ProcessGroup,
         pipes: Pipes,
         progress: OutputProgress,
         reporter: Reporter,
@@ -244,7 +244,7 @@ pub(super) async fn watch_detached(
         () = closing.cancelled() => return,
         () = shell.stop.cancelled() => {
             // Made only now: a group kills its processes when it is dropped.
-            if let Some(mut group) = Group::of(&child, mark) {
+            if let Some(mut group) = ProcessGroup::of(&child, mark) {
                 group.terminate();
                 let _ = tokio::time::timeout(GRACE, child.wait()).await;
                 group.kill();

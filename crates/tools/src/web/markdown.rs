@@ -10,7 +10,7 @@ const DEPTH_LIMIT: usize = 16;
 
 /// The text of a page. Links are resolved against `base`.
 pub(crate) fn from_html(html: &str, base: &Url) -> String {
-    let mut page = Page {
+    let mut page = MarkdownPage {
         base,
         text: String::new(),
         space_due: false,
@@ -32,7 +32,7 @@ pub(crate) fn from_html(html: &str, base: &Url) -> String {
     page.text
 }
 
-struct Page<'a> {
+struct MarkdownPage<'a> {
     base: &'a Url,
     text: String,
     /// Space was met, and is written if more text follows on the line.
@@ -57,7 +57,7 @@ struct Row {
     is_head: bool,
 }
 
-impl Page<'_> {
+impl MarkdownPage<'_> {
     fn push_text(&mut self, text: &str) {
         if self.preformatted {
             self.text.push_str(text);

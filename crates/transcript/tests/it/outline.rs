@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use hangar_transcript::{
-    AgentInfo, AgentState, AskKind, Block, BlockBody, LaneId, NoticeLevel, Outcome, ToolBlock, ToolState,
-    Transcript, tool_words,
+    AgentInfo, AgentState, AskKind, Block, BlockBody, LaneId, NoticeLevel, ToolBlock, ToolState, Transcript,
+    VerdictOutcome, tool_words,
 };
 use serde_json::Value;
 
@@ -132,12 +132,12 @@ fn open(is_open: bool) -> &'static str {
     if is_open { " (open)" } else { "" }
 }
 
-fn outcome(outcome: Outcome) -> &'static str {
+fn outcome(outcome: VerdictOutcome) -> &'static str {
     match outcome {
-        Outcome::Approved => "approved",
-        Outcome::Denied => "denied",
-        Outcome::Answered => "answered",
-        Outcome::Cancelled => "cancelled",
+        VerdictOutcome::Approved => "approved",
+        VerdictOutcome::Denied => "denied",
+        VerdictOutcome::Answered => "answered",
+        VerdictOutcome::Cancelled => "cancelled",
     }
 }
 

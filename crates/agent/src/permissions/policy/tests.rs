@@ -166,7 +166,7 @@ fn urls_have_rules_of_their_own() {
 #[test]
 fn an_approval_lasts_for_what_it_named() {
     let mut policy = policy("", "");
-    policy.approvals = vec![Approval::Commands(vec!["npm test".to_owned()]), Approval::Write];
+    policy.approvals = vec![SessionApproval::Commands(vec!["npm test".to_owned()]), SessionApproval::Write];
     check(&policy, &shell("npm test"), expect!["allow"]);
     check(&policy, &shell("npm publish"), expect!["ask Tool"]);
     check(&policy, &write("/w/a"), expect!["allow"]);
@@ -241,7 +241,7 @@ fn a_careful_policy_asks_about_what_is_harmless_too() {
     let careful = Policy { asks_about_reads: true, ..policy("", "") };
     let asks = |policy: &Policy, access: &AccessRequest| matches!(policy.decide(access), Verdict::Ask { .. });
     assert!(asks(&careful, &read("/w/a")) && asks(&careful, &shell("!ls")));
-    let approved = Policy { approvals: vec![Approval::Read], ..careful.clone() };
+    let approved = Policy { approvals: vec![SessionApproval::Read], ..careful.clone() };
     assert!(!asks(&approved, &read("/w/a")));
     let trusting = Policy { allow_all_tools: true, ..careful };
     assert!(!asks(&trusting, &read("/w/a")) && !asks(&trusting, &shell("!ls")));
@@ -267,7 +267,7 @@ fn a_server_may_ask_the_model_by_rule_or_by_an_approval_of_just_that() {
     let denied = Policy { allow_all_tools: true, deny: vec![rule("s")], ..Policy::default() };
     check_sampling(&denied, "deny");
     let approved = |approval: serde_json::Value| Policy {
-        approvals: Approval::parse(&approval).into_iter().collect(),
+        approvals: SessionApproval::parse(&approval).into_iter().collect(),
         ..Policy::default()
     };
     let sampling = |server: &str| serde_json::json!({ "kind": "mcp-sampling", "serverName": server });

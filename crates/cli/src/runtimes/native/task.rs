@@ -9,8 +9,8 @@ use futures_util::future::BoxFuture;
 use hangar_agent::agents::fleet;
 use hangar_agent::budget::{Budget, Cap};
 use hangar_agent::driver::EventSink;
-use hangar_agent::log::Fact;
-use hangar_agent::permissions::Approval;
+use hangar_agent::log::ListedFact;
+use hangar_agent::permissions::SessionApproval;
 use hangar_agent::prompt::notices;
 use hangar_agent::session::{self, Origin, Prompt, Session, State, Timing};
 use hangar_engine::{Engine, EngineProgress, FrontEndTask, SubmissionEnd};
@@ -138,7 +138,7 @@ impl NativeTask {
                     Some(SessionCommand::Send(prompt) | SessionCommand::Steer(prompt)) => prompt,
                     Some(SessionCommand::Stop) | None => return Ok(()),
                     Some(SessionCommand::Rename(name)) => {
-                        self.engine.keep_name(Fact::GivenName(name))?;
+                        self.engine.keep_name(ListedFact::GivenName(name))?;
                         continue;
                     }
                     // No turn is running that these could refer to.
@@ -245,7 +245,7 @@ impl NativeTask {
             Some(SessionCommand::Steer(prompt)) => {
                 self.engine.send(Prompt { timing: Timing::Steer, ..Prompt::user(prompt) })?;
             }
-            Some(SessionCommand::Rename(name)) => self.engine.keep_name(Fact::GivenName(name))?,
+            Some(SessionCommand::Rename(name)) => self.engine.keep_name(ListedFact::GivenName(name))?,
             Some(SessionCommand::Answer { request_id, answer }) => self.answer(request_id, answer)?,
         }
         Ok(None)
@@ -273,9 +273,9 @@ impl NativeTask {
                 };
                 let answer = match answer {
                     PermissionReply::Once => PermissionOutcome::Approved {},
-                    PermissionReply::ForSession => {
-                        PermissionOutcome::ApprovedForSession { approval: Approval::covering(&asked.request) }
-                    }
+                    PermissionReply::ForSession => PermissionOutcome::ApprovedForSession {
+                        approval: SessionApproval::covering(&asked.request),
+                    },
                     PermissionReply::Denied { feedback } => {
                         PermissionOutcome::DeniedInteractivelyByUser { feedback, force_reject: None }
                     }

@@ -3,7 +3,7 @@
 use hangar_agent::model::Finish;
 use serde_json::{Value, json};
 
-use super::{Answer, End, Event, Head, list, offer, text};
+use super::{AnswerWriter, End, Head, SseEvent, list, offer, text};
 use crate::scripted::turn::{Asked, Said};
 
 /// Signature of thinking. Clients send it back without reading it.
@@ -83,7 +83,7 @@ impl AnthropicAnswer {
         })
     }
 
-    fn start_block(&mut self, block: Block) -> Vec<Event> {
+    fn start_block(&mut self, block: Block) -> Vec<SseEvent> {
         let mut events = self.stop_block();
         events.push(named(
             "content_block_start",
@@ -94,7 +94,7 @@ impl AnthropicAnswer {
         events
     }
 
-    fn stop_block(&mut self) -> Vec<Event> {
+    fn stop_block(&mut self) -> Vec<SseEvent> {
         let mut events = Vec::new();
         if std::mem::take(&mut self.open) {
             if let Some(Block::Thinking(_)) = self.blocks.last() {
@@ -105,17 +105,17 @@ impl AnthropicAnswer {
         events
     }
 
-    fn delta(&self, delta: &Value) -> Event {
+    fn delta(&self, delta: &Value) -> SseEvent {
         named("content_block_delta", json!({"index": self.blocks.len() - 1, "delta": delta}))
     }
 }
 
-impl Answer for AnthropicAnswer {
-    fn start(&mut self) -> Vec<Event> {
+impl AnswerWriter for AnthropicAnswer {
+    fn start(&mut self) -> Vec<SseEvent> {
         vec![named("message_start", json!({"message": self.message(&[], None, 1)}))]
     }
 
-    fn say(&mut self, said: Said) -> Vec<Event> {
+    fn say(&mut self, said: Said) -> Vec<SseEvent> {
         let (mut events, delta) = match said {
             Said::Text(delta) => {
                 let mut events = Vec::new();
@@ -147,7 +147,7 @@ impl Answer for AnthropicAnswer {
         events
     }
 
-    fn finish(&mut self, end: &End) -> Vec<Event> {
+    fn finish(&mut self, end: &End) -> Vec<SseEvent> {
         let mut events = self.stop_block();
         let delta = json!({"stop_reason": reason(&end.finish), "stop_sequence": null});
         events.push(named("message_delta", json!({"delta": delta, "usage": self.usage(end.output_tokens)})));
@@ -161,12 +161,12 @@ impl Answer for AnthropicAnswer {
     }
 }
 
-fn named(name: &'static str, fields: Value) -> Event {
+fn named(name: &'static str, fields: Value) -> SseEvent {
     let mut data = json!({"type": name});
     if let (Value::Object(data), Value::Object(fields)) = (&mut data, fields) {
         data.extend(fields);
     }
-    Event::named(name, &data)
+    SseEvent::named(name, &data)
 }
 
 fn reason(finish: &Finish) -> &str {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, End, Event, Head, list, offer, text};
+use super::{AnswerWriter, End, Head, SseEvent, list, offer, text};
 use crate::scripted::turn::{Asked, Said};
 
 pub(super) fn asked(body: &Value) -> Asked {
@@ -38,10 +38,10 @@ impl ChatAnswer {
         json!({"id": format!("chatcmpl-{id}"), "object": kind, "created": created, "model": model})
     }
 
-    fn chunk(&self, delta: &Value, finish: Option<&str>) -> Event {
+    fn chunk(&self, delta: &Value, finish: Option<&str>) -> SseEvent {
         let mut chunk = self.object("chat.completion.chunk");
         chunk["choices"] = json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
-        Event::unnamed(chunk.to_string())
+        SseEvent::unnamed(chunk.to_string())
     }
 
     fn usage(&self, end: &End) -> Value {
@@ -50,12 +50,12 @@ impl ChatAnswer {
     }
 }
 
-impl Answer for ChatAnswer {
-    fn start(&mut self) -> Vec<Event> {
+impl AnswerWriter for ChatAnswer {
+    fn start(&mut self) -> Vec<SseEvent> {
         vec![self.chunk(&json!({"role": "assistant", "content": ""}), None)]
     }
 
-    fn say(&mut self, said: Said) -> Vec<Event> {
+    fn say(&mut self, said: Said) -> Vec<SseEvent> {
         match said {
             Said::Text(delta) => {
                 self.text.push_str(&delta);
@@ -83,15 +83,15 @@ impl Answer for ChatAnswer {
         }
     }
 
-    fn finish(&mut self, end: &End) -> Vec<Event> {
+    fn finish(&mut self, end: &End) -> Vec<SseEvent> {
         let mut events = vec![self.chunk(&json!({}), Some(end.finish.name()))];
         if self.include_usage {
             let mut chunk = self.object("chat.completion.chunk");
             chunk["choices"] = json!([]);
             chunk["usage"] = self.usage(end);
-            events.push(Event::unnamed(chunk.to_string()));
+            events.push(SseEvent::unnamed(chunk.to_string()));
         }
-        events.push(Event::unnamed("[DONE]".to_owned()));
+        events.push(SseEvent::unnamed("[DONE]".to_owned()));
         events
     }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use hangar_agent::model::Finish;
 use serde_json::{Value, json};
 
-use super::script::{Failure, Offer};
+use super::script::{ScriptedFailure, ToolOffer};
 use super::turn::{Asked, Said};
 
 mod anthropic;
@@ -37,10 +37,10 @@ pub(super) struct End {
 }
 
 /// Writes one answer. The same calls are made whether it is streamed or not; if not, the events are discarded.
-pub(super) trait Answer: Send {
-    fn start(&mut self) -> Vec<Event>;
-    fn say(&mut self, said: Said) -> Vec<Event>;
-    fn finish(&mut self, end: &End) -> Vec<Event>;
+pub(super) trait AnswerWriter: Send {
+    fn start(&mut self) -> Vec<SseEvent>;
+    fn say(&mut self, said: Said) -> Vec<SseEvent>;
+    fn finish(&mut self, end: &End) -> Vec<SseEvent>;
     /// The body of an answer that is not streamed, once finished.
     fn whole(&self, end: &End) -> Value;
 }
@@ -67,7 +67,7 @@ impl Dialect {
         }
     }
 
-    pub(super) fn answer(self, head: Head, body: &Value) -> Box<dyn Answer> {
+    pub(super) fn answer(self, head: Head, body: &Value) -> Box<dyn AnswerWriter> {
         match self {
             Self::Chat => Box::new(chat::ChatAnswer::new(head, body)),
             Self::Responses => Box::new(responses::ResponsesAnswer::new(head, body)),
@@ -75,7 +75,7 @@ impl Dialect {
         }
     }
 
-    pub(super) fn error(self, failure: &Failure, message: &str) -> Value {
+    pub(super) fn error(self, failure: &ScriptedFailure, message: &str) -> Value {
         let kind = failure.error_type();
         match self {
             Self::Anthropic => json!({"type": "error", "error": {"type": kind, "message": message}}),
@@ -88,12 +88,12 @@ impl Dialect {
 
 /// A server-sent event.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Event {
+pub(super) struct SseEvent {
     name: Option<&'static str>,
     data: String,
 }
 
-impl Event {
+impl SseEvent {
     fn unnamed(data: String) -> Self {
         Self { name: None, data }
     }
@@ -104,7 +104,7 @@ impl Event {
     }
 }
 
-pub(super) fn encode(events: &[Event]) -> Bytes {
+pub(super) fn encode(events: &[SseEvent]) -> Bytes {
     let mut text = String::new();
     for event in events {
         if let Some(name) = event.name {
@@ -139,9 +139,9 @@ fn part_text(part: &Value) -> Option<String> {
 }
 
 /// Whether the model may call one of `tools`: there are some, and the request does not forbid them.
-fn offer(tools: &[Value], choice: &Value) -> Offer {
+fn offer(tools: &[Value], choice: &Value) -> ToolOffer {
     let forbidden = choice == "none" || choice["type"] == "none";
-    if tools.is_empty() || forbidden { Offer::TextOnly } else { Offer::Tools }
+    if tools.is_empty() || forbidden { ToolOffer::TextOnly } else { ToolOffer::Tools }
 }
 
 #[cfg(test)]

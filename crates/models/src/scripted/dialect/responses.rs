@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use hangar_agent::model::Finish;
 use serde_json::{Value, json};
 
-use super::{Answer, End, Event, Head, list, offer, text};
+use super::{AnswerWriter, End, Head, SseEvent, list, offer, text};
 use crate::scripted::turn::{Asked, Call, Said};
 
 pub(super) fn asked(body: &Value) -> Asked {
@@ -86,13 +86,13 @@ impl ResponsesAnswer {
         Self { head, tools: tools(body), sequence: 0, items: Vec::new(), open: None }
     }
 
-    fn event(&mut self, name: &'static str, fields: Value) -> Event {
+    fn event(&mut self, name: &'static str, fields: Value) -> SseEvent {
         let mut data = json!({"type": name, "sequence_number": self.sequence});
         self.sequence += 1;
         if let (Value::Object(data), Value::Object(fields)) = (&mut data, fields) {
             data.extend(fields);
         }
-        Event::named(name, &data)
+        SseEvent::named(name, &data)
     }
 
     fn response(&self, status: &str, end: Option<&End>) -> Value {
@@ -118,7 +118,7 @@ impl ResponsesAnswer {
         format!("{prefix}_{}_{}", self.head.id, self.items.len())
     }
 
-    fn text(&mut self, delta: &str) -> Vec<Event> {
+    fn text(&mut self, delta: &str) -> Vec<SseEvent> {
         let mut events = Vec::new();
         if !matches!(self.open, Some(Open::Message(_))) {
             events = self.close();
@@ -145,7 +145,7 @@ impl ResponsesAnswer {
         events
     }
 
-    fn thinking(&mut self, delta: &str) -> Vec<Event> {
+    fn thinking(&mut self, delta: &str) -> Vec<SseEvent> {
         let mut events = Vec::new();
         if !matches!(self.open, Some(Open::Reasoning(_))) {
             events = self.close();
@@ -170,7 +170,7 @@ impl ResponsesAnswer {
         events
     }
 
-    fn close(&mut self) -> Vec<Event> {
+    fn close(&mut self) -> Vec<SseEvent> {
         let index = self.items.len();
         let (item, mut events) = match self.open.take() {
             None => return Vec::new(),
@@ -211,7 +211,7 @@ impl ResponsesAnswer {
         events
     }
 
-    fn call(&mut self, call: &Call) -> Vec<Event> {
+    fn call(&mut self, call: &Call) -> Vec<SseEvent> {
         let mut events = self.close();
         let index = self.items.len();
         let wire = if self.tools.custom.contains(&call.tool) { &CUSTOM } else { &FUNCTION };
@@ -263,8 +263,8 @@ const CUSTOM: CallWire = CallWire {
     done: "response.custom_tool_call_input.done",
 };
 
-impl Answer for ResponsesAnswer {
-    fn start(&mut self) -> Vec<Event> {
+impl AnswerWriter for ResponsesAnswer {
+    fn start(&mut self) -> Vec<SseEvent> {
         let response = self.response("in_progress", None);
         vec![
             self.event("response.created", json!({"response": response})),
@@ -272,7 +272,7 @@ impl Answer for ResponsesAnswer {
         ]
     }
 
-    fn say(&mut self, said: Said) -> Vec<Event> {
+    fn say(&mut self, said: Said) -> Vec<SseEvent> {
         match said {
             Said::Text(delta) => self.text(&delta),
             Said::Thinking(delta) => self.thinking(&delta),
@@ -280,7 +280,7 @@ impl Answer for ResponsesAnswer {
         }
     }
 
-    fn finish(&mut self, end: &End) -> Vec<Event> {
+    fn finish(&mut self, end: &End) -> Vec<SseEvent> {
         let mut events = self.close();
         let name = match incomplete(&end.finish) {
             Some(_) => "response.incomplete",

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::scripted::turn::Asked;
 
-fn check(dialect: Dialect, body: Value, offer: Offer, expected: &[(&str, &str)]) {
+fn check(dialect: Dialect, body: Value, offer: ToolOffer, expected: &[(&str, &str)]) {
     let mut asked = Asked::new(offer);
     for (role, text) in expected {
         match *role {
@@ -47,7 +47,7 @@ fn chat_has_a_message_for_each_result() {
                 {"role": "tool", "content": [{"type": "text", "text": "two"}]},
             ],
         }),
-        Offer::Tools,
+        ToolOffer::Tools,
         &[("user", "first"), ("user", "a\nb"), ("tool", "one"), ("tool", "two")],
     );
 }
@@ -69,7 +69,7 @@ fn anthropic_has_results_inside_user_messages() {
                 ]},
             ],
         }),
-        Offer::Tools,
+        ToolOffer::Tools,
         &[("user", "hint\nprompt"), ("tool", "one"), ("tool", "two")],
     );
 }
@@ -86,8 +86,8 @@ fn responses_have_items_and_hidden_places_for_tools() {
         {"type": "additional_tools", "tools": [{"type": "namespace", "name": "n", "tools": [{"name": "a"}]}]},
     ]);
     let expected = [("user", "hi"), ("user", "prompt"), ("tool", "one"), ("tool", "two")];
-    check(Dialect::Responses, json!({"input": input}), Offer::Tools, &expected);
-    check(Dialect::Responses, json!({"input": "plain"}), Offer::TextOnly, &[("user", "plain")]);
+    check(Dialect::Responses, json!({"input": input}), ToolOffer::Tools, &expected);
+    check(Dialect::Responses, json!({"input": "plain"}), ToolOffer::TextOnly, &[("user", "plain")]);
 }
 
 #[test]
@@ -97,21 +97,21 @@ fn tools_that_must_not_be_called_are_not_offered() {
         (Dialect::Responses, json!("none")),
         (Dialect::Anthropic, json!({"type": "none"})),
     ] {
-        check(dialect, json!({"tools": [{"name": "a"}], "tool_choice": choice}), Offer::TextOnly, &[]);
-        check(dialect, json!({"tools": [{"name": "a"}], "tool_choice": "auto"}), Offer::Tools, &[]);
-        check(dialect, json!({"tools": []}), Offer::TextOnly, &[]);
+        check(dialect, json!({"tools": [{"name": "a"}], "tool_choice": choice}), ToolOffer::TextOnly, &[]);
+        check(dialect, json!({"tools": [{"name": "a"}], "tool_choice": "auto"}), ToolOffer::Tools, &[]);
+        check(dialect, json!({"tools": []}), ToolOffer::TextOnly, &[]);
     }
 }
 
 #[test]
 fn strange_bodies_are_read_as_empty_ones() {
     for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Anthropic] {
-        check(dialect, json!({}), Offer::TextOnly, &[]);
-        check(dialect, json!({"messages": 1, "input": {}, "tools": "x"}), Offer::TextOnly, &[]);
+        check(dialect, json!({}), ToolOffer::TextOnly, &[]);
+        check(dialect, json!({"messages": 1, "input": {}, "tools": "x"}), ToolOffer::TextOnly, &[]);
         check(
             dialect,
             json!({"messages": [1, null, {}], "input": [[]], "tools": null}),
-            Offer::TextOnly,
+            ToolOffer::TextOnly,
             &[],
         );
     }

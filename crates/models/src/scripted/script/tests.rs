@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 
 use super::*;
 
-fn markers_of(steps: &[Step]) -> String {
+fn markers_of(steps: &[ScriptStep]) -> String {
     steps.iter().map(|step| format!("{step}\n")).collect()
 }
 
@@ -22,7 +22,7 @@ fn check_turns(script: &str, expected: Expect) {
     let mut results = 0;
     for turn in 1.. {
         let last_result = format!("r{results}");
-        let position = Position { results, last_result: &last_result, offer: Offer::Tools };
+        let position = Position { results, last_result: &last_result, offer: ToolOffer::Tools };
         let steps = plan(&script, position, "pong");
         turns.push_str(&format!("{turn}: {}", markers_of(&steps).trim_end().replace('\n', " | ")));
         turns.push('\n');
@@ -36,7 +36,7 @@ fn check_turns(script: &str, expected: Expect) {
 }
 
 fn check_text_only(script: &str, expected: Expect) {
-    let position = Position { results: 0, last_result: "", offer: Offer::TextOnly };
+    let position = Position { results: 0, last_result: "", offer: ToolOffer::TextOnly };
     expected.assert_eq(&markers_of(&plan(&markers(script), position, "pong")));
 }
 
@@ -84,7 +84,10 @@ fn markers_are_found_between_other_lines_and_behind_spaces() {
 
 #[test]
 fn a_backslash_n_is_a_line_break() {
-    assert_eq!(markers("SAY:a\\nb\nTHINK:c\\nd"), [Step::Say("a\nb".into()), Step::Think("c\nd".into())]);
+    assert_eq!(
+        markers("SAY:a\\nb\nTHINK:c\\nd"),
+        [ScriptStep::Say("a\nb".into()), ScriptStep::Think("c\nd".into())]
+    );
 }
 
 #[test]
@@ -128,7 +131,7 @@ fn bad_markers_are_ordinary_text() {
 #[test]
 fn a_prompt_of_nested_repeats_is_read_without_a_deep_stack() {
     let prompt = format!("{}SAY:x", "REPEAT:1:".repeat(100_000));
-    assert_eq!(markers(&prompt), [Step::Say("x".into())]);
+    assert_eq!(markers(&prompt), [ScriptStep::Say("x".into())]);
 }
 
 #[test]
@@ -216,7 +219,7 @@ fn parallel_calls_are_one_turn_that_waits_for_all_results() {
     "#]],
     );
     let script = markers("PTOOL:a:{}\nTOOL:b:{}\nSAY:end");
-    let half = Position { results: 1, last_result: "r", offer: Offer::Tools };
+    let half = Position { results: 1, last_result: "r", offer: ToolOffer::Tools };
     assert_eq!(plan(&script, half, "pong"), script[..2]);
 }
 
@@ -291,9 +294,9 @@ fn a_request_that_offers_no_tools_skips_calls() {
 #[test]
 fn a_quoted_result_is_cut_between_characters() {
     let result = "é".repeat(300);
-    let position = Position { results: 1, last_result: &result, offer: Offer::Tools };
+    let position = Position { results: 1, last_result: &result, offer: ToolOffer::Tools };
     let steps = plan(&markers("TOOL:a:{}"), position, "pong");
-    assert_eq!(steps, [Step::Say(format!("done: {}", "é".repeat(200)))]);
+    assert_eq!(steps, [ScriptStep::Say(format!("done: {}", "é".repeat(200)))]);
 }
 
 #[test]

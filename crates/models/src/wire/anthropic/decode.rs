@@ -15,7 +15,7 @@ use crate::wire::{Decode, Progress, cost, count};
 
 /// Any event: each uses some of the fields.
 #[derive(Deserialize)]
-struct Event {
+struct WireEvent {
     #[serde(rename = "type", default)]
     kind: String,
     #[serde(default)]
@@ -255,7 +255,7 @@ impl Decode for Decoder {
         if data.trim() == "[DONE]" {
             return Ok(());
         }
-        let event: Event = serde_json::from_str(data).map_err(|error| {
+        let event: WireEvent = serde_json::from_str(data).map_err(|error| {
             error::protocol(format!("the model provider sent what is not a message event: {error}"))
         })?;
         if event.error.is_some_and(|error| !error.is_null()) {

@@ -9,7 +9,7 @@ use serde_with::skip_serializing_none;
 
 use crate::facts::{Endpoint, Reasoning, Thinking, ThinkingMode, WebSearch};
 use crate::hosted::WEB_SEARCH;
-use crate::wire::native::{Entry, call_id, entries, native_to};
+use crate::wire::native::{ListEntry, call_id, entries, native_to};
 use crate::wire::{Ask, MAX_SEARCHES, arguments, function_schema, has_images, text_of, write_body};
 
 /// Output limit for an unknown model. The wire requires one.
@@ -113,14 +113,14 @@ fn may_think(ask: &Ask<'_>) -> bool {
 }
 
 #[derive(Serialize)]
-struct Turn<'a> {
+struct MessageGroup<'a> {
     role: &'static str,
-    content: Vec<Entry<'a>>,
+    content: Vec<ListEntry<'a>>,
 }
 
 /// Consecutive messages of the same side become one: tool results come from the user here.
-fn messages<'a>(ask: &'a Ask<'_>) -> Vec<Turn<'a>> {
-    let mut turns: Vec<Turn> = Vec::new();
+fn messages<'a>(ask: &'a Ask<'_>) -> Vec<MessageGroup<'a>> {
+    let mut turns: Vec<MessageGroup> = Vec::new();
     for message in &ask.request.messages {
         let (role, content) = match &**message {
             Message::User(parts) => ("user", made(blocks(ask, parts))),
@@ -132,7 +132,7 @@ fn messages<'a>(ask: &'a Ask<'_>) -> Vec<Turn<'a>> {
         match turns.last_mut() {
             _ if content.is_empty() => {}
             Some(last) if last.role == role => last.content.extend(content),
-            _ => turns.push(Turn { role, content }),
+            _ => turns.push(MessageGroup { role, content }),
         }
     }
     // Newer models refuse to continue their own text, except where the vendor itself paused them.
@@ -140,7 +140,10 @@ fn messages<'a>(ask: &'a Ask<'_>) -> Vec<Turn<'a>> {
     if let Some(Message::Assistant(turn)) = last
         && !native_to(turn, ask.origin).is_some_and(|native| native.paused)
     {
-        turns.push(Turn { role: "user", content: made(vec![json!({ "type": "text", "text": GO_ON })]) });
+        turns.push(MessageGroup {
+            role: "user",
+            content: made(vec![json!({ "type": "text", "text": GO_ON })]),
+        });
     }
     if ask.marks_cache() {
         mark_ends(&mut turns);
@@ -148,16 +151,16 @@ fn messages<'a>(ask: &'a Ask<'_>) -> Vec<Turn<'a>> {
     turns
 }
 
-fn made<'a>(blocks: Vec<Value>) -> Vec<Entry<'a>> {
-    blocks.into_iter().map(Entry::Made).collect()
+fn made<'a>(blocks: Vec<Value>) -> Vec<ListEntry<'a>> {
+    blocks.into_iter().map(ListEntry::Made).collect()
 }
 
 /// Marks the end of the conversation, for the next request, and the end of the last request, where this one finds the
 /// cache entry. Between them there may be more blocks than the vendor looks back.
-fn mark_ends(turns: &mut [Turn<'_>]) {
+fn mark_ends(turns: &mut [MessageGroup<'_>]) {
     let users = turns.iter_mut().rev().filter(|turn| turn.role == "user");
     for turn in users.take(2) {
-        if let Some(Entry::Made(block)) = turn.content.last_mut() {
+        if let Some(ListEntry::Made(block)) = turn.content.last_mut() {
             block["cache_control"] = ephemeral();
         }
     }
@@ -216,7 +219,7 @@ fn result(ask: &Ask<'_>, id: &str, parts: &[Part], is_error: bool) -> Value {
 }
 
 /// A turn of the model: in its original blocks at their origin, else in plain ones.
-fn assistant<'a>(ask: &Ask<'_>, turn: &'a AssistantTurn) -> Vec<Entry<'a>> {
+fn assistant<'a>(ask: &Ask<'_>, turn: &'a AssistantTurn) -> Vec<ListEntry<'a>> {
     let rewrite = |block: &mut Value, call: &ToolCall| {
         if block.get("id").and_then(Value::as_str) == Some(&call.id) {
             block["input"] = arguments(call.kind, &call.input);

@@ -14,7 +14,7 @@ use crate::wire::{Decode, Progress, cost, count};
 
 /// Any event: each uses some of the fields.
 #[derive(Deserialize)]
-struct Event {
+struct WireEvent {
     #[serde(rename = "type", default)]
     kind: String,
     /// Identifies the items. Their ids do not: some servers give an item a new id with each event.
@@ -220,7 +220,7 @@ impl Decode for Decoder {
         if data.trim() == "[DONE]" {
             return Ok(());
         }
-        let event: Event = serde_json::from_str(data).map_err(|error| {
+        let event: WireEvent = serde_json::from_str(data).map_err(|error| {
             error::protocol(format!("the model provider sent what is not a response event: {error}"))
         })?;
         let index = event.output_index;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use serde_with::skip_serializing_none;
 
 use crate::facts::{Endpoint, Reasoning, WebSearch};
-use crate::wire::native::{Entry, argument_text, call_id, entries, kin_to, native_to};
+use crate::wire::native::{ListEntry, argument_text, call_id, entries, kin_to, native_to};
 use crate::wire::schema::conform;
 use crate::wire::{
     Ask, CACHE_KEY, Carrier, Dialect, MAX_SEARCHES, answer_schema, data_url, function_schema, has_images,
@@ -24,7 +24,7 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     if !request.system.is_empty() {
         body.insert("instructions".into(), json!(&*request.system));
     }
-    let input: Vec<Entry> = request.messages.iter().flat_map(|message| items(ask, message)).collect();
+    let input: Vec<ListEntry> = request.messages.iter().flat_map(|message| items(ask, message)).collect();
     let search = ask.search(Endpoint::Responses);
     let tools: Vec<Tool> = request.tools.iter().filter_map(|spec| Tool::of(ask, search, spec)).collect();
     if !tools.is_empty() && request.tool_choice == ToolChoice::None {
@@ -86,10 +86,10 @@ fn reasoning(ask: &Ask<'_>) -> Option<Value> {
     (!reasoning.is_empty()).then(|| reasoning.into())
 }
 
-fn items<'a>(ask: &Ask<'_>, message: &'a Message) -> Vec<Entry<'a>> {
+fn items<'a>(ask: &Ask<'_>, message: &'a Message) -> Vec<ListEntry<'a>> {
     match message {
         Message::User(parts) => {
-            vec![Entry::Made(json!({ "role": "user", "content": content(parts), "type": "message" }))]
+            vec![ListEntry::Made(json!({ "role": "user", "content": content(parts), "type": "message" }))]
         }
         Message::Assistant(turn) => assistant(ask, turn),
         Message::Tool { call_id: id, kind, parts, .. } => {
@@ -99,7 +99,7 @@ fn items<'a>(ask: &Ask<'_>, message: &'a Message) -> Vec<Entry<'a>> {
             };
             let output = if has_images(parts) { content(parts) } else { json!(text_of(parts)) };
             let id = call_id(id, &ask.host.ids);
-            vec![Entry::Made(json!({ "type": kind, "call_id": id, "output": output }))]
+            vec![ListEntry::Made(json!({ "type": kind, "call_id": id, "output": output }))]
         }
     }
 }
@@ -118,7 +118,7 @@ fn content(parts: &[Part]) -> Value {
 }
 
 /// A turn of the model: its original items at their origin, else plain ones.
-fn assistant<'a>(ask: &Ask<'_>, turn: &'a AssistantTurn) -> Vec<Entry<'a>> {
+fn assistant<'a>(ask: &Ask<'_>, turn: &'a AssistantTurn) -> Vec<ListEntry<'a>> {
     let rewrite = |item: &mut Value, call: &ToolCall| {
         if item.get("call_id").and_then(Value::as_str) == Some(&call.id) {
             match call.kind {
@@ -138,7 +138,7 @@ fn assistant<'a>(ask: &Ask<'_>, turn: &'a AssistantTurn) -> Vec<Entry<'a>> {
         return items
             .into_iter()
             .filter_map(|item| unsealed(item, &rewrite, turn))
-            .map(Entry::Made)
+            .map(ListEntry::Made)
             .collect();
     }
     let mut items = Vec::new();
@@ -150,7 +150,7 @@ fn assistant<'a>(ask: &Ask<'_>, turn: &'a AssistantTurn) -> Vec<Entry<'a>> {
         }));
     }
     items.extend(turn.tool_calls.iter().map(|made| call(ask, made)));
-    items.into_iter().map(Entry::Made).collect()
+    items.into_iter().map(ListEntry::Made).collect()
 }
 
 /// An item of another model at the same host: without its id, which binds it to reasoning that is left out.

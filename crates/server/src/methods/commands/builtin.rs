@@ -11,7 +11,7 @@ use hangar_protocol::data::CompactionTrigger;
 use hangar_store::SessionName;
 use serde_json::{Value, json};
 
-use crate::methods::model::{Chooser, ModelChoice, When, choose};
+use crate::methods::model::{Chooser, ModelChoice, SwitchTime, choose};
 use crate::methods::workspace::PLAN;
 use crate::methods::{Call, Failure, history, mcp, metadata, skills};
 use crate::recompose;
@@ -90,7 +90,7 @@ async fn compose(call: &Call, request: ComposerRequest) -> Result<CommandReply, 
         }
         ComposerRequest::SwitchModel(model) => {
             let choice = ModelChoice { model, ..ModelChoice::default() };
-            let when = When::InTurn { behind_choices: true };
+            let when = SwitchTime::InTurn { behind_choices: true };
             CommandReply::Text(choose(&live, choice, Chooser::Client, when).await?.message)
         }
         ComposerRequest::ReloadServers => {

@@ -6,11 +6,11 @@ use super::Checked;
 use crate::chat::prompt::Reading;
 use crate::chat::rules::Overflow;
 use crate::chat::template::Vars;
-use crate::{Prompt, Refusal};
+use crate::{ModelInput, Refusal};
 
 impl Checked<'_> {
     /// The model's input, and the rules of the simulator that its length breaks.
-    pub(super) fn limits(&self) -> Result<(Prompt, Vec<String>), Refusal> {
+    pub(super) fn limits(&self) -> Result<(ModelInput, Vec<String>), Refusal> {
         let output = self.output()?;
         let mut reading = Reading::of(self.model, self.body);
         let input = reading.tokens();

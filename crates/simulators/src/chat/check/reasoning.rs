@@ -21,7 +21,7 @@ impl Checked<'_> {
             if role(message) != "assistant" || calls(message).is_empty() {
                 continue;
             }
-            let turn = Turn {
+            let turn = CallTurn {
                 message,
                 given: Given::recall(self.history, message),
                 is_current: index > newest_prompt,
@@ -55,7 +55,7 @@ impl Checked<'_> {
     }
 
     /// A text that must be present, with any content: some hosts cannot tell whether it is theirs.
-    fn text(&self, field: &str, turn: Turn<'_>) -> Result<Option<String>, Refusal> {
+    fn text(&self, field: &str, turn: CallTurn<'_>) -> Result<Option<String>, Refusal> {
         let Some(text) = turn.message[field].as_str() else {
             self.refuse(self.book.reasoning.missing.as_ref(), turn.vars.clone())?;
             return Ok(turn.was_given(field).then(|| turn.violation(field, "is missing")));
@@ -65,7 +65,7 @@ impl Checked<'_> {
     }
 
     /// The first call of a turn has it. The host does not check turns of earlier prompts.
-    fn thought_signature(&self, turn: Turn<'_>) -> Result<Option<String>, Refusal> {
+    fn thought_signature(&self, turn: CallTurn<'_>) -> Result<Option<String>, Refusal> {
         let rules = &self.book.reasoning;
         let Some(signature) = turn::thought_signature(turn.message) else {
             if turn.is_current {
@@ -86,7 +86,7 @@ impl Checked<'_> {
     }
 
     /// Items of a turn that this host answered must be unchanged and in order.
-    fn details(&self, turn: Turn<'_>) -> Result<Option<String>, Refusal> {
+    fn details(&self, turn: CallTurn<'_>) -> Result<Option<String>, Refusal> {
         let rules = &self.book.reasoning;
         let Some(given) = turn.given.as_ref().filter(|given| given.model == self.model.id) else {
             return Ok(None);
@@ -103,14 +103,14 @@ impl Checked<'_> {
         Ok(None)
     }
 
-    fn thinking_parts(&self, turn: &Turn<'_>) -> Option<String> {
+    fn thinking_parts(&self, turn: &CallTurn<'_>) -> Option<String> {
         let given = turn.given.as_ref().filter(|given| given.model == self.model.id)?;
         let (was, is) = (turn::thinking(&given.message), turn::thinking(turn.message));
         (!was.is_empty() && was != is).then(|| turn.violation("thinking", "is not what the host gave"))
     }
 
     /// Opaque reasoning of a turn of this model must be present, and no other may be.
-    fn opaque(&self, turn: Turn<'_>) -> Result<Option<String>, Refusal> {
+    fn opaque(&self, turn: CallTurn<'_>) -> Result<Option<String>, Refusal> {
         match turn.message["reasoning_opaque"].as_str() {
             Some(opaque) if !self.is_own(opaque) => {
                 self.refuse(self.book.reasoning.changed.as_ref(), turn.vars)?;
@@ -127,7 +127,7 @@ impl Checked<'_> {
 }
 
 /// A turn of the assistant with calls.
-struct Turn<'a> {
+struct CallTurn<'a> {
     message: &'a Value,
     /// The host's original, if it answered the turn.
     given: Option<Given>,
@@ -136,7 +136,7 @@ struct Turn<'a> {
     vars: Vars,
 }
 
-impl Turn<'_> {
+impl CallTurn<'_> {
     fn was_given(&self, field: &str) -> bool {
         self.given.as_ref().is_some_and(|given| given.message.get(field).is_some())
     }

@@ -16,10 +16,10 @@ pub(super) struct Defect {
 
 /// The path from the root to a part of a schema.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct SchemaPath(Vec<Step>);
+pub(super) struct SchemaPath(Vec<SchemaStep>);
 
 #[derive(Debug, Clone, PartialEq)]
-enum Step {
+enum SchemaStep {
     Word(String),
     /// An entry of a map, with its position.
     Entry(String, usize),
@@ -27,7 +27,7 @@ enum Step {
 }
 
 impl SchemaPath {
-    fn then(&self, steps: impl IntoIterator<Item = Step>) -> Self {
+    fn then(&self, steps: impl IntoIterator<Item = SchemaStep>) -> Self {
         Self(self.0.iter().cloned().chain(steps).collect())
     }
 
@@ -37,8 +37,8 @@ impl SchemaPath {
             return "root".to_owned();
         }
         let steps = self.0.iter().map(|step| match step {
-            Step::Word(word) | Step::Entry(word, _) => word.clone(),
-            Step::Item(at) => at.to_string(),
+            SchemaStep::Word(word) | SchemaStep::Entry(word, _) => word.clone(),
+            SchemaStep::Item(at) => at.to_string(),
         });
         steps.collect::<Vec<_>>().join(".")
     }
@@ -55,9 +55,9 @@ impl SchemaPath {
 
     fn bracketed(&self, entry: impl Fn(&str, usize) -> String) -> String {
         let steps = self.0.iter().map(|step| match step {
-            Step::Word(word) => format!(".{word}"),
-            Step::Entry(name, at) => entry(name, *at),
-            Step::Item(at) => format!("[{at}]"),
+            SchemaStep::Word(word) => format!(".{word}"),
+            SchemaStep::Entry(name, at) => entry(name, *at),
+            SchemaStep::Item(at) => format!("[{at}]"),
         });
         steps.collect()
     }
@@ -88,17 +88,21 @@ fn walk(schema: &Value, place: SchemaPath, found: &mut Vec<Defect>) {
     for word in ["properties", "$defs", "definitions"] {
         let entries = fields.get(word).and_then(Value::as_object).into_iter().flat_map(Map::iter);
         for (at, (name, part)) in entries.enumerate() {
-            walk(part, place.then([Step::Word(word.to_owned()), Step::Entry(name.clone(), at)]), found);
+            walk(
+                part,
+                place.then([SchemaStep::Word(word.to_owned()), SchemaStep::Entry(name.clone(), at)]),
+                found,
+            );
         }
     }
     for word in ["anyOf", "oneOf", "allOf", "items", "prefixItems"] {
         match fields.get(word) {
             Some(Value::Array(parts)) => {
                 for (at, part) in parts.iter().enumerate() {
-                    walk(part, place.then([Step::Word(word.to_owned()), Step::Item(at)]), found);
+                    walk(part, place.then([SchemaStep::Word(word.to_owned()), SchemaStep::Item(at)]), found);
                 }
             }
-            Some(part) => walk(part, place.then([Step::Word(word.to_owned())]), found),
+            Some(part) => walk(part, place.then([SchemaStep::Word(word.to_owned())]), found),
             None => {}
         }
     }

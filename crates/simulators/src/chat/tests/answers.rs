@@ -5,7 +5,7 @@ use serde_json::json;
 use super::requests::{BEARER, accepted, chunks, lines, posted, reply};
 use super::*;
 use crate::chat::Chat;
-use crate::{Answer, End, Failure, FailureKind, Fault, Piece, Vendor};
+use crate::{AnswerPiece, End, FailureKind, Fault, Vendor, VendorFailure, VendorResponse};
 
 const HOSTS: &[(&str, &str)] = &[
     ("openai", "/v1/chat/completions"),
@@ -32,21 +32,21 @@ fn answer(
     host: &str,
     model: Option<&str>,
     fields: &Value,
-    pieces: Vec<Piece>,
+    pieces: Vec<AnswerPiece>,
     end: End,
     faults: Vec<Fault>,
-) -> Answer {
+) -> VendorResponse {
     let chat = Chat::named(host).unwrap();
     let (_, path) = HOSTS.iter().find(|(name, _)| *name == host).unwrap();
     let model = model.unwrap_or(&chat.book.model[0].id).to_owned();
     let headers = [BEARER, "copilot-integration-id: c", "editor-version: e"];
     let request = posted(path, &headers, super::request(&model, fields));
-    let mut history = History::default();
+    let mut history = AnswerHistory::default();
     let accepted = accepted(&chat, &request, &history);
     chat.encode(&accepted, &reply(pieces, end, faults), &mut history)
 }
 
-fn streamed(host: &str, pieces: Vec<Piece>, end: End, faults: Vec<Fault>) -> Answer {
+fn streamed(host: &str, pieces: Vec<AnswerPiece>, end: End, faults: Vec<Fault>) -> VendorResponse {
     answer(
         host,
         None,
@@ -57,11 +57,11 @@ fn streamed(host: &str, pieces: Vec<Piece>, end: End, faults: Vec<Fault>) -> Ans
     )
 }
 
-fn calls() -> Vec<Piece> {
+fn calls() -> Vec<AnswerPiece> {
     vec![
-        Piece::text("I look at both."),
-        Piece::call("view", &json!({"path": "a.txt"})),
-        Piece::call("view", &json!({"path": "b.txt"})),
+        AnswerPiece::text("I look at both."),
+        AnswerPiece::call("view", &json!({"path": "a.txt"})),
+        AnswerPiece::call("view", &json!({"path": "b.txt"})),
     ]
 }
 
@@ -73,7 +73,7 @@ fn text(chunks: &[Value]) -> String {
 fn a_stream_says_what_the_whole_answer_says() {
     for (host, _) in HOSTS {
         let whole = answer(host, None, &json!({}), calls(), End::Natural, vec![]);
-        let Answer::Whole { body, .. } = whole else { panic!() };
+        let VendorResponse::Whole { body, .. } = whole else { panic!() };
         let chunks = chunks(&streamed(host, calls(), End::Natural, vec![]));
         assert_eq!(text(&chunks), "I look at both.", "{host}");
         let message = &body["choices"][0]["message"];
@@ -100,22 +100,22 @@ fn every_stream_ends_with_done_and_reports_usage_where_the_host_has_it() {
             "kimi" => "/choices/0/usage",
             _ => "/usage",
         };
-        let answer = streamed(host, vec![Piece::text("hi")], End::Natural, vec![]);
+        let answer = streamed(host, vec![AnswerPiece::text("hi")], End::Natural, vec![]);
         assert_eq!(lines(&answer).last().unwrap(), "data: [DONE]", "{host}");
         let chunks = chunks(&answer);
         let reports: Vec<&Value> = chunks.iter().filter_map(|chunk| chunk.pointer(at)).collect();
         assert_eq!(reports.len(), 1, "{host}");
         assert_eq!(reports[0]["prompt_tokens"], 100, "{host}");
         let silent = match answer_without_usage(host) {
-            Answer::Stream { .. } => super::requests::chunks(&answer_without_usage(host)),
-            Answer::Whole { .. } => panic!(),
+            VendorResponse::Stream { .. } => super::requests::chunks(&answer_without_usage(host)),
+            VendorResponse::Whole { .. } => panic!(),
         };
         assert!(silent.iter().all(|chunk| chunk.pointer(at).is_none()), "{host}");
     }
 }
 
-fn answer_without_usage(host: &str) -> Answer {
-    streamed(host, vec![Piece::text("hi")], End::Natural, vec![Fault::NoUsage])
+fn answer_without_usage(host: &str) -> VendorResponse {
+    streamed(host, vec![AnswerPiece::text("hi")], End::Natural, vec![Fault::NoUsage])
 }
 
 #[test]
@@ -133,11 +133,13 @@ fn usage_has_the_fields_of_its_host() {
         ("openrouter", "/usage/cost", json!(0.25)),
         ("openrouter", "/usage/prompt_tokens_details/cache_write_tokens", json!(10)),
     ] {
-        let chunks = chunks(&streamed(host, vec![Piece::text("hi")], End::Natural, vec![]));
+        let chunks = chunks(&streamed(host, vec![AnswerPiece::text("hi")], End::Natural, vec![]));
         let found = chunks.iter().find_map(|chunk| chunk.pointer(pointer));
         assert_eq!(found, Some(&expected), "{host} {pointer}");
     }
-    let Answer::Stream { headers, .. } = streamed("litellm", vec![], End::Natural, vec![]) else { panic!() };
+    let VendorResponse::Stream { headers, .. } = streamed("litellm", vec![], End::Natural, vec![]) else {
+        panic!()
+    };
     assert!(headers.contains(&("x-litellm-response-cost".to_owned(), "0.25".to_owned())), "{headers:?}");
 }
 
@@ -146,8 +148,14 @@ fn reasoning_comes_in_the_form_of_its_host() {
     let check = |host: &str, model: Option<&str>, fields: Value, pointer: &str, expected: Value| {
         let mut asked = json!({"stream": true});
         merge(&mut asked, &fields);
-        let answer =
-            answer(host, model, &asked, vec![Piece::thinking("hm"), Piece::text("so")], End::Natural, vec![]);
+        let answer = answer(
+            host,
+            model,
+            &asked,
+            vec![AnswerPiece::thinking("hm"), AnswerPiece::text("so")],
+            End::Natural,
+            vec![],
+        );
         let chunks = chunks(&answer);
         let found = chunks.iter().find_map(|chunk| chunk["choices"][0]["delta"].pointer(pointer));
         assert_eq!(found, Some(&expected), "{host} {pointer}");
@@ -178,16 +186,24 @@ fn a_host_that_was_told_not_to_think_does_not() {
         ("mistral", json!({"reasoning_effort": "none"})),
         ("openai", json!({})),
     ] {
-        let answer =
-            answer(host, None, &fields, vec![Piece::thinking("hm"), Piece::text("so")], End::Natural, vec![]);
-        let Answer::Whole { body, .. } = answer else { panic!() };
+        let answer = answer(
+            host,
+            None,
+            &fields,
+            vec![AnswerPiece::thinking("hm"), AnswerPiece::text("so")],
+            End::Natural,
+            vec![],
+        );
+        let VendorResponse::Whole { body, .. } = answer else { panic!() };
         assert_eq!(body["choices"][0]["message"], json!({"role": "assistant", "content": "so"}), "{host}");
     }
 }
 
 #[test]
 fn gemini_signs_the_first_call_of_a_turn_only() {
-    let Answer::Whole { body, .. } = answer("gemini", None, &json!({}), calls(), End::Natural, vec![]) else {
+    let VendorResponse::Whole { body, .. } =
+        answer("gemini", None, &json!({}), calls(), End::Natural, vec![])
+    else {
         panic!()
     };
     let calls = &body["choices"][0]["message"]["tool_calls"];
@@ -208,7 +224,7 @@ fn finish_reasons_are_the_words_of_the_host() {
         ("glm", vec![], End::ContentFilter, "sensitive"),
         ("vllm", vec![], End::Other("abort".to_owned()), "abort"),
     ] {
-        let Answer::Whole { body, .. } = answer(host, None, &json!({}), pieces, end, vec![]) else {
+        let VendorResponse::Whole { body, .. } = answer(host, None, &json!({}), pieces, end, vec![]) else {
             panic!()
         };
         assert_eq!(body["choices"][0]["finish_reason"], word, "{host}");
@@ -217,7 +233,8 @@ fn finish_reasons_are_the_words_of_the_host() {
 
 #[test]
 fn some_hosts_say_something_before_the_answer() {
-    let first = |host: &str| lines(&streamed(host, vec![Piece::text("hi")], End::Natural, vec![]))[0].clone();
+    let first =
+        |host: &str| lines(&streamed(host, vec![AnswerPiece::text("hi")], End::Natural, vec![]))[0].clone();
     assert_eq!(first("deepseek"), ": keep-alive");
     assert_eq!(first("openrouter"), ": OPENROUTER PROCESSING");
     let azure: Value = serde_json::from_str(first("azure").strip_prefix("data: ").unwrap()).unwrap();
@@ -227,7 +244,7 @@ fn some_hosts_say_something_before_the_answer() {
 
 #[test]
 fn an_error_inside_a_stream_has_the_form_of_its_host() {
-    let failed = || End::Failed(Failure::new(FailureKind::Overloaded));
+    let failed = || End::Failed(VendorFailure::new(FailureKind::Overloaded));
     for (host, pointer, expected) in [
         ("openai", "/error/code", json!("server_is_overloaded")),
         ("gemini", "/error/status", json!("UNAVAILABLE")),
@@ -236,7 +253,7 @@ fn an_error_inside_a_stream_has_the_form_of_its_host() {
         ("openrouter", "/error/metadata/availability/retryable", json!(true)),
         ("lm-studio", "/error", json!("The server is currently overloaded. Please try again later.")),
     ] {
-        let answer = streamed(host, vec![Piece::text("hi")], failed(), vec![]);
+        let answer = streamed(host, vec![AnswerPiece::text("hi")], failed(), vec![]);
         let last = chunks(&answer).pop().unwrap();
         assert_eq!(last.pointer(pointer), Some(&expected), "{host}: {last}");
         assert_ne!(lines(&answer).last().unwrap(), "data: [DONE]", "{host}");
@@ -245,7 +262,7 @@ fn an_error_inside_a_stream_has_the_form_of_its_host() {
 
 #[test]
 fn a_stream_can_break_miss_its_end_or_have_its_usage_elsewhere() {
-    let said = |end: End, faults: Vec<Fault>| streamed("openai", vec![Piece::text("hi")], end, faults);
+    let said = |end: End, faults: Vec<Fault>| streamed("openai", vec![AnswerPiece::text("hi")], end, faults);
     assert_eq!(lines(&said(End::Cut, vec![])).last().unwrap(), "(cut)");
     assert!(lines(&said(End::Natural, vec![Fault::NoDone])).iter().all(|line| line != "data: [DONE]"));
     let chunks = chunks(&said(End::Natural, vec![Fault::UsageInChoice]));
@@ -257,8 +274,9 @@ fn a_stream_can_break_miss_its_end_or_have_its_usage_elsewhere() {
 fn custom_tools_are_called_with_text() {
     let fields =
         json!({"tools": [{"type": "custom", "custom": {"name": "apply_patch", "description": "d"}}]});
-    let call = vec![Piece::Call { tool: "apply_patch".to_owned(), arguments: "*** Begin".to_owned() }];
-    let Answer::Whole { body, .. } = answer("openai", Some("gpt-5.4"), &fields, call, End::Natural, vec![])
+    let call = vec![AnswerPiece::Call { tool: "apply_patch".to_owned(), arguments: "*** Begin".to_owned() }];
+    let VendorResponse::Whole { body, .. } =
+        answer("openai", Some("gpt-5.4"), &fields, call, End::Natural, vec![])
     else {
         panic!()
     };

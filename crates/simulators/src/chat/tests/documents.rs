@@ -5,7 +5,7 @@ use serde_json::json;
 use super::requests::posted;
 use super::*;
 use crate::chat::Chat;
-use crate::{Answer, Vendor};
+use crate::{Vendor, VendorResponse};
 
 /// The value at `pointer` of the document that a host has at a path.
 fn check(host: &str, path: &str, pointer: &str, expected: Value) {
@@ -15,7 +15,7 @@ fn check(host: &str, path: &str, pointer: &str, expected: Value) {
 }
 
 fn told(host: &str, request: &crate::Request, pointer: &str, expected: &Value) {
-    let Some(Answer::Whole { body, .. }) = Chat::named(host).unwrap().aside(request) else {
+    let Some(VendorResponse::Whole { body, .. }) = Chat::named(host).unwrap().aside(request) else {
         panic!("{host} has no {}", request.path)
     };
     assert_eq!(body.pointer(pointer), Some(expected), "{host} {}: {body}", request.path);

@@ -6,7 +6,7 @@ use super::requests::{BEARER, posted, reply};
 use super::*;
 use crate::chat::Gateway;
 use crate::chat::gateway::{GPT, GROK};
-use crate::{Accepted, Answer, End, Piece, Vendor};
+use crate::{Accepted, AnswerPiece, End, Vendor, VendorResponse};
 
 const INTEGRATION: &str = "copilot-integration-id: copilot-developer-cli";
 const EDITOR: &str = "editor-version: hangar/0";
@@ -14,7 +14,7 @@ const USER: &[&str] = &[BEARER, INTEGRATION, EDITOR, "x-initiator: user", "anthr
 const AGENT: &[&str] = &[BEARER, INTEGRATION, EDITOR, "x-initiator: agent", "anthropic-version: 2023-06-01"];
 
 fn copilot(path: &str, headers: &[&str], body: Value) -> Result<Accepted, String> {
-    let checked = Gateway::copilot().unwrap().check(&posted(path, headers, body), &History::default());
+    let checked = Gateway::copilot().unwrap().check(&posted(path, headers, body), &AnswerHistory::default());
     checked.map_err(|refusal| format!("{refusal}, {}", refusal.body["error"]["code"]))
 }
 
@@ -98,12 +98,15 @@ fn a_turn_of_tools_that_is_billed_breaks_a_rule_of_the_simulator() {
 #[test]
 fn billed_requests_are_counted_in_the_quota_that_every_answer_tells() {
     let gateway = Gateway::copilot().unwrap();
-    let mut history = History::default();
+    let mut history = AnswerHistory::default();
     let mut quota = |headers: &[&str], path: &str, body: Value| {
         let accepted = gateway.check(&posted(path, headers, body), &history).unwrap();
-        let answer =
-            gateway.encode(&accepted, &reply(vec![Piece::text("hi")], End::Natural, vec![]), &mut history);
-        let (Answer::Whole { headers, .. } | Answer::Stream { headers, .. }) = answer;
+        let answer = gateway.encode(
+            &accepted,
+            &reply(vec![AnswerPiece::text("hi")], End::Natural, vec![]),
+            &mut history,
+        );
+        let (VendorResponse::Whole { headers, .. } | VendorResponse::Stream { headers, .. }) = answer;
         let told = headers.into_iter().find(|(name, _)| name == "x-quota-snapshot-premium_interactions");
         told.unwrap().1
     };
@@ -129,8 +132,10 @@ fn copilot_has_smaller_windows_than_the_vendor_of_the_model() {
 #[test]
 fn other_hosts_serve_their_second_wire_at_the_same_address() {
     let checked = |gateway: Gateway, path: &str, header: &str, body: Value| {
-        let checked = gateway
-            .check(&posted(path, &[header, "anthropic-version: 2023-06-01"], body), &History::default());
+        let checked = gateway.check(
+            &posted(path, &[header, "anthropic-version: 2023-06-01"], body),
+            &AnswerHistory::default(),
+        );
         checked.map(|accepted| accepted.model).map_err(|refusal| refusal.to_string())
     };
     let ok = |model: &str| Ok(model.to_owned());
@@ -197,13 +202,14 @@ fn every_model_that_is_passed_on_exists_at_its_vendor() {
 fn a_model_that_chat_refuses_tools_for_is_served_by_the_wire_that_the_refusal_names() {
     let gateway = Gateway::openai().unwrap();
     let tools = super::request("gpt-5.6-sol", &json!({"tools": [tool("view", view_schema())]}));
-    let refusal =
-        gateway.check(&posted("/v1/chat/completions", &[BEARER], tools), &History::default()).unwrap_err();
+    let refusal = gateway
+        .check(&posted("/v1/chat/completions", &[BEARER], tools), &AnswerHistory::default())
+        .unwrap_err();
     assert!(refusal.message.contains("To use function tools, use /v1/responses"), "{refusal}");
     let mut body = input("gpt-5.6-sol");
     body["tools"] =
         json!([{"type": "function", "name": "view", "parameters": view_schema(), "strict": false}]);
-    let accepted = gateway.check(&posted("/v1/responses", &[BEARER], body), &History::default());
+    let accepted = gateway.check(&posted("/v1/responses", &[BEARER], body), &AnswerHistory::default());
     assert_eq!(
         accepted.map(|accepted| accepted.model).map_err(|refusal| refusal.message),
         Ok("gpt-5.6-sol".to_owned())

@@ -6,7 +6,8 @@ use serde_json::json;
 use super::*;
 use crate::chat::Chat;
 use crate::{
-    Accepted, Answer, End, Failure, FailureKind, Fault, Frame, Piece, Reply, Request, Usage, Vendor,
+    Accepted, AnswerPiece, End, FailureKind, Fault, PlannedAnswer, Request, StreamFrame, Usage, Vendor,
+    VendorFailure, VendorResponse,
 };
 
 /// A request with these headers, `name: value` each.
@@ -28,27 +29,27 @@ pub(super) fn posted(path: &str, headers: &[&str], body: Value) -> Request {
 }
 
 /// An answer of these pieces.
-pub(super) fn reply(pieces: Vec<Piece>, end: End, faults: Vec<Fault>) -> Reply {
+pub(super) fn reply(pieces: Vec<AnswerPiece>, end: End, faults: Vec<Fault>) -> PlannedAnswer {
     let usage =
         Usage { input: 100, cache_read: 40, cache_write: 10, output: 30, reasoning: 20, ..Usage::default() };
-    Reply { id: "abc".to_owned(), created: 7, pieces, end, faults, usage, cost: 0.25 }
+    PlannedAnswer { id: "abc".to_owned(), created: 7, pieces, end, faults, usage, cost: 0.25 }
 }
 
-pub(super) fn accepted(chat: &Chat, request: &Request, history: &History) -> Accepted {
+pub(super) fn accepted(chat: &Chat, request: &Request, history: &AnswerHistory) -> Accepted {
     chat.check(request, history).unwrap_or_else(|refusal| panic!("{refusal}"))
 }
 
 /// The data of a stream, as far as it is JSON.
-pub(super) fn chunks(answer: &Answer) -> Vec<Value> {
+pub(super) fn chunks(answer: &VendorResponse) -> Vec<Value> {
     lines(answer).iter().filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok()).collect()
 }
 
-pub(super) fn lines(answer: &Answer) -> Vec<String> {
-    let Answer::Stream { frames, .. } = answer else { panic!("{answer:?}") };
+pub(super) fn lines(answer: &VendorResponse) -> Vec<String> {
+    let VendorResponse::Stream { frames, .. } = answer else { panic!("{answer:?}") };
     let texts = frames.iter().map(|frame| match frame {
-        Frame::Data(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
-        Frame::Wait(_) => "(wait)".to_owned(),
-        Frame::Cut => "(cut)".to_owned(),
+        StreamFrame::Data(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+        StreamFrame::Wait(_) => "(wait)".to_owned(),
+        StreamFrame::Cut => "(cut)".to_owned(),
     });
     texts.map(|text| text.trim_end().to_owned()).collect()
 }
@@ -61,7 +62,7 @@ fn a_path_or_credential_that_the_host_lacks_is_refused() {
         let chat = Chat::named(host).unwrap();
         let model = chat.book.model[0].id.clone();
         let request = posted(path, headers, super::request(&model, &json!({})));
-        chat.check(&request, &History::default()).err().map(|refusal| refusal.to_string())
+        chat.check(&request, &AnswerHistory::default()).err().map(|refusal| refusal.to_string())
     };
     let text = |text: &str| Some(text.to_owned());
     assert_eq!(refused("openai", "/v1/chat/completions", &[BEARER]), None);
@@ -83,7 +84,7 @@ fn a_body_that_is_no_object_is_refused() {
     let chat = Chat::named("azure").unwrap();
     for body in [Value::Null, json!([]), json!("text"), json!(1)] {
         let request = posted("/openai/deployments/gpt-5.2/chat/completions", &["api-key: k"], body);
-        let refusal = chat.check(&request, &History::default()).unwrap_err();
+        let refusal = chat.check(&request, &AnswerHistory::default()).unwrap_err();
         assert_eq!(refusal.status, 400, "{refusal}");
     }
 }
@@ -93,22 +94,22 @@ fn a_deployment_in_the_path_is_the_model() {
     let chat = Chat::named("azure").unwrap();
     let path = "/openai/deployments/gpt-5.2/chat/completions";
     let request = posted(path, &["api-key: k"], super::request("whatever", &json!({})));
-    assert_eq!(accepted(&chat, &request, &History::default()).model, "gpt-5.2");
+    assert_eq!(accepted(&chat, &request, &AnswerHistory::default()).model, "gpt-5.2");
 }
 
 /// The host's reaction to a conversation whose first turn it gave and `change` modified.
 fn second(host: &str, path: &str, model: &str, change: impl Fn(&mut Value)) -> Result<Vec<String>, String> {
     let chat = Chat::named(host).unwrap();
-    let mut history = History::default();
+    let mut history = AnswerHistory::default();
     let mut body = super::request(model, &json!({"tools": [tool("view", view_schema())]}));
     let first = accepted(&chat, &posted(path, &[BEARER], body.clone()), &history);
     let pieces = vec![
-        Piece::thinking("hm"),
-        Piece::Redacted("secret".to_owned()),
-        Piece::call("view", &json!({"path": "a"})),
+        AnswerPiece::thinking("hm"),
+        AnswerPiece::Redacted("secret".to_owned()),
+        AnswerPiece::call("view", &json!({"path": "a"})),
     ];
     let answer = chat.encode(&first, &reply(pieces, End::Natural, vec![]), &mut history);
-    let Answer::Whole { body: answer, .. } = answer else { panic!() };
+    let VendorResponse::Whole { body: answer, .. } = answer else { panic!() };
     let mut message = answer["choices"][0]["message"].clone();
     let id = message["tool_calls"][0]["id"].clone();
     change(&mut message);
@@ -172,7 +173,7 @@ fn each_host_words_failures_of_its_own() {
         ("copilot", FailureKind::Other, 466, "too old"),
     ] {
         let book = Rulebook::named(host).unwrap();
-        let failure = Failure { retry_after: Some(3.0), ..Failure::new(kind) };
+        let failure = VendorFailure { retry_after: Some(3.0), ..VendorFailure::new(kind) };
         let refusal = super::super::wording::failure(&book, &failure, &book.model[0].id);
         assert_eq!(refusal.status, status, "{host} {kind:?}");
         assert!(refusal.body.to_string().contains(part), "{host} {kind:?}: {}", refusal.body);

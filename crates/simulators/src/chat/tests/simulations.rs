@@ -7,7 +7,10 @@ use serde_json::json;
 use super::requests::posted;
 use super::*;
 use crate::chat::PROFILES;
-use crate::{Answer, Caching, End, Fault, Frame, Piece, Profile, Request, Scenario, Simulator, Turn};
+use crate::{
+    AnswerPiece, Caching, End, Fault, Profile, Request, Scenario, ScenarioTurn, Simulator, StreamFrame,
+    VendorResponse,
+};
 
 /// Tokens of the system message: enough to be cached anywhere, and little enough for a small window.
 const SYSTEM: usize = 4000;
@@ -66,7 +69,9 @@ impl Client {
 
     /// Sends the conversation, keeps the answer, and answers its calls.
     fn turn(&mut self) {
-        let Answer::Whole { status, body, .. } = self.simulator.answer(&self.request()) else { panic!() };
+        let VendorResponse::Whole { status, body, .. } = self.simulator.answer(&self.request()) else {
+            panic!()
+        };
         assert_eq!(status, 200, "{}: {body}", self.path);
         let mut message = body["choices"][0]["message"].clone();
         message.as_object_mut().unwrap().retain(|name, _| self.kept.contains(name));
@@ -78,12 +83,12 @@ impl Client {
     }
 }
 
-fn look(thought: &str) -> Turn {
-    Turn::say([
-        Piece::thinking(thought),
-        Piece::text("I look."),
-        Piece::call("view", &json!({"path": "a"})),
-        Piece::call("view", &json!({"path": "b"})),
+fn look(thought: &str) -> ScenarioTurn {
+    ScenarioTurn::say([
+        AnswerPiece::thinking(thought),
+        AnswerPiece::text("I look."),
+        AnswerPiece::call("view", &json!({"path": "a"})),
+        AnswerPiece::call("view", &json!({"path": "b"})),
     ])
 }
 
@@ -95,7 +100,12 @@ fn a_client_that_sends_back_what_came_is_never_refused_and_reads_from_the_cache(
             let found = book.model(model).unwrap();
             let caching = found.rules.caching.unwrap_or(book.caching).of_model(found.cache_minimum);
             let cached = matches!(caching, Caching::Automatic { .. }).then_some(0.8);
-            let turns = [look("first"), look("second"), look("third"), Turn::say([Piece::text("done")])];
+            let turns = [
+                look("first"),
+                look("second"),
+                look("third"),
+                ScenarioTurn::say([AnswerPiece::text("done")]),
+            ];
             let scenario = Scenario { calls: Some(4), cached, ..Scenario::of(turns) };
             let mut client = Client::new(profile, model, scenario);
             client.say(json!({"role": "user", "content": "look around"}));
@@ -124,7 +134,7 @@ fn claude_behind_chat_is_cached_up_to_marks_only() {
         let profile = PROFILES.iter().find(|profile| profile.name == host).unwrap();
         let book = Rulebook::named(host).unwrap();
         let claude = book.model.iter().find(|model| model.id.contains("claude")).unwrap();
-        let turns = (0..4).map(|_| Turn::say([Piece::text("so")]));
+        let turns = (0..4).map(|_| ScenarioTurn::say([AnswerPiece::text("so")]));
         let cached = mark.then_some(0.8);
         let mut client = Client::new(profile, &claude.id, Scenario { cached, ..Scenario::of(turns) });
         for _ in 0..4 {
@@ -141,7 +151,11 @@ fn claude_behind_chat_is_cached_up_to_marks_only() {
 #[test]
 fn a_window_that_the_host_cuts_silently_fails_the_test() {
     let ollama = PROFILES.iter().find(|profile| profile.name == "ollama").unwrap();
-    let mut client = Client::new(ollama, "qwen3-coder:30b", Scenario::of([Turn::say([Piece::text("done")])]));
+    let mut client = Client::new(
+        ollama,
+        "qwen3-coder:30b",
+        Scenario::of([ScenarioTurn::say([AnswerPiece::text("done")])]),
+    );
     client.say(json!({"role": "user", "content": "word ".repeat(40_000)}));
     client.say(json!({"role": "user", "content": "and now?"}));
     client.turn();
@@ -152,10 +166,10 @@ fn a_window_that_the_host_cuts_silently_fails_the_test() {
 }
 
 /// The bytes of a stream as a client reads them.
-fn bytes(answer: Answer) -> Vec<u8> {
-    let Answer::Stream { frames, .. } = answer else { panic!("{answer:?}") };
+fn bytes(answer: VendorResponse) -> Vec<u8> {
+    let VendorResponse::Stream { frames, .. } = answer else { panic!("{answer:?}") };
     frames.into_iter().fold(Vec::new(), |mut bytes, frame| {
-        if let Frame::Data(more) = frame {
+        if let StreamFrame::Data(more) = frame {
             bytes.extend(more);
         }
         bytes
@@ -188,8 +202,8 @@ fn every_fault_can_be_put_on_every_host_and_loses_nothing_that_was_said() {
     ];
     for profile in PROFILES {
         let turns = faults.map(|fault| {
-            let mut turn = Turn::ending(
-                [Piece::text("é, I look."), Piece::call("view", &json!({"path": "ü"}))],
+            let mut turn = ScenarioTurn::ending(
+                [AnswerPiece::text("é, I look."), AnswerPiece::call("view", &json!({"path": "ü"}))],
                 End::Natural,
             );
             if let crate::Act::Say { faults, .. } = &mut turn.act {

@@ -8,14 +8,14 @@ mod vim;
 
 use super::*;
 use crate::key::Key;
-use crate::keymap::{Action, Context, Keymap, Pending, Resolved};
+use crate::keymap::{Action, KeyContext, KeyMeaning, Keymap, PendingKeys};
 
 /// Composer with the default keys.
 #[derive(Default)]
 struct Session {
     composer: Composer,
     keymap: Keymap,
-    pending: Pending,
+    pending: PendingKeys,
     columns: usize,
     /// Moves that left the text: `^` at the top, `v` at the bottom.
     edges: String,
@@ -55,18 +55,18 @@ impl Session {
             VimOutcome::AtBottom => return self.edges.push('v'),
             VimOutcome::Pass => {}
         }
-        let context = Context::default();
+        let context = KeyContext::default();
         match self.keymap.resolve(&mut self.pending, key, context) {
-            Resolved::Action(Action::Edit(edit)) => match self.composer.edit(edit, self.columns) {
+            KeyMeaning::Action(Action::Edit(edit)) => match self.composer.edit(edit, self.columns) {
                 Applied::Done => {}
                 Applied::AtTop => self.edges.push('^'),
                 Applied::AtBottom => self.edges.push('v'),
             },
-            Resolved::Action(Action::Stash) => {
+            KeyMeaning::Action(Action::Stash) => {
                 self.composer.stash();
             }
-            Resolved::Insert(char) => self.composer.insert(char.encode_utf8(&mut [0; 4])),
-            Resolved::Action(_) | Resolved::Pending | Resolved::Nothing => {}
+            KeyMeaning::Insert(char) => self.composer.insert(char.encode_utf8(&mut [0; 4])),
+            KeyMeaning::Action(_) | KeyMeaning::Pending | KeyMeaning::Nothing => {}
         }
     }
 
@@ -75,7 +75,7 @@ impl Session {
         let (before, after) = self.composer.text().split_at(self.composer.cursor());
         let show = |text: &str| {
             let pieces = self.composer.parts.pieces(text);
-            let text: String = pieces.iter().map(Piece::label).collect();
+            let text: String = pieces.iter().map(DraftPiece::label).collect();
             text.replace('\n', "⏎").replace('\t', "→")
         };
         format!("{}|{}{}", show(before), show(after), self.edges)

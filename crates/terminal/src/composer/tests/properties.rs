@@ -159,7 +159,7 @@ proptest! {
     #[test]
     fn undoing_everything_gives_the_original_and_redoing_the_result(script in words(WORDS), vim in any::<bool>()) {
         let mut session = Session::new(10);
-        session.composer.restore(&Snapshot::of_text("first\nsecond"));
+        session.composer.restore(&DraftSnapshot::of_text("first\nsecond"));
         session.composer.set_vim(vim);
         script.into_iter().for_each(|word| session.run(word));
         // What the script undid itself is redone first.

@@ -46,7 +46,7 @@ const AMBIGUOUS_LIMIT: usize = 12;
 
 /// Context of a command line.
 #[derive(Debug, Clone, Copy)]
-pub struct Scope<'a> {
+pub struct LineContext<'a> {
     /// Absolute.
     pub cwd: &'a Path,
     pub env: &'a BTreeMap<OsString, OsString>,
@@ -81,7 +81,7 @@ impl Analysis {
 }
 
 /// Reads a command line.
-pub fn analyze(text: &str, scope: Scope<'_>) -> Analysis {
+pub fn analyze(text: &str, scope: LineContext<'_>) -> Analysis {
     let openers = openers(text);
     if text.len() > TEXT_LIMIT || openers > OPENER_LIMIT {
         return Analysis::unread(text);
@@ -100,7 +100,7 @@ pub fn analyze(text: &str, scope: Scope<'_>) -> Analysis {
     })
 }
 
-fn read(text: &str, scope: Scope<'_>) -> Analysis {
+fn read(text: &str, scope: LineContext<'_>) -> Analysis {
     match parse(text) {
         Some(program) => Visitor::read(&program, text, scope),
         None => Analysis::unread(text),

@@ -33,7 +33,7 @@ impl Place {
     }
 
     fn analyze(&self, text: &str) -> Analysis {
-        analyze(text, Scope { cwd: &self.cwd, env: &self.env })
+        analyze(text, LineContext { cwd: &self.cwd, env: &self.env })
     }
 
     /// Commands with `+` if they only read and `-` if not; `!` paths outside, `>` targets, `@` addresses, `?` if something

@@ -14,7 +14,7 @@ use hangar_protocol::permission::ShellCommand;
 
 use super::variables::{self, Values, Variables};
 use super::words::{Arg, Splitting, hides_substitution};
-use super::{Analysis, Scope, parse, paths};
+use super::{Analysis, LineContext, parse, paths};
 
 /// Readings of a text until nothing new is learned of its variables.
 const READING_LIMIT: usize = 8;
@@ -59,7 +59,7 @@ pub(super) struct Facts {
 }
 
 impl<'a> Visitor<'a> {
-    pub(super) fn read(program: &Program, text: &str, scope: Scope<'a>) -> Analysis {
+    pub(super) fn read(program: &Program, text: &str, scope: LineContext<'a>) -> Analysis {
         let mut visitor = Self {
             facts: Facts::default(),
             variables: Variables::new(scope.env),

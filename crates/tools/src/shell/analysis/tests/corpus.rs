@@ -35,7 +35,7 @@ fn lines_that_a_person_is_asked_about_stay_so() {
         env.insert("HOME".into(), tree.home().into());
         for attack in attacks {
             let command = fill_in(&attack.command);
-            let analysis = analyze(&command, Scope { cwd: &cwd, env: &env });
+            let analysis = analyze(&command, LineContext { cwd: &cwd, env: &env });
             if is_asked(&analysis, &cwd) == attack.unseen {
                 let place = corpus.place(attack.section, attack.line);
                 let now = if attack.unseen {
