@@ -22,7 +22,7 @@ pub(crate) fn kind(tool: &str) -> ToolKind {
 
 pub(crate) fn started(start: &ToolStart) -> ToolCall {
     let input = &start.arguments;
-    // What a finished task comes to is said in words of its own.
+    // The result of a finished task has a text of its own.
     let told = start.tool_name != "task_complete";
     ToolCall {
         tool_call_id: start.tool_call_id.clone(),

@@ -37,7 +37,7 @@ impl UpdateTranslator {
     }
 
     pub(crate) fn translate(&mut self, event: &Event) -> Vec<Update> {
-        // What a sub-agent does is part of the call that started it.
+        // Events of a sub-agent are part of the call that started it.
         if event.agent_id().is_some() {
             return Vec::new();
         }

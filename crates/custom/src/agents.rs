@@ -110,7 +110,7 @@ fn agent(path: &Path, id: String, tree: &Tree) -> Result<AgentDefinition, String
         Some(tools) => AgentTools::Only(tools),
     };
     let models = match head.list("model") {
-        // What others write for "whatever the caller has".
+        // Other programs' value for "the caller's model".
         Some(models) => models.into_iter().filter(|model| model != "inherit").collect(),
         None => Vec::new(),
     };

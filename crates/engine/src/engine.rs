@@ -222,7 +222,7 @@ impl Engine {
 
     /// Submits typed text: a slash command, or a prompt.
     pub fn submit(&mut self, prompt: Prompt) -> Result<(), LogError> {
-        // What was stopped before has nothing to say about this.
+        // An earlier stop does not affect this.
         self.ended.clear();
         self.wait.forget();
         match crate::commands::parse(&prompt.text) {

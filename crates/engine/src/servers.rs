@@ -28,7 +28,7 @@ impl Servers {
         tokio::pin!(ready);
         loop {
             tokio::select! {
-                // What happened while a server started is told before the session goes on.
+                // Events of a starting server are delivered before the session continues.
                 biased;
                 Some(news) = self.news.recv() => record(news, driver)?,
                 () = &mut ready => break,
@@ -63,7 +63,7 @@ pub(crate) fn record(news: News, driver: &mut Driver) -> Result<(), LogError> {
             let _ = verdict.send(driver.session().config().policy.decide_sampling(&server));
             Ok(())
         }
-        // What is offered follows from what is there.
+        // The offered tools follow from the available ones.
         News::Tools => Ok(()),
     }
 }

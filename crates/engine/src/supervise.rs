@@ -33,7 +33,7 @@ pub async fn supervise<T: FrontEndTask>(task: &mut T, hurry: impl Future<Output 
     match closing.catch_unwind().await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::error!(%error, "closing a session failed"),
-        // What it was about to do is lost; its processes end with their owner.
+        // Its next step is lost; its processes end with their owner.
         Err(panic) => tracing::error!(message = words(&*panic), "closing a session panicked"),
     }
 }

@@ -192,7 +192,7 @@ impl WorkTree<'_> {
 async fn bounded(from: Option<impl AsyncRead + Unpin>, limit: usize) -> (Vec<u8>, bool) {
     let mut kept = Vec::new();
     let Some(from) = from else { return (kept, false) };
-    // What was read before a pipe broke is all there is.
+    // Bytes that were read before the pipe broke are the result.
     let _ = from.take(limit as u64 + 1).read_to_end(&mut kept).await;
     let cut = kept.len() > limit;
     kept.truncate(limit);

@@ -164,7 +164,7 @@ impl ObjectStore {
 
 impl Drop for ObjectStore {
     fn drop(&mut self) {
-        // What cannot be removed now is removed when it is stale.
+        // Files that cannot be removed now are removed when they are stale.
         let _ = std::fs::remove_dir_all(&self.dir);
     }
 }

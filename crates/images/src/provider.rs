@@ -25,7 +25,7 @@ pub struct ScaledImages {
     remembered: Remembered,
 }
 
-/// What to send in place of images, the latest last.
+/// Replacements of images, the latest last.
 type Remembered = Arc<Mutex<VecDeque<(Key, Arc<[Part]>)>>>;
 
 /// An image, and the longer edge that it may have.
@@ -61,7 +61,7 @@ impl ModelProvider for ScaledImages {
         let answer = async move {
             match scaled.await {
                 Ok(request) => provider.stream(request),
-                // Whoever panicked has said so. Without the request there is no answer.
+                // The panic has been reported. Without the request there is no answer.
                 Err(error) => stream::once(async move { Err(failed(&error.to_string())) }).boxed(),
             }
         };

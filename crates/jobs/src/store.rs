@@ -7,7 +7,7 @@
 //!     .lock            held by the process that carries the run out
 //! ```
 //!
-//! What agents say is in the logs of their sessions, which are not ours.
+//! The agents' messages are in the logs of their sessions, which belong to others.
 //!
 //! A record is one `write(2)` of a whole line, so it survives the death of the process. It survives a power cut from the
 //! next milestone on: the start and the end of the run and of each work are synced. An unfinished last line is cut off

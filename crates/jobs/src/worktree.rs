@@ -55,7 +55,7 @@ pub(crate) async fn leave(git: &Git, worktree: &Worktree) -> bool {
         let head = checkout.run(&["rev-parse", "HEAD"]).await?;
         Ok::<bool, CrashError>(clean && head == worktree.base)
     };
-    // Whatever cannot be told is kept.
+    // A worktree of unknown state is kept.
     if !unchanged.await.unwrap_or(false) {
         return true;
     }

@@ -166,7 +166,7 @@ impl HostShared {
         let common = Arc::clone(self);
         tokio::spawn(async move {
             let room = common.news.reserve().await;
-            // What changes from here on is news again.
+            // Changes from here on are news again.
             common.untold.store(false, Ordering::Release);
             if let Ok(room) = room {
                 room.send(News::Tools);

@@ -84,7 +84,7 @@ impl StoredLogins {
     }
 
     pub(crate) fn forget(&self) {
-        // What is not there need not be removed.
+        // A missing file need not be removed.
         let _ = std::fs::remove_file(&self.file.0);
     }
 

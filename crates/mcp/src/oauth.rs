@@ -203,7 +203,7 @@ impl Authority {
         };
         let token = self.ask_for(reason, rejection).await;
         if token.is_none() && reason == McpOauthReason::Refresh {
-            // What cannot be renewed may be had anew.
+            // A token that cannot be renewed may be requested again.
             return self.ask_for(McpOauthReason::Reauth, rejection).await;
         }
         token

@@ -80,7 +80,7 @@ impl Drop for PendingConnection {
 mod tests {
     use super::*;
 
-    /// What was evicted of three connections in a registry for two, after the first was treated in some way.
+    /// Evicted connections of three in a registry for two, after the first was treated in some way.
     #[track_caller]
     fn check(treat: impl FnOnce(PendingConnection) -> Option<PendingConnection>, expected: [bool; 3]) {
         let registry = PendingConnections::new(2);

@@ -170,7 +170,7 @@ impl Roster {
             return Ok(offer.models.clone());
         }
         let models = tokio::time::timeout(MODELS_TIME, runtime.models(Lookup::Cached)).await.unwrap_or(None);
-        // What could not be found out is tried again next time.
+        // Unknown facts are queried again next time.
         if models.is_some() {
             self.models.lock().insert(name, ModelList { at: now, models: models.clone() });
         }

@@ -41,7 +41,7 @@ const ANY_PROVIDER: User = Agents(&["codex", "opencode"]);
 /// Every variable that is known to hold a credential of ours or of an agent, with those that need it. The first row that
 /// fits counts.
 const CREDENTIALS: &[(Name, &[User])] = &[
-    // What clients show to the server of the SDKs.
+    // Tokens that clients send to the SDK server.
     (Exact("COPILOT_CONNECTION_TOKEN"), &[]),
     // Collectors of telemetry; agents report to them too.
     (Exact("OTEL_EXPORTER_OTLP_HEADERS"), &[Agents(&["copilot", "claude", "codex", "opencode"]), AcpAgents]),

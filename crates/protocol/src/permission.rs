@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
 
-    /// What a person is shown of a request, which is read again as it was written.
+    /// The part of a request that a person is shown; it is read back unchanged.
     fn check(request: Value, shown: Value) {
         let request: PermissionRequest = serde_json::from_value(request).unwrap();
         let prompt = json!(request.prompt());

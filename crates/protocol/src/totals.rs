@@ -90,7 +90,7 @@ impl Totals {
             }
             Body::SessionError(error) if !error.is_ephemeral() => {
                 self.errors += 1;
-                // What an agent fails of is its caller's to deal with.
+                // An agent's failure is its caller's to handle.
                 if main {
                     self.error = Some(error.message.clone());
                 }

@@ -60,7 +60,7 @@ impl SseFrame {
 
 /// A message with a name. JSON has no line breaks of its own, so one line holds it.
 pub fn named(name: &str, data: &impl Serialize) -> Bytes {
-    // What is written here are types of ours, which have a JSON form.
+    // These are our own types, which always serialise.
     let json = serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned());
     format!("event: {name}\ndata: {json}\n\n").into()
 }

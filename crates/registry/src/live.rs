@@ -386,7 +386,7 @@ impl LiveState {
             return self.stats.used();
         }
         let told = Used::from(&self.total);
-        // What the agent does not tell is not known better than from what is on record.
+        // If the agent does not report it, the log has the best value.
         let told = Used {
             input_tokens: told.input_tokens.or(self.before.input_tokens),
             output_tokens: told.output_tokens.or(self.before.output_tokens),

@@ -1,4 +1,4 @@
-//! What looking after agents costs. `cargo xtask bench runtimes` runs it; each mode prints one line of JSON.
+//! The cost of supervising agents. `cargo xtask bench runtimes` runs it; each mode prints one line of JSON.
 //!
 //! ```text
 //! crowd many SESSIONS SECONDS           stand-ins that say 50 events a second each, all at once
@@ -141,7 +141,7 @@ async fn many(sessions: u64, seconds: u64) {
 }
 
 async fn cost(name: &str, program: &str, url: &str, turns: u64) {
-    // What an agent started and did not wait for becomes ours to wait for, and so a part of its account.
+    // Children that an agent did not wait for become ours to wait for, and so part of its account.
     set_child_subreaper(Some(rustix::process::getpid())).unwrap();
     let runtime = find(name, program);
     let home = tempfile_dir();

@@ -284,7 +284,7 @@ impl CliSession {
         let mut invocation = self.adapter.invocation(&self.order, &turn);
         invocation.program.clone_from(&self.located.program);
         invocation.args.splice(0..0, self.located.leading.iter().map(Into::into));
-        // What the adapter itself sets was made of the order's variables, and wins.
+        // The adapter's own variables were made from those of the order, and override them.
         invocation.env.splice(0..0, self.order.env.iter().cloned());
         self.emitter.expect(invocation.session_id.take());
         let mut translator = self.adapter.translator(&turn);

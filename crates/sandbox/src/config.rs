@@ -149,7 +149,7 @@ impl SandboxConfig {
         if let Some((denied, writable)) = policy.contradiction() {
             return Err(Unenforceable::Denied { denied: denied.to_owned(), writable: writable.to_owned() });
         }
-        // What is denied by default gives way to what was allowed by name.
+        // A path that is allowed by name overrides a default denial.
         let allowed: Vec<PathBuf> = readonly_paths.iter().map(real).chain(policy.writable.clone()).collect();
         let credentials = places.home.iter().flat_map(|home| credentials(home));
         let private = credentials.chain(places.private.iter().cloned()).map(|path| real(&path));

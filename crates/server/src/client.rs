@@ -236,7 +236,7 @@ fn by_name(params: Option<Box<RawValue>>) -> Result<Option<Box<RawValue>>, Strin
     match list.into_iter().next() {
         None => Ok(None),
         Some(only) if count == 1 && only.get().starts_with('{') => Ok(Some(only)),
-        // What Node's client library sends for no parameters at all.
+        // Node's client library sends this for no parameters at all.
         Some(only) if count == 1 && only.get() == "null" => Ok(None),
         Some(_) => Err(format!("the parameters are one object, not a list of {count}")),
     }

@@ -171,7 +171,7 @@ impl ClientToolAnswer {
     pub(crate) fn outcome(self, tool: &str, arguments: &Value) -> ToolOutcome {
         match self {
             ClientToolAnswer::Text(text) => ToolOutcome::success(text),
-            // What went wrong inside a client is for its own eyes.
+            // Internal errors of a client are not shown to others.
             ClientToolAnswer::Error => ToolOutcome::failure(format!(
                 "Failed to execute `{tool}` tool with arguments: {arguments} due to error: Error: Tool execution failed"
             )),

@@ -112,7 +112,7 @@ impl SessionTask {
         idle_timeout: Option<Duration>,
     ) -> Self {
         Self {
-            // What takes more than a session is done by methods here.
+            // Operations that need more than the session are methods here.
             engine: Engine::new(opened.parts, options, Arc::new(NoComposer)),
             jobs,
             spec,
@@ -509,7 +509,7 @@ impl SessionTask {
                     None => std::future::pending().await,
                 }
             };
-            // Whatever happens begins the rest anew.
+            // Any activity restarts the timer.
             let rest = self.idle_timeout.filter(|_| self.session().is_idle() && self.engine.has_begun());
             let rested = async {
                 match rest {

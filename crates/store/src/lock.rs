@@ -88,7 +88,7 @@ impl Lock {
                 continue;
             }
             if has_other_names(&lock.file) {
-                // What is written into it would be in a file of others too.
+                // Text written into it would also be in a file of others.
                 folder.remove(LOCK_FILE).map_err(LockError::Io)?;
                 continue;
             }

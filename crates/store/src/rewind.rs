@@ -175,7 +175,7 @@ impl NotRestored {
 impl From<io::Error> for NotRestored {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            // What a folder says of links and of what is no file.
+            // A folder's errors about links and other non-files.
             io::ErrorKind::InvalidInput | io::ErrorKind::NotADirectory => Self::Skipped(SkipReason::Linked),
             _ => Self::Io(error),
         }
@@ -268,7 +268,7 @@ fn try_restore(
     };
     match &change.before {
         Version::Content(hash) => {
-            // What is wrong with our own folder is not said of the file.
+            // Errors of our own folder are not reported as errors of the file.
             let kept = snapshots.content(hash).map_err(NotRestored::Io)?;
             let bytes = kept.ok_or(NotRestored::Skipped(SkipReason::Altered))?;
             spot.write(&bytes)?;

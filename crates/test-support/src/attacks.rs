@@ -15,7 +15,7 @@ const THEN: &str = " ⇒ ";
 /// Programs are looked for here, so that a machine's own places do not decide what a line does.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What an attack tries.
+/// Goal of an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Harm {
     /// Something is made or changed that nobody allowed, which is also how a program shows that it ran.
@@ -44,7 +44,7 @@ impl Harm {
     }
 }
 
-/// What a line of a section must leave as it is.
+/// Things that a line of a section must not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watch {
     /// Everything in the workspace.
@@ -78,7 +78,7 @@ impl Watch {
     ];
 }
 
-/// What the lines of a section have in common.
+/// Settings that the lines of a section share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
     pub file: String,

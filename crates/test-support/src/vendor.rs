@@ -28,7 +28,7 @@ impl VendorServer {
         self.simulator().play(Scenario::parse(scenario).expect("a valid scenario"));
     }
 
-    /// What a client is given as the base URL of the provider.
+    /// Base URL of the provider, for a client.
     pub fn base_url(&self) -> String {
         format!("{}{}", self.server.url(self.profile.name), self.profile.base_path)
     }
@@ -46,7 +46,7 @@ impl VendorServer {
         self.simulator().exchanges()
     }
 
-    /// What was counted. Panics with everything that was refused, or was not as the scenario expects.
+    /// The totals. Panics with all refusals and failed expectations of the scenario.
     pub fn finish(&self) -> UsageTotals {
         match self.simulator().finish() {
             Ok(totals) => totals,

@@ -257,7 +257,7 @@ mod tests {
                 &format!("Preview (last 4000 chars):\n{}", "ä".repeat(4_000)),
             ],
         );
-        // What is shorter than both ends together is not shown whole or twice.
+        // A text shorter than both ends together is shown neither whole nor twice.
         let short = format!("{}\n{}", "x".repeat(600), "y".repeat(599));
         check(short, &["first 200 chars", &format!("last 400 chars):\n{}", "y".repeat(400))]);
     }

@@ -18,7 +18,8 @@ pub struct Workspace {
     pub cwd: PathBuf,
     /// Texts over its threshold go to its directory; it is also the size above which a file is not viewed whole.
     pub spill: Spill,
-    /// Whose files `view`, `create`, `edit` and `apply_patch` are about. Commands and searches run here either way.
+    /// The owner of the files that `view`, `create`, `edit` and `apply_patch` work on. Commands and searches run here
+    /// either way.
     pub files: ToolFiles,
     /// Images that the model takes.
     pub images: ImageLimits,

@@ -1,4 +1,5 @@
-//! What agents have of their own: it is ready before they begin, nobody else sees it, and it rests when they are done.
+//! Agents' own tools: they are ready before the agent begins, no other agent sees them, and they are paused when it is
+//! done.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

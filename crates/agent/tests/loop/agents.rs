@@ -39,7 +39,7 @@ fn task(id: &'static str, agent_type: &str, prompt: &str, mode: &str) -> (&'stat
     (id, "task", arguments)
 }
 
-/// What the main agent's calls came to, in the order in which they ended.
+/// Results of the main agent's calls, in the order in which they ended.
 fn results(stage: &Stage) -> Vec<String> {
     let main = stage.log().into_iter().filter(|event| event.agent_id().is_none());
     main.filter_map(|event| match event.body() {

@@ -510,7 +510,7 @@ impl Hooks for Silent {
     }
 }
 
-/// What the session owes: everything that people said, the plan, the todos, instructions and skills.
+/// Records that the session must keep: all user messages, the plan, the todos, instructions and skills.
 #[tokio::test(start_paused = true)]
 async fn twenty_summaries_in_a_row_lose_nothing_that_is_owed_and_cost_the_same_each() {
     const ROUNDS: usize = 20;

@@ -1,4 +1,4 @@
-//! What hooks may change, and what they may not.
+//! Changes that hooks may make, and those that they may not.
 
 use parking_lot::Mutex;
 use std::sync::Arc;

@@ -67,7 +67,7 @@ async fn a_permission_can_be_given_after_the_process_that_asked_is_gone() {
 #[tokio::test(start_paused = true)]
 async fn a_client_can_answer_its_call_after_the_process_that_asked_is_gone() {
     let mut stage = resumed(calling(None).await, true);
-    // What ran here died with the process.
+    // Calls that ran here ended with the process.
     assert_eq!((stage.count("tool.execution_complete"), stage.count("session.warning")), (1, 1));
     let waiting = stage.driver.session().awaits_client("r1").unwrap();
     assert_eq!((waiting.tool.as_str(), waiting.arguments), ("hang", json!({"x": 1})));

@@ -27,7 +27,7 @@ use hangar_protocol::{Body, Event};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-/// What the model does when it is asked.
+/// The model's reaction to a request.
 #[derive(Clone)]
 pub(crate) enum Line {
     Say(&'static str),
@@ -218,7 +218,7 @@ impl ModelProvider for Actor {
     }
 }
 
-/// What any provider on this stage is like.
+/// Facts about every provider on this stage.
 pub(crate) fn facts() -> ProviderFacts {
     ProviderFacts {
         endpoint: "/chat/completions",
@@ -656,7 +656,7 @@ impl Stage {
             .collect()
     }
 
-    /// What the model saw in its last request, a line per message.
+    /// The model's last request, a line per message.
     pub(crate) fn last_request(&self) -> String {
         let requests = self.requests();
         let lines: Vec<String> =

@@ -169,7 +169,7 @@ fn news() -> Notice {
     Notice { text: "shell s1 ended".to_owned(), kind, read: Some(Box::new(read)) }
 }
 
-/// What the model is shown of the news, without ids.
+/// The news as the model is shown them, without ids.
 fn told(stage: &Stage) -> String {
     let shown = stage.last_request();
     let (_, told) = shown.split_once("user: <system_notification>").unwrap_or_default();
@@ -278,7 +278,7 @@ fn insert(at: usize, prompt: Prompt) -> Command {
     Command::EditQueue(QueueEdit::Insert { at, prompt: Box::new(prompt) })
 }
 
-/// What was said, by whom, and which models were switched to, in this order.
+/// Messages with their senders, and model switches, in order.
 fn said(stage: &Stage) -> Vec<String> {
     let said = stage.bodies().into_iter().filter_map(|body| match body {
         Body::UserMessage(message) => {

@@ -37,7 +37,7 @@ pub(crate) struct RecomposedParts {
 #[derive(Default)]
 pub(crate) struct Recomposed {
     pub(crate) provider: Option<Arc<dyn ModelProvider>>,
-    /// What people are told if the model gets another effort than they asked for.
+    /// Notice to people if the model gets another effort than they asked for.
     pub(crate) effort_notice: Option<String>,
     pub(crate) instructions: Option<String>,
     /// `Some(None)` where there are no servers now.

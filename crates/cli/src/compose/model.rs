@@ -102,7 +102,7 @@ pub(super) fn check_effort(chosen: &Chosen, effort: Option<&str>) -> Result<()> 
     bail!("`{effort}` is not a reasoning effort; {whose} {}", names.join(", "))
 }
 
-/// What people are told if the model gets another effort than they asked for.
+/// Notice to people if the model gets another effort than they asked for.
 pub(super) fn effort_warning(chosen: &Chosen, effort: Option<&str>) -> Option<String> {
     let sent = chosen.facts.effort(effort);
     let asked = sent.instead_of?;

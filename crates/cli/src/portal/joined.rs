@@ -142,7 +142,7 @@ impl Relay {
             }),
             None => TurnResult::Completed,
         };
-        // What was used is in the log.
+        // The usage is in the log.
         let outcome = TurnOutcome { end, usage: Usage::default(), total: Usage::default() };
         let ended = TurnEnded { outcome, model: None, unknown: BTreeSet::new() };
         self.outbox.send(SessionNews::TurnEnded(Box::new(ended))).await.is_ok()

@@ -175,7 +175,7 @@ impl RunWithArgs {
         }
     }
 
-    /// What these flags say about any session, and not about the one that was asked for with them.
+    /// The flags that apply to any session, not only to the requested one.
     pub(crate) fn common(&self) -> Self {
         Self {
             rehearse: self.rehearse.clone(),

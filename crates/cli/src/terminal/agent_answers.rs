@@ -93,7 +93,7 @@ mod tests {
             &params(json!({ "kind": "reject", "feedback": "not now" })),
             &expect![[r#"Some(Ok(("r", Permission(Denied { feedback: Some("not now") }))))"#]],
         );
-        // What is not understood allows nothing.
+        // An invalid answer allows nothing.
         check(
             method,
             &params(json!({ "kind": "perhaps" })),

@@ -175,7 +175,7 @@ impl App {
             self.later(Input::Told(problem));
         }
         match start {
-            // What another process runs needs nothing of this one.
+            // A session of another process needs nothing of this one.
             Start::Session(wanted) if wanted.is_elsewhere() => return self.enter(*wanted),
             Start::Session(wanted) => self.wanted = Some(*wanted),
             Start::Pick => self.state.ask_session(),
@@ -196,7 +196,7 @@ impl App {
             let shown = opening::shown(&self.directory, &self.settings);
             self.state.ask_trust(&shown);
         }
-        // What the view asks for by now is done, and drawn, with the first input.
+        // Effects of the view so far are performed, and drawn, with the first input.
         self.later(Input::Tick);
     }
 

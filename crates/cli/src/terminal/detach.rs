@@ -29,7 +29,7 @@ impl App {
         } else if let Some(agent) = &self.agent {
             Some(format!("{agent} runs in this terminal and ends with it; --resume goes on with the session"))
         } else if self.is_working() {
-            // Whatever is under way would end with this process.
+            // The running turn would end with this process.
             Some(
                 "the session is at work in this terminal and would end with it; /detach again once it is idle"
                     .to_owned(),

@@ -34,7 +34,7 @@ pub(super) struct Wanted {
     pub(super) typed: bool,
 }
 
-/// What the flags ask for.
+/// The session that the flags ask for.
 pub(super) enum Start {
     Session(Box<Wanted>),
     /// `--resume` without a name: a person picks one.

@@ -319,7 +319,7 @@ mod tests {
         check(permission, json!({ "result": { "kind": "approve-for-session" } }), session);
         let refusal = Some(json!({ "decision": "deny", "feedback": "no" }));
         check(permission, json!({ "result": { "kind": "reject", "feedback": "no" } }), refusal);
-        // What is no known approval is none.
+        // An unknown approval approves nothing.
         check(permission, json!({ "result": { "kind": "else" } }), Some(json!({ "decision": "deny" })));
         check("session.ui.handlePendingExitPlanMode", json!({ "response": { "approved": true } }), approve);
         let said = json!({ "response": { "answer": "blue", "wasFreeform": true } });

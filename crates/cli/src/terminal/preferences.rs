@@ -1,4 +1,4 @@
-//! What a person chose in the terminal, and the history of prompts: two files in the home.
+//! The user's settings of the terminal, and the history of prompts: two files in the home.
 
 use std::path::{Path, PathBuf};
 

@@ -20,7 +20,7 @@ const KINDS: [&str; 8] = [
 /// Events that are looked through for open questions.
 const MOST: usize = 1000;
 
-/// What a view that joins knows of the session already.
+/// Facts about the session that a joining view already has.
 #[derive(Debug, Default)]
 pub(crate) struct Joining {
     /// Whether the session is being opened. What it says until then is in the log that is read afterwards.

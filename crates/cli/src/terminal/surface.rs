@@ -34,7 +34,7 @@ pub(super) struct LineSurface {
     prompted: bool,
 }
 
-/// What drawing came to.
+/// Result of a draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Drawn {
     Done,

@@ -19,7 +19,7 @@ use crate::hangar;
 /// Far above what anything needs on a loaded machine; reaching it is a failure, never a measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
 const MODES: &str = "https://agentclientprotocol.com/protocol/session-modes#";
-/// What a client of the reference said and was told.
+/// A recorded exchange of a client with the reference.
 const RECORDED: &str = include_str!("../captures/acp.txt");
 
 struct Client {
@@ -133,7 +133,7 @@ impl Client {
         updates.into_iter().map(|mut message| message["params"]["update"].take()).collect()
     }
 
-    /// What the agent said to a session so far.
+    /// The agent's messages to a session so far.
     fn said(&mut self, session: &str) -> String {
         let updates = self.updates(session);
         let chunks = updates.iter().filter(|update| update["sessionUpdate"] == "agent_message_chunk");
@@ -170,7 +170,7 @@ fn kinds(updates: &[Value]) -> Vec<&str> {
     updates.iter().map(|update| update["sessionUpdate"].as_str().unwrap()).collect()
 }
 
-/// What is compared of an answer: its members, why it stopped, and what the session said meanwhile.
+/// The compared parts of an answer: its members, the stop reason, and the session's messages meanwhile.
 fn condense(result: &Value, updates: &[Value]) -> String {
     let mut members: Vec<&str> = result.as_object().unwrap().keys().map(String::as_str).collect();
     members.sort_unstable();
@@ -540,7 +540,7 @@ fn a_client_that_vanishes_leaves_no_command_behind_and_a_closed_log() {
     assert!(last.contains("session.shutdown"), "{last}");
 }
 
-/// What a command writes, once it has.
+/// Output of a command, once it has written it.
 fn wait_for(file: &Path) -> String {
     let deadline = std::time::Instant::now() + PATIENCE;
     loop {

@@ -1,4 +1,4 @@
-//! What runs cost, and caps on that: flags, configuration, errors and exit codes.
+//! Costs of runs, and caps on them: flags, configuration, errors and exit codes.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 

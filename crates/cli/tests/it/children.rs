@@ -1,4 +1,4 @@
-//! What programs that Hangar starts get to see, and what of Hangar itself others can see.
+//! The environment that programs started by Hangar see, and the parts of Hangar that others can see.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

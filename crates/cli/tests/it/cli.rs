@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{HANGAR, hangar};
 
-/// What a flag that is accepted says about itself on stderr.
+/// Message on stderr about an accepted flag.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Notice {
     /// It works, or asks for what happens anyway.

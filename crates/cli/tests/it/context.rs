@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::hangar;
 use crate::sdk::{Client, ID, stage};
 
-/// What the model was shown in its last request.
+/// The model's last request.
 fn shown(model: &ModelServer) -> String {
     let messages = model.last_request()["messages"].take();
     messages

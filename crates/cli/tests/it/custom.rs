@@ -1,4 +1,4 @@
-//! What people configure, on the real binary: hooks, skills, commands, settings.
+//! Custom configuration, on the real binary: hooks, skills, commands, settings.
 
 use hangar_test_support::{Finished, ModelServer, Scratch};
 use serde_json::{Value, json};

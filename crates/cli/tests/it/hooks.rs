@@ -51,7 +51,7 @@ impl Place {
         self.scratch.work().join(file).exists()
     }
 
-    /// What the model was last told by a tool.
+    /// The last tool result that the model was given.
     fn answered(&self) -> String {
         let request = self.model.last_request();
         let messages = request["messages"].as_array().expect("messages").clone();

@@ -44,7 +44,7 @@ impl Stage {
         self.args(prompt, &["--allow-all-tools"]).finish().expect_exit(0)
     }
 
-    /// What the model was last told.
+    /// The last message to the model.
     fn told(&self) -> String {
         let request = self.model.last_request();
         let messages = request["messages"].as_array().cloned().unwrap_or_default();

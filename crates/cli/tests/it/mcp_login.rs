@@ -37,12 +37,12 @@ impl Authority {
         Self { process, said, url: format!("http://127.0.0.1:{port}/mcp") }
     }
 
-    /// What the authority was asked next.
+    /// The next request to the authority.
     fn asked(&mut self) -> Value {
         line(&mut self.said)
     }
 
-    /// What else it was asked, until its end.
+    /// All further requests to the authority.
     fn rest(&mut self) -> Vec<Value> {
         let _ = self.process.kill();
         let mut text = String::new();
@@ -228,7 +228,7 @@ fn a_browser_that_connects_and_says_nothing_does_not_hold_up_the_login() {
         let address = encoded.replace("%3A", ":").replace("%2F", "/");
         address.strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned()
     };
-    // Whoever asks for another login does not come back to the first.
+    // A client that starts another login does not return to the first.
     let given_up = callback(&begin(&mut client));
     let url = begin(&mut client);
     let silent = TcpStream::connect(callback(&url)).unwrap();

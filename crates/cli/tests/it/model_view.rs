@@ -1,4 +1,4 @@
-//! What the model is shown: instructions, tools, tool results, history.
+//! The model's view: instructions, tools, tool results, history.
 
 use hangar_test_support::{Finished, ModelServer, Scratch};
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ fn an_agent_is_told_the_instructions_of_an_area_and_the_session_is_not() {
     let told: Vec<usize> =
         shown.bodies().iter().map(|body| body.to_string().matches("MARK-nested").count()).collect();
     assert_eq!(told, [0, 0, 1, 0], "what the agent was told in its second request is its own");
-    // Whoever looks there next has not been told, also after a resume.
+    // The next access there tells the model again, also after a resume.
     shown.run(view, &[&format!("--resume={}", run.session_id())]);
     assert!(shown.last().contains("MARK-nested"), "{}", shown.last());
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::sdk::{Client, ID, of_session, stage};
 use crate::{HANGAR, hangar};
 
-/// What a file outside has in it. It is an SQL database, a record of changes and a plan as little as a log.
+/// Content of a file outside. It is neither an SQL database, a record of changes, a plan nor a log.
 const KEPT: &str = "SECRET\n";
 
 /// A machine with something to lose.

@@ -1,4 +1,4 @@
-//! What the documentation of the SDKs leaves open, each question with the answer that `docs/sdk.md` gives.
+//! Questions that the documentation of the SDKs leaves open, each with the answer that `docs/sdk.md` gives.
 
 use std::collections::BTreeSet;
 
@@ -82,7 +82,7 @@ fn a_question_that_is_never_answered_waits_until_the_run_is_aborted() {
     let asked = client.until("userInput.request", |message| message["method"] == "userInput.request");
     client.call("session.abort", json!({ "sessionId": ID }));
     client.event("session.idle");
-    // What is said too late changes nothing.
+    // A late answer changes nothing.
     client.write(
         &json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "answer": "b", "wasFreeform": true } }),
     );
@@ -174,7 +174,7 @@ fn a_provider_of_the_session_goes_before_the_login_of_the_server() {
     client.finish();
 }
 
-/// What the server says of its login when the environment has one, with these flags.
+/// The server's report on its login when the environment has one, with these flags.
 fn login(flags: &[&str]) -> Value {
     let (scratch, _model) = stage();
     let server = scratch

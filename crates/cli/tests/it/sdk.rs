@@ -18,7 +18,7 @@ use crate::hangar;
 use crate::schema::Schema;
 
 thread_local! {
-    /// What is published about the messages of a server. All that these tests are sent is held against it.
+    /// The published schema of the server's messages. Every message in these tests is checked against it.
     static PUBLISHED: (Api, Schema) = (Api::load(), Schema::load());
 }
 

@@ -1,4 +1,5 @@
-//! Who gets into the server over TCP: whoever shows the token, and neither web pages nor whoever only holds connections.
+//! Access to the server over TCP: for clients with the token, not for web pages, nor for clients that only hold
+//! connections.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -209,7 +210,7 @@ fn on_a_server_without_a_token_nobody_plants_programs() {
     server.finish();
 }
 
-/// What browsers send to a port for a page of somebody else, and what else is no frame.
+/// Requests that browsers send to a port for a foreign page, and other input that is no frame.
 fn foreign_requests(port: u16) -> Vec<(&'static str, Vec<u8>)> {
     let config = json!({ "type": "local", "command": "touch", "args": ["planted"], "tools": ["*"] });
     let frame = request("mcp.config.add", json!({ "name": "planted", "config": config }));

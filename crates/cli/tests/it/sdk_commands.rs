@@ -10,7 +10,7 @@ fn answer(client: &mut Client, line: &str) -> Value {
     client.answer("session.commands.invoke", of_session(json!({ "name": name, "input": input })))
 }
 
-/// What a command says; for one that fails, why.
+/// Output of a command; for one that fails, the error.
 fn said(client: &mut Client, line: &str) -> String {
     let answer = answer(client, line);
     let (result, error) = (&answer["result"], &answer["error"]["message"]);

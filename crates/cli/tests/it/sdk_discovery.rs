@@ -1,4 +1,4 @@
-//! What clients can find out without a session: skills, agents and instructions, and where they belong.
+//! Discovery without a session: skills, agents and instructions, and where they belong.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 

@@ -1,4 +1,4 @@
-//! What clients may ask of the server beside sending prompts: plans, forms, commands, logins, todos, kept sessions.
+//! Methods of the server beside sending prompts: plans, forms, commands, logins, todos, kept sessions.
 
 use serde_json::{Value, json};
 

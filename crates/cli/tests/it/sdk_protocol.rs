@@ -49,7 +49,7 @@ fn with(value: &Value, key: &str, member: impl serde::Serialize) -> Value {
     value
 }
 
-/// What the model said from here on until the session is idle.
+/// The model's messages from here on until the session is idle.
 pub(crate) fn said(client: &mut Client) -> Vec<String> {
     let mut said = Vec::new();
     loop {
@@ -260,7 +260,7 @@ fn a_log_is_read_page_by_page_as_it_was_at_first() {
                 let again = call(&mut client, "sessions.readPersistedEvents", params);
                 assert_eq!((&again["cursorStatus"], &again["hasMore"]), (&json!("expired"), &json!(false)));
             } else {
-                // What happens after the first page is not part of it.
+                // Events after the first page are not part of it.
                 call(&mut client, "session.log", json!({ "message": "later" }));
             }
             cursor = page["cursor"].clone();
@@ -403,7 +403,7 @@ fn a_session_plans_with_another_model_and_goes_back() {
     client.finish();
 }
 
-/// What the model is told and offered in a session with these settings.
+/// The model's prompt and tools in a session with these settings.
 fn told(config: &Value, options: &Value) -> Value {
     let (scratch, model) = stage();
     scratch.file("AGENTS.md", "Be kind to whales.");

@@ -75,7 +75,7 @@ impl CommandHook {
         };
         let exit = async {
             let status = child.wait().await;
-            // What it left running would hold its output open.
+            // Processes that it left running would hold its output open.
             group.leader_ended();
             drop(group);
             status.ok().and_then(|status| status.code())

@@ -122,7 +122,7 @@ impl HookFiles {
         }
         found.file(&places.home.join("settings.json"), Shape::Settings, None);
         found.origin = HookOrigin::Project;
-        // What holds for the whole project is asked before what a part of it adds.
+        // Hooks of the whole project run before those of its parts.
         let mut dirs: Vec<&Path> = places.upwards().filter(|_| places.trusted).collect();
         dirs.reverse();
         for dir in dirs {

@@ -133,7 +133,7 @@ impl HookEntry {
         };
         match ended {
             CommandExit::Exited { code: Some(0), stdout, .. } => match document(&stdout) {
-                // Who may refuse a permission and cannot be understood might have done so.
+                // A hook that may refuse a permission and gave an invalid answer might have refused it.
                 None if kind == HookKind::PermissionRequest && !is_document(&stdout) => {
                     failed("hook printed something that is not JSON".to_owned())
                 }

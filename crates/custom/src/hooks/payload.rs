@@ -91,7 +91,7 @@ fn claude_tool(name: &str) -> Option<&'static str> {
 
 pub(super) fn of(request: &HookRequest, style: PayloadStyle) -> Value {
     let Value::Object(input) = &request.input else { return request.input.clone() };
-    // What only our own clients are told.
+    // Fields for our own clients only.
     let input = input.iter().filter(|(name, _)| !matches!(name.as_str(), "toolCallId" | "stopHookActive"));
     // These two have one form for everybody.
     let uniform = matches!(request.kind, HookKind::PermissionRequest | HookKind::Notification);

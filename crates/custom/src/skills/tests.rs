@@ -200,7 +200,7 @@ fn a_link_out_of_the_project_is_neither_listed_nor_told() {
     link("outside.md", "repo/.claude/commands/command.md");
     link("outside.md", "extra/named/SKILL.md");
     link("repo/shared.md", "repo/.github/skills/inside/SKILL.md");
-    // What the user keeps is the user's to arrange.
+    // The user's own folder is the user's to arrange.
     link("outside.md", "home/skills/mine/SKILL.md");
     let skills = fixture.skills();
     let names: Vec<String> = skills.list().into_iter().map(|skill| skill.name).collect();

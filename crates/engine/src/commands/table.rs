@@ -39,7 +39,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "add-dir",
         aliases: &[],
-        description: "Lets the session use the files of another directory",
+        description: "Adds a directory whose files the session may use",
         takes: CommandArgument::Directory(ArgumentNeed::Must),
         meanwhile: true,
         read: |input| optional(input).map(SlashCommand::AddDirectory),
@@ -47,11 +47,11 @@ pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "allow-all",
         aliases: &["yolo"],
-        description: "Approves everything that the session would ask for",
+        description: "Approves all permission requests of the session",
         takes: CommandArgument::Choice(&[
             ("on", "Approve everything"),
             ("off", "Ask again"),
-            ("show", "Say which of both it is"),
+            ("show", "Show the current setting"),
         ]),
         meanwhile: true,
         read: |input| {
@@ -66,7 +66,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "autopilot",
         aliases: &["goal"],
-        description: "Has the agent work on alone until it is done, or ask again",
+        description: "Lets the agent work on its own until the task is done, or stops that",
         takes: CommandArgument::Text("on|off|objective"),
         meanwhile: true,
         read: |input| {
@@ -81,7 +81,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "compact",
         aliases: &[],
-        description: "Sums the conversation up to make room",
+        description: "Summarizes the conversation to free context",
         takes: CommandArgument::Text("what matters most"),
         meanwhile: false,
         read: |input| Some(SlashCommand::Compact(optional(input))),
@@ -97,7 +97,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "cwd",
         aliases: &["cd"],
-        description: "Says where the session works, or has it work elsewhere",
+        description: "Shows or changes the working directory",
         takes: CommandArgument::Directory(ArgumentNeed::May),
         meanwhile: false,
         read: |input| Some(SlashCommand::Directory(optional(input))),
@@ -105,7 +105,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "env",
         aliases: &[],
-        description: "Says which instructions, MCP servers, skills and agents the session has",
+        description: "Lists the session's instructions, MCP servers, skills and agents",
         takes: CommandArgument::Nothing,
         meanwhile: true,
         read: |_| Some(SlashCommand::Environment),
@@ -113,7 +113,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "fleet",
         aliases: &[],
-        description: "Has many agents do the work side by side",
+        description: "Splits the task among agents that work in parallel",
         takes: CommandArgument::Text("prompt"),
         meanwhile: false,
         read: |input| Some(SlashCommand::Fleet(input.to_owned())),
@@ -121,7 +121,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "init",
         aliases: &[],
-        description: "Has the agent write instructions for this repository",
+        description: "Lets the agent write instructions for this repository",
         takes: CommandArgument::Nothing,
         meanwhile: false,
         read: |_| Some(SlashCommand::Init),
@@ -140,10 +140,10 @@ pub const TABLE: &[SlashCommandSpec] = &[
         description: "Lists the MCP servers and switches them on and off",
         takes: CommandArgument::Choice(&[
             ("list", "List the servers"),
-            ("show", "Say what a server offers"),
+            ("show", "Show the tools of a server"),
             ("enable", "Switch a server on"),
             ("disable", "Switch a server off"),
-            ("reload", "Read the configuration again"),
+            ("reload", "Reload the configuration"),
         ]),
         meanwhile: false,
         read: |input| {
@@ -160,7 +160,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "model",
         aliases: &["models"],
-        description: "Says which model answers, or has another one answer",
+        description: "Shows or changes the model",
         takes: CommandArgument::Text("model"),
         meanwhile: true,
         read: |input| Some(SlashCommand::Model(optional(input))),
@@ -168,11 +168,11 @@ pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "permissions",
         aliases: &[],
-        description: "Says whether the session asks before it acts, or changes that",
+        description: "Shows or changes whether the session asks for permission",
         takes: CommandArgument::Choice(&[
             ("default", "Ask"),
             ("allow-all", "Approve everything"),
-            ("show", "Say which of both it is"),
+            ("show", "Show the current setting"),
         ]),
         meanwhile: true,
         read: |input| {
@@ -187,7 +187,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "plan",
         aliases: &[],
-        description: "Has the agent plan before it changes anything",
+        description: "Lets the agent plan before it changes anything",
         takes: CommandArgument::Text("prompt"),
         meanwhile: true,
         read: |input| Some(SlashCommand::Plan(optional(input))),
@@ -195,7 +195,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "rename",
         aliases: &[],
-        description: "Gives the session another name",
+        description: "Renames the session",
         takes: CommandArgument::Text("name"),
         meanwhile: true,
         read: |input| optional(input).map(SlashCommand::Rename),
@@ -203,7 +203,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "reset-allowed-tools",
         aliases: &[],
-        description: "Takes back what was approved for this session",
+        description: "Revokes the approvals for this session",
         takes: CommandArgument::Nothing,
         meanwhile: true,
         read: |_| Some(SlashCommand::ResetApprovals),
@@ -211,7 +211,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "review",
         aliases: &[],
-        description: "Has an agent review the changes",
+        description: "Lets an agent review the changes",
         takes: CommandArgument::Text("what to look at"),
         meanwhile: false,
         read: |input| Some(SlashCommand::Review(input.to_owned())),
@@ -219,15 +219,15 @@ pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "sandbox",
         aliases: &[],
-        description: "Says whether commands run in a sandbox",
-        takes: CommandArgument::Choice(&[("status", "Say whether they do")]),
+        description: "Shows whether commands run in a sandbox",
+        takes: CommandArgument::Choice(&[("status", "Show whether they do")]),
         meanwhile: true,
         read: |input| matches!(input, "" | "status").then_some(SlashCommand::Sandbox),
     },
     SlashCommandSpec {
         name: "security-review",
         aliases: &[],
-        description: "Has an agent look for security holes in the changes",
+        description: "Lets an agent look for vulnerabilities in the changes",
         takes: CommandArgument::Text("what to look at"),
         meanwhile: false,
         read: |input| Some(SlashCommand::SecurityReview(input.to_owned())),
@@ -235,13 +235,13 @@ pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "session",
         aliases: &["sessions"],
-        description: "Says what the session is and what it has made",
+        description: "Shows the session, its files, plan and summaries",
         takes: CommandArgument::Choice(&[
-            ("info", "Say what it is"),
+            ("info", "Show information about it"),
             ("checkpoints", "List its summaries, or show one"),
             ("files", "List the files that it changed"),
             ("plan", "Show its plan"),
-            ("rename", "Give it another name"),
+            ("rename", "Rename it"),
         ]),
         meanwhile: true,
         read: |input| {
@@ -259,11 +259,11 @@ pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "skills",
         aliases: &[],
-        description: "Lists the skills and reads them again",
+        description: "Lists or reloads the skills",
         takes: CommandArgument::Choice(&[
             ("list", "List the skills"),
-            ("info", "Say what a skill is for"),
-            ("reload", "Read the skills again"),
+            ("info", "Describe a skill"),
+            ("reload", "Reload the skills"),
         ]),
         meanwhile: false,
         read: |input| {
@@ -278,7 +278,7 @@ pub const TABLE: &[SlashCommandSpec] = &[
     SlashCommandSpec {
         name: "usage",
         aliases: &[],
-        description: "Says what the session has used and changed",
+        description: "Shows the usage and changes of the session",
         takes: CommandArgument::Nothing,
         meanwhile: true,
         read: |_| Some(SlashCommand::Usage),

@@ -1,4 +1,4 @@
-//! What is said about entries that are not sound, and what becomes of those that are.
+//! Errors of invalid entries, and the results of valid ones.
 
 use expect_test::expect_file;
 use hangar_jobs::chart::{Hint, chart};

@@ -146,7 +146,7 @@ async fn a_job_that_takes_too_long_is_stopped() {
     assert!(matches!(end, RunEnd::LimitReached { .. }));
 }
 
-/// What is said about a job of the task `fails`, which needs a job tool, with this agent.
+/// Messages about a job of the task `fails`, which needs a job tool, with this agent.
 fn refusal(runtime: &str) -> String {
     let yaml = TASKS.replace("prompt: '@fails'", &format!("prompt: '@fails'\n    runtime: {runtime}"));
     let yaml = format!("{yaml}jobs: {{ j: {{ work: {} }} }}\n", task("fails"));

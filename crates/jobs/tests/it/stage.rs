@@ -43,7 +43,7 @@ pub(crate) struct Stage {
     pub(crate) heard: Arc<Heard>,
 }
 
-/// What was heard, and a way to wait for it.
+/// Received records, and a way to wait for one.
 pub(crate) struct Heard {
     lines: Mutex<(Trace, Vec<String>)>,
     changed: watch::Sender<usize>,
@@ -146,7 +146,7 @@ impl Stage {
         self.executor.resume(run, self.heard.clone())
     }
 
-    /// What was heard, with the paths of the stage taken out.
+    /// Received records, with the paths of the stage removed.
     pub(crate) fn trace(&self) -> String {
         let text = self.heard.lines().join("\n") + "\n";
         text.replace(&self.place.path().display().to_string(), "PLACE")

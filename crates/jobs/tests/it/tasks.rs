@@ -517,7 +517,7 @@ impl RunListener for Ends {
     }
 }
 
-/// What is heard of the ends of a task in a borrowed session, which is stopped if it hangs.
+/// Records of the end of a task in a borrowed session, which is stopped if it hangs.
 async fn ends(script: &str, stop: impl AsyncFnOnce(Controls)) -> Vec<(&'static str, bool)> {
     let script = Arc::new(Script::parse(script));
     let stage = Stage::with(Arc::clone(&script));

@@ -6,7 +6,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-/// What the server does with a request, step by step.
+/// The server's reaction to a request, step by step.
 #[derive(Clone)]
 pub(crate) enum Act {
     Send(String),

@@ -17,7 +17,7 @@ fn describe(endpoints: &[Endpoint], needs_token: bool) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
     });
-    // What is read and what is written differ in which members have to be there.
+    // Request and response schemas differ in their required members.
     let mut taken = settings.clone().for_deserialize().into_generator();
     let mut given = settings.for_serialize().into_generator();
     let problem = given.subschema_for::<Problem>().to_value();

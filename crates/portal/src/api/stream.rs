@@ -88,7 +88,7 @@ impl Reading {
             Ok(Err(_)) => return None,
         };
         self.told = subscription.is_live().then(Instant::now);
-        // What happened meanwhile goes along.
+        // Events from the meantime are included.
         let mut chunk = BytesMut::new();
         while first.len().max(chunk.len()) < CHUNK
             && let Some(item) = subscription.ready()
@@ -122,7 +122,7 @@ pub(super) async fn resources(State(app): Of) -> Response {
         match message {
             Err(_) => Some((Ok(frame::HEARTBEAT), (hub, feed, None))),
             Ok(Ok(message)) => Some((Ok(message), (hub, feed, None))),
-            // Who fell behind loads the lists again.
+            // A client that fell behind loads the lists again.
             Ok(Err(_)) => None,
         }
     }))

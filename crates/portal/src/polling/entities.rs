@@ -157,7 +157,7 @@ impl PolledJob {
         }
         progress.status = status;
         progress.ended = Some(Instant::now());
-        // What was under way has not succeeded.
+        // Unfinished work has not succeeded.
         for work in progress.works.values_mut().filter(|work| matches!(work, WorkStatus::Running { .. })) {
             *work = WorkStatus::Failed;
         }

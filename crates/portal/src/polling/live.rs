@@ -279,7 +279,7 @@ impl<T: PollItem> State<T> {
                     cursor.next = placed.place + 1;
                     ReadResult::Answer(PollAnswer::One(placed.item.clone()))
                 }
-                // What was left has ended meanwhile, and its end has been read.
+                // The rest has ended meanwhile, and its end has been read.
                 None => {
                     cursor.next = end;
                     self.look(reader, turn, deadline)

@@ -21,7 +21,7 @@ impl Polling {
         let models = self.known_models().await.unwrap_or_default();
         let models = models.iter().map(|model| {
             let mut shown = json!({ "name": model.name.as_ref().unwrap_or(&model.id), "id": model.id });
-            // Who does not say is paid otherwise, or not at all; a zero would be a claim.
+            // An agent without a multiplier is billed otherwise, or not at all; a zero would be a claim.
             if let Some(multiplier) = model.multiplier {
                 shown["multiplier"] = json!(multiplier);
             }

@@ -106,7 +106,7 @@ impl Hub {
             live: Arc::clone(&live),
             agent,
             record: None,
-            // Whoever writes the log writes the name.
+            // The process that writes the log writes the name.
             renamed: mpsc::channel(1).1,
             approvals: VecDeque::new(),
             positions: Some(positions),

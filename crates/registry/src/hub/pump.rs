@@ -73,7 +73,7 @@ impl Pump {
             match news {
                 SessionNews::Event(mut event) => {
                     if let Some(error) = self.hear(&mut event) {
-                        // What cannot be written down, or asks and hears nothing, must not go on.
+                        // An agent whose events cannot be logged, or whose questions get no answer, must not continue.
                         failure = Some(error);
                         break;
                     }

@@ -43,7 +43,7 @@ impl Runtime for HubRuntime {
         Box::pin(async move {
             hub.open_for_run(&agent, order).await.map_err(|error| {
                 let kind = match error {
-                    // What the agent says is all that matters to a run, which tries again by its kind.
+                    // A run depends only on the agent's own result, and retries by its kind.
                     RegistryError::NotOpened(failure) => return *failure,
                     RegistryError::NoRuntime(_) => ErrorKind::AgentNotFound,
                     _ => ErrorKind::TurnFailed,

@@ -1,4 +1,4 @@
-//! What agents ask in sessions that may do all.
+//! Questions of agents in sessions with all permissions.
 
 use hangar_registry::resource::Policy;
 use hangar_runtimes::runtime::{SessionCommand, SessionNews};

@@ -22,7 +22,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 pub(crate) const NAME: &str = "fake";
-/// What may wait for the agent, and for whoever hears it: little, so that one soon waits for the other.
+/// Capacity of the queues to the agent and its listeners: small, so that one soon waits for the other.
 const QUEUE: usize = 4;
 
 pub(crate) struct Fake(AgentCard);

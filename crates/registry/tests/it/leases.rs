@@ -7,7 +7,7 @@ use hangar_runtimes::runtime::{AgentSession, SessionCommand, SessionNews};
 
 use crate::stage::Stage;
 
-/// What the next turn says, by what was asked and what was answered.
+/// The next turn's output: the question and the answer.
 async fn turn(live: &mut AgentSession) -> Vec<String> {
     let mut heard = Vec::new();
     loop {

@@ -10,7 +10,7 @@ use hangar_store::SessionId;
 
 use crate::stage::Stage;
 
-/// What is told up to an answer, by number; passing events have none.
+/// Events up to an answer, by number; ephemeral ones have none.
 async fn heard(subscription: &mut Subscription, answer: &str) -> Vec<(u64, String)> {
     let mut heard = Vec::new();
     loop {
@@ -46,7 +46,7 @@ async fn watchers_are_told_each_line_of_the_log_with_its_number() {
     }
     assert_eq!(all, log(&stage.hub, &id));
     assert_eq!(stage.hub.session(&id).unwrap().events, all.len() as u64);
-    // Whoever comes later reads the same from the file.
+    // A later subscriber reads the same from the file.
     let mut later = stage.hub.subscribe(&id, 0).unwrap();
     assert_eq!(heard(&mut later, "three").await, all);
 }

@@ -174,7 +174,7 @@ impl AcpShared {
         }
         let program = match order.host {
             Host::Local => self.locate().map(|program| program.display().to_string()),
-            // What is over there only the other side knows.
+            // Only the remote side knows the path there.
             Host::Ssh(_) => Some(self.program.clone()),
         };
         let program = program.ok_or_else(|| {

@@ -91,7 +91,7 @@ impl AcpSession {
                         Some(SessionCommand::Abort | SessionCommand::Answer { .. } | SessionCommand::Rename(_)) => continue,
                         Some(SessionCommand::Stop) | None => return,
                     },
-                    // What is said between turns is about nothing that was asked.
+                    // Messages between turns belong to no prompt.
                     incoming = self.incoming.recv() => match incoming {
                         Some(AgentMessage::Update(_)) => continue,
                         Some(AgentMessage::Permission { id, params }) => {

@@ -26,7 +26,7 @@ impl Translator for CodexTranslator {
             "turn.completed" => {
                 self.account.close(said);
                 said.facts.verdict = Some(AgentVerdict::Success);
-                // What it complained of on the way it got over.
+                // It recovered from its earlier errors.
                 said.facts.reported_error = None;
                 said.facts.usage = usage(&value["usage"]);
                 said.push(data::AssistantUsage {
@@ -80,7 +80,7 @@ impl CodexTranslator {
                 let content = owned(item, "text").unwrap_or_default();
                 said.push(data::Reasoning { reasoning_id: id.to_owned(), content });
             }
-            // What it says about itself is no failure of the turn.
+            // Messages about itself are no failure of the turn.
             ("error", ItemProgress::Over) => {
                 let message = owned(item, "message").unwrap_or_default();
                 said.push(data::SessionWarning::new("agent_notice", message));

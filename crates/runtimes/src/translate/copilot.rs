@@ -51,7 +51,7 @@ impl Translator for CopilotTranslator {
     }
 
     fn end(&mut self, said: &mut Translation) {
-        // What the messages of this turn add up to is not what the session used, unless it is the first.
+        // The sum over the messages of this turn is not the usage of the session, unless it is the first turn.
         if self.resumed && !self.counted {
             said.facts.usage.output_tokens = Figure::Unknown;
         }

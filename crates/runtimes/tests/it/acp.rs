@@ -34,7 +34,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// What the agent does before each answer, and when it is prompted.
+    /// The agent's actions before each answer, and when it is prompted.
     fn new(before: &str, prompt: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let script = format!("before() {{ :\n{before}\n}}\nprompt() {{ :\n{prompt}\n}}\n{AGENT}");
@@ -105,7 +105,7 @@ async fn sessions_of_one_process_hear_their_own_words() {
     let (mut first, mut second) = (stage.open().await, stage.open().await);
     second.commands.send(SessionCommand::Send("go".to_owned())).await.unwrap();
     assert_eq!(answers(&mut second).await, (vec!["two".to_owned()], true));
-    // What was said of the first came between its turns, about nothing that was asked.
+    // The first message came between turns, so it belongs to no prompt.
     first.commands.send(SessionCommand::Send("go".to_owned())).await.unwrap();
     assert!(answers(&mut first).await.1);
     let heard = std::fs::read_to_string(stage.file("heard")).unwrap();

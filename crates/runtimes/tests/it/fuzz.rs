@@ -36,7 +36,7 @@ fn real_lines() -> Vec<String> {
 /// A recorded run for each of the translators, in their order.
 const RUNS: [&str; 4] = ["claude-c-tools", "codex-c-tools", "copilot-c-bash", "opencode-c-tools"];
 
-/// What a stream of bytes becomes that comes in pieces: an entry for each event, then the facts.
+/// Result of a byte stream that comes in pieces: an entry for each event, then the facts.
 fn told(translator: &mut dyn Translator, pieces: &[&[u8]]) -> (Vec<String>, String) {
     let (mut splitter, mut said) = (LineSplitter::new(10 << 20), Translation::default());
     for piece in pieces {

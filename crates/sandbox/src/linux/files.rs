@@ -78,7 +78,7 @@ fn ruleset(policy: &SandboxPolicy, isolation: &Isolation) -> Result<RulesetCreat
     let created = ruleset.create().map_err(refused)?;
     let mut allowed = Allowed { rules: created, handled: AccessFs::from_all(wanted) };
     let denied = existing(&policy.denied);
-    // What mounts hide is hidden already.
+    // Mounts have hidden these already.
     let unwritable = if isolation.metadata { &[][..] } else { &denied };
     for path in &policy.writable {
         allowed = allowed.and_below(path, changing(), unwritable)?;

@@ -66,7 +66,7 @@ impl From<Errno> for Failed {
 }
 
 fn mount_private(policy: &SandboxPolicy, entered: Entered, isolation: &mut Isolation) -> Result<(), Failed> {
-    // What is mounted here must not show up outside, nor the other way round.
+    // Mounts made here must not show up outside, nor the other way round.
     mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING)?;
     isolation.processes = entered.processes && mount_processes().is_ok();
     if policy.metadata == Metadata::Frozen {
@@ -128,7 +128,7 @@ fn hide(denied: &[PathBuf], writable: &[PathBuf]) -> Result<(), Failed> {
         if writable.contains(&path) {
             continue;
         }
-        // What may be written in it stays.
+        // Its writable parts stay writable.
         if writable.iter().any(|dir| dir.starts_with(&path)) {
             left.extend(std::fs::read_dir(&path)?.flatten().map(|entry| entry.path()));
             continue;

@@ -101,7 +101,7 @@ impl EventFilter {
 /// The page before a position in the log, newest first by pages. It covers what is on record only, and never waits.
 async fn read_back(call: &Call, params: &ReadParams, max: usize) -> Result<Reply, Failure> {
     let live = call.live()?;
-    // What the session is doing right now is on record first.
+    // The session's current step is logged first.
     live.ask(|_| ()).await?;
     let mut events = super::sessions::events(call, &live.id).await?;
     events.retain(|event| is_for_clients(event.event_kind()));

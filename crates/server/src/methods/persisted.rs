@@ -38,7 +38,7 @@ async fn read(call: Call) -> Result<Reply, Failure> {
     if started.is_none()
         && let Some(live) = &live
     {
-        // What the session is doing right now is on record first.
+        // The session's current step is logged first.
         live.ask(|_| ()).await?;
     }
     let store = live.map_or_else(|| call.hub.config().store.clone(), |live| live.store.clone());

@@ -40,7 +40,7 @@ impl RewindContext {
                 (task.session().is_idle(), wanted, writable(&task.session().config().policy))
             })
             .await?;
-        // What a client keeps is not for us to restore.
+        // Restoring the files that a client keeps is up to the client.
         let local = live.dir.0.local().map(LocalFiles::folder).transpose();
         let opening = |error| Failure::new(format!("opening {}: {error}", live.dir.shown()));
         let snapshots = local.map_err(opening)?.map(Snapshots::new);

@@ -375,7 +375,7 @@ async fn abort(call: Call) -> Result<Reply, Failure> {
 async fn messages(call: Call) -> Result<Reply, Failure> {
     let SessionParams { session_id } = call.params()?;
     let id = parse_id(&session_id)?;
-    // What the session is doing right now is done before the log is read.
+    // The session finishes its current step before the log is read.
     call.hub.live(&session_id)?.ask(|_| ()).await?;
     let events = events(&call, &id).await;
     let mut events = events

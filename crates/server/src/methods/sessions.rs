@@ -147,7 +147,7 @@ async fn fork(call: Call) -> Result<Reply, Failure> {
         || Failure::new(format!("Session {} not found or has no persisted events", params.session_id));
     let source: SessionId = params.session_id.parse().map_err(|_| missing())?;
     if let Ok(live) = call.hub.live(&params.session_id) {
-        // What is under way is on record before the record is copied.
+        // Work in progress is logged before the log is copied.
         live.ask(|_| ()).await?;
     }
     let kept = events(&call, &source).await.map_err(|_| missing())?;

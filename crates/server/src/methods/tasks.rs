@@ -122,7 +122,7 @@ pub(super) async fn until_settled(live: &Arc<ServedSession>) -> Result<(), Failu
             }
         }
     };
-    // Who has waited this long is told that it is over; what is still at work goes on.
+    // A caller that has waited this long gets an answer; the running tasks continue.
     tokio::time::timeout(PATIENCE, settled).await.unwrap_or(Ok(()))
 }
 

@@ -27,7 +27,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.ui.handlePendingUserInput", run: |call| Box::pin(answer_question(call)) },
     Method { name: "session.ui.handlePendingExitPlanMode", run: |call| Box::pin(review_plan(call)) },
     Method { name: "session.ui.handlePendingAutoModeSwitch", run: |call| Box::pin(answer_switch(call)) },
-    // What nothing here ever asks for cannot be waited for.
+    // Nothing here asks these questions, so nothing can wait for their answers.
     Method {
         name: "session.ui.handlePendingSessionLimitsExhausted",
         run: |call| Box::pin(nothing_pending(call)),

@@ -1,4 +1,4 @@
-//! Whatever moment the writer dies at, the session opens again with every event that was whole.
+//! At whatever moment the writer dies, the session opens again with every complete event.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};

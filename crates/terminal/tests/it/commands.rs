@@ -5,7 +5,7 @@ use hangar_terminal::commands;
 
 use crate::script::{check, run};
 
-/// What a command leads to: requests and effects, and the rows that it prints.
+/// Results of a command: requests and effects, and the rows that it prints.
 fn outcome(command: &str) -> String {
     let picture = run(&format!("ready\ntype:{command}\nenter"));
     let (screen, log) = picture.split_once("---\n").unwrap_or((&picture, ""));

@@ -467,7 +467,7 @@ fn on_a_small_screen_the_command_is_seen_before_it_is_approved() {
         );
         let mut script = asked.clone();
         let mut seen = String::new();
-        // Whatever is approved was on the screen before.
+        // Everything that is approved was on the screen before.
         for _ in 0..12 {
             seen.push_str(&run(&script).replace(['\n', ' '], ""));
             script.push_str("\npagedown");

@@ -72,7 +72,7 @@ impl Tool for Create {
     fn inspect(&self, call: &ToolInput) -> Result<Access, ToolOutcome> {
         let arguments = parse(call)?;
         let location = locate(&self.workspace, &arguments.path)?;
-        // What exists outside the workspace is not told before a permission is given.
+        // Whether a file outside the workspace exists is not revealed before permission is given.
         if self.workspace.contains(&location.real) {
             check_vacant(&self.workspace.files, &location)?;
         }
@@ -164,7 +164,7 @@ fn check_vacant(files: &ToolFiles, location: &Location) -> Result<(), ToolOutcom
     if let Ok(found) = files.find(&location.real) {
         return Err(occupied(location, if found.is_dir { "directory" } else { "file" }));
     }
-    // What is not there can be made, but not below a file.
+    // A missing file can be created, but not below another file.
     let above = location.real.ancestors().skip(1).find_map(|above| files.find(above).ok());
     if above.is_some_and(|above| !above.is_dir) {
         let parent = location.shown.parent().unwrap_or(&location.shown).display();

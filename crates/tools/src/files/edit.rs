@@ -45,7 +45,7 @@ impl Names for Arguments {
 struct Plan {
     old: Vec<u8>,
     new: Vec<u8>,
-    /// What the model is told about a text that is not quite the one that it asked for.
+    /// Note to the model if the text found is not exactly the requested one.
     forgiven: Option<String>,
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn read(
     let mut lines_seen = 0;
     let mut continues_at = None;
     let mut line = Vec::new();
-    // What follows the last newline is met once, as an empty line.
+    // The text after the last newline is visited once, as an empty line.
     let mut after_newline = false;
     while range.last.is_none_or(|last| lines_seen < last) {
         if lines_seen % LINES_PER_CHECK == 0 && cancel.is_cancelled() {

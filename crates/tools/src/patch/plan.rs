@@ -168,7 +168,7 @@ impl Planner<'_> {
         content: &[u8],
         like: Option<PathBuf>,
     ) -> Result<(), PlanError> {
-        // Whatever is there is in the way, be it a directory or something unreadable.
+        // Any existing entry is in the way, even a directory or something unreadable.
         let occupied = !self.entries.contains_key(&real) && self.workspace.files.find(&real).is_ok();
         let entry = self.entries.entry(real).or_insert(PlannedFile { old: None, new: None, like: None });
         if occupied || entry.new.is_some() {

@@ -114,7 +114,7 @@ impl SearchLimit {
 /// The places given, or the working directory.
 pub(crate) fn roots(workspace: &Workspace, given: &[String]) -> Vec<Root> {
     let root = |given: &str| {
-        // What rules see must be what is searched, so an empty name is not handed on.
+        // Rules must see exactly what is searched, so an empty name is not passed on.
         let given = if given.is_empty() { "." } else { given };
         Root { given: PathBuf::from(given), location: workspace.locate_here(given) }
     };
@@ -168,7 +168,7 @@ pub(crate) fn files<'a>(
         .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
     walk.build()
         .take_while(|_| !stop.is_due())
-        // What cannot be read is passed over, as a search of a directory does.
+        // Unreadable files are skipped, as in a search of a directory.
         .filter_map(Result::ok)
         .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
         .filter_map(move |entry| found(root, filter, entry))

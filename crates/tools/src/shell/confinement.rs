@@ -135,7 +135,7 @@ impl Confinement {
                 Readable::Only(outermost(lists.into_iter().flatten()))
             }
         };
-        // What nothing leads to need not be denied.
+        // Unreachable paths need not be denied.
         let is_reached = |path: &&PathBuf| match &readable {
             Readable::Everything => true,
             Readable::Only(paths) => paths.iter().chain(&writable).any(|dir| path.starts_with(dir)),
@@ -196,7 +196,7 @@ impl LimitedSandbox {
             Readable::Everything => Some(0),
             Readable::Only(paths) => deepest(paths, path).or(is_of_the_system(path).then_some(1)),
         };
-        // What is allowed within something denied counts, and the other way round.
+        // A path that is allowed within a denied one counts, and the other way round.
         readable.max(deepest(&self.policy.writable, path)) > deepest(&self.policy.denied, path)
     }
 

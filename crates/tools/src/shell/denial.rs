@@ -108,7 +108,7 @@ fn quoted(text: &str) -> Option<String> {
 fn about_path(named: &str, cwd: &Path, confined: &LimitedSandbox) -> Option<String> {
     let path = cwd.join(named);
     if path.starts_with("/proc") {
-        // What is there depends on who looks.
+        // The content there depends on the reading process.
         return Some(format!("reading {}", path.display()));
     }
     let path = real(&path);

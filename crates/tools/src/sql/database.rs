@@ -219,7 +219,7 @@ impl SqlTables for OnDisk {
         });
         end_transaction(connection, &mut execution);
         if writes && let Err(source) = self.save(&mut slot) {
-            // What is in memory is not what will be there next time.
+            // Content in memory will not be there next time.
             *slot = None;
             return Err(DatabaseError::Save { path: self.path.clone(), source });
         }

@@ -27,7 +27,7 @@ pub(crate) struct Bench {
     tools: Toolset,
 }
 
-/// What a call gave, and the events it sent.
+/// Result of a call, and the events that it sent.
 pub(crate) struct Answer {
     pub(crate) outcome: ToolOutcome,
     pub(crate) events: Vec<Body>,
@@ -136,7 +136,7 @@ impl Bench {
         Answer { outcome, events: seen }
     }
 
-    /// What a call would need, in words.
+    /// Access that a call would need, in words.
     pub(crate) fn inspect(&self, name: &str, arguments: &Value) -> String {
         match self.tool(name).inspect(&self.input(arguments)) {
             Err(outcome) => self.render(&outcome),

@@ -1,4 +1,4 @@
-//! What the session is doing, as its events tell it.
+//! Status of the session, from its events.
 
 use expect_test::{Expect, expect};
 use hangar_protocol::Event;

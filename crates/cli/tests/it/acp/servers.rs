@@ -46,7 +46,7 @@ fn servers_that_a_client_brings_are_those_of_its_session() {
     client.prompt(&other, "SAY:ok");
     assert!(!model.last_request()["tools"].to_string().contains("s-env"));
 
-    // Whoever is allowed everything may ask the model; nobody can be shown a form.
+    // With all permissions the server may ask the model; nobody can be shown a form.
     client.allow_all(&session);
     client.prompt(&session, "TOOL:s-sample:{}\nTOOL:s-ask:{}\nSAY:done");
     assert!(told(&model).contains("sampled words") && told(&model).contains("decline"), "{}", told(&model));

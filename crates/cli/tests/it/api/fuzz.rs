@@ -159,7 +159,7 @@ impl Line {
     }
 }
 
-/// What a frame may hold that should hold a message.
+/// Content of a frame in place of a message.
 fn any_body() -> impl Strategy<Value = Vec<u8>> {
     let text = |text: &str| Just(text.as_bytes().to_vec());
     let deep = |open: &str, close: &str| {
@@ -291,7 +291,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What a session may be created with, for which nothing is published.
+/// Undocumented settings of a new session.
 const SETTINGS: [&str; 24] = [
     "model",
     "reasoningEffort",
@@ -366,7 +366,7 @@ fn parameters_of_any_kind_are_answered() {
     let waiting = Cell::new(0);
     stage.check(CASES_OF_PARAMS, &strategy, |stage, ((method, params), reply)| {
         let mut line = line.borrow_mut();
-        // Whatever the last request did to it: there is a session that this one can be about.
+        // Whatever the last request did, a session for this request exists.
         let created = line.try_request("session.create", &json!({ "sessionId": ID }), &Value::Null);
         let answer = created.and_then(|_| line.try_request(method, &params, &reply));
         let Some(answer) = answer else {

@@ -1,4 +1,4 @@
-//! What the methods answer is what the published SDKs read. A typed client drops an answer of another shape.
+//! Results of the methods in the shape that the published SDKs read. A typed client drops an answer of another shape.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const FEWEST: usize = 70;
 /// Answers when nothing is under way any more, and what is under way here waits for the test.
 const WAITS: &str = "session.tasks.waitForPending";
 
-/// What a session is doing while it is asked.
+/// State of a session during a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Doing {
     /// It has answered a message and waits for the next.

@@ -15,7 +15,7 @@ const NULL_BY_ITS_WORDS: &str = "session.agent.getCurrent";
 pub(crate) struct Api {
     shapes: Shapes,
     methods: BTreeMap<String, Value>,
-    /// What clients are asked.
+    /// Requests to clients.
     questions: BTreeMap<String, Value>,
 }
 

@@ -12,7 +12,7 @@ use crate::hangar;
 
 /// Far above what anything needs on a loaded machine; reaching it is a failure, never a measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What the client asks to have sent back, in all. Without a bound the server would hold all of it.
+/// Total size of the requested answers. Without a bound the server would hold all of it.
 const ASKED: usize = 1 << 30;
 const TOKEN: &str = "secret";
 const PIECE: usize = 1 << 20;
@@ -69,7 +69,7 @@ fn a_client_that_stops_reading_is_cut_off_and_the_others_are_served() {
     assert!(String::from_utf8_lossy(&answer[..count]).contains("pong: still there"));
     let peak = peak_memory(&server);
     assert!(peak < MOST_MEMORY, "{} MB", peak >> 20);
-    // Whoever was cut off may come back.
+    // A disconnected client may come back.
     let mut back = connect(port);
     back.write_all(&ping("back")).expect("the server reads");
     assert!(back.read(&mut answer).expect("an answer") > 0);

@@ -40,7 +40,7 @@ fn calls(machine: &Machine, attack: &Attack) -> Vec<String> {
     calls
 }
 
-/// What lines of one section do on a machine of their own.
+/// Effects of the lines of one section on a machine of their own.
 fn harm_of(section: &Section, attacks: &[&Attack], way: Way<'_>) -> Vec<String> {
     let mut machine = way.ground.machine(&section.setup);
     let calls: Vec<String> = attacks.iter().flat_map(|attack| calls(&machine, attack)).collect();

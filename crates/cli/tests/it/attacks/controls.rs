@@ -1,4 +1,4 @@
-//! What must go on working unasked, with the output that it always had.
+//! Ordinary commands that must still work unasked, with their usual output.
 
 use hangar_test_support::Finished;
 use hangar_test_support::attacks::{Control, Corpus, PATH};

@@ -158,7 +158,7 @@ const PLACES: &[&str] = &[
     "$'../secret.txt'",
 ];
 
-/// What goes before a line.
+/// Prefixes of a line.
 const BEFORE: &[&str] = &[
     "x=../secret.txt;",
     "x=-exec;",
@@ -205,7 +205,7 @@ const BEFORE: &[&str] = &[
     "trap 'touch P' EXIT;",
 ];
 
-/// What runs a line as its arguments.
+/// Programs that run a line given as arguments.
 const WRAPPERS: &[&str] = &[
     "env",
     "env -i",
@@ -232,7 +232,7 @@ const WRAPPERS: &[&str] = &[
     "bash <<<",
 ];
 
-/// What goes behind a line.
+/// Suffixes of a line.
 const BEHIND: &[&str] = &[
     "> P",
     ">> ../P",
@@ -266,7 +266,7 @@ const BEHIND: &[&str] = &[
     "<> P",
 ];
 
-/// What a word can be turned into and stay the same, or almost.
+/// Rewritings of a word that keep its meaning, or almost.
 fn disguise(dice: &mut Dice, word: &str) -> String {
     let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "-./_=".contains(c));
     if !plain || word.len() < 2 {

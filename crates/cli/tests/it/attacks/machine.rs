@@ -19,9 +19,9 @@ use hangar_test_support::{Finished, Invocation};
 
 use crate::HANGAR;
 
-/// What stands in every file, variable and name that nobody may read.
+/// Content of every file, variable and name that nobody may read.
 const CANARY: &str = "CANARYQXZW";
-/// What is printed instead of a secret by whoever had it.
+/// Printed in place of a secret by a program that had it.
 const REDACTED: &str = "[redacted]";
 /// How the list of users begins.
 const USERS: &str = "root:x:0:0:";
@@ -38,7 +38,7 @@ pub(super) enum User {
     Nobody,
 }
 
-/// What machines are made of, for one user.
+/// Parts of a machine, for one user.
 pub(super) struct Ground {
     user: User,
     template: Template,
@@ -81,7 +81,7 @@ pub(super) struct Machine {
     stream: UnixListener,
     datagram: UnixDatagram,
     abstracted: UnixListener,
-    /// What tells this machine's names from those of others.
+    /// Suffix that distinguishes this machine's names from those of others.
     number: u32,
     before: BTreeMap<PathBuf, State>,
     read_before: BTreeMap<PathBuf, (i64, i64)>,
@@ -187,13 +187,13 @@ impl Machine {
         Invocation::new(command).within(LIMIT).finish()
     }
 
-    /// What a command that nothing stops has printed.
+    /// Output of a command that nothing stops.
     pub(super) fn printed(&self) -> String {
         let printed = std::fs::read(self.tree.root().join("tmp/printed")).unwrap_or_default();
         String::from_utf8_lossy(&printed).into_owned()
     }
 
-    /// What was lost, in words.
+    /// The damage, in words.
     pub(super) fn harm(&mut self, run: &Finished, watch: &[Watch]) -> Vec<String> {
         self.harm_within(PATIENCE, run, watch)
     }
@@ -356,7 +356,7 @@ pub(super) fn may_become_nobody() -> bool {
     works(std::fs::metadata("/proc/self")).uid() == 0
 }
 
-/// What can be changed about a process from outside: its priority and its limits.
+/// Properties of a process that others can change: its priority and its limits.
 fn settings_of(pid: u32) -> String {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let stat = read("stat");

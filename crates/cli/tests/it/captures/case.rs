@@ -31,7 +31,7 @@ pub(crate) struct Case {
     pub(crate) stdin: Option<String>,
     #[serde(default)]
     pub(crate) env: BTreeMap<String, String>,
-    /// What the working directory holds before the run.
+    /// Content of the working directory before the run.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
     /// Another directory than the working directory to start in.
@@ -68,7 +68,7 @@ pub(crate) enum SignalName {
     Kill,
 }
 
-/// What the log on disk holds after all cases of a chain.
+/// The log on disk after all cases of a chain.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Log {
@@ -159,7 +159,7 @@ impl Captures {
         Line { kind, of_sub_agent, text: words.join(" "), fields }
     }
 
-    /// What an event that was just observed looks like in the same form.
+    /// An observed event in the same form.
     pub(crate) fn line(&self, event: &Value) -> Line {
         let kind = event["type"].as_str().unwrap_or("(no type)").to_owned();
         // The last line of a run is no event: it has no `data`.
@@ -180,7 +180,7 @@ impl Captures {
 fn pinned_value(path: &str, value: &Value) -> String {
     match value {
         Value::String(text) => match path {
-            // What the model quotes of a tool's answer is tested with the tools.
+            // The model's quotes of a tool's answer are tested with the tools.
             "content" if text.starts_with("done: ") => "done:…".to_owned(),
             "source" if text.starts_with("agent-") => "agent-…".to_owned(),
             _ if !text.is_empty() && !text.contains([' ', '\n', '\t', '"']) => text.clone(),

@@ -93,7 +93,7 @@ fn settle(interruption: Option<&Interruption>, mut lines: Vec<Line>) -> Vec<Line
     lines
 }
 
-/// What holds for the events of every run, whatever the case.
+/// Properties of the events of every run, whatever the case.
 pub(crate) fn broken_rules(captures: &Captures, events: &[Value]) -> Vec<String> {
     let mut broken = Vec::new();
     let mut ids = HashSet::new();

@@ -48,14 +48,14 @@ const WITHOUT_LOADER: &[(&str, &str)] =
 /// Cases that wait for a feature. A case that passes may not stay here.
 pub(crate) const PENDING: &[(&str, &str)] = &[];
 
-/// What a case should do.
+/// Expected result of a case.
 pub(crate) struct Expectation {
     pub(crate) exit: i32,
     /// Absent in text mode.
     pub(crate) events: Option<Vec<Line>>,
 }
 
-/// What Hangar should do in a case: what was recorded, less the differences above.
+/// Hangar's expected result of a case: the recorded one, less the differences above.
 pub(crate) fn expected_of_hangar(captures: &Captures, case: &Case) -> Expectation {
     let source = without_loader(captures, case);
     let mut events = captures.events(source);
@@ -78,7 +78,7 @@ pub(crate) fn without_loader<'a>(captures: &'a Captures, case: &'a Case) -> &'a 
     twin.map_or(case, |(_, twin)| captures.case(twin))
 }
 
-/// What the log on disk should hold after the chain that was recorded.
+/// Expected log on disk after the recorded chain.
 pub(crate) fn expected_log(captures: &Captures) -> Vec<Line> {
     without_withheld(captures.log_events())
 }

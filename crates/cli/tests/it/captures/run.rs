@@ -61,7 +61,7 @@ impl Subject {
     }
 }
 
-/// What a case did.
+/// Result of a case.
 pub(crate) struct Outcome {
     pub(crate) finished: Finished,
     /// The status of each request, in order.

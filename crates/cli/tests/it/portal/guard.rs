@@ -1,4 +1,4 @@
-//! Who may talk to the portal.
+//! Access control of the portal.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -41,7 +41,7 @@ fn start(portal: &Portal, job: &str) -> String {
     portal.post("/api/v1/runs", &body, 201)["id"].as_str().unwrap().to_owned()
 }
 
-/// What is told of a run until it is in a state.
+/// Records of a run until it is in a state.
 #[track_caller]
 pub(super) fn hear(portal: &Portal, run: &str, state: &str) -> Vec<super::client::Message> {
     let mut stream = portal.ask("GET", &format!("/api/v1/runs/{run}/stream")).stream();

@@ -166,7 +166,7 @@ fn a_session_that_nobody_has_open_is_not_attached_to() {
     let id = portal.done("SAY:hello");
     portal.poke(&format!("/api/v1/sessions/{id}/stop"), 202);
     portal.hear(&id, 0).until_state("closed");
-    // What a killed terminal left behind counts for nothing.
+    // Files that a killed terminal left behind are ignored.
     let file = endpoint_file(&portal.scratch, &id);
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, json!({ "pid": 1, "address": "127.0.0.1:9", "token": "t" }).to_string()).unwrap();
@@ -216,7 +216,7 @@ fn a_session_of_a_terminal_is_live_in_the_portal_and_steered_from_there() {
     let mut view = terminal(&portal.scratch, &portal.model, &["-i", "SAY:of the terminal"]);
     view.wait_for("of the terminal");
     let id = announced(&portal.scratch);
-    // Whoever watches the list is told.
+    // Subscribers of the list are notified.
     feed.until(|message| message.data["id"] == id.as_str() && message.data["open"] == "terminal");
     let mut stream = portal.hear(&id, 0);
     let mut heard = stream.until_state("idle");

@@ -1,4 +1,4 @@
-//! What needs neither a session nor a job: configuration, models, paths that mean nothing, and the end.
+//! Requests without a session or a job: configuration, models, unknown paths, and shutdown.
 
 use serde_json::json;
 

@@ -196,7 +196,7 @@ fn what_was_said_is_drained_after_the_end() {
 fn many_read_at_once_and_each_gets_everything_in_order() {
     let portal = Portal::start();
     let session = portal.start_session();
-    // What a reader has in the end: everything but pieces, and the pieces of each text put together.
+    // A reader's final view: everything but pieces, and the pieces of each text joined.
     let view = |responses: &[Value]| -> (Vec<Value>, String) {
         let (pieces, rest): (Vec<&Value>, Vec<&Value>) =
             responses.iter().partition(|it| it["callback"] == "onMessage");

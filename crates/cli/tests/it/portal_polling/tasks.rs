@@ -146,7 +146,7 @@ fn a_task_in_a_lent_session_ends_by_itself_and_has_the_session_for_itself() {
     assert_eq!(portal.get("copilot/task/task-1/stop"), json!({ "error": "TaskCannotClose" }));
     let second = portal.post(&format!("copilot/task/start/ok/session/{session}"), "");
     assert!(second["taskError"].is_string(), "{second}");
-    // Whoever stops the session stops what works in it.
+    // Stopping the session stops the work in it.
     portal.get(&format!("copilot/session/{session}/stop"));
     assert_eq!(names(&portal.drain("task/task-1")).last().map(String::as_str), Some("taskError"));
 }

@@ -204,7 +204,7 @@ fn the_table_says_what_is_installed_and_what_has_drifted() {
     assert!(doctor.stdout.contains("-   agent codex: 9.8.7; it says things"), "{}", doctor.stdout);
 }
 
-/// What the doctor says of something, and whether that is fine.
+/// The doctor's report on one subject, and whether it is fine.
 fn diagnosis(run: &Finished, check: &str) -> (bool, String) {
     let rows: Vec<Value> = serde_json::from_str(&run.stdout).expect("JSON");
     let row = rows.iter().find(|row| row["check"] == check).unwrap_or_else(|| panic!("{run:#?}"));

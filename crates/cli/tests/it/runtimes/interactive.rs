@@ -189,7 +189,7 @@ fn a_session_goes_on(bench: &Bench) {
     let id = bench.scratch.sessions()[0].clone();
 
     let mut view = View::of(bench, &[&format!("--resume={id}")]);
-    // What was said is shown again, by whom it was said in the status line.
+    // The history is shown again, with the agent's name in the status line.
     view.wait_for("pong");
     if !bench.can("ownLog") {
         let label = bench.record["label"].as_str().expect("a label");

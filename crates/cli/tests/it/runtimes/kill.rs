@@ -35,7 +35,7 @@ fn a_killed_hangar_leaves_no_agent_and_a_session_that_goes_on() {
     assert!(child.is_gone_within(Duration::from_secs(20)), "what the agent started outlived Hangar");
     assert_eq!(killed.exit, -Signal::KILL.as_raw());
 
-    // What the agent called the session was written down before it was killed.
+    // The agent's id of the session was logged before it was killed.
     scratch.file("again", "");
     let id = scratch.sessions().pop().expect("a session");
     run(&["-p", "go on", "--resume", &id]).finish().expect_exit(0);

@@ -33,7 +33,7 @@ fn stand_in(scratch: &Scratch, name: &str, script: &str) -> PathBuf {
     program
 }
 
-/// What codex says of a turn in which it says one thing.
+/// Codex's output of a turn with one message.
 const CODEX_PONG: &str = r#"echo '{"type":"thread.started","thread_id":"thread-1"}'; echo '{"type":"turn.started"}'
 echo '{"type":"item.completed","item":{"id":"a","type":"agent_message","text":"pong"}}'
 echo '{"type":"turn.completed","usage":{"input_tokens":3,"output_tokens":2}}'"#;

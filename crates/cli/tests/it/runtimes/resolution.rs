@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{configure, stand_in};
 use crate::HANGAR;
 
-/// What Copilot says of a turn in which it says one thing, after it has written down how it was called.
+/// Copilot's output of a turn with one message, after it has recorded its command line.
 const COPILOT_PONG: &str = r#"echo "$@" >> asked
 case "$*" in
 *--version) echo "GitHub Copilot CLI 1.2.3."; exit;;
@@ -41,7 +41,7 @@ fn row(scratch: &Scratch, env: &[(&str, &str)]) -> Value {
 }
 
 fn asked(scratch: &Scratch) -> Vec<String> {
-    // What an agent can do is asked in the home, work in the directory of the work.
+    // Capabilities are queried in the home directory; work runs in the working directory.
     let told = [scratch.home(), scratch.work()].map(|dir| std::fs::read_to_string(dir.join("asked")));
     told.iter().flatten().flat_map(|text| text.lines()).map(str::to_owned).collect()
 }
@@ -210,7 +210,7 @@ fn a_version_without_a_flag_is_driven_without_it_and_that_is_remembered() {
     let login = [("GH_TOKEN", "gho_x")];
     let first = run(&scratch, &[&RUN[..], &["x"]].concat(), &login).expect_exit(0);
     assert!(first.stdout.contains("pong"), "{first:#?}");
-    // What the agent calls the session is known from its last line.
+    // The agent's id of the session is in its last line.
     let log = scratch.log(&first.session_id());
     assert!(log.contains(r#""remoteSessionId":"0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad001""#), "{log}");
     let refused =

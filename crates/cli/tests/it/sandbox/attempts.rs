@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Attempt {
     pub(super) name: &'static str,
-    /// Who is to deny it.
+    /// The layer that has to deny it.
     pub(super) layer: Layer,
     pub(super) script: &'static str,
     /// Whether it does harm without a sandbox, on every machine.

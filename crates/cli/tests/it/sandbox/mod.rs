@@ -26,9 +26,9 @@ use self::more::MORE;
 use self::neighbours::Neighbours;
 use crate::{HANGAR, hangar};
 
-/// What nobody may read; it stands in a file, and in the environment of a process.
+/// Text that nobody may read; it is in a file, and in the environment of a process.
 const KEY: &str = "PRIVATE-KEY";
-/// What an attempt prints when something worked that leaves no trace.
+/// Output of an attempt that succeeded without leaving a trace.
 const ESCAPED: &str = "ESCAPED";
 
 struct Machine {
@@ -118,7 +118,7 @@ impl Machine {
         found
     }
 
-    /// What went wrong for the owner of the machine.
+    /// Damage to the owner of the machine.
     fn harm(&mut self, before: &BTreeMap<PathBuf, String>, run: &Finished) -> Option<String> {
         let said = format!("{}{}", run.stdout, run.stderr);
         let untouched = |error: std::io::Error| error.kind() == ErrorKind::WouldBlock;
@@ -301,7 +301,7 @@ fn of(layer: attempts::Layer) -> Vec<Attempt> {
     ATTEMPTS.iter().chain(MORE).filter(|attempt| attempt.layer == layer).copied().collect()
 }
 
-/// What a command in the sandbox must still be able to do: each prints `fine` last.
+/// Commands that must still work in the sandbox: each prints `fine` last.
 const WORK: &[&str] = &[
     "git init -q r && cd r && echo x > f && git add f && git -c user.name=n -c user.email=e commit -qm m && echo fine",
     "echo a | tr a b | grep -q b && echo fine",

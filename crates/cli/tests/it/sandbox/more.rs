@@ -6,7 +6,7 @@ use super::attempts::Layer::{Calls, Files, Metadata, Processes};
 use super::attempts::{Attempt, free, perhaps};
 
 pub(super) const MORE: &[Attempt] = &[
-    // What the kernel does on behalf of a process.
+    // Actions of the kernel on behalf of a process.
     free(
         "a program in memory",
         Files,

@@ -1,4 +1,4 @@
-//! What others on the machine have that is not a file: made for the attempts that are about it, and gone with them.
+//! Resources of others on the machine that are not files: made for the attempts that need them, and removed with them.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};

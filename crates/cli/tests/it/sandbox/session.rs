@@ -125,7 +125,7 @@ fn a_setting_switches_it_on_and_the_network_is_off_unless_allowed() {
 #[test]
 fn a_command_inherits_its_three_streams_and_nothing_else() {
     let stage = Stage::new();
-    // Whoever starts us may have left something open.
+    // The parent process may have left descriptors open.
     let kept = stage.scratch.root().join("outside/kept");
     std::fs::write(&kept, "kept").expect("the scratch machine works");
     let script = bash("echo x >&7; truncate -s 0 /proc/self/fd/7");

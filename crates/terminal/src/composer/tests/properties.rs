@@ -162,7 +162,7 @@ proptest! {
         session.composer.restore(&DraftSnapshot::of_text("first\nsecond"));
         session.composer.set_vim(vim);
         script.into_iter().for_each(|word| session.run(word));
-        // What the script undid itself is redone first.
+        // Changes that the script undid itself are redone first.
         while session.composer.buffer.redo() {}
         let result = session.composer.text().to_owned();
         while session.composer.buffer.undo() {}

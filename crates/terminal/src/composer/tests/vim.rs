@@ -151,7 +151,7 @@ fn yanking_and_putting() {
         ("ab esc 0 x p", "b|a"),
         ("ab esc 0 x 3 p", "baa|a"),
         ("ab esc p", "a|b"),
-        // What would exceed the limit of the text is not put.
+        // Text that would exceed the limit is not put.
         ("text=0123456789 esc 0 y$ 9999 p", "|0123456789"),
         ("a paste=11 esc yy p", "a[Paste #1: 11 lines]⏎|a[Paste #1: 11 lines]"),
     ]);

@@ -136,7 +136,7 @@ fn remembered(lines: &[String], how: u8) -> String {
 }
 
 proptest! {
-    /// Whatever is found, every byte outside of it stays, and what is outside are whole lines of the file.
+    /// Whatever is found, every byte outside of it stays, and consists of whole lines of the file.
     #[test]
     fn text_outside_the_place_stays(before in block(), meant in block(), after in block(), how: u8) {
         let (before, after) = (before.join("\n"), after.join("\n"));

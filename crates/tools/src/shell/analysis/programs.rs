@@ -196,7 +196,7 @@ pub(super) fn is_read_only(name: &str, args: &[Arg]) -> bool {
     let Some(program) = program(name) else { return false };
     let flags = || args.iter().filter(|arg| arg.text.starts_with('-') && arg.text.len() > 1);
     let operands = || args.iter().filter(|arg| !arg.text.starts_with('-') || arg.text.len() == 1);
-    // What cannot be told may be a flag that matters.
+    // An unknown word may be a flag that matters.
     let all_known = args.iter().all(|arg| arg.is_known);
     match &program.allows {
         Everything => all_known || program.operands == Texts,

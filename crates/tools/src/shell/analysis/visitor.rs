@@ -257,7 +257,7 @@ impl<'a> Visitor<'a> {
         }
     }
 
-    /// Whatever the parser took it for: what begins with `((` is expanded by the shell while it finds out.
+    /// However the parser read it, the shell expands a line that begins with `((` while it finds out.
     fn visit_calculation(&mut self, text: &str) {
         if let Some(text) = text.strip_prefix("((") {
             self.visit_text(text);
@@ -492,7 +492,7 @@ impl Facts {
     }
 
     fn into_analysis(self) -> Analysis {
-        // What is hidden in one place may be evaluated in the other.
+        // Text that is hidden in one place may be evaluated in the other.
         let is_opaque = self.is_opaque || self.has_hidden_commands && self.evaluates_anything;
         let is_doubtful = is_opaque || self.is_tainted || self.evaluates_anything;
         let mut commands = self.commands;

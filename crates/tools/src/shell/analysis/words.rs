@@ -143,7 +143,7 @@ impl Visitor<'_> {
                     ..
                 }) if !matches!(special, SpecialParameter::AllPositionalParameters { .. }) => {}
                 WordPiece::ParameterExpansion(ParameterExpr::ParameterLength { .. }) => {}
-                // What comes of anything else is not known, and would be evaluated.
+                // The value of anything else is unknown, and would be evaluated.
                 _ => self.facts.evaluates_anything = true,
             }
         }

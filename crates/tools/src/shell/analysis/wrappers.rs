@@ -180,7 +180,7 @@ impl Visitor<'_> {
             let is_flag = arg.text.starts_with('-') && arg.text.len() > 1;
             let one = match (is_flag, read_only) {
                 (true, true) => paths::note_flag(self, arg),
-                // What a flag of some program means is not known, and most are no paths.
+                // The meaning of another program's flag is unknown, and most are no paths.
                 (true, false) => Certainty::Known,
                 (false, _) => paths::note_argument(self, arg),
             };
@@ -438,7 +438,7 @@ impl Visitor<'_> {
         self.note_ordinary("find", &own, programs::is_read_only("find", &own));
         let before = self.facts.commands.len();
         commands.iter().for_each(|command| self.run(command));
-        // What it runs is given the names of links too, and reads what they lead to.
+        // The program that it runs gets the names of links too, and reads their targets.
         let reads = self.facts.commands[before..].iter().all(|command| command.read_only);
         let only_files = own.windows(2).any(|pair| pair[0].text == "-type" && pair[1].text == "f");
         if !commands.is_empty() && reads && !only_files {
