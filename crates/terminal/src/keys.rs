@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use crate::calls::Purpose;
 use crate::commands;
 use crate::completion::Completions;
-use crate::composer::{Applied, Edit, Pasted, Snapshot, Stashed, VimOutcome};
+use crate::composer::{Applied, Edit, Pasted, Piece, Snapshot, Stashed, VimOutcome};
 use crate::dialog::{self, DialogEnd, Reply};
 use crate::effect::{Effect, ExitKind, SessionTarget};
 use crate::history::Entry;
 use crate::key::{Key, KeyCode};
 use crate::keymap::{Action, Context, Resolved};
-use crate::overlay::OverlayEnd;
+use crate::overlay::{Overlay, OverlayEnd};
 use crate::search_prompt::{SearchOutcome, SearchPrompt};
 use crate::state::State;
 
@@ -67,6 +67,14 @@ impl State {
 
     /// Takes a line of a terminal without keys. One that was typed before the question was printed is a prompt.
     pub(crate) fn take_line(&mut self, line: &str) {
+        if let Some(Overlay::Picker(picker)) = &mut self.overlay {
+            let end = picker.line(line);
+            self.overlay_ended(end);
+            if self.overlay.is_none() {
+                self.show_dialog();
+            }
+            return;
+        }
         let is_asked = self.dialogs.front().is_some_and(|dialog| dialog.due().is_none());
         if self.overlay.is_none() && !is_asked {
             self.composer.set(line);
@@ -241,6 +249,9 @@ impl State {
         }
         let attachments: Vec<Value> =
             draft.attachments.iter().map(|file| json!({ "type": "file", "path": file.path })).collect();
+        if !self.is_working() {
+            self.unanswered = Some(snapshot);
+        }
         self.submit_prompt(text, attachments, queued);
     }
 
@@ -285,12 +296,17 @@ impl State {
         self.say("the draft is put away; ctrl+s brings it back");
     }
 
-    /// Stops the agent. What waited for it goes back to the prompt: the session drops it with the work.
+    /// Stops the agent. The queue goes back to the draft, since the session drops it with the work, and before it the prompt to which
+    /// the agent has said nothing yet.
     fn stop_agent(&mut self) {
-        let waiting: Vec<String> =
-            std::mem::take(&mut self.queue).into_iter().map(|item| item.text).collect();
-        if self.composer.is_empty() && !waiting.is_empty() {
-            self.composer.set(&waiting.join("\n"));
+        let draft = self.composer.snapshot().pieces;
+        let prompt = self.unanswered.take().filter(|_| draft.is_empty());
+        let queue = std::mem::take(&mut self.queue).into_iter().map(|item| vec![Piece::Text(item.text)]);
+        let parts: Vec<Vec<Piece>> = prompt.map(|prompt| prompt.pieces).into_iter().chain(queue).collect();
+        if !parts.is_empty() {
+            let parts = parts.into_iter().chain([draft].into_iter().filter(|draft| !draft.is_empty()));
+            let line_end = [Piece::Text("\n".to_owned())];
+            self.composer.set_pieces(&parts.collect::<Vec<_>>().join(&line_end[..]));
         }
         self.call("session.abort", json!({ "reason": "user_initiated" }), Purpose::Nothing);
     }
