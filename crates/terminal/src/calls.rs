@@ -132,7 +132,11 @@ impl State {
         self.lost.is_none() && (self.facts.is_none() || asks)
     }
 
+    /// Opens the pager, or prints its rows where nothing can be opened.
     pub(crate) fn page(&mut self, title: &str, rows: Vec<Row>) {
+        if self.options.screen_reader {
+            return self.print(rows);
+        }
         self.overlay = Some(Overlay::Pager(Box::new(Pager::new(title, rows, self.columns))));
     }
 

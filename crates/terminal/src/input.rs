@@ -26,6 +26,8 @@ pub enum Input {
     History {
         events: Vec<Event>,
         older: u64,
+        /// Whether another process runs the session, so that its last answer may still be coming.
+        is_live: bool,
     },
     /// Events of the log for the pager, and the number of older ones.
     Transcript {

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use crate::calls::Purpose;
 use crate::commands;
 use crate::completion::Completions;
-use crate::composer::{Applied, DraftSnapshot, Edit, Pasted, Stashed, VimOutcome};
+use crate::composer::{Applied, DraftPiece, DraftSnapshot, Edit, Pasted, Stashed, VimOutcome};
 use crate::dialog::{self, DialogEnd, DialogReply};
 use crate::effect::{Effect, ExitKind, SessionTarget};
 use crate::history::HistoryEntry;
 use crate::key::{Key, KeyCode};
 use crate::keymap::{Action, KeyContext, KeyMeaning};
-use crate::overlay::OverlayEnd;
+use crate::overlay::{Overlay, OverlayEnd};
 use crate::search_prompt::{SearchOutcome, SearchPrompt};
 use crate::state::State;
 
@@ -67,6 +67,14 @@ impl State {
 
     /// Takes a line of a terminal without keys. One that was typed before the question was printed is a prompt.
     pub(crate) fn take_line(&mut self, line: &str) {
+        if let Some(Overlay::Picker(picker)) = &mut self.overlay {
+            let end = picker.line(line);
+            self.overlay_ended(end);
+            if self.overlay.is_none() {
+                self.show_dialog();
+            }
+            return;
+        }
         let is_asked = self.dialogs.front().is_some_and(|dialog| dialog.due().is_none());
         if self.overlay.is_none() && !is_asked {
             self.composer.set(line);
@@ -242,6 +250,9 @@ impl State {
         }
         let attachments: Vec<Value> =
             draft.attachments.iter().map(|file| json!({ "type": "file", "path": file.path })).collect();
+        if !self.is_working() {
+            self.unanswered = Some(snapshot);
+        }
         self.submit_prompt(text, attachments, queued);
     }
 
@@ -286,12 +297,18 @@ impl State {
         self.say("the draft is put away; ctrl+s brings it back");
     }
 
-    /// Stops the agent. Queued messages go back to the prompt: the session drops them with the work.
+    /// Stops the agent. Queued messages go back to the composer, since the session drops them with the work, behind the prompt
+    /// that the agent has not answered yet.
     fn stop_agent(&mut self) {
-        let waiting: Vec<String> =
-            std::mem::take(&mut self.queue).into_iter().map(|item| item.text).collect();
-        if self.composer.is_empty() && !waiting.is_empty() {
-            self.composer.set(&waiting.join("\n"));
+        let draft = self.composer.snapshot().pieces;
+        let prompt = self.unanswered.take().filter(|_| draft.is_empty());
+        let queue = std::mem::take(&mut self.queue).into_iter().map(|item| vec![DraftPiece::Text(item.text)]);
+        let parts: Vec<Vec<DraftPiece>> =
+            prompt.map(|prompt| prompt.pieces).into_iter().chain(queue).collect();
+        if !parts.is_empty() {
+            let parts = parts.into_iter().chain([draft].into_iter().filter(|draft| !draft.is_empty()));
+            let line_end = [DraftPiece::Text("\n".to_owned())];
+            self.composer.set_pieces(&parts.collect::<Vec<_>>().join(&line_end[..]));
         }
         self.call("session.abort", json!({ "reason": "user_initiated" }), Purpose::Nothing);
     }

@@ -269,6 +269,9 @@ impl State {
                 rows.push(Row::default());
             }
         }
+        if self.options.screen_reader {
+            return self.print(rows);
+        }
         let pager = Pager::new("Transcript", rows, self.columns).at_end(self.rows);
         self.overlay = Some(Overlay::Pager(Box::new(pager)));
     }

@@ -90,6 +90,11 @@ pub fn leave(modes: &Modes) -> Vec<u8> {
     modes.switches().rev().flat_map(|switch| switch.off).copied().collect()
 }
 
+/// Bytes that switch the reports of the focus on or off.
+pub fn focus(on: bool) -> &'static [u8] {
+    if on { FOCUS.on } else { FOCUS.off }
+}
+
 /// Bytes that restore a terminal of which nothing else is known, as after a panic in the middle of a draw.
 ///
 /// The alternate screen is left only if it is open: elsewhere the sequence would move the cursor to wherever it was saved last.

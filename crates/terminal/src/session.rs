@@ -20,6 +20,10 @@ const SHOWN_BLOCKS: usize = 40;
 /// Prompts whose texts are kept, to be edited after a rewind.
 const MAX_PROMPTS: usize = 500;
 
+/// Said of a session whose process was killed while the agent worked.
+const CUT_OFF: &str = "The answer to the last prompt was cut off: the program ended while the agent worked. Its finished steps are \
+                       kept; ask it to continue.";
+
 impl State {
     pub(crate) fn look(&self) -> Rendering<'_> {
         Rendering {
@@ -49,6 +53,12 @@ impl State {
     pub(crate) fn print_error(&mut self, text: &str) {
         let columns = self.columns.min(blocks::PROSE_COLUMNS);
         let rows = blocks::marked("✗ ", text, self.theme.error, self.theme.error, columns);
+        self.print(rows);
+    }
+
+    fn print_warning(&mut self, text: &str) {
+        let columns = self.columns.min(blocks::PROSE_COLUMNS);
+        let rows = blocks::marked("! ", text, self.theme.warning, self.theme.warning, columns);
         self.print(rows);
     }
 
@@ -88,6 +98,7 @@ impl State {
         self.prompts.clear();
         self.working_since = None;
         self.is_starting = false;
+        self.unanswered = None;
     }
 
     pub(crate) fn lose(&mut self, reason: String) {
@@ -102,13 +113,21 @@ impl State {
     }
 
     /// Takes the history: its end is printed, and the rest is for the pager.
-    pub(crate) fn take_history(&mut self, events: &[Event], older: u64) {
+    pub(crate) fn take_history(&mut self, events: &[Event], older: u64, is_live: bool) {
+        let mut is_cut = false;
         for event in events {
             self.count(event);
             self.transcript.apply(event);
+            if event.agent_id().is_none() {
+                is_cut = match event.event_kind() {
+                    Some(EventKind::UserMessage) => true,
+                    Some(kind) if is_last_word(kind) => self.transcript.is_working(),
+                    _ => is_cut,
+                };
+            }
         }
         let end = self.transcript.main().end();
-        if !self.transcript.is_working() {
+        if !is_live || !self.transcript.is_working() {
             self.settled = end;
         }
         let first = end.saturating_sub(SHOWN_BLOCKS);
@@ -117,12 +136,19 @@ impl State {
             self.pending_rows.push(Row::styled(told, self.theme.dim));
         }
         self.printer.skip_to(first);
+        if is_cut && !is_live {
+            self.pending_rows = self.take_rows();
+            self.print_warning(CUT_OFF);
+        }
     }
 
     pub(crate) fn take_event(&mut self, event: &Event) {
         let was_working = self.is_working();
         self.count(event);
         self.transcript.apply(event);
+        if event.event_kind().is_some_and(is_answer) {
+            self.unanswered = None;
+        }
         match event.event_kind() {
             Some(
                 EventKind::TurnStart
@@ -153,7 +179,11 @@ impl State {
             self.settled = self.transcript.main().end();
         }
         match (was_working, self.is_working()) {
-            (false, true) => self.working_since = Some(self.now),
+            (false, true) => {
+                self.working_since = Some(self.now);
+                // The terminal tells only of changes, and was not asked to before.
+                self.is_focused = true;
+            }
             (true, false) => self.ended_work(),
             _ => {}
         }
@@ -290,6 +320,26 @@ impl State {
     pub(crate) fn set_mode(&mut self, mode: &str) {
         self.call("session.mode.set", json!({ "mode": mode }), Purpose::Nothing);
     }
+}
+
+/// Whether an event of this kind is something that the agent says or does.
+fn is_answer(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::AssistantMessage
+            | EventKind::MessageDelta
+            | EventKind::Reasoning
+            | EventKind::ReasoningDelta
+            | EventKind::ToolCallDelta
+            | EventKind::ToolStart
+            | EventKind::SessionIdle
+            | EventKind::SessionError
+    )
+}
+
+/// Whether an event of this kind can be the last of a prompt's answer.
+fn is_last_word(kind: EventKind) -> bool {
+    is_end(kind) || matches!(kind, EventKind::Abort | EventKind::SessionError | EventKind::HistoryTruncated)
 }
 
 /// Whether the work has ended with an event of this kind. After an abort, the ends of running calls still arrive.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::calls::Purpose;
 use crate::commands::{self, CommandEntry};
 use crate::completion::Completions;
-use crate::composer::Composer;
+use crate::composer::{Composer, DraftSnapshot};
 use crate::dialog::Dialog;
 use crate::effect::{CallId, Effect};
 use crate::history::History;
@@ -103,6 +103,8 @@ pub struct State {
     pub(crate) leaving_until: Option<u64>,
     /// When the work in progress began.
     pub(crate) working_since: Option<u64>,
+    /// Our last prompt until the agent answers it: it returns to the composer if the agent is stopped before.
+    pub(crate) unanswered: Option<DraftSnapshot>,
     /// Whether the session has started with a prompt of ours and its agent has not answered yet.
     pub(crate) is_starting: bool,
     pub(crate) cost: f64,
@@ -152,6 +154,7 @@ impl State {
             note: None,
             leaving_until: None,
             working_since: None,
+            unanswered: None,
             is_starting: false,
             cost: 0.0,
             last_answer: None,
@@ -203,7 +206,7 @@ impl State {
             Input::Focus(focused) => self.is_focused = focused,
             Input::Tick => {}
             Input::Event(event) => self.take_event(&event),
-            Input::History { events, older } => self.take_history(&events, older),
+            Input::History { events, older, is_live } => self.take_history(&events, older, is_live),
             Input::Transcript { events, older } => self.show_transcript(&events, older),
             Input::Ready(facts) => self.ready(facts),
             Input::Closed => self.close_session(),
@@ -223,7 +226,17 @@ impl State {
             }
             Input::Background { .. } => {}
         }
+        if self.search.is_some() {
+            self.completions.close();
+        }
+        self.completions.drop_stale(&self.composer);
         std::mem::take(&mut self.effects)
+    }
+
+    /// Whether the terminal is asked to report its focus: only while the agent works, since only then a notification depends on it.
+    /// A program that is killed leaves the reports on.
+    pub fn watches_focus(&self) -> bool {
+        self.options.notify && self.is_working()
     }
 
     fn resize(&mut self, columns: usize, rows: usize) {
@@ -238,6 +251,14 @@ impl State {
     pub fn dialog_rows(&self) -> Option<(u64, Vec<Row>)> {
         let dialog = self.dialogs.front().filter(|dialog| dialog.due().is_none())?;
         Some((self.dialog_serial, dialog.view(self.now, &self.theme).rows))
+    }
+
+    /// Lines of the open picker once its items are there, for a terminal that only prints.
+    pub fn picker_lines(&self) -> Option<Vec<String>> {
+        match &self.overlay {
+            Some(Overlay::Picker(picker)) => picker.lines(),
+            Some(Overlay::Pager(_)) | None => None,
+        }
     }
 
     /// Fits the first dialog to the screen, after the dialogs or the size have changed.

@@ -8,6 +8,7 @@ use crate::row::{Row, Span, Style};
 use crate::screen::Frame;
 use crate::search_prompt::SearchStyles;
 use crate::state::{SPINNER_TIME, State};
+use crate::wrap::wrap;
 
 /// Width of tail rows while text streams. A terminal that is made narrower wraps longer rows before it reports so, and
 /// a wrapped row cannot be erased.
@@ -20,6 +21,8 @@ const LIVE_ROWS: usize = 10;
 const QUEUE_ROWS: usize = 3;
 const COMPLETION_ROWS: usize = 8;
 const SEARCH_ROWS: usize = 6;
+/// Rows of a passing word.
+const NOTE_ROWS: usize = 4;
 const SPINNER: [&str; 4] = ["◐", "◓", "◑", "◒"];
 
 impl State {
@@ -84,7 +87,7 @@ impl State {
             };
             rows.extend(completion.view(narrow, COMPLETION_ROWS, &styles));
         }
-        rows.push(self.last_row(narrow));
+        rows.extend(self.last_rows(narrow));
         self.bounded(rows, cursor)
     }
 
@@ -181,13 +184,22 @@ impl State {
         (view.rows, view.cursor)
     }
 
-    /// The last row: a transient message, or the status line.
+    /// The last rows: a transient message in full, or the status line.
+    fn last_rows(&self, columns: usize) -> Vec<Row> {
+        if self.leaving_until.is_none()
+            && let Some((note, _)) = &self.note
+        {
+            let note = [Span::new(gate::visible(note), self.theme.accent)];
+            let mut rows = wrap(&note, columns, &[], &[]);
+            rows.truncate(NOTE_ROWS);
+            return rows;
+        }
+        vec![self.last_row(columns)]
+    }
+
     fn last_row(&self, columns: usize) -> Row {
         if self.leaving_until.is_some() {
             return Row::styled("press it again to leave", self.theme.warning).clipped(columns);
-        }
-        if let Some((note, _)) = &self.note {
-            return Row::styled(gate::visible(note), self.theme.accent).clipped(columns);
         }
         if self.facts.is_none() && self.lost.is_none() {
             let word = if self.unsent.is_empty() {

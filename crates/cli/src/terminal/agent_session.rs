@@ -224,7 +224,7 @@ impl ServedSession {
         }
         let result = match method.as_str() {
             "session.send" => return self.prompt(id, &params),
-            "session.abort" => self.command(SessionCommand::Abort).map(|()| json!({ "success": true })),
+            "session.abort" => self.abort(),
             "session.commands.list" => Ok(json!({ "commands": [] })),
             "session.queue.pendingItems" => Ok(self.pending()),
             "session.queue.removeMostRecent" => {
@@ -232,6 +232,7 @@ impl ServedSession {
                 self.queue_changed();
                 Ok(json!({ "removed": removed }))
             }
+            "session.queue.removeAt" => self.unqueue(params["id"].as_str().unwrap_or_default()),
             "session.name.set" => self.rename(params["name"].as_str().unwrap_or_default()),
             "session.usage.getMetrics" => Ok(self.metrics()),
             _ => Err(format!("{} does not offer that here", self.label())),
@@ -264,6 +265,25 @@ impl ServedSession {
         };
         self.context.answer(id, result.map(|()| json!({ "messageId": message_id })));
         Ok(())
+    }
+
+    /// Stops the turn and drops the queue, as Hangar's own sessions do: the view has put it back into the draft.
+    fn abort(&mut self) -> Result<Value, String> {
+        self.command(SessionCommand::Abort)?;
+        if !self.queue.is_empty() {
+            self.queue.clear();
+            self.queue_changed();
+        }
+        Ok(json!({ "success": true }))
+    }
+
+    /// Removes a queued prompt by its id.
+    fn unqueue(&mut self, id: &str) -> Result<Value, String> {
+        let place = self.queue.iter().position(|prompt| prompt.id == id);
+        let place = place.ok_or_else(|| format!("unknown queue item id '{id}'"))?;
+        self.queue.remove(place);
+        self.queue_changed();
+        Ok(json!({ "removed": true }))
     }
 
     /// Begins a turn.

@@ -113,8 +113,9 @@ pub(super) async fn run(launch: Launch) -> Result<Exit> {
     let (inbox, mut inputs) = mpsc::channel(INBOX);
     let (found, mut results) = mpsc::channel(FOUND);
     let signals = Signals::new().context("cannot catch signals")?;
-    let options = preferences.options();
+    let mut options = preferences.options();
     let surface = Surface::open(options.screen_reader || own.compatible.silent.screen_reader)?;
+    options.screen_reader = surface.is_plain();
     let (columns, rows) = surface.size();
     let (theme, follows) = preferences.theme(&settings);
     let mut state = State::new(columns, rows, 0).with_theme(theme, follows).with_options(options);

@@ -71,7 +71,7 @@ impl App {
         self.agent.clone_from(&wanted.agent);
         self.take(Input::Closed);
         if !past.0.is_empty() {
-            self.take(Input::History { events: past.0, older: past.1 });
+            self.take(Input::History { events: past.0, older: past.1, is_live: false });
         }
         self.wanted = Some(wanted);
     }
@@ -151,7 +151,7 @@ impl App {
         match wanted.past(&self.store) {
             Ok((events, older)) => {
                 self.joining.opened(&events);
-                self.take(Input::History { events, older });
+                self.take(Input::History { events, older, is_live: true });
             }
             Err(error) => {
                 self.joining.opened(&[]);

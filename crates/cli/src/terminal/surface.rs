@@ -30,6 +30,8 @@ pub(super) struct LineSurface {
     lines: Lines<BufReader<Stdin>>,
     /// The dialog that was printed last.
     printed: Option<u64>,
+    /// The picker that was printed last, as it was.
+    listed: Option<Vec<String>>,
     /// Whether the mark of the prompt stands at the end of what was printed.
     prompted: bool,
 }
@@ -62,7 +64,12 @@ impl Surface {
 
     fn lines() -> Self {
         let lines = BufReader::new(tokio::io::stdin()).lines();
-        Self::Lines(Box::new(LineSurface { lines, printed: None, prompted: false }))
+        Self::Lines(Box::new(LineSurface { lines, printed: None, listed: None, prompted: false }))
+    }
+
+    /// Whether it only prints.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self, Self::Lines(_))
     }
 
     pub(super) fn size(&self) -> (usize, usize) {
@@ -79,6 +86,8 @@ impl Surface {
             Self::Lines(surface) => {
                 let line = surface.lines.next_line().await.ok()??;
                 surface.prompted = false;
+                // What the line did to the list is told, also if it stayed as it was.
+                surface.listed = None;
                 Some(Input::Line(line))
             }
         }
@@ -95,6 +104,8 @@ impl Surface {
                 }
                 let bytes = surface.screen.draw(&state.frame());
                 surface.write(&bytes);
+                // A terminal that is gone ends the loop by its input.
+                let _ = surface.tty.watch_focus(state.watches_focus());
             }
             Self::Lines(surface) => surface.print(state),
         }
@@ -187,7 +198,17 @@ impl LineSurface {
                 text.push('\n');
             }
         }
-        let wants_input = dialog.is_some() || !state.is_working();
+        let picker = state.picker_lines();
+        if let Some(lines) = &picker
+            && self.listed.as_ref() != Some(lines)
+        {
+            for line in lines {
+                text.push_str(line);
+                text.push('\n');
+            }
+        }
+        self.listed.clone_from(&picker);
+        let wants_input = dialog.is_some() || picker.is_some() || !state.is_working();
         if !text.is_empty() {
             let end = if self.prompted { "\n" } else { "" };
             text.insert_str(0, end);

@@ -10,7 +10,7 @@ use std::sync::Once;
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use hangar_terminal::modes;
+use hangar_terminal::modes::{self, Modes};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -36,7 +36,7 @@ struct Held {
     input: OwnedFd,
     output: OwnedFd,
     saved: Termios,
-    modes: modes::Modes,
+    modes: Modes,
     /// Thread of the session. If it panics, the session is over; other threads' panics are theirs.
     owner: ThreadId,
     /// Whether the alternate screen is shown.
@@ -71,6 +71,8 @@ pub(crate) struct Tty {
     abilities: Abilities,
     reader: Option<Reader>,
     asked: bool,
+    /// Whether the terminal reports its focus while it is held.
+    watches_focus: bool,
 }
 
 impl Tty {
@@ -93,6 +95,7 @@ impl Tty {
             abilities: guess(variable),
             reader: None,
             asked: false,
+            watches_focus: false,
         }))
     }
 
@@ -118,17 +121,18 @@ impl Tty {
         let mut raw = saved.clone();
         raw.make_raw();
         let ask = self.abilities.background && !self.asked;
+        let modes = self.modes();
         *HELD.lock() = Some(Held {
             input: self.input.try_clone()?,
             output: self.output.try_clone()?,
             saved,
-            modes: self.abilities.modes,
+            modes,
             owner: std::thread::current().id(),
             alternate: false,
             asked: ask.then(Instant::now),
         });
         tcsetattr(&self.input, OptionalActions::Now, &raw)?;
-        let mut bytes = modes::enter(&self.abilities.modes);
+        let mut bytes = modes::enter(&modes);
         if ask {
             bytes.extend_from_slice(ASK_BACKGROUND);
             self.asked = true;
@@ -136,6 +140,30 @@ impl Tty {
         write_all(&self.output, &bytes)?;
         self.reader = Some(Reader::start(self.input.try_clone()?)?);
         Ok(())
+    }
+
+    /// The modes that are on while the terminal is held.
+    fn modes(&self) -> Modes {
+        let focus = self.abilities.modes.focus && self.watches_focus;
+        Modes { focus, ..self.abilities.modes }
+    }
+
+    /// Has the terminal report its focus, or no longer. A program that is killed leaves the reports on, and the shell shows them as
+    /// garbage: they are on only while somebody needs them.
+    pub(crate) fn watch_focus(&mut self, on: bool) -> io::Result<()> {
+        if self.watches_focus == on {
+            return Ok(());
+        }
+        self.watches_focus = on;
+        let modes = self.modes();
+        let before = match HELD.lock().as_mut() {
+            Some(held) => std::mem::replace(&mut held.modes, modes),
+            None => return Ok(()),
+        };
+        match before == modes {
+            true => Ok(()),
+            false => write_all(&self.output, modes::focus(on)),
+        }
     }
 
     /// Gives the terminal back. The screen has been left before.

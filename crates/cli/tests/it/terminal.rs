@@ -93,6 +93,11 @@ impl Terminal {
         self.keys("\r");
     }
 
+    /// Modes that are on.
+    fn modes(&self) -> std::collections::BTreeSet<String> {
+        modes_left_on(&String::from_utf8_lossy(&self.raw))
+    }
+
     /// Whether the terminal is as it was before the program.
     fn check_restored(&self) {
         assert_eq!(self.pty.line_settings(), self.pty.before);
@@ -267,13 +272,59 @@ fn a_killed_session_is_continued_where_it_was() {
 }
 
 #[test]
+fn an_answer_that_was_cut_off_by_a_kill_is_told_of() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    assert!(!terminal.modes().contains("?1004"), "the focus is reported at rest");
+    terminal.keys("STREAM:2000:20\r");
+    terminal.wait_for("tok3 ");
+    assert!(terminal.modes().contains("?1004"), "the focus is not reported while the agent works");
+    signal(process_in(&scratch), Signal::KILL);
+    terminal.wait_for("status 137");
+    terminal.pty.finish();
+    let mut again = Terminal::open(hangar(&scratch).arg("--continue"));
+    again.wait_for("The answer to the last prompt was cut off");
+    again.keys("SAY:second answer\r");
+    again.wait_until("the answer", |terminal| terminal.text().contains("\nsecond answer"));
+    again.wait_until("the end of the reports", |terminal| !terminal.modes().contains("?1004"));
+    again.leave();
+    // Once it is answered nothing is said of it.
+    let mut again = Terminal::open(hangar(&scratch).arg("--continue"));
+    again.wait_until("the conversation", |terminal| terminal.text().contains("\nsecond answer"));
+    assert!(!again.text().contains("cut off"));
+    again.leave();
+}
+
+#[test]
+fn a_prompt_comes_back_when_it_is_stopped_before_its_answer() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("DELAY:600000\r");
+    terminal.wait_for("working");
+    terminal.keys("\x1b");
+    terminal.wait_for("esc again stops");
+    terminal.keys("\x1b");
+    terminal.wait_for("Aborted");
+    terminal
+        .terminal
+        .wait_until("the prompt", |terminal| terminal.seen().matches("❯ DELAY:600000").count() == 2);
+    terminal.keys("\x03");
+    terminal.leave();
+}
+
+#[test]
 fn ten_thousand_lines_are_shown_by_their_ends() {
     let scratch = Scratch::new();
     let mut terminal = Terminal::open(hangar(&scratch).arg("--allow-all-tools"));
     terminal.prompt("TOOL:bash:{\"command\":\"seq 10000\",\"description\":\"count\"}\nSAY:Counted.");
     terminal.wait_until("the answer", |terminal| terminal.text().contains("\nCounted."));
     let text = terminal.leave();
-    assert!(text.contains(" lines (ctrl+o shows all)"), "{text}");
+    // The model was shown the ends; where the rest is, is told.
+    let told =
+        text.lines().find(|line| line.contains(" lines, all 47.7 KB in ")).expect("the place of the rest");
+    let path = told.split(" in ").last().expect("a path").trim();
+    let saved = std::fs::read_to_string(path).expect("the whole output");
+    assert_eq!(saved.lines().filter(|line| line.trim().parse::<u32>().is_ok()).count(), 10_000);
     assert!(text.lines().count() < 60, "{text}");
 }
 
@@ -316,6 +367,12 @@ fn a_terminal_that_only_prints_has_plain_lines() {
         terminal.wait_for("> ");
         terminal.keys("SAY:plain **words**\n");
         terminal.wait_for("\nplain words");
+        // A picker is a numbered list that a number answers.
+        terminal.keys("/theme\n");
+        terminal.wait_for("2. ansi, the 16 colours");
+        terminal.wait_for("A number picks");
+        terminal.keys("4\n/settings\n");
+        terminal.wait_for("theme: light");
         terminal.keys("TOOL:bash:{\"command\":\"touch made\",\"description\":\"make\"}\n");
         terminal.wait_for("a number or enter answers");
         terminal.keys("3\nnot now\n");

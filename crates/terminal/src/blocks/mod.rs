@@ -1,5 +1,6 @@
 //! Blocks of a transcript as rows: briefly on the main screen, in full in the pager.
 
+mod spilled;
 mod tool;
 
 use hangar_transcript::{

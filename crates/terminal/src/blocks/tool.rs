@@ -2,6 +2,7 @@
 
 use hangar_transcript::{AgentInfo, AgentState, ToolBlock, ToolState, VerdictOutcome, tool_words};
 
+use super::spilled::Spilled;
 use super::{Detail, PROSE_COLUMNS, Rendering, marked};
 use crate::ansi::{self, SgrState};
 use crate::diff;
@@ -10,8 +11,8 @@ use crate::row::{Row, Span, Style};
 use crate::theme::Theme;
 
 /// Lines of output on the main screen, at its start and at its end. The pager shows all.
-const HEAD_LINES: usize = 2;
-const TAIL_LINES: usize = 4;
+pub(super) const HEAD_LINES: usize = 2;
+pub(super) const TAIL_LINES: usize = 4;
 /// Rows of a diff on the main screen.
 const DIFF_ROWS: usize = 24;
 /// Rows of anything in the pager.
@@ -165,6 +166,9 @@ fn output(tool: &ToolBlock, look: Rendering<'_>) -> Vec<Row> {
     if text.is_empty() {
         return Vec::new();
     }
+    if brief && let Some(spilled) = Spilled::read(text) {
+        return spilled.rows(theme);
+    }
     if brief && tool.state == ToolState::Ok && QUIET.contains(&tool.name.to_lowercase().as_str()) {
         let lines = text.lines().count();
         let told = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
@@ -191,9 +195,13 @@ fn output(tool: &ToolBlock, look: Rendering<'_>) -> Vec<Row> {
         row.spans.extend(spans);
         rows.push(row.unwrapped());
     }
+    if let Some(more) = lines.len().checked_sub(FULL_ROWS + 1) {
+        let told = format!("    … {} more lines: /export writes them all", more + 1);
+        rows.push(Row::styled(told, theme.dim));
+    }
     rows
 }
 
-fn bounded(line: &str) -> &str {
+pub(super) fn bounded(line: &str) -> &str {
     &line[..line.floor_char_boundary(LINE_LIMIT)]
 }

@@ -129,6 +129,19 @@ impl Completions {
         self.open = (!filtered.items.is_empty()).then(|| Completion::new(trigger, filtered));
     }
 
+    /// Closes the popup until the draft is edited again.
+    pub fn close(&mut self) {
+        self.open = None;
+    }
+
+    /// Closes a popup whose word is not at the cursor any more: the draft was replaced.
+    pub fn drop_stale(&mut self, composer: &Composer) {
+        let is_stale = |open: &mut Completion| {
+            trigger(composer.text(), composer.cursor()).as_ref() != Some(open.trigger())
+        };
+        self.open.take_if(is_stale);
+    }
+
     pub fn open(&self) -> Option<&Completion> {
         self.open.as_ref()
     }

@@ -2,6 +2,8 @@
 
 mod pager;
 mod picker;
+mod plain;
+mod search;
 
 use crate::key::Key;
 use crate::keymap::Keymap;

@@ -1,8 +1,8 @@
 //! Picker: one of many items, filtered by typing.
 
 use super::OverlayEnd;
+use super::search::search;
 use crate::composer::{FieldView, TextField};
-use crate::fuzzy::{Matcher, Texts};
 use crate::gate;
 use crate::key::{Key, KeyCode};
 use crate::keymap::Keymap;
@@ -37,15 +37,17 @@ pub struct Pick {
 
 pub struct Picker {
     title: String,
-    items: Vec<PickItem>,
+    pub(super) items: Vec<PickItem>,
     /// Indexes of the items that fit the filter, best first.
-    matches: Vec<usize>,
-    filter: TextField,
+    pub(super) matches: Vec<usize>,
+    pub(super) filter: TextField,
     selected: usize,
     /// Shown in place of items while there are none.
-    message: String,
+    pub(super) message: String,
+    /// Whether the items are still being fetched.
+    pub(super) is_loading: bool,
     /// Further keys with ctrl, and what each does: `x` deletes.
-    keys: Vec<(char, &'static str)>,
+    pub(super) keys: Vec<(char, &'static str)>,
     /// Key that takes effect only when it is pressed twice, and whether it was pressed once.
     careful: Option<(char, bool)>,
 }
@@ -60,6 +62,7 @@ impl Picker {
             filter: TextField::default(),
             selected: 0,
             message: "nothing here".to_owned(),
+            is_loading: false,
             keys: Vec::new(),
             careful: None,
         }
@@ -67,7 +70,7 @@ impl Picker {
 
     /// A picker whose items are still being fetched.
     pub fn loading(title: impl Into<String>) -> Self {
-        Self { message: "loading …".to_owned(), ..Self::new(title, Vec::new()) }
+        Self { message: "loading …".to_owned(), is_loading: true, ..Self::new(title, Vec::new()) }
     }
 
     #[must_use]
@@ -91,34 +94,21 @@ impl Picker {
 
     pub fn say(&mut self, message: impl Into<String>) {
         self.message = message.into();
+        self.is_loading = false;
     }
 
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    fn refresh(&mut self) {
+    pub(super) fn refresh(&mut self) {
         let query = self.filter.text();
         self.selected = 0;
         if query.trim().is_empty() {
             self.matches = (0..self.items.len()).collect();
             return;
         }
-        let mut matcher = Matcher::new(query, Texts::Words);
-        let mut scored: Vec<(bool, u32, usize)> = Vec::new();
-        for (at, item) in self.items.iter().enumerate() {
-            if let Some(score) = matcher.score(&item.label) {
-                scored.push((false, score, at));
-                continue;
-            }
-            let text = format!("{} {}", item.label, item.detail);
-            if let Some(score) = matcher.score(&text) {
-                scored.push((true, score, at));
-            }
-        }
-        // A match in the name ranks before one in the description.
-        scored.sort_by_key(|(described, score, at)| (*described, std::cmp::Reverse(*score), *at));
-        self.matches = scored.into_iter().map(|(_, _, at)| at).collect();
+        self.matches = search(query, &self.items);
     }
 
     fn pick(&self, key: Option<char>) -> OverlayEnd {

@@ -210,12 +210,13 @@ fn a_command_that_must_wait_stays_in_the_prompt() {
     check(
         "ready\nturn\ntype:/compact now\nenter",
         expect![[r#"
-        $ hangar
-        ◐ working · esc esc stops
+            $ hangar
+            ◐ working · esc esc stops
 
-        ❯ /compact now▮
-        /compact waits until the agent is done…
-    "#]],
+            ❯ /compact now▮
+            /compact waits until the agent is done:
+            press enter then
+        "#]],
     );
 }
 

@@ -319,7 +319,7 @@ fn questions_of_work_that_ended_go() {
 #[test]
 fn someone_who_looks_elsewhere_is_told() {
     check(
-        "ready\nfocus:out\nturn\nask:p1 {\"kind\":\"shell\",\"fullCommandText\":\"one\"}\nidle",
+        "ready\nturn\nfocus:out\nask:p1 {\"kind\":\"shell\",\"fullCommandText\":\"one\"}\nidle",
         expect![[r#"
             $ hangar
 

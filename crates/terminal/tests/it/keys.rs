@@ -357,3 +357,63 @@ fn the_second_key_of_a_sequence_may_not_come_late() {
     "#]],
     );
 }
+
+#[test]
+fn a_popup_goes_with_the_draft_it_was_for() {
+    check(
+        "ready\ntype:/mod\nscreen\nctrl+r\nscreen\nesc",
+        expect![[r#"
+        $ hangar
+
+        ❯ /mod▮
+        ❯ model  Chooses the model and its effort
+        scripted · ~/project · main
+        ===
+        $ hangar
+
+        search: ▮  0/0
+        scripted · ~/project · main
+        ===
+        $ hangar
+
+        ❯ /mod▮
+        scripted · ~/project · main
+    "#]],
+    );
+    check(
+        "ready\ntype:/mod\nctrl+s",
+        expect![[r#"
+        $ hangar
+
+        ❯ ▮
+        the draft is put away; ctrl+s brings it back
+    "#]],
+    );
+    check(
+        "ready\ntype:/mod\nctrl+g\nedited:other",
+        expect![[r#"
+        $ hangar
+
+        ❯ other▮
+        scripted · ~/project · main
+        ---
+        Edit("/mod")
+    "#]],
+    );
+}
+
+#[test]
+fn a_notice_is_whole_while_the_agent_works() {
+    check(
+        "ready\nturn\ntold:the transcript cannot be written to /a/directory/that/is/not/there: no such file",
+        expect![[r#"
+            $ hangar
+            ◐ working · esc esc stops
+
+            ❯ ▮
+            the transcript cannot be written to
+            /a/directory/that/is/not/there: no such
+            file
+        "#]],
+    );
+}

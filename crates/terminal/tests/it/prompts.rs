@@ -507,3 +507,83 @@ fn a_session_that_is_opened_again_shows_the_end_of_its_log() {
     "#]],
     );
 }
+
+#[test]
+fn a_prompt_without_an_answer_comes_back_when_the_agent_is_stopped() {
+    let sent = "ready\npaste:/tmp/a.png\nimage:/tmp/a.png\ntype: fix it\nenter\nuser:fix it\nturn";
+    check(
+        &format!("{sent}\nesc esc"),
+        expect![[r#"
+        $ hangar
+        ❯ fix it
+        ◐ working · esc esc stops
+
+        ❯ [Image #1: a.png] fix it▮
+        scripted · ~/project · main
+        ---
+        Attach("/tmp/a.png")
+        session.send {"prompt":"[Image #1: a.png] fix it","mode":"enqueue","attachments":[{"type":"file","path":"/tmp/a.png"}]}
+        session.abort {"reason":"user_initiated"}
+    "#]],
+    );
+    // With a draft it does not: the draft stays, and the history has the prompt.
+    check(
+        &format!("{sent}\ntype:or not\nesc esc"),
+        expect![[r#"
+        $ hangar
+        ❯ fix it
+        ◐ working · esc esc stops
+
+        ❯ or not▮
+        scripted · ~/project · main
+        ---
+        Attach("/tmp/a.png")
+        session.send {"prompt":"[Image #1: a.png] fix it","mode":"enqueue","attachments":[{"type":"file","path":"/tmp/a.png"}]}
+        session.abort {"reason":"user_initiated"}
+    "#]],
+    );
+    // Nor once something was said to it.
+    check(
+        &format!("{sent}\nsay:well\nesc esc"),
+        expect![[r#"
+        $ hangar
+        ❯ fix it
+        well
+        ◐ working · esc esc stops
+
+        ❯ ▮
+        scripted · ~/project · main
+        ---
+        Attach("/tmp/a.png")
+        session.send {"prompt":"[Image #1: a.png] fix it","mode":"enqueue","attachments":[{"type":"file","path":"/tmp/a.png"}]}
+        session.abort {"reason":"user_initiated"}
+    "#]],
+    );
+}
+
+#[test]
+fn what_waits_is_put_before_the_draft_when_the_agent_is_stopped() {
+    check(
+        r#"
+        ready
+        turn
+        say:well
+        type:and then
+        event:pending_messages.modified
+        reply:session.queue.pendingItems:{"items":[{"id":"1","displayText":"one"},{"id":"2","displayText":"two"}]}
+        esc esc
+        "#,
+        expect![[r#"
+            $ hangar
+            well
+            ◐ working · esc esc stops
+
+            ❯ one
+              two
+              and then▮
+            scripted · ~/project · main
+            ---
+            session.abort {"reason":"user_initiated"}
+        "#]],
+    );
+}

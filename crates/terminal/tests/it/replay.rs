@@ -43,7 +43,7 @@ fn logged(events: &[Event]) -> String {
     let line = |event: &Event| serde_json::to_string(event).unwrap();
     let logged = events.iter().filter(|event| !event.is_ephemeral());
     let events = logged.map(|event| Event::parse(&line(event)).unwrap()).collect();
-    session.give(Input::History { events, older: 0 });
+    session.give(Input::History { events, older: 0, is_live: false });
     session.ready();
     session.screen_text()
 }

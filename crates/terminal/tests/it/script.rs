@@ -5,6 +5,7 @@
 //! - `event:KIND DATA`, `event@AGENT:KIND DATA`, and short forms of the frequent ones: `user:TEXT`, `turn`, `say:TEXT`, `idle`,
 //!   `message:ID TEXT`, `call:ID NAME ARGUMENTS`, `output:ID TEXT`, `result:ID TEXT`, `fail:ID TEXT`, `ask:ID REQUEST`.
 //! - `reply:METHOD:JSON`, `refuse:METHOD:REASON`, `expect-call:METHOD`.
+//! - `past:KIND DATA; KIND DATA` for the events before, `past-live:` for those of a session that another process runs; `line:TEXT`.
 //! - `wait:MS`, `resize:COLUMNSxROWS`, `size:COLUMNSxROWS` for the first line.
 //! - `screen` for a picture in between; there is one at the end.
 
@@ -99,6 +100,17 @@ pub(crate) fn step(session: &mut Session, line: &str) {
             session.reply(method, Err(reason.to_owned()));
         }
         "expect-call" => assert!(session.awaits(rest), "{rest} was not called: {:?}", session.log),
+        "line" => session.give(Input::Line(text())),
+        "past" | "past-live" => {
+            let event = |text: &str| {
+                let (kind, data) = text.trim().split_once(' ').unwrap_or((text.trim(), "{}"));
+                (kind.to_owned(), json_of(data))
+            };
+            let parts: Vec<(String, Value)> = rest.split(';').map(event).collect();
+            let events =
+                parts.into_iter().map(|(kind, data)| session.make_event(&kind, None, data)).collect();
+            session.give(Input::History { events, older: 0, is_live: word == "past-live" });
+        }
         "transcript" => {
             let events = vec![
                 session.make_event("user.message", None, json!({ "content": "the first prompt" })),

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use crate::script::check;
+use crate::script::{check, run};
 
 #[test]
 fn an_answer_streams_row_by_row() {
@@ -404,6 +404,85 @@ fn a_rewind_is_told() {
             1
 
             ∙ Rewound to an earlier point
+
+            ❯ ▮
+            scripted · ~/project · main
+        "#]],
+    );
+}
+
+#[test]
+fn an_answer_that_was_cut_off_is_told_of_when_the_session_is_resumed() {
+    let prompt = r#"user.message {"content":"fix it"}; assistant.turn_start {"turnId":"0"}"#;
+    check(
+        &format!("past:{prompt}\nevent:session.resume {{\"resumeTime\":\"\",\"eventCount\":2}}\nready"),
+        expect![[r#"
+            $ hangar
+            ❯ fix it
+            ! The answer to the last prompt was cut off: the program
+              ended while the agent worked. Its finished steps are kept;
+              ask it to continue.
+
+            ∙ Resumed
+
+            ❯ ▮
+            scripted · ~/project · main
+        "#]],
+    );
+    // One of another process may still be coming.
+    check(
+        &format!("past-live:{prompt}\nready"),
+        expect![[r#"
+        $ hangar
+        ❯ fix it
+        ◐ working · esc esc stops
+
+        ❯ ▮
+        scripted · ~/project · main
+    "#]],
+    );
+    let ended = r#"assistant.message {"messageId":"m","content":"done"}; assistant.turn_end {"turnId":"0"}"#;
+    for end in
+        [ended, r#"abort {"reason":"user_initiated"}"#, r#"session.shutdown {"shutdownType":"routine"}"#]
+    {
+        let picture = run(&format!("past:{prompt}; {end}\nready"));
+        assert!(!picture.contains("cut off"), "{picture}");
+    }
+}
+
+#[test]
+fn output_that_was_too_large_says_in_which_file_it_is() {
+    let notice = "Output too large to read at once (106.3 KB). Saved to: /home/u/files/1-copilot-tool-output-bash.txt\\n\
+        Consider using tools like grep.\\n\\nPreview (first 10 chars):\\n";
+    let many = format!(
+        "{notice}1\\n2\\n3\\n\\n[... 90 lines (95.0 KB) left out; they are in the file ...]\\n\\n\
+        Preview (last 12 chars):\\n96\\n97\\n98\\n99\\n100"
+    );
+    let call = r#"call:c1 bash {"command":"seq 100"}"#;
+    check(
+        &format!("size:90x20\nready\nturn\n{call}\nresult:c1 {many}\\n<exited with exit code 0>\nidle"),
+        expect![[r#"
+            $ hangar
+            ● Run seq 100
+              └ 1
+                2
+                … 92 lines, all 106.3 KB in /home/u/files/1-copilot-tool-output-bash.txt
+                97
+                98
+                99
+                100
+
+            ❯ ▮
+            scripted · ~/project · main
+        "#]],
+    );
+    check(
+        &format!("size:90x20\nready\nturn\n{call}\nresult:c1 {notice}one long line\nidle"),
+        expect![[r#"
+            $ hangar
+            ● Run seq 100
+              └ one long line
+                … all 106.3 KB in /home/u/files/1-copilot-tool-output-bash.txt
 
             ❯ ▮
             scripted · ~/project · main

@@ -26,6 +26,7 @@ fn a_session_has_the_terminal() {
                 abilities: guess(|_| None),
                 reader: None,
                 asked: false,
+                watches_focus: false,
             };
             assert_eq!(tty.size(), DEFAULT_SIZE);
             assert!(tty.acquire().is_err());
@@ -41,6 +42,7 @@ async fn session(scenario: &str) {
     };
     let mut signals = Signals::new().unwrap();
     tty.acquire().unwrap();
+    tty.watch_focus(true).unwrap();
     assert!(tty.abilities().caps.sync);
     if scenario == "overlay" {
         tty.write(b"\x1b[?1049h\x1b[?25l", true).unwrap();

@@ -286,6 +286,28 @@ fn a_prompt_waits_for_its_turn_and_can_be_taken_back() {
 }
 
 #[test]
+fn a_stopped_turn_gives_the_queue_back_to_the_draft() {
+    let waits = "touch began; while [ ! -e go ]; do sleep 0.05; done";
+    let scratch = with_codex(&format!("{waits}\n{CODEX_PONG}"), "");
+    let mut view = View::open(&scratch, &["run", "--runtime", "codex", "--rehearse"]);
+    view.prompt("the first");
+    log_once(&scratch, "the agent", |_| scratch.work().join("began").exists());
+    view.prompt("the second");
+    view.wait_for("next: the second");
+    view.pty.type_bytes(ESCAPE);
+    view.wait_for("again");
+    view.pty.type_bytes(ESCAPE);
+    log_once(&scratch, "the abort", |log| !Finished::of_type(log, "abort").is_empty());
+    scratch.file("go", "");
+    view.prompt(", and more");
+    let log = log_once(&scratch, "the answer", |log| answers_after(log, "abort") > 0);
+    let prompts = Finished::of_type(&log, "user.message");
+    let prompts: Vec<&str> = prompts.iter().filter_map(|event| event["data"]["content"].as_str()).collect();
+    assert_eq!(prompts, ["the first", "the second, and more"]);
+    view.leave(&scratch);
+}
+
+#[test]
 fn a_view_in_which_nothing_is_said_leaves_no_session() {
     let scratch = with_codex(CODEX_PONG, "");
     let mut view = View::open(&scratch, &["run", "--runtime", "codex", "--rehearse"]);
