@@ -305,9 +305,7 @@ fn a_prompt_comes_back_when_it_is_stopped_before_its_answer() {
     terminal.wait_for("esc again stops");
     terminal.keys("\x1b");
     terminal.wait_for("Aborted");
-    terminal
-        .terminal
-        .wait_until("the prompt", |terminal| terminal.seen().matches("❯ DELAY:600000").count() == 2);
+    terminal.wait_until("the prompt", |terminal| terminal.seen().matches("❯ DELAY:600000").count() == 2);
     terminal.keys("\x03");
     terminal.leave();
 }
