@@ -19,7 +19,7 @@ use crate::args::{OutputFormat, RunArgs};
 use crate::compose::OutputFile;
 use crate::exit::Exit;
 use crate::opening::{Questions, Resumed, SessionOrder};
-use crate::output::{Printer, SeenHandle, remark};
+use crate::output::{OutputPrinter, SeenHandle, remark};
 use crate::runtimes::native::{self, FirstMessage, NativeOrder, NativeSession};
 use crate::runtimes::run::OutputListener;
 use crate::selection;
@@ -130,7 +130,7 @@ fn order(settings: &Settings, args: RunArgs, text: &str, after: &Afterwards) -> 
 async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit> {
     let started = Instant::now();
     let seen = SeenHandle::default();
-    let printer = Printer::new(args.output_format, args.silent, args.all_events, seen.clone());
+    let printer = OutputPrinter::new(args.output_format, args.silent, args.all_events, seen.clone());
     // Signals are caught before the first effect, so that none can end the process without a result.
     let interrupts = Interrupts::new()?;
     let after = Afterwards::of(&args)?;
@@ -161,7 +161,7 @@ async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit>
         exit_code: exit.code(),
         usage,
     };
-    let mut printer = Printer::new(after.output_format, after.silent, after.all_events, seen);
+    let mut printer = OutputPrinter::new(after.output_format, after.silent, after.all_events, seen);
     printer.result(&result);
     Ok(printer.exit(exit))
 }

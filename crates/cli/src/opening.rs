@@ -9,7 +9,7 @@ use hangar_agent::driver::EventSink;
 use hangar_agent::session::{AnswerableQuestions, Command, Input};
 use hangar_engine::commands::CommandRefusal;
 use hangar_engine::{
-    BackgroundWork, DEFAULT_TASK_WAIT, Engine, Naming, OfferedModel, Options, Parts, ServerStart,
+    BackgroundWork, DEFAULT_TASK_WAIT, Engine, EngineParts, Naming, OfferedModel, Options, ServerStart,
     SessionComposer, SessionRecord,
 };
 use hangar_files::LocalFiles;
@@ -24,13 +24,13 @@ use crate::compose::{self, HostSettings, Opened, OutputFile, SessionRequest};
 use crate::flags;
 use crate::output::remark;
 use crate::sdk_server::instructions;
-use crate::selection::Selection;
+use crate::selection::SessionSelection;
 use crate::settings::Settings;
 
 /// Order for a session of our own agent.
 pub(crate) struct SessionOrder {
     pub(crate) args: Arc<RunArgs>,
-    pub(crate) selection: Selection,
+    pub(crate) selection: SessionSelection,
     /// Working directory; by default that of the resumed session, or the current one.
     pub(crate) directory: Option<PathBuf>,
     /// Instructions of the host, in the system prompt.
@@ -101,9 +101,9 @@ pub(crate) fn open(
     sink: SinkFactory,
 ) -> Result<OpenedEngine> {
     let naming = match &wanted.selection {
-        Selection::New { name: None, .. } if wanted.named_after.is_none() => naming,
-        Selection::New { .. } => Naming::Named,
-        Selection::Resume(id) => {
+        SessionSelection::New { name: None, .. } if wanted.named_after.is_none() => naming,
+        SessionSelection::New { .. } => Naming::Named,
+        SessionSelection::Resume(id) => {
             let listed = Store::new(&settings.home).look(id);
             if listed.is_some_and(|listed| listed.meta.name.is_none()) { naming } else { Naming::Named }
         }
@@ -182,11 +182,11 @@ impl Composing {
                 spec.model.effort = None;
                 host.conduct.mode = None;
                 spec.entry.silent = Some(true);
-                Selection::Resume(id.clone())
+                SessionSelection::Resume(id.clone())
             }
             None => {
-                let keeps =
-                    wanted.resumed == Resumed::AsItWas && matches!(wanted.selection, Selection::Resume(_));
+                let keeps = wanted.resumed == Resumed::AsItWas
+                    && matches!(wanted.selection, SessionSelection::Resume(_));
                 // A resumed session stays in its mode, unless the flags name another.
                 host.conduct.mode = host.conduct.mode.filter(|mode| !keeps || *mode != Mode::Interactive);
                 wanted.selection.clone()
@@ -216,7 +216,7 @@ impl Composing {
     }
 
     /// Parts of a composition that the engine takes over.
-    fn parts(&self, composed: Opened) -> Parts {
+    fn parts(&self, composed: Opened) -> EngineParts {
         let mut driver = composed.driver;
         let questions = self.wanted.questions;
         let session = driver.session_mut();
@@ -233,7 +233,7 @@ impl Composing {
         if let Some((host, _)) = &composed.mcp {
             host.set_interest(Interest::Elicitation, questions == Questions::Person);
         }
-        Parts {
+        EngineParts {
             driver,
             opening: composed.opening,
             mcp: composed.mcp,
@@ -268,7 +268,7 @@ impl SessionComposer for OwnComposer {
         compose::provider(&self.composing.settings, &host, &options).map_err(refused)
     }
 
-    fn recompose(&self, directory: &Path) -> Result<Parts, CommandRefusal> {
+    fn recompose(&self, directory: &Path) -> Result<EngineParts, CommandRefusal> {
         let composed = self.composing.compose(Some(Again { id: &self.id, directory })).map_err(refused)?;
         Ok(self.composing.parts(composed))
     }

@@ -43,7 +43,7 @@ impl SeenHandle {
     }
 }
 
-pub(crate) struct Printer {
+pub(crate) struct OutputPrinter {
     format: OutputFormat,
     silent: bool,
     all_events: bool,
@@ -53,7 +53,7 @@ pub(crate) struct Printer {
     seen: SeenHandle,
 }
 
-impl Printer {
+impl OutputPrinter {
     pub(crate) fn new(format: OutputFormat, silent: bool, all_events: bool, seen: SeenHandle) -> Self {
         Self { format, silent, all_events, beginning: false, prose: Prose::default(), seen }
     }
@@ -156,7 +156,7 @@ impl Printer {
     }
 }
 
-impl EventSink for Printer {
+impl EventSink for OutputPrinter {
     fn publish(&mut self, event: &Event) {
         self.note(event);
         match self.format {
@@ -193,7 +193,7 @@ pub(crate) fn result_of_nothing(exit: Exit) {
         exit_code: exit.code(),
         usage: RunUsage::default(),
     };
-    let mut printer = Printer::new(OutputFormat::Json, true, false, SeenHandle::default());
+    let mut printer = OutputPrinter::new(OutputFormat::Json, true, false, SeenHandle::default());
     printer.result(&result);
     printer.exit(exit);
 }

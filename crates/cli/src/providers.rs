@@ -13,7 +13,7 @@ use hangar_models::base_url::BaseUrl;
 use hangar_models::catalogue::Cache;
 use hangar_models::config::{self, Auth, ProviderConfig, ProviderKind};
 use hangar_models::facts::{self, Catalogue, DEFAULT_PROMPT_TOKENS, FactSource, ModelFacts};
-use hangar_models::scripted::{Names, Recorder, Replay, Script, ScriptedModel};
+use hangar_models::scripted::{RecordedNames, Recorder, Replay, Script, ScriptedModel};
 use hangar_models::{Secret, Ways};
 use hangar_process::credentials::Child;
 
@@ -34,7 +34,7 @@ const CATALOGUE: &str = "models.json";
 /// Bytes of the largest catalogue that is read. That of models.dev has a tenth of it.
 const CATALOGUE_BYTES: u64 = 64 << 20;
 
-pub(crate) struct Chosen {
+pub(crate) struct SelectedModel {
     pub(crate) provider: Arc<dyn ModelProvider>,
     /// The model's own name, without its provider's.
     pub(crate) model: String,
@@ -105,19 +105,19 @@ struct ModelPreferences {
     use_full_window: bool,
 }
 
-pub(crate) fn choose(settings: &Settings, request: ProviderRequest<'_>) -> Result<Chosen> {
+pub(crate) fn choose(settings: &Settings, request: ProviderRequest<'_>) -> Result<SelectedModel> {
     let preferred = preferred(settings, request.model)?;
     let mut chosen = match preferred.as_deref() {
         Some(model) if is_scripted(model) => scripted(settings)?,
         preferred => real(settings, preferred, request.replay.is_some(), request.ways)?,
     };
     if let Some(path) = request.replay {
-        let replay = Replay::open(path, Names::default())
+        let replay = Replay::open(path, RecordedNames::default())
             .with_context(|| format!("cannot replay {}", path.display()))?;
         chosen.provider = Arc::new(replay);
     }
     if let Some(path) = request.record {
-        let recorder = Recorder::open(chosen.provider, path, Names::default())
+        let recorder = Recorder::open(chosen.provider, path, RecordedNames::default())
             .with_context(|| format!("cannot record to {}", path.display()))?;
         chosen.provider = Arc::new(recorder);
     }
@@ -143,12 +143,12 @@ pub(crate) fn is_scripted(model: &str) -> bool {
     model == SCRIPTED || model.strip_prefix(SCRIPTED).is_some_and(|rest| rest.starts_with('/'))
 }
 
-fn scripted(settings: &Settings) -> Result<Chosen> {
+fn scripted(settings: &Settings) -> Result<SelectedModel> {
     let script = match settings.var("HANGAR_SCRIPT") {
         None => Script::default(),
         Some(path) => read_script(Path::new(path))?,
     };
-    Ok(Chosen {
+    Ok(SelectedModel {
         provider: Arc::new(ScriptedModel::new(script, std::process::id())),
         model: SCRIPTED.to_owned(),
         max_prompt_tokens: DEFAULT_PROMPT_TOKENS,
@@ -166,7 +166,7 @@ pub(crate) fn read_script(path: &Path) -> Result<Script> {
     Script::parse(&text).with_context(|| format!("{} is not a script", path.display()))
 }
 
-fn real(settings: &Settings, model: Option<&str>, replaying: bool, ways: Ways) -> Result<Chosen> {
+fn real(settings: &Settings, model: Option<&str>, replaying: bool, ways: Ways) -> Result<SelectedModel> {
     let providers = configured(settings)?;
     if providers.is_empty() {
         if replaying {
@@ -189,10 +189,10 @@ fn real(settings: &Settings, model: Option<&str>, replaying: bool, ways: Ways) -
     };
     // Its name includes the provider, so that no other provider is asked for it.
     let small = facts::small_model(provider, name).map(|small| format!("{}/{small}", provider.name));
-    Ok(Chosen { small, ..Chosen::of(provider.clone(), name, ways) })
+    Ok(SelectedModel { small, ..SelectedModel::of(provider.clone(), name, ways) })
 }
 
-impl Chosen {
+impl SelectedModel {
     /// Model of a provider, with its limits there.
     pub(crate) fn of(mut config: ProviderConfig, model: &str, ways: Ways) -> Self {
         if ways.request_proxy.is_none() {

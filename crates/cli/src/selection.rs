@@ -7,12 +7,12 @@ use hangar_store::{Filter, ResolveError, SessionId, Store};
 use crate::args::RunArgs;
 
 #[derive(Debug, Clone)]
-pub(crate) enum Selection {
+pub(crate) enum SessionSelection {
     New { id: SessionId, name: Option<String> },
     Resume(SessionId),
 }
 
-impl Selection {
+impl SessionSelection {
     pub(crate) fn id(&self) -> &SessionId {
         match self {
             Self::New { id, .. } | Self::Resume(id) => id,
@@ -44,15 +44,15 @@ impl<'a> From<&'a RunArgs> for Typed<'a> {
     }
 }
 
-pub(crate) fn select<'a>(store: &Store, typed: impl Into<Typed<'a>>) -> Result<Selection> {
+pub(crate) fn select<'a>(store: &Store, typed: impl Into<Typed<'a>>) -> Result<SessionSelection> {
     let args = typed.into();
-    let new = |id: &str| -> Result<Selection> {
-        Ok(Selection::New { id: id.parse()?, name: args.name.map(str::to_owned) })
+    let new = |id: &str| -> Result<SessionSelection> {
+        Ok(SessionSelection::New { id: id.parse()?, name: args.name.map(str::to_owned) })
     };
     if let Some(text) = args.session_id {
         let known = text.parse::<SessionId>().ok().filter(|id| store.contains(id));
         return match known {
-            Some(id) => Ok(Selection::Resume(id)),
+            Some(id) => Ok(SessionSelection::Resume(id)),
             None if uuid::Uuid::try_parse(text).is_ok() => new(text),
             None => bail!(
                 "no session has the id `{text}`, and a new one needs a UUID; to resume by name or prefix use --resume={text}"
@@ -65,12 +65,12 @@ pub(crate) fn select<'a>(store: &Store, typed: impl Into<Typed<'a>>) -> Result<S
                 "--resume needs a session: an id, the start of one, or a name; `hangar sessions` lists them"
             );
         }
-        return resolve(store, text).map(Selection::Resume);
+        return resolve(store, text).map(SessionSelection::Resume);
     }
     if args.continue_last
         && let Some(latest) = latest(store)?
     {
-        return Ok(Selection::Resume(latest));
+        return Ok(SessionSelection::Resume(latest));
     }
     new(&uuid::Uuid::new_v4().to_string())
 }

@@ -20,7 +20,7 @@ const PLAN_LIMIT: usize = 64 << 10;
 /// Time limit of the check for changes. The first change is enough to know.
 const GIT_BOUNDS: CallLimits = CallLimits { time: Duration::from_secs(20), output: 0 };
 
-pub(crate) struct WorkState {
+pub(crate) struct SessionWork {
     files: Arc<dyn SessionFiles>,
     database: Option<Arc<Database>>,
     cwd: PathBuf,
@@ -30,7 +30,7 @@ pub(crate) struct WorkState {
     git: Git,
 }
 
-impl WorkState {
+impl SessionWork {
     pub(crate) fn new(
         files: Arc<dyn SessionFiles>,
         database: Option<Arc<Database>>,
@@ -48,7 +48,7 @@ impl WorkState {
     }
 }
 
-impl Surroundings for WorkState {
+impl Surroundings for SessionWork {
     fn plan_and_todos(&mut self) -> PlanAndTodos {
         let plan = self.files.plan().filter(|plan| !plan.trim().is_empty()).map(|mut plan| {
             let left_out = plan.len().saturating_sub(PLAN_LIMIT);

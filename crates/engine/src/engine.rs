@@ -25,7 +25,9 @@ use hangar_store::SessionName;
 use tokio::time::Instant;
 
 use crate::commands::{CommandRefusal, CommandReply};
-use crate::parts::{Background, BackgroundWork, Mcp, Naming, Options, Parts, ServerStart, SessionComposer};
+use crate::parts::{
+    Background, BackgroundWork, EngineParts, Mcp, Naming, Options, ServerStart, SessionComposer,
+};
 use crate::servers::{self, Servers};
 use crate::wait::{Activity, Wait};
 
@@ -97,7 +99,7 @@ pub enum SubmissionEnd {
 }
 
 impl Engine {
-    pub fn new(parts: Parts, options: Options, composer: Arc<dyn SessionComposer>) -> Self {
+    pub fn new(parts: EngineParts, options: Options, composer: Arc<dyn SessionComposer>) -> Self {
         let others = parts.driver.tools().iter().cloned().collect();
         let mut engine = Self {
             driver: parts.driver,
@@ -533,7 +535,7 @@ impl Engine {
     }
 
     /// Replaces the parts of the session by recomposed ones. Current rules, approvals and queued prompts stay.
-    pub fn replace(&mut self, parts: Parts) {
+    pub fn replace(&mut self, parts: EngineParts) {
         let policy = self.session().config().policy.clone();
         let config = self.session().config();
         let reachable = (config.user_reachable, config.questions_answered, config.client_hooks);

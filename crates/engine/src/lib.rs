@@ -15,7 +15,7 @@ mod wait;
 
 pub use engine::{Engine, EngineProgress, SubmissionEnd};
 pub use parts::{
-    Background, BackgroundWork, Mcp, Naming, NoComposer, OfferedModel, Options, Parts, ServerStart,
+    Background, BackgroundWork, EngineParts, Mcp, Naming, NoComposer, OfferedModel, Options, ServerStart,
     SessionComposer, SessionRecord,
 };
 pub use supervise::{FrontEndTask, supervise};

@@ -23,7 +23,7 @@ use crate::wait::DEFAULT_TASK_WAIT;
 pub type Mcp = (McpHost, mpsc::Receiver<News>);
 
 /// A composed session that nothing has happened in.
-pub struct Parts {
+pub struct EngineParts {
     pub driver: Driver,
     /// The first inputs of the session. A resumed one says first what it was; what is different now follows.
     pub opening: Vec<Input>,
@@ -122,7 +122,7 @@ pub trait SessionComposer: Send + Sync {
     fn provider(&self, model: &str, effort: Option<&str>) -> Result<OfferedModel, CommandRefusal>;
 
     /// Composes the session anew, to work in this directory. The engine has let go of its log.
-    fn recompose(&self, directory: &Path) -> Result<Parts, CommandRefusal>;
+    fn recompose(&self, directory: &Path) -> Result<EngineParts, CommandRefusal>;
 
     /// The paths of the instruction files that hold for a directory.
     fn instruction_files(&self, directory: &Path) -> Vec<String>;
@@ -153,7 +153,7 @@ impl SessionComposer for NoComposer {
         Err(CommandRefusal::new("the model of this session cannot be changed"))
     }
 
-    fn recompose(&self, _: &Path) -> Result<Parts, CommandRefusal> {
+    fn recompose(&self, _: &Path) -> Result<EngineParts, CommandRefusal> {
         Err(CommandRefusal::new("this session cannot be composed anew"))
     }
 

@@ -22,7 +22,7 @@ use hangar_agent::tool::*;
 use hangar_agent::tool_search::Deferral;
 use hangar_custom::skills::Skills;
 use hangar_engine::{
-    Background, BackgroundWork, Engine, EngineProgress, FrontEndTask, NoComposer, Options, Parts,
+    Background, BackgroundWork, Engine, EngineParts, EngineProgress, FrontEndTask, NoComposer, Options,
     SessionComposer, SubmissionEnd, supervise,
 };
 use hangar_protocol::data::{Mode, ToolType, WorkingDirectory};
@@ -255,7 +255,7 @@ impl Stage {
         };
         let mut state = State::default();
         "model".clone_into(&mut state.model);
-        let parts = Parts {
+        let parts = EngineParts {
             driver: Driver::new(Session::new(state, config), host, commands),
             opening: vec![Input::Opened(Opening::New {
                 session_id: "s".to_owned(),

@@ -29,7 +29,7 @@ const MAX_QUEUED: usize = 64 << 20;
 const APPEND_TOGETHER: usize = 1 << 20;
 
 /// A client that keeps the files of one session, and its tables if it can.
-pub trait Client: Send + Sync {
+pub trait FilesClient: Send + Sync {
     fn ask(&self, request: ClientRequest) -> BoxFuture<'static, Result<ClientReply, FileError>>;
 }
 
@@ -136,7 +136,7 @@ impl fmt::Debug for ClientFiles {
 
 impl ClientFiles {
     /// Starts the worker, on the runtime that this is called in. It ends with the last clone.
-    pub fn new(client: Arc<dyn Client>, site: Site) -> Self {
+    pub fn new(client: Arc<dyn FilesClient>, site: Site) -> Self {
         let (jobs, queue) = mpsc::channel(QUEUE);
         let (counter, done) = watch::channel(0);
         let progress = Arc::new(Progress {
@@ -317,7 +317,7 @@ impl Progress {
 
 /// Processes the queue until its last sender is gone.
 async fn work(
-    client: Arc<dyn Client>,
+    client: Arc<dyn FilesClient>,
     mut queue: mpsc::Receiver<Job>,
     done: watch::Sender<u64>,
     progress: Arc<Progress>,
@@ -370,7 +370,7 @@ async fn work(
 }
 
 async fn perform(
-    client: &dyn Client,
+    client: &dyn FilesClient,
     request: &ClientRequest,
     progress: &Progress,
 ) -> Result<ClientReply, FileError> {
@@ -392,7 +392,7 @@ mod tests {
         hangs: bool,
     }
 
-    impl Client for Script {
+    impl FilesClient for Script {
         fn ask(&self, request: ClientRequest) -> BoxFuture<'static, Result<ClientReply, FileError>> {
             let mut asked = self.asked.lock();
             asked.push(request);
@@ -416,7 +416,7 @@ mod tests {
             has_tables: false,
             initial_cwd: "/w".to_owned(),
         };
-        let files = ClientFiles::new(Arc::clone(&script) as Arc<dyn Client>, site);
+        let files = ClientFiles::new(Arc::clone(&script) as Arc<dyn FilesClient>, site);
         (script, Arc::new(files))
     }
 

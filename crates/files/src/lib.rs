@@ -8,7 +8,7 @@ mod local;
 mod request;
 mod session_files;
 
-pub use client::{Client, ClientFiles, ClientReply, ClientRequest, Conventions, Rows, Site, SqlKind};
+pub use client::{ClientFiles, ClientReply, ClientRequest, Conventions, FilesClient, Rows, Site, SqlKind};
 pub use hangar_disk::FileKind;
 pub use local::LocalFiles;
 pub use request::{DirectoryEntry, FileError, FileReply, FileRequest, Stat};

@@ -12,14 +12,14 @@ use reqwest::StatusCode;
 use reqwest::header::{DATE, HeaderMap, LOCATION, RETRY_AFTER};
 use serde_json::Value;
 
-use self::said::Said;
+use self::said::ErrorContent;
 
 /// Header in which OpenAI's and Anthropic's servers tell their SDKs whether to retry.
 const SHOULD_RETRY: &str = "x-should-retry";
 
 /// Error of a response with an error status.
 pub(crate) fn refused(status: StatusCode, headers: &HeaderMap, body: &str) -> ModelError {
-    let said = Said::parse(body);
+    let said = ErrorContent::parse(body);
     let kind = said.kind(Some(status.as_u16()));
     let message = match (said.message, headers.get(LOCATION)) {
         // Redirects are not followed: a key would follow them to another host.
@@ -42,7 +42,7 @@ pub(crate) fn refused(status: StatusCode, headers: &HeaderMap, body: &str) -> Mo
 
 /// Error that came inside a stream, as the data of its event.
 pub(crate) fn in_stream(data: &Value) -> ModelError {
-    let said = Said::of(data);
+    let said = ErrorContent::of(data);
     let status =
         said.code.as_deref().and_then(|code| code.parse().ok()).filter(|code| (400..600).contains(code));
     ModelError {

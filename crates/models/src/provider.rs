@@ -28,9 +28,9 @@ use crate::facts::{self, HostFacts, LocalServer};
 use crate::http::{self, Http};
 use crate::learned::{IMAGES, Lessons};
 use crate::local;
-use crate::secret::{Redactor, Secret};
+use crate::secret::{CredentialRedactor, Secret};
 use crate::tokens::Counter;
-use crate::wire::{Ask, Carrier, Dialect, Wire, without_images};
+use crate::wire::{Ask, Carrier, Wire, WireVariant, without_images};
 
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 const BETA: &str = "anthropic-beta";
@@ -49,7 +49,7 @@ struct Inner {
     config: ProviderConfig,
     http: Arc<Http>,
     credentials: Credentials,
-    redactor: Mutex<Redactor>,
+    redactor: Mutex<CredentialRedactor>,
     /// For a provider with several wires: the wire of each model.
     routes: Option<Routes>,
     host: HostFacts,
@@ -80,7 +80,7 @@ impl Provider {
     }
 
     fn assemble(config: ProviderConfig, routes: Option<Routes>, ways: Ways) -> Self {
-        let mut redactor = Redactor::default();
+        let mut redactor = CredentialRedactor::default();
         for (name, value) in &config.headers {
             if is_credential(name)
                 && let Ok(value) = value.to_str()
@@ -273,7 +273,7 @@ impl Provider {
             max_output_tokens: request
                 .max_output_tokens
                 .or_else(|| inner.config.max_output_tokens.filter(|_| inner.config.is_about(&request.model))),
-            dialect: if inner.routes.is_some() { Dialect::Copilot } else { Dialect::Vendor },
+            dialect: if inner.routes.is_some() { WireVariant::Copilot } else { WireVariant::Vendor },
             carrier,
             citations: inner.config.citations,
             style: inner.config.style,
@@ -303,7 +303,7 @@ impl Provider {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let accept = if request.stream { "text/event-stream" } else { "application/json" };
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
-        let is_copilot = ask.dialect == Dialect::Copilot;
+        let is_copilot = ask.dialect == WireVariant::Copilot;
         // Only GitHub, and a client that makes the requests itself, are told which agent asks.
         let is_told = is_copilot || self.0.http.is_carried();
         if is_told {

@@ -42,9 +42,9 @@ const REDACTED: &str = "***";
 
 /// Removes known credentials from errors: some servers repeat the key that they refuse.
 #[derive(Clone, Default)]
-pub(crate) struct Redactor(Vec<Secret>);
+pub(crate) struct CredentialRedactor(Vec<Secret>);
 
-impl Redactor {
+impl CredentialRedactor {
     pub(crate) fn add(&mut self, secret: Secret) {
         if secret.reveal().len() >= SHORTEST && !self.0.contains(&secret) {
             self.0.push(secret);
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn an_echoed_key_is_taken_out_and_a_short_one_does_not_garble_text() {
-        let mut redactor = Redactor::default();
+        let mut redactor = CredentialRedactor::default();
         redactor.add(Secret::new("sk-123456"));
         redactor.add(Secret::new("e"));
         assert_eq!(redactor.text("the key sk-123456 is wrong".into()), "the key *** is wrong");

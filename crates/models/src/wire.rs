@@ -50,7 +50,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) learned: &'a Learned,
     /// A configured limit; wires that require one fall back on the facts about the model.
     pub(crate) max_output_tokens: Option<u64>,
-    pub(crate) dialect: Dialect,
+    pub(crate) dialect: WireVariant,
     pub(crate) carrier: Carrier,
     /// Whether the model is asked to cite documents.
     pub(crate) citations: bool,
@@ -123,7 +123,7 @@ impl Ask<'_> {
 
 /// Vendor's variant of a wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum WireVariant {
     Vendor,
     /// GitHub's API: its own marks for caching, no cache key.
     Copilot,

@@ -18,7 +18,7 @@ use crate::handshake::{AdmissionState, ConnectParams, PROTOCOL_VERSION};
 use crate::hub::ServerHub;
 use crate::inference::Exchanges;
 use crate::methods::{self, Call, Failure};
-use crate::peer::{Incoming, Request};
+use crate::peer::{Incoming, RpcRequest};
 use crate::session_fs::FsProvider;
 
 /// Maximum number of concurrent requests of one client.
@@ -102,9 +102,9 @@ impl Client {
     }
 
     /// Takes a request. The handshake is settled here, in order; everything else runs side by side.
-    fn take(self: &Arc<Self>, request: Request) {
+    fn take(self: &Arc<Self>, request: RpcRequest) {
         let Some(hub) = self.hub.upgrade() else { return };
-        let Request { id, method, params } = request;
+        let RpcRequest { id, method, params } = request;
         let params = match by_name(params) {
             Ok(params) => params,
             Err(problem) => return self.answer(id, Err(Failure::Params(problem).into_error(&method))),

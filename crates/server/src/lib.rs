@@ -47,8 +47,8 @@ pub use hub::{ServerHub, ServerHubConfig};
 pub use locations::trust as trust_folder;
 pub use opener::{
     AuthStatus, InstructionKind, InstructionLocation, InstructionSource, ModelTransport, OpenError,
-    OpenRequest, Opened, RecomposeRequest, RecomposeScope, Recomposed, Recomposer, SessionOpener, Todo,
-    TodoBoard, TodoDependency, Todos, ToolGuard,
+    OpenRequest, OpenedSession, RecomposeRequest, RecomposeScope, Recomposed, Recomposer, SessionOpener,
+    Todo, TodoBoard, TodoDependency, Todos, ToolGuard,
 };
 pub use presence::Presence;
 pub use transport::{serve_owner, serve_stdio, serve_tcp};

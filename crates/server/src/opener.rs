@@ -10,7 +10,7 @@ use hangar_agent::model::ModelProvider;
 use hangar_agent::prompt::PromptEnvironment;
 use hangar_agent::request_proxy::{RequestProxy, TokenSource};
 use hangar_agent::tool::{Tool, ToolSpec};
-use hangar_engine::{Mcp, Parts};
+use hangar_engine::{EngineParts, Mcp};
 use hangar_sandbox::Sandbox;
 use hangar_spec::SessionSpec;
 use hangar_store::SessionId;
@@ -20,7 +20,7 @@ use hangar_store::client_session::ClientSession;
 pub trait SessionOpener: Send + Sync {
     /// Opens a session of the store, or a new one with this id. It has had no input yet. An invalid request is refused
     /// before anything is created.
-    fn open(&self, request: OpenRequest<'_>) -> Result<Opened, OpenError>;
+    fn open(&self, request: OpenRequest<'_>) -> Result<OpenedSession, OpenError>;
 
     /// MCP servers that are configured for a directory, serialised for clients.
     fn discover_mcp(&self, directory: Option<&Path>) -> Result<Vec<serde_json::Value>, OpenError>;
@@ -144,8 +144,8 @@ pub struct ModelTransport {
 }
 
 /// A session, ready to be driven.
-pub struct Opened {
-    pub parts: Parts,
+pub struct OpenedSession {
+    pub parts: EngineParts,
     /// The built-in tools, all of them. The server shows the model those that the client wants.
     pub tools: Vec<Arc<dyn Tool>>,
     /// Facts about the machine in the system prompt.

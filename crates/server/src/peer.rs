@@ -16,13 +16,13 @@ const CANCEL: &str = "$/cancelRequest";
 
 /// Message that the other side sends unasked.
 pub(crate) enum Incoming {
-    Request(Request),
+    Request(RpcRequest),
     /// It does not wait for the answer to this request any more.
     Cancelled(Id),
 }
 
 /// A request of the other side.
-pub(crate) struct Request {
+pub(crate) struct RpcRequest {
     pub(crate) id: Id,
     pub(crate) method: String,
     pub(crate) params: Option<Box<RawValue>>,
@@ -121,7 +121,7 @@ fn cancelled_id(params: Option<&RawValue>) -> Option<Id> {
 fn message(peer: &Peer, body: &[u8], take: &mut impl FnMut(Incoming)) {
     match RpcMessage::parse(body) {
         Ok(RpcMessage::Request { id, method, params }) => {
-            take(Incoming::Request(Request { id, method, params }));
+            take(Incoming::Request(RpcRequest { id, method, params }));
         }
         Ok(RpcMessage::Notification { method, params }) if method == CANCEL => {
             cancelled_id(params.as_deref()).into_iter().for_each(|id| take(Incoming::Cancelled(id)));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hangar_files::{
-    Client, ClientFiles, ClientReply, ClientRequest, Conventions, DirectoryEntry, FileError, FileKind,
-    FileReply, FileRequest, Rows, Site, SqlKind, Stat,
+    ClientFiles, ClientReply, ClientRequest, Conventions, DirectoryEntry, FileError, FileKind, FileReply,
+    FileRequest, FilesClient, Rows, Site, SqlKind, Stat,
 };
 use hangar_peer::{Peer, PeerError};
 use hangar_protocol::rpc;
@@ -111,7 +111,7 @@ struct WireEntry {
     kind: String,
 }
 
-impl Client for PeerClient {
+impl FilesClient for PeerClient {
     fn ask(&self, request: ClientRequest) -> BoxFuture<'static, Result<ClientReply, FileError>> {
         let peer = self.peer.clone();
         let wired = wire(&request);

@@ -34,7 +34,7 @@ use crate::commands::CommandQueue;
 use crate::interests::Interests;
 use crate::methods::{AutoTier, Failure};
 use crate::model_choices::QueuedModel;
-use crate::opener::{Opened, Recomposed, Recomposer, Todos, ToolGuard};
+use crate::opener::{OpenedSession, Recomposed, Recomposer, Todos, ToolGuard};
 use crate::pending_permissions::PendingPermissions;
 use crate::system;
 
@@ -104,7 +104,7 @@ impl hangar_engine::FrontEndTask for SessionTask {
 
 impl SessionTask {
     pub(crate) fn new(
-        opened: Opened,
+        opened: OpenedSession,
         options: Options,
         jobs: mpsc::Receiver<SessionJob>,
         spec: SessionSpec,
@@ -214,7 +214,7 @@ impl SessionTask {
     }
 
     /// Replaces the parts of the session by recomposed ones.
-    pub(crate) fn replace(&mut self, opened: Opened) {
+    pub(crate) fn replace(&mut self, opened: OpenedSession) {
         self.engine.replace(opened.parts);
         self.recomposer = opened.recomposer;
         self.builtin = opened.tools;

@@ -18,12 +18,12 @@ const PIECE: usize = 1500;
 pub struct Segment {
     pub hash: String,
     pub tokens: u64,
-    pub mark: Option<Mark>,
+    pub mark: Option<CacheMark>,
 }
 
 /// A place up to which the client asks to cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mark {
+pub enum CacheMark {
     FiveMinutes,
     OneHour,
 }
@@ -37,7 +37,7 @@ pub struct ModelInput {
 }
 
 impl ModelInput {
-    pub fn push(&mut self, content: &Value, tokens: u64, mark: Option<Mark>) {
+    pub fn push(&mut self, content: &Value, tokens: u64, mark: Option<CacheMark>) {
         self.segments.push(Segment { hash: digest(&[&content.to_string()]), tokens, mark });
     }
 
@@ -138,7 +138,7 @@ impl PromptCache {
         let read = read.map_or(0, |at| prefixes[at].tokens);
         let worth = || marks.iter().filter(|at| prefixes[**at].tokens >= minimum);
         let written = worth().map(|at| prefixes[*at].tokens).max().unwrap_or(0).saturating_sub(read);
-        let for_hour = |at: &&usize| prompt.segments[**at].mark == Some(Mark::OneHour);
+        let for_hour = |at: &&usize| prompt.segments[**at].mark == Some(CacheMark::OneHour);
         let hour = worth().filter(for_hour).map(|at| prefixes[*at].tokens).max().unwrap_or(0);
         let written_hour = hour.saturating_sub(read);
         let new: Vec<_> = worth().map(|at| prefixes[*at].hash.clone()).collect();
@@ -169,7 +169,7 @@ mod tests {
         let mut prompt = ModelInput::default();
         for word in text.split_whitespace() {
             let (name, tokens) = word.split_once(':').unwrap();
-            let mark = tokens.ends_with('*').then_some(Mark::FiveMinutes);
+            let mark = tokens.ends_with('*').then_some(CacheMark::FiveMinutes);
             prompt.push(&json!(name), tokens.trim_end_matches('*').parse().unwrap(), mark);
         }
         prompt
@@ -201,7 +201,7 @@ mod tests {
     fn writes_for_an_hour_are_told_apart() {
         let mut cache = PromptCache::default();
         let mut marked = prompt("system:500* a:10*");
-        marked.segments[0].mark = Some(Mark::OneHour);
+        marked.segments[0].mark = Some(CacheMark::OneHour);
         let hit = cache.apply("s", &marked, Caching::Marked { minimum: 1, look_back: 20 });
         assert_eq!((hit.written, hit.written_hour), (510, 500));
     }

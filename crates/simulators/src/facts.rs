@@ -8,7 +8,7 @@ use crate::usage::Price;
 /// A model, with the facts that the vendor's own rules need.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Model<R> {
+pub struct VendorModel<R> {
     pub id: String,
     /// Other names that the vendor accepts.
     #[serde(default)]
@@ -39,7 +39,7 @@ fn hundred() -> u64 {
 #[serde(deny_unknown_fields)]
 pub struct VendorModels<R> {
     #[serde(rename = "model")]
-    pub models: Vec<Model<R>>,
+    pub models: Vec<VendorModel<R>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +54,7 @@ impl<R: DeserializeOwned> VendorModels<R> {
 
 impl<R> VendorModels<R> {
     /// A model by its id or an alias, matched exactly.
-    pub fn find(&self, id: &str) -> Option<&Model<R>> {
+    pub fn find(&self, id: &str) -> Option<&VendorModel<R>> {
         self.models.iter().find(|model| model.id == id || model.aliases.iter().any(|alias| alias == id))
     }
 }

@@ -33,9 +33,9 @@ mod tokens;
 mod usage;
 mod vendor;
 
-pub use cache::{Caching, Mark, ModelInput, Segment};
+pub use cache::{CacheMark, Caching, ModelInput, Segment};
 pub use expectation::Expectation;
-pub use facts::{FactsError, Model, VendorModels};
+pub use facts::{FactsError, VendorModel, VendorModels};
 pub use hangar_models::image::Image;
 pub use history::AnswerHistory;
 pub use profile::Profile;
@@ -43,14 +43,14 @@ pub use record::{Exchange, Failures, RequestOutcome, UsageTotals};
 pub use refusal::Refusal;
 pub use request::{Request, Strictness};
 pub use scenario::{
-    Act, AnswerPiece, End, FailureKind, Fault, Phase, RequestMatch, Scenario, ScenarioError, ScenarioTurn,
-    VendorFailure, WebPage,
+    Act, AnswerPiece, FailureKind, Fault, RequestMatch, Scenario, ScenarioEnd, ScenarioError, ScenarioTurn,
+    TextPhase, VendorFailure, WebPage,
 };
 pub use server::{Server, serve};
-pub use shape::{Flaw, FlawKind, Place, Shapes};
+pub use shape::{BodyStep, Flaw, FlawKind, Shapes};
 pub use signature::{Seal, Signature};
 pub use simulator::Simulator;
 pub use stream::{SseEvent, StreamFrame, VendorResponse};
 pub use tokens::Counter;
 pub use usage::{Price, Usage};
-pub use vendor::{Accepted, PlannedAnswer, ToolKind, Vendor};
+pub use vendor::{Accepted, InputKind, PlannedAnswer, Vendor};

@@ -3,7 +3,7 @@
 use hangar_agent::model::Finish;
 use hangar_models::scripted::markers::{ScriptStep, ScriptedTurn};
 
-use crate::scenario::{Act, AnswerPiece, End, FailureKind, VendorFailure};
+use crate::scenario::{Act, AnswerPiece, FailureKind, ScenarioEnd, VendorFailure};
 
 /// Limit of the pieces of a turn. `STREAM` may ask for a million, which a simulator does not need.
 const MAX_PIECES: usize = 20_000;
@@ -27,7 +27,7 @@ pub(crate) fn act(turn: ScriptedTurn) -> Act {
         });
     }
     let mut pieces = Vec::new();
-    let mut end = End::Natural;
+    let mut end = ScenarioEnd::Natural;
     for step in turn.steps {
         match step {
             ScriptStep::Say(text) => pieces.push(AnswerPiece::Text { text, phase: None }),
@@ -48,7 +48,7 @@ pub(crate) fn act(turn: ScriptedTurn) -> Act {
             }
             ScriptStep::Delay(delay) => pieces.push(AnswerPiece::Wait(delay)),
             ScriptStep::Drop => {
-                end = End::Cut;
+                end = ScenarioEnd::Cut;
                 break;
             }
             ScriptStep::Stop(finish) => end = ended(finish),
@@ -73,15 +73,15 @@ fn joined(pieces: Vec<AnswerPiece>) -> Vec<AnswerPiece> {
     together
 }
 
-fn ended(finish: Finish) -> End {
+fn ended(finish: Finish) -> ScenarioEnd {
     match finish {
-        Finish::Stop | Finish::ToolCalls => End::Natural,
-        Finish::Length => End::Length,
-        Finish::ContentFilter => End::ContentFilter,
-        Finish::Paused => End::Pause,
-        Finish::ContextFull => End::ContextWindow,
-        Finish::Refusal(_) => End::Refusal,
-        Finish::Broken(reason) | Finish::Other(reason) => End::Other(reason),
+        Finish::Stop | Finish::ToolCalls => ScenarioEnd::Natural,
+        Finish::Length => ScenarioEnd::Length,
+        Finish::ContentFilter => ScenarioEnd::ContentFilter,
+        Finish::Paused => ScenarioEnd::Pause,
+        Finish::ContextFull => ScenarioEnd::ContextWindow,
+        Finish::Refusal(_) => ScenarioEnd::Refusal,
+        Finish::Broken(reason) | Finish::Other(reason) => ScenarioEnd::Other(reason),
     }
 }
 
@@ -98,13 +98,13 @@ mod tests {
         assert_eq!(act(Playbook::new(Script::default()).turn(&asked)), *expected, "{prompt}");
     }
 
-    fn said(pieces: Vec<AnswerPiece>, end: End) -> Act {
+    fn said(pieces: Vec<AnswerPiece>, end: ScenarioEnd) -> Act {
         Act::Say { pieces, end, faults: Vec::new() }
     }
 
     #[test]
     fn markers_are_turns() {
-        check("hello", &said(vec![AnswerPiece::text("pong")], End::Natural));
+        check("hello", &said(vec![AnswerPiece::text("pong")], ScenarioEnd::Natural));
         check(
             "THINK:hm\nSAY:a\nSAY:b\nTOOL:t:{\"n\":1}",
             &said(
@@ -113,11 +113,11 @@ mod tests {
                     AnswerPiece::text("ab"),
                     AnswerPiece::call("t", &json!({"n": 1})),
                 ],
-                End::Natural,
+                ScenarioEnd::Natural,
             ),
         );
-        check("SAY:a\nSTOP:length", &said(vec![AnswerPiece::text("a")], End::Length));
-        check("SAY:a\nDROP:", &said(vec![AnswerPiece::text("a")], End::Cut));
+        check("SAY:a\nSTOP:length", &said(vec![AnswerPiece::text("a")], ScenarioEnd::Length));
+        check("SAY:a\nDROP:", &said(vec![AnswerPiece::text("a")], ScenarioEnd::Cut));
         let limited = VendorFailure {
             status: Some(429),
             retry_after: Some(2.0),

@@ -81,14 +81,14 @@ pub struct UsageTotals {
 pub struct Failures(pub Vec<String>);
 
 #[derive(Debug, Default)]
-pub(crate) struct Record {
+pub(crate) struct ExchangeRecord {
     exchanges: VecDeque<Exchange>,
     pub(crate) totals: UsageTotals,
     problems: Vec<String>,
     log: Option<File>,
 }
 
-impl Record {
+impl ExchangeRecord {
     /// Appends each further exchange to a file, as a line of JSON.
     pub(crate) fn log_to(&mut self, file: File) {
         self.log = Some(file);

@@ -101,7 +101,7 @@ pub struct RequestMatch {
 pub enum Act {
     Say {
         pieces: Vec<AnswerPiece>,
-        end: End,
+        end: ScenarioEnd,
         faults: Vec<Fault>,
     },
     /// Answers with an error before any output.
@@ -115,10 +115,10 @@ pub enum Act {
 impl ScenarioTurn {
     /// Sends these pieces and ends normally.
     pub fn say(pieces: impl IntoIterator<Item = AnswerPiece>) -> Self {
-        Self::ending(pieces, End::Natural)
+        Self::ending(pieces, ScenarioEnd::Natural)
     }
 
-    pub fn ending(pieces: impl IntoIterator<Item = AnswerPiece>, end: End) -> Self {
+    pub fn ending(pieces: impl IntoIterator<Item = AnswerPiece>, end: ScenarioEnd) -> Self {
         let act = Act::Say { pieces: pieces.into_iter().collect(), end, faults: Vec::new() };
         Self { when: None, act, expect: Expectation::default() }
     }
@@ -137,7 +137,7 @@ pub enum AnswerPiece {
     Redacted(String),
     Text {
         text: String,
-        phase: Option<Phase>,
+        phase: Option<TextPhase>,
     },
     Call {
         tool: String,
@@ -180,12 +180,12 @@ pub struct WebPage {
 /// Role of a text for the user, where a vendor reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
+pub enum TextPhase {
     Commentary,
     FinalAnswer,
 }
 
-impl Phase {
+impl TextPhase {
     pub fn name(self) -> &'static str {
         match self {
             Self::Commentary => "commentary",
@@ -197,7 +197,7 @@ impl Phase {
 /// How an answer ends.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum ScenarioEnd {
     /// Done, or waiting for results if tools were called.
     #[default]
     Natural,
@@ -289,7 +289,7 @@ pub enum Fault {
 struct RawTurn {
     when: Option<RequestMatch>,
     say: Option<Vec<AnswerPiece>>,
-    end: Option<End>,
+    end: Option<ScenarioEnd>,
     #[serde(default)]
     faults: Vec<Fault>,
     fail: Option<VendorFailure>,
@@ -322,7 +322,7 @@ struct RawPiece {
     thinking: Option<String>,
     redacted: Option<String>,
     text: Option<String>,
-    phase: Option<Phase>,
+    phase: Option<TextPhase>,
     call: Option<String>,
     input: Option<Value>,
     arguments: Option<String>,
@@ -392,18 +392,18 @@ mod tests {
         let call = AnswerPiece::Call { tool: "bash".into(), arguments: r#"{"n":1}"#.into() };
         let pieces = vec![
             AnswerPiece::thinking("t"),
-            AnswerPiece::Text { text: "a".into(), phase: Some(Phase::Commentary) },
+            AnswerPiece::Text { text: "a".into(), phase: Some(TextPhase::Commentary) },
             call,
         ];
         let half = AnswerPiece::Call { tool: "bash".into(), arguments: r#"{"n""#.into() };
         let limited =
             VendorFailure { retry_after: Some(0.1), ..VendorFailure::new(FailureKind::RateLimited) };
-        let failed = End::Failed(VendorFailure::new(FailureKind::ServerError));
+        let failed = ScenarioEnd::Failed(VendorFailure::new(FailureKind::ServerError));
         assert_eq!(
             acts,
             [
-                Act::Say { pieces, end: End::Natural, faults: vec![Fault::Crlf] },
-                Act::Say { pieces: vec![half], end: End::Length, faults: vec![] },
+                Act::Say { pieces, end: ScenarioEnd::Natural, faults: vec![Fault::Crlf] },
+                Act::Say { pieces: vec![half], end: ScenarioEnd::Length, faults: vec![] },
                 Act::Say { pieces: vec![], end: failed, faults: vec![] },
                 Act::Fail(limited),
                 Act::Refuse { containing: "too long".into() },

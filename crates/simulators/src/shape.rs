@@ -69,13 +69,13 @@ struct Union {
 /// Something wrong with a body, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flaw {
-    pub place: Vec<Place>,
+    pub place: Vec<BodyStep>,
     pub kind: FlawKind,
 }
 
 /// A step from the body to a value in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum BodyStep {
     Field(String),
     Index(usize),
     /// The member of a union that was chosen. Some vendors name it in their paths.
@@ -107,10 +107,10 @@ pub enum FlawKind {
 impl Flaw {
     /// `messages.0.content`, with the chosen members of unions if `tags`.
     pub fn dotted(&self, tags: bool) -> String {
-        let part = |place: &Place| match place {
-            Place::Field(name) => Some(name.clone()),
-            Place::Index(index) => Some(index.to_string()),
-            Place::Tag(tag) => tags.then(|| tag.clone()),
+        let part = |place: &BodyStep| match place {
+            BodyStep::Field(name) => Some(name.clone()),
+            BodyStep::Index(index) => Some(index.to_string()),
+            BodyStep::Tag(tag) => tags.then(|| tag.clone()),
         };
         self.place.iter().filter_map(part).collect::<Vec<_>>().join(".")
     }
@@ -120,10 +120,10 @@ impl Flaw {
         let mut path = String::new();
         for place in &self.place {
             match place {
-                Place::Field(name) if path.is_empty() => path.push_str(name),
-                Place::Field(name) => path.extend([".", name]),
-                Place::Index(index) => path.push_str(&format!("[{index}]")),
-                Place::Tag(_) => {}
+                BodyStep::Field(name) if path.is_empty() => path.push_str(name),
+                BodyStep::Field(name) => path.extend([".", name]),
+                BodyStep::Index(index) => path.push_str(&format!("[{index}]")),
+                BodyStep::Tag(_) => {}
             }
         }
         path
@@ -159,7 +159,7 @@ impl Shapes {
 
 struct Check<'a> {
     shapes: &'a Shapes,
-    place: Vec<Place>,
+    place: Vec<BodyStep>,
     flaws: Vec<Flaw>,
 }
 
@@ -170,7 +170,7 @@ impl Check<'_> {
         }
     }
 
-    fn at(&mut self, place: Place, check: impl FnOnce(&mut Self)) {
+    fn at(&mut self, place: BodyStep, check: impl FnOnce(&mut Self)) {
         if self.place.len() < MAX_DEPTH {
             self.place.push(place);
             check(self);
@@ -193,10 +193,10 @@ impl Check<'_> {
     fn union(&mut self, union: &Union, object: &Map<String, Value>, value: &Value) {
         let found = object.get(&union.tag).and_then(Value::as_str).or(union.default.as_deref());
         let Some(found) = found else {
-            return self.at(Place::Field(union.tag.clone()), |check| check.flaw(FlawKind::Missing));
+            return self.at(BodyStep::Field(union.tag.clone()), |check| check.flaw(FlawKind::Missing));
         };
         match union.members.get(found) {
-            Some(member) => self.at(Place::Tag(found.to_owned()), |check| check.named(member, value)),
+            Some(member) => self.at(BodyStep::Tag(found.to_owned()), |check| check.named(member, value)),
             None => self.flaw(FlawKind::Tag {
                 tag: union.tag.clone(),
                 found: found.to_owned(),
@@ -207,13 +207,13 @@ impl Check<'_> {
 
     fn object(&mut self, fields: &BTreeMap<String, Field>, object: &Map<String, Value>) {
         for (name, value) in object {
-            self.at(Place::Field(name.clone()), |check| match fields.get(name) {
+            self.at(BodyStep::Field(name.clone()), |check| match fields.get(name) {
                 None => check.flaw(FlawKind::Unknown),
                 Some(field) => check.kinds(&field.kinds, value),
             });
         }
         for (name, _) in fields.iter().filter(|(name, field)| field.required && !object.contains_key(*name)) {
-            self.at(Place::Field(name.clone()), |check| check.flaw(FlawKind::Missing));
+            self.at(BodyStep::Field(name.clone()), |check| check.flaw(FlawKind::Missing));
         }
     }
 
@@ -226,7 +226,7 @@ impl Check<'_> {
             match (kind, value) {
                 (Kind::List(items), Value::Array(values)) => {
                     for (index, value) in values.iter().enumerate() {
-                        self.at(Place::Index(index), |check| check.kinds(items, value));
+                        self.at(BodyStep::Index(index), |check| check.kinds(items, value));
                     }
                     return;
                 }

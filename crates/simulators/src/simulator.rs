@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::cache::PromptCache;
 use crate::history::AnswerHistory;
 use crate::markers;
-use crate::record::{Exchange, Failures, Record, RequestOutcome, UsageTotals};
+use crate::record::{Exchange, ExchangeRecord, Failures, RequestOutcome, UsageTotals};
 use crate::refusal::Refusal;
 use crate::request::{Request, Strictness};
-use crate::scenario::{Act, AnswerPiece, End, Fault, RequestMatch, Scenario, ScenarioTurn};
+use crate::scenario::{Act, AnswerPiece, Fault, RequestMatch, Scenario, ScenarioEnd, ScenarioTurn};
 use crate::signature::digest;
 use crate::stream::VendorResponse;
 use crate::tokens::Counter;
@@ -38,7 +38,7 @@ struct State {
     play: Play,
     history: AnswerHistory,
     cache: PromptCache,
-    record: Record,
+    record: ExchangeRecord,
 }
 
 impl Simulator {
@@ -48,7 +48,7 @@ impl Simulator {
             play: Play::new(Scenario::default()),
             history: AnswerHistory::default(),
             cache: PromptCache::default(),
-            record: Record::default(),
+            record: ExchangeRecord::default(),
         };
         Self {
             name: name.to_owned(),
@@ -167,7 +167,7 @@ impl Simulator {
         request: &Request,
         accepted: &Accepted,
         pieces: Vec<AnswerPiece>,
-        end: End,
+        end: ScenarioEnd,
         faults: Vec<Fault>,
     ) -> (Usage, VendorResponse) {
         let scope = format!("{}/{}", accepted.account, accepted.model);

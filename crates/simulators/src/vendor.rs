@@ -9,7 +9,7 @@ use crate::cache::{Caching, ModelInput};
 use crate::history::AnswerHistory;
 use crate::refusal::Refusal;
 use crate::request::Request;
-use crate::scenario::{AnswerPiece, End, Fault, VendorFailure};
+use crate::scenario::{AnswerPiece, Fault, ScenarioEnd, VendorFailure};
 use crate::stream::VendorResponse;
 use crate::usage::{Price, Usage};
 
@@ -51,7 +51,7 @@ pub struct Accepted {
     /// Whether the vendor may search the web.
     pub searches: bool,
     /// Tools that may be called.
-    pub tools: BTreeMap<String, ToolKind>,
+    pub tools: BTreeMap<String, InputKind>,
     /// Input of the model, in pieces that can be cached.
     pub prompt: ModelInput,
     pub caching: Caching,
@@ -71,7 +71,7 @@ pub struct Accepted {
 
 /// How a tool takes its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ToolKind {
+pub enum InputKind {
     Function,
     /// Free text.
     Custom,
@@ -85,7 +85,7 @@ pub struct PlannedAnswer {
     /// Seconds since 1970.
     pub created: u64,
     pub pieces: Vec<AnswerPiece>,
-    pub end: End,
+    pub end: ScenarioEnd,
     /// Stream quirks of the vendor's wire. Those of the transport are applied afterwards.
     pub faults: Vec<Fault>,
     pub usage: Usage,

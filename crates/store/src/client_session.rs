@@ -15,7 +15,7 @@ use crate::append::AppendError;
 use crate::checkpoints::{self, CheckpointEntry};
 use crate::lines::parse_line;
 use crate::meta::META_FILE;
-use crate::session::{LOG_FILE, LogWriter, OpenSession, PLAN_FILE, Tail};
+use crate::session::{LOG_FILE, LogTail, LogWriter, OpenSession, PLAN_FILE};
 use crate::yaml::YamlDocument;
 use crate::{SessionId, SessionMeta, StoreError};
 
@@ -81,15 +81,15 @@ impl ClientSession {
         let path = files.path(LOG_FILE);
         let whole = log.rfind('\n').map_or(0, |at| at + 1);
         let (tail, mended) = if whole == log.len() {
-            (Tail::Whole, None)
+            (LogTail::Whole, None)
         } else if parse_line(&log.as_bytes()[whole..]).is_ok() {
             log.push('\n');
-            (Tail::Completed, Some(FileRequest::Append { path: path.clone(), content: b"\n".to_vec() }))
+            (LogTail::Completed, Some(FileRequest::Append { path: path.clone(), content: b"\n".to_vec() }))
         } else {
             let bytes = (log.len() - whole) as u64;
             log.truncate(whole);
             let content = log.clone().into_bytes();
-            (Tail::Cut { bytes }, Some(FileRequest::Write { path: path.clone(), content, private: true }))
+            (LogTail::Cut { bytes }, Some(FileRequest::Write { path: path.clone(), content, private: true }))
         };
         if let Some(mended) = mended {
             files.put(mended).map_err(|error| StoreError::io("mending", &path)(error.into()))?;
@@ -172,7 +172,7 @@ mod tests {
     use futures_util::future::BoxFuture;
     use hangar_agent::log::{ListedFact, SessionLog};
     use hangar_agent::session::Checkpoint;
-    use hangar_files::{Client, ClientReply, ClientRequest, Conventions, FileReply, Site};
+    use hangar_files::{ClientReply, ClientRequest, Conventions, FileReply, FilesClient, Site};
     use hangar_protocol::Body;
     use hangar_protocol::data::{SessionInfo, WorkingDirectory};
     use parking_lot::Mutex;
@@ -182,7 +182,7 @@ mod tests {
     #[derive(Default)]
     struct Files(Mutex<BTreeMap<PathBuf, Vec<u8>>>);
 
-    impl Client for Files {
+    impl FilesClient for Files {
         fn ask(&self, request: ClientRequest) -> BoxFuture<'static, Result<ClientReply, FileError>> {
             let mut files = self.0.lock();
             let ClientRequest::File(request) = request else { unreachable!("no tables") };
@@ -220,7 +220,7 @@ mod tests {
             has_tables: false,
             initial_cwd: "/w".to_owned(),
         };
-        ClientSession::load(ClientFiles::new(Arc::clone(files) as Arc<dyn Client>, site)).await.unwrap()
+        ClientSession::load(ClientFiles::new(Arc::clone(files) as Arc<dyn FilesClient>, site)).await.unwrap()
     }
 
     fn id() -> SessionId {

@@ -64,5 +64,5 @@ pub use id::{InvalidId, SessionId};
 pub use lines::{Events, LogLines, MAX_LINE, RawLine};
 pub use list::{Filter, SessionSummary};
 pub use meta::{SessionMeta, SessionName};
-pub use session::{OpenSession, Tail};
+pub use session::{LogTail, OpenSession};
 pub use store::Store;

@@ -33,7 +33,7 @@ const COUNT_CHUNK: usize = 256 * 1024;
 
 /// State of the end of the log when it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tail {
+pub enum LogTail {
     /// With a whole line.
     Whole,
     /// With an event whose newline was missing; it was added.
@@ -64,7 +64,7 @@ pub struct OpenSession {
     log: Box<dyn LogWriter>,
     pub(crate) end: Seq,
     pub(crate) last: Option<EventId>,
-    pub(crate) tail: Tail,
+    pub(crate) tail: LogTail,
     meta: SessionMeta,
     document: YamlDocument,
     /// `meta` as the file has it.
@@ -112,7 +112,7 @@ impl OpenSession {
             log,
             end: Seq(0),
             last: None,
-            tail: Tail::Whole,
+            tail: LogTail::Whole,
             meta,
             document,
             saved,
@@ -140,7 +140,7 @@ impl OpenSession {
         self.log.bytes()
     }
 
-    pub fn tail(&self) -> Tail {
+    pub fn tail(&self) -> LogTail {
         self.tail
     }
 
@@ -364,20 +364,20 @@ pub(crate) fn encode<'a>(
 }
 
 /// Makes a log end with a complete line, and returns that position.
-fn mend(file: &mut File) -> io::Result<(Tail, u64)> {
+fn mend(file: &mut File) -> io::Result<(LogTail, u64)> {
     let size = file.metadata()?.len();
     let mut reverse = ReverseLines::new(file, size);
     let start = reverse.last_newline(size)?.map_or(0, |at| at + 1);
     if start == size {
-        return Ok((Tail::Whole, size));
+        return Ok((LogTail::Whole, size));
     }
     let whole = reverse.previous_line()?.is_some_and(|line| parse_line(&line).is_ok());
     if whole {
         io::Write::write_all(file, b"\n")?;
-        Ok((Tail::Completed, size + 1))
+        Ok((LogTail::Completed, size + 1))
     } else {
         file.set_len(start)?;
-        Ok((Tail::Cut { bytes: size - start }, start))
+        Ok((LogTail::Cut { bytes: size - start }, start))
     }
 }
 

@@ -23,7 +23,7 @@ pub use workspace::Workspace;
 
 /// Set of tools for files that a model was trained on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Dialect {
+pub enum FileToolSet {
     /// `create`, `edit` and `grep`.
     #[default]
     Edits,
@@ -35,7 +35,7 @@ pub enum Dialect {
 #[derive(Clone)]
 pub struct Builtin {
     pub workspace: Arc<Workspace>,
-    pub dialect: Dialect,
+    pub dialect: FileToolSet,
     /// Shared by everything of a session that keeps or shows todos.
     /// `None` where there is none to be had: `sql` is then not offered.
     pub database: Option<Arc<sql::Database>>,
@@ -47,12 +47,12 @@ pub struct Builtin {
 pub fn builtin(options: Builtin) -> Vec<Arc<dyn Tool>> {
     let Builtin { workspace, dialect, database, web } = options;
     let mut tools: Vec<Arc<dyn Tool>> = match dialect {
-        Dialect::Edits => vec![
+        FileToolSet::Edits => vec![
             workspace.files.adapt(Arc::new(files::View::new(Arc::clone(&workspace)))),
             workspace.files.adapt(Arc::new(files::Create::new(Arc::clone(&workspace)))),
             workspace.files.adapt(Arc::new(files::Edit::new(Arc::clone(&workspace)))),
         ],
-        Dialect::Patches => vec![
+        FileToolSet::Patches => vec![
             workspace.files.adapt(Arc::new(patch::ApplyPatch::new(Arc::clone(&workspace)))),
             workspace.files.adapt(Arc::new(files::View::new(Arc::clone(&workspace)))),
         ],
@@ -64,8 +64,8 @@ pub fn builtin(options: Builtin) -> Vec<Arc<dyn Tool>> {
         tools.push(Arc::new(sql::Sql::new(Arc::clone(&workspace), database)));
     }
     let grep = match dialect {
-        Dialect::Edits => "grep",
-        Dialect::Patches => "rg",
+        FileToolSet::Edits => "grep",
+        FileToolSet::Patches => "rg",
     };
     tools.push(Arc::new(search::Grep::new(grep, Arc::clone(&workspace))));
     tools.push(Arc::new(search::Glob::new(workspace)));

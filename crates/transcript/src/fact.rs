@@ -30,7 +30,7 @@ pub(crate) struct Done<'a> {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Started<'a> {
+pub(crate) struct StartedAgent<'a> {
     pub(crate) call: &'a str,
     pub(crate) name: &'a str,
     pub(crate) description: &'a str,
@@ -39,7 +39,7 @@ pub(crate) struct Started<'a> {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Notice<'a> {
+pub(crate) struct NoticeFact<'a> {
     pub(crate) level: NoticeLevel,
     pub(crate) text: Cow<'a, str>,
     pub(crate) detail: Option<Cow<'a, str>>,
@@ -101,7 +101,7 @@ pub(crate) enum Fact<'a> {
         outcome: VerdictOutcome,
         detail: Option<&'a str>,
     },
-    AgentStarted(Started<'a>),
+    AgentStarted(StartedAgent<'a>),
     AgentEnded {
         call: &'a str,
         error: Option<&'a str>,
@@ -109,7 +109,7 @@ pub(crate) enum Fact<'a> {
         tokens: Option<i64>,
         ms: Option<i64>,
     },
-    Notice(Notice<'a>),
+    Notice(NoticeFact<'a>),
     Rewound {
         up_to: &'a str,
     },

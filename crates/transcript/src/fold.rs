@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use crate::block::{AgentInfo, AgentState, BlockBody, Picture, ToolState, UserBlock};
 use crate::changes::{Changes, LaneId};
-use crate::fact::{CalledTool, Done, Fact, Started};
+use crate::fact::{CalledTool, Done, Fact, StartedAgent};
 use crate::lane::{Lane, Stamp, TextKind};
-use crate::status::{ContextUse, Status};
+use crate::status::{ContextUse, SessionStatus};
 use crate::{loose, typed};
 
 /// Depth of nested agents; deeper ones are shown in the deepest lane.
@@ -28,7 +28,7 @@ pub struct Transcript {
     lanes: BTreeMap<LaneId, Lane>,
     agents: IndexMap<String, Agent>,
     last_lane: u32,
-    status: Status,
+    status: SessionStatus,
 }
 
 #[derive(Debug)]
@@ -207,7 +207,7 @@ impl Transcript {
         }
         // The agent began in a page of history that is not loaded; its events name its call.
         let data = loose::data(event);
-        let start = Started {
+        let start = StartedAgent {
             call: loose::text_or_none(&data, "parentToolCallId").unwrap_or(agent_id),
             name: "Agent",
             description: "",
@@ -221,7 +221,7 @@ impl Transcript {
     fn start_agent(
         &mut self,
         agent_id: &str,
-        start: &Started<'_>,
+        start: &StartedAgent<'_>,
         stamp: Stamp<'_>,
         changes: &mut Changes,
     ) -> LaneId {

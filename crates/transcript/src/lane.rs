@@ -9,8 +9,8 @@ use crate::block::{
     AgentInfo, AskBlock, AskKind, Block, BlockBody, NoticeBlock, NoticeLevel, PermissionVerdict, TextBlock,
     ToolBlock, ToolState, VerdictOutcome,
 };
-use crate::fact::{COMPACTING, CalledTool, Notice};
-use crate::memory::{Last, Memory, Name};
+use crate::fact::{COMPACTING, CalledTool, NoticeFact};
+use crate::memory::{BlockName, Last, Memory};
 use crate::stream_text::StreamText;
 
 /// Number of open calls that are remembered. A question is taken to be about the last of them.
@@ -158,19 +158,19 @@ impl Lane {
     }
 
     /// Drops a name, unless it belongs to another block by now.
-    fn forget_name(&mut self, at: usize, name: &Name) {
+    fn forget_name(&mut self, at: usize, name: &BlockName) {
         match name {
-            Name::Call(call) => {
+            BlockName::Call(call) => {
                 if self.calls.get(call).is_some_and(|place| place.index == at) {
                     self.calls.remove(call);
                 }
             }
-            Name::Request(request) => {
+            BlockName::Request(request) => {
                 if self.asks.get(request).is_some_and(|place| place.index == at) {
                     self.asks.remove(request);
                 }
             }
-            Name::Text(key) => {
+            BlockName::Text(key) => {
                 if self.texts.get(key) == Some(&at) {
                     self.texts.remove(key);
                 }
@@ -496,7 +496,7 @@ impl Lane {
         }
     }
 
-    pub(crate) fn add_notice(&mut self, notice: &Notice<'_>, stamp: Stamp<'_>) {
+    pub(crate) fn add_notice(&mut self, notice: &NoticeFact<'_>, stamp: Stamp<'_>) {
         let detail = notice.detail.as_deref().map(str::to_owned);
         let body = NoticeBlock { level: notice.level, text: notice.text.clone().into_owned(), detail };
         let made = stamp.block(format!("n:{}", stamp.id), BlockBody::Notice(body));
@@ -511,7 +511,7 @@ impl Lane {
     }
 
     pub(crate) fn inform(&mut self, text: String, stamp: Stamp<'_>) {
-        let notice = Notice { level: NoticeLevel::Info, text: text.into(), detail: None, instead: None };
+        let notice = NoticeFact { level: NoticeLevel::Info, text: text.into(), detail: None, instead: None };
         self.add_notice(&notice, stamp);
     }
 

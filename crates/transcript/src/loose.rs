@@ -7,7 +7,7 @@ use hangar_protocol::{Body, Event, EventKind};
 use serde_json::Value;
 
 use crate::block::{AskKind, NoticeLevel, VerdictOutcome};
-use crate::fact::{COMPACTING, CalledTool, Done, Fact, Notice, Started, tokens};
+use crate::fact::{COMPACTING, CalledTool, Done, Fact, NoticeFact, StartedAgent, tokens};
 
 /// Data of an event as it is on the wire, with fields that its type does not have.
 pub(crate) fn data(event: &Event) -> Value {
@@ -107,7 +107,7 @@ pub(crate) fn read(kind: EventKind, data: &Value) -> Option<Fact<'_>> {
         K::ToolPartialResult => Fact::ToolOutput { call, text: text(data, "partialOutput") },
         K::ToolProgress => Fact::ToolProgress { call, message: text(data, "progressMessage") },
         K::ToolComplete => Fact::ToolDone(tool_done(data)),
-        K::SubagentStarted => Fact::AgentStarted(Started {
+        K::SubagentStarted => Fact::AgentStarted(StartedAgent {
             call,
             name: first_text(data, &["agentDisplayName", "agentName"]).unwrap_or("agent"),
             description: text(data, "agentDescription"),
@@ -193,46 +193,46 @@ fn denial(kind: &str) -> Option<&'static str> {
     }
 }
 
-fn notice(kind: EventKind, data: &Value) -> Option<Notice<'_>> {
+fn notice(kind: EventKind, data: &Value) -> Option<NoticeFact<'_>> {
     use EventKind as K;
     use NoticeLevel::{Error, Good, Info, Warning};
     let of = |level, words: &'static str, detail: &'static str| {
-        Notice::new(level, words).about(text_or_none(data, detail))
+        NoticeFact::new(level, words).about(text_or_none(data, detail))
     };
-    let told = |level| Notice::new(level, text(data, "message"));
+    let told = |level| NoticeFact::new(level, text(data, "message"));
     Some(match kind {
-        K::SessionResume => Notice::new(Info, "Resumed"),
-        K::SessionShutdown if data.get("errorReason").is_none() => Notice::new(Info, "Session closed"),
+        K::SessionResume => NoticeFact::new(Info, "Resumed"),
+        K::SessionShutdown if data.get("errorReason").is_none() => NoticeFact::new(Info, "Session closed"),
         K::SessionShutdown => of(Error, "Session closed", "errorReason"),
         K::SessionError => match text_or_none(data, "message") {
-            Some(message) => Notice::new(Error, message),
-            None => Notice::new(Error, "The session met an error"),
+            Some(message) => NoticeFact::new(Error, message),
+            None => NoticeFact::new(Error, "The session met an error"),
         },
         K::SessionWarning => told(Warning),
         K::SessionInfo => told(Info),
-        K::Abort => Notice {
+        K::Abort => NoticeFact {
             detail: text_or_none(data, "reason").map(|reason| reason.replace('_', " ").into()),
-            ..Notice::new(Warning, "Aborted")
+            ..NoticeFact::new(Warning, "Aborted")
         },
         K::TurnRetry => of(Warning, "Trying the model again", "reason"),
         K::TaskComplete => of(Good, "Task complete", "summary"),
-        K::CompactionStart => Notice::new(Info, COMPACTING),
-        K::CompactionComplete => Notice { instead: Some(COMPACTING), ..compaction_complete(data) },
-        K::Truncation => Notice::new(Info, "Old messages left out of the model's view"),
+        K::CompactionStart => NoticeFact::new(Info, COMPACTING),
+        K::CompactionComplete => NoticeFact { instead: Some(COMPACTING), ..compaction_complete(data) },
+        K::Truncation => NoticeFact::new(Info, "Old messages left out of the model's view"),
         K::Handoff => of(Info, "Handed over", "context"),
-        K::SystemNotification => Notice::new(Info, text(data, "content")),
-        K::SkillInvoked => Notice::new(Info, format!("Skill: {}", text(data, "name"))),
+        K::SystemNotification => NoticeFact::new(Info, text(data, "content")),
+        K::SkillInvoked => NoticeFact::new(Info, format!("Skill: {}", text(data, "name"))),
         K::HookEnd if data.get("success") == Some(&Value::Bool(false)) => {
-            Notice::new(Warning, format!("Hook {} failed", text(data, "hookType")))
+            NoticeFact::new(Warning, format!("Hook {} failed", text(data, "hookType")))
                 .about(text_or_none(field(data, "error"), "message"))
         }
         _ => return None,
     })
 }
 
-fn compaction_complete(data: &Value) -> Notice<'_> {
+fn compaction_complete(data: &Value) -> NoticeFact<'_> {
     if !is_true(data, "success") {
-        return Notice::new(NoticeLevel::Warning, "The conversation could not be summed up")
+        return NoticeFact::new(NoticeLevel::Warning, "The conversation could not be summed up")
             .about(text_or_none(data, "error"));
     }
     let number = |name| field(data, name).as_f64();
@@ -242,10 +242,10 @@ fn compaction_complete(data: &Value) -> Notice<'_> {
         }
         _ => Cow::Borrowed("Conversation summed up"),
     };
-    Notice::new(NoticeLevel::Info, words).about(text_or_none(data, "summaryContent"))
+    NoticeFact::new(NoticeLevel::Info, words).about(text_or_none(data, "summaryContent"))
 }
 
-impl<'a> Notice<'a> {
+impl<'a> NoticeFact<'a> {
     fn new(level: NoticeLevel, text: impl Into<Cow<'a, str>>) -> Self {
         Self { level, text: text.into(), detail: None, instead: None }
     }

@@ -13,7 +13,7 @@ const EVENTS: usize = 32_768;
 /// Names of the forgotten blocks of a lane.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    names: VecDeque<(usize, Name)>,
+    names: VecDeque<(usize, BlockName)>,
     events: VecDeque<u64>,
     /// The lane's last reasoning and last notice, which later events are compared with.
     last: [Option<(usize, Block)>; 2],
@@ -21,7 +21,7 @@ pub(crate) struct Memory {
 
 /// Name of a block in one of the lookup maps of its lane.
 #[derive(Debug)]
-pub(crate) enum Name {
+pub(crate) enum BlockName {
     Call(String),
     Request(String),
     Text(String),
@@ -36,11 +36,16 @@ pub(crate) enum Last {
 
 impl Memory {
     /// Takes a block that is forgotten. Returns the name that is no longer recognised in its place, with its index.
-    pub(crate) fn take(&mut self, index: usize, block: Block, last: Option<Last>) -> Option<(usize, Name)> {
+    pub(crate) fn take(
+        &mut self,
+        index: usize,
+        block: Block,
+        last: Option<Last>,
+    ) -> Option<(usize, BlockName)> {
         let name = match &block.body {
-            BlockBody::Tool(tool) => Some(Name::Call(tool.call.clone())),
-            BlockBody::Ask(ask) => Some(Name::Request(ask.request.clone())),
-            BlockBody::Text(_) | BlockBody::Reasoning(_) => Some(Name::Text(block.key.clone())),
+            BlockBody::Tool(tool) => Some(BlockName::Call(tool.call.clone())),
+            BlockBody::Ask(ask) => Some(BlockName::Request(ask.request.clone())),
+            BlockBody::Text(_) | BlockBody::Reasoning(_) => Some(BlockName::Text(block.key.clone())),
             BlockBody::User(_) | BlockBody::Notice(_) => None,
         };
         match last {

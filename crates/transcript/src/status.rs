@@ -12,7 +12,7 @@ pub struct ContextUse {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Status {
+pub(crate) struct SessionStatus {
     pub(crate) model: Option<String>,
     pub(crate) effort: Option<String>,
     pub(crate) context: Option<ContextUse>,
@@ -24,7 +24,7 @@ pub(crate) struct Status {
     is_changed: bool,
 }
 
-impl Status {
+impl SessionStatus {
     /// Whether something changed since the last call.
     pub(crate) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.is_changed)

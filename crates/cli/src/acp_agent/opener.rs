@@ -12,7 +12,7 @@ use crate::args::RunArgs;
 use crate::compose::working_dir;
 use crate::flags;
 use crate::opening::{self, ClientOrder, Questions, Resumed, SessionOrder};
-use crate::selection::Selection;
+use crate::selection::SessionSelection;
 use crate::settings::Settings;
 
 pub(super) struct Opener {
@@ -36,7 +36,7 @@ impl SessionOpener for Opener {
         let stored = Store::new(&self.settings.home).contains(&id);
         let order = SessionOrder {
             args: Arc::clone(&self.args),
-            selection: Selection::by_id(id, stored),
+            selection: SessionSelection::by_id(id, stored),
             directory: Some(directory),
             system: None,
             named_after: None,

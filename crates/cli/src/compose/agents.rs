@@ -12,7 +12,7 @@ use super::HostSettings;
 use super::tuning::Tuning;
 use crate::custom::ConfigSources;
 use crate::mcp;
-use crate::providers::Chosen;
+use crate::providers::SelectedModel;
 
 pub(crate) struct SessionAgents {
     /// Agents of files and of the client. Later ones replace earlier ones of the same name.
@@ -84,10 +84,10 @@ impl SessionAgents {
     }
 
     /// The model that this agent prefers, if it exists; else the session's.
-    pub(super) fn preferred_model(&self, models: &dyn Models, chosen: Chosen) -> Chosen {
+    pub(super) fn preferred_model(&self, models: &dyn Models, chosen: SelectedModel) -> SelectedModel {
         let wanted = self.active_role.iter().flat_map(|agent| &agent.models);
         match wanted.into_iter().find_map(|name| models.find(name)) {
-            Some(found) => Chosen {
+            Some(found) => SelectedModel {
                 provider: found.provider,
                 facts: facts::of(&found.model),
                 model: found.model,

@@ -19,15 +19,15 @@ use super::{HostSettings, SessionPaths, attachments, instructions, model, paths}
 use crate::custom::{ConfigSources, Configured};
 use crate::home::Past;
 use crate::mcp::{self, ConfiguredServers, ServerSources};
-use crate::providers::Chosen;
+use crate::providers::SelectedModel;
 use crate::redact::{self, Redactor};
-use crate::selection::Selection;
+use crate::selection::SessionSelection;
 use crate::settings::Settings;
 use crate::workspace::instructions::Instructions;
 
 /// A request for a session, new or resumed.
 pub(crate) struct SessionRequest {
-    pub(crate) selection: Selection,
+    pub(crate) selection: SessionSelection,
     pub(crate) spec: SessionSpec,
     pub(crate) host: HostSettings,
     /// The text that a new session may be named after.
@@ -74,7 +74,7 @@ pub(crate) struct Checked<'a> {
     pub(super) servers: ConfiguredServers,
     pub(super) confinement: SessionSandboxes,
     pub(super) models: Arc<dyn Models>,
-    pub(super) model: Chosen,
+    pub(super) model: SelectedModel,
     pub(super) budget: Budget,
     pub(super) redactor: Redactor,
 }
@@ -91,8 +91,8 @@ pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Chec
     let temp_dir = host.permissions.temp_dir;
     let paths = SessionPaths::find(&store, selection, client, &spec.workspace, temp_dir)?;
     let past = match selection {
-        Selection::New { .. } => None,
-        Selection::Resume(id) => Some(Past::look(&store, client, id)?),
+        SessionSelection::New { .. } => None,
+        SessionSelection::Resume(id) => Some(Past::look(&store, client, id)?),
     };
     let attachments = attachments::read(&paths.cwd, &request.attachments)?;
     request.outputs.iter().try_for_each(|output| output.check(&paths.cwd))?;
@@ -143,7 +143,7 @@ pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Chec
 }
 
 /// Caps of the session. A cap on cost is refused if the price of the model is unknown.
-fn budget(host: &HostSettings, model: &Chosen) -> Result<Budget> {
+fn budget(host: &HostSettings, model: &SelectedModel) -> Result<Budget> {
     let budget = host.conduct.budget;
     if model.scripted {
         // It costs nothing.
@@ -191,6 +191,6 @@ pub(super) fn configured_servers(
 }
 
 /// A redactor that knows the secrets of the session.
-pub(super) fn redactor(settings: &Settings, host: &HostSettings, model: &Chosen) -> Redactor {
+pub(super) fn redactor(settings: &Settings, host: &HostSettings, model: &SelectedModel) -> Redactor {
     redact::of_session(settings, &host.permissions.secrets, &host.permissions.hidden, model)
 }

@@ -17,7 +17,7 @@ use hangar_spec::{ModelOptions, ModelSpec, ProviderSpec};
 
 use super::checked::redactor;
 use super::{HostSettings, ModelSource};
-use crate::providers::{self, Chosen, ProviderRequest};
+use crate::providers::{self, ProviderRequest, SelectedModel};
 use crate::settings::Settings;
 
 /// Name that leaves the choice of the model to the provider.
@@ -65,7 +65,7 @@ pub(super) fn choose(
     source: &ModelSource,
     options: &ModelOptions,
     before: Option<&Before>,
-) -> Result<Chosen> {
+) -> Result<SelectedModel> {
     let before = before.filter(|_| source.keeps_model && options.name.is_none());
     let before = match before {
         // A client brings its own providers, and may bring them later.
@@ -89,7 +89,7 @@ pub(super) fn choose(
 }
 
 /// Checks that an effort is one, and says which ones the model takes otherwise.
-pub(super) fn check_effort(chosen: &Chosen, effort: Option<&str>) -> Result<()> {
+pub(super) fn check_effort(chosen: &SelectedModel, effort: Option<&str>) -> Result<()> {
     let Some(effort) = effort else { return Ok(()) };
     if Level::parse(effort).is_some() {
         return Ok(());
@@ -103,7 +103,7 @@ pub(super) fn check_effort(chosen: &Chosen, effort: Option<&str>) -> Result<()> 
 }
 
 /// Notice to people if the model gets another effort than they asked for.
-pub(super) fn effort_warning(chosen: &Chosen, effort: Option<&str>) -> Option<String> {
+pub(super) fn effort_warning(chosen: &SelectedModel, effort: Option<&str>) -> Option<String> {
     let sent = chosen.facts.effort(effort);
     let asked = sent.instead_of?;
     Some(format!("`{}` does not take the effort {}; it gets {}", chosen.model, asked.name(), sent.value()?))
@@ -145,7 +145,7 @@ pub(super) fn check_listed(settings: &Settings, options: &ModelOptions) -> Resul
     bail!("the provider `{}` has no model `{model}`{near}; `hangar models` lists them", provider.name)
 }
 
-fn find(settings: &Settings, options: &ModelOptions, request: ProviderRequest<'_>) -> Result<Chosen> {
+fn find(settings: &Settings, options: &ModelOptions, request: ProviderRequest<'_>) -> Result<SelectedModel> {
     let mut chosen = match of_client(settings, options, request.model, &request.ways)? {
         Some(chosen) => chosen,
         None => {
@@ -236,12 +236,12 @@ fn of_client(
     options: &ModelOptions,
     model: Option<&str>,
     ways: &Ways,
-) -> Result<Option<Chosen>> {
+) -> Result<Option<SelectedModel>> {
     if let Some(provider) = &options.provider {
         let model = model.or(provider.model_id.as_deref());
         let model = model.ok_or_else(|| anyhow!("a session with a provider of its own needs a model"))?;
         let config = learnt(settings, configure(provider, None, options)?)?;
-        return Ok(Some(Chosen::of(config, model, ways_of(provider, ways))));
+        return Ok(Some(SelectedModel::of(config, model, ways_of(provider, ways))));
     }
     let Some(providers) = &options.providers else { return Ok(None) };
     let Some(model) = model else { return Ok(None) };
@@ -254,7 +254,7 @@ fn of_client(
         bail!("the model `{model}` names the provider `{}`, which is not there", listed.provider);
     };
     let config = learnt(settings, configure(provider, Some(listed), options)?)?;
-    Ok(Some(Chosen::of(config, model, ways_of(provider, ways))))
+    Ok(Some(SelectedModel::of(config, model, ways_of(provider, ways))))
 }
 
 /// A provider with what this machine knows of its models.
@@ -312,8 +312,8 @@ fn configure(
 }
 
 /// A placeholder whose calls fail with the error. A session without a provider can still be opened and configured.
-fn missing(model: Option<&str>, error: &anyhow::Error) -> Chosen {
-    Chosen {
+fn missing(model: Option<&str>, error: &anyhow::Error) -> SelectedModel {
+    SelectedModel {
         provider: Arc::new(NoProvider(format!("{error:#}"))),
         model: model.unwrap_or_default().to_owned(),
         max_prompt_tokens: DEFAULT_PROMPT_TOKENS,

@@ -35,9 +35,9 @@ use super::tools::{BuiltinTools, Storage};
 use super::{Checked, HostSettings, SessionRequest, instructions};
 use crate::home::{Home, Past};
 use crate::mcp::{self, ServerContext};
-use crate::selection::Selection;
+use crate::selection::SessionSelection;
 use crate::telemetry;
-use crate::work_state::WorkState;
+use crate::work_state::SessionWork;
 use crate::workspace::instructions::Instructions;
 use crate::workspace::instructions::on_demand::OnDemand;
 
@@ -139,8 +139,8 @@ impl Checked<'_> {
     /// The redacted name of a new session.
     fn name(&self) -> Option<SessionName> {
         let given = match &self.request.selection {
-            Selection::New { name, .. } => name.clone(),
-            Selection::Resume(_) => None,
+            SessionSelection::New { name, .. } => name.clone(),
+            SessionSelection::Resume(_) => None,
         };
         let given = given.map(|name| SessionName::Given(self.redactor.text(name)));
         let prompt = self.request.prompt.clone().map(|prompt| self.redactor.text(prompt));
@@ -188,7 +188,7 @@ impl Checked<'_> {
         let (state, opening, told) = self.begin(past, log.log_bytes());
         let Self { settings, store, request, paths, configured, confinement, model, redactor, .. } = self;
         let sandbox = confinement.sandbox().cloned();
-        let work_state = WorkState::new(
+        let work_state = SessionWork::new(
             Arc::clone(log.session_files()),
             storage.database.clone(),
             &paths.cwd,

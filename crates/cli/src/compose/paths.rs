@@ -12,7 +12,7 @@ use hangar_store::{SessionId, Store, StoreError};
 use hangar_tools::paths;
 
 use crate::resumed;
-use crate::selection::Selection;
+use crate::selection::SessionSelection;
 use crate::workspace::git::Repository;
 use crate::workspace::working_directory;
 
@@ -35,7 +35,7 @@ pub(crate) struct SessionPaths {
 impl SessionPaths {
     pub(super) fn find(
         store: &Store,
-        selection: &Selection,
+        selection: &SessionSelection,
         client: Option<&ClientSession>,
         workspace: &WorkspaceOptions,
         temp_dir: bool,
@@ -113,18 +113,18 @@ pub(super) fn readable_dir(flag: &str, dir: &Path) -> Result<PathBuf> {
 /// The working directory: the requested one, else that of the resumed session, else the current one.
 fn directory(
     store: &Store,
-    selection: &Selection,
+    selection: &SessionSelection,
     client: Option<&ClientSession>,
     wanted: Option<&Path>,
 ) -> Result<PathBuf> {
     match (client, selection) {
-        (Some(client), Selection::New { .. }) => client_dir(wanted, &client.files.site().initial_cwd),
-        (Some(client), Selection::Resume(_)) => match (wanted, last_directory(client)) {
+        (Some(client), SessionSelection::New { .. }) => client_dir(wanted, &client.files.site().initial_cwd),
+        (Some(client), SessionSelection::Resume(_)) => match (wanted, last_directory(client)) {
             // It may exist on the client's machine only.
             (None, Some(last)) => Ok(PathBuf::from(last)),
             _ => client_dir(wanted, &client.files.site().initial_cwd),
         },
-        (None, Selection::Resume(id)) if wanted.is_none() => {
+        (None, SessionSelection::Resume(id)) if wanted.is_none() => {
             let Some(session) = store.look(id) else {
                 // Opening the log says why: it is a link, or not there.
                 drop(store.read(id)?);

@@ -15,7 +15,7 @@ use hangar_tools::spill::{DEFAULT_THRESHOLD, Spill};
 use hangar_tools::sql::Database;
 use hangar_tools::tool_files::ToolFiles;
 use hangar_tools::web::{Redirects, WebAccess};
-use hangar_tools::{Builtin, Dialect, Workspace};
+use hangar_tools::{Builtin, FileToolSet, Workspace};
 use tokio::sync::mpsc;
 
 use super::Checked;
@@ -123,8 +123,8 @@ fn offers_search(checked: &Checked<'_>) -> bool {
     checked.model.web_search && web_access(checked).is_some() && !denied && !capped
 }
 
-fn dialect(model: &str) -> Dialect {
-    if facts::of(model).patches { Dialect::Patches } else { Dialect::Edits }
+fn dialect(model: &str) -> FileToolSet {
+    if facts::of(model).patches { FileToolSet::Patches } else { FileToolSet::Edits }
 }
 
 /// Notifies the session when a background command ends.

@@ -10,7 +10,7 @@ use hangar_server::Presence;
 use hangar_store::SessionId;
 use parking_lot::Mutex;
 
-use super::{Endpoint, portals_dir, sessions_dir};
+use super::{ProcessEndpoint, portals_dir, sessions_dir};
 
 /// An endpoint that can be found. Dropping it removes the file.
 #[derive(Debug)]
@@ -21,16 +21,16 @@ pub(crate) struct Announcement {
 }
 
 impl Announcement {
-    pub(crate) fn of_session(home: &Path, id: &SessionId, endpoint: &Endpoint) -> io::Result<Self> {
+    pub(crate) fn of_session(home: &Path, id: &SessionId, endpoint: &ProcessEndpoint) -> io::Result<Self> {
         Self::publish(&sessions_dir(home), &format!("{id}.json"), endpoint)
     }
 
-    pub(crate) fn of_portal(home: &Path, endpoint: &Endpoint) -> io::Result<Self> {
+    pub(crate) fn of_portal(home: &Path, endpoint: &ProcessEndpoint) -> io::Result<Self> {
         Self::publish(&portals_dir(home), &format!("{}.json", endpoint.pid), endpoint)
     }
 
     /// Writes the file and locks it before it gets its name, so that no reader takes it for that of a dead process.
-    fn publish(dir: &Path, name: &str, endpoint: &Endpoint) -> io::Result<Self> {
+    fn publish(dir: &Path, name: &str, endpoint: &ProcessEndpoint) -> io::Result<Self> {
         hangar_disk::ensure_dir(dir)?;
         let draft = dir.join(format!("{}.tmp", uuid::Uuid::new_v4().simple()));
         let path = dir.join(name);
@@ -71,12 +71,12 @@ pub(super) fn remove(path: &Path, file: &File) {
 /// Announces the sessions of a terminal while they are alive.
 pub(crate) struct TerminalPresence {
     home: PathBuf,
-    endpoint: Endpoint,
+    endpoint: ProcessEndpoint,
     open: Mutex<HashMap<SessionId, Announcement>>,
 }
 
 impl TerminalPresence {
-    pub(crate) fn new(home: &Path, endpoint: Endpoint) -> Self {
+    pub(crate) fn new(home: &Path, endpoint: ProcessEndpoint) -> Self {
         Self { home: home.to_owned(), endpoint, open: Mutex::default() }
     }
 }

@@ -22,14 +22,14 @@ const MAX_LISTED: usize = 256;
 
 /// Where a process listens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Endpoint {
+pub(crate) struct ProcessEndpoint {
     pub(crate) pid: u32,
     pub(crate) address: SocketAddr,
     /// Token that the process requires. `None` where it serves anyone who reaches the address.
     pub(crate) token: Option<String>,
 }
 
-impl Endpoint {
+impl ProcessEndpoint {
     /// Whether it is the endpoint of this process.
     pub(crate) fn is_own(&self) -> bool {
         self.pid == std::process::id()
@@ -45,7 +45,7 @@ fn portals_dir(home: &Path) -> PathBuf {
 }
 
 /// Endpoint of the terminal that has a session open.
-pub(crate) fn of_session(home: &Path, id: &SessionId) -> Option<Endpoint> {
+pub(crate) fn of_session(home: &Path, id: &SessionId) -> Option<ProcessEndpoint> {
     read(&sessions_dir(home).join(format!("{id}.json")))
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn open_sessions(home: &Path) -> Vec<SessionId> {
 }
 
 /// Endpoints of the portals that are up.
-pub(crate) fn portals(home: &Path) -> Vec<Endpoint> {
+pub(crate) fn portals(home: &Path) -> Vec<ProcessEndpoint> {
     files(&portals_dir(home)).filter_map(|file| read(&file)).take(MAX_LISTED).collect()
 }
 
@@ -67,7 +67,7 @@ fn files(dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 }
 
 /// Reads an endpoint whose process is alive, and removes the file of one that is not.
-fn read(path: &Path) -> Option<Endpoint> {
+fn read(path: &Path) -> Option<ProcessEndpoint> {
     let file = File::open(path).ok()?;
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => {}
@@ -83,8 +83,8 @@ fn read(path: &Path) -> Option<Endpoint> {
 mod tests {
     use super::*;
 
-    fn endpoint(port: u16) -> Endpoint {
-        Endpoint { pid: 7, address: ([127, 0, 0, 1], port).into(), token: Some("secret".to_owned()) }
+    fn endpoint(port: u16) -> ProcessEndpoint {
+        ProcessEndpoint { pid: 7, address: ([127, 0, 0, 1], port).into(), token: Some("secret".to_owned()) }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use hangar_store::SessionId;
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::ProcessEndpoint;
 
 /// Time that a portal of this machine gets to accept a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(2);
@@ -22,7 +22,7 @@ pub(crate) struct PortalClient {
 }
 
 impl PortalClient {
-    pub(crate) fn new(endpoint: &Endpoint) -> Result<Self, String> {
+    pub(crate) fn new(endpoint: &ProcessEndpoint) -> Result<Self, String> {
         // Set already if anything else has spoken TLS before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()

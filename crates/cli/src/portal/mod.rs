@@ -23,7 +23,7 @@ use hangar_store::Store;
 use crate::commands::print_line;
 use crate::compose::working_dir;
 use crate::credentials;
-use crate::endpoint::{Announcement, Endpoint};
+use crate::endpoint::{Announcement, ProcessEndpoint};
 use crate::exit::Exit;
 use crate::headless::Interrupts;
 use crate::jobs;
@@ -154,7 +154,7 @@ async fn up(
     if let Some(local) = &tokens.local {
         guard = guard.with_local_token(local);
     }
-    let endpoint = Endpoint { pid: std::process::id(), address, token: tokens.local };
+    let endpoint = ProcessEndpoint { pid: std::process::id(), address, token: tokens.local };
     // Without it the portal serves all the same; terminals do not find it.
     let _announced = Announcement::of_portal(&settings.home, &endpoint)
         .inspect_err(|error| tracing::warn!(%error, "terminals cannot find the portal"));

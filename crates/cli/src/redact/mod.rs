@@ -21,7 +21,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::credentials;
-use crate::providers::Chosen;
+use crate::providers::SelectedModel;
 use crate::settings::Settings;
 
 /// Minimum length of a secret. A shorter value cannot be told from ordinary text.
@@ -48,7 +48,7 @@ pub(crate) fn of_session(
     settings: &Settings,
     names: &[String],
     hidden: &[String],
-    chosen: &Chosen,
+    chosen: &SelectedModel,
 ) -> Redactor {
     let named = names.iter().filter_map(|name| settings.var(name)).map(str::to_owned);
     let keys = chosen.secrets.iter().filter(|key| !is_placeholder(key)).cloned();

@@ -29,7 +29,7 @@ use super::choice::NATIVE;
 use crate::args::{Cli, RunArgs};
 use crate::opening::{self, Questions, Resumed, SessionOrder};
 use crate::providers;
-use crate::selection::Selection;
+use crate::selection::SessionSelection;
 use crate::settings::Settings;
 use task::{EventBuffer, FirstPrompt, NativeTask, TaskProgress, used};
 
@@ -185,8 +185,8 @@ impl NativeOrder {
         let session = SessionOrder {
             args: Arc::new(args),
             selection: match order.resume {
-                Some(_) => Selection::Resume(id),
-                None => Selection::New { id, name: order.name },
+                Some(_) => SessionSelection::Resume(id),
+                None => SessionSelection::New { id, name: order.name },
             },
             directory: Some(order.workspace),
             system: order.system,
@@ -257,7 +257,7 @@ pub(crate) struct NativeSession {
 /// Opens a session. Its task runs until it is stopped or dropped.
 pub(crate) fn open(settings: Settings, wanted: NativeOrder) -> Result<NativeSession> {
     let NativeOrder { session, limits, first, warnings } = wanted;
-    let is_new = matches!(session.selection, Selection::New { .. });
+    let is_new = matches!(session.selection, SessionSelection::New { .. });
     let events = EventBuffer::default();
     let heard = events.clone();
     let sink = Box::new(move || Box::new(heard.clone()) as _);

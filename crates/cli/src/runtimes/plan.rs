@@ -14,14 +14,14 @@ use super::Fleet;
 use super::args::RunWithArgs;
 use super::choice::{ResumedAgent, RunChoice};
 use super::record::{SessionPast, SessionRecorder};
-use super::refused::Refused;
+use super::refused::NamedError;
 use super::rehearsal::{self, Rehearsal};
 use crate::compose::working_dir;
-use crate::selection::Selection;
+use crate::selection::SessionSelection;
 use crate::settings::Settings;
 
 pub(crate) struct SessionPlan {
-    pub(crate) selection: Selection,
+    pub(crate) selection: SessionSelection,
     pub(crate) choice: RunChoice,
     pub(crate) runtime: Arc<dyn Runtime>,
     past: Option<SessionPast>,
@@ -32,11 +32,13 @@ impl SessionPlan {
         fleet: &Fleet,
         store: &Store,
         args: &RunWithArgs,
-        selection: Selection,
+        selection: SessionSelection,
     ) -> Result<Self> {
         let past = match &selection {
-            Selection::New { .. } => None,
-            Selection::Resume(id) => Some(SessionPast::read(store, id, |name| fleet.find(name).is_ok())?),
+            SessionSelection::New { .. } => None,
+            SessionSelection::Resume(id) => {
+                Some(SessionPast::read(store, id, |name| fleet.find(name).is_ok())?)
+            }
         };
         let before = past.as_ref().map(|past| {
             // An agent that keeps the log of the session knows them from it.
@@ -50,7 +52,7 @@ impl SessionPlan {
         let choice = RunChoice::make(args, &fleet.config, before)?;
         let runtime = fleet
             .find(&choice.runtime.value)
-            .map_err(|error| Refused::because(ErrorKind::AgentNotFound, &error))?;
+            .map_err(|error| NamedError::because(ErrorKind::AgentNotFound, &error))?;
         Ok(Self { selection, runtime: Arc::clone(runtime), choice, past })
     }
 
@@ -62,8 +64,8 @@ impl SessionPlan {
     /// Takes the log of a session that goes on, before its agent is started. One that begins has none yet.
     pub(crate) fn take_up(&self, store: &Store) -> Result<Option<SessionRecorder>> {
         match &self.selection {
-            Selection::Resume(id) if !self.own_log() => Ok(Some(SessionRecorder::open(store, id)?)),
-            Selection::Resume(_) | Selection::New { .. } => Ok(None),
+            SessionSelection::Resume(id) if !self.own_log() => Ok(Some(SessionRecorder::open(store, id)?)),
+            SessionSelection::Resume(_) | SessionSelection::New { .. } => Ok(None),
         }
     }
 
@@ -104,7 +106,7 @@ impl SessionPlan {
             (Host::Ssh(_), Some(directory), _) => directory.clone(),
             (_, None, Some(stored)) => stored,
             (_, directory, _) => working_dir(directory.as_deref())
-                .map_err(|error| Refused::because(ErrorKind::InvalidWorkspace, &error))?,
+                .map_err(|error| NamedError::because(ErrorKind::InvalidWorkspace, &error))?,
         };
         let below = |paths: &[PathBuf]| paths.iter().map(|path| workspace.join(path)).collect::<Vec<_>>();
         let (add_dirs, attachments) = (below(&args.add_dir), below(&args.attachment));
@@ -116,7 +118,7 @@ impl SessionPlan {
             }
             None => args.system.clone(),
         };
-        if let Selection::New { name, .. } = &self.selection {
+        if let SessionSelection::New { name, .. } = &self.selection {
             order.name.clone_from(name);
         }
         if let Some(past) = &self.past {
@@ -131,7 +133,7 @@ impl SessionPlan {
     }
 
     pub(crate) async fn open(&self, order: AgentOrder) -> Result<AgentSession> {
-        Ok(self.runtime.open(order).await.map_err(Refused::from)?)
+        Ok(self.runtime.open(order).await.map_err(NamedError::from)?)
     }
 }
 

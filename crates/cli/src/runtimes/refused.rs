@@ -7,26 +7,26 @@ use hangar_runtimes::outcome::{ErrorKind, TurnFailure};
 
 /// An error with a name that programs know it by.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct NamedError {
     kind: ErrorKind,
     message: String,
 }
 
-impl std::fmt::Display for Refused {
+impl std::fmt::Display for NamedError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for NamedError {}
 
-impl From<TurnFailure> for Refused {
+impl From<TurnFailure> for NamedError {
     fn from(failure: TurnFailure) -> Self {
         Self { kind: failure.kind, message: failure.message }
     }
 }
 
-impl Refused {
+impl NamedError {
     pub(super) fn because(kind: ErrorKind, error: &anyhow::Error) -> anyhow::Error {
         Self { kind, message: format!("{error:#}") }.into()
     }

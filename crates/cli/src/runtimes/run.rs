@@ -22,13 +22,13 @@ use super::args::RunWithArgs;
 use super::choice::RunChoice;
 use super::plan::{self, SessionPlan};
 use super::record::SessionRecorder;
-use super::refused::Refused;
+use super::refused::NamedError;
 use crate::args::OutputFormat;
 use crate::commands::print_line;
 use crate::exit::Exit;
 use crate::headless::{Interrupts, failure, read_prompt};
-use crate::output::{Printer, SeenHandle, remark, result_of_nothing};
-use crate::selection::{self, Selection, Typed};
+use crate::output::{OutputPrinter, SeenHandle, remark, result_of_nothing};
+use crate::selection::{self, SessionSelection, Typed};
 use crate::settings::Settings;
 use crate::terminal;
 use crate::usage::{self, Footer};
@@ -40,8 +40,8 @@ pub(crate) fn run(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
     let json = args.output_format == OutputFormat::Json && !args.explain;
     begin(settings, args).inspect_err(|error| {
         if json {
-            let mut printer = Printer::new(OutputFormat::Json, true, false, SeenHandle::default());
-            printer.publish(&Refused::event(error));
+            let mut printer = OutputPrinter::new(OutputFormat::Json, true, false, SeenHandle::default());
+            printer.publish(&NamedError::event(error));
             result_of_nothing(Exit::Failed);
         }
     })
@@ -100,12 +100,12 @@ impl Run<'_> {
         let mut interrupts = Interrupts::new()?;
         let seen = SeenHandle::default();
         let args = &self.args;
-        let printer = Printer::new(args.output_format, args.silent, args.all_events, seen.clone());
+        let printer = OutputPrinter::new(args.output_format, args.silent, args.all_events, seen.clone());
         let mut printer = printer.with_beginning();
         let plan = &self.plan;
         let (id, name) = match &plan.selection {
-            Selection::New { id, name } => (id.clone(), name.clone()),
-            Selection::Resume(id) => (id.clone(), None),
+            SessionSelection::New { id, name } => (id.clone(), name.clone()),
+            SessionSelection::Resume(id) => (id.clone(), None),
         };
         let own_log = plan.own_log();
         let mut record = plan.take_up(&self.store)?;
@@ -126,7 +126,7 @@ impl Run<'_> {
             }
         };
         let live = opened?;
-        if let Selection::Resume(id) = &plan.selection {
+        if let SessionSelection::Resume(id) = &plan.selection {
             // The first event has the id of the session, also in a run that resumes it.
             let begun = self.store.read_kinds(id, |kind| kind == EventKind::SessionStart)?.next();
             if let Some(Ok(event)) = begun {
@@ -169,7 +169,7 @@ impl Run<'_> {
             exit_code: exit.code(),
             usage,
         };
-        let mut printer = Printer::new(args.output_format, args.silent, args.all_events, seen);
+        let mut printer = OutputPrinter::new(args.output_format, args.silent, args.all_events, seen);
         printer.result(&result);
         Ok(printer.exit(exit))
     }
@@ -210,7 +210,7 @@ pub(crate) struct OutputListener {
     pub(crate) live: AgentSession,
     /// The log, where the agent keeps none itself.
     pub(crate) record: Option<SessionRecorder>,
-    pub(crate) printer: Printer,
+    pub(crate) printer: OutputPrinter,
     pub(crate) seen: SeenHandle,
     pub(crate) interrupts: Interrupts,
     /// Whether the agent was told to stop.

@@ -8,10 +8,10 @@ use anyhow::Result;
 use futures_util::future::BoxFuture;
 use hangar_agent::agents::config::Reporting;
 use hangar_agent::tool::{ToolFilter, ToolSpec};
-use hangar_engine::Parts;
+use hangar_engine::EngineParts;
 use hangar_models::facts;
 use hangar_server::{
-    Accounts, AuthStatus, InstructionSource, ModelTransport, OpenError, OpenRequest, Opened,
+    Accounts, AuthStatus, InstructionSource, ModelTransport, OpenError, OpenRequest, OpenedSession,
     RecomposeRequest, Recomposed, Recomposer, SessionOpener, Todo, TodoBoard, TodoDependency, Todos,
     UserSettings,
 };
@@ -25,7 +25,7 @@ use crate::compose::{self, HostSettings, LiveSession, ModelSource, RecomposedPar
 use crate::flags;
 use crate::mcp::{self, ServerSources};
 use crate::providers;
-use crate::selection::Selection;
+use crate::selection::SessionSelection;
 use crate::settings::{LoginSource, Settings};
 use crate::workspace::trust::Trust;
 
@@ -139,7 +139,7 @@ impl Server {
 }
 
 impl Opener {
-    fn compose(&self, request: OpenRequest<'_>) -> Result<Opened> {
+    fn compose(&self, request: OpenRequest<'_>) -> Result<OpenedSession> {
         let OpenRequest { id, spec, sink, hooks, transport, client_session } = request;
         let settings = self.0.settings(&spec.identity);
         let stored = match &client_session {
@@ -150,7 +150,7 @@ impl Opener {
         let mut spec = spec.clone();
         spec.entry.continue_pending.get_or_insert(false);
         let request = SessionRequest {
-            selection: Selection::by_id(id, stored),
+            selection: SessionSelection::by_id(id, stored),
             spec,
             host,
             prompt: None,
@@ -162,8 +162,8 @@ impl Opener {
         };
         let opened = compose::check(&settings, request)?.open()?;
         let spill = Arc::new(opened.spill);
-        Ok(Opened {
-            parts: Parts {
+        Ok(OpenedSession {
+            parts: EngineParts {
                 driver: opened.driver,
                 opening: opened.opening,
                 mcp: opened.mcp,
@@ -229,7 +229,7 @@ impl Recomposer for SessionRecomposer {
 }
 
 impl SessionOpener for Opener {
-    fn open(&self, request: OpenRequest<'_>) -> Result<Opened, OpenError> {
+    fn open(&self, request: OpenRequest<'_>) -> Result<OpenedSession, OpenError> {
         self.compose(request).map_err(|error| OpenError(format!("{error:#}")))
     }
 

@@ -17,14 +17,14 @@ use super::agent_session::{self, Inbox};
 use super::frames::Frames;
 use crate::runtimes::Fleet;
 use crate::runtimes::args::RunWithArgs;
-use crate::selection::Selection;
+use crate::selection::SessionSelection;
 use crate::settings::Settings;
 
 /// Requests that may wait for one session.
 const REQUESTS: usize = 64;
 
 /// A request about one session.
-pub(super) struct Request {
+pub(super) struct ViewRequest {
     pub(super) id: Id,
     pub(super) method: String,
     pub(super) params: Value,
@@ -57,7 +57,7 @@ pub(super) struct AgentServer {
 
 /// The server's end of a session. Dropping it ends the session.
 struct SessionHandle {
-    requests: mpsc::Sender<Request>,
+    requests: mpsc::Sender<ViewRequest>,
     /// Takes the request that ends the session.
     ending: oneshot::Sender<Id>,
 }
@@ -103,7 +103,7 @@ impl AgentServer {
         let Ok(RpcMessage::Request { id, method, params }) = RpcMessage::parse(body) else { return };
         let params: Value =
             params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
-        let request = Request { id, method, params };
+        let request = ViewRequest { id, method, params };
         match request.method.as_str() {
             "session.create" | "session.resume" => self.open(request),
             "sessions.bulkDelete" => self.delete(request),
@@ -111,8 +111,8 @@ impl AgentServer {
         }
     }
 
-    fn open(&mut self, request: Request) {
-        let Request { id, method, params } = request;
+    fn open(&mut self, request: ViewRequest) {
+        let ViewRequest { id, method, params } = request;
         let opened = OpenParams::deserialize(&params).map_err(|error| error.to_string()).and_then(|params| {
             let session_id: SessionId =
                 params.session_id.parse().map_err(|_| "the id of the session is not one".to_owned())?;
@@ -124,7 +124,7 @@ impl AgentServer {
         };
         let is_new = method == "session.create";
         let args = self.args_for(&params, is_new);
-        let selection = Selection::by_id(session_id, !is_new);
+        let selection = SessionSelection::by_id(session_id, !is_new);
         let (requests, inbox) = mpsc::channel(REQUESTS);
         let (ending, ended) = oneshot::channel();
         let inbox = Inbox { requests: inbox, ended };
@@ -142,7 +142,7 @@ impl AgentServer {
         RunWithArgs { runtime: Some(params.runtime.clone()), ..args }
     }
 
-    fn delete(&self, request: Request) {
+    fn delete(&self, request: ViewRequest) {
         let ids = request.params["sessionIds"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let problems: Vec<String> = ids
             .filter_map(|id| {
@@ -154,7 +154,7 @@ impl AgentServer {
         self.context.answer(request.id, result);
     }
 
-    fn pass_on(&mut self, request: Request) {
+    fn pass_on(&mut self, request: ViewRequest) {
         let session_id = request.params["sessionId"].as_str().unwrap_or_default().to_owned();
         if request.method == "session.destroy"
             && let Some(session) = self.sessions.remove(&session_id)

@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::agent_answers;
-use super::agent_server::{AgentContext, Request};
+use super::agent_server::{AgentContext, ViewRequest};
 use crate::runtimes::args::RunWithArgs;
 use crate::runtimes::plan::{self, SessionPlan};
 use crate::runtimes::record::{self, SessionRecorder};
-use crate::selection::Selection;
+use crate::selection::SessionSelection;
 
 /// Prompts that may wait for their turn.
 const MAX_QUEUED: usize = 64;
@@ -31,7 +31,7 @@ const FAREWELL: Duration = Duration::from_secs(20);
 
 /// The session's end of its handle.
 pub(super) struct Inbox {
-    pub(super) requests: mpsc::Receiver<Request>,
+    pub(super) requests: mpsc::Receiver<ViewRequest>,
     /// Resolves when the session is to end, with the request that asks for it unless the server is gone.
     pub(super) ended: oneshot::Receiver<Id>,
 }
@@ -63,7 +63,7 @@ struct QueuedPrompt {
 pub(super) async fn run(
     context: Arc<AgentContext>,
     args: RunWithArgs,
-    selection: Selection,
+    selection: SessionSelection,
     asked: Id,
     mut inbox: Inbox,
 ) {
@@ -100,7 +100,11 @@ pub(super) async fn run(
 }
 
 impl ServedSession {
-    async fn open(context: &Arc<AgentContext>, args: &RunWithArgs, selection: Selection) -> Result<Self> {
+    async fn open(
+        context: &Arc<AgentContext>,
+        args: &RunWithArgs,
+        selection: SessionSelection,
+    ) -> Result<Self> {
         let AgentContext { settings, fleet, store, .. } = &**context;
         let plan = SessionPlan::make(fleet, store, args, selection)?;
         if plan.own_log() {
@@ -213,7 +217,7 @@ impl ServedSession {
         Ok(())
     }
 
-    fn take(&mut self, Request { id, method, params }: Request) -> Result<()> {
+    fn take(&mut self, ViewRequest { id, method, params }: ViewRequest) -> Result<()> {
         if let Some(answer) = agent_answers::read(&method, &params) {
             let given = answer.and_then(|(request_id, answer)| {
                 self.command(SessionCommand::Answer { request_id, answer })?;

@@ -19,7 +19,7 @@ use super::hosts::{HostKind, Hosts};
 use super::link::{Link, LinkNews};
 use super::opening::{self, Start, Wanted};
 use super::owner::Owner;
-use super::preferences::{HistoryFile, Preferences};
+use super::preferences::{HistoryFile, TerminalPreferences};
 use super::questions::Joining;
 use super::signals::{Caught, Signals};
 use super::surface::{Drawn, Surface};
@@ -49,7 +49,7 @@ const OPENING: CallId = CallId(u64::MAX - 6);
 const FOUND: usize = 16;
 
 /// Result of a lookup outside of this process.
-pub(super) enum Found {
+pub(super) enum LookupResult {
     /// The session, with the process that has it.
     Owner(Box<Wanted>),
     /// Whether a portal took the session over.
@@ -62,7 +62,7 @@ pub(super) struct App {
     pub(super) agents: Agents,
     pub(super) store: Store,
     pub(super) directory: PathBuf,
-    pub(super) preferences: Preferences,
+    pub(super) preferences: TerminalPreferences,
     pub(super) history: HistoryFile,
     state: State,
     surface: Surface,
@@ -75,7 +75,7 @@ pub(super) struct App {
     /// Owner of the session that is shown, if it runs in another process.
     pub(super) elsewhere: Option<Owner>,
     pub(super) joining: Joining,
-    pub(super) found: mpsc::Sender<Found>,
+    pub(super) found: mpsc::Sender<LookupResult>,
     /// Answer to the client that asked for the session.
     pub(super) showing: Option<oneshot::Sender<Result<(), String>>>,
     /// Session that the view shows.
@@ -109,7 +109,7 @@ pub(super) async fn run(launch: Launch) -> Result<Exit> {
     if let Some(rehearsal) = &rehearsal {
         for_agents.rehearse = Some(rehearsal.stage.model_url.clone());
     }
-    let (preferences, problem) = Preferences::read(&settings.home);
+    let (preferences, problem) = TerminalPreferences::read(&settings.home);
     let (inbox, mut inputs) = mpsc::channel(INBOX);
     let (found, mut results) = mpsc::channel(FOUND);
     let signals = Signals::new().context("cannot catch signals")?;
@@ -258,7 +258,7 @@ impl App {
     async fn run_loop(
         &mut self,
         inputs: &mut mpsc::Receiver<Input>,
-        results: &mut mpsc::Receiver<Found>,
+        results: &mut mpsc::Receiver<LookupResult>,
         mut signals: Signals,
     ) {
         loop {
@@ -297,8 +297,8 @@ impl App {
                 news = next_news(&mut self.link) => self.hear(news),
                 Some(found) = results.recv() => {
                     match found {
-                        Found::Owner(wanted) => self.enter(*wanted),
-                        Found::HandedOver(result) => self.handed_over(result),
+                        LookupResult::Owner(wanted) => self.enter(*wanted),
+                        LookupResult::HandedOver(result) => self.handed_over(result),
                     }
                     self.schedule(Duration::ZERO);
                 }

@@ -5,13 +5,13 @@ use hangar_terminal::effect::{CallId, ExitKind};
 use hangar_terminal::input::Input;
 use serde_json::Value;
 
-use super::app::{App, Found};
+use super::app::{App, LookupResult};
 use super::link::of_session;
 use super::opening::Wanted;
 use super::owner::Owner;
 use crate::endpoint;
 use crate::portal::client::PortalClient;
-use crate::selection::Selection;
+use crate::selection::SessionSelection;
 
 /// Id of the request that closes the session here, before a portal opens it.
 pub(super) const CLOSING: CallId = CallId(u64::MAX - 3);
@@ -65,12 +65,12 @@ impl App {
                     Err(reason) => Err(reason),
                 };
                 match opened {
-                    Ok(()) => return drop(found.send(Found::HandedOver(Ok(()))).await),
+                    Ok(()) => return drop(found.send(LookupResult::HandedOver(Ok(()))).await),
                     Err(reason) => refusal = reason,
                 }
             }
             // A view that has ended needs no result.
-            let _ = found.send(Found::HandedOver(Err(refusal))).await;
+            let _ = found.send(LookupResult::HandedOver(Err(refusal))).await;
         });
     }
 
@@ -81,7 +81,7 @@ impl App {
             Err(reason) => {
                 self.later(Input::Told(format!("the portal did not take the session: {reason}")));
                 if let Some(id) = self.session.take().and_then(|id| id.parse().ok()) {
-                    let selection = Selection::Resume(id);
+                    let selection = SessionSelection::Resume(id);
                     let directory = self.directory.clone();
                     let (owner, agent) = (Some(Owner::Nobody), self.agent.clone());
                     self.open(Wanted { selection, directory, owner, agent, typed: false });

@@ -6,17 +6,17 @@ use hangar_terminal::effect::CallId;
 use hangar_terminal::input::Input;
 use serde_json::{Value, json};
 
-use super::app::{App, Found, GREETING, LEAVING, NAMING, QUESTIONS};
+use super::app::{App, GREETING, LEAVING, LookupResult, NAMING, QUESTIONS};
 use super::link::{self, Link};
 use super::opening::Wanted;
 use super::owner::Owner;
 use super::questions::Joining;
-use crate::selection::Selection;
+use crate::selection::SessionSelection;
 
 impl App {
     /// Opens a session and leaves the one that is open. One that another process has is joined there.
     pub(super) fn open(&mut self, mut wanted: Wanted) {
-        let Selection::Resume(id) = &wanted.selection else { return self.enter(wanted) };
+        let SessionSelection::Resume(id) = &wanted.selection else { return self.enter(wanted) };
         if wanted.owner.is_some() {
             return self.enter(wanted);
         }
@@ -31,7 +31,7 @@ impl App {
         tokio::spawn(async move {
             wanted.owner = Some(Owner::of(&home, &store, &id).await);
             // A view that has ended needs no result.
-            let _ = found.send(Found::Owner(Box::new(wanted))).await;
+            let _ = found.send(LookupResult::Owner(Box::new(wanted))).await;
         });
     }
 
@@ -115,7 +115,7 @@ impl App {
         let Some(wanted) = self.wanted.take() else { return };
         match result {
             Ok(answer) => {
-                if let Selection::New { name: Some(name), .. } = &wanted.selection
+                if let SessionSelection::New { name: Some(name), .. } = &wanted.selection
                     && let Some(link) = &self.link
                 {
                     let named = json!({ "name": name });

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{RunArgs, ServerArgs};
-use crate::endpoint::{Endpoint, TerminalPresence};
+use crate::endpoint::{ProcessEndpoint, TerminalPresence};
 use crate::sdk_server::{Admission, announce, terminal_hub};
 use crate::settings::Settings;
 
@@ -57,9 +57,9 @@ impl Listening {
         }
     }
 
-    fn endpoint(&self) -> std::io::Result<Endpoint> {
+    fn endpoint(&self) -> std::io::Result<ProcessEndpoint> {
         let address = self.listener.local_addr()?;
-        Ok(Endpoint { pid: std::process::id(), address, token: self.token.clone() })
+        Ok(ProcessEndpoint { pid: std::process::id(), address, token: self.token.clone() })
     }
 }
 
@@ -71,7 +71,7 @@ pub(super) struct LocalHost {
 }
 
 /// A server that has just been started.
-pub(super) struct Started {
+pub(super) struct StartedHost {
     pub(super) host: LocalHost,
     pub(super) stream: DuplexStream,
     /// Requests of clients that the view shows another session.
@@ -80,7 +80,11 @@ pub(super) struct Started {
 
 impl LocalHost {
     /// Starts the server and connects to it. Without a given socket it listens on one of its own, if it can.
-    pub(super) fn start(settings: &Settings, args: RunArgs, listening: Option<Listening>) -> Result<Started> {
+    pub(super) fn start(
+        settings: &Settings,
+        args: RunArgs,
+        listening: Option<Listening>,
+    ) -> Result<StartedHost> {
         let listening = match listening {
             Some(listening) => Some(listening),
             None => Listening::private()
@@ -101,7 +105,7 @@ impl LocalHost {
             .name("sessions".to_owned())
             .spawn(move || serve(&served, far, listening, &stopped))
             .context("cannot start the thread of the sessions")?;
-        Ok(Started { host: Self { thread, stop, hub }, stream: near, shows })
+        Ok(StartedHost { host: Self { thread, stop, hub }, stream: near, shows })
     }
 
     /// Records the session that the view shows.

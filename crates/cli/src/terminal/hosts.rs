@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::agent_host::AgentHost;
 use super::agents::Agents;
-use super::host::{Listening, LocalHost, Started};
+use super::host::{Listening, LocalHost, StartedHost};
 use super::link::Link;
 use crate::args::RunArgs;
 use crate::runtimes::args::RunWithArgs;
@@ -125,7 +125,7 @@ impl Hosts {
                     bail!("the server of our own sessions is gone; leave and come back with --continue");
                 };
                 let settings = self.rehearsed(settings)?;
-                let Started { host, stream, shows } =
+                let StartedHost { host, stream, shows } =
                     LocalHost::start(&settings, own, self.listening.take())?;
                 self.local = Some(host);
                 self.shows = Some(shows);

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use super::frames::Frames;
 use super::portal_link::PortalWire;
-use crate::endpoint::Endpoint;
+use crate::endpoint::ProcessEndpoint;
 
 /// Capacity of the queue of news; the server waits beyond it.
 const NEWS: usize = 1024;
@@ -93,7 +93,7 @@ impl Link {
     }
 
     /// Connects to another terminal. The first request has to be [`greet`](Self::greet).
-    pub(crate) fn dial(endpoint: &Endpoint) -> Result<Self, String> {
+    pub(crate) fn dial(endpoint: &ProcessEndpoint) -> Result<Self, String> {
         let failed = |error: std::io::Error| {
             format!("the terminal that has the session (process {}) cannot be reached: {error}", endpoint.pid)
         };
@@ -106,14 +106,14 @@ impl Link {
     }
 
     /// Connects to a session of a portal.
-    pub(super) fn to_portal(endpoint: &Endpoint, session_id: &str) -> Result<Self, String> {
+    pub(super) fn to_portal(endpoint: &ProcessEndpoint, session_id: &str) -> Result<Self, String> {
         let (sender, news) = mpsc::channel(NEWS);
         let wire = Arc::new(PortalWire::new(endpoint, session_id, sender.clone())?);
         Ok(Self { wire: Wire::Portal(wire), sender, news })
     }
 
     /// Shows the token of the endpoint.
-    pub(crate) async fn greet(&self, endpoint: &Endpoint) -> Result<(), String> {
+    pub(crate) async fn greet(&self, endpoint: &ProcessEndpoint) -> Result<(), String> {
         self.request("connect", greeting(endpoint)).await.map(drop)
     }
 
@@ -148,7 +148,7 @@ impl Wire {
 }
 
 /// Parameters of `connect` for an endpoint.
-pub(super) fn greeting(endpoint: &Endpoint) -> Value {
+pub(super) fn greeting(endpoint: &ProcessEndpoint) -> Value {
     match &endpoint.token {
         Some(token) => json!({ "token": token }),
         None => json!({}),

@@ -53,7 +53,7 @@ use crate::logging;
 use crate::runtimes::args::RunWithArgs;
 use crate::runtimes::plan::SessionPlan;
 use crate::runtimes::{Fleet, native};
-use crate::selection::{self, Selection};
+use crate::selection::{self, SessionSelection};
 use crate::settings::Settings;
 use agents::Agents;
 use host::Listening;
@@ -184,7 +184,7 @@ pub(crate) fn attach(settings: &Settings, session: &str) -> Result<Exit> {
         let directory = working_dir(None)?;
         let wanted = Wanted {
             agent: agents.of_session(&store, &id)?,
-            selection: Selection::Resume(id),
+            selection: SessionSelection::Resume(id),
             directory: directory.clone(),
             owner: Some(owner),
             typed: true,

@@ -13,7 +13,7 @@ use super::hosts::HostKind;
 use super::owner::Owner;
 use crate::args::RunArgs;
 use crate::runtimes::choice;
-use crate::selection::{self, Selection};
+use crate::selection::{self, SessionSelection};
 use crate::settings::Settings;
 
 /// Events of the past that the view is told.
@@ -24,7 +24,7 @@ pub(super) const PAGER_EVENTS: usize = 20_000;
 /// The session that the view opens.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
-    pub(super) selection: Selection,
+    pub(super) selection: SessionSelection,
     pub(super) directory: PathBuf,
     /// Process that has the session, once that is known.
     pub(super) owner: Option<Owner>,
@@ -48,8 +48,8 @@ impl Start {
         }
         let selection = selection::select(store, args)?;
         let agent = match &selection {
-            Selection::New { .. } => None,
-            Selection::Resume(id) => agents.of_session(store, id)?,
+            SessionSelection::New { .. } => None,
+            SessionSelection::Resume(id) => agents.of_session(store, id)?,
         };
         Ok(Self::Session(Box::new(Wanted { selection, directory, owner: None, agent, typed: true })))
     }
@@ -67,19 +67,19 @@ impl Wanted {
     /// A new session with an agent.
     pub(super) fn new_session(directory: PathBuf, agent: Option<String>) -> Result<Self> {
         let id: SessionId = uuid::Uuid::new_v4().to_string().parse()?;
-        let selection = Selection::New { id, name: None };
+        let selection = SessionSelection::New { id, name: None };
         Ok(Self { selection, directory, owner: None, agent, typed: false })
     }
 
     pub(super) fn resumed(store: &Store, agents: &Agents, text: &str, directory: PathBuf) -> Result<Self> {
         let id = selection::resolve(store, text)?;
         let agent = agents.of_session(store, &id)?;
-        Ok(Self { selection: Selection::Resume(id), directory, owner: None, agent, typed: false })
+        Ok(Self { selection: SessionSelection::Resume(id), directory, owner: None, agent, typed: false })
     }
 
     /// Events of the session so far: the last ones, and whether there are more.
     pub(super) fn past(&self, store: &Store) -> Result<(Vec<Event>, u64)> {
-        let Selection::Resume(id) = &self.selection else { return Ok((Vec::new(), 0)) };
+        let SessionSelection::Resume(id) = &self.selection else { return Ok((Vec::new(), 0)) };
         let events = store.read_back(id, PAST_EVENTS)?;
         let older = u64::from(events.len() == PAST_EVENTS);
         Ok((events, older))
@@ -102,11 +102,11 @@ impl Wanted {
             params["typed"] = json!(self.typed);
         }
         match &self.selection {
-            Selection::New { .. } => {
+            SessionSelection::New { .. } => {
                 params["workingDirectory"] = json!(self.directory);
                 ("session.create", params)
             }
-            Selection::Resume(_) => {
+            SessionSelection::Resume(_) => {
                 // A session that is alive is joined as it is.
                 if self.owner.as_ref().is_some_and(|owner| *owner != Owner::Nobody) {
                     params["continuePendingWork"] = json!(true);

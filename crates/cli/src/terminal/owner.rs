@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use hangar_store::{SessionId, Store};
 
 use super::link::Link;
-use crate::endpoint::{self, Endpoint};
+use crate::endpoint::{self, ProcessEndpoint};
 use crate::portal::client::PortalClient;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,8 +15,8 @@ pub(super) enum Owner {
     Nobody,
     /// This process.
     Own,
-    Terminal(Endpoint),
-    Portal(Endpoint),
+    Terminal(ProcessEndpoint),
+    Portal(ProcessEndpoint),
     /// A process that takes no views.
     Other,
 }

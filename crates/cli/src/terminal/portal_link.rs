@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::link::LinkNews;
-use crate::endpoint::Endpoint;
+use crate::endpoint::ProcessEndpoint;
 use crate::portal::client::PortalClient;
 
 /// Attempts to go on with a stream that broke off, and the pause before each.
@@ -30,7 +30,7 @@ pub(super) struct PortalWire {
 
 impl PortalWire {
     pub(super) fn new(
-        endpoint: &Endpoint,
+        endpoint: &ProcessEndpoint,
         session_id: &str,
         news: mpsc::Sender<LinkNews>,
     ) -> Result<Self, String> {

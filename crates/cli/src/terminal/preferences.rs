@@ -18,12 +18,12 @@ const MAX_HISTORY: u64 = 4 << 20;
 /// Size at which the history file is cut to what is kept of it.
 const FULL_HISTORY: u64 = 8 << 20;
 
-pub(super) struct Preferences {
+pub(super) struct TerminalPreferences {
     home: PathBuf,
     values: Map<String, Value>,
 }
 
-impl Preferences {
+impl TerminalPreferences {
     /// Reads the file. One that makes no sense counts as empty, and says so.
     pub(super) fn read(home: &Path) -> (Self, Option<String>) {
         let path = home.join(FILE);

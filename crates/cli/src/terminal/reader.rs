@@ -24,14 +24,14 @@ const READ_SIZE: usize = 16 * 1024;
 
 /// Running reader. It stops when it is dropped, without taking a byte that comes after.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct KeyReader {
     inputs: Receiver<Input>,
     /// The thread ends when this end of its pipe is closed.
     stop: Option<PipeWriter>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Reader {
+impl KeyReader {
     pub(super) fn start(terminal: OwnedFd) -> std::io::Result<Self> {
         let (stopped, stop) = std::io::pipe()?;
         let (sender, inputs) = channel(QUEUE);
@@ -47,7 +47,7 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for KeyReader {
     fn drop(&mut self) {
         // The thread may be waiting for room in the queue.
         self.inputs.close();

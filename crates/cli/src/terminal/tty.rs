@@ -18,7 +18,7 @@ use rustix::termios::{OptionalActions, QueueSelector, Termios, tcflush, tcgetatt
 
 use super::abilities::{Abilities, guess, is_dumb};
 use super::input::{ASK_BACKGROUND, Decoder, Input};
-use super::reader::Reader;
+use super::reader::KeyReader;
 use super::signals;
 
 /// Time in which a terminal answers, if it answers at all. Nobody waits for it but the end of a session that asked just before.
@@ -69,7 +69,7 @@ pub(crate) struct Tty {
     input: OwnedFd,
     output: OwnedFd,
     abilities: Abilities,
-    reader: Option<Reader>,
+    reader: Option<KeyReader>,
     asked: bool,
     /// Whether the terminal reports its focus while it is held.
     watches_focus: bool,
@@ -138,7 +138,7 @@ impl Tty {
             self.asked = true;
         }
         write_all(&self.output, &bytes)?;
-        self.reader = Some(Reader::start(self.input.try_clone()?)?);
+        self.reader = Some(KeyReader::start(self.input.try_clone()?)?);
         Ok(())
     }
 

@@ -130,7 +130,7 @@ const NO_MONEY: &[&str] = &[
 ];
 
 /// Content of a provider's error.
-pub(super) struct Said {
+pub(super) struct ErrorContent {
     pub(super) message: Option<String>,
     pub(super) code: Option<String>,
     /// `type` and other names of the error, beside its code.
@@ -142,7 +142,7 @@ pub(super) struct Said {
     pub(super) retryable: Option<bool>,
 }
 
-impl Said {
+impl ErrorContent {
     pub(super) fn parse(body: &str) -> Self {
         let body = body.trim();
         match serde_json::from_str::<Value>(body) {

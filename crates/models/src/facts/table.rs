@@ -17,15 +17,15 @@ use crate::config::{ProviderConfig, ProviderKind};
 const FACTS: &str = include_str!("facts.toml");
 
 /// The table. It is embedded, and a test parses it, so the fallback to an empty one is never used.
-static EMBEDDED: LazyLock<Table> = LazyLock::new(|| Table::parse(FACTS).unwrap_or_default());
+static EMBEDDED: LazyLock<FactsTable> = LazyLock::new(|| FactsTable::parse(FACTS).unwrap_or_default());
 
-pub(super) fn embedded() -> &'static Table {
+pub(super) fn embedded() -> &'static FactsTable {
     &EMBEDDED
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Table {
+pub(super) struct FactsTable {
     /// Day of the numbers: `2026-11-17`.
     pub(super) date: String,
     /// Current models, in the vendors' spelling.
@@ -135,7 +135,7 @@ pub enum PresetKind {
     Copilot,
 }
 
-impl Table {
+impl FactsTable {
     pub(super) fn parse(text: &str) -> Result<Self, toml::de::Error> {
         toml::from_str(text)
     }

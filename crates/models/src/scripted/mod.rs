@@ -14,7 +14,7 @@ mod serve;
 mod turn;
 
 pub use provider::ScriptedModel;
-pub use record::{Names, Recorder, Replay, ReplayError};
+pub use record::{RecordedNames, Recorder, Replay, ReplayError};
 pub use script::{Script, ScriptError};
 pub use serve::{ServeOptions, serve};
 

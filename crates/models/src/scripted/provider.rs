@@ -16,7 +16,7 @@ use hyper::header::RETRY_AFTER;
 
 use super::dialect::Dialect;
 use super::script::{Script, ScriptedFailure, ToolOffer};
-use super::turn::{Asked, Beat, Beats, Call, Pace, Playbook, Said, tokens};
+use super::turn::{Asked, Beat, Beats, Pace, Playbook, ScriptedCall, TurnPiece, tokens};
 use crate::error;
 
 /// Answers from a [`Script`].
@@ -160,18 +160,18 @@ impl Performance {
         }
     }
 
-    fn say(&mut self, said: Said) -> Option<ModelEvent> {
+    fn say(&mut self, said: TurnPiece) -> Option<ModelEvent> {
         self.said_bytes += said.bytes();
         match said {
-            Said::Text(text) => {
+            TurnPiece::Text(text) => {
                 self.turn.text.push_str(&text);
                 (!text.is_empty()).then_some(ModelEvent::Text(text))
             }
-            Said::Thinking(text) => {
+            TurnPiece::Thinking(text) => {
                 self.turn.reasoning.get_or_insert_with(Reasoning::default).text.push_str(&text);
                 (!text.is_empty()).then_some(ModelEvent::Reasoning(text))
             }
-            Said::Call(call) => {
+            TurnPiece::Call(call) => {
                 let call = called(&call, &self.request.tools);
                 let piece = |delta| ModelEvent::ToolInput {
                     call_id: call.id.clone(),
@@ -197,7 +197,7 @@ impl Performance {
     }
 }
 
-fn called(call: &Call, tools: &[Arc<ToolSpec>]) -> ToolCall {
+fn called(call: &ScriptedCall, tools: &[Arc<ToolSpec>]) -> ToolCall {
     let custom =
         tools.iter().any(|tool| tool.name == call.tool && matches!(tool.input, ToolSchema::Custom { .. }));
     ToolCall {

@@ -294,14 +294,14 @@ pub enum ToolOffer {
 
 /// Position of a request in a script: the results of the calls made since the prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Position<'a> {
+pub(super) struct ScriptPosition<'a> {
     pub(super) results: usize,
     pub(super) last_result: &'a str,
     pub(super) offer: ToolOffer,
 }
 
 /// The steps of the model turn that a request asks for.
-pub(super) fn plan(script: &[ScriptStep], position: Position<'_>, default: &str) -> Vec<ScriptStep> {
+pub(super) fn plan(script: &[ScriptStep], position: ScriptPosition<'_>, default: &str) -> Vec<ScriptStep> {
     if position.offer == ToolOffer::TextOnly {
         let mut steps: Vec<_> = script.iter().filter(|step| !step.is_call()).cloned().collect();
         if !steps.iter().any(ScriptStep::is_text) {

@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::dialect::{AnswerWriter, Dialect, End, Head, SseEvent, encode};
+use super::dialect::{AnswerFinish, AnswerHead, AnswerWriter, Dialect, SseEvent, encode};
 use super::request_log::{RequestEntry, RequestLog, RequestOutcome};
 use super::script::{Script, ScriptedFailure};
 use super::turn::{Beat, Beats, Pace, Playbook, tokens};
@@ -142,7 +142,7 @@ impl ServedModel {
             return Ok(Answered::Now(Refusal { failure, message }.response(path)));
         }
         let id = format!("{:x}{:04x}", moment.now.as_millis() as u32, moment.number as u16);
-        let head = Head {
+        let head = AnswerHead {
             id,
             model: body["model"].as_str().unwrap_or("mock").to_owned(),
             created: moment.now.as_secs(),
@@ -270,8 +270,8 @@ impl Performance {
         }
     }
 
-    fn end(&self) -> End {
-        End { finish: self.finish.clone(), output_tokens: tokens(self.said_bytes) }
+    fn end(&self) -> AnswerFinish {
+        AnswerFinish { finish: self.finish.clone(), output_tokens: tokens(self.said_bytes) }
     }
 
     async fn whole(mut self) -> Result<Value, Cut> {

@@ -12,7 +12,7 @@ use hangar_agent::model::Finish;
 use hyper::header::HeaderValue;
 use tokio::time::Instant;
 
-use super::script::{Position, Script, ScriptStep, ScriptedFailure, ToolOffer, plan};
+use super::script::{Script, ScriptPosition, ScriptStep, ScriptedFailure, ToolOffer, plan};
 
 /// Number of `FAIL` steps whose use is remembered. A forgotten failure happens again.
 const MAX_BUDGETS: usize = 4096;
@@ -85,7 +85,7 @@ impl Playbook {
     pub fn turn(&self, asked: &Asked) -> ScriptedTurn {
         let script = self.script.steps(&asked.prompt, asked.prompts);
         let position =
-            Position { results: asked.results, last_result: &asked.last_result, offer: asked.offer };
+            ScriptPosition { results: asked.results, last_result: &asked.last_result, offer: asked.offer };
         let steps = plan(&script, position, self.script.default_answer());
         let failure = steps.iter().find_map(|step| match step {
             ScriptStep::Fail(failure) if self.fails_now(&asked.prompt, failure) => Some(failure.clone()),
@@ -143,33 +143,33 @@ impl ScriptedTurn {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Beat {
     Wait(Duration),
-    Say(Said),
+    Say(TurnPiece),
     /// The answer breaks off; nothing follows.
     Cut,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Said {
+pub(super) enum TurnPiece {
     Text(String),
     Thinking(String),
-    Call(Call),
+    Call(ScriptedCall),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Call {
+pub(super) struct ScriptedCall {
     pub(super) id: String,
     pub(super) tool: String,
     pub(super) input: String,
 }
 
-impl Call {
+impl ScriptedCall {
     /// The input of a custom tool is free text. In a script, where a marker is one line, it may be a JSON string.
     pub(super) fn free_text(&self) -> String {
         serde_json::from_str(&self.input).unwrap_or_else(|_| self.input.clone())
     }
 }
 
-impl Said {
+impl TurnPiece {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Text(text) | Self::Thinking(text) => text.len(),
@@ -233,7 +233,7 @@ impl Pieces {
         }
         self.waited = false;
         self.next += 1;
-        Some(Beat::Say(Said::Text(format!("tok{} ", self.next - 1))))
+        Some(Beat::Say(TurnPiece::Text(format!("tok{} ", self.next - 1))))
     }
 }
 
@@ -247,15 +247,15 @@ impl Iterator for Beats {
             }
             self.stream = None;
             match self.steps.next()? {
-                ScriptStep::Say(text) => return Some(Beat::Say(Said::Text(text))),
-                ScriptStep::Think(text) => return Some(Beat::Say(Said::Thinking(text))),
+                ScriptStep::Say(text) => return Some(Beat::Say(TurnPiece::Text(text))),
+                ScriptStep::Think(text) => return Some(Beat::Say(TurnPiece::Thinking(text))),
                 ScriptStep::Stream { pieces, every } => {
                     self.stream = Some(Pieces { next: 0, count: pieces, every, waited: false });
                 }
                 ScriptStep::Call { tool, input } | ScriptStep::ParallelCall { tool, input } => {
                     let id = format!("call_{}_{}", self.id, self.calls);
                     self.calls += 1;
-                    return Some(Beat::Say(Said::Call(Call { id, tool, input })));
+                    return Some(Beat::Say(TurnPiece::Call(ScriptedCall { id, tool, input })));
                 }
                 ScriptStep::Delay(delay) => return Some(Beat::Wait(delay)),
                 ScriptStep::Drop => return Some(Beat::Cut),
@@ -404,15 +404,15 @@ mod tests {
         let turn = Playbook::new(Script::default()).turn(&asked(&[("user", prompt)]));
         assert_eq!(turn.finish(), Finish::ToolCalls);
         let call = |id: &str, tool: &str, input: &str| {
-            Beat::Say(Said::Call(Call { id: id.into(), tool: tool.into(), input: input.into() }))
+            Beat::Say(TurnPiece::Call(ScriptedCall { id: id.into(), tool: tool.into(), input: input.into() }))
         };
         let beats: Vec<_> = turn.beats("x").collect();
         assert_eq!(
             beats,
             [
-                Beat::Say(Said::Text("tok0 ".into())),
+                Beat::Say(TurnPiece::Text("tok0 ".into())),
                 Beat::Wait(Duration::from_millis(5)),
-                Beat::Say(Said::Text("tok1 ".into())),
+                Beat::Say(TurnPiece::Text("tok1 ".into())),
                 call("call_x_0", "a", "1"),
                 Beat::Wait(Duration::from_millis(7)),
                 call("call_x_1", "b", "2"),

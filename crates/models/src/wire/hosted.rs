@@ -8,7 +8,7 @@ use hangar_agent::tool::Tool;
 use serde_json::Value;
 
 use super::testing::*;
-use super::{Dialect, Wire};
+use super::{Wire, WireVariant};
 use crate::base_url::BaseUrl;
 use crate::config::{ProviderConfig, ProviderKind, WireApi};
 use crate::facts::{self, HostFacts};
@@ -35,7 +35,7 @@ fn searching(model: &str) -> ModelRequest {
 
 #[track_caller]
 fn check(wire: Wire, host: &HostFacts, request: &ModelRequest, expected: Expect) {
-    let body = body_for(wire, Dialect::Vendor, host, request);
+    let body = body_for(wire, WireVariant::Vendor, host, request);
     let kinds = body["tools"].as_array().into_iter().flatten().skip(1);
     let shown: Vec<String> = kinds.map(Value::to_string).collect();
     expected.assert_eq(&format!("{} {}", shown.join(" "), body["max_tool_calls"]));
@@ -67,7 +67,7 @@ fn a_search_is_not_offered_to_what_cannot_have_it() {
     let hasty = ModelRequest { effort: Some("minimal".to_owned()), ..searching("gpt-5") };
     check(Wire::Responses, &openai(), &hasty, expect![" null"]);
     let without = ModelRequest { tools: tools(), ..searching("claude-opus-5-5") };
-    let body = body_for(Wire::Messages, Dialect::Vendor, &anthropic(), &without);
+    let body = body_for(Wire::Messages, WireVariant::Vendor, &anthropic(), &without);
     assert!(!body["tools"].to_string().contains("web_search"), "{}", body["tools"]);
 }
 
@@ -167,7 +167,7 @@ fn a_paused_answer_goes_back_as_it_came_and_nothing_is_said_to_it() {
     let last = |turn: AssistantTurn| {
         let mut request = searching("claude-opus-5-5");
         request.messages.push(Arc::new(Message::Assistant(turn)));
-        let body = body_for(Wire::Messages, Dialect::Vendor, &anthropic(), &request);
+        let body = body_for(Wire::Messages, WireVariant::Vendor, &anthropic(), &request);
         let messages = body["messages"].as_array().unwrap().clone();
         (messages.len(), messages.last().unwrap().clone())
     };

@@ -12,7 +12,7 @@ use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::data::{ModelOrigin, ToolType};
 use serde_json::json;
 
-use super::{Ask, Carrier, Decode, Dialect, Progress, Wire};
+use super::{Ask, Carrier, Decode, Progress, Wire, WireVariant};
 use crate::config::AnswerStyle;
 use crate::facts::{self, HostFacts};
 use crate::learned::Learned;
@@ -101,13 +101,13 @@ pub(crate) fn conversation(model: &str, native: Option<NativeTurn>) -> ModelRequ
     request
 }
 
-pub(crate) fn body(wire: Wire, dialect: Dialect, request: &ModelRequest) -> serde_json::Value {
+pub(crate) fn body(wire: Wire, dialect: WireVariant, request: &ModelRequest) -> serde_json::Value {
     body_for(wire, dialect, &HostFacts::default(), request)
 }
 
 pub(crate) fn body_for(
     wire: Wire,
-    dialect: Dialect,
+    dialect: WireVariant,
     host: &HostFacts,
     request: &ModelRequest,
 ) -> serde_json::Value {
@@ -131,7 +131,7 @@ pub(crate) fn body_for(
 /// The body, a line for each value and for each entry of a list.
 pub(crate) fn check_body(wire: Wire, request: &ModelRequest, expected: Expect) {
     let mut shown = String::new();
-    for (name, value) in body(wire, Dialect::Vendor, request).as_object().unwrap() {
+    for (name, value) in body(wire, WireVariant::Vendor, request).as_object().unwrap() {
         match value.as_array() {
             Some(list) => {
                 writeln!(shown, "{name}:").unwrap();
@@ -147,7 +147,7 @@ pub(crate) fn check_body(wire: Wire, request: &ModelRequest, expected: Expect) {
 
 /// The body without the conversation.
 pub(crate) fn check_parameters(wire: Wire, request: &ModelRequest, expected: Expect) {
-    let mut body = body(wire, Dialect::Vendor, request);
+    let mut body = body(wire, WireVariant::Vendor, request);
     let object = body.as_object_mut().unwrap();
     for name in ["messages", "input", "instructions", "system", "tools"] {
         object.shift_remove(name);

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::Hub;
-use super::opening::Opening;
+use super::opening::OpeningGuard;
 use super::pump::Pump;
 use crate::error::RegistryError;
 use crate::host::JoinedSession;
@@ -59,7 +59,7 @@ impl Hub {
         if self.live(id).is_some() || !self.0.opening.lock().insert(id.clone()) {
             return Ok(());
         }
-        let _opening = Opening { hub: &self.0, id: id.clone() };
+        let _opening = OpeningGuard { hub: &self.0, id: id.clone() };
         self.join(id).await.map(drop)
     }
 

@@ -50,12 +50,12 @@ enum Log {
 }
 
 /// Removes the id from `opening` when dropped.
-pub(super) struct Opening<'a> {
+pub(super) struct OpeningGuard<'a> {
     pub(super) hub: &'a Inner,
     pub(super) id: SessionId,
 }
 
-impl Drop for Opening<'_> {
+impl Drop for OpeningGuard<'_> {
     fn drop(&mut self) {
         self.hub.opening.lock().remove(&self.id);
         self.hub.opened.notify_waiters();
@@ -150,7 +150,7 @@ impl Hub {
                 continue;
             }
             if self.0.opening.lock().insert(id.clone()) {
-                let _opening = Opening { hub: &self.0, id: id.clone() };
+                let _opening = OpeningGuard { hub: &self.0, id: id.clone() };
                 return match self.join(id).await? {
                     Some(joined) => Ok(joined),
                     None => self.reopen(id).await,

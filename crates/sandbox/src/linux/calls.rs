@@ -188,7 +188,7 @@ const SIGNALS: &[i64] = &[
 
 /// Processes that a command may signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Signals {
+pub(super) enum SignalScope {
     /// Its own; Landlock or the process namespace enforces it.
     Own,
     /// All that the user may; no layer can restrict it on this kernel.
@@ -204,7 +204,7 @@ impl SyscallFilters {
     pub(super) fn new(
         policy: &SandboxPolicy,
         isolation: &Isolation,
-        signals: Signals,
+        signals: SignalScope,
     ) -> Result<Self, Unavailable> {
         let processor = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| Unavailable::Processor)?;
         let by_argument = by_argument(policy)
@@ -227,14 +227,14 @@ impl SyscallFilters {
 }
 
 /// The calls that are denied regardless of arguments, sorted.
-fn denied(policy: &SandboxPolicy, isolation: &Isolation, signals: Signals) -> Vec<i64> {
+fn denied(policy: &SandboxPolicy, isolation: &Isolation, signals: SignalScope) -> Vec<i64> {
     let when = |denied: bool, calls: &'static [i64]| if denied { calls } else { &[] };
     let lists = [
         DENIED,
         // IPC objects are shared by all processes of the user unless the command has its own namespace.
         when(!isolation.ipc, SHARED),
         when(policy.metadata == Metadata::Frozen, METADATA),
-        when(signals == Signals::None, SIGNALS),
+        when(signals == SignalScope::None, SIGNALS),
         when(policy.network == Network::Closed, &[libc::SYS_socket]),
     ];
     let mut calls: Vec<i64> = lists.into_iter().flatten().copied().collect();
@@ -404,7 +404,7 @@ mod tests {
     #[test]
     fn every_listed_call_is_denied_and_no_other() {
         let policy = SandboxPolicy { metadata: Metadata::Frozen, ..SandboxPolicy::default() };
-        let denied = denied(&policy, &Isolation::default(), Signals::None);
+        let denied = denied(&policy, &Isolation::default(), SignalScope::None);
         let filter = by_number(&denied);
         for call in 0..600 {
             let expected = match i64::from(call) {

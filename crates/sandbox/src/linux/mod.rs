@@ -15,7 +15,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use crate::{Gap, KernelFeature, Metadata, SandboxPolicy, Unavailable};
-use calls::Signals;
+use calls::SignalScope;
 use mounts::Isolation;
 use namespaces::Entered;
 
@@ -53,12 +53,12 @@ pub(crate) fn confine(policy: &SandboxPolicy) -> Result<Vec<Gap>, Unavailable> {
         return Err(Unavailable::Calls);
     }
     let signals = match scoped || entered.processes {
-        true => Signals::Own,
+        true => SignalScope::Own,
         // Commands that only read need no signals.
-        false if policy.metadata == Metadata::Frozen => Signals::None,
+        false if policy.metadata == Metadata::Frozen => SignalScope::None,
         false => {
             gaps.push(Gap::Signals);
-            Signals::Any
+            SignalScope::Any
         }
     };
     let filters = SyscallFilters::new(policy, &isolation, signals)?;
@@ -78,7 +78,7 @@ pub(crate) fn filters_of_child(policy: &SandboxPolicy) -> Result<Option<SyscallF
     if !has_all || needs_namespaces(policy, files::keeps_signals(policy)) {
         return Ok(None);
     }
-    SyscallFilters::new(policy, &Isolation::default(), Signals::Own).map(Some)
+    SyscallFilters::new(policy, &Isolation::default(), SignalScope::Own).map(Some)
 }
 
 /// Makes the Landlock ruleset from the paths as they are now. Spawn the command at once: a path may be replaced later.

@@ -6,7 +6,7 @@ use hangar_protocol::data::{ContextTier, Mode};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::model::{Chooser, EffortChoice, ModelChoice, SwitchTime, choose};
+use super::model::{Chooser, EffortChoice, RequestedModel, SwitchTime, choose};
 use super::{Call, Failure, Method, Reply};
 
 pub(super) const METHODS: &[Method] = &[
@@ -54,18 +54,19 @@ async fn set(call: Call) -> Result<Reply, Failure> {
     let (choice, base) = match (params.mode, base) {
         (Mode::Plan, base) => {
             let wanted = params.plan_model.filter(|_| params.plan_model_configured);
-            let choice = wanted.filter(|wanted| *wanted != model).map(|wanted| ModelChoice {
+            let choice = wanted.filter(|wanted| *wanted != model).map(|wanted| RequestedModel {
                 model: wanted,
                 effort: params.plan_reasoning_effort.into(),
                 tier: params.plan_context_tier,
-                ..ModelChoice::default()
+                ..RequestedModel::default()
             });
             let base = base.or_else(|| choice.is_some().then_some((model, effort)));
             (choice, base)
         }
-        (Mode::Interactive | Mode::Autopilot, Some((model, effort))) if params.restore_plan_model => {
-            (Some(ModelChoice { model, effort: EffortChoice::Set(effort), ..ModelChoice::default() }), None)
-        }
+        (Mode::Interactive | Mode::Autopilot, Some((model, effort))) if params.restore_plan_model => (
+            Some(RequestedModel { model, effort: EffortChoice::Set(effort), ..RequestedModel::default() }),
+            None,
+        ),
         (Mode::Interactive | Mode::Autopilot, base) => (None, base),
     };
     let message = match choice {

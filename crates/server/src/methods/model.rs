@@ -65,7 +65,7 @@ async fn current(call: Call) -> Result<Reply, Failure> {
 
 /// Requested model and effort of a session.
 #[derive(Default)]
-pub(super) struct ModelChoice {
+pub(super) struct RequestedModel {
     pub(super) model: String,
     pub(super) effort: EffortChoice,
     pub(super) summary: Option<ReasoningSummary>,
@@ -118,7 +118,7 @@ pub(super) enum SwitchTime {
     },
 }
 
-pub(super) struct Chosen {
+pub(super) struct ChosenModel {
     /// Description of the change, in one sentence.
     pub(super) message: String,
     /// Whether the change is queued.
@@ -128,11 +128,11 @@ pub(super) struct Chosen {
 /// Has another model answer.
 pub(super) async fn choose(
     live: &ServedSession,
-    choice: ModelChoice,
+    choice: RequestedModel,
     chooser: Chooser,
     when: SwitchTime,
-) -> Result<Chosen, Failure> {
-    let ModelChoice { model, effort, summary, verbosity, tier, capabilities } = choice;
+) -> Result<ChosenModel, Failure> {
+    let RequestedModel { model, effort, summary, verbosity, tier, capabilities } = choice;
     let (allowed, kept) =
         live.ask(|task| (task.spec.model.allowed.clone(), task.session().state().effort.clone())).await?;
     let change = SessionSpec {
@@ -195,7 +195,7 @@ pub(super) async fn choose(
         if !waits {
             task.command(Command::SwitchModel(Box::new(switch)));
             task.take_choice(choice);
-            return Ok(Chosen { message, waits });
+            return Ok(ChosenModel { message, waits });
         }
         if !task.session().has_room_in_queue() {
             return Err(full());
@@ -208,7 +208,7 @@ pub(super) async fn choose(
         };
         task.keep_choice(id, choice);
         task.command(Command::EditQueue(QueueEdit::Insert { at: usize::MAX, prompt: Box::new(prompt) }));
-        Ok(Chosen { message, waits })
+        Ok(ChosenModel { message, waits })
     })
     .await?
 }
@@ -237,7 +237,7 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
     if params.require_available {
         available(&call, &live, &params.model_id).await?;
     }
-    let choice = ModelChoice {
+    let choice = RequestedModel {
         model: params.model_id.clone(),
         effort: params.reasoning_effort.into(),
         summary: params.reasoning_summary,
@@ -246,7 +246,7 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
         capabilities: params.model_capabilities,
     };
     let when = SwitchTime::InTurn { behind_choices: params.defer_if_model_change_queued };
-    let Chosen { message, waits } = choose(&live, choice, Chooser::Client, when).await?;
+    let ChosenModel { message, waits } = choose(&live, choice, Chooser::Client, when).await?;
     let state = live
         .ask(move |task| {
             if params.auto_tier.is_some() {
@@ -370,7 +370,7 @@ pub(super) async fn obey(live: &ServedSession, allowed: Option<&[String]>) -> Re
     let model = live.ask(|task| task.session().state().model.clone()).await?;
     match allowed.first() {
         Some(first) if !allowed.contains(&model) => {
-            let choice = ModelChoice { model: first.clone(), ..ModelChoice::default() };
+            let choice = RequestedModel { model: first.clone(), ..RequestedModel::default() };
             choose(live, choice, Chooser::Rules, SwitchTime::FromNextCall).await.map(|_| ())
         }
         _ => Ok(()),

@@ -2,7 +2,7 @@
 
 use hangar_spec::{SessionSpec, SettingsGroup};
 
-use super::model::{Chooser, ModelChoice, SwitchTime, choose};
+use super::model::{Chooser, RequestedModel, SwitchTime, choose};
 use super::{Call, Failure, Method, Reply};
 use crate::opener::RecomposeScope;
 use crate::recompose::recompose;
@@ -40,7 +40,7 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     if changes_model {
         let (now, tier) =
             live.ask(|task| (task.session().state().model.clone(), task.spec.model.tier)).await?;
-        let choice = ModelChoice {
+        let choice = RequestedModel {
             model: asked.name.unwrap_or(now),
             effort: asked.effort.into(),
             summary: asked.summary,

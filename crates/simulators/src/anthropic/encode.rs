@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::error::{body as error_body, failed, request_id};
-use super::parameters::Mode;
-use super::prefix::{Prefix, canonical};
+use super::parameters::RequestThinking;
+use super::prefix::{PrefixHash, canonical};
 use super::search;
 use super::thinking::content_hash;
 use crate::history::AnswerHistory;
-use crate::scenario::{AnswerPiece, End, Fault, WebPage};
+use crate::scenario::{AnswerPiece, Fault, ScenarioEnd, WebPage};
 use crate::signature::{Seal, Signature};
 use crate::stream::{SseEvent, StreamFrame, VendorResponse};
 use crate::tokens::Counter;
@@ -23,7 +23,7 @@ pub(super) fn answer(
     reply: &PlannedAnswer,
     history: &mut AnswerHistory,
 ) -> VendorResponse {
-    if let End::Failed(failure) = &reply.end
+    if let ScenarioEnd::Failed(failure) = &reply.end
         && !accepted.stream
     {
         return failed(failure).into();
@@ -35,20 +35,20 @@ pub(super) fn answer(
         let id = call["id"].as_str().unwrap_or_default();
         history.remember(format!("call:{id}"), json!({"model": accepted.model, "content": content}));
     }
-    let cut = matches!(reply.end, End::Length | End::Cut);
+    let cut = matches!(reply.end, ScenarioEnd::Length | ScenarioEnd::Cut);
     if cut && let (Some(AnswerPiece::Call { .. }), Some(call)) = (reply.pieces.last(), content.last()) {
         history.remember(format!("cut:{}", call["id"].as_str().unwrap_or_default()), json!(true));
     }
     for block in &content {
         search::remember(block, history);
     }
-    if let (End::Pause, Some(AnswerPiece::Search { found, .. }), Some(block)) =
+    if let (ScenarioEnd::Pause, Some(AnswerPiece::Search { found, .. }), Some(block)) =
         (&reply.end, reply.pieces.last(), content.last())
     {
         let id = block["id"].as_str().unwrap_or_default();
         history.remember(format!("pending:{id}"), json!(found));
     }
-    if reply.end == End::Pause
+    if reply.end == ScenarioEnd::Pause
         && let Some(last) = content.last()
     {
         history.remember(format!("paused:{}", canonical(last)), json!(true));
@@ -92,30 +92,30 @@ fn told(usage: &Usage) -> Value {
 
 fn stop_reason(reply: &PlannedAnswer) -> &str {
     match &reply.end {
-        End::Natural | End::Cut | End::Failed(_) => {
+        ScenarioEnd::Natural | ScenarioEnd::Cut | ScenarioEnd::Failed(_) => {
             let calls = reply.pieces.iter().any(|piece| matches!(piece, AnswerPiece::Call { .. }));
             if calls { "tool_use" } else { "end_turn" }
         }
-        End::Length => "max_tokens",
-        End::Pause => "pause_turn",
-        End::Refusal | End::ContentFilter => "refusal",
-        End::ContextWindow => "model_context_window_exceeded",
-        End::Other(reason) => reason,
+        ScenarioEnd::Length => "max_tokens",
+        ScenarioEnd::Pause => "pause_turn",
+        ScenarioEnd::Refusal | ScenarioEnd::ContentFilter => "refusal",
+        ScenarioEnd::ContextWindow => "model_context_window_exceeded",
+        ScenarioEnd::Other(reason) => reason,
     }
 }
 
 fn stop_details(reply: &PlannedAnswer) -> Value {
     match reply.end {
-        End::Refusal | End::ContentFilter => json!({
+        ScenarioEnd::Refusal | ScenarioEnd::ContentFilter => json!({
             "type": "refusal", "category": "cyber", "explanation": "This request was declined by a safety classifier.",
         }),
-        End::Natural
-        | End::Length
-        | End::Pause
-        | End::ContextWindow
-        | End::Failed(_)
-        | End::Cut
-        | End::Other(_) => Value::Null,
+        ScenarioEnd::Natural
+        | ScenarioEnd::Length
+        | ScenarioEnd::Pause
+        | ScenarioEnd::ContextWindow
+        | ScenarioEnd::Failed(_)
+        | ScenarioEnd::Cut
+        | ScenarioEnd::Other(_) => Value::Null,
     }
 }
 
@@ -123,8 +123,8 @@ fn stop_details(reply: &PlannedAnswer) -> Value {
 struct Writer<'a> {
     accepted: &'a Accepted,
     reply: &'a PlannedAnswer,
-    mode: Option<Mode>,
-    prefix: Prefix,
+    mode: Option<RequestThinking>,
+    prefix: PrefixHash,
     blocks: Vec<Value>,
     frames: Vec<StreamFrame>,
     /// Pages that the next text cites.
@@ -135,7 +135,7 @@ impl<'a> Writer<'a> {
     fn new(accepted: &'a Accepted, reply: &'a PlannedAnswer) -> Self {
         let prefix = &accepted.context["prefix"];
         let (hash, role) = (prefix["hash"].as_str(), prefix["role"].as_str());
-        let mut prefix = Prefix::resume(hash.unwrap_or_default(), role.unwrap_or_default());
+        let mut prefix = PrefixHash::resume(hash.unwrap_or_default(), role.unwrap_or_default());
         prefix.role("assistant");
         let mode = serde_json::from_value(accepted.context["mode"].clone()).ok();
         Self { accepted, reply, mode, prefix, blocks: Vec::new(), frames: Vec::new(), found: Vec::new() }
@@ -150,7 +150,7 @@ impl<'a> Writer<'a> {
         let started = message(accepted, reply, &[], &Usage { output: 1, reasoning: 0, ..reply.usage });
         self.event(&json!({"type": "message_start", "message": started}));
         let last_call = reply.pieces.iter().rposition(|piece| matches!(piece, AnswerPiece::Call { .. }));
-        let half = reply.end == End::Length || reply.end == End::Cut;
+        let half = reply.end == ScenarioEnd::Length || reply.end == ScenarioEnd::Cut;
         // The results of a paused search come with the continuing answer.
         if let Some(id) = accepted.context["pending"]["id"].as_str() {
             let found = serde_json::from_value(accepted.context["pending"]["found"].clone());
@@ -168,7 +168,7 @@ impl<'a> Writer<'a> {
                 AnswerPiece::Call { tool, arguments } => self.call(tool, arguments, !(half && is_last)),
                 AnswerPiece::Search { query, found } => {
                     let id = self.search(query);
-                    if !(is_last && reply.end == End::Pause) {
+                    if !(is_last && reply.end == ScenarioEnd::Pause) {
                         self.result(&id, found.clone());
                     }
                 }
@@ -181,20 +181,20 @@ impl<'a> Writer<'a> {
 
     fn end(&mut self) {
         match &self.reply.end {
-            End::Cut => self.frames.push(StreamFrame::Cut),
-            End::Failed(failure) => {
+            ScenarioEnd::Cut => self.frames.push(StreamFrame::Cut),
+            ScenarioEnd::Failed(failure) => {
                 let refusal = failed(failure);
                 let kind = refusal.body["error"]["type"].as_str().unwrap_or_default();
                 let body = error_body(kind, &refusal.message);
                 self.event(&body);
             }
-            End::Natural
-            | End::Length
-            | End::Pause
-            | End::Refusal
-            | End::ContentFilter
-            | End::ContextWindow
-            | End::Other(_) => {
+            ScenarioEnd::Natural
+            | ScenarioEnd::Length
+            | ScenarioEnd::Pause
+            | ScenarioEnd::Refusal
+            | ScenarioEnd::ContentFilter
+            | ScenarioEnd::ContextWindow
+            | ScenarioEnd::Other(_) => {
                 let delta = json!({
                     "stop_reason": stop_reason(self.reply), "stop_sequence": null,
                     "stop_details": stop_details(self.reply),
@@ -295,7 +295,7 @@ impl<'a> Writer<'a> {
         let opening = json!({"type": "tool_use", "id": id, "name": tool, "input": {}});
         let whole = json!({"type": "tool_use", "id": id, "name": tool, "input": input});
         self.block(&opening, deltas, whole);
-        if !complete && self.reply.end == End::Cut {
+        if !complete && self.reply.end == ScenarioEnd::Cut {
             self.frames.pop();
         }
     }

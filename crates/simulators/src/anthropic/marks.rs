@@ -4,16 +4,16 @@ use serde_json::Value;
 
 use super::error::invalid;
 use super::messages::list;
-use crate::cache::Mark;
+use crate::cache::CacheMark;
 use crate::refusal::Refusal;
 
 const MAX_MARKS: usize = 4;
 
 /// The mark of a block.
-pub(super) fn mark(block: &Value) -> Option<Mark> {
+pub(super) fn mark(block: &Value) -> Option<CacheMark> {
     match (block["cache_control"]["type"].as_str(), block["cache_control"]["ttl"].as_str()) {
-        (Some(_), Some("1h")) => Some(Mark::OneHour),
-        (Some(_), _) => Some(Mark::FiveMinutes),
+        (Some(_), Some("1h")) => Some(CacheMark::OneHour),
+        (Some(_), _) => Some(CacheMark::FiveMinutes),
         (None, _) => None,
     }
 }

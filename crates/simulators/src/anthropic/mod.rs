@@ -17,7 +17,7 @@ mod tools;
 
 use serde::Deserialize;
 
-use crate::facts::{FactsError, Model, VendorModels};
+use crate::facts::{FactsError, VendorModel, VendorModels};
 use crate::history::AnswerHistory;
 use crate::profile::Profile;
 use crate::refusal::Refusal;
@@ -40,7 +40,7 @@ pub struct Anthropic {
     shapes: Shapes,
 }
 
-type Claude = Model<Rules>;
+type Claude = VendorModel<Rules>;
 
 /// Rules that only this vendor's models have.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

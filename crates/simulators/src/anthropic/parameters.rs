@@ -14,7 +14,7 @@ const BINDING: &str = "thinking-binding-controls-2026-08-01";
 
 /// How the model thinks in this request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Mode {
+pub(super) struct RequestThinking {
     pub(super) thinks: bool,
     /// Whether it has a thinking budget, which requires each turn with calls to begin with thinking.
     pub(super) budget: bool,
@@ -24,7 +24,7 @@ pub(super) struct Mode {
     pub(super) drops: bool,
 }
 
-pub(super) fn check(model: &Claude, request: &Request) -> Result<Mode, Refusal> {
+pub(super) fn check(model: &Claude, request: &Request) -> Result<RequestThinking, Refusal> {
     let body = &request.body;
     let max_tokens = body["max_tokens"].as_u64().unwrap_or(0);
     if max_tokens < 1 {
@@ -62,7 +62,7 @@ fn effort(model: &Claude, body: &Value) -> Result<(), Refusal> {
     Err(invalid(format!("This model does not support effort level '{effort}'. Supported levels: {levels}.")))
 }
 
-fn thinking(model: &Claude, request: &Request, max_tokens: u64) -> Result<Mode, Refusal> {
+fn thinking(model: &Claude, request: &Request, max_tokens: u64) -> Result<RequestThinking, Refusal> {
     let thinking = &request.body["thinking"];
     let kind = thinking["type"].as_str();
     let rules = &model.rules;
@@ -94,7 +94,7 @@ fn thinking(model: &Claude, request: &Request, max_tokens: u64) -> Result<Mode, 
         None => rules.omits_thinking,
     };
     let drops = thinking["block_binding"]["prefix_mismatch_behavior"] == "drop_block";
-    Ok(Mode { thinks, budget: kind == Some("enabled"), omitted, drops })
+    Ok(RequestThinking { thinks, budget: kind == Some("enabled"), omitted, drops })
 }
 
 /// Kinds of thinking that the model does not accept.
@@ -127,7 +127,7 @@ fn refused(model: &Claude, kind: &str, effort: Option<&str>) -> Result<(), Refus
     Ok(())
 }
 
-fn sampling(model: &Claude, body: &Value, mode: Mode) -> Result<(), Refusal> {
+fn sampling(model: &Claude, body: &Value, mode: RequestThinking) -> Result<(), Refusal> {
     if !model.rules.sampling {
         if let Some(name) = ["temperature", "top_p", "top_k"].iter().find(|name| body.get(**name).is_some()) {
             return Err(invalid(format!("`{name}` is deprecated for this model.")));
@@ -151,7 +151,7 @@ fn sampling(model: &Claude, body: &Value, mode: Mode) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn tool_choice(model: &Claude, body: &Value, mode: Mode) -> Result<(), Refusal> {
+fn tool_choice(model: &Claude, body: &Value, mode: RequestThinking) -> Result<(), Refusal> {
     let choice = body["tool_choice"]["type"].as_str().unwrap_or_default();
     let forced = ["any", "tool"].contains(&choice);
     if forced && !model.rules.forced_tool {

@@ -7,12 +7,12 @@ use crate::signature::digest;
 
 /// A hash that grows block by block.
 #[derive(Debug, Clone)]
-pub(super) struct Prefix {
+pub(super) struct PrefixHash {
     hash: String,
     role: String,
 }
 
-impl Prefix {
+impl PrefixHash {
     /// The system prompt. Tools have a separate hash, because a header allows changing them.
     pub(super) fn new(system: &Value) -> Self {
         let blocks: Vec<_> = content(system).iter().map(canonical).collect();
@@ -99,14 +99,14 @@ mod tests {
     #[test]
     fn messages_of_one_role_are_one() {
         let hash = |roles: &[&str]| {
-            let mut prefix = Prefix::new(&json!("s"));
+            let mut prefix = PrefixHash::new(&json!("s"));
             for role in roles {
                 prefix.role(role);
                 prefix.block(&json!({"type": "text", "text": "t"}));
             }
             prefix.hash().to_owned()
         };
-        let mut joined = Prefix::new(&json!([{"type": "text", "text": "s"}]));
+        let mut joined = PrefixHash::new(&json!([{"type": "text", "text": "s"}]));
         joined.role("user");
         joined.block(&json!({"type": "text", "text": "t"}));
         joined.block(&json!({"type": "text", "text": "t"}));

@@ -8,7 +8,7 @@ use super::marks::mark;
 use super::messages::list;
 use super::prefix::{canonical, content};
 use super::thinking::is_thinking;
-use crate::cache::{Mark, ModelInput};
+use crate::cache::{CacheMark, ModelInput};
 use crate::signature::Seal;
 use crate::tokens::Counter;
 use hangar_models::image::Image;
@@ -68,7 +68,7 @@ impl Reading<'_> {
         if mark(self.body).is_some()
             && let Some(last) = prompt.segments.last_mut()
         {
-            last.mark = last.mark.or(Some(Mark::FiveMinutes));
+            last.mark = last.mark.or(Some(CacheMark::FiveMinutes));
         }
         prompt
     }

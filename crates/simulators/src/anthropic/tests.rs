@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::request::Strictness;
-use crate::scenario::{AnswerPiece, End, FailureKind, Scenario, ScenarioTurn, WebPage};
+use crate::scenario::{AnswerPiece, FailureKind, Scenario, ScenarioEnd, ScenarioTurn, WebPage};
 use crate::simulator::Simulator;
 use crate::testing::{check_refusals, events, post, whole};
 
@@ -277,7 +277,7 @@ fn a_model_that_does_not_think_leaves_thinking_out() {
 
 #[test]
 fn a_paused_turn_goes_on_from_its_own_words_and_no_other_does() {
-    let pause = ScenarioTurn::ending([AnswerPiece::text("Searching.")], End::Pause);
+    let pause = ScenarioTurn::ending([AnswerPiece::text("Searching.")], ScenarioEnd::Pause);
     let mut client =
         Client::new("claude-opus-5-5", vec![pause, ScenarioTurn::say([AnswerPiece::text("Found.")])]);
     let (_, answer) = client.send();
@@ -294,7 +294,7 @@ fn a_call_that_was_cut_must_not_come_back() {
     let cut = AnswerPiece::Call { tool: "bash".into(), arguments: r#"{"command": "l"#.into() };
     let mut client = Client::new(
         "claude-opus-5-5",
-        vec![ScenarioTurn::ending([AnswerPiece::text("a"), cut], End::Length)],
+        vec![ScenarioTurn::ending([AnswerPiece::text("a"), cut], ScenarioEnd::Length)],
     );
     client.turn();
     client.turn();
@@ -331,10 +331,13 @@ fn ends_and_failures_are_told_as_the_vendor_tells_them() {
     let reasons = [
         (ScenarioTurn::say([AnswerPiece::text("a")]), "end_turn"),
         (interleaved(), "tool_use"),
-        (ScenarioTurn::ending([cut], End::Length), "max_tokens"),
-        (ScenarioTurn::ending([], End::Natural), "end_turn"),
-        (ScenarioTurn::ending([AnswerPiece::text("a")], End::Refusal), "refusal"),
-        (ScenarioTurn::ending([AnswerPiece::text("a")], End::ContextWindow), "model_context_window_exceeded"),
+        (ScenarioTurn::ending([cut], ScenarioEnd::Length), "max_tokens"),
+        (ScenarioTurn::ending([], ScenarioEnd::Natural), "end_turn"),
+        (ScenarioTurn::ending([AnswerPiece::text("a")], ScenarioEnd::Refusal), "refusal"),
+        (
+            ScenarioTurn::ending([AnswerPiece::text("a")], ScenarioEnd::ContextWindow),
+            "model_context_window_exceeded",
+        ),
     ];
     for (turn, reason) in reasons {
         let (_, answer) = Client::new("claude-opus-5-5", vec![turn]).send();
@@ -396,10 +399,10 @@ fn a_stream_tells_blocks_by_events() {
 #[test]
 fn a_stream_ends_in_an_error_or_breaks() {
     let failure = crate::scenario::VendorFailure::new(FailureKind::Overloaded);
-    let failed = streamed(ScenarioTurn::ending([AnswerPiece::text("a")], End::Failed(failure)));
+    let failed = streamed(ScenarioTurn::ending([AnswerPiece::text("a")], ScenarioEnd::Failed(failure)));
     assert_eq!(failed.last().unwrap(), "error overloaded_error");
     let call = AnswerPiece::Call { tool: "bash".into(), arguments: "{\"a".into() };
-    let cut = streamed(ScenarioTurn::ending([call], End::Cut));
+    let cut = streamed(ScenarioTurn::ending([call], ScenarioEnd::Cut));
     assert_eq!(cut[cut.len() - 2..], ["content_block_delta input_json_delta", "cut"]);
 }
 
@@ -420,11 +423,13 @@ fn models_and_counts_are_told_beside_messages() {
 }
 
 /// Searches, reports the results, and stops there.
-fn searching(end: End) -> ScenarioTurn {
+fn searching(end: ScenarioEnd) -> ScenarioTurn {
     let found = vec![WebPage { title: "A".into(), url: "https://a.example".into() }];
     let search = AnswerPiece::Search { query: "rust".into(), found };
     match end {
-        End::Pause => ScenarioTurn::ending([AnswerPiece::thinking("Hm."), search], End::Pause),
+        ScenarioEnd::Pause => {
+            ScenarioTurn::ending([AnswerPiece::thinking("Hm."), search], ScenarioEnd::Pause)
+        }
         end => {
             ScenarioTurn::ending([AnswerPiece::thinking("Hm."), search, AnswerPiece::text("It is out.")], end)
         }
@@ -441,7 +446,7 @@ fn with_search(turns: Vec<ScenarioTurn>) -> Client {
 #[test]
 fn a_search_is_told_in_blocks_with_citations_and_has_its_price() {
     let mut client =
-        with_search(vec![searching(End::Natural), ScenarioTurn::say([AnswerPiece::text("Bye.")])]);
+        with_search(vec![searching(ScenarioEnd::Natural), ScenarioTurn::say([AnswerPiece::text("Bye.")])]);
     let answer = client.turn();
     let kinds: Vec<_> = messages::list(&answer["content"]).iter().map(|block| &block["type"]).collect();
     assert_eq!(kinds, ["thinking", "server_tool_use", "web_search_tool_result", "text"]);
@@ -455,7 +460,7 @@ fn a_search_is_told_in_blocks_with_citations_and_has_its_price() {
 #[test]
 fn blocks_of_a_search_go_back_as_they_came() {
     let change = |edit: fn(&mut Vec<Value>)| {
-        let mut client = with_search(vec![searching(End::Natural)]);
+        let mut client = with_search(vec![searching(ScenarioEnd::Natural)]);
         client.turn();
         edit(client.content());
         client.refused()
@@ -466,7 +471,7 @@ fn blocks_of_a_search_go_back_as_they_came() {
     assert!(gone.contains("was found without a corresponding `web_search_tool_result` block"), "{gone}");
     let alone = change(|content| drop(content.remove(1)));
     assert!(alone.contains("unexpected `tool_use_id` found in `web_search_tool_result` blocks"), "{alone}");
-    let mut client = with_search(vec![searching(End::Natural)]);
+    let mut client = with_search(vec![searching(ScenarioEnd::Natural)]);
     client.turn();
     client.content()[1]["input"] = json!({});
     client.turn();
@@ -476,8 +481,10 @@ fn blocks_of_a_search_go_back_as_they_came() {
 
 #[test]
 fn a_search_that_was_paused_has_its_result_in_the_answer_that_goes_on() {
-    let mut client =
-        with_search(vec![searching(End::Pause), ScenarioTurn::say([AnswerPiece::text("It is out.")])]);
+    let mut client = with_search(vec![
+        searching(ScenarioEnd::Pause),
+        ScenarioTurn::say([AnswerPiece::text("It is out.")]),
+    ]);
     let (_, paused) = client.send();
     assert_eq!(paused["content"].as_array().unwrap().last().unwrap()["type"], "server_tool_use");
     let message = json!({"role": "assistant", "content": paused["content"]});
@@ -491,7 +498,7 @@ fn a_search_that_was_paused_has_its_result_in_the_answer_that_goes_on() {
 
 #[test]
 fn a_search_that_is_not_offered_is_a_problem() {
-    let client = Client::new("claude-opus-5-5", vec![searching(End::Natural)]);
+    let client = Client::new("claude-opus-5-5", vec![searching(ScenarioEnd::Natural)]);
     let (_, answer) = client.send();
     assert!(!answer.to_string().contains("server_tool_use\":{") && !answer.to_string().contains("srvtoolu"));
     let failures = client.simulator.finish().unwrap_err().to_string();

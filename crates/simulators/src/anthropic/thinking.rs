@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::Claude;
 use super::error::invalid;
 use super::messages::list;
-use super::parameters::Mode;
-use super::prefix::{Prefix, canonical, content, tools_hash};
+use super::parameters::RequestThinking;
+use super::prefix::{PrefixHash, canonical, content, tools_hash};
 use crate::history::AnswerHistory;
 use crate::refusal::Refusal;
 use crate::request::Request;
@@ -29,7 +29,7 @@ pub(super) fn check(
     model: &Claude,
     request: &Request,
     account: &str,
-    mode: Mode,
+    mode: RequestThinking,
     history: &AnswerHistory,
 ) -> Result<Sealed, Refusal> {
     let body = &request.body;
@@ -38,7 +38,7 @@ pub(super) fn check(
         model,
         account,
         mode,
-        prefix: Prefix::new(&body["system"]),
+        prefix: PrefixHash::new(&body["system"]),
         tools: tools_hash(body),
         tools_may_change: betas.contains(TOOL_CHANGES),
         dropped: Vec::new(),
@@ -80,7 +80,7 @@ const MODIFIED: &str = "`thinking` or `redacted_thinking` blocks in the latest a
 /// Within a turn, thinking must be where it was in the answer.
 fn places(
     model: &Claude,
-    mode: Mode,
+    mode: RequestThinking,
     index: usize,
     message: &Value,
     history: &AnswerHistory,
@@ -120,8 +120,8 @@ fn places(
 struct Binding<'a> {
     model: &'a Claude,
     account: &'a str,
-    mode: Mode,
-    prefix: Prefix,
+    mode: RequestThinking,
+    prefix: PrefixHash,
     tools: String,
     tools_may_change: bool,
     dropped: Vec<String>,

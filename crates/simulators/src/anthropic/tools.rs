@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::error::invalid;
 use crate::refusal::Refusal;
-use crate::vendor::ToolKind;
+use crate::vendor::InputKind;
 
 const MAX_NAME: usize = 128;
 
@@ -75,11 +75,11 @@ fn uses_tools(body: &Value) -> bool {
     blocks.any(|block| block["type"] == "tool_use" || block["type"] == "tool_result")
 }
 
-pub(super) fn offered(body: &Value) -> BTreeMap<String, ToolKind> {
+pub(super) fn offered(body: &Value) -> BTreeMap<String, InputKind> {
     if body["tool_choice"]["type"] == "none" {
         return BTreeMap::new();
     }
     let own = body["tools"].as_array().into_iter().flatten().filter(|tool| is_custom(tool));
     let names = own.filter_map(|tool| tool["name"].as_str());
-    names.map(|name| (name.to_owned(), ToolKind::Function)).collect()
+    names.map(|name| (name.to_owned(), InputKind::Function)).collect()
 }

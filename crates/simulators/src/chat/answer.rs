@@ -2,13 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::call::Call;
+use super::call::StreamedCall;
 use super::forms::{ReasoningForm, UsageChunk};
 use super::rulebook::Rulebook;
 use super::template::Vars;
 use super::thought::Thought;
 use super::wording::failure;
-use crate::{Accepted, AnswerPiece, End, Fault, PlannedAnswer, SseEvent, StreamFrame, VendorResponse};
+use crate::{
+    Accepted, AnswerPiece, Fault, PlannedAnswer, ScenarioEnd, SseEvent, StreamFrame, VendorResponse,
+};
 
 /// Characters of a piece of text in a stream.
 const FRAGMENT: usize = 24;
@@ -16,18 +18,18 @@ const FRAGMENT: usize = 24;
 const REFUSED: &str = "I'm sorry, but I can't help with that.";
 
 /// One answer and its host.
-pub(crate) struct Spelling<'a> {
+pub(crate) struct HostAnswer<'a> {
     pub(crate) book: &'a Rulebook,
     pub(crate) accepted: &'a Accepted,
     pub(crate) reply: &'a PlannedAnswer,
 }
 
-impl Spelling<'_> {
+impl HostAnswer<'_> {
     pub(crate) fn answer(&self) -> VendorResponse {
         let answer = match (self.accepted.stream, &self.reply.end) {
             (true, _) => VendorResponse::stream(self.frames()),
-            (false, End::Cut) => VendorResponse::stream(vec![StreamFrame::Cut]),
-            (false, End::Failed(failed)) => failure(self.book, failed, &self.accepted.model).into(),
+            (false, ScenarioEnd::Cut) => VendorResponse::stream(vec![StreamFrame::Cut]),
+            (false, ScenarioEnd::Failed(failed)) => failure(self.book, failed, &self.accepted.model).into(),
             (false, _) => VendorResponse::ok(self.whole()),
         };
         let vars = self.usage_vars();
@@ -51,7 +53,7 @@ impl Spelling<'_> {
         if let Some(thought) = self.thought() {
             thought.add_to_message(&mut message);
         }
-        if self.reply.end == End::Refusal {
+        if self.reply.end == ScenarioEnd::Refusal {
             message.insert("refusal".into(), json!(REFUSED));
         }
         if !calls.is_empty() {
@@ -82,15 +84,15 @@ impl Spelling<'_> {
         frames.push(self.chunk(json!({"role": "assistant", "content": ""}), None));
         self.said(&mut frames);
         match &self.reply.end {
-            End::Cut => frames.push(StreamFrame::Cut),
-            End::Failed(failed) => frames.push(self.error_chunk(failed)),
-            End::Natural
-            | End::Length
-            | End::Pause
-            | End::Refusal
-            | End::ContentFilter
-            | End::ContextWindow
-            | End::Other(_) => self.ended(&mut frames),
+            ScenarioEnd::Cut => frames.push(StreamFrame::Cut),
+            ScenarioEnd::Failed(failed) => frames.push(self.error_chunk(failed)),
+            ScenarioEnd::Natural
+            | ScenarioEnd::Length
+            | ScenarioEnd::Pause
+            | ScenarioEnd::Refusal
+            | ScenarioEnd::ContentFilter
+            | ScenarioEnd::ContextWindow
+            | ScenarioEnd::Other(_) => self.ended(&mut frames),
         }
         frames
     }
@@ -122,7 +124,7 @@ impl Spelling<'_> {
             let deltas = call.deltas(self.book.answer.calls, &self.reply.faults);
             frames.extend(deltas.into_iter().map(|delta| self.chunk(json!({"tool_calls": [delta]}), None)));
         }
-        if self.reply.end == End::Refusal {
+        if self.reply.end == ScenarioEnd::Refusal {
             frames.push(self.chunk(json!({"refusal": REFUSED}), None));
         }
     }
@@ -196,18 +198,18 @@ impl Spelling<'_> {
             .with("reply", self.reply.id.clone())
     }
 
-    fn calls(&self) -> Vec<Call> {
+    fn calls(&self) -> Vec<StreamedCall> {
         let calls = self.reply.pieces.iter().filter_map(|piece| match piece {
             AnswerPiece::Call { tool, arguments } => Some((tool, arguments)),
             _ => None,
         });
         let signature = self.thought().and_then(Thought::of_first_call);
-        let call = |(index, (tool, arguments)): (usize, (&String, &String))| Call {
+        let call = |(index, (tool, arguments)): (usize, (&String, &String))| StreamedCall {
             index,
             id: self.book.answer.call_id.make(&format!("{} {index}", self.reply.id)),
             name: tool.clone(),
             arguments: arguments.clone(),
-            kind: self.accepted.tools.get(tool).copied().unwrap_or(crate::ToolKind::Function),
+            kind: self.accepted.tools.get(tool).copied().unwrap_or(crate::InputKind::Function),
             signature: signature.clone().filter(|_| index == 0),
         };
         calls.enumerate().map(call).collect()
@@ -225,15 +227,15 @@ impl Spelling<'_> {
     fn finish(&self) -> String {
         let calls = self.reply.pieces.iter().any(|piece| matches!(piece, AnswerPiece::Call { .. }));
         let (name, usual) = match &self.reply.end {
-            End::Natural if calls => ("tool_calls", "tool_calls"),
-            End::Natural => ("stop", "stop"),
-            End::Pause => ("pause", "stop"),
-            End::Length => ("length", "length"),
-            End::Refusal => ("refusal", "stop"),
-            End::ContentFilter => ("content_filter", "content_filter"),
-            End::ContextWindow => ("context_window", "length"),
-            End::Failed(_) | End::Cut => ("error", "error"),
-            End::Other(word) => return word.clone(),
+            ScenarioEnd::Natural if calls => ("tool_calls", "tool_calls"),
+            ScenarioEnd::Natural => ("stop", "stop"),
+            ScenarioEnd::Pause => ("pause", "stop"),
+            ScenarioEnd::Length => ("length", "length"),
+            ScenarioEnd::Refusal => ("refusal", "stop"),
+            ScenarioEnd::ContentFilter => ("content_filter", "content_filter"),
+            ScenarioEnd::ContextWindow => ("context_window", "length"),
+            ScenarioEnd::Failed(_) | ScenarioEnd::Cut => ("error", "error"),
+            ScenarioEnd::Other(word) => return word.clone(),
         };
         self.book.answer.finish.get(name).cloned().unwrap_or_else(|| usual.to_owned())
     }

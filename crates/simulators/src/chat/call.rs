@@ -4,23 +4,23 @@ use serde_json::{Value, json};
 
 use super::answer::fragments;
 use super::forms::CallForm;
-use crate::{Fault, ToolKind};
+use crate::{Fault, InputKind};
 
 /// Characters of a piece of arguments in a stream.
 const FRAGMENT: usize = 8;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Call {
+pub(crate) struct StreamedCall {
     pub(crate) index: usize,
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) arguments: String,
-    pub(crate) kind: ToolKind,
+    pub(crate) kind: InputKind,
     /// Google's signature on the first call of a turn.
     pub(crate) signature: Option<String>,
 }
 
-impl Call {
+impl StreamedCall {
     /// The call as a message has it.
     pub(crate) fn whole(&self, faults: &[Fault]) -> Value {
         let mut call = self.head(faults);
@@ -77,15 +77,15 @@ impl Call {
 
     fn field(&self) -> &'static str {
         match self.kind {
-            ToolKind::Function => "function",
-            ToolKind::Custom => "custom",
+            InputKind::Function => "function",
+            InputKind::Custom => "custom",
         }
     }
 
     fn input(&self) -> &'static str {
         match self.kind {
-            ToolKind::Function => "arguments",
-            ToolKind::Custom => "input",
+            InputKind::Function => "arguments",
+            InputKind::Custom => "input",
         }
     }
 }
@@ -95,12 +95,12 @@ mod tests {
     use super::*;
 
     fn check(form: CallForm, faults: &[Fault], expected: &Value) {
-        let call = Call {
+        let call = StreamedCall {
             index: 1,
             id: "call_1".to_owned(),
             name: "view".to_owned(),
             arguments: r#"{"a":"é"}"#.to_owned(),
-            kind: ToolKind::Function,
+            kind: InputKind::Function,
             signature: None,
         };
         assert_eq!(&json!(call.deltas(form, faults)), expected, "{form:?} {faults:?}");
@@ -125,12 +125,12 @@ mod tests {
     #[test]
     fn each_fault_changes_what_it_says() {
         let deltas = |faults: &[Fault]| {
-            let call = Call {
+            let call = StreamedCall {
                 index: 1,
                 id: "call_1".to_owned(),
                 name: "view".to_owned(),
                 arguments: r#"{"a":1}"#.to_owned(),
-                kind: ToolKind::Function,
+                kind: InputKind::Function,
                 signature: None,
             };
             call.deltas(CallForm::Fragments, faults)
@@ -149,12 +149,12 @@ mod tests {
 
     #[test]
     fn a_call_that_is_cut_stays_text() {
-        let cut = Call {
+        let cut = StreamedCall {
             index: 0,
             id: "c".to_owned(),
             name: "view".to_owned(),
             arguments: r#"{"a"#.to_owned(),
-            kind: ToolKind::Function,
+            kind: InputKind::Function,
             signature: None,
         };
         assert_eq!(cut.whole(&[Fault::ArgumentsAsObject])["function"]["arguments"], r#"{"a"#);

@@ -13,7 +13,7 @@ mod tools;
 
 use serde_json::Value;
 
-use super::model::Model;
+use super::model::ChatModel;
 use super::rulebook::Rulebook;
 use super::template::Vars;
 use super::wording::Wording;
@@ -22,7 +22,7 @@ use crate::{AnswerHistory, ModelInput, Refusal, Strictness};
 /// A request that its host accepts.
 #[derive(Debug)]
 pub(crate) struct Passed<'a> {
-    pub(crate) model: &'a Model,
+    pub(crate) model: &'a ChatModel,
     /// Input of the model.
     pub(crate) prompt: ModelInput,
     /// Whether the model reasons for this request.
@@ -56,7 +56,7 @@ pub(crate) fn check<'a>(
 /// Input of the parts of the check.
 struct Checked<'a> {
     book: &'a Rulebook,
-    model: &'a Model,
+    model: &'a ChatModel,
     body: &'a Value,
     messages: &'a [Value],
     history: &'a AnswerHistory,

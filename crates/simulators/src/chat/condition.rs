@@ -73,7 +73,7 @@ impl TryFrom<Value> for Places {
 
 /// Position at which a condition held.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct ConditionMatch {
     /// `messages[1].content`.
     pub(crate) path: String,
     /// The first index of the path.
@@ -83,15 +83,15 @@ pub(crate) struct Found {
 
 impl Condition {
     /// The first value that passes, or none.
-    pub(crate) fn find(&self, body: &Value) -> Option<Found> {
+    pub(crate) fn find(&self, body: &Value) -> Option<ConditionMatch> {
         let mut found = Vec::new();
         for place in &self.at.0 {
             let steps: Vec<&str> = place.split('/').skip(1).collect();
-            collect(body, &steps, Found::default(), &mut found);
+            collect(body, &steps, ConditionMatch::default(), &mut found);
         }
         if found.is_empty() && (self.absent || self.or_absent) {
             let path = self.at.0.first().map(|place| place.trim_start_matches('/').replace('/', "."));
-            return Some(Found { path: path.unwrap_or_default(), ..Found::default() });
+            return Some(ConditionMatch { path: path.unwrap_or_default(), ..ConditionMatch::default() });
         }
         found.into_iter().find(|found| !self.absent && self.passes(&found.value))
     }
@@ -108,19 +108,19 @@ impl Condition {
 }
 
 /// The match of each condition, if all of them hold.
-pub(crate) fn all(conditions: &[Condition], body: &Value) -> Option<Vec<Found>> {
+pub(crate) fn all(conditions: &[Condition], body: &Value) -> Option<Vec<ConditionMatch>> {
     conditions.iter().map(|condition| condition.find(body)).collect()
 }
 
 /// The match of the first condition that holds.
-pub(crate) fn any(conditions: &[Condition], body: &Value) -> Option<Found> {
+pub(crate) fn any(conditions: &[Condition], body: &Value) -> Option<ConditionMatch> {
     conditions.iter().find_map(|condition| condition.find(body))
 }
 
-fn collect(value: &Value, steps: &[&str], at: Found, found: &mut Vec<Found>) {
+fn collect(value: &Value, steps: &[&str], at: ConditionMatch, found: &mut Vec<ConditionMatch>) {
     let Some((step, rest)) = steps.split_first() else {
         if !value.is_null() {
-            found.push(Found { value: value.clone(), ..at });
+            found.push(ConditionMatch { value: value.clone(), ..at });
         }
         return;
     };
@@ -128,7 +128,7 @@ fn collect(value: &Value, steps: &[&str], at: Found, found: &mut Vec<Found>) {
         (Value::Array(items), "*") => {
             for (index, item) in items.iter().enumerate() {
                 let path = format!("{}[{index}]", at.path);
-                let at = Found { path, index: at.index.or(Some(index)), value: Value::Null };
+                let at = ConditionMatch { path, index: at.index.or(Some(index)), value: Value::Null };
                 collect(item, rest, at, found);
             }
         }
@@ -136,7 +136,7 @@ fn collect(value: &Value, steps: &[&str], at: Found, found: &mut Vec<Found>) {
             if let Some(field) = fields.get(name) {
                 let dot = if at.path.is_empty() { "" } else { "." };
                 let path = format!("{}{dot}{name}", at.path);
-                collect(field, rest, Found { path, ..at }, found);
+                collect(field, rest, ConditionMatch { path, ..at }, found);
             }
         }
         _ => {}

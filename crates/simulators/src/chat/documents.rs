@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::forms::{Document, Method};
+use super::forms::{HttpMethod, ServedDocument};
 use super::model;
 use super::rulebook::Rulebook;
 use super::template::Vars;
@@ -10,7 +10,7 @@ use crate::{Request, VendorResponse};
 
 /// The document that a request asks for, if it is one.
 pub(crate) fn document(book: &Rulebook, request: &Request) -> Option<VendorResponse> {
-    let method = if request.is_get() { Method::Get } else { Method::Post };
+    let method = if request.is_get() { HttpMethod::Get } else { HttpMethod::Post };
     book.document.iter().find_map(|document| {
         let rest = request.path.strip_prefix(document.path.trim_end_matches("{id}"))?;
         let named = match (rest, document.path.ends_with("{id}")) {
@@ -22,7 +22,12 @@ pub(crate) fn document(book: &Rulebook, request: &Request) -> Option<VendorRespo
     })
 }
 
-fn answer(book: &Rulebook, document: &Document, named: Option<String>, request: &Request) -> VendorResponse {
+fn answer(
+    book: &Rulebook,
+    document: &ServedDocument,
+    named: Option<String>,
+    request: &Request,
+) -> VendorResponse {
     let asked = document.model_at.as_ref().and_then(|at| request.body.pointer(at)).and_then(Value::as_str);
     let mut vars = Vars::default();
     // A document about one model names it; a server with a single model describes that one.

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::template::Json;
+use super::template::TemplateJson;
 use crate::signature::digest;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ErrorForm {
-    pub(crate) body: Json,
+    pub(crate) body: TemplateJson,
     /// The default type of errors.
     #[serde(rename = "type")]
     pub(crate) kind: Option<String>,
     /// The chunk of a stream that is an error, if it is not the body.
-    pub(crate) chunk: Option<Json>,
+    pub(crate) chunk: Option<TemplateJson>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -31,12 +31,12 @@ pub(crate) struct AnswerForm {
     pub(crate) finish: BTreeMap<String, String>,
     /// Fields of every chunk and of the whole answer.
     #[serde(default = "nothing")]
-    pub(crate) fields: Json,
+    pub(crate) fields: TemplateJson,
     /// Fields of the choice that has the finish reason, which is `"$finish"`.
     #[serde(default = "nothing")]
-    pub(crate) choice: Json,
+    pub(crate) choice: TemplateJson,
     /// A chunk that comes before all others.
-    pub(crate) first: Option<Json>,
+    pub(crate) first: Option<TemplateJson>,
     /// Comments that keep the connection alive before the first chunk.
     #[serde(default)]
     pub(crate) comments: Vec<String>,
@@ -45,8 +45,8 @@ pub(crate) struct AnswerForm {
     pub(crate) headers: BTreeMap<String, String>,
 }
 
-fn nothing() -> Json {
-    Json(Value::Object(serde_json::Map::new()))
+fn nothing() -> TemplateJson {
+    TemplateJson(Value::Object(serde_json::Map::new()))
 }
 
 /// Format of ids: a prefix, then this many letters and digits.
@@ -78,7 +78,7 @@ pub(crate) enum CallForm {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UsageForm {
-    pub(crate) body: Json,
+    pub(crate) body: TemplateJson,
     /// Pointers to the usage in a chunk.
     #[serde(default = "in_usage")]
     pub(crate) at: Vec<String>,
@@ -106,19 +106,19 @@ pub(crate) enum UsageChunk {
 /// A document that the host serves.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Document {
-    pub(crate) method: Method,
+pub(crate) struct ServedDocument {
+    pub(crate) method: HttpMethod,
     pub(crate) path: String,
-    pub(crate) body: Json,
+    pub(crate) body: TemplateJson,
     /// The form of one model, of which `"$models"` in the body is the list.
-    pub(crate) entry: Option<Json>,
+    pub(crate) entry: Option<TemplateJson>,
     /// A pointer into the request to the name of the model that the body describes.
     pub(crate) model_at: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
-pub(crate) enum Method {
+pub(crate) enum HttpMethod {
     Get,
     Post,
 }

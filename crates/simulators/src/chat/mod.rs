@@ -26,10 +26,10 @@ use hangar_models::scripted::markers::{Asked, ToolOffer};
 use serde_json::{Value, json};
 
 use crate::{
-    Accepted, AnswerHistory, FactsError, PlannedAnswer, Profile, Refusal, Request, ToolKind, Vendor,
+    Accepted, AnswerHistory, FactsError, InputKind, PlannedAnswer, Profile, Refusal, Request, Vendor,
     VendorFailure, VendorResponse,
 };
-use answer::Spelling;
+use answer::HostAnswer;
 use check::Passed;
 pub use gateway::Gateway;
 use rulebook::Rulebook;
@@ -182,7 +182,7 @@ impl Vendor for Chat {
         reply: &PlannedAnswer,
         history: &mut AnswerHistory,
     ) -> VendorResponse {
-        let spelling = Spelling { book: &self.book, accepted, reply };
+        let spelling = HostAnswer { book: &self.book, accepted, reply };
         Given { model: accepted.model.clone(), message: spelling.message() }.remember(history);
         spelling.answer()
     }
@@ -208,12 +208,12 @@ fn prompt_text(body: &Value) -> String {
 }
 
 /// The tools that may be called.
-fn tools(body: &Value) -> BTreeMap<String, ToolKind> {
+fn tools(body: &Value) -> BTreeMap<String, InputKind> {
     let tools = body["tools"].as_array().filter(|_| body["tool_choice"] != "none");
     let named = tools.into_iter().flatten().filter_map(|tool| {
         let name = |field: &str| tool[field]["name"].as_str().map(str::to_owned);
-        let function = name("function").map(|name| (name, ToolKind::Function));
-        function.or_else(|| Some((name("custom")?, ToolKind::Custom)))
+        let function = name("function").map(|name| (name, InputKind::Function));
+        function.or_else(|| Some((name("custom")?, InputKind::Custom)))
     });
     named.collect()
 }

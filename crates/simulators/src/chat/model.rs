@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::template::Vars;
 use crate::Caching;
 
-pub(crate) type Model = crate::Model<Traits>;
+pub(crate) type ChatModel = crate::VendorModel<Traits>;
 
 /// Facts of chat hosts about a model, and the differences between the models of one host.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -69,7 +69,7 @@ impl CachingForm {
 }
 
 /// Values that the documents of a host may use for a model.
-pub(crate) fn vars(model: &Model) -> Vars {
+pub(crate) fn vars(model: &ChatModel) -> Vars {
     let Traits { vision, tools, reasons, max_input, endpoints, more, .. } = &model.rules;
     let price = model.price;
     let mut vars = Vars::default()

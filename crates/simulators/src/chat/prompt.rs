@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::model::Model;
-use crate::{Counter, Image, Mark, ModelInput};
+use super::model::ChatModel;
+use crate::{CacheMark, Counter, Image, ModelInput};
 
 /// Longer edge in pixels that a model sees.
 const LONGEST_EDGE: u32 = 1568;
@@ -26,7 +26,7 @@ enum Role {
 }
 
 impl Reading {
-    pub(crate) fn of(model: &Model, body: &Value) -> Self {
+    pub(crate) fn of(model: &ChatModel, body: &Value) -> Self {
         let counter = Counter::new(model.token_percent);
         let mut tools = ModelInput::default();
         for tool in body["tools"].as_array().into_iter().flatten() {
@@ -111,15 +111,15 @@ fn medium_tokens(counter: &Counter, part: &Value) -> u64 {
     }
 }
 
-fn set_mark(prompt: &mut ModelInput, mark: Option<Mark>) {
+fn set_mark(prompt: &mut ModelInput, mark: Option<CacheMark>) {
     if let (Some(mark), Some(last)) = (mark, prompt.segments.last_mut()) {
         last.mark = Some(mark);
     }
 }
 
-fn mark(value: &Value) -> Option<Mark> {
+fn mark(value: &Value) -> Option<CacheMark> {
     let mark = ["cache_control", "copilot_cache_control"].iter().find_map(|name| value.get(name))?;
-    Some(if mark["ttl"] == "1h" { Mark::OneHour } else { Mark::FiveMinutes })
+    Some(if mark["ttl"] == "1h" { CacheMark::OneHour } else { CacheMark::FiveMinutes })
 }
 
 /// A mark is not part of the cached content.
@@ -155,7 +155,7 @@ mod tests {
         };
         let (plain, marked) = (reading(&message(false)).into_prompt(), reading(&message(true)).into_prompt());
         assert_eq!(plain.hash(), marked.hash());
-        assert_eq!(marked.segments.last().unwrap().mark, Some(Mark::FiveMinutes));
+        assert_eq!(marked.segments.last().unwrap().mark, Some(CacheMark::FiveMinutes));
     }
 
     #[test]

@@ -9,11 +9,11 @@ use toml::Table;
 
 use super::billing::Billing;
 use super::condition::Pattern;
-use super::forms::{AnswerForm, Document, ErrorForm, UsageForm};
-use super::model::{CachingForm, Model};
+use super::forms::{AnswerForm, ErrorForm, ServedDocument, UsageForm};
+use super::model::{CachingForm, ChatModel};
 use super::rules::{
     ContextRules, CredentialRule, EffortRules, Fields, HeaderRule, MessageRules, OrderRule, OutputRules,
-    ReasoningRules, Rule, ToolRules,
+    ReasoningRules, RefusalRule, ToolRules,
 };
 use super::wording::Wording;
 use crate::FactsError;
@@ -59,7 +59,7 @@ pub(crate) struct Rulebook {
     pub(crate) messages: MessageRules,
     /// Refusals that follow from the request alone.
     #[serde(default)]
-    pub(crate) refuse: Vec<Rule>,
+    pub(crate) refuse: Vec<RefusalRule>,
     #[serde(default)]
     pub(crate) order: BTreeMap<OrderRule, Wording>,
     #[serde(default)]
@@ -89,8 +89,8 @@ pub(crate) struct Rulebook {
     pub(crate) usage: UsageForm,
     /// Documents beside the chat itself: catalogues and information endpoints of local servers.
     #[serde(default)]
-    pub(crate) document: Vec<Document>,
-    pub(crate) model: Vec<Model>,
+    pub(crate) document: Vec<ServedDocument>,
+    pub(crate) model: Vec<ChatModel>,
 }
 
 impl Rulebook {
@@ -99,7 +99,7 @@ impl Rulebook {
         Ok(table(name)?.try_into()?)
     }
 
-    pub(crate) fn model(&self, id: &str) -> Option<&Model> {
+    pub(crate) fn model(&self, id: &str) -> Option<&ChatModel> {
         self.model.iter().find(|model| model.id == id || model.aliases.iter().any(|alias| alias == id))
     }
 }

@@ -58,14 +58,14 @@ pub(crate) struct MessageRules {
 /// A refusal with its conditions, which must all hold.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Rule {
+pub(crate) struct RefusalRule {
     pub(crate) models: Option<Pattern>,
     pub(crate) except: Option<Pattern>,
     pub(crate) when: Vec<Condition>,
     pub(crate) refusal: Wording,
 }
 
-impl Rule {
+impl RefusalRule {
     pub(crate) fn is_about(&self, model: &str) -> bool {
         self.models.as_ref().is_none_or(|pattern| pattern.matches(model))
             && !self.except.as_ref().is_some_and(|pattern| pattern.matches(model))

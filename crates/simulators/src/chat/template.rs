@@ -86,12 +86,12 @@ fn plain(value: &Value) -> String {
 
 /// JSON that a profile writes as a text, because TOML has no null.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Json(pub(crate) Value);
+pub(crate) struct TemplateJson(pub(crate) Value);
 
-impl<'de> Deserialize<'de> for Json {
+impl<'de> Deserialize<'de> for TemplateJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        serde_json::from_str(&text).map(Json).map_err(serde::de::Error::custom)
+        serde_json::from_str(&text).map(TemplateJson).map_err(serde::de::Error::custom)
     }
 }
 

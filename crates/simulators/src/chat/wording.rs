@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::rulebook::Rulebook;
-use super::template::{Json, Vars};
+use super::template::{TemplateJson, Vars};
 use crate::{FailureKind, Refusal, VendorFailure};
 
 /// A host's wording of one refusal.
@@ -22,9 +22,9 @@ pub(crate) struct Wording {
     param: Option<String>,
     code: Option<Value>,
     /// The host's additions to the error, such as Google's `RetryInfo`.
-    details: Option<Json>,
+    details: Option<TemplateJson>,
     /// A body in another format than the host's other errors.
-    body: Option<Json>,
+    body: Option<TemplateJson>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
 }

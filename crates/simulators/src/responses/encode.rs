@@ -7,11 +7,11 @@ use super::error::{failed, request_id};
 use super::items::{message_key, search_key};
 use super::reasoning::{identity, reasoning_key, summary_hash};
 use crate::history::AnswerHistory;
-use crate::scenario::{AnswerPiece, End, Fault, Phase, WebPage};
+use crate::scenario::{AnswerPiece, Fault, ScenarioEnd, TextPhase, WebPage};
 use crate::signature::{Seal, Signature};
 use crate::stream::{SseEvent, StreamFrame, VendorResponse};
 use crate::tokens::Counter;
-use crate::vendor::{Accepted, PlannedAnswer, ToolKind};
+use crate::vendor::{Accepted, InputKind, PlannedAnswer};
 
 /// Characters of a delta.
 const DELTA: usize = 40;
@@ -22,7 +22,7 @@ pub(super) fn answer(
     ids: ItemIds,
     history: &mut AnswerHistory,
 ) -> VendorResponse {
-    if let End::Failed(failure) = &reply.end
+    if let ScenarioEnd::Failed(failure) = &reply.end
         && !accepted.stream
     {
         return failed(failure).into();
@@ -76,11 +76,14 @@ fn remember(items: &[Value], history: &mut AnswerHistory) {
     }
 }
 
-fn status(end: &End) -> &'static str {
+fn status(end: &ScenarioEnd) -> &'static str {
     match end {
-        End::Natural | End::Pause | End::Refusal | End::Cut => "completed",
-        End::Length | End::ContentFilter | End::ContextWindow | End::Other(_) => "incomplete",
-        End::Failed(_) => "failed",
+        ScenarioEnd::Natural | ScenarioEnd::Pause | ScenarioEnd::Refusal | ScenarioEnd::Cut => "completed",
+        ScenarioEnd::Length
+        | ScenarioEnd::ContentFilter
+        | ScenarioEnd::ContextWindow
+        | ScenarioEnd::Other(_) => "incomplete",
+        ScenarioEnd::Failed(_) => "failed",
     }
 }
 
@@ -148,11 +151,11 @@ impl Writer<'_> {
                 AnswerPiece::Text { text, phase } => {
                     let calls_follow =
                         pieces[index..].iter().any(|piece| matches!(piece, AnswerPiece::Call { .. }));
-                    let usual = if calls_follow { Phase::Commentary } else { Phase::FinalAnswer };
+                    let usual = if calls_follow { TextPhase::Commentary } else { TextPhase::FinalAnswer };
                     self.message(text, phase.unwrap_or(usual), last);
                 }
                 AnswerPiece::Call { tool, arguments } => {
-                    let cut = last && matches!(self.reply.end, End::Length | End::Cut);
+                    let cut = last && matches!(self.reply.end, ScenarioEnd::Length | ScenarioEnd::Cut);
                     self.call(tool, arguments, cut);
                 }
                 AnswerPiece::Search { query, found } => self.search(query, found),
@@ -164,7 +167,7 @@ impl Writer<'_> {
     }
 
     fn end(&mut self) {
-        if self.reply.end == End::Cut {
+        if self.reply.end == ScenarioEnd::Cut {
             self.frames.push(StreamFrame::Cut);
             return;
         }
@@ -177,16 +180,18 @@ impl Writer<'_> {
         let (accepted, reply) = (self.accepted, self.reply);
         let over = status != "in_progress";
         let error = match (&reply.end, over) {
-            (End::Failed(failure), true) => {
+            (ScenarioEnd::Failed(failure), true) => {
                 let refusal = failed(failure);
                 json!({"code": refusal.body["error"]["code"], "message": refusal.message})
             }
             _ => Value::Null,
         };
         let incomplete = match (&reply.end, over) {
-            (End::Length | End::ContextWindow, true) => json!({"reason": "max_output_tokens"}),
-            (End::ContentFilter, true) => json!({"reason": "content_filter"}),
-            (End::Other(reason), true) => json!({"reason": reason}),
+            (ScenarioEnd::Length | ScenarioEnd::ContextWindow, true) => {
+                json!({"reason": "max_output_tokens"})
+            }
+            (ScenarioEnd::ContentFilter, true) => json!({"reason": "content_filter"}),
+            (ScenarioEnd::Other(reason), true) => json!({"reason": reason}),
             _ => Value::Null,
         };
         let usage = &reply.usage;
@@ -263,8 +268,8 @@ impl Writer<'_> {
     }
 
     /// The last message of a refused answer is a refusal.
-    fn message(&mut self, text: &str, phase: Phase, last: bool) {
-        let refused = last && self.reply.end == End::Refusal;
+    fn message(&mut self, text: &str, phase: TextPhase, last: bool) {
+        let refused = last && self.reply.end == ScenarioEnd::Refusal;
         let (kind, field, word) =
             if refused { ("refusal", "refusal", "refusal") } else { ("output_text", "text", "output_text") };
         let end = text.chars().count();
@@ -300,7 +305,7 @@ impl Writer<'_> {
         self.item_event(&format!("response.{word}.done"), &item, said);
         let whole = json!({"content_index": 0, "part": part(text)});
         self.item_event("response.content_part.done", &item, whole);
-        let incomplete = last && self.reply.end == End::Length;
+        let incomplete = last && self.reply.end == ScenarioEnd::Length;
         item["status"] = json!(if incomplete { "incomplete" } else { "completed" });
         item["content"] = json!([part(text)]);
         self.done(item);
@@ -308,7 +313,7 @@ impl Writer<'_> {
 
     /// A call that is cut has no `done` in a broken stream, and an incomplete one otherwise.
     fn call(&mut self, tool: &str, arguments: &str, cut: bool) {
-        let custom = self.accepted.tools.get(tool) == Some(&ToolKind::Custom);
+        let custom = self.accepted.tools.get(tool) == Some(&InputKind::Custom);
         let (kind, field, prefix, event) = if custom {
             ("custom_tool_call", "input", "ctc_", "response.custom_tool_call_input")
         } else {
@@ -329,7 +334,7 @@ impl Writer<'_> {
         for delta in parts(&input, size) {
             self.item_event(&format!("{event}.delta"), &item, json!({"delta": delta}));
         }
-        if cut && self.reply.end == End::Cut {
+        if cut && self.reply.end == ScenarioEnd::Cut {
             return;
         }
         let mut whole = json!({});

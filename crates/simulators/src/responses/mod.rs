@@ -14,7 +14,7 @@ mod tools;
 
 use serde::Deserialize;
 
-use crate::facts::{FactsError, Model, VendorModels};
+use crate::facts::{FactsError, VendorModel, VendorModels};
 use crate::history::AnswerHistory;
 use crate::profile::Profile;
 use crate::refusal::Refusal;
@@ -46,7 +46,7 @@ pub enum ItemIds {
     Changing,
 }
 
-type Gpt = Model<Rules>;
+type Gpt = VendorModel<Rules>;
 
 /// Rules that only models of this wire have.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::tools::list;
 use super::*;
 use crate::scenario::{
-    AnswerPiece, End, FailureKind, Fault, Phase, Scenario, ScenarioTurn, VendorFailure, WebPage,
+    AnswerPiece, FailureKind, Fault, Scenario, ScenarioEnd, ScenarioTurn, TextPhase, VendorFailure, WebPage,
 };
 use crate::simulator::Simulator;
 use crate::testing::{check_refusals, events, post, whole};
@@ -179,7 +179,7 @@ fn reasoning_is_encrypted_and_summarised_only_if_asked() {
 #[test]
 fn a_phase_that_was_given_must_come_back() {
     let said = ScenarioTurn::say([
-        AnswerPiece::Text { text: "I look.".into(), phase: Some(Phase::Commentary) },
+        AnswerPiece::Text { text: "I look.".into(), phase: Some(TextPhase::Commentary) },
         AnswerPiece::text("Here it is."),
     ]);
     let mut client = Client::new(vec![said]);
@@ -198,7 +198,7 @@ fn a_phase_that_was_given_must_come_back() {
 #[test]
 fn a_call_that_was_cut_must_not_come_back() {
     let cut = AnswerPiece::Call { tool: "bash".into(), arguments: "{\"n".into() };
-    let mut client = Client::new(vec![ScenarioTurn::ending([cut], End::Length)]);
+    let mut client = Client::new(vec![ScenarioTurn::ending([cut], ScenarioEnd::Length)]);
     client.turn();
     client.turn();
     let failures = client.simulator.finish().unwrap_err().to_string();
@@ -293,16 +293,22 @@ fn ids_of_items_can_differ_in_each_event() {
 
 #[test]
 fn a_stream_ends_as_the_vendor_ends_it() {
-    let last = |end: End| {
+    let last = |end: ScenarioEnd| {
         let call = AnswerPiece::Call { tool: "bash".into(), arguments: "{\"n".into() };
         streamed(ScenarioTurn::ending([call], end)).pop().unwrap()
     };
     let failed = |code: &str| {
-        End::Failed(VendorFailure { code: Some(code.to_owned()), ..VendorFailure::new(FailureKind::Policy) })
+        ScenarioEnd::Failed(VendorFailure {
+            code: Some(code.to_owned()),
+            ..VendorFailure::new(FailureKind::Policy)
+        })
     };
-    assert_eq!(last(End::Length)["response"]["incomplete_details"]["reason"], "max_output_tokens");
-    assert_eq!(last(End::Length)["response"]["output"][0]["status"], "incomplete");
-    assert_eq!(last(End::ContentFilter)["response"]["incomplete_details"]["reason"], "content_filter");
+    assert_eq!(last(ScenarioEnd::Length)["response"]["incomplete_details"]["reason"], "max_output_tokens");
+    assert_eq!(last(ScenarioEnd::Length)["response"]["output"][0]["status"], "incomplete");
+    assert_eq!(
+        last(ScenarioEnd::ContentFilter)["response"]["incomplete_details"]["reason"],
+        "content_filter"
+    );
     for code in ["server_error", "rate_limit_exceeded", "invalid_prompt", "bio_policy", "cyber_policy"] {
         let event = last(failed(code));
         assert_eq!(
@@ -310,7 +316,7 @@ fn a_stream_ends_as_the_vendor_ends_it() {
             (Some("response.failed"), Some(code))
         );
     }
-    assert_eq!(last(End::Cut), "cut");
+    assert_eq!(last(ScenarioEnd::Cut), "cut");
 }
 
 #[test]
@@ -329,7 +335,8 @@ fn failures_have_their_codes() {
 
 #[test]
 fn a_refusal_is_a_part_of_its_own() {
-    let answer = Client::new(vec![ScenarioTurn::ending([AnswerPiece::text("No.")], End::Refusal)]).turn();
+    let answer =
+        Client::new(vec![ScenarioTurn::ending([AnswerPiece::text("No.")], ScenarioEnd::Refusal)]).turn();
     assert_eq!(answer["output"][0]["content"][0], json!({"type": "refusal", "refusal": "No."}));
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::error::invalid;
 use super::parameters::too_long;
 use crate::refusal::Refusal;
-use crate::vendor::ToolKind;
+use crate::vendor::InputKind;
 
 const MAX_NAME: usize = 64;
 /// Depth to which a schema is checked.
@@ -176,11 +176,11 @@ fn all(body: &Value) -> Vec<(&Value, Option<&str>)> {
     found
 }
 
-pub(super) fn offered(body: &Value) -> BTreeMap<String, ToolKind> {
+pub(super) fn offered(body: &Value) -> BTreeMap<String, InputKind> {
     if body["tool_choice"] == "none" {
         return BTreeMap::new();
     }
-    let kind = |tool: &Value| if tool["type"] == "custom" { ToolKind::Custom } else { ToolKind::Function };
+    let kind = |tool: &Value| if tool["type"] == "custom" { InputKind::Custom } else { InputKind::Function };
     let named = all(body).into_iter().filter_map(|(tool, _)| Some((tool["name"].as_str()?, kind(tool))));
     named.map(|(name, kind)| (name.to_owned(), kind)).collect()
 }

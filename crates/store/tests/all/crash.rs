@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::home::{Home, append, event, id, ids, meta};
 use hangar_agent::log::SessionLog;
-use hangar_store::{Store, StoreError, Tail};
+use hangar_store::{LogTail, Store, StoreError};
 
 #[test]
 fn a_log_cut_at_any_byte_keeps_its_whole_events_and_goes_on() {
@@ -33,9 +33,9 @@ fn a_log_cut_at_any_byte_keeps_its_whole_events_and_goes_on() {
         assert_eq!(session.last_event_id().map(|id| id.0.as_str()), all[..kept].last().map(String::as_str));
         let line_start = whole[..cut].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let tail = match cut - line_start {
-            0 => Tail::Whole,
-            _ if only_newline_missing => Tail::Completed,
-            bytes => Tail::Cut { bytes: bytes as u64 },
+            0 => LogTail::Whole,
+            _ if only_newline_missing => LogTail::Completed,
+            bytes => LogTail::Cut { bytes: bytes as u64 },
         };
         assert_eq!(session.tail(), tail, "cut at {cut}");
 
@@ -56,7 +56,7 @@ fn zeros_that_a_power_cut_left_at_the_end_are_removed() {
     let mut file = std::fs::OpenOptions::new().append(true).open(home.log("s")).unwrap();
     file.write_all(&[0; 5000]).unwrap();
     let session = home.store.open(&id("s")).unwrap();
-    assert_eq!(session.tail(), Tail::Cut { bytes: 5000 });
+    assert_eq!(session.tail(), LogTail::Cut { bytes: 5000 });
     assert_eq!(ids(&home.store, "s"), ["e0"]);
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::text;
-use super::undo::{Change, Kind, Undo};
+use super::undo::{Kind, Undo, UndoChange};
 
 /// Bytes of editable text: the rows of all of it are counted for each key. Longer text is kept as a part, which is shown as a placeholder.
 pub(super) const TEXT_LIMIT: usize = 64 * 1024;
@@ -49,7 +49,7 @@ impl Buffer {
         let removed = self.text[range.clone()].to_owned();
         self.text.replace_range(range, with);
         self.go(at + with.len());
-        self.undo.record(Change { at, removed, inserted: with.to_owned() }, kind, before, self.cursor);
+        self.undo.record(UndoChange { at, removed, inserted: with.to_owned() }, kind, before, self.cursor);
         true
     }
 

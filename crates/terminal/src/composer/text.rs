@@ -98,7 +98,7 @@ pub(super) fn line_end(text: &str, at: usize) -> usize {
 
 /// Kind of a cluster for moves by words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum WordClass {
     Blank,
     Word,
     Punctuation,
@@ -106,18 +106,18 @@ pub(super) enum Class {
 }
 
 /// Kind of the cluster that starts at an offset. The end of the text is blank.
-pub(super) fn class(text: &str, at: usize) -> Class {
+pub(super) fn class(text: &str, at: usize) -> WordClass {
     match text[at..].chars().next() {
-        None => Class::Blank,
-        Some(char) if is_part(char) => Class::Part,
-        Some(char) if char.is_whitespace() => Class::Blank,
-        Some(char) if char.is_alphanumeric() || char == '_' => Class::Word,
-        Some(_) => Class::Punctuation,
+        None => WordClass::Blank,
+        Some(char) if is_part(char) => WordClass::Part,
+        Some(char) if char.is_whitespace() => WordClass::Blank,
+        Some(char) if char.is_alphanumeric() || char == '_' => WordClass::Word,
+        Some(_) => WordClass::Punctuation,
     }
 }
 
 /// The offset that moves forward while the cluster at it satisfies a condition.
-pub(super) fn skip(text: &str, mut at: usize, mut wanted: impl FnMut(Class) -> bool) -> usize {
+pub(super) fn skip(text: &str, mut at: usize, mut wanted: impl FnMut(WordClass) -> bool) -> usize {
     while at < text.len() && wanted(class(text, at)) {
         at = next(text, at);
     }
@@ -125,7 +125,7 @@ pub(super) fn skip(text: &str, mut at: usize, mut wanted: impl FnMut(Class) -> b
 }
 
 /// The offset that moves back while the cluster before it satisfies a condition.
-pub(super) fn skip_back(text: &str, mut at: usize, mut wanted: impl FnMut(Class) -> bool) -> usize {
+pub(super) fn skip_back(text: &str, mut at: usize, mut wanted: impl FnMut(WordClass) -> bool) -> usize {
     while at > 0 {
         let before = prev(text, at);
         if !wanted(class(text, before)) {
@@ -136,31 +136,35 @@ pub(super) fn skip_back(text: &str, mut at: usize, mut wanted: impl FnMut(Class)
     at
 }
 
-fn between_words(class: Class) -> bool {
-    matches!(class, Class::Blank | Class::Punctuation)
+fn between_words(class: WordClass) -> bool {
+    matches!(class, WordClass::Blank | WordClass::Punctuation)
 }
 
 /// The end of the word at or after an offset. A part is a word.
 pub(super) fn word_right(text: &str, at: usize) -> usize {
     let at = skip(text, at, between_words);
-    if class(text, at) == Class::Part { next(text, at) } else { skip(text, at, |class| class == Class::Word) }
+    if class(text, at) == WordClass::Part {
+        next(text, at)
+    } else {
+        skip(text, at, |class| class == WordClass::Word)
+    }
 }
 
 /// The start of the word at or before an offset. A part is a word.
 pub(super) fn word_left(text: &str, at: usize) -> usize {
     let at = skip_back(text, at, between_words);
     let before = prev(text, at);
-    if class(text, before) == Class::Part {
+    if class(text, before) == WordClass::Part {
         before
     } else {
-        skip_back(text, at, |class| class == Class::Word)
+        skip_back(text, at, |class| class == WordClass::Word)
     }
 }
 
 /// The start of the run without blanks at or before an offset, as shells delete with ctrl+w.
 pub(super) fn blank_left(text: &str, at: usize) -> usize {
-    let at = skip_back(text, at, |class| class == Class::Blank);
-    skip_back(text, at, |class| class != Class::Blank)
+    let at = skip_back(text, at, |class| class == WordClass::Blank);
+    skip_back(text, at, |class| class != WordClass::Blank)
 }
 
 #[cfg(test)]

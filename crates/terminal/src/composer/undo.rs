@@ -7,13 +7,13 @@ const BYTE_LIMIT: usize = 4 * 1024 * 1024;
 
 /// Replacement of one range of the text.
 #[derive(Debug, Clone)]
-pub(super) struct Change {
+pub(super) struct UndoChange {
     pub(super) at: usize,
     pub(super) removed: String,
     pub(super) inserted: String,
 }
 
-impl Change {
+impl UndoChange {
     fn bytes(&self) -> usize {
         self.removed.len() + self.inserted.len()
     }
@@ -33,7 +33,7 @@ pub(super) enum Kind {
 /// Changes that are undone together.
 #[derive(Debug, Clone)]
 pub(super) struct UndoGroup {
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<UndoChange>,
     pub(super) before: usize,
     pub(super) after: usize,
     kind: Kind,
@@ -41,7 +41,7 @@ pub(super) struct UndoGroup {
 
 impl UndoGroup {
     fn bytes(&self) -> usize {
-        self.changes.iter().map(Change::bytes).sum()
+        self.changes.iter().map(UndoChange::bytes).sum()
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Undo {
 }
 
 impl Undo {
-    pub(super) fn record(&mut self, change: Change, kind: Kind, before: usize, after: usize) {
+    pub(super) fn record(&mut self, change: UndoChange, kind: Kind, before: usize, after: usize) {
         self.bytes -= self.undone.drain(..).map(|group| group.bytes()).sum::<usize>();
         self.bytes += change.bytes();
         let closed = std::mem::take(&mut self.closed);
@@ -112,7 +112,7 @@ impl Undo {
     }
 }
 
-fn continues(group: &UndoGroup, change: &Change, kind: Kind, before: usize) -> bool {
+fn continues(group: &UndoGroup, change: &UndoChange, kind: Kind, before: usize) -> bool {
     if group.kind != kind || group.after != before {
         return false;
     }
@@ -129,7 +129,7 @@ fn continues(group: &UndoGroup, change: &Change, kind: Kind, before: usize) -> b
 }
 
 /// Adds a change to a group, as part of the last one where the two touch.
-fn join(changes: &mut Vec<Change>, change: Change) {
+fn join(changes: &mut Vec<UndoChange>, change: UndoChange) {
     match changes.last_mut() {
         Some(last)
             if change.removed.is_empty()

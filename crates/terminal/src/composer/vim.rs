@@ -5,7 +5,7 @@ mod motion;
 
 use std::ops::Range;
 
-use motion::{Find, Motion, Span};
+use motion::{Find, Motion, MotionSpan};
 
 use super::buffer::{Buffer, TEXT_LIMIT};
 use super::text;
@@ -176,7 +176,7 @@ impl Vim {
             Wait::G if char == 'g' => {
                 let line = self.take_count() - 1;
                 let to = motion::lines_down(buffer.text(), 0, line);
-                self.apply(buffer, Motion { to, span: Span::Lines });
+                self.apply(buffer, Motion { to, span: MotionSpan::Lines });
             }
             Wait::G => {}
             Wait::Replace => {
@@ -203,18 +203,18 @@ impl Vim {
         let (text, at) = (buffer.text(), buffer.cursor());
         let (start, end) = (text::line_start(text, at), text::line_end(text, at));
         let changing = matches!(self.operator, Some((Operator::Change, _)));
-        let exclusive = |to| Some(Motion { to, span: Span::Exclusive });
+        let exclusive = |to| Some(Motion { to, span: MotionSpan::Exclusive });
         match char {
             'h' => exclusive(motion::repeat(self.take_count(), at, |at| text::prev(text, at).max(start))),
             'l' | ' ' => exclusive(motion::repeat(self.take_count(), at, |at| text::next(text, at).min(end))),
             'j' if self.operator.is_some() => {
-                Some(Motion { to: motion::lines_down(text, at, self.take_count()), span: Span::Lines })
+                Some(Motion { to: motion::lines_down(text, at, self.take_count()), span: MotionSpan::Lines })
             }
             'k' if self.operator.is_some() => {
-                Some(Motion { to: motion::lines_up(text, at, self.take_count()), span: Span::Lines })
+                Some(Motion { to: motion::lines_up(text, at, self.take_count()), span: MotionSpan::Lines })
             }
             // `cw` on a word changes the word and leaves the blank behind it.
-            'w' if changing && text::class(text, at) != text::Class::Blank => {
+            'w' if changing && text::class(text, at) != text::WordClass::Blank => {
                 let last = motion::repeat(self.take_count() - 1, at, |at| motion::word(text, at));
                 exclusive(motion::run_end(text, last))
             }
@@ -226,7 +226,7 @@ impl Vim {
             'b' => exclusive(motion::repeat(self.take_count(), at, |at| motion::word_back(text, at))),
             'e' => {
                 let to = motion::repeat(self.take_count(), at, |at| motion::word_end(text, at));
-                Some(Motion { to, span: Span::Inclusive })
+                Some(Motion { to, span: MotionSpan::Inclusive })
             }
             '0' => exclusive(start),
             '^' | '_' => exclusive(motion::first_nonblank(text, at)),
@@ -236,7 +236,7 @@ impl Vim {
                     Some(line) => motion::lines_down(text, 0, line.saturating_sub(1)),
                     None => text::line_start(text, text.len()),
                 };
-                Some(Motion { to, span: Span::Lines })
+                Some(Motion { to, span: MotionSpan::Lines })
             }
             ';' => self.find?.motion(text, at, self.take_count(), true),
             ',' => self.find?.reversed().motion(text, at, self.take_count(), true),
@@ -248,19 +248,22 @@ impl Vim {
     fn apply(&mut self, buffer: &mut Buffer, motion: Motion) {
         let (text, at) = (buffer.text(), buffer.cursor());
         let Some((operator, _)) = self.operator.take() else {
-            let to =
-                if motion.span == Span::Lines { motion::first_nonblank(text, motion.to) } else { motion.to };
+            let to = if motion.span == MotionSpan::Lines {
+                motion::first_nonblank(text, motion.to)
+            } else {
+                motion.to
+            };
             buffer.go(to);
             return;
         };
         let (start, end) = (at.min(motion.to), at.max(motion.to));
         match motion.span {
-            Span::Exclusive => self.operate(buffer, operator, start..end),
-            Span::Inclusive => {
+            MotionSpan::Exclusive => self.operate(buffer, operator, start..end),
+            MotionSpan::Inclusive => {
                 let end = text::next(text, end);
                 self.operate(buffer, operator, start..end);
             }
-            Span::Lines => {
+            MotionSpan::Lines => {
                 let range = text::line_start(text, start)..text::line_end(text, end);
                 self.operate_lines(buffer, operator, range);
             }

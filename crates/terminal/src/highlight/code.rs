@@ -5,7 +5,7 @@
 
 use super::Lexer;
 use super::line::{Line, is_blank};
-use super::rules::{Block, Feature, Holes, Prefix, Quote, Rules};
+use super::rules::{BlockComment, Feature, Holes, LexicalRules, Quote, StringPrefix};
 use crate::theme::Syntax;
 
 /// Depth of modes, such as strings in code in strings. What is nested deeper is read as the mode around it.
@@ -13,9 +13,9 @@ const DEPTH: usize = 16;
 
 /// Construct that the lexer is in.
 #[derive(Debug, Clone)]
-pub(super) enum Mode {
+pub(super) enum LexerMode {
     Comment {
-        block: &'static Block,
+        block: &'static BlockComment,
         depth: u16,
     },
     Text {
@@ -64,8 +64,8 @@ pub(super) enum Expected {
 /// Lexer with the state that carries over from line to line.
 #[derive(Debug, Clone)]
 pub(super) struct Code {
-    pub(super) rules: &'static Rules,
-    pub(super) stack: Vec<Mode>,
+    pub(super) rules: &'static LexicalRules,
+    pub(super) stack: Vec<LexerMode>,
     /// Here document that starts with the next line.
     pub(super) heredoc: Option<String>,
     /// Whether the last token was a value, after which `/` divides and `<` compares.
@@ -85,8 +85,8 @@ pub(super) struct Code {
 }
 
 impl Code {
-    pub(super) fn new(rules: &'static Rules) -> Self {
-        let document = rules.has(Feature::Document).then_some(Mode::Content { jsx: false, depth: 0 });
+    pub(super) fn new(rules: &'static LexicalRules) -> Self {
+        let document = rules.has(Feature::Document).then_some(LexerMode::Content { jsx: false, depth: 0 });
         Self {
             rules,
             stack: document.into_iter().collect(),
@@ -102,7 +102,7 @@ impl Code {
         }
     }
 
-    pub(super) fn push(&mut self, mode: Mode) {
+    pub(super) fn push(&mut self, mode: LexerMode) {
         if self.stack.len() < DEPTH {
             self.stack.push(mode);
         }
@@ -110,7 +110,7 @@ impl Code {
 
     pub(super) fn line(&mut self, line: &mut Line<'_>) {
         if let Some(end) = self.heredoc.take() {
-            self.push(Mode::Heredoc { end });
+            self.push(LexerMode::Heredoc { end });
         }
         self.start_line(line);
         while !line.is_read() {
@@ -122,19 +122,21 @@ impl Code {
     /// Reads the next token.
     pub(super) fn step(&mut self, line: &mut Line<'_>) {
         match self.stack.last() {
-            None | Some(Mode::Hole { .. }) => self.token(line),
-            Some(Mode::Comment { .. }) => self.comment(line),
-            Some(Mode::Text { quote, raw, holes }) => {
+            None | Some(LexerMode::Hole { .. }) => self.token(line),
+            Some(LexerMode::Comment { .. }) => self.comment(line),
+            Some(LexerMode::Text { quote, raw, holes }) => {
                 let (quote, raw, holes) = (*quote, *raw, *holes);
                 self.text(line, quote, raw, holes);
             }
-            Some(Mode::Fenced { .. } | Mode::Heredoc { .. } | Mode::Indented { .. }) => self.raw_text(line),
-            Some(Mode::Content { jsx, .. }) => {
+            Some(LexerMode::Fenced { .. } | LexerMode::Heredoc { .. } | LexerMode::Indented { .. }) => {
+                self.raw_text(line)
+            }
+            Some(LexerMode::Content { jsx, .. }) => {
                 let jsx = *jsx;
                 self.content(line, jsx);
             }
-            Some(Mode::Tag(_)) => self.tag(line),
-            Some(Mode::Foreign { .. }) => self.foreign(line),
+            Some(LexerMode::Tag(_)) => self.tag(line),
+            Some(LexerMode::Foreign { .. }) => self.foreign(line),
         }
     }
 
@@ -149,7 +151,7 @@ impl Code {
                 self.at_command = true;
                 self.line_keys(line);
             }
-        } else if matches!(self.stack.last(), Some(Mode::Indented { .. })) {
+        } else if matches!(self.stack.last(), Some(LexerMode::Indented { .. })) {
             self.indented(line);
         }
     }
@@ -160,7 +162,7 @@ impl Code {
             return;
         }
         // A string on one line that is still open is invalid: the next line starts afresh.
-        let one_line = |mode: &Mode| matches!(mode, Mode::Text { quote, .. } if !quote.lines);
+        let one_line = |mode: &LexerMode| matches!(mode, LexerMode::Text { quote, .. } if !quote.lines);
         if let Some(open) = self.stack.iter().position(one_line) {
             self.stack.truncate(open);
         }
@@ -203,7 +205,7 @@ impl Code {
             .find(|block| line.starts_with(block.open) && (at_start || !block.open.starts_with('=')))
         {
             line.take(block.open.len(), Some(Syntax::Comment));
-            self.push(Mode::Comment { block, depth: 0 });
+            self.push(LexerMode::Comment { block, depth: 0 });
             return true;
         }
         let free = !self.rules.has(Feature::BlankBeforeComment)
@@ -216,7 +218,7 @@ impl Code {
     }
 
     fn comment(&mut self, line: &mut Line<'_>) {
-        let Some(Mode::Comment { block, depth }) = self.stack.last_mut() else { return };
+        let Some(LexerMode::Comment { block, depth }) = self.stack.last_mut() else { return };
         let rest = line.rest();
         let first = block.close.as_bytes()[0];
         let opener = block.open.as_bytes()[0];
@@ -255,7 +257,7 @@ impl Code {
                         && next.is_some_and(|next| next.is_ascii_digit())
                 }
                 Some(b'\'') => {
-                    self.rules.prefixes.iter().any(|(_, prefix)| *prefix == Prefix::Delimiter)
+                    self.rules.prefixes.iter().any(|(_, prefix)| *prefix == StringPrefix::Delimiter)
                         && next.is_some_and(|next| next.is_ascii_hexdigit())
                 }
                 Some(b'%') => {
@@ -293,7 +295,7 @@ impl Code {
                 _ => {}
             }
         }
-        if let Some(Mode::Hole { close, depth }) = self.stack.last_mut() {
+        if let Some(LexerMode::Hole { close, depth }) = self.stack.last_mut() {
             let open = if *close == b')' { b'(' } else { b'{' };
             if byte == open {
                 *depth = depth.saturating_add(1);

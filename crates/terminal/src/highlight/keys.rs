@@ -1,6 +1,6 @@
 //! Starts of lines that have a meaning of their own: keys, sections, targets.
 
-use super::code::{Code, Mode};
+use super::code::{Code, LexerMode};
 use super::line::{Line, is_blank};
 use super::rules::Feature;
 use crate::theme::Syntax;
@@ -39,7 +39,7 @@ impl Code {
         match scalar.bytes().next() {
             Some(b'|' | b'>') => {
                 line.take(scalar.len(), Some(Syntax::Operator));
-                self.push(Mode::Indented { indent });
+                self.push(LexerMode::Indented { indent });
             }
             None | Some(b'"' | b'\'' | b'[' | b'{' | b'&' | b'*' | b'!' | b'#' | b'%' | b'@') => {}
             Some(_) if self.rules.constants.contains(&scalar) => {
@@ -52,7 +52,7 @@ impl Code {
 
     /// Goes on with text that is indented deeper than its key, or leaves it.
     pub(super) fn indented(&mut self, line: &mut Line<'_>) {
-        let Some(Mode::Indented { indent }) = self.stack.last() else { return };
+        let Some(LexerMode::Indented { indent }) = self.stack.last() else { return };
         if line.text.trim().is_empty() || line.run(0, |byte| byte == b' ') > *indent {
             return;
         }

@@ -1,6 +1,6 @@
 //! Markup: documents of HTML and XML, and the elements within JavaScript.
 
-use super::code::{Code, Mode};
+use super::code::{Code, LexerMode};
 use super::line::{Line, is_blank};
 use super::rules::{Feature, Holes, Quote, quote};
 use super::{Lexer, languages};
@@ -47,7 +47,7 @@ impl Code {
         let is_closing = line.byte(1) == Some(b'/');
         let marks = 1 + usize::from(matches!(line.byte(1), Some(b'/' | b'!' | b'?')));
         line.take(marks, Some(Syntax::Tag));
-        self.push(Mode::Tag(Tag { jsx, is_closing, is_named: false, foreign: None }));
+        self.push(LexerMode::Tag(Tag { jsx, is_closing, is_named: false, foreign: None }));
     }
 
     /// Reads text between tags.
@@ -60,7 +60,7 @@ impl Code {
                     self.rules.blocks.iter().find(|block| !jsx && line.starts_with(block.open))
                 {
                     line.take(block.open.len(), Some(Syntax::Comment));
-                    self.push(Mode::Comment { block, depth: 0 });
+                    self.push(LexerMode::Comment { block, depth: 0 });
                 } else if is_element(line.rest()) || !jsx && matches!(line.byte(1), Some(b'!' | b'?')) {
                     self.open_tag(line, jsx);
                 } else {
@@ -81,12 +81,12 @@ impl Code {
     fn open_braces(&mut self, line: &mut Line<'_>) {
         line.take(1, Some(Syntax::Punctuation));
         self.after_value = false;
-        self.push(Mode::Hole { close: b'}', depth: 0 });
+        self.push(LexerMode::Hole { close: b'}', depth: 0 });
     }
 
     /// Reads a token of a tag.
     pub(super) fn tag(&mut self, line: &mut Line<'_>) {
-        let Some(Mode::Tag(tag)) = self.stack.last_mut() else { return };
+        let Some(LexerMode::Tag(tag)) = self.stack.last_mut() else { return };
         let Some(byte) = line.byte(0) else { return };
         if is_blank(byte) {
             let length = line.run(0, is_blank);
@@ -107,7 +107,7 @@ impl Code {
             b'"' | b'\'' => {
                 let quote = if byte == b'"' { &QUOTES[0] } else { &QUOTES[1] };
                 line.take(1, Some(Syntax::String));
-                self.push(Mode::Text { quote, raw: true, holes: Holes::None });
+                self.push(LexerMode::Text { quote, raw: true, holes: Holes::None });
             }
             _ if is_name(byte) => {
                 let length = line.run(0, is_name);
@@ -125,10 +125,10 @@ impl Code {
 
     /// Leaves a tag for the content after it.
     fn end_tag(&mut self) {
-        let Some(Mode::Tag(tag)) = self.stack.pop() else { return };
+        let Some(LexerMode::Tag(tag)) = self.stack.pop() else { return };
         if let Some((language, end)) = tag.foreign {
             if let Some(language) = languages::by_name(language) {
-                self.push(Mode::Foreign { lexer: Box::new(Lexer::new(language)), end });
+                self.push(LexerMode::Foreign { lexer: Box::new(Lexer::new(language)), end });
             }
             return;
         }
@@ -136,22 +136,22 @@ impl Code {
             return;
         }
         match (self.stack.last_mut(), tag.is_closing) {
-            (Some(Mode::Content { depth, .. }), false) => *depth = depth.saturating_add(1),
-            (Some(Mode::Content { depth, .. }), true) => match depth.checked_sub(1) {
+            (Some(LexerMode::Content { depth, .. }), false) => *depth = depth.saturating_add(1),
+            (Some(LexerMode::Content { depth, .. }), true) => match depth.checked_sub(1) {
                 Some(less) => *depth = less,
                 None => {
                     self.stack.pop();
                     self.after_value = true;
                 }
             },
-            (_, false) => self.push(Mode::Content { jsx: true, depth: 0 }),
+            (_, false) => self.push(LexerMode::Content { jsx: true, depth: 0 }),
             (_, true) => self.after_value = true,
         }
     }
 
     /// Reads another language up to its end mark.
     pub(super) fn foreign(&mut self, line: &mut Line<'_>) {
-        let Some(Mode::Foreign { lexer, end }) = self.stack.last_mut() else { return };
+        let Some(LexerMode::Foreign { lexer, end }) = self.stack.last_mut() else { return };
         let rest = line.rest();
         // The mark is ASCII, so that the offsets are those of the line.
         let until = rest.to_ascii_lowercase().find(*end);

@@ -12,21 +12,21 @@ pub(super) struct Language {
 
 #[derive(Debug)]
 pub(super) enum Grammar {
-    Code(&'static Rules),
+    Code(&'static LexicalRules),
     Markdown,
     Diff,
 }
 
 /// Lexical rules of a language.
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(super) struct LexicalRules {
     /// Marks of comments up to the end of the line.
     pub(super) comments: &'static [&'static str],
-    pub(super) blocks: &'static [Block],
+    pub(super) blocks: &'static [BlockComment],
     /// Forms of strings; of two that start alike the longer one comes first.
     pub(super) quotes: &'static [Quote],
     /// Letters before a quote that change the string, in lower case.
-    pub(super) prefixes: &'static [(&'static str, Prefix)],
+    pub(super) prefixes: &'static [(&'static str, StringPrefix)],
     /// Mark of a here document.
     pub(super) heredoc: Option<&'static str>,
     pub(super) keywords: &'static [&'static str],
@@ -46,7 +46,7 @@ pub(super) struct Rules {
     pub(super) features: &'static [Feature],
 }
 
-impl Rules {
+impl LexicalRules {
     pub(super) const NONE: Self = Self {
         comments: &[],
         blocks: &[],
@@ -137,18 +137,18 @@ pub(super) enum Feature {
 
 /// Comment with an end mark. One that starts with `=` is at the start of a line only.
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct BlockComment {
     pub(super) open: &'static str,
     pub(super) close: &'static str,
     pub(super) nested: bool,
 }
 
-pub(super) const fn block(open: &'static str, close: &'static str) -> Block {
-    Block { open, close, nested: false }
+pub(super) const fn block(open: &'static str, close: &'static str) -> BlockComment {
+    BlockComment { open, close, nested: false }
 }
 
-pub(super) const fn nested(open: &'static str, close: &'static str) -> Block {
-    Block { open, close, nested: true }
+pub(super) const fn nested(open: &'static str, close: &'static str) -> BlockComment {
+    BlockComment { open, close, nested: true }
 }
 
 /// Form of a string.
@@ -219,7 +219,7 @@ impl Quote {
 
 /// Meaning of letters before a quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Prefix {
+pub(super) enum StringPrefix {
     Plain,
     Raw,
     Holes(Holes),

@@ -1,8 +1,8 @@
 //! Strings of source code: quotes, raw strings, here documents, and the code within them.
 
-use super::code::{Code, Mode};
+use super::code::{Code, LexerMode};
 use super::line::{Line, is_blank};
-use super::rules::{Escape, Feature, Holes, Prefix, Quote, Rules};
+use super::rules::{Escape, Feature, Holes, LexicalRules, Quote, StringPrefix};
 use crate::theme::Syntax;
 
 /// Bytes of an end mark that the source chooses. A longer one is not taken for one.
@@ -54,13 +54,13 @@ impl Code {
         line.take(prefix + quote.open.len(), Some(Syntax::String));
         self.after_value = true;
         self.at_command = false;
-        self.push(Mode::Text { quote, raw, holes });
+        self.push(LexerMode::Text { quote, raw, holes });
     }
 
     fn open_fenced(&mut self, line: &mut Line<'_>, length: usize, end: String) -> bool {
         line.take(length, Some(Syntax::String));
         self.after_value = true;
-        self.push(Mode::Fenced { end });
+        self.push(LexerMode::Fenced { end });
         true
     }
 
@@ -81,13 +81,13 @@ impl Code {
         let prefixes = rules.prefixes.iter();
         let mut prefixes = prefixes.filter(|(prefix, _)| prefix.eq_ignore_ascii_case(word));
         let Some((_, prefix)) = prefixes.next() else { return false };
-        if *prefix == Prefix::Hashes {
+        if *prefix == StringPrefix::Hashes {
             return self.open_hashes(line, word.len());
         }
         if next == b'#' {
             return false;
         }
-        if *prefix == Prefix::Delimiter {
+        if *prefix == StringPrefix::Delimiter {
             let after = line.rest().get(word.len() + 1..).unwrap_or_default();
             return match after.bytes().take(LONGEST_END).position(|byte| byte == b'(') {
                 Some(length) => {
@@ -102,10 +102,10 @@ impl Code {
             return false;
         };
         let (raw, holes) = match prefix {
-            Prefix::Raw => (true, Holes::None),
-            Prefix::Holes(holes) => (false, *holes),
-            Prefix::RawHoles(holes) => (true, *holes),
-            Prefix::Plain | Prefix::Hashes | Prefix::Delimiter => (false, quote.holes),
+            StringPrefix::Raw => (true, Holes::None),
+            StringPrefix::Holes(holes) => (false, *holes),
+            StringPrefix::RawHoles(holes) => (true, *holes),
+            StringPrefix::Plain | StringPrefix::Hashes | StringPrefix::Delimiter => (false, quote.holes),
         };
         self.open_text(line, word.len(), quote, raw, holes);
         true
@@ -197,21 +197,21 @@ impl Code {
         line.take(length, Some(Syntax::Punctuation));
         self.after_value = false;
         self.at_command = true;
-        self.push(Mode::Hole { close, depth: 0 });
+        self.push(LexerMode::Hole { close, depth: 0 });
         true
     }
 
     /// Reads a string up to a mark that the source chose.
     pub(super) fn raw_text(&mut self, line: &mut Line<'_>) {
         match self.stack.last() {
-            Some(Mode::Fenced { end }) => match line.rest().find(end.as_str()) {
+            Some(LexerMode::Fenced { end }) => match line.rest().find(end.as_str()) {
                 Some(at) => {
                     line.take(at + end.len(), Some(Syntax::String));
                     self.stack.pop();
                 }
                 None => line.take_rest(Some(Syntax::String)),
             },
-            Some(Mode::Heredoc { end }) => {
+            Some(LexerMode::Heredoc { end }) => {
                 let after = line.text.trim_start().strip_prefix(end.as_str());
                 if after
                     .is_some_and(|after| !after.bytes().next().is_some_and(|byte| self.rules.is_word(byte)))
@@ -229,7 +229,7 @@ impl Code {
 }
 
 /// Length of a whole string that is a key, if it is one.
-fn key(line: &Line<'_>, quote: &Quote, rules: &Rules) -> Option<usize> {
+fn key(line: &Line<'_>, quote: &Quote, rules: &LexicalRules) -> Option<usize> {
     if rules.keys.is_empty() || quote.open.len() > 1 {
         return None;
     }
@@ -269,7 +269,7 @@ fn placeholder(rest: &str) -> Option<usize> {
 }
 
 /// Length of a variable with its sigil.
-pub(super) fn variable(rest: &str, rules: &Rules) -> Option<usize> {
+pub(super) fn variable(rest: &str, rules: &LexicalRules) -> Option<usize> {
     let bytes = rest.as_bytes();
     let name = |from: usize| {
         let name = bytes.get(from..).unwrap_or_default();

@@ -8,7 +8,7 @@ use crate::wrap::{self, Text};
 pub(super) const WIDEST_PROSE: usize = 120;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Block {
+pub(super) enum MarkdownBlock {
     /// Empty row between blocks, with the bars of quotes that both are in.
     Gap(Vec<Span>),
     Prose {
@@ -29,7 +29,7 @@ pub(super) enum Block {
     },
 }
 
-impl Block {
+impl MarkdownBlock {
     pub(super) fn rows(&self, columns: usize) -> Vec<Row> {
         let prose = columns.min(WIDEST_PROSE);
         match self {

@@ -3,7 +3,7 @@
 //! [`Blocks::place`] classifies a line without changing anything; [`Blocks::line`] acts on it. A line that the next one
 //! may turn into a heading or the header of a table is held until that line is known.
 
-use super::block::Block;
+use super::block::MarkdownBlock;
 use super::container::{Container, enter, indent, mark, open};
 use super::inline::inline;
 use super::line::{self, CODE_INDENT, Cursor, Fence};
@@ -64,7 +64,7 @@ enum Kind {
 }
 
 /// Place of a line in the tree of blocks.
-pub(super) struct Place<'l> {
+pub(super) struct LinePlace<'l> {
     /// Number of open containers that the line is in.
     matched: usize,
     new: Vec<Container>,
@@ -72,7 +72,7 @@ pub(super) struct Place<'l> {
     cursor: Cursor<'l>,
 }
 
-impl Place<'_> {
+impl LinePlace<'_> {
     /// Whether the line is text of a paragraph that cannot be part of a table.
     pub(super) fn is_prose(&self) -> bool {
         self.kind == Kind::Text && !self.cursor.text().contains('|')
@@ -91,7 +91,7 @@ pub(super) struct Blocks {
     last: Option<bool>,
     /// Number of containers that are open since the last block.
     common: usize,
-    pub(super) settled: Vec<Block>,
+    pub(super) settled: Vec<MarkdownBlock>,
 }
 
 impl Blocks {
@@ -109,7 +109,7 @@ impl Blocks {
     }
 
     /// Place of a line, or of its start.
-    pub(super) fn place<'l>(&self, line: &'l str) -> Place<'l> {
+    pub(super) fn place<'l>(&self, line: &'l str) -> LinePlace<'l> {
         let mut cursor = Cursor::new(line);
         let matched = self.containers.iter().take_while(|container| enter(container, &mut cursor)).count();
         let all = matched == self.containers.len();
@@ -118,7 +118,7 @@ impl Blocks {
             && all
         {
             let end = cursor.indent() < CODE_INDENT && line::closes(fence, cursor.text());
-            return Place {
+            return LinePlace {
                 matched,
                 new,
                 kind: if end { Kind::FencedEnd } else { Kind::FencedText },
@@ -132,7 +132,7 @@ impl Blocks {
             new.push(container);
             kind = self.kind(&cursor, false, false);
         }
-        Place { matched, new, kind, cursor }
+        LinePlace { matched, new, kind, cursor }
     }
 
     /// Whether a paragraph is open.
@@ -203,7 +203,7 @@ impl Blocks {
     }
 
     /// Takes the start of a line of prose; [`Blocks::feed`] and [`Blocks::end_line`] take the rest of it.
-    pub(super) fn start(&mut self, place: &Place<'_>) {
+    pub(super) fn start(&mut self, place: &LinePlace<'_>) {
         self.text_starts(place);
         self.paragraph();
         self.feed(place.cursor.text());
@@ -222,7 +222,7 @@ impl Blocks {
     }
 
     /// Prepares for a line of text, which continues the open paragraph or starts another.
-    fn text_starts(&mut self, place: &Place<'_>) {
+    fn text_starts(&mut self, place: &LinePlace<'_>) {
         let goes_on = self.has_text() && place.new.is_empty();
         self.release();
         if !goes_on {
@@ -250,8 +250,8 @@ impl Blocks {
     }
 
     /// Takes a line that is not text.
-    fn other(&mut self, place: Place<'_>) {
-        let Place { matched, new, kind, cursor } = place;
+    fn other(&mut self, place: LinePlace<'_>) {
+        let LinePlace { matched, new, kind, cursor } = place;
         let inside = matched == self.containers.len() && new.is_empty();
         match (&kind, &mut self.leaf) {
             (Kind::FencedText, Leaf::Fenced { .. }) => return self.fenced(cursor),
@@ -293,7 +293,7 @@ impl Blocks {
             Kind::Rule => {
                 self.begin(true);
                 let (first, _) = self.indents();
-                self.settled.push(Block::Rule { first, style: self.theme.border });
+                self.settled.push(MarkdownBlock::Rule { first, style: self.theme.border });
             }
             Kind::Fence { fence, indent } => self.open_fence(fence, indent),
             Kind::Indented => {
@@ -317,7 +317,7 @@ impl Blocks {
         let style = self.theme.text.with(self.theme.heading).with(Style { underline, ..Style::PLAIN });
         let (first, next) = self.indents();
         let text = inline(text.trim(), style, &self.theme);
-        self.settled.push(Block::Prose { first, next, text });
+        self.settled.push(MarkdownBlock::Prose { first, next, text });
     }
 
     fn open_fence(&mut self, fence: Fence, indent: usize) {
@@ -326,7 +326,7 @@ impl Blocks {
         if !fence.info.is_empty() {
             let mut text = Text::default();
             text.push(&gate::visible(&fence.info), self.theme.dim);
-            self.settled.push(Block::Prose { first: Vec::new(), next: Vec::new(), text });
+            self.settled.push(MarkdownBlock::Prose { first: Vec::new(), next: Vec::new(), text });
         }
         let highlighter = Box::new(Highlighter::for_language(&fence.info, &self.theme));
         self.leaf = Leaf::Fenced { fence, indent, highlighter };
@@ -336,38 +336,38 @@ impl Blocks {
         if let Leaf::Fenced { indent, highlighter, .. } = &mut self.leaf {
             cursor.skip(*indent);
             let spans = highlighter.line(&gate::visible(&cursor.exact()));
-            self.settled.push(Block::Code(spans));
+            self.settled.push(MarkdownBlock::Code(spans));
         }
     }
 
     fn indented(&mut self, mut cursor: Cursor<'_>) {
         if let Leaf::Indented { blanks } = &mut self.leaf {
             let blanks = std::mem::take(blanks);
-            self.settled.extend(std::iter::repeat_n(Block::Code(Vec::new()), blanks));
+            self.settled.extend(std::iter::repeat_n(MarkdownBlock::Code(Vec::new()), blanks));
         }
         self.blank = false;
         cursor.skip(CODE_INDENT);
         let code = cursor.exact();
-        self.settled.push(Block::Code(vec![Span::new(gate::visible(&code), self.theme.text)]));
+        self.settled.push(MarkdownBlock::Code(vec![Span::new(gate::visible(&code), self.theme.text)]));
     }
 
     fn html(&mut self, cursor: &Cursor<'_>) {
         let (first, next) = self.indents();
         let mut text = Text::default();
         text.push(&gate::visible(&cursor.exact()), self.theme.dim);
-        self.settled.push(Block::Prose { first, next, text });
+        self.settled.push(MarkdownBlock::Prose { first, next, text });
     }
 
     fn table(&mut self, table: Table) {
         let (first, next) = self.indents();
-        self.settled.push(Block::Table { first, next, table: Box::new(table) });
+        self.settled.push(MarkdownBlock::Table { first, next, table: Box::new(table) });
     }
 
     fn close_leaf(&mut self) {
         match std::mem::replace(&mut self.leaf, Leaf::None) {
             Leaf::Paragraph(paragraph) => {
                 if let Some((first, next, text)) = paragraph.finish() {
-                    self.settled.push(Block::Prose { first, next, text });
+                    self.settled.push(MarkdownBlock::Prose { first, next, text });
                 }
             }
             Leaf::Table(table) if !table.is_spent() => self.table(*table),
@@ -403,7 +403,7 @@ impl Blocks {
         {
             let bars =
                 self.containers.iter().take(self.common).map(|container| indent(container, &self.theme));
-            self.settled.push(Block::Gap(bars.collect()));
+            self.settled.push(MarkdownBlock::Gap(bars.collect()));
         }
         self.blank = false;
         self.common = self.containers.len();
@@ -413,7 +413,7 @@ impl Blocks {
     fn show_marks(&mut self) {
         if self.containers.iter().any(|container| matches!(container, Container::Item { shown: false, .. })) {
             let (first, next) = self.indents();
-            self.settled.push(Block::Prose { first, next, text: Text::default() });
+            self.settled.push(MarkdownBlock::Prose { first, next, text: Text::default() });
         }
     }
 

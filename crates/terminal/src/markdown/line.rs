@@ -128,13 +128,13 @@ pub(super) fn underline(text: &str) -> Option<usize> {
 
 /// Mark of a list item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mark<'l> {
+pub(super) struct ItemMark<'l> {
     /// The mark as written: `-`, `*`, `+`, `7.` or `7)`.
     pub(super) mark: &'l str,
     pub(super) number: Option<u32>,
 }
 
-pub(super) fn item(text: &str) -> Option<Mark<'_>> {
+pub(super) fn item(text: &str) -> Option<ItemMark<'_>> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (length, number) = match digits {
         0 if text.starts_with(['-', '*', '+']) => (1, None),
@@ -144,7 +144,8 @@ pub(super) fn item(text: &str) -> Option<Mark<'_>> {
         _ => return None,
     };
     let rest = text.get(length..)?;
-    (rest.is_empty() || rest.starts_with([' ', '\t'])).then_some(Mark { mark: text.get(..length)?, number })
+    (rest.is_empty() || rest.starts_with([' ', '\t']))
+        .then_some(ItemMark { mark: text.get(..length)?, number })
 }
 
 /// Box of a task at the start of an item: whether it is checked.
@@ -243,7 +244,7 @@ mod tests {
         assert_eq!(heading("# #c#"), Some((1, "#c#")));
         assert_eq!(heading("#tag"), None);
         assert!(is_rule("- - -") && is_rule("***") && !is_rule("--") && !is_rule("**a"));
-        assert_eq!(item("12) x"), Some(Mark { mark: "12)", number: Some(12) }));
+        assert_eq!(item("12) x"), Some(ItemMark { mark: "12)", number: Some(12) }));
         assert_eq!(item("-x"), None);
         assert_eq!(item("1234567890. x"), None);
         assert_eq!(fence("```a`"), None);

@@ -14,7 +14,7 @@ mod tail;
 mod tests;
 
 use out::Out;
-use overlay::Overlay;
+use overlay::OverlayScreen;
 pub use sgr::ColorDepth;
 use tail::Tail;
 
@@ -70,7 +70,7 @@ pub struct Screen {
     stale: bool,
     /// Whether the terminal has another size than when the tail was written.
     resized: bool,
-    overlay: Option<Overlay>,
+    overlay: Option<OverlayScreen>,
     /// Committed rows that wait for the overlay to close.
     held: Vec<Row>,
     /// The tail of the last frame with an overlay.
@@ -148,7 +148,7 @@ impl Screen {
                 self.covered.clone_from(&frame.tail);
                 let before = self.open_overlay();
                 let size = (self.columns, self.rows);
-                let overlay = self.overlay.get_or_insert_with(Overlay::open);
+                let overlay = self.overlay.get_or_insert_with(OverlayScreen::open);
                 (before, overlay.draw(&self.caps, rows, frame.cursor, size))
             }
             None if self.overlay.is_some() => {
@@ -267,7 +267,7 @@ impl Screen {
         self.resized = false;
         bytes.extend(out.into_bytes());
         bytes.extend_from_slice(ALTERNATE_ENTER);
-        self.overlay = Some(Overlay::open());
+        self.overlay = Some(OverlayScreen::open());
         bytes
     }
 

@@ -7,7 +7,7 @@ use crate::row::Row;
 
 /// Alternate screen that is open, and its rows.
 #[derive(Debug, Default)]
-pub(super) struct Overlay {
+pub(super) struct OverlayScreen {
     shown: Vec<Line>,
     line: usize,
     column: Option<usize>,
@@ -15,7 +15,7 @@ pub(super) struct Overlay {
     resized: bool,
 }
 
-impl Overlay {
+impl OverlayScreen {
     /// An alternate screen that was just entered.
     pub(super) fn open() -> Self {
         Self { stale: true, ..Self::default() }

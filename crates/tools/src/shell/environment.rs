@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::registry::ShellOptions;
 
-pub(super) type Variables = BTreeMap<OsString, OsString>;
+pub(super) type EnvironmentVariables = BTreeMap<OsString, OsString>;
 
 /// Files that a shell would run before the command.
 const STARTUP_FILES: [&str; 2] = ["BASH_ENV", "ENV"];
@@ -94,9 +94,9 @@ const SECRET_PREFIXES: [&str; 17] = [
 const SECRET_PARTS: [&str; 7] =
     ["-----begin ", "accountkey=", "password=", "passwd=", "pwd=", "secret=", "hooks.slack.com/services/"];
 
-pub(super) fn of(options: &ShellOptions) -> Variables {
+pub(super) fn of(options: &ShellOptions) -> EnvironmentVariables {
     let is_secret = |name: &OsStr| options.secrets.iter().any(|secret| name == secret.as_str());
-    let mut env: Variables = options
+    let mut env: EnvironmentVariables = options
         .env
         .iter()
         .filter(|(name, _)| !is_secret(name) && !STARTUP_FILES.iter().any(|startup| name == startup))
@@ -113,13 +113,13 @@ pub(super) fn of(options: &ShellOptions) -> Variables {
 }
 
 /// The environment of a command that only reads: nothing that looks like a secret, and Git's settings are ours alone.
-pub(super) fn reading(env: &Variables, scratch: &Path) -> Variables {
+pub(super) fn reading(env: &EnvironmentVariables, scratch: &Path) -> EnvironmentVariables {
     let is_kept = |(name, value): &(&OsString, &OsString)| {
         !may_be_secret(&name.to_string_lossy(), &value.to_string_lossy())
             && !name.to_string_lossy().starts_with("GIT_CONFIG")
     };
     let kept = env.iter().filter(is_kept).map(|(name, value)| (name.clone(), value.clone()));
-    let mut env: Variables = kept.collect();
+    let mut env: EnvironmentVariables = kept.collect();
     for (name, value) in READING {
         env.insert(name.into(), value.into());
     }
@@ -155,7 +155,7 @@ fn is_secret_value(value: &str) -> bool {
         || SECRET_PARTS.iter().any(|part| lower.contains(part))
 }
 
-fn set_git(env: &mut Variables, settings: &[(&str, &str)]) {
+fn set_git(env: &mut EnvironmentVariables, settings: &[(&str, &str)]) {
     env.insert("GIT_CONFIG_COUNT".into(), settings.len().to_string().into());
     for (number, (name, value)) in settings.iter().enumerate() {
         env.insert(format!("GIT_CONFIG_KEY_{number}").into(), (*name).into());

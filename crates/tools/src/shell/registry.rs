@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::confinement::{Confinement, LimitedSandbox, SandboxCache};
-use super::environment::{self, Variables};
+use super::environment::{self, EnvironmentVariables};
 use super::pipes::Pipes;
 use super::progress::OutputProgress;
 use super::reporter::Reporter;
@@ -104,7 +104,7 @@ pub struct Shells(pub(super) Arc<Registry>);
 pub(super) struct Registry {
     pub(super) options: ShellOptions,
     /// Environment of every command: that of the options, without secrets and with what keeps programs from asking.
-    env: Variables,
+    env: EnvironmentVariables,
     confiner: SandboxCache,
     /// Prefix of its processes' tags.
     marks: String,
@@ -364,7 +364,7 @@ impl Registry {
     }
 
     /// The environment that commands see.
-    pub(super) fn env(&self) -> &Variables {
+    pub(super) fn env(&self) -> &EnvironmentVariables {
         &self.env
     }
 

@@ -13,7 +13,7 @@ use super::output::{OutputDecoder, Plain};
 use super::pipes::{Pipes, Stream};
 use super::progress::OutputProgress;
 use super::reporter::Reporter;
-use super::tracked::{ShellInput, Tracked, Witness};
+use super::tracked::{CompletionWaiter, ShellInput, Tracked};
 
 /// Bytes taken from a stream at once, and so the most that one event of output carries.
 const CHUNK: usize = 8 * 1024;
@@ -119,8 +119,8 @@ impl Supervisor {
         }
     }
 
-    async fn report(&self, exit_code: i32, witness: Witness) {
-        if witness == Witness::Call {
+    async fn report(&self, exit_code: i32, witness: CompletionWaiter) {
+        if witness == CompletionWaiter::Call {
             return;
         }
         tokio::select! {
@@ -254,7 +254,7 @@ pub(super) async fn watch_detached(
         }
     };
     let code = status.map_or(1, exit_code);
-    if shell.end(code) == Witness::Nobody {
+    if shell.end(code) == CompletionWaiter::Nobody {
         reporter.tell(&shell, code).await;
     }
 }

@@ -37,7 +37,7 @@ pub(super) enum ShellInput {
 
 /// Recipient of a command's completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Witness {
+pub(super) enum CompletionWaiter {
     /// A call is waiting for just that.
     Call,
     Nobody,
@@ -203,7 +203,7 @@ impl Tracked {
     }
 
     /// Notes the end.
-    pub(super) fn end(&self, code: i32) -> Witness {
+    pub(super) fn end(&self, code: i32) -> CompletionWaiter {
         self.finish(CommandPhase::Ended { code, after: self.started.elapsed() })
     }
 
@@ -211,11 +211,11 @@ impl Tracked {
         self.finish(CommandPhase::Stopped { after: self.started.elapsed() });
     }
 
-    fn finish(&self, phase: CommandPhase) -> Witness {
+    fn finish(&self, phase: CommandPhase) -> CompletionWaiter {
         let mut state = self.state();
         state.input = None;
         self.phase.send_replace(phase);
-        if state.waiting > 0 { Witness::Call } else { Witness::Nobody }
+        if state.waiting > 0 { CompletionWaiter::Call } else { CompletionWaiter::Nobody }
     }
 
     /// The way to the command's input; `None` if it has none or has ended.

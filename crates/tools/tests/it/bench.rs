@@ -14,7 +14,7 @@ use hangar_tools::spill::Spill;
 use hangar_tools::sql::Database;
 use hangar_tools::tool_files::ToolFiles;
 use hangar_tools::web::{Addresses, WebAccess};
-use hangar_tools::{Builtin, Dialect, Workspace, builtin};
+use hangar_tools::{Builtin, FileToolSet, Workspace, builtin};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -35,19 +35,19 @@ pub(crate) struct Answer {
 
 impl Bench {
     pub(crate) fn new(files: &[(&str, &str)]) -> Self {
-        Self::with(Dialect::Edits, WebAccess::default(), files)
+        Self::with(FileToolSet::Edits, WebAccess::default(), files)
     }
 
     pub(crate) fn for_patches(files: &[(&str, &str)]) -> Self {
-        Self::with(Dialect::Patches, WebAccess::default(), files)
+        Self::with(FileToolSet::Patches, WebAccess::default(), files)
     }
 
     /// With access to servers on this machine.
     pub(crate) fn for_web(reach: WebAccess) -> Self {
-        Self::with(Dialect::Edits, WebAccess { addresses: Addresses::Any, ..reach }, &[])
+        Self::with(FileToolSet::Edits, WebAccess { addresses: Addresses::Any, ..reach }, &[])
     }
 
-    pub(crate) fn with(dialect: Dialect, reach: WebAccess, files: &[(&str, &str)]) -> Self {
+    pub(crate) fn with(dialect: FileToolSet, reach: WebAccess, files: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         fs::create_dir(base.join("w")).unwrap();

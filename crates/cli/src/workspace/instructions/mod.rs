@@ -62,7 +62,7 @@ pub(crate) struct InstructionPlaces<'a> {
 
 #[derive(Debug)]
 pub(crate) struct Instructions {
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) blocks: Vec<InstructionBlock>,
     pub(crate) nested: Vec<Nested>,
     pub(crate) scoped: Vec<Scoped>,
     /// Directories whose instructions were loaded, the top of the tree first.
@@ -72,7 +72,7 @@ pub(crate) struct Instructions {
 
 /// Instructions that apply everywhere.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct InstructionBlock {
     /// Sources of the text; several if files are identical.
     pub(crate) sources: Vec<PathBuf>,
     pub(crate) text: String,
@@ -199,7 +199,7 @@ fn nested(places: InstructionPlaces<'_>, loaded: &[PathBuf]) -> Vec<Nested> {
 
 struct Loader {
     told: SeenInstructions,
-    blocks: Vec<Block>,
+    blocks: Vec<InstructionBlock>,
     scoped: Vec<Scoped>,
     left: usize,
 }
@@ -249,7 +249,7 @@ impl Loader {
         } else {
             format!("There are more instructions in {}; view that file.", source.display())
         };
-        self.blocks.push(Block { sources: vec![source], text });
+        self.blocks.push(InstructionBlock { sources: vec![source], text });
     }
 }
 

@@ -3,8 +3,8 @@
 use hangar_agent::model::Finish;
 use serde_json::{Value, json};
 
-use super::{AnswerWriter, End, Head, SseEvent, list, offer, text};
-use crate::scripted::turn::{Asked, Said};
+use super::{AnswerFinish, AnswerHead, AnswerWriter, SseEvent, list, offer, text};
+use crate::scripted::turn::{Asked, TurnPiece};
 
 /// Signature of thinking. Clients send it back without reading it.
 const SIGNATURE: &str = "c2ln";
@@ -26,7 +26,7 @@ pub(super) fn asked(body: &Value) -> Asked {
 }
 
 pub(super) struct AnthropicAnswer {
-    head: Head,
+    head: AnswerHead,
     /// The last block may still grow.
     blocks: Vec<Block>,
     open: bool,
@@ -64,7 +64,7 @@ impl Block {
 }
 
 impl AnthropicAnswer {
-    pub(super) fn new(head: Head) -> Self {
+    pub(super) fn new(head: AnswerHead) -> Self {
         Self { head, blocks: Vec::new(), open: false }
     }
 
@@ -115,9 +115,9 @@ impl AnswerWriter for AnthropicAnswer {
         vec![named("message_start", json!({"message": self.message(&[], None, 1)}))]
     }
 
-    fn say(&mut self, said: Said) -> Vec<SseEvent> {
+    fn say(&mut self, said: TurnPiece) -> Vec<SseEvent> {
         let (mut events, delta) = match said {
-            Said::Text(delta) => {
+            TurnPiece::Text(delta) => {
                 let mut events = Vec::new();
                 if !matches!(self.blocks.last(), Some(Block::Text(_)) if self.open) {
                     events = self.start_block(Block::Text(String::new()));
@@ -127,7 +127,7 @@ impl AnswerWriter for AnthropicAnswer {
                 }
                 (events, json!({"type": "text_delta", "text": delta}))
             }
-            Said::Thinking(delta) => {
+            TurnPiece::Thinking(delta) => {
                 let mut events = Vec::new();
                 if !matches!(self.blocks.last(), Some(Block::Thinking(_)) if self.open) {
                     events = self.start_block(Block::Thinking(String::new()));
@@ -137,7 +137,7 @@ impl AnswerWriter for AnthropicAnswer {
                 }
                 (events, json!({"type": "thinking_delta", "thinking": delta}))
             }
-            Said::Call(call) => {
+            TurnPiece::Call(call) => {
                 let delta = json!({"type": "input_json_delta", "partial_json": call.input});
                 let id = format!("toolu_{}", call.id);
                 (self.start_block(Block::ToolUse { id, name: call.tool, input: call.input }), delta)
@@ -147,7 +147,7 @@ impl AnswerWriter for AnthropicAnswer {
         events
     }
 
-    fn finish(&mut self, end: &End) -> Vec<SseEvent> {
+    fn finish(&mut self, end: &AnswerFinish) -> Vec<SseEvent> {
         let mut events = self.stop_block();
         let delta = json!({"stop_reason": reason(&end.finish), "stop_sequence": null});
         events.push(named("message_delta", json!({"delta": delta, "usage": self.usage(end.output_tokens)})));
@@ -155,7 +155,7 @@ impl AnswerWriter for AnthropicAnswer {
         events
     }
 
-    fn whole(&self, end: &End) -> Value {
+    fn whole(&self, end: &AnswerFinish) -> Value {
         let content: Vec<_> = self.blocks.iter().map(Block::whole).collect();
         self.message(&content, Some(reason(&end.finish)), end.output_tokens)
     }

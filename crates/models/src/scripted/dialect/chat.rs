@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{AnswerWriter, End, Head, SseEvent, list, offer, text};
-use crate::scripted::turn::{Asked, Said};
+use super::{AnswerFinish, AnswerHead, AnswerWriter, SseEvent, list, offer, text};
+use crate::scripted::turn::{Asked, TurnPiece};
 
 pub(super) fn asked(body: &Value) -> Asked {
     let mut asked = Asked::new(offer(list(&body["tools"]), &body["tool_choice"]));
@@ -19,7 +19,7 @@ pub(super) fn asked(body: &Value) -> Asked {
 }
 
 pub(super) struct ChatAnswer {
-    head: Head,
+    head: AnswerHead,
     /// The client asked for a final chunk with the usage.
     include_usage: bool,
     text: String,
@@ -28,13 +28,13 @@ pub(super) struct ChatAnswer {
 }
 
 impl ChatAnswer {
-    pub(super) fn new(head: Head, body: &Value) -> Self {
+    pub(super) fn new(head: AnswerHead, body: &Value) -> Self {
         let include_usage = body["stream_options"]["include_usage"] == true;
         Self { head, include_usage, text: String::new(), thinking: String::new(), calls: Vec::new() }
     }
 
     fn object(&self, kind: &str) -> Value {
-        let Head { id, model, created, .. } = &self.head;
+        let AnswerHead { id, model, created, .. } = &self.head;
         json!({"id": format!("chatcmpl-{id}"), "object": kind, "created": created, "model": model})
     }
 
@@ -44,7 +44,7 @@ impl ChatAnswer {
         SseEvent::unnamed(chunk.to_string())
     }
 
-    fn usage(&self, end: &End) -> Value {
+    fn usage(&self, end: &AnswerFinish) -> Value {
         let (input, output) = (self.head.input_tokens, end.output_tokens);
         json!({"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output})
     }
@@ -55,17 +55,17 @@ impl AnswerWriter for ChatAnswer {
         vec![self.chunk(&json!({"role": "assistant", "content": ""}), None)]
     }
 
-    fn say(&mut self, said: Said) -> Vec<SseEvent> {
+    fn say(&mut self, said: TurnPiece) -> Vec<SseEvent> {
         match said {
-            Said::Text(delta) => {
+            TurnPiece::Text(delta) => {
                 self.text.push_str(&delta);
                 vec![self.chunk(&json!({"content": delta}), None)]
             }
-            Said::Thinking(delta) => {
+            TurnPiece::Thinking(delta) => {
                 self.thinking.push_str(&delta);
                 vec![self.chunk(&json!({"reasoning_content": delta}), None)]
             }
-            Said::Call(call) => {
+            TurnPiece::Call(call) => {
                 let index = self.calls.len();
                 let function = |name: &str, arguments: &str| json!({"name": name, "arguments": arguments});
                 let opening = json!([{
@@ -83,7 +83,7 @@ impl AnswerWriter for ChatAnswer {
         }
     }
 
-    fn finish(&mut self, end: &End) -> Vec<SseEvent> {
+    fn finish(&mut self, end: &AnswerFinish) -> Vec<SseEvent> {
         let mut events = vec![self.chunk(&json!({}), Some(end.finish.name()))];
         if self.include_usage {
             let mut chunk = self.object("chat.completion.chunk");
@@ -95,7 +95,7 @@ impl AnswerWriter for ChatAnswer {
         events
     }
 
-    fn whole(&self, end: &End) -> Value {
+    fn whole(&self, end: &AnswerFinish) -> Value {
         let content = (!self.text.is_empty()).then_some(&self.text);
         let mut message = json!({"role": "assistant", "content": content});
         if !self.thinking.is_empty() {

@@ -5,7 +5,7 @@ use hangar_agent::model::Finish;
 use serde_json::{Value, json};
 
 use super::script::{ScriptedFailure, ToolOffer};
-use super::turn::{Asked, Said};
+use super::turn::{Asked, TurnPiece};
 
 mod anthropic;
 mod chat;
@@ -20,7 +20,7 @@ pub(super) enum Dialect {
 
 /// Metadata of an answer, for all dialects.
 #[derive(Debug, Clone)]
-pub(super) struct Head {
+pub(super) struct AnswerHead {
     /// New for each request.
     pub(super) id: String,
     pub(super) model: String,
@@ -31,7 +31,7 @@ pub(super) struct Head {
 
 /// How an answer ended.
 #[derive(Debug, Clone)]
-pub(super) struct End {
+pub(super) struct AnswerFinish {
     pub(super) finish: Finish,
     pub(super) output_tokens: u64,
 }
@@ -39,10 +39,10 @@ pub(super) struct End {
 /// Writes one answer. The same calls are made whether it is streamed or not; if not, the events are discarded.
 pub(super) trait AnswerWriter: Send {
     fn start(&mut self) -> Vec<SseEvent>;
-    fn say(&mut self, said: Said) -> Vec<SseEvent>;
-    fn finish(&mut self, end: &End) -> Vec<SseEvent>;
+    fn say(&mut self, said: TurnPiece) -> Vec<SseEvent>;
+    fn finish(&mut self, end: &AnswerFinish) -> Vec<SseEvent>;
     /// The body of an answer that is not streamed, once finished.
-    fn whole(&self, end: &End) -> Value;
+    fn whole(&self, end: &AnswerFinish) -> Value;
 }
 
 impl Dialect {
@@ -67,7 +67,7 @@ impl Dialect {
         }
     }
 
-    pub(super) fn answer(self, head: Head, body: &Value) -> Box<dyn AnswerWriter> {
+    pub(super) fn answer(self, head: AnswerHead, body: &Value) -> Box<dyn AnswerWriter> {
         match self {
             Self::Chat => Box::new(chat::ChatAnswer::new(head, body)),
             Self::Responses => Box::new(responses::ResponsesAnswer::new(head, body)),

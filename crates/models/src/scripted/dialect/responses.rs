@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use hangar_agent::model::Finish;
 use serde_json::{Value, json};
 
-use super::{AnswerWriter, End, Head, SseEvent, list, offer, text};
-use crate::scripted::turn::{Asked, Call, Said};
+use super::{AnswerFinish, AnswerHead, AnswerWriter, SseEvent, list, offer, text};
+use crate::scripted::turn::{Asked, ScriptedCall, TurnPiece};
 
 pub(super) fn asked(body: &Value) -> Asked {
     let mut asked = Asked::new(offer(&tools(body).all, &body["tool_choice"]));
@@ -67,7 +67,7 @@ impl Tools {
 }
 
 pub(super) struct ResponsesAnswer {
-    head: Head,
+    head: AnswerHead,
     tools: Tools,
     sequence: u64,
     /// The finished items.
@@ -82,7 +82,7 @@ enum Open {
 }
 
 impl ResponsesAnswer {
-    pub(super) fn new(head: Head, body: &Value) -> Self {
+    pub(super) fn new(head: AnswerHead, body: &Value) -> Self {
         Self { head, tools: tools(body), sequence: 0, items: Vec::new(), open: None }
     }
 
@@ -95,9 +95,9 @@ impl ResponsesAnswer {
         SseEvent::named(name, &data)
     }
 
-    fn response(&self, status: &str, end: Option<&End>) -> Value {
+    fn response(&self, status: &str, end: Option<&AnswerFinish>) -> Value {
         let input = self.head.input_tokens;
-        let usage = end.map(|End { output_tokens: output, .. }| {
+        let usage = end.map(|AnswerFinish { output_tokens: output, .. }| {
             json!({
                 "input_tokens": input, "input_tokens_details": {"cached_tokens": 0},
                 "output_tokens": output, "output_tokens_details": {"reasoning_tokens": 0},
@@ -211,7 +211,7 @@ impl ResponsesAnswer {
         events
     }
 
-    fn call(&mut self, call: &Call) -> Vec<SseEvent> {
+    fn call(&mut self, call: &ScriptedCall) -> Vec<SseEvent> {
         let mut events = self.close();
         let index = self.items.len();
         let wire = if self.tools.custom.contains(&call.tool) { &CUSTOM } else { &FUNCTION };
@@ -272,15 +272,15 @@ impl AnswerWriter for ResponsesAnswer {
         ]
     }
 
-    fn say(&mut self, said: Said) -> Vec<SseEvent> {
+    fn say(&mut self, said: TurnPiece) -> Vec<SseEvent> {
         match said {
-            Said::Text(delta) => self.text(&delta),
-            Said::Thinking(delta) => self.thinking(&delta),
-            Said::Call(call) => self.call(&call),
+            TurnPiece::Text(delta) => self.text(&delta),
+            TurnPiece::Thinking(delta) => self.thinking(&delta),
+            TurnPiece::Call(call) => self.call(&call),
         }
     }
 
-    fn finish(&mut self, end: &End) -> Vec<SseEvent> {
+    fn finish(&mut self, end: &AnswerFinish) -> Vec<SseEvent> {
         let mut events = self.close();
         let name = match incomplete(&end.finish) {
             Some(_) => "response.incomplete",
@@ -291,7 +291,7 @@ impl AnswerWriter for ResponsesAnswer {
         events
     }
 
-    fn whole(&self, end: &End) -> Value {
+    fn whole(&self, end: &AnswerFinish) -> Value {
         let status = if incomplete(&end.finish).is_some() { "incomplete" } else { "completed" };
         self.response(status, Some(end))
     }

@@ -13,11 +13,11 @@ mod place;
 mod recorder;
 mod replay;
 
-pub use names::Names;
+pub use names::RecordedNames;
 pub use recorder::Recorder;
 pub use replay::{Replay, ReplayError};
 
-use place::Place;
+use place::RequestPosition;
 
 /// Readers refuse other versions. It changes with the meaning of a line or of the model types within.
 const VERSION: u32 = 1;
@@ -28,7 +28,7 @@ struct Exchange {
     version: u32,
     model: String,
     #[serde(flatten)]
-    place: Place,
+    place: RequestPosition,
     /// The names of the tools that were offered, for people.
     tools: Vec<String>,
     /// The last event is the reply, unless there was an error.

@@ -4,9 +4,9 @@ use hangar_agent::model::{ModelError, ModelEvent};
 
 /// Values that are written as `${name}`, and put back when the recording is replayed.
 #[derive(Debug, Clone, Default)]
-pub struct Names(Vec<(String, String)>);
+pub struct RecordedNames(Vec<(String, String)>);
 
-impl Names {
+impl RecordedNames {
     /// Pairs of a value and its name. Of two values, one inside the other, the longer is replaced first.
     pub fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut pairs: Vec<_> = pairs

@@ -6,14 +6,14 @@ use hangar_agent::model::{Message, Part};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::names::Names;
+use super::names::RecordedNames;
 
 /// Elements of a prompt that differ from run to run.
 const VOLATILE: [&str; 3] = ["current_datetime", "reminder", "system_reminder"];
 
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct RequestPosition {
     /// Digest of everything up to the last answer; absent at the beginning.
     after: Option<String>,
     asked: Vec<Line>,
@@ -33,8 +33,8 @@ struct Called {
     input: String,
 }
 
-impl Place {
-    pub(super) fn of<'a>(messages: impl IntoIterator<Item = &'a Message>, names: &Names) -> Self {
+impl RequestPosition {
+    pub(super) fn of<'a>(messages: impl IntoIterator<Item = &'a Message>, names: &RecordedNames) -> Self {
         let mut lines: Vec<_> = messages.into_iter().map(|message| Line::of(message, names)).collect();
         let Some(last) = lines.iter().rposition(|line| matches!(line, Line::Assistant { .. })) else {
             return Self { after: None, asked: lines };
@@ -59,7 +59,7 @@ impl Place {
 }
 
 impl Line {
-    fn of(message: &Message, names: &Names) -> Self {
+    fn of(message: &Message, names: &RecordedNames) -> Self {
         match message {
             Message::User(parts) => {
                 let text = VOLATILE.iter().fold(content(parts), |text, element| without(&text, element));

@@ -10,7 +10,7 @@ use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
 use hangar_agent::model::{ModelError, ModelEvent, ModelProvider, ModelRequest, ProviderFacts};
 
-use super::{Exchange, Names, Place, VERSION};
+use super::{Exchange, RecordedNames, RequestPosition, VERSION};
 
 /// Bytes of an answer's pieces that are kept. Beyond that only its end is recorded, which has the whole text again.
 const MAX_PIECES: usize = 8 * 1024 * 1024;
@@ -24,12 +24,12 @@ pub struct Recorder {
 
 struct Tape {
     file: Mutex<File>,
-    names: Names,
+    names: RecordedNames,
 }
 
 impl Recorder {
     /// Opens the file for appending. Conversations are private: others on the machine may not read a new one.
-    pub fn open(provider: Arc<dyn ModelProvider>, path: &Path, names: Names) -> io::Result<Self> {
+    pub fn open(provider: Arc<dyn ModelProvider>, path: &Path, names: RecordedNames) -> io::Result<Self> {
         let mut options = File::options();
         options.append(true).create(true);
         #[cfg(unix)]
@@ -45,7 +45,7 @@ impl ModelProvider for Recorder {
         let mut exchange = Exchange {
             version: VERSION,
             model: request.model.clone(),
-            place: Place::of(request.messages.iter().map(|message| &**message), &tape.names),
+            place: RequestPosition::of(request.messages.iter().map(|message| &**message), &tape.names),
             tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
             events: Vec::new(),
             error: None,

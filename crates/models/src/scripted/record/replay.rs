@@ -13,7 +13,7 @@ use hangar_agent::model::{
     ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, ProviderFacts,
 };
 
-use super::{Exchange, Names, Place, VERSION};
+use super::{Exchange, RecordedNames, RequestPosition, VERSION};
 use crate::error;
 
 /// A recording is held in memory.
@@ -24,8 +24,8 @@ const QUOTED_PROMPT: usize = 120;
 /// Answers each request as the same conversation was answered when it was recorded. Equal requests get their answers in
 /// recorded order, each once.
 pub struct Replay {
-    exchanges: HashMap<Place, Takes>,
-    names: Names,
+    exchanges: HashMap<RequestPosition, Takes>,
+    names: RecordedNames,
 }
 
 struct Takes {
@@ -47,12 +47,12 @@ pub enum ReplayError {
 
 impl Replay {
     /// Reads the file. `names` restores the values that were replaced with the same names.
-    pub fn open(path: &Path, names: Names) -> Result<Self, ReplayError> {
+    pub fn open(path: &Path, names: RecordedNames) -> Result<Self, ReplayError> {
         let file = File::open(path)?;
         if file.metadata()?.len() > MAX_RECORDING {
             return Err(ReplayError::TooLarge);
         }
-        let mut exchanges: HashMap<Place, Takes> = HashMap::new();
+        let mut exchanges: HashMap<RequestPosition, Takes> = HashMap::new();
         for (index, line) in BufReader::new(file).lines().enumerate() {
             let (line, number) = (line?, index + 1);
             let exchange: Exchange =
@@ -71,7 +71,7 @@ impl Replay {
     }
 
     fn find(&self, request: &ModelRequest) -> Result<&Exchange, ModelError> {
-        let place = Place::of(request.messages.iter().map(|message| &**message), &self.names);
+        let place = RequestPosition::of(request.messages.iter().map(|message| &**message), &self.names);
         let prompt = quoted(place.prompt());
         let Some(takes) = self.exchanges.get(&place) else {
             let elsewhere = self.exchanges.keys().any(|other| other.asks_as(&place));

@@ -41,8 +41,8 @@ impl Fixture {
     }
 }
 
-fn named(names: &[(&str, &str)]) -> Names {
-    Names::new(names.iter().map(|(value, name)| ((*value).to_owned(), (*name).to_owned())))
+fn named(names: &[(&str, &str)]) -> RecordedNames {
+    RecordedNames::new(names.iter().map(|(value, name)| ((*value).to_owned(), (*name).to_owned())))
 }
 
 async fn ask(provider: &dyn ModelProvider, requests: &[ModelRequest]) -> Events {
@@ -260,7 +260,7 @@ async fn a_cancelled_call_is_not_recorded() {
     use futures_util::StreamExt;
     let fixture = Fixture::new();
     let model = Arc::new(ScriptedModel::new(Script::default(), 1));
-    let recorder = Recorder::open(model, &fixture.path(), Names::default()).unwrap();
+    let recorder = Recorder::open(model, &fixture.path(), RecordedNames::default()).unwrap();
     let mut events = recorder.stream(request(vec![user("STREAM:4")]));
     events.next().await;
     drop(events);
@@ -279,7 +279,7 @@ async fn a_recording_is_private() {
 fn check_file(text: &str, expected: Expect) {
     let fixture = Fixture::new();
     std::fs::write(fixture.path(), text).unwrap();
-    let error = Replay::open(&fixture.path(), Names::default()).err().unwrap();
+    let error = Replay::open(&fixture.path(), RecordedNames::default()).err().unwrap();
     expected.assert_eq(&error.to_string());
 }
 
@@ -291,7 +291,7 @@ fn a_file_that_is_no_recording_is_refused() {
         expect!["line 1 of the recording has version 9, not 1"],
     );
     assert!(matches!(
-        Replay::open(Path::new("/nonexistent/recording"), Names::default()),
+        Replay::open(Path::new("/nonexistent/recording"), RecordedNames::default()),
         Err(ReplayError::Read(_))
     ));
 }

@@ -22,7 +22,7 @@ fn check_turns(script: &str, expected: Expect) {
     let mut results = 0;
     for turn in 1.. {
         let last_result = format!("r{results}");
-        let position = Position { results, last_result: &last_result, offer: ToolOffer::Tools };
+        let position = ScriptPosition { results, last_result: &last_result, offer: ToolOffer::Tools };
         let steps = plan(&script, position, "pong");
         turns.push_str(&format!("{turn}: {}", markers_of(&steps).trim_end().replace('\n', " | ")));
         turns.push('\n');
@@ -36,7 +36,7 @@ fn check_turns(script: &str, expected: Expect) {
 }
 
 fn check_text_only(script: &str, expected: Expect) {
-    let position = Position { results: 0, last_result: "", offer: ToolOffer::TextOnly };
+    let position = ScriptPosition { results: 0, last_result: "", offer: ToolOffer::TextOnly };
     expected.assert_eq(&markers_of(&plan(&markers(script), position, "pong")));
 }
 
@@ -219,7 +219,7 @@ fn parallel_calls_are_one_turn_that_waits_for_all_results() {
     "#]],
     );
     let script = markers("PTOOL:a:{}\nTOOL:b:{}\nSAY:end");
-    let half = Position { results: 1, last_result: "r", offer: ToolOffer::Tools };
+    let half = ScriptPosition { results: 1, last_result: "r", offer: ToolOffer::Tools };
     assert_eq!(plan(&script, half, "pong"), script[..2]);
 }
 
@@ -294,7 +294,7 @@ fn a_request_that_offers_no_tools_skips_calls() {
 #[test]
 fn a_quoted_result_is_cut_between_characters() {
     let result = "é".repeat(300);
-    let position = Position { results: 1, last_result: &result, offer: ToolOffer::Tools };
+    let position = ScriptPosition { results: 1, last_result: &result, offer: ToolOffer::Tools };
     let steps = plan(&markers("TOOL:a:{}"), position, "pong");
     assert_eq!(steps, [ScriptStep::Say(format!("done: {}", "é".repeat(200)))]);
 }

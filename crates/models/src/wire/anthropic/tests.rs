@@ -5,7 +5,7 @@ use hangar_agent::model::{AssistantTurn, Message, NativeTurn, Part};
 use hangar_protocol::data::ToolType;
 
 use crate::wire::testing::*;
-use crate::wire::{Dialect, Wire};
+use crate::wire::{Wire, WireVariant};
 
 fn check(events: &str, expected: Expect) {
     let mut request = request("claude-sonnet-4.5", vec![user("hi")]);
@@ -84,7 +84,7 @@ fn thinking_fits_the_model_and_the_effort() {
 #[test]
 fn a_turn_that_another_model_thought_through_is_continued_without_thinking() {
     for items in [foreign(SIGNED), None] {
-        let body = body(Wire::Messages, Dialect::Vendor, &conversation("claude-sonnet-4.5", items));
+        let body = body(Wire::Messages, WireVariant::Vendor, &conversation("claude-sonnet-4.5", items));
         assert_eq!(body.get("thinking"), None);
         assert_eq!(body["messages"][1]["content"][0]["type"], "text");
     }
@@ -96,7 +96,7 @@ fn arguments_that_a_hook_changed_are_told_and_the_thinking_stays() {
     let mut request = conversation("claude-sonnet-4.5", changed);
     let Message::Assistant(turn) = Arc::make_mut(&mut request.messages[1]) else { panic!() };
     turn.tool_calls[0] = call("call_1", "view", ToolType::Function, r#"{"path":"/b"}"#);
-    let body = body(Wire::Messages, Dialect::Vendor, &request);
+    let body = body(Wire::Messages, WireVariant::Vendor, &request);
     let content = &body["messages"][1]["content"];
     assert_eq!((&content[0]["signature"], &content[3]["input"]["path"]), (&"c2ln".into(), &"/b".into()));
 }
@@ -106,7 +106,7 @@ fn a_conversation_that_ends_with_the_model_is_handed_back_to_it_unless_it_was_pa
     let last = |native| {
         let turn = AssistantTurn { text: "So".into(), native, ..AssistantTurn::default() };
         let messages = vec![user("hi"), Message::Assistant(turn)];
-        let body = body(Wire::Messages, Dialect::Vendor, &request("claude-opus-4.6", messages));
+        let body = body(Wire::Messages, WireVariant::Vendor, &request("claude-opus-4.6", messages));
         body["messages"].as_array().unwrap().last().unwrap()["role"].clone()
     };
     assert_eq!(last(None), "user");
@@ -125,7 +125,7 @@ fn empty_text_is_left_out_and_neighbours_of_one_side_are_joined() {
     let result =
         Message::Tool { call_id: "t1".into(), kind: ToolType::Function, parts: vec![], is_error: true };
     let messages = vec![user("a"), user(""), user("b"), Message::Assistant(turn), result, user("c")];
-    let body = body(Wire::Messages, Dialect::Vendor, &request("m", messages));
+    let body = body(Wire::Messages, WireVariant::Vendor, &request("m", messages));
     expect![[r#"[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"view","input":{"invalid_arguments":"not json"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"The call failed.","is_error":true},{"type":"text","text":"c"}]}]"#]].assert_eq(&body["messages"].to_string());
 }
 
@@ -133,7 +133,7 @@ fn empty_text_is_left_out_and_neighbours_of_one_side_are_joined() {
 fn the_mark_for_the_cache_is_never_on_a_thought() {
     let thought = AssistantTurn { native: native(SIGNED), ..AssistantTurn::default() };
     let messages = vec![Message::User(vec![Part::Text("hi".into())]), Message::Assistant(thought)];
-    let body = body(Wire::Messages, Dialect::Vendor, &request("claude-sonnet-4.5", messages));
+    let body = body(Wire::Messages, WireVariant::Vendor, &request("claude-sonnet-4.5", messages));
     assert_eq!(body["messages"][1]["content"][0].get("cache_control"), None);
 }
 

@@ -14,7 +14,7 @@ use crate::facts::{ChatTools, EffortField, Level, Reasoning, ReasoningBack};
 use crate::wire::native::{argument_text, call_id, kin_to, native_to};
 use crate::wire::schema::{conform, is_empty};
 use crate::wire::{
-    Ask, CACHE_KEY, Dialect, answer_schema, data_url, function_schema, has_images, has_media, text_of,
+    Ask, CACHE_KEY, WireVariant, answer_schema, data_url, function_schema, has_images, has_media, text_of,
     write_body,
 };
 
@@ -163,9 +163,9 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     }
     push_behind(ask, &mut messages, &mut behind);
     match ask.dialect {
-        Dialect::Copilot if ask.facts.is_claude() => mark_for_copilot(&mut messages),
-        Dialect::Vendor if ask.marks_cache() => mark_cached(&mut messages),
-        Dialect::Copilot | Dialect::Vendor => {}
+        WireVariant::Copilot if ask.facts.is_claude() => mark_for_copilot(&mut messages),
+        WireVariant::Vendor if ask.marks_cache() => mark_cached(&mut messages),
+        WireVariant::Copilot | WireVariant::Vendor => {}
     }
     messages
 }
@@ -266,7 +266,7 @@ fn add_reasoning(
     const THOUGHTS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
     let thoughts_of = |items: &Value| THOUGHTS.into_iter().find_map(|field| items.get(field)).cloned();
     let thoughts = thoughts_of(kept);
-    if ask.dialect == Dialect::Copilot {
+    if ask.dialect == WireVariant::Copilot {
         if let Some(opaque) = kept.get("reasoning_opaque") {
             message.extend(thoughts.map(|thoughts| ("reasoning_text".to_owned(), thoughts)));
             message.insert("reasoning_opaque".into(), opaque.clone());

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::request::UNSIGNED;
 use crate::facts::{HostFacts, ReasoningBack};
 use crate::wire::testing::*;
-use crate::wire::{Dialect, Wire};
+use crate::wire::{Wire, WireVariant};
 
 fn check(events: &str, expected: Expect) {
     let mut request = request("mock-model", vec![user("hi")]);
@@ -116,7 +116,8 @@ fn arguments_that_no_server_would_read_are_wrapped() {
         ..AssistantTurn::default()
     };
     let arguments = |input: &str| {
-        let body = body(Wire::Chat, Dialect::Vendor, &request("m", vec![Message::Assistant(turn(input))]));
+        let body =
+            body(Wire::Chat, WireVariant::Vendor, &request("m", vec![Message::Assistant(turn(input))]));
         body["messages"][1]["tool_calls"][0]["function"]["arguments"].as_str().unwrap().to_owned()
     };
     assert_eq!(arguments(r#"{ "path": "/a" }"#), r#"{ "path": "/a" }"#);
@@ -128,7 +129,7 @@ fn arguments_that_no_server_would_read_are_wrapped() {
 #[test]
 fn github_caches_a_claude_prompt_up_to_its_marks() {
     let request = conversation("claude-sonnet-4.5", native(THOUGHT));
-    let body = body(Wire::Chat, Dialect::Copilot, &request);
+    let body = body(Wire::Chat, WireVariant::Copilot, &request);
     let messages = body["messages"].as_array().unwrap();
     let marked: Vec<bool> =
         messages.iter().map(|message| message.get("copilot_cache_control").is_some()).collect();
@@ -139,7 +140,7 @@ fn github_caches_a_claude_prompt_up_to_its_marks() {
 #[test]
 fn github_takes_reasoning_back_with_its_mark() {
     let items = native(r#"{"reasoning_text":"hmm","reasoning_opaque":"b3BhcXVl"}"#);
-    let body = body(Wire::Chat, Dialect::Copilot, &conversation("gemini-3-pro", items));
+    let body = body(Wire::Chat, WireVariant::Copilot, &conversation("gemini-3-pro", items));
     assert_eq!(body["messages"][2]["reasoning_text"], "hmm");
     assert_eq!(body["messages"][2]["reasoning_opaque"], "b3BhcXVl");
 }
@@ -147,7 +148,7 @@ fn github_takes_reasoning_back_with_its_mark() {
 /// The first answer of a conversation, as it is sent back to a host.
 fn answer_for(host: HostFacts, model: &str, items: Option<NativeTurn>) -> Value {
     let host = HostFacts { name: Some("somebody".to_owned()), ..host };
-    body_for(Wire::Chat, Dialect::Vendor, &host, &conversation(model, items))["messages"][2].take()
+    body_for(Wire::Chat, WireVariant::Vendor, &host, &conversation(model, items))["messages"][2].take()
 }
 
 #[test]
@@ -196,7 +197,7 @@ fn signatures_of_calls_go_back_and_calls_of_others_say_that_they_have_none() {
 fn a_host_that_lets_no_user_follow_a_tool_gets_a_word_in_between() {
     let host = HostFacts { filler: true, ..HostFacts::default() };
     let request = conversation("m", None);
-    let body = body_for(Wire::Chat, Dialect::Vendor, &host, &request);
+    let body = body_for(Wire::Chat, WireVariant::Vendor, &host, &request);
     let roles: Vec<&str> = body["messages"]
         .as_array()
         .unwrap()
@@ -208,7 +209,7 @@ fn a_host_that_lets_no_user_follow_a_tool_gets_a_word_in_between() {
 
 #[test]
 fn claude_behind_a_gateway_is_cached_up_to_three_marks() {
-    let body = body(Wire::Chat, Dialect::Vendor, &conversation("claude-sonnet-4.5", None));
+    let body = body(Wire::Chat, WireVariant::Vendor, &conversation("claude-sonnet-4.5", None));
     let marked: Vec<bool> = body["messages"]
         .as_array()
         .unwrap()
@@ -227,9 +228,9 @@ fn functions_go_without_effort_where_the_host_refuses_both() {
     let host = HostFacts { reasons_without_tools: true, ..HostFacts::default() };
     let mut request = conversation("gpt-5.4", None);
     request.effort = Some("high".to_owned());
-    assert_eq!(body_for(Wire::Chat, Dialect::Vendor, &host, &request)["reasoning_effort"], "none");
+    assert_eq!(body_for(Wire::Chat, WireVariant::Vendor, &host, &request)["reasoning_effort"], "none");
     request.tools = [].into();
-    assert_eq!(body_for(Wire::Chat, Dialect::Vendor, &host, &request)["reasoning_effort"], "high");
+    assert_eq!(body_for(Wire::Chat, WireVariant::Vendor, &host, &request)["reasoning_effort"], "high");
 }
 
 #[test]
@@ -237,7 +238,7 @@ fn a_longer_conversation_begins_with_the_same_bytes() {
     let longer = conversation("mock-model", native(THOUGHT));
     let mut shorter = longer.clone();
     shorter.messages.truncate(2);
-    let text = |request| body(Wire::Chat, Dialect::Vendor, request)["messages"].to_string();
+    let text = |request| body(Wire::Chat, WireVariant::Vendor, request)["messages"].to_string();
     let shorter = text(&shorter);
     assert!(text(&longer).starts_with(&shorter[..shorter.len() - 1]));
 }

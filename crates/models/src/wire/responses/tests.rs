@@ -1,7 +1,7 @@
 use expect_test::{Expect, expect};
 
 use crate::wire::testing::*;
-use crate::wire::{Dialect, Wire};
+use crate::wire::{Wire, WireVariant};
 
 fn check(events: &str, expected: Expect) {
     let mut request = request("gpt-5.4", vec![user("hi")]);
@@ -75,14 +75,14 @@ fn parameters_fit_the_model() {
 
 #[test]
 fn github_is_given_no_cache_key() {
-    let body = body(Wire::Responses, Dialect::Copilot, &request("gpt-5.4", vec![user("hi")]));
+    let body = body(Wire::Responses, WireVariant::Copilot, &request("gpt-5.4", vec![user("hi")]));
     assert_eq!(body.get("prompt_cache_key"), None);
 }
 
 #[test]
 fn items_go_back_in_their_order_and_only_where_they_came_from() {
     let sent = |native| {
-        let body = body(Wire::Responses, Dialect::Vendor, &conversation("gpt-5.4", native));
+        let body = body(Wire::Responses, WireVariant::Vendor, &conversation("gpt-5.4", native));
         body["input"].as_array().unwrap()[1..]
             .iter()
             .map(|item| item["type"].as_str().unwrap().to_owned())

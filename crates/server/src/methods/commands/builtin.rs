@@ -11,7 +11,7 @@ use hangar_protocol::data::CompactionTrigger;
 use hangar_store::SessionName;
 use serde_json::{Value, json};
 
-use crate::methods::model::{Chooser, ModelChoice, SwitchTime, choose};
+use crate::methods::model::{Chooser, RequestedModel, SwitchTime, choose};
 use crate::methods::workspace::PLAN;
 use crate::methods::{Call, Failure, history, mcp, metadata, skills};
 use crate::recompose;
@@ -89,7 +89,7 @@ async fn compose(call: &Call, request: ComposerRequest) -> Result<CommandReply, 
             CommandReply::Done(Some(told))
         }
         ComposerRequest::SwitchModel(model) => {
-            let choice = ModelChoice { model, ..ModelChoice::default() };
+            let choice = RequestedModel { model, ..RequestedModel::default() };
             let when = SwitchTime::InTurn { behind_choices: true };
             CommandReply::Text(choose(&live, choice, Chooser::Client, when).await?.message)
         }

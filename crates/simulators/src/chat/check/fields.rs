@@ -3,14 +3,14 @@
 use serde_json::{Map, Value, json};
 
 use super::{Checked, calls, role};
-use crate::chat::model::Model;
+use crate::chat::model::ChatModel;
 use crate::chat::rulebook::Rulebook;
 use crate::chat::template::Vars;
 use crate::chat::wording::Wording;
 use crate::{Refusal, Strictness};
 
 /// The model that a request names, if the host has it.
-pub(super) fn model<'a>(book: &'a Rulebook, body: &Value) -> Result<&'a Model, Refusal> {
+pub(super) fn model<'a>(book: &'a Rulebook, body: &Value) -> Result<&'a ChatModel, Refusal> {
     let Some(id) = body["model"].as_str() else {
         return Err(book.fields.missing.refusal(book, Vars::default().with("field", "model")));
     };

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::requests::{BEARER, accepted, chunks, lines, posted, reply};
 use super::*;
 use crate::chat::Chat;
-use crate::{AnswerPiece, End, FailureKind, Fault, Vendor, VendorFailure, VendorResponse};
+use crate::{AnswerPiece, FailureKind, Fault, ScenarioEnd, Vendor, VendorFailure, VendorResponse};
 
 const HOSTS: &[(&str, &str)] = &[
     ("openai", "/v1/chat/completions"),
@@ -33,7 +33,7 @@ fn answer(
     model: Option<&str>,
     fields: &Value,
     pieces: Vec<AnswerPiece>,
-    end: End,
+    end: ScenarioEnd,
     faults: Vec<Fault>,
 ) -> VendorResponse {
     let chat = Chat::named(host).unwrap();
@@ -46,7 +46,7 @@ fn answer(
     chat.encode(&accepted, &reply(pieces, end, faults), &mut history)
 }
 
-fn streamed(host: &str, pieces: Vec<AnswerPiece>, end: End, faults: Vec<Fault>) -> VendorResponse {
+fn streamed(host: &str, pieces: Vec<AnswerPiece>, end: ScenarioEnd, faults: Vec<Fault>) -> VendorResponse {
     answer(
         host,
         None,
@@ -72,9 +72,9 @@ fn text(chunks: &[Value]) -> String {
 #[test]
 fn a_stream_says_what_the_whole_answer_says() {
     for (host, _) in HOSTS {
-        let whole = answer(host, None, &json!({}), calls(), End::Natural, vec![]);
+        let whole = answer(host, None, &json!({}), calls(), ScenarioEnd::Natural, vec![]);
         let VendorResponse::Whole { body, .. } = whole else { panic!() };
-        let chunks = chunks(&streamed(host, calls(), End::Natural, vec![]));
+        let chunks = chunks(&streamed(host, calls(), ScenarioEnd::Natural, vec![]));
         assert_eq!(text(&chunks), "I look at both.", "{host}");
         let message = &body["choices"][0]["message"];
         for (index, call) in message["tool_calls"].as_array().unwrap().iter().enumerate() {
@@ -100,7 +100,7 @@ fn every_stream_ends_with_done_and_reports_usage_where_the_host_has_it() {
             "kimi" => "/choices/0/usage",
             _ => "/usage",
         };
-        let answer = streamed(host, vec![AnswerPiece::text("hi")], End::Natural, vec![]);
+        let answer = streamed(host, vec![AnswerPiece::text("hi")], ScenarioEnd::Natural, vec![]);
         assert_eq!(lines(&answer).last().unwrap(), "data: [DONE]", "{host}");
         let chunks = chunks(&answer);
         let reports: Vec<&Value> = chunks.iter().filter_map(|chunk| chunk.pointer(at)).collect();
@@ -115,7 +115,7 @@ fn every_stream_ends_with_done_and_reports_usage_where_the_host_has_it() {
 }
 
 fn answer_without_usage(host: &str) -> VendorResponse {
-    streamed(host, vec![AnswerPiece::text("hi")], End::Natural, vec![Fault::NoUsage])
+    streamed(host, vec![AnswerPiece::text("hi")], ScenarioEnd::Natural, vec![Fault::NoUsage])
 }
 
 #[test]
@@ -133,11 +133,12 @@ fn usage_has_the_fields_of_its_host() {
         ("openrouter", "/usage/cost", json!(0.25)),
         ("openrouter", "/usage/prompt_tokens_details/cache_write_tokens", json!(10)),
     ] {
-        let chunks = chunks(&streamed(host, vec![AnswerPiece::text("hi")], End::Natural, vec![]));
+        let chunks = chunks(&streamed(host, vec![AnswerPiece::text("hi")], ScenarioEnd::Natural, vec![]));
         let found = chunks.iter().find_map(|chunk| chunk.pointer(pointer));
         assert_eq!(found, Some(&expected), "{host} {pointer}");
     }
-    let VendorResponse::Stream { headers, .. } = streamed("litellm", vec![], End::Natural, vec![]) else {
+    let VendorResponse::Stream { headers, .. } = streamed("litellm", vec![], ScenarioEnd::Natural, vec![])
+    else {
         panic!()
     };
     assert!(headers.contains(&("x-litellm-response-cost".to_owned(), "0.25".to_owned())), "{headers:?}");
@@ -153,7 +154,7 @@ fn reasoning_comes_in_the_form_of_its_host() {
             model,
             &asked,
             vec![AnswerPiece::thinking("hm"), AnswerPiece::text("so")],
-            End::Natural,
+            ScenarioEnd::Natural,
             vec![],
         );
         let chunks = chunks(&answer);
@@ -191,7 +192,7 @@ fn a_host_that_was_told_not_to_think_does_not() {
             None,
             &fields,
             vec![AnswerPiece::thinking("hm"), AnswerPiece::text("so")],
-            End::Natural,
+            ScenarioEnd::Natural,
             vec![],
         );
         let VendorResponse::Whole { body, .. } = answer else { panic!() };
@@ -202,7 +203,7 @@ fn a_host_that_was_told_not_to_think_does_not() {
 #[test]
 fn gemini_signs_the_first_call_of_a_turn_only() {
     let VendorResponse::Whole { body, .. } =
-        answer("gemini", None, &json!({}), calls(), End::Natural, vec![])
+        answer("gemini", None, &json!({}), calls(), ScenarioEnd::Natural, vec![])
     else {
         panic!()
     };
@@ -214,15 +215,15 @@ fn gemini_signs_the_first_call_of_a_turn_only() {
 #[test]
 fn finish_reasons_are_the_words_of_the_host() {
     for (host, pieces, end, word) in [
-        ("openai", calls(), End::Natural, "tool_calls"),
-        ("openai", vec![], End::Natural, "stop"),
-        ("openai", vec![], End::Length, "length"),
-        ("openai", vec![], End::ContentFilter, "content_filter"),
-        ("xai", calls(), End::Natural, ""),
-        ("mistral", vec![], End::ContextWindow, "model_length"),
-        ("glm", vec![], End::ContextWindow, "model_context_window_exceeded"),
-        ("glm", vec![], End::ContentFilter, "sensitive"),
-        ("vllm", vec![], End::Other("abort".to_owned()), "abort"),
+        ("openai", calls(), ScenarioEnd::Natural, "tool_calls"),
+        ("openai", vec![], ScenarioEnd::Natural, "stop"),
+        ("openai", vec![], ScenarioEnd::Length, "length"),
+        ("openai", vec![], ScenarioEnd::ContentFilter, "content_filter"),
+        ("xai", calls(), ScenarioEnd::Natural, ""),
+        ("mistral", vec![], ScenarioEnd::ContextWindow, "model_length"),
+        ("glm", vec![], ScenarioEnd::ContextWindow, "model_context_window_exceeded"),
+        ("glm", vec![], ScenarioEnd::ContentFilter, "sensitive"),
+        ("vllm", vec![], ScenarioEnd::Other("abort".to_owned()), "abort"),
     ] {
         let VendorResponse::Whole { body, .. } = answer(host, None, &json!({}), pieces, end, vec![]) else {
             panic!()
@@ -233,8 +234,9 @@ fn finish_reasons_are_the_words_of_the_host() {
 
 #[test]
 fn some_hosts_say_something_before_the_answer() {
-    let first =
-        |host: &str| lines(&streamed(host, vec![AnswerPiece::text("hi")], End::Natural, vec![]))[0].clone();
+    let first = |host: &str| {
+        lines(&streamed(host, vec![AnswerPiece::text("hi")], ScenarioEnd::Natural, vec![]))[0].clone()
+    };
     assert_eq!(first("deepseek"), ": keep-alive");
     assert_eq!(first("openrouter"), ": OPENROUTER PROCESSING");
     let azure: Value = serde_json::from_str(first("azure").strip_prefix("data: ").unwrap()).unwrap();
@@ -244,7 +246,7 @@ fn some_hosts_say_something_before_the_answer() {
 
 #[test]
 fn an_error_inside_a_stream_has_the_form_of_its_host() {
-    let failed = || End::Failed(VendorFailure::new(FailureKind::Overloaded));
+    let failed = || ScenarioEnd::Failed(VendorFailure::new(FailureKind::Overloaded));
     for (host, pointer, expected) in [
         ("openai", "/error/code", json!("server_is_overloaded")),
         ("gemini", "/error/status", json!("UNAVAILABLE")),
@@ -262,10 +264,13 @@ fn an_error_inside_a_stream_has_the_form_of_its_host() {
 
 #[test]
 fn a_stream_can_break_miss_its_end_or_have_its_usage_elsewhere() {
-    let said = |end: End, faults: Vec<Fault>| streamed("openai", vec![AnswerPiece::text("hi")], end, faults);
-    assert_eq!(lines(&said(End::Cut, vec![])).last().unwrap(), "(cut)");
-    assert!(lines(&said(End::Natural, vec![Fault::NoDone])).iter().all(|line| line != "data: [DONE]"));
-    let chunks = chunks(&said(End::Natural, vec![Fault::UsageInChoice]));
+    let said =
+        |end: ScenarioEnd, faults: Vec<Fault>| streamed("openai", vec![AnswerPiece::text("hi")], end, faults);
+    assert_eq!(lines(&said(ScenarioEnd::Cut, vec![])).last().unwrap(), "(cut)");
+    assert!(
+        lines(&said(ScenarioEnd::Natural, vec![Fault::NoDone])).iter().all(|line| line != "data: [DONE]")
+    );
+    let chunks = chunks(&said(ScenarioEnd::Natural, vec![Fault::UsageInChoice]));
     assert!(chunks.iter().any(|chunk| chunk.pointer("/choices/0/usage").is_some()));
     assert!(chunks.iter().all(|chunk| chunk.get("usage").is_none()));
 }
@@ -276,7 +281,7 @@ fn custom_tools_are_called_with_text() {
         json!({"tools": [{"type": "custom", "custom": {"name": "apply_patch", "description": "d"}}]});
     let call = vec![AnswerPiece::Call { tool: "apply_patch".to_owned(), arguments: "*** Begin".to_owned() }];
     let VendorResponse::Whole { body, .. } =
-        answer("openai", Some("gpt-5.4"), &fields, call, End::Natural, vec![])
+        answer("openai", Some("gpt-5.4"), &fields, call, ScenarioEnd::Natural, vec![])
     else {
         panic!()
     };

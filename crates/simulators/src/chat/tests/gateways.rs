@@ -6,7 +6,7 @@ use super::requests::{BEARER, posted, reply};
 use super::*;
 use crate::chat::Gateway;
 use crate::chat::gateway::{GPT, GROK};
-use crate::{Accepted, AnswerPiece, End, Vendor, VendorResponse};
+use crate::{Accepted, AnswerPiece, ScenarioEnd, Vendor, VendorResponse};
 
 const INTEGRATION: &str = "copilot-integration-id: copilot-developer-cli";
 const EDITOR: &str = "editor-version: hangar/0";
@@ -103,7 +103,7 @@ fn billed_requests_are_counted_in_the_quota_that_every_answer_tells() {
         let accepted = gateway.check(&posted(path, headers, body), &history).unwrap();
         let answer = gateway.encode(
             &accepted,
-            &reply(vec![AnswerPiece::text("hi")], End::Natural, vec![]),
+            &reply(vec![AnswerPiece::text("hi")], ScenarioEnd::Natural, vec![]),
             &mut history,
         );
         let (VendorResponse::Whole { headers, .. } | VendorResponse::Stream { headers, .. }) = answer;

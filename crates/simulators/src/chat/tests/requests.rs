@@ -6,8 +6,8 @@ use serde_json::json;
 use super::*;
 use crate::chat::Chat;
 use crate::{
-    Accepted, AnswerPiece, End, FailureKind, Fault, PlannedAnswer, Request, StreamFrame, Usage, Vendor,
-    VendorFailure, VendorResponse,
+    Accepted, AnswerPiece, FailureKind, Fault, PlannedAnswer, Request, ScenarioEnd, StreamFrame, Usage,
+    Vendor, VendorFailure, VendorResponse,
 };
 
 /// A request with these headers, `name: value` each.
@@ -29,7 +29,7 @@ pub(super) fn posted(path: &str, headers: &[&str], body: Value) -> Request {
 }
 
 /// An answer of these pieces.
-pub(super) fn reply(pieces: Vec<AnswerPiece>, end: End, faults: Vec<Fault>) -> PlannedAnswer {
+pub(super) fn reply(pieces: Vec<AnswerPiece>, end: ScenarioEnd, faults: Vec<Fault>) -> PlannedAnswer {
     let usage =
         Usage { input: 100, cache_read: 40, cache_write: 10, output: 30, reasoning: 20, ..Usage::default() };
     PlannedAnswer { id: "abc".to_owned(), created: 7, pieces, end, faults, usage, cost: 0.25 }
@@ -108,7 +108,7 @@ fn second(host: &str, path: &str, model: &str, change: impl Fn(&mut Value)) -> R
         AnswerPiece::Redacted("secret".to_owned()),
         AnswerPiece::call("view", &json!({"path": "a"})),
     ];
-    let answer = chat.encode(&first, &reply(pieces, End::Natural, vec![]), &mut history);
+    let answer = chat.encode(&first, &reply(pieces, ScenarioEnd::Natural, vec![]), &mut history);
     let VendorResponse::Whole { body: answer, .. } = answer else { panic!() };
     let mut message = answer["choices"][0]["message"].clone();
     let id = message["tool_calls"][0]["id"].clone();

@@ -8,8 +8,8 @@ use super::requests::posted;
 use super::*;
 use crate::chat::PROFILES;
 use crate::{
-    AnswerPiece, Caching, End, Fault, Profile, Request, Scenario, ScenarioTurn, Simulator, StreamFrame,
-    VendorResponse,
+    AnswerPiece, Caching, Fault, Profile, Request, Scenario, ScenarioEnd, ScenarioTurn, Simulator,
+    StreamFrame, VendorResponse,
 };
 
 /// Tokens of the system message: enough to be cached anywhere, and little enough for a small window.
@@ -204,7 +204,7 @@ fn every_fault_can_be_put_on_every_host_and_loses_nothing_that_was_said() {
         let turns = faults.map(|fault| {
             let mut turn = ScenarioTurn::ending(
                 [AnswerPiece::text("é, I look."), AnswerPiece::call("view", &json!({"path": "ü"}))],
-                End::Natural,
+                ScenarioEnd::Natural,
             );
             if let crate::Act::Say { faults, .. } = &mut turn.act {
                 faults.push(fault);

@@ -1,10 +1,10 @@
 //! Motions of vim, as functions of the text.
 
-use super::super::text::{self, Class};
+use super::super::text::{self, WordClass};
 
 /// Range that a motion spans for an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Span {
+pub(super) enum MotionSpan {
     /// Up to the target.
     Exclusive,
     /// With the cluster at the target.
@@ -17,7 +17,7 @@ pub(super) enum Span {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Motion {
     pub(super) to: usize,
-    pub(super) span: Span,
+    pub(super) span: MotionSpan,
 }
 
 /// Search for a character in the line of the cursor: `f`, `t`, `F`, `T`.
@@ -58,7 +58,7 @@ impl Find {
             (true, false) => text::prev(text, found),
             (true, true) => text::next(text, found),
         };
-        Some(Motion { to, span: if self.back { Span::Exclusive } else { Span::Inclusive } })
+        Some(Motion { to, span: if self.back { MotionSpan::Exclusive } else { MotionSpan::Inclusive } })
     }
 
     pub(super) fn reversed(self) -> Self {
@@ -68,30 +68,30 @@ impl Find {
 
 /// Start of the next word.
 pub(super) fn word(text: &str, at: usize) -> usize {
-    text::skip(text, run_end(text, at), |class| class == Class::Blank)
+    text::skip(text, run_end(text, at), |class| class == WordClass::Blank)
 }
 
 /// Start of the word before.
 pub(super) fn word_back(text: &str, at: usize) -> usize {
-    let at = text::skip_back(text, at, |class| class == Class::Blank);
+    let at = text::skip_back(text, at, |class| class == WordClass::Blank);
     let before = text::prev(text, at);
     match text::class(text, before) {
-        Class::Part => before,
+        WordClass::Part => before,
         class => text::skip_back(text, at, |other| other == class),
     }
 }
 
 /// Last cluster of the word at or after the next cluster.
 pub(super) fn word_end(text: &str, at: usize) -> usize {
-    let at = text::skip(text, text::next(text, at), |class| class == Class::Blank);
+    let at = text::skip(text, text::next(text, at), |class| class == WordClass::Blank);
     if at >= text.len() { text::prev(text, at) } else { text::prev(text, run_end(text, at)) }
 }
 
 /// End of the run of clusters of one class at an offset.
 pub(super) fn run_end(text: &str, at: usize) -> usize {
     match text::class(text, at) {
-        Class::Blank => at,
-        Class::Part => text::next(text, at),
+        WordClass::Blank => at,
+        WordClass::Part => text::next(text, at),
         class => text::skip(text, at, |other| other == class),
     }
 }
@@ -99,7 +99,7 @@ pub(super) fn run_end(text: &str, at: usize) -> usize {
 /// First cluster of a line that is not blank.
 pub(super) fn first_nonblank(text: &str, at: usize) -> usize {
     let (start, end) = (text::line_start(text, at), text::line_end(text, at));
-    text::skip(text, start, |class| class == Class::Blank).min(end)
+    text::skip(text, start, |class| class == WordClass::Blank).min(end)
 }
 
 /// Start of the line that is `count` lines below, or of the last.

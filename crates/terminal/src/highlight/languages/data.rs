@@ -1,28 +1,30 @@
 //! Languages of data, configuration, queries, markup and style sheets.
 
-use super::super::rules::{Block, Case, Feature, Grammar, Holes, Language, Quote, Rules, block, quote};
+use super::super::rules::{
+    BlockComment, Case, Feature, Grammar, Holes, Language, LexicalRules, Quote, block, quote,
+};
 use super::words;
 
-const C_BLOCK: &[Block] = &[block("/*", "*/")];
+const C_BLOCK: &[BlockComment] = &[block("/*", "*/")];
 const QUOTES: &[Quote] = &[quote("\""), quote("'")];
 
 pub(super) static ALL: &[Language] = &[
     Language {
         names: &["json", "jsonc", "json5", "jsonl", "ndjson", "geojson", "webmanifest", "ipynb"],
         files: &[".babelrc", ".eslintrc", ".prettierrc", "composer.lock", "flake.lock"],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["//"],
             blocks: C_BLOCK,
             quotes: QUOTES,
             constants: words![true false null],
             keys: ":",
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["toml"],
         files: &["cargo.lock", "pipfile", "poetry.lock", "uv.lock"],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["#"],
             quotes: &[
                 quote("\"\"\"").over_lines(),
@@ -34,13 +36,13 @@ pub(super) static ALL: &[Language] = &[
             word: "-.",
             keys: "=",
             features: &[Feature::Sections],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["yaml", "yml"],
         files: &[".clang-format", ".clang-tidy"],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["#"],
             quotes: &[quote("\"").over_lines(), quote("'").doubled().over_lines()],
             constants: words![true false null yes no on off True False Null Yes No On Off ~],
@@ -48,7 +50,7 @@ pub(super) static ALL: &[Language] = &[
             keys: ":",
             sigils: "&*!",
             features: &[Feature::Yaml, Feature::BlankBeforeComment, Feature::BlankBeforeQuote],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
@@ -65,20 +67,20 @@ pub(super) static ALL: &[Language] = &[
             "dotenv",
         ],
         files: &[".editorconfig", ".gitconfig", ".gitmodules", ".npmrc", ".env", "setup.cfg"],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["#", ";"],
             quotes: QUOTES,
             constants: words![true false yes no on off],
             word: "-./",
             keys: "=:",
             features: &[Feature::Sections, Feature::BlankBeforeComment, Feature::BlankBeforeQuote],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["hcl", "terraform", "tf", "tfvars", "nomad"],
         files: &[".terraform.lock.hcl"],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["#", "//"],
             blocks: C_BLOCK,
             quotes: &[quote("\"").with(Holes::Template)],
@@ -88,13 +90,13 @@ pub(super) static ALL: &[Language] = &[
             types: words![any bool list map number object set string tuple],
             word: "-",
             keys: "=",
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["nix"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["#"],
             blocks: C_BLOCK,
             quotes: &[
@@ -105,13 +107,13 @@ pub(super) static ALL: &[Language] = &[
             constants: words![true false null builtins],
             word: "-'",
             keys: "=",
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["graphql", "gql"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["#"],
             quotes: &[quote("\"\"\"").over_lines(), quote("\"")],
             keywords: words![directive enum extend fragment implements input interface mutation on query repeatable scalar schema
@@ -122,13 +124,13 @@ pub(super) static ALL: &[Language] = &[
             sigils: "$",
             keys: ":",
             features: &[Feature::Decorators],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["protobuf", "proto", "proto3"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["//"],
             blocks: C_BLOCK,
             quotes: QUOTES,
@@ -139,13 +141,13 @@ pub(super) static ALL: &[Language] = &[
             functions: words![rpc],
             definitions: words![message enum service],
             case: Case::Types,
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["sql", "mysql", "postgres", "postgresql", "pgsql", "plsql", "sqlite", "tsql", "ddl"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["--"],
             blocks: C_BLOCK,
             quotes: &[quote("'").doubled().over_lines(), quote("\"").doubled(), quote("`").raw()],
@@ -161,7 +163,7 @@ pub(super) static ALL: &[Language] = &[
                 json jsonb money numeric real serial smallint text time timestamp timestamptz tinyint uuid varbinary varchar],
             case: Case::Ignored,
             sigils: "$@",
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
@@ -188,16 +190,16 @@ pub(super) static ALL: &[Language] = &[
             "ejs",
         ],
         files: &["pom.xml"],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             blocks: &[block("<!--", "-->"), block("<![CDATA[", "]]>")],
             features: &[Feature::Document],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["css", "scss", "sass", "less", "pcss", "postcss"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             // Without the blank it would also be in addresses without quotes.
             comments: &["// "],
             blocks: C_BLOCK,
@@ -205,13 +207,13 @@ pub(super) static ALL: &[Language] = &[
             word: "-",
             sigils: "$",
             features: &[Feature::Styles],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["dockerfile", "docker", "containerfile"],
         files: &["dockerfile", "containerfile"],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["#"],
             quotes: &[quote("\"").with(Holes::Dollar), quote("'")],
             heredoc: Some("<<"),
@@ -222,32 +224,32 @@ pub(super) static ALL: &[Language] = &[
             sigils: "$",
             keys: "=",
             features: &[Feature::Instructions, Feature::BlankBeforeComment, Feature::BlankBeforeQuote],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["makefile", "make", "mk", "mak", "just"],
         files: &["makefile", "gnumakefile", "justfile"],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["#"],
             quotes: &[quote("\"").with(Holes::Dollar), quote("'")],
             keywords: words![define else endef endif export ifdef ifeq ifndef ifneq include override unexport vpath],
             word: "-./",
             sigils: "$",
             features: &[Feature::Targets, Feature::Instructions, Feature::BlankBeforeQuote],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["cmake"],
         files: &["cmakelists.txt"],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["#"],
             quotes: &[quote("\"").over_lines().with(Holes::Dollar)],
             keywords: words![else elseif endforeach endfunction endif endmacro endwhile foreach function if macro return set while],
             constants: words![ON OFF TRUE FALSE],
             sigils: "$",
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {

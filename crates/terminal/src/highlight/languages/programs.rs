@@ -1,35 +1,45 @@
 //! Languages that are compiled.
 
 use super::super::rules::{
-    Block, Case, Feature, Grammar, Holes, Language, Prefix, Quote, Rules, block, nested, quote,
+    BlockComment, Case, Feature, Grammar, Holes, Language, LexicalRules, Quote, StringPrefix, block, nested,
+    quote,
 };
 use super::words;
 
-const C_BLOCK: &[Block] = &[block("/*", "*/")];
-const NESTED_BLOCK: &[Block] = &[nested("/*", "*/")];
+const C_BLOCK: &[BlockComment] = &[block("/*", "*/")];
+const NESTED_BLOCK: &[BlockComment] = &[nested("/*", "*/")];
 const C_QUOTES: &[Quote] = &[quote("\""), quote("'")];
 const TRIPLE_QUOTES: &[Quote] = &[quote("\"\"\"").over_lines(), quote("\""), quote("'")];
-const C_PREFIXES: &[(&str, Prefix)] =
-    &[("l", Prefix::Plain), ("u", Prefix::Plain), ("u8", Prefix::Plain), ("r", Prefix::Delimiter)];
+const C_PREFIXES: &[(&str, StringPrefix)] = &[
+    ("l", StringPrefix::Plain),
+    ("u", StringPrefix::Plain),
+    ("u8", StringPrefix::Plain),
+    ("r", StringPrefix::Delimiter),
+];
 
 /// Rules that the languages with braces share.
-const BRACES: Rules =
-    Rules { comments: &["//"], blocks: C_BLOCK, quotes: C_QUOTES, case: Case::TypesAndCalls, ..Rules::NONE };
+const BRACES: LexicalRules = LexicalRules {
+    comments: &["//"],
+    blocks: C_BLOCK,
+    quotes: C_QUOTES,
+    case: Case::TypesAndCalls,
+    ..LexicalRules::NONE
+};
 
 pub(super) static ALL: &[Language] = &[
     Language {
         names: &["rust", "rs"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["//"],
             blocks: NESTED_BLOCK,
             quotes: &[quote("\"").over_lines().with(Holes::Format)],
             prefixes: &[
-                ("b", Prefix::Holes(Holes::None)),
-                ("c", Prefix::Holes(Holes::None)),
-                ("r", Prefix::Hashes),
-                ("br", Prefix::Hashes),
-                ("cr", Prefix::Hashes),
+                ("b", StringPrefix::Holes(Holes::None)),
+                ("c", StringPrefix::Holes(Holes::None)),
+                ("r", StringPrefix::Hashes),
+                ("br", StringPrefix::Hashes),
+                ("cr", StringPrefix::Hashes),
             ],
             keywords: words![as async await break const continue crate dyn else enum extern fn for gen if impl in let loop macro_rules
                 match mod move mut pub ref return self Self static struct super trait type union unsafe use where while yield],
@@ -39,13 +49,13 @@ pub(super) static ALL: &[Language] = &[
             definitions: words![struct enum trait type union],
             case: Case::Types,
             features: &[Feature::Attributes, Feature::Lifetimes, Feature::Macros],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["go", "golang"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             quotes: &[quote("\""), quote("'"), quote("`").raw().over_lines()],
             keywords: words![break case chan const continue default defer else fallthrough for func go goto if import interface map
                 package range return select struct switch type var],
@@ -60,7 +70,7 @@ pub(super) static ALL: &[Language] = &[
     Language {
         names: &["c", "h"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             prefixes: C_PREFIXES,
             keywords: words![alignas alignof auto break case const constexpr continue default do else enum extern for goto if inline
                 register restrict return sizeof static static_assert struct switch typedef typeof union volatile while _Atomic _Generic],
@@ -90,7 +100,7 @@ pub(super) static ALL: &[Language] = &[
             "ino",
         ],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             prefixes: C_PREFIXES,
             keywords: words![alignas alignof and asm auto break case catch class co_await co_return co_yield concept const consteval
                 constexpr constinit const_cast continue decltype default delete do dynamic_cast else enum explicit export extern final
@@ -108,7 +118,7 @@ pub(super) static ALL: &[Language] = &[
     Language {
         names: &["csharp", "c#", "cs"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             quotes: &[
                 quote("\"\"\"").raw().over_lines(),
                 quote("$@\"").until("\"").doubled().over_lines().with(Holes::Braces),
@@ -132,7 +142,7 @@ pub(super) static ALL: &[Language] = &[
     Language {
         names: &["java"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             quotes: TRIPLE_QUOTES,
             keywords: words![abstract assert break case catch class const continue default do else enum extends final finally for goto
                 if implements import instanceof interface native new non package permits private protected public record return
@@ -148,7 +158,7 @@ pub(super) static ALL: &[Language] = &[
     Language {
         names: &["kotlin", "kt", "kts"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             blocks: NESTED_BLOCK,
             quotes: &[
                 quote("\"\"\"").raw().over_lines().with(Holes::Dollar),
@@ -170,7 +180,7 @@ pub(super) static ALL: &[Language] = &[
     Language {
         names: &["swift"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             blocks: NESTED_BLOCK,
             quotes: &[
                 quote("\"\"\"").over_lines().with(Holes::Parenthesis),
@@ -192,14 +202,14 @@ pub(super) static ALL: &[Language] = &[
     Language {
         names: &["dart"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             quotes: &[
                 quote("\"\"\"").over_lines().with(Holes::Dollar),
                 quote("'''").over_lines().with(Holes::Dollar),
                 quote("\"").with(Holes::Dollar),
                 quote("'").with(Holes::Dollar),
             ],
-            prefixes: &[("r", Prefix::Raw)],
+            prefixes: &[("r", StringPrefix::Raw)],
             keywords: words![abstract as assert async await base break case catch class const continue covariant default deferred do
                 else enum export extends extension external factory final finally for get hide if implements import in interface is
                 late library mixin new on operator part required rethrow return sealed set show static super switch sync this
@@ -215,13 +225,13 @@ pub(super) static ALL: &[Language] = &[
     Language {
         names: &["scala", "sc", "sbt"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             blocks: NESTED_BLOCK,
             quotes: &[quote("\"\"\"").raw().over_lines(), quote("\"")],
             prefixes: &[
-                ("s", Prefix::Holes(Holes::Dollar)),
-                ("f", Prefix::Holes(Holes::Dollar)),
-                ("raw", Prefix::RawHoles(Holes::Dollar)),
+                ("s", StringPrefix::Holes(Holes::Dollar)),
+                ("f", StringPrefix::Holes(Holes::Dollar)),
+                ("raw", StringPrefix::RawHoles(Holes::Dollar)),
             ],
             keywords: words![abstract case catch class def derives do else end enum export extends extension final finally for given if
                 implicit import inline lazy match new object opaque open override package private protected return sealed super
@@ -237,7 +247,7 @@ pub(super) static ALL: &[Language] = &[
     Language {
         names: &["zig", "zon"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             blocks: &[],
             quotes: &[quote("\\\\").raw().until("\n"), quote("\""), quote("'")],
             keywords: words![addrspace align allowzero and anyframe anytype asm async await break callconv catch comptime const continue
@@ -255,7 +265,7 @@ pub(super) static ALL: &[Language] = &[
     Language {
         names: &["haskell", "hs", "elm", "purescript", "purs"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["--"],
             blocks: &[nested("{-", "-}")],
             quotes: &[quote("\"")],
@@ -265,13 +275,13 @@ pub(super) static ALL: &[Language] = &[
             case: Case::Types,
             word: "'",
             features: &[Feature::Characters],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["ocaml", "ml", "mli", "fsharp", "fs", "f#", "fsx"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["//"],
             blocks: &[nested("(*", "*)")],
             quotes: &[quote("\"\"\"").raw().over_lines(), quote("\"").over_lines()],
@@ -282,7 +292,7 @@ pub(super) static ALL: &[Language] = &[
             types: words![bool char float int list option string unit],
             case: Case::Types,
             features: &[Feature::Characters],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
 ];

@@ -1,15 +1,15 @@
 //! Languages of scripts, shells and web pages.
 
 use super::super::rules::{
-    Block, Case, Feature, Grammar, Holes, Language, Prefix, Quote, Rules, block, quote,
+    BlockComment, Case, Feature, Grammar, Holes, Language, LexicalRules, Quote, StringPrefix, block, quote,
 };
 use super::words;
 
-const C_BLOCK: &[Block] = &[block("/*", "*/")];
+const C_BLOCK: &[BlockComment] = &[block("/*", "*/")];
 const JS_QUOTES: &[Quote] = &[quote("\""), quote("'"), quote("`").over_lines().with(Holes::Template)];
 
 /// Rules of JavaScript and TypeScript.
-const JAVASCRIPT: Rules = Rules {
+const JAVASCRIPT: LexicalRules = LexicalRules {
     comments: &["//", "#!"],
     blocks: C_BLOCK,
     quotes: JS_QUOTES,
@@ -24,7 +24,7 @@ const JAVASCRIPT: Rules = Rules {
     case: Case::Types,
     word: "$",
     features: &[Feature::Decorators, Feature::Patterns, Feature::Jsx],
-    ..Rules::NONE
+    ..LexicalRules::NONE
 };
 
 const SHELL_QUOTES: &[Quote] = &[
@@ -44,24 +44,27 @@ pub(super) static ALL: &[Language] = &[
         names: &["typescript", "ts", "mts", "cts"],
         files: &[],
         // `<Type>value` is a cast here, not an element.
-        grammar: Grammar::Code(&Rules { features: &[Feature::Decorators, Feature::Patterns], ..JAVASCRIPT }),
+        grammar: Grammar::Code(&LexicalRules {
+            features: &[Feature::Decorators, Feature::Patterns],
+            ..JAVASCRIPT
+        }),
     },
     Language {
         names: &["python", "py", "py3", "python3", "pyi", "pyw", "ipython", "starlark", "bzl", "gyp"],
         files: &["sconstruct", "sconscript", "build.bazel", "wscript"],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["#"],
             quotes: &[quote("\"\"\"").over_lines(), quote("'''").over_lines(), quote("\""), quote("'")],
             prefixes: &[
-                ("r", Prefix::Raw),
-                ("b", Prefix::Plain),
-                ("u", Prefix::Plain),
-                ("br", Prefix::Raw),
-                ("rb", Prefix::Raw),
-                ("f", Prefix::Holes(Holes::Braces)),
-                ("t", Prefix::Holes(Holes::Braces)),
-                ("fr", Prefix::RawHoles(Holes::Braces)),
-                ("rf", Prefix::RawHoles(Holes::Braces)),
+                ("r", StringPrefix::Raw),
+                ("b", StringPrefix::Plain),
+                ("u", StringPrefix::Plain),
+                ("br", StringPrefix::Raw),
+                ("rb", StringPrefix::Raw),
+                ("f", StringPrefix::Holes(Holes::Braces)),
+                ("t", StringPrefix::Holes(Holes::Braces)),
+                ("fr", StringPrefix::RawHoles(Holes::Braces)),
+                ("rf", StringPrefix::RawHoles(Holes::Braces)),
             ],
             keywords: words![and as assert async await break case class continue def del elif else except finally for from global if
                 import in is lambda match nonlocal not or pass raise return try while with yield self cls],
@@ -71,7 +74,7 @@ pub(super) static ALL: &[Language] = &[
             definitions: words![class],
             case: Case::Types,
             features: &[Feature::Decorators],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
@@ -98,7 +101,7 @@ pub(super) static ALL: &[Language] = &[
             ".envrc",
             "pkgbuild",
         ],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["#"],
             quotes: SHELL_QUOTES,
             heredoc: Some("<<"),
@@ -108,13 +111,13 @@ pub(super) static ALL: &[Language] = &[
             word: "-./+:@%,",
             sigils: "$",
             features: &[Feature::Shell, Feature::BlankBeforeComment],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["powershell", "pwsh", "ps1", "psm1", "psd1", "ps"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["#"],
             blocks: &[block("<#", "#>")],
             quotes: &[
@@ -129,13 +132,13 @@ pub(super) static ALL: &[Language] = &[
             word: "-",
             sigils: "$",
             features: &[Feature::Shell],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["ruby", "rb", "rake", "gemspec", "podspec", "crystal", "cr"],
         files: &["gemfile", "rakefile", "podfile", "vagrantfile", "brewfile", "fastfile"],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["#"],
             blocks: &[block("=begin", "=end")],
             quotes: &[
@@ -154,13 +157,13 @@ pub(super) static ALL: &[Language] = &[
             word: "?",
             sigils: "$@",
             features: &[Feature::Patterns, Feature::Symbols],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["php", "phtml", "php3", "php4", "php5", "php7", "php8"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["//", "# "],
             blocks: C_BLOCK,
             quotes: &[quote("\"").over_lines().with(Holes::Dollar), quote("'").over_lines(), quote("`")],
@@ -176,13 +179,13 @@ pub(super) static ALL: &[Language] = &[
             case: Case::Types,
             sigils: "$",
             features: &[Feature::Attributes],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["perl", "pl", "pm", "t"],
         files: &["makefile.pl"],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["#"],
             blocks: &[block("=pod", "=cut"), block("=head", "=cut")],
             quotes: &[quote("\"").over_lines().with(Holes::Dollar), quote("'").over_lines(), quote("`")],
@@ -195,13 +198,13 @@ pub(super) static ALL: &[Language] = &[
             definitions: words![package],
             sigils: "$@%",
             features: &[Feature::Patterns],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["lua", "luau"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["--"],
             blocks: &[block("--[[", "]]")],
             quotes: &[quote("\""), quote("'")],
@@ -209,13 +212,13 @@ pub(super) static ALL: &[Language] = &[
             constants: words![true false nil],
             functions: words![function],
             features: &[Feature::LongBrackets],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["elixir", "ex", "exs", "eex", "heex"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["#"],
             quotes: &[
                 quote("\"\"\"").over_lines().with(Holes::Hash),
@@ -232,25 +235,25 @@ pub(super) static ALL: &[Language] = &[
             case: Case::Types,
             word: "?!",
             features: &[Feature::Decorators, Feature::Symbols],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["r", "rscript"],
         files: &[".rprofile"],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["#"],
             quotes: &[quote("\"").over_lines(), quote("'").over_lines(), quote("`").raw()],
             keywords: words![break else for function if in library next repeat require return while],
             constants: words![TRUE FALSE NULL NA NaN Inf T F],
             word: ".",
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["julia", "jl"],
         files: &[],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["#"],
             blocks: &[block("#=", "=#")],
             quotes: &[quote("\"\"\"").over_lines(), quote("\"")],
@@ -262,13 +265,13 @@ pub(super) static ALL: &[Language] = &[
             case: Case::Types,
             word: "!",
             features: &[Feature::Characters, Feature::Decorators, Feature::Symbols],
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
     Language {
         names: &["vim", "viml", "vimscript"],
         files: &[".vimrc", "vimrc"],
-        grammar: Grammar::Code(&Rules {
+        grammar: Grammar::Code(&LexicalRules {
             comments: &["\" "],
             quotes: &[quote("\""), quote("'").doubled()],
             keywords: words![augroup autocmd call catch command continue echo else elseif endfor endfunction endif endtry endwhile
@@ -276,7 +279,7 @@ pub(super) static ALL: &[Language] = &[
                 unlet vnoremap while],
             functions: words![function],
             word: ":#",
-            ..Rules::NONE
+            ..LexicalRules::NONE
         }),
     },
 ];
