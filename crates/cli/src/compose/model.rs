@@ -119,7 +119,7 @@ pub(crate) fn provider(settings: &Settings, host: &Host, options: &ModelOptions)
 
 /// Refuses a model that its provider does not list, with the nearest ones that it does. Without a list, and with a provider
 /// that the client brought, every name may be right.
-pub(super) fn check_listed(settings: &Settings, options: &ModelOptions) -> Result<()> {
+pub(crate) fn check_listed(settings: &Settings, options: &ModelOptions) -> Result<()> {
     let Some(name) = options.name.as_deref().filter(|name| *name != AUTO && !providers::is_scripted(name))
     else {
         return Ok(());
