@@ -10,7 +10,7 @@ use hangar_agent::permissions::{Policy, Rule};
 use hangar_agent::session::Input;
 use hangar_agent::tool::ToolSource;
 use hangar_custom::CustomPaths;
-use hangar_custom::hooks::{self, ConfiguredHooks, HookFiles};
+use hangar_custom::hooks::{self, ConfiguredHooks, HookFiles, HookOrigin, ListedHook};
 use hangar_custom::plugins::Plugin;
 use hangar_custom::settings::Preferences;
 use hangar_custom::skills::{SkillPlaces, Skills};
@@ -84,12 +84,21 @@ impl ConfigSources<'_> {
         }
     }
 
-    /// The hooks of files, and whether all but the machine's own are disabled.
-    pub(crate) fn hook_files(&self) -> (HookFiles, bool) {
+    /// The hooks of files, whether all but the machine's own are disabled, and those of a project that is not trusted.
+    pub(crate) fn hook_files(&self) -> (HookFiles, bool, Vec<ListedHook>) {
         let places = self.places();
         let preferences = Preferences::of_user(&self.settings.home).with_project(&places);
         let found = HookFiles::find(Some(Path::new(POLICY_DIR)), &places, &self.plugins().0, false);
-        (found, preferences.disable_all_hooks || !self.has_file_hooks())
+        let untrusted = match places.trusted {
+            true => Vec::new(),
+            false => {
+                let places = CustomPaths { trusted: true, ..places };
+                let mut listed = HookFiles::find(None, &places, &[], false).list();
+                listed.retain(|hook| hook.origin == HookOrigin::Project);
+                listed
+            }
+        };
+        (found, preferences.disable_all_hooks || !self.has_file_hooks(), untrusted)
     }
 
     /// Agents of files. Problems of plugins are reported where the rest of them is loaded.

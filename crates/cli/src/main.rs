@@ -106,7 +106,6 @@ fn dispatch(cli: Cli) -> Result<Exit> {
         None if cli.server.ui_server => terminal::run_with_server(&settings, &cli.server, cli.run),
         None if cli.run.acp => acp_agent::run(&settings, &cli.server, cli.run),
         None if cli.run.wants_terminal() && terminal::is_possible() => terminal::run(&settings, cli.run),
-        None if commands::welcome::is_asked_for() => commands::welcome::run(&settings),
         None => {
             let json = cli.run.output_format == OutputFormat::Json;
             run(&settings, cli.run).inspect_err(|_| {

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hangar_custom::hooks::HookFiles;
+use hangar_custom::hooks::{HookFiles, ListedHook};
 use hangar_custom::skills::SkillPlaces;
 use serde::Serialize;
 
@@ -27,6 +27,8 @@ pub struct FoundHooks {
     pub files: HookFiles,
     /// Whether all hooks except those of the machine are disabled.
     pub disabled: bool,
+    /// Hooks of the project that are not read: its directory is not trusted.
+    pub untrusted: Vec<ListedHook>,
 }
 
 /// A place for instructions, which need not be there yet.

@@ -70,6 +70,8 @@ pub struct RecomposeRequest<'a> {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RecomposeScope {
     pub model: bool,
+    /// Whether the model was chosen just now, so that one that nothing answers to is refused.
+    pub is_chosen: bool,
     pub instructions: bool,
     pub servers: bool,
 }

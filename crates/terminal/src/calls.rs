@@ -33,6 +33,7 @@ pub(crate) enum Purpose {
     Rewound(String),
     Tasks,
     Diff,
+    Hooks,
     Usage,
     Aside,
     Fork,
@@ -64,6 +65,7 @@ impl State {
                     return;
                 }
             }
+            Purpose::Commands => self.run_deferred(),
             _ => {}
         }
         self.print_error(&reason);
@@ -80,6 +82,7 @@ impl State {
             Purpose::Commands => {
                 self.session_commands = commands::listed(answer);
                 self.commands = commands::entries(&self.session_commands);
+                self.run_deferred();
             }
             Purpose::Queue => self.queue = queued(answer),
             Purpose::Command => self.command_replied(answer),
@@ -95,6 +98,10 @@ impl State {
             Purpose::Diff => {
                 let rows = screens::diff(answer, &self.theme);
                 self.page("Changes in the working tree", rows);
+            }
+            Purpose::Hooks => {
+                let rows = screens::hooks(answer, &self.theme);
+                self.page("Hooks", rows);
             }
             Purpose::Usage => {
                 let text = screens::usage(answer, self.cost);

@@ -32,7 +32,6 @@ pub enum LocalCommand {
     Help,
     Hooks,
     Instructions,
-    KeepAlive,
     Model,
     New,
     Notify,
@@ -92,8 +91,10 @@ const TABLE: &[Spec] = &[
     spec(
         "keep-alive",
         &["caffeinate"],
-        "Keeps the machine awake while the agent works",
-        LocalCommand::KeepAlive,
+        "",
+        LocalCommand::Absent(
+            "Start Hangar under `systemd-inhibit` (Linux) or `caffeinate -i` (macOS) to keep the machine awake.",
+        ),
     ),
     spec("model", &["models"], "Chooses the model and its effort", LocalCommand::Model),
     spec("new", &[], "Opens a new session and leaves this one as it is", LocalCommand::New),

@@ -13,7 +13,7 @@ use crate::key::{Key, KeyCode};
 use crate::keymap::{Action, KeyContext, KeyMeaning};
 use crate::overlay::{Overlay, OverlayEnd};
 use crate::search_prompt::{SearchOutcome, SearchPrompt};
-use crate::state::State;
+use crate::state::{MAX_UNSENT, State};
 
 /// Time within which the quit key has to be pressed again, in milliseconds.
 const LEAVE_TIME: u64 = 2_000;
@@ -256,13 +256,32 @@ impl State {
         self.submit_prompt(text, attachments, queued);
     }
 
+    /// Keeps a command or a shell line until the session is open.
+    pub(crate) fn defer(&mut self, line: String) {
+        if self.deferred.len() == MAX_UNSENT {
+            self.composer.set(&line);
+            return self.say("too much waits for the session; send this when it is open");
+        }
+        self.deferred.push(line);
+    }
+
+    /// Runs what waited for the session.
+    pub(crate) fn run_deferred(&mut self) {
+        for line in std::mem::take(&mut self.deferred) {
+            match (commands::parse(&line), line.strip_prefix('!')) {
+                (Some((name, argument)), _) => _ = self.command(name, argument),
+                (None, Some(line)) => self.shell(line),
+                (None, None) => {}
+            }
+        }
+    }
+
     fn shell(&mut self, line: &str) {
         if line.is_empty() {
             return;
         }
         if self.is_opening() {
-            self.composer.set(&format!("!{line}"));
-            return self.say("the session is being opened; press enter again in a moment");
+            return self.defer(format!("!{line}"));
         }
         let id = format!("shell-{}", self.now);
         let params = json!({ "requestId": id, "command": line });

@@ -19,6 +19,7 @@ pub mod fuzzy;
 pub mod gate;
 pub mod highlight;
 pub mod history;
+pub mod html;
 pub mod input;
 pub mod key;
 pub mod keymap;

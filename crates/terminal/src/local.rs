@@ -28,8 +28,7 @@ impl State {
         });
         let Some(entry) = known else {
             if self.is_opening() {
-                self.composer.set(format!("/{name} {argument}").trim_end());
-                self.say("the session is being opened; press enter again in a moment");
+                self.defer(format!("/{name} {argument}").trim_end().to_owned());
                 return true;
             }
             let nearest = commands::nearest(name, &self.commands)
@@ -91,14 +90,9 @@ impl State {
                 self.call("session.workspaces.diff", json!({ "mode": mode }), Purpose::Diff);
             }
             LocalCommand::Export => self.export(argument),
-            LocalCommand::Hooks => {
-                self.call("session.commands.invoke", json!({ "name": "env" }), Purpose::Command);
-            }
+            LocalCommand::Hooks => self.call("hooks.discover", json!({}), Purpose::Hooks),
             LocalCommand::Instructions => {
                 self.call("session.instructions.getSources", json!({}), Purpose::Text("Instructions"));
-            }
-            LocalCommand::KeepAlive => {
-                self.print_text("Start Hangar under `systemd-inhibit` to keep the machine awake.");
             }
             LocalCommand::Notify => {
                 self.options.notify = !self.options.notify;

@@ -7,7 +7,7 @@ use crate::diff;
 use crate::format::{ago, dollars, duration, tokens};
 use crate::gate;
 use crate::overlay::{PickItem, Picker};
-use crate::row::{Row, Style};
+use crate::row::{Row, Span, Style};
 use crate::theme::Theme;
 
 /// Rows of a page.
@@ -183,6 +183,44 @@ pub(crate) fn diff(answer: &Value, theme: &Theme) -> Vec<Row> {
         true => vec![Row::plain("Nothing has changed.")],
         false => diff::rows(&text, theme, PAGE_ROWS),
     }
+}
+
+/// Hooks of the session: the event of each, the command that it runs, and its file.
+pub(crate) fn hooks(answer: &Value, theme: &Theme) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for hook in answer["hooks"].as_array().into_iter().flatten().take(PAGE_ROWS) {
+        let visible = |key: &str| gate::visible(text(hook, key)).into_owned();
+        let mut first = Row::styled(visible("hookType"), theme.heading);
+        if let Some(matcher) = hook["matcher"].as_str() {
+            first.push(Span::new(format!("  {}", gate::visible(matcher)), theme.code));
+        }
+        let state = match (hook["trusted"].as_bool(), hook["enabled"].as_bool()) {
+            (Some(false), _) => Some("not run: the directory is not trusted"),
+            (_, Some(false)) => Some("not run: hooks are switched off"),
+            _ => None,
+        };
+        if let Some(state) = state {
+            first.push(Span::new(format!("  {state}"), theme.warning));
+        }
+        rows.push(first);
+        let action = gate::lines(text(hook, "action")).map(|line| format!("  {}", gate::visible(line)));
+        rows.extend(action.map(Row::plain));
+        let origin = match text(hook, "origin") {
+            "policy" => "of this machine",
+            "repository" => "of the project",
+            "plugin" => "of a plugin",
+            _ => "yours",
+        };
+        rows.push(Row::styled(format!("  {} ({origin})", visible("source")), theme.dim));
+    }
+    for problem in answer["errors"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        rows.push(Row::styled(gate::visible(problem).into_owned(), theme.warning));
+    }
+    if rows.is_empty() {
+        let told = "There are none. They are configured in .github/hooks/*.json of a project, or in hooks/ of the home.";
+        rows.push(Row::styled(told, Style::DIM));
+    }
+    rows
 }
 
 /// Usage of a session, by model.

@@ -99,12 +99,16 @@ impl State {
         self.working_since = None;
         self.is_starting = false;
         self.unanswered = None;
+        self.rewound_to = None;
     }
 
     pub(crate) fn lose(&mut self, reason: String) {
         self.settled = self.transcript.main().end();
         self.pending_rows = self.take_rows();
         self.print_error(&reason);
+        if !self.deferred.is_empty() && self.composer.is_empty() {
+            self.composer.set(&std::mem::take(&mut self.deferred).join("\n"));
+        }
         self.dialogs.clear();
         self.agent_requests.clear();
         self.working_since = None;
@@ -143,6 +147,9 @@ impl State {
     }
 
     pub(crate) fn take_event(&mut self, event: &Event) {
+        if self.is_repeated(event) {
+            return;
+        }
         let was_working = self.is_working();
         self.count(event);
         self.transcript.apply(event);
@@ -186,6 +193,20 @@ impl State {
             }
             (true, false) => self.ended_work(),
             _ => {}
+        }
+    }
+
+    /// Whether an event tells of a rewind that the log has told of: a server sends both.
+    fn is_repeated(&mut self, event: &Event) -> bool {
+        match event.body() {
+            Body::HistoryTruncated(truncated) => {
+                self.rewound_to = Some(truncated.up_to_event_id.clone());
+                false
+            }
+            Body::SnapshotRewind(rewind) => {
+                self.rewound_to.take().is_some_and(|known| known == rewind.up_to_event_id)
+            }
+            _ => false,
         }
     }
 

@@ -86,6 +86,8 @@ pub struct State {
     pub(crate) overlay: Option<Overlay>,
     pub(crate) queue: Vec<QueuedItem>,
     pub(crate) unsent: VecDeque<Unsent>,
+    /// Commands and shell lines that run once the session is open.
+    pub(crate) deferred: Vec<String>,
     pub(crate) session_commands: Vec<CommandEntry>,
     pub(crate) commands: Vec<CommandEntry>,
     pub(crate) calls: BTreeMap<CallId, Purpose>,
@@ -105,6 +107,8 @@ pub struct State {
     pub(crate) working_since: Option<u64>,
     /// Our last prompt until the agent answers it: it returns to the composer if the agent is stopped before.
     pub(crate) unanswered: Option<DraftSnapshot>,
+    /// Event to which the log was rewound last.
+    pub(crate) rewound_to: Option<String>,
     /// Whether the session has started with a prompt of ours and its agent has not answered yet.
     pub(crate) is_starting: bool,
     pub(crate) cost: f64,
@@ -141,6 +145,7 @@ impl State {
             overlay: None,
             queue: Vec::new(),
             unsent: VecDeque::new(),
+            deferred: Vec::new(),
             session_commands: Vec::new(),
             commands: commands::entries(&[]),
             calls: BTreeMap::new(),
@@ -155,6 +160,7 @@ impl State {
             leaving_until: None,
             working_since: None,
             unanswered: None,
+            rewound_to: None,
             is_starting: false,
             cost: 0.0,
             last_answer: None,

@@ -202,7 +202,7 @@ impl State {
             return Row::styled("press it again to leave", self.theme.warning).clipped(columns);
         }
         if self.facts.is_none() && self.lost.is_none() {
-            let word = if self.unsent.is_empty() {
+            let word = if self.unsent.is_empty() && self.deferred.is_empty() {
                 "opening the session …"
             } else {
                 "opening the session; your prompt is sent then …"

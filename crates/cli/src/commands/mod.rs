@@ -9,7 +9,6 @@ pub(crate) mod rewind;
 pub(crate) mod serve;
 pub(crate) mod sessions;
 pub(crate) mod shell_files;
-pub(crate) mod welcome;
 
 use std::io::Write;
 

@@ -123,7 +123,7 @@ pub(crate) fn provider(
 
 /// Refuses a model that its provider does not list, with the nearest ones that it does. Without a list, and with a provider
 /// that the client brought, every name may be right.
-pub(super) fn check_listed(settings: &Settings, options: &ModelOptions) -> Result<()> {
+pub(crate) fn check_listed(settings: &Settings, options: &ModelOptions) -> Result<()> {
     let Some(name) = options.name.as_deref().filter(|name| *name != AUTO && !providers::is_scripted(name))
     else {
         return Ok(());

@@ -59,8 +59,8 @@ impl Finder for ConfiguredPlaces {
     fn hooks(&self, project: Option<&Path>) -> FoundHooks {
         let cwd = self.directory(project);
         let repository = project.and_then(|_| Repository::find(&cwd));
-        let (files, disabled) = self.sources(&cwd, repository.as_ref()).hook_files();
-        FoundHooks { files, disabled }
+        let (files, disabled, untrusted) = self.sources(&cwd, repository.as_ref()).hook_files();
+        FoundHooks { files, disabled, untrusted }
     }
 
     fn instructions(&self, project: Option<&Path>) -> Result<Vec<InstructionSource>, OpenError> {

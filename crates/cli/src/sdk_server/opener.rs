@@ -196,8 +196,12 @@ struct SessionRecomposer {
 impl SessionRecomposer {
     fn recompose(&self, change: &RecomposeRequest<'_>) -> Result<Recomposed> {
         let settings = self.server.settings(&change.spec.identity);
-        let host = self.server.host(&settings, change.spec, &change.transport)?;
-        let hangar_server::RecomposeScope { model, instructions, servers } = change.scope;
+        let mut host = self.server.host(&settings, change.spec, &change.transport)?;
+        let hangar_server::RecomposeScope { model, is_chosen, instructions, servers } = change.scope;
+        if is_chosen {
+            host.models.may_be_missing = false;
+            compose::check_listed(&settings, &change.spec.model)?;
+        }
         let scope = RecomposedParts { model, instructions, servers };
         let made = self.live.recompose(&settings, &host, change.spec, scope)?;
         Ok(Recomposed {

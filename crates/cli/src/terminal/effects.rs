@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use hangar_terminal::effect::{Effect, ExitKind, ExportFormat, SessionTarget};
+use hangar_terminal::html::Page;
 use hangar_terminal::input::{AttachedFile, Input};
 use serde_json::Value;
 
@@ -128,12 +129,17 @@ impl App {
         let store = self.store.clone();
         self.in_background(move || {
             let write = || -> anyhow::Result<()> {
-                let mut markdown = Vec::new();
-                hangar_store::export_markdown(store.read(&id)?, &mut markdown)?;
-                let text = match format {
-                    ExportFormat::Markdown => markdown,
-                    ExportFormat::Html => html(&String::from_utf8_lossy(&markdown)).into_bytes(),
-                };
+                let mut text = Vec::new();
+                match format {
+                    ExportFormat::Markdown => hangar_store::export_markdown(store.read(&id)?, &mut text)?,
+                    ExportFormat::Html => {
+                        let mut page = Page::default();
+                        for event in store.read(&id)? {
+                            page.add(&event?);
+                        }
+                        text = page.finish(&format!("Session {id}")).into_bytes();
+                    }
+                }
                 std::fs::write(&path, text)?;
                 Ok(())
             };
@@ -158,13 +164,4 @@ impl App {
     pub(super) fn goes_on(&self) -> bool {
         self.elsewhere.is_some() || self.leaving == Some(ExitKind::Detach)
     }
-}
-
-/// A page that shows the Markdown as it is.
-fn html(markdown: &str) -> String {
-    let escaped = markdown.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    format!(
-        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Session</title>\n<style>pre{{white-space:pre-wrap;\
-         max-width:60rem;margin:2rem auto;font:14px/1.5 ui-monospace,monospace}}</style>\n<pre>{escaped}</pre></html>\n"
-    )
 }

@@ -49,6 +49,7 @@ mod sessions;
 mod streaming;
 mod telemetry;
 mod terminal;
+mod terminal_copilot;
 mod terminal_tmux;
 mod vendors;
 

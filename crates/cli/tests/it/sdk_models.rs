@@ -53,6 +53,15 @@ fn a_model_that_the_provider_does_not_list_is_refused_with_the_nearest_and_leave
     let told = refused(&mut client, "session.create", wanted("v/gpt-5.6-tera"));
     assert!(told.contains("`gpt-5.6-tera`") && told.contains("gpt-5.6-terra"), "{told}");
     assert_eq!(stage.sessions(), 0);
+    client.call("session.create", wanted("v/gpt-5.6-terra"));
+    let other = json!({ "modelId": "v/gpt-5.6-tera" });
+    let told = refused(&mut client, "session.model.switchTo", of_session(other));
+    assert!(told.contains("`gpt-5.6-tera`") && told.contains("gpt-5.6-terra"), "{told}");
+    let typed = json!({ "name": "model", "input": "v/gpt-5.6-tera" });
+    let told = refused(&mut client, "session.commands.invoke", of_session(typed));
+    assert!(told.contains("the nearest models are gpt-5.6-terra"), "{told}");
+    client.call("session.destroy", of_session(json!({})));
+    client.call("session.delete", of_session(json!({})));
     // One that the client brings is the client's affair.
     let own = json!({ "baseUrl": stage.vendor.base_url(), "apiKey": "k", "type": "openai" });
     client.call("session.create", json!({ "sessionId": ID, "model": "gpt-5.6-tera", "provider": own }));

@@ -407,3 +407,66 @@ fn a_person_who_picks_no_session_gets_a_new_one() {
     terminal.wait_until("the answer", |terminal| terminal.text().contains("\na fresh start"));
     terminal.leave();
 }
+
+#[test]
+fn hooks_are_listed_with_their_command_and_file() {
+    let scratch = Scratch::new();
+    scratch.file(
+        ".github/hooks/check.json",
+        r#"{"version":1,"hooks":{"preToolUse":[{"type":"command","bash":"./check.sh --strict","matcher":"bash"}]}}"#,
+    );
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("/hooks\r");
+    terminal.wait_for("./check.sh --strict");
+    let seen = terminal.seen();
+    for text in ["preToolUse  bash", ".github/hooks/check.json (of the project)"] {
+        assert!(seen.contains(text), "{seen}");
+    }
+    assert!(!seen.contains("not run"), "{seen}");
+    terminal.keys("q");
+    terminal.leave();
+}
+
+#[test]
+fn a_model_that_nothing_answers_to_is_refused() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("/model nosuch\r");
+    terminal.wait_for("✗ no model provider is configured");
+    terminal.keys("SAY:still here\r");
+    terminal.wait_until("the answer", |terminal| terminal.text().contains("\nstill here"));
+    assert!(terminal.seen().contains("scripted · "), "{}", terminal.seen());
+    terminal.leave();
+}
+
+#[test]
+fn a_session_is_exported_as_a_page() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("SAY:Use **bold** and <b>tags</b>.\r");
+    terminal.wait_until("the answer", |terminal| terminal.text().contains("\nUse bold and"));
+    terminal.keys("/export html page.html\r");
+    terminal.wait_for("the transcript is in");
+    let page = std::fs::read_to_string(scratch.work().join("page.html")).expect("the page");
+    assert!(page.contains("<p>Use <strong>bold</strong> and &lt;b&gt;tags&lt;/b&gt;.</p>"), "{page}");
+    terminal.leave();
+}
+
+#[test]
+fn a_rewind_is_told_of_once() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("SAY:the answer\r");
+    terminal.wait_until("the answer", |terminal| terminal.text().contains("\nthe answer"));
+    terminal.wait_until("the end", |terminal| !terminal.seen().contains("working"));
+    terminal.keys("/rewind\r");
+    terminal.wait_for("Go back to (1)");
+    terminal.keys("\r");
+    terminal.wait_for("the conversation only");
+    terminal.keys("\r");
+    terminal.wait_for("Rewound to an earlier point");
+    terminal.wait_until("the prompt", |terminal| terminal.seen().matches("❯ SAY:the answer").count() == 2);
+    terminal.keys("\x03");
+    let text = terminal.leave();
+    assert_eq!(text.matches("Rewound").count(), 1, "{text}");
+}

@@ -83,6 +83,10 @@ pub struct ListedHook {
     pub origin: HookOrigin,
     /// Name of its configuration file, for messages.
     pub source: String,
+    /// Command that is run, or address that is asked.
+    pub action: String,
+    /// Pattern of the tools that it is about; all if it has none.
+    pub matcher: Option<String>,
 }
 
 /// All hooks that were found, in the order in which they are asked, and what was wrong.
@@ -158,7 +162,18 @@ impl HookFiles {
                 format!("{:016x}", hasher.finish())
             });
             let id = numbered.find(|id| ids.insert(id.clone())).unwrap_or_default();
-            ListedHook { id, kind: entry.kind, origin: entry.origin, source: entry.file.clone() }
+            let action = match &entry.action {
+                HookAction::Command(command) => command.script.clone(),
+                HookAction::Http(http) => http.url.clone(),
+            };
+            let pattern = |matcher: &Regex| {
+                let whole = matcher.as_str();
+                let inner = whole.strip_prefix("^(?:").and_then(|inner| inner.strip_suffix(")$"));
+                inner.unwrap_or(whole).to_owned()
+            };
+            let matcher = entry.matcher.as_ref().map(pattern);
+            let (kind, origin, source) = (entry.kind, entry.origin, entry.file.clone());
+            ListedHook { id, kind, origin, source, action, matcher }
         });
         listed.collect()
     }

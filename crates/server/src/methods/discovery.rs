@@ -44,6 +44,8 @@ struct DiscoveryScope {
         alias = "excludeHostInstructions"
     )]
     exclude_host: bool,
+    /// Asks about the hooks of a session in its directory, with what they run.
+    session_id: Option<String>,
 }
 
 fn scope(call: &Call) -> Result<DiscoveryScope, Failure> {
@@ -84,9 +86,13 @@ async fn discover_skills(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "skills": told, "errors": errors }))
 }
 
-/// Lists the configured hooks, for each project with the global ones.
+/// Lists the configured hooks, for each project with the global ones. With a session instead of projects, those in its directory.
 async fn discover_hooks(call: Call) -> Result<Reply, Failure> {
-    let scope = scope(&call)?;
+    let mut scope = scope(&call)?;
+    let of_session = scope.session_id.is_some() && scope.project_paths.is_empty();
+    if of_session {
+        scope.project_paths.push(call.live()?.ask(|task| PathBuf::from(task.cwd())).await?);
+    }
     let (mut told, mut errors) = (Vec::new(), Vec::new());
     let projects: Vec<Option<&PathBuf>> = match scope.project_paths.as_slice() {
         [] => vec![None],
@@ -98,12 +104,15 @@ async fn discover_hooks(call: Call) -> Result<Reply, Failure> {
             errors.push(format!("{at}it is no directory"));
             continue;
         }
-        let FoundHooks { files, disabled } = call.hub.config().finder.hooks(project.map(PathBuf::as_path));
+        let FoundHooks { files, disabled, untrusted } =
+            call.hub.config().finder.hooks(project.map(PathBuf::as_path));
         // Sentences about what is wrong name files of the host.
         if !scope.exclude_host {
             errors.extend(files.warnings.iter().map(|problem| format!("{at}{problem}")));
         }
-        for hook in files.list() {
+        let trusted = files.list().into_iter().map(|hook| (hook, true));
+        let untrusted = untrusted.into_iter().filter(|_| of_session).map(|hook| (hook, false));
+        for (hook, is_trusted) in trusted.chain(untrusted) {
             let hidden = match hook.origin {
                 HookOrigin::Policy => false,
                 HookOrigin::User | HookOrigin::Plugin => scope.exclude_host,
@@ -111,13 +120,18 @@ async fn discover_hooks(call: Call) -> Result<Reply, Failure> {
                 HookOrigin::Project => project.is_none(),
             };
             if !hidden {
-                let row = json!({
+                let mut row = json!({
                     "id": hook.id,
                     "hookType": hook.kind.as_str(),
                     "origin": hook.origin.as_str(),
                     "source": hook.source,
-                    "enabled": !disabled || hook.origin == HookOrigin::Policy,
+                    "enabled": is_trusted && (!disabled || hook.origin == HookOrigin::Policy),
                 });
+                if of_session {
+                    row["action"] = json!(hook.action);
+                    row["matcher"] = json!(hook.matcher);
+                    row["trusted"] = json!(is_trusted);
+                }
                 told.push(match project {
                     Some(project) => of_project(row, project),
                     None => row,

@@ -153,7 +153,7 @@ pub(super) async fn choose(
     if matches!(chooser, Chooser::Client) && allowed.is_some_and(|allowed| !allowed.contains(&model)) {
         return Err(Failure::new(format!("Model \"{model}\" is not among the models that are allowed here")));
     }
-    let scope = RecomposeScope { model: true, ..RecomposeScope::default() };
+    let scope = RecomposeScope { model: true, is_chosen: true, ..RecomposeScope::default() };
     let (spec, Recomposed { provider, effort_notice, .. }) = recompose(live, change.clone(), scope).await?;
     let provider = provider.ok_or_else(|| Failure::new(format!("nobody answers for the model {model}")))?;
     let (vision, summary) = (spec.model.has_vision(), spec.model.summary);

@@ -144,7 +144,8 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Attached) -> 
 async fn join(live: &ServedSession, mut change: SessionSpec) -> Result<(), Failure> {
     // The session stays where it is: others may be working there.
     change.workspace.directory = None;
-    let scope = RecomposeScope { model: true, instructions: true, servers: change.names_servers() };
+    let scope =
+        RecomposeScope { model: true, is_chosen: false, instructions: true, servers: change.names_servers() };
     let (spec, recomposed) = recompose(live, change.clone(), scope).await?;
     let model = spec.model.name.unwrap_or_default();
     live.ask(move |task| {

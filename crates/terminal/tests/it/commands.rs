@@ -45,11 +45,9 @@ fn every_command_of_the_terminal_answers() {
         /share:  Export { path: None, format: Markdown }
         /fork:  sessions.fork {"sessionId":"s1"}
         /branch:  sessions.fork {"sessionId":"s1"}
-        /help: Commands / /agent          Chooses the agent that answers / /ask            Asks something aside, outside the / conversation (also /btw) / /clear          Starts over in a new session (also /reset) / /compact        Sums the conversation up / /context        Says what the model's context is filled with / /copy           Copies the last answer to the clipboard / /detach         Leaves the session running elsewhere / /diff           Shows what changed in the working tree / /exit           Closes the session and leaves (also /quit) / /export         Writes the transcript to a file: md or html, / and a path (also /share) / /fork           Goes on in a copy of the session (also / /branch) / /help           Lists commands and keys / /hooks          Lists the hooks of the session / /instructions   Lists the instruction files that are read / /keep-alive     Keeps the machine awake while the agent / works (also /caffeinate) / /mcp            MCP servers / /model          Chooses the model and its effort (also / 1–22 of 118 · ↑↓ pgup pgdn g G move · / searches, n next · … 
-        /hooks:  session.commands.invoke {"name":"env"}
+        /help: Commands / /agent          Chooses the agent that answers / /ask            Asks something aside, outside the / conversation (also /btw) / /clear          Starts over in a new session (also /reset) / /compact        Sums the conversation up / /context        Says what the model's context is filled with / /copy           Copies the last answer to the clipboard / /detach         Leaves the session running elsewhere / /diff           Shows what changed in the working tree / /exit           Closes the session and leaves (also /quit) / /export         Writes the transcript to a file: md or html, / and a path (also /share) / /fork           Goes on in a copy of the session (also / /branch) / /help           Lists commands and keys / /hooks          Lists the hooks of the session / /instructions   Lists the instruction files that are read / /mcp            MCP servers / /model          Chooses the model and its effort (also / /models) / /new            Opens a new session and leaves this one as / 1–22 of 116 · ↑↓ pgup pgdn g G move · / searches, n next · … 
+        /hooks:  hooks.discover {}
         /instructions:  session.instructions.getSources {}
-        /keep-alive: ∙ Start Hangar under `systemd-inhibit` to keep the machine /   awake. 
-        /caffeinate: ∙ Start Hangar under `systemd-inhibit` to keep the machine /   awake. 
         /model:  models.list {}
         /models:  models.list {}
         /new:  Open(New)
@@ -499,5 +497,54 @@ fn the_popup_completes_files() {
         ---
         session.send {"prompt":"look at @src/lib.rs  please","mode":"enqueue"}
     "#]],
+    );
+}
+
+#[test]
+fn hooks_are_listed_with_their_command_and_file() {
+    check(
+        r#"
+        size:70x16
+        ready
+        type:/hooks
+        enter
+        enter
+        reply:hooks.discover:{"hooks":[{"hookType":"preToolUse","matcher":"bash|edit","action":"./check.sh\n--strict","source":".github/hooks/a.json","origin":"repository","enabled":true,"trusted":true},{"hookType":"agentStop","action":"https://h.example/x","source":"global settings","origin":"user","enabled":false,"trusted":true},{"hookType":"sessionStart","action":"rm -rf /","source":".github/hooks/b.json","origin":"repository","enabled":false,"trusted":false}],"errors":["a.json has hooks for `x`, which nothing ever asks."]}
+        "#,
+        expect![[r#"
+            Hooks
+            preToolUse  bash|edit
+              ./check.sh
+              --strict
+              .github/hooks/a.json (of the project)
+            agentStop  not run: hooks are switched off
+              https://h.example/x
+              global settings (yours)
+            sessionStart  not run: the directory is not trusted
+              rm -rf /
+              .github/hooks/b.json (of the project)
+            a.json has hooks for `x`, which nothing ever asks.
+
+
+
+            1–11 of 11 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
+            ---
+            hooks.discover {}
+        "#]],
+    );
+    check(
+        "size:70x8\nready\ntype:/hooks\nenter\nenter\nreply:hooks.discover:{\"hooks\":[]}",
+        expect![[r#"
+            Hooks
+            There are none. They are configured in .github/hooks/*.json of a
+            project, or in hooks/ of the home.
+
+
+
+
+            1–2 of 2 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
+            ---
+            hooks.discover {}
+        "#]],
     );
 }

@@ -245,25 +245,26 @@ fn a_shell_line_is_run_and_its_output_stays() {
 #[test]
 fn what_needs_the_session_waits_for_it() {
     check(
-        "type:!ls\nenter\nscreen\nctrl+c\ntype:/compact\nenter\nenter\nscreen\nready\nenter",
+        "type:!ls\nenter\nscreen\ntype:/compact\nenter\nready",
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        ! ls▮
-        the session is being opened; press enter again in a moment
-        ===
-        $ hangar
+            ❯ ▮
+            opening the session; your prompt is sent then …
+            ===
+            $ hangar
 
-        ❯ /compact▮
-        the session is being opened; press enter again in a moment
-        ===
-        $ hangar
+            ❯ ▮
+            opening the session; your prompt is sent then …
+            ===
+            $ hangar
 
-        ❯ ▮
-        the session is being opened; press enter again in a moment
-        ---
-        session.commands.invoke {"name":"compact","input":""}
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main
+            ---
+            session.shell.executeUserRequested {"requestId":"shell-0","command":"ls"}
+            session.commands.invoke {"name":"compact","input":""}
+        "#]],
     );
 }
 

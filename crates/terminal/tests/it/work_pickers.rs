@@ -381,3 +381,24 @@ fn tasks_are_opened_stopped_and_moved() {
     "#]],
     );
 }
+
+#[test]
+fn a_rewind_is_told_of_once() {
+    check(
+        r#"
+        ready
+        user:fix it
+        event:hangar.history_truncated {"upToEventId":"e1"}
+        event:session.snapshot_rewind {"upToEventId":"e1","eventsRemoved":1}
+        "#,
+        expect![[r#"
+            $ hangar
+            ❯ fix it
+
+            ∙ Rewound to an earlier point
+
+            ❯ ▮
+            scripted · ~/project · main
+        "#]],
+    );
+}
