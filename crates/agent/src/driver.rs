@@ -295,10 +295,6 @@ impl Driver {
         self.tool_provider = tool_provider;
     }
 
-    pub fn set_models(&mut self, models: Option<Arc<dyn Models>>) {
-        self.host.models = models;
-    }
-
     /// Processes one input and all that follows from it.
     pub fn advance(&mut self, input: Input) -> Result<(), LogError> {
         let lane = self.addressee(&input);

@@ -64,7 +64,7 @@ pub enum ListedFact {
 
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    #[error("session {id} ends at event {actual}, not at {expected}: another writer was here")]
+    #[error("session {id} ends at event {actual}, not at {expected}: another process has written to it")]
     Moved { id: String, expected: u64, actual: u64 },
     #[error("writing the log of session {id}")]
     Write { id: String, source: std::io::Error },

@@ -113,7 +113,10 @@ impl Http {
         limit: Duration,
     ) -> Result<Response, ModelError> {
         let Some(request_proxy) = &self.request_proxy else {
-            return Err(error::bare(ModelErrorKind::Connect, "nobody carries a WebSocket".to_owned()));
+            return Err(error::bare(
+                ModelErrorKind::Connect,
+                "no request proxy supports WebSockets".to_owned(),
+            ));
         };
         let scheme = if url.scheme() == "https" { "wss" } else { "ws" };
         // Both schemes are of the same kind, so the change always succeeds.
@@ -241,7 +244,7 @@ impl Http {
             connect: self.limits.connect,
         };
         let client = kind.client().map_err(|cause| {
-            let message = format!("no connection to {} can be made: {}", self.base_url, root(&cause));
+            let message = format!("cannot create an HTTP client for {}: {}", self.base_url, root(&cause));
             error::bare(ModelErrorKind::Configuration, message)
         })?;
         Ok(self.client.get_or_init(|| client))

@@ -51,11 +51,6 @@ pub struct Ways {
     pub tokens: Option<Arc<dyn TokenSource>>,
 }
 
-/// Creates a provider with its own transport and credentials.
-pub fn build_by(config: ProviderConfig, ways: Ways) -> Arc<dyn ModelProvider> {
-    Arc::new(Provider::by(config, ways))
-}
-
 /// Creates a provider with its own transport and credentials, and with the facts about one of its models.
 pub fn build_for(config: ProviderConfig, model: &str, ways: Ways) -> Arc<dyn ModelProvider> {
     Arc::new(Provider::by(config, ways).about(model))

@@ -1,8 +1,8 @@
 //! All sessions of the home, and those that are open here among them.
 //!
-//! What is done with them is in a file each: they are opened ([`opening`]), spoken to ([`speaking`]), leased to tasks
-//! ([`leases`]), shown ([`showing`]); what they ask is answered ([`questions`]), and those of other processes are watched
-//! ([`directory_watch`]) and joined ([`joining`]). Each session that is open has one task that hears its agent out ([`pump`]).
+//! Each operation has a file: opening ([`opening`]), messages ([`speaking`]), leases to tasks ([`leases`]), views
+//! ([`showing`]), answers to questions ([`questions`]); sessions of other processes are watched ([`directory_watch`])
+//! and joined ([`joining`]). Each open session has one task that reads its agent's events ([`pump`]).
 
 mod directory_watch;
 mod joining;

@@ -153,9 +153,9 @@ impl RemoteProgram<'_> {
     /// Runs the agent in the background of a shell, beside a watch that waits for the end of the link: when that drops, the
     /// whole group over there is ended with it.
     ///
-    /// Whoever hands the input over is the watch afterwards: there is one reader of the link at any time, so that no part of
-    /// a prompt is taken by the other. It goes through a pipe with a name, which is gone as soon as both ends are open:
-    /// with `|` the shell would wait for both sides, and the watch ends last.
+    /// The process that forwards the input becomes the watch afterwards: the link has one reader at any time, so that
+    /// no part of a prompt is taken by the other. The input goes through a named pipe, which is removed as soon as both
+    /// ends are open: with `|` the shell would wait for both sides, and the watch ends last.
     fn command(&self) -> String {
         let variables = self.variables();
         let mut ahead = String::new();

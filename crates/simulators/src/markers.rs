@@ -65,7 +65,7 @@ fn joined(pieces: Vec<AnswerPiece>) -> Vec<AnswerPiece> {
     for piece in pieces {
         match (together.last_mut(), piece) {
             (Some(AnswerPiece::Text { text, .. }), AnswerPiece::Text { text: more, .. }) => {
-                text.push_str(&more)
+                text.push_str(&more);
             }
             (_, piece) => together.push(piece),
         }

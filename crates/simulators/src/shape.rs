@@ -18,6 +18,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::facts::FactsError;
+use crate::request::{Request, Strictness};
 
 /// Number of flaws that one check reports. A body with more is invalid anyway.
 const MAX_FLAWS: usize = 100;
@@ -141,6 +142,19 @@ impl Shapes {
         let mut check = Check { shapes: self, place: Vec::new(), flaws: Vec::new() };
         check.named(name, value);
         check.flaws
+    }
+
+    /// Unknown fields that a lenient simulator ignores. `Err` is the first flaw that makes it refuse the request.
+    pub(crate) fn ignored(&self, request: &Request) -> Result<Vec<Flaw>, Flaw> {
+        let flaws = self.flaws("request", &request.body);
+        let ignores = |flaw: &Flaw| {
+            let foreign = matches!(flaw.kind, FlawKind::Unknown | FlawKind::Tag { .. });
+            foreign && request.strictness == Strictness::Lenient
+        };
+        match flaws.iter().find(|flaw| !ignores(flaw)) {
+            Some(flaw) => Err(flaw.clone()),
+            None => Ok(flaws),
+        }
     }
 
     /// The shapes that are referenced but not defined, for a test of the table.

@@ -1,5 +1,5 @@
-//! What tests of the real binary stand on: a machine of their own, a process they can watch, a model that follows
-//! a script, and simulated vendors.
+//! Support for tests of the real binary: a machine of their own, a process they can watch, a model that follows a
+//! script, and simulated vendors.
 //!
 //! For tests only: everything here panics instead of returning errors, with a message that says what was being waited
 //! for and what had been printed until then.

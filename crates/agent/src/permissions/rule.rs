@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use hangar_protocol::permission::DenyingRule;
-
 use super::url_pattern::UrlPattern;
 
 /// One rule. Anything that is not a kind of its own names an MCP server or a custom tool.
@@ -140,12 +138,6 @@ impl Rule {
 
     pub fn matches_custom(&self, called: &str) -> bool {
         matches!(self, Rule::Named { name, tool: None } if name == called)
-    }
-
-    /// The rule as events have it.
-    pub fn to_wire(&self) -> DenyingRule {
-        let (kind, argument) = self.parts();
-        DenyingRule { kind: kind.to_owned(), argument }
     }
 
     fn parts(&self) -> (&str, Option<String>) {

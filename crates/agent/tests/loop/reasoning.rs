@@ -36,8 +36,8 @@ fn stage(summary_after: u64, wait: f64) -> Stage {
     Stage::set(setting, lines())
 }
 
-/// What a strict vendor would refuse a request for: items behind other messages than those of the request that they answered,
-/// and answers of the cycle under way without theirs.
+/// Reasons for which a strict vendor would refuse a request: items after other messages than those of the request that
+/// they answered, and answers of the current cycle without theirs.
 fn refusals(requests: &[ModelRequest]) -> Vec<String> {
     let mut refusals = Vec::new();
     for (number, request) in requests.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What becomes of a long session: summaries and their files, what is owed beside them, rewinding, and work that waited
+//! Long sessions: summaries and their files, records that summaries must keep, rewinding, and work that was pending
 //! when the server died.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]

@@ -1,5 +1,5 @@
-//! What clients are told beside the answers: that a question is taken back, that the queue moves, what a session is called,
-//! and what is not for them.
+//! Events for clients beside the answers: withdrawn questions, changes of the queue, names of sessions, and events that
+//! are not for them.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! What holds for how long, and who has a say first: modes of messages, models that wait, rules for models, hooks around
-//! calls of clients, and names.
+//! Scope and precedence of settings: modes of messages, queued model switches, rules for models, hooks around calls of
+//! clients, and names.
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! Sessions, tasks and jobs by the ids that these routes give them: `session-1`, `task-1`, `job-1`, counted from the start
 //! of the server.
 //!
-//! What is open stays. What has ended stays until everybody has read its end, and no longer than there is room: the one that
-//! is oldest goes first.
+//! Open entities stay. Ended ones stay until every reader has read their end, within a limit: the oldest is dropped
+//! first.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;

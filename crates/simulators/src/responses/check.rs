@@ -8,8 +8,8 @@ use super::{Responses, items, parameters, reasoning, tools};
 use crate::cache::Caching;
 use crate::history::AnswerHistory;
 use crate::refusal::Refusal;
-use crate::request::{Request, Strictness};
-use crate::shape::{Flaw, FlawKind};
+use crate::request::Request;
+use crate::shape::Flaw;
 use crate::usage::Price;
 use crate::vendor::Accepted;
 
@@ -92,13 +92,6 @@ fn account(request: &Request) -> Result<String, Refusal> {
 
 /// Unknown fields are refused, or reported if the simulator is lenient.
 fn shape(vendor: &Responses, request: &Request) -> Result<Vec<String>, Refusal> {
-    let flaws = vendor.shapes.flaws("request", &request.body);
-    let tolerated = |flaw: &Flaw| {
-        let foreign = matches!(flaw.kind, FlawKind::Unknown | FlawKind::Tag { .. });
-        foreign && request.strictness == Strictness::Lenient
-    };
-    match flaws.iter().find(|flaw| !tolerated(flaw)) {
-        Some(flaw) => Err(flawed(flaw)),
-        None => Ok(flaws.iter().map(Flaw::bracketed).collect()),
-    }
+    let ignored = vendor.shapes.ignored(request).map_err(|flaw| flawed(&flaw))?;
+    Ok(ignored.iter().map(Flaw::bracketed).collect())
 }

@@ -1,6 +1,6 @@
 //! A grammar of dangerous parts: shell lines that look harmless, put together at random, with a seed that makes them again.
 //!
-//! Whatever a line does, it does it to the machine that it is tried on: no part names a place of the real one.
+//! A line affects only the machine that it is tried on: no part names a path of the real one.
 
 /// A line as the parts that it was made of.
 pub(super) type Parts = Vec<String>;

@@ -59,8 +59,8 @@ pub(crate) struct Expectation {
 pub(crate) fn expected_of_hangar(captures: &Captures, case: &Case) -> Expectation {
     let source = without_loader(captures, case);
     let mut events = captures.events(source);
-    // Whoever reads the stream can rely on the last line, also after a signal and when nothing could be started. Only
-    // a process that was killed cannot print it.
+    // Readers of the stream can rely on the last line, also after a signal and when nothing could be started. Only a
+    // process that was killed cannot print it.
     if let Some(events) = &mut events
         && source.exit >= 0
         && events.last().is_none_or(|last| last.kind != "result")
