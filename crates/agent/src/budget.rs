@@ -90,12 +90,22 @@ impl Spending {
 
 impl From<&Totals> for Spending {
     /// What is on record. Calls that nobody told the cost of count as nothing here; the process that made them knew better.
+    /// Calls that were under way when their process was killed count as what they could use at most.
     fn from(totals: &Totals) -> Self {
-        Self {
+        let tokens =
+            |input: Option<u64>, output: Option<u64>| input.unwrap_or(0).saturating_add(output.unwrap_or(0));
+        let told = Self {
             cost: totals.cost.unwrap_or(0.0),
-            tokens: totals.input_tokens.unwrap_or(0).saturating_add(totals.output_tokens.unwrap_or(0)),
+            tokens: tokens(totals.input_tokens, totals.output_tokens),
             turns: totals.requests,
-        }
+        };
+        totals.reserved.values().fold(told, |sum, bound| {
+            sum.plus(Self {
+                cost: bound.cost.unwrap_or(0.0),
+                tokens: tokens(bound.input_tokens, bound.output_tokens),
+                turns: 1,
+            })
+        })
     }
 }
 
@@ -108,6 +118,10 @@ struct Shared {
     account: Mutex<Account>,
     /// Wakes calls that wait for others to end.
     settled: Notify,
+    /// Wakes the owner of the log when a call is reserved.
+    reserved: Notify,
+    /// Wakes calls that wait until their reservation is on record.
+    recorded: Notify,
 }
 
 /// Who set a cap. All of them hold.
@@ -132,6 +146,10 @@ struct Account {
     calls: u64,
     /// Calls that were broken off and are not on record yet.
     broken: Vec<BrokenCall>,
+    /// Reservations that are not on record yet. Their calls wait for that.
+    unrecorded: Vec<ReservedCall>,
+    /// Numbers of calls that are on record as reserved and have ended with an answer or a refusal since.
+    ended: Vec<u64>,
 }
 
 /// A call that the provider may charge though its answer never came to its end.
@@ -140,13 +158,23 @@ pub struct BrokenCall {
     pub model: String,
     /// What it could have used, if a cap made that known.
     pub usage: TokenUsage,
+    /// Numbers of the reservations that it ends.
+    pub calls: Vec<u64>,
+}
+
+/// A call that is about to be made, with what it can use at most if a cap makes that known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReservedCall {
+    pub number: u64,
+    pub model: String,
+    pub bound: TokenUsage,
 }
 
 impl Ledger {
     /// The account of a session that has spent something before.
     pub fn new(budget: Budget, spent: Spending) -> Self {
         let account = Mutex::new(Account { session: budget, spent, ..Account::default() });
-        Self(Arc::new(Shared { account, settled: Notify::new() }))
+        Self(Arc::new(Shared { account, ..Shared::default() }))
     }
 
     /// The caps that hold.
@@ -186,6 +214,44 @@ impl Ledger {
         std::mem::take(&mut self.0.account.lock().broken)
     }
 
+    /// Waits until a call is reserved that is not on record.
+    pub(crate) async fn reserved(&self) {
+        self.0.reserved.notified().await;
+    }
+
+    /// Calls that are about to be made, and wait until their reservation is on record.
+    pub(crate) fn unrecorded(&self) -> Vec<ReservedCall> {
+        self.0.account.lock().unrecorded.clone()
+    }
+
+    /// Lets calls be made whose reservation is on record.
+    pub(crate) fn note_recorded(&self, calls: &[ReservedCall]) {
+        let mut account = self.0.account.lock();
+        account.unrecorded.retain(|call| !calls.contains(call));
+        drop(account);
+        self.0.recorded.notify_waiters();
+    }
+
+    /// Takes the calls on record as reserved that have ended since the last time. What they used must be on record before.
+    pub(crate) fn take_ended(&self) -> Vec<u64> {
+        std::mem::take(&mut self.0.account.lock().ended)
+    }
+
+    /// Waits until the reservation of a call is on record.
+    async fn recorded(self, number: u64) {
+        loop {
+            let recorded = self.0.recorded.notified();
+            if !self.is_unrecorded(number) {
+                return;
+            }
+            recorded.await;
+        }
+    }
+
+    fn is_unrecorded(&self, number: u64) -> bool {
+        self.0.account.lock().unrecorded.iter().any(|call| call.number == number)
+    }
+
     /// Reserves what a call could use at most, with an output limit that fits. `None` if it fits once calls under way have
     /// ended.
     fn reserve(
@@ -217,9 +283,10 @@ impl Ledger {
         account.calls += 1;
         let number = account.calls;
         account.reserved.push((number, held));
-        Ok(Some(Reservation {
+        let reservation = Reservation {
             ledger: self.clone(),
             number,
+            logged: !budget.is_unlimited(),
             model: request.model.clone(),
             held,
             capped: budget.max_cost.is_some() || budget.max_tokens.is_some(),
@@ -227,7 +294,13 @@ impl Ledger {
             price: facts.price.clone(),
             heard: false,
             settled: false,
-        }))
+        };
+        if reservation.logged {
+            let (model, bound) = (request.model.clone(), reservation.bound());
+            account.unrecorded.push(ReservedCall { number, model, bound });
+            self.0.reserved.notify_one();
+        }
+        Ok(Some(reservation))
     }
 
     fn note_broken(&self, call: BrokenCall) {
@@ -240,12 +313,14 @@ impl Ledger {
             last.usage.input_tokens = sum(last.usage.input_tokens, call.usage.input_tokens);
             last.usage.output_tokens = sum(last.usage.output_tokens, call.usage.output_tokens);
             last.usage.cost = last.usage.cost.zip(call.usage.cost).map(|(a, b)| a + b);
+            last.calls.extend(call.calls);
         }
     }
 
     fn settle(&self, number: u64, used: Spending) {
         let mut account = self.0.account.lock();
         account.reserved.retain(|(reserved, _)| *reserved != number);
+        account.unrecorded.retain(|call| call.number != number);
         account.spent = account.spent.plus(used);
         drop(account);
         self.0.settled.notify_waiters();
@@ -367,6 +442,8 @@ impl From<OverBudget> for ModelError {
 struct Reservation {
     ledger: Ledger,
     number: u64,
+    /// Whether it is put on record, because a cap holds.
+    logged: bool,
     model: String,
     held: Spending,
     /// Whether a cap on cost or tokens holds, without which nobody knows what could be used.
@@ -382,7 +459,7 @@ struct Reservation {
 impl Reservation {
     fn hear(&mut self, event: &Result<ModelEvent, ModelError>) {
         match event {
-            Ok(ModelEvent::Finished(reply)) => self.settle(self.used(reply)),
+            Ok(ModelEvent::Finished(reply)) => self.end(self.used(reply)),
             Ok(_) => self.heard = true,
             Err(error) => {
                 let billed = self.heard
@@ -390,7 +467,7 @@ impl Reservation {
                         error.kind,
                         ModelErrorKind::Cut | ModelErrorKind::Stalled | ModelErrorKind::Protocol
                     );
-                if billed { self.break_off() } else { self.settle(Spending::default()) }
+                if billed { self.break_off() } else { self.end(Spending::default()) }
             }
         }
     }
@@ -406,9 +483,30 @@ impl Reservation {
         Spending { cost: cost.unwrap_or(self.held.cost), tokens, turns: self.held.turns }
     }
 
+    /// Ends the call. Its reservation stays on record until what it used is.
+    fn end(&mut self, used: Spending) {
+        if self.logged && !self.settled {
+            self.ledger.0.account.lock().ended.push(self.number);
+        }
+        self.settle(used);
+    }
+
     fn settle(&mut self, used: Spending) {
         if !std::mem::replace(&mut self.settled, true) {
             self.ledger.settle(self.number, used);
+        }
+    }
+
+    /// What the call could use at most, if a cap made that known.
+    fn bound(&self) -> TokenUsage {
+        if !self.capped {
+            return TokenUsage::default();
+        }
+        TokenUsage {
+            input_tokens: Some(self.input),
+            output_tokens: Some(self.held.tokens.saturating_sub(self.input)),
+            cost: self.price.as_ref().map(|_| self.held.cost),
+            ..TokenUsage::default()
         }
     }
 }
@@ -419,14 +517,12 @@ impl Reservation {
         if self.settled {
             return;
         }
-        let known = TokenUsage {
-            input_tokens: Some(self.input),
-            output_tokens: Some(self.held.tokens.saturating_sub(self.input)),
-            cost: self.price.as_ref().map(|_| self.held.cost),
-            ..TokenUsage::default()
-        };
-        let usage = if self.capped { known } else { TokenUsage::default() };
-        self.ledger.note_broken(BrokenCall { model: self.model.clone(), usage });
+        if self.logged && self.ledger.is_unrecorded(self.number) {
+            // It was never made.
+            return self.settle(Spending::default());
+        }
+        let calls = self.logged.then_some(self.number).into_iter().collect();
+        self.ledger.note_broken(BrokenCall { model: self.model.clone(), usage: self.bound(), calls });
         self.settle(self.held);
     }
 }
@@ -459,7 +555,19 @@ impl BudgetedProvider {
             Ok(None) => None,
             Ok(Some(mut reservation)) => {
                 let mut sent = capped.then(|| self.bounds.note(request, input)).flatten();
-                let answer = self.provider.stream(request.clone());
+                let answer = match reservation.logged {
+                    // A process that is killed during the call leaves its reservation on record.
+                    true => {
+                        let recorded = self.ledger.clone().recorded(reservation.number);
+                        let (provider, request) = (Arc::clone(&self.provider), request.clone());
+                        let made = async move {
+                            recorded.await;
+                            provider.stream(request)
+                        };
+                        stream::once(made).flatten().boxed()
+                    }
+                    false => self.provider.stream(request.clone()),
+                };
                 let bounds = Arc::clone(&self.bounds);
                 let heard = move |event: &_| {
                     if let Ok(ModelEvent::Finished(reply)) = event

@@ -366,6 +366,7 @@ impl Session {
                     Some(false) | None => Vec::new(),
                 };
                 self.close_interrupted(&kept, step, context.entropy);
+                self.close_killed_calls(step);
                 self.update_role_prompt();
             }
         }
@@ -411,6 +412,16 @@ impl Session {
                 open.len()
             );
             self.emit(step, data::SessionWarning::new("interrupted_tools", message));
+        }
+    }
+
+    /// Takes the model calls that were under way when the last process was killed as what they could use at most: the provider
+    /// may have charged them.
+    fn close_killed_calls(&mut self, step: &mut Step) {
+        for (call, bound) in self.state.totals.reserved.clone() {
+            let usage = data::AssistantUsage { finish_reason: Some("cut".to_owned()), ..bound };
+            self.emit(step, data::UsageRecord { usage });
+            self.emit(step, data::Reservation { call, bound: None });
         }
     }
 

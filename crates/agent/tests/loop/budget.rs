@@ -179,6 +179,56 @@ async fn a_call_that_was_cut_or_stopped_is_on_record_after_a_resume() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_a_killed_process_left_without_an_end_counts_as_what_it_could_use() {
+    let mut stage = Stage::set(dollars(20.0), vec![Line::Hang("half")]);
+    stage.send("go");
+    assert_eq!(stage.requests().len(), 0, "the call waits until its reservation is on record");
+    stage.until("assistant.message_delta").await;
+    // Nothing of the process is left but its log.
+    let setting = Setting { log: stage.log(), ..dollars(20.0) };
+    let resumed = check(
+        setting,
+        vec![Line::Say("done")],
+        expect![[r#"
+        limits 8192
+        2 calls, $17.945, 0 unpriced"#]],
+    )
+    .await;
+    // It is on record once, also for the next process.
+    let setting = Setting { log: resumed.log(), ..dollars(20.0) };
+    let again = Stage::set(setting, vec![]);
+    assert_eq!(again.driver.session().state().totals.requests, 2);
+    assert_eq!(again.driver.ledger().spent(), resumed.driver.ledger().spent());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_killed_call_is_a_turn() {
+    let budget = Budget { max_turns: Some(1), ..Budget::default() };
+    let setting = Setting { budget, ..Setting::default() };
+    let mut stage = Stage::set(setting.clone(), vec![Line::Hang("half")]);
+    stage.send("go");
+    stage.until("assistant.message_delta").await;
+    let mut stage = Stage::set(Setting { log: stage.log(), ..setting }, vec![Line::Say("never")]);
+    stage.play("go on").await;
+    assert!(told(&stage).contains("1 of 1 turns are spent"), "{}", told(&stage));
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_ended_leave_no_reservation() {
+    let refused = Line::Fail(ModelErrorKind::Server, Some(503));
+    for lines in
+        [vec![Line::Say("done")], vec![refused, Line::Say("done")], vec![Line::Cut("half"), Line::Say("x")]]
+    {
+        let mut stage = Stage::set(dollars(40.0), lines);
+        stage.play("go").await;
+        let state = stage.driver.session().state();
+        assert!(state.totals.reserved.is_empty(), "{:?}", state.totals.reserved);
+        let reserved = stage.log().iter().filter(|event| event.kind() == "hangar.reservation").count();
+        assert!(reserved >= 2 && reserved % 2 == 0, "{reserved}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn agents_and_summaries_share_the_budget_of_their_session() {
     let start = |id: &'static str| {
         (

@@ -75,6 +75,18 @@ pub struct ModelItems {
     pub paused: bool,
 }
 
+/// What a call can use at most, logged before the call is made, and its end. A call without an end was under way when its
+/// process was killed: the provider may charge it, so it counts as its bound.
+#[skip_serializing_none]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reservation {
+    /// Number of the call in its process.
+    pub call: u64,
+    /// Absent once the call has ended.
+    pub bound: Option<super::AssistantUsage>,
+}
+
 /// Where items of an answer come from. They mean something there and nowhere else.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
