@@ -68,6 +68,9 @@ impl LiveSession {
         if !scope.model && !scope.servers {
             return Ok(recomposed);
         }
+        if scope.model {
+            model::check_listed(settings, &spec.model)?;
+        }
         let chosen = model::choose(settings, &host.models, &spec.model, None)?;
         if scope.model {
             model::check_effort(&chosen, spec.model.effort.as_deref())?;

@@ -159,6 +159,7 @@ impl Table {
             }
         }
         facts.price = price.price();
+        facts.cache_write = price.cache_write;
         (facts, exact)
     }
 
