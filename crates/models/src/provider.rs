@@ -30,6 +30,7 @@ use crate::learned::{IMAGES, Lessons};
 use crate::local;
 use crate::secret::{Redactor, Secret};
 use crate::tokens::Counter;
+use crate::wire::anthropic::binding::Binding;
 use crate::wire::{Ask, Carrier, Dialect, Wire, without_images};
 
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -261,7 +262,7 @@ impl Provider {
         let is_blind = facts.vision == Some(false) || learned.has_refused(IMAGES);
         let request = &*if is_blind { Cow::Owned(without_images(request)) } else { Cow::Borrowed(request) };
         let search = facts::web_search(&inner.config, &request.model);
-        let ask = Ask {
+        let mut ask = Ask {
             request,
             model: &model,
             facts: &facts,
@@ -276,7 +277,13 @@ impl Provider {
             citations: inner.config.citations,
             style: inner.config.style,
             search: search.as_ref(),
+            binding: Binding::default(),
         };
+        if wire == Wire::Messages {
+            ask.binding = Binding::of(&ask);
+        }
+        let unreasoned = if wire == Wire::Chat { ask.unreasoned() } else { None };
+        let notices = ask.binding.notice().into_iter().chain(unreasoned).collect();
         let url = url(&inner.config, wire, ask.model);
         let turn = inner.http.turn().await;
         let headers = self.request_headers(&ask, wire).await?;
@@ -289,8 +296,10 @@ impl Provider {
             Carrier::Socket => inner.http.converse(url, headers, body, limit).await?,
             Carrier::Http => inner.http.post(url, headers, body, limit).await?,
         };
+        let binding = std::mem::take(&mut ask.binding);
         let decoder = wire.decoder(request, origin);
-        Ok(Answer::new(Arc::clone(&inner.http), response, decoder, told, turn))
+        let answer = Answer::new(Arc::clone(&inner.http), response, decoder, told, turn);
+        Ok(answer.bound_to(binding.prefix).preceded_by(notices))
     }
 
     /// The headers of a request to a model.

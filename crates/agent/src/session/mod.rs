@@ -8,6 +8,7 @@ mod access;
 mod active_role;
 mod agent;
 mod background_hooks;
+mod beginning;
 mod call;
 mod checkpoint;
 mod compaction;
@@ -184,6 +185,8 @@ pub struct Session {
     only_plans: bool,
     /// Which further questions the clients can answer.
     answerable: AnswerableQuestions,
+    /// Notices of the provider that were told.
+    told_notices: VecDeque<String>,
 }
 
 impl Session {
@@ -220,6 +223,7 @@ impl Session {
             aborted: false,
             only_plans: false,
             answerable: AnswerableQuestions::default(),
+            told_notices: VecDeque::new(),
         };
         invoked.iter().for_each(|skill| session.trust_skill(skill));
         session

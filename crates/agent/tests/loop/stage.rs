@@ -140,6 +140,7 @@ impl ModelProvider for Actor {
         });
         let signed = self.signs.then(|| NativeTurn {
             paused: false,
+            prefix: None,
             origin: ModelOrigin { wire: "/v1/messages".to_owned(), ..ModelOrigin::default() },
             items: self.requests.lock().len().to_string().into(),
             rewritten: false,

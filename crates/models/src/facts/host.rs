@@ -23,8 +23,8 @@ pub struct HostFacts {
     pub effort_field: EffortField,
     pub ids: IdRule,
     pub max_tokens: MaxTokensField,
-    /// Whether it takes `prompt_cache_key`.
-    pub cache_key: bool,
+    /// Conversations that have the same `prompt_cache_key`. `None` if it takes none.
+    pub cache_key: Option<CacheKey>,
     /// Whether it takes `cache_control` marks.
     pub cache_marks: bool,
     /// Whether it refuses fields that it does not know.
@@ -92,6 +92,16 @@ pub enum ReasoningBack {
     ReasoningDetails,
     /// As `extra_content.google.thought_signature` of each call.
     ThoughtSignatures,
+}
+
+/// Which requests have the same `prompt_cache_key`. Hosts route requests with the same key to the same cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheKey {
+    /// Those with the same model, system prompt and tools, so that the sessions of a repository share these.
+    Prefix,
+    /// Those of one conversation.
+    Conversation,
 }
 
 /// How an effort is written on chat completions.
@@ -195,7 +205,7 @@ impl Default for HostFacts {
             effort_field: EffortField::ReasoningEffort,
             ids: IdRule { max: 64, characters: Characters::Any, exact: false },
             max_tokens: MaxTokensField::ByModel,
-            cache_key: false,
+            cache_key: None,
             cache_marks: false,
             strict: false,
             filler: false,
