@@ -34,8 +34,8 @@ const AMPLE_OUTPUT: u64 = 8192;
 /// A call reserves no more than this part of what is left, unless it needs it for an ample answer: agents that work side by
 /// side do not wait for each other then.
 const SHARE: f64 = 0.25;
-/// Broken-off calls that are kept until somebody takes them. Further ones are added to the last.
-const BROKEN_CALLS: usize = 64;
+/// Calls that are kept until they are put on record. Further ones are added to the last.
+const UNLOGGED_CALLS: usize = 64;
 
 /// Caps of a session; absent ones do not hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -144,20 +144,23 @@ struct Account {
     /// What the calls under way could use at most, each by its number.
     reserved: Vec<(u64, Spending)>,
     calls: u64,
-    /// Calls that were broken off and are not on record yet.
-    broken: Vec<BrokenCall>,
+    /// Calls that have ended, are not on record yet, and that nobody else puts there.
+    unlogged: Vec<UnloggedCall>,
     /// Reservations that are not on record yet. Their calls wait for that.
     unrecorded: Vec<ReservedCall>,
     /// Numbers of calls that are on record as reserved and have ended with an answer or a refusal since.
     ended: Vec<u64>,
 }
 
-/// A call that the provider may charge though its answer never came to its end.
+/// A call that no session puts on record: one that was broken off, which the provider may charge though its answer never came
+/// to its end, or one that a server made by the session's model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BrokenCall {
+pub struct UnloggedCall {
     pub model: String,
-    /// What it could have used, if a cap made that known.
+    /// What it used. Of one that was broken off what it could have used, if a cap made that known.
     pub usage: TokenUsage,
+    /// Whether it was broken off.
+    pub cut: bool,
     /// Numbers of the reservations that it ends.
     pub calls: Vec<u64>,
 }
@@ -206,12 +209,25 @@ impl Ledger {
     ) -> Arc<dyn ModelProvider> {
         let meter = meter.unwrap_or_else(|| Arc::new(Bytes));
         let bounds = Arc::new(InputBounds::new(meter));
-        Arc::new(BudgetedProvider { provider, bounds, ledger: self.clone() })
+        Arc::new(BudgetedProvider { provider, bounds, ledger: self.clone(), unattended: false })
     }
 
-    /// Takes the calls that were broken off since the last time, so that they are put on record.
-    pub fn take_broken(&self) -> Vec<BrokenCall> {
-        std::mem::take(&mut self.0.account.lock().broken)
+    /// A provider for calls that no session puts on record, such as those of MCP servers. They are made within the budget, and
+    /// the owner of the log records them.
+    pub fn unattended(&self, provider: Arc<dyn ModelProvider>) -> Arc<dyn ModelProvider> {
+        let bounds = Arc::new(InputBounds::new(Arc::new(Bytes)));
+        Arc::new(BudgetedProvider { provider, bounds, ledger: self.clone(), unattended: true })
+    }
+
+    /// Adds what was spent before the ledger was opened.
+    pub fn add_spent(&self, spent: Spending) {
+        let mut account = self.0.account.lock();
+        account.spent = account.spent.plus(spent);
+    }
+
+    /// Takes the calls that ended since the last time and that no session puts on record, so that they are.
+    pub fn take_unlogged(&self) -> Vec<UnloggedCall> {
+        std::mem::take(&mut self.0.account.lock().unlogged)
     }
 
     /// Waits until a call is reserved that is not on record.
@@ -287,6 +303,7 @@ impl Ledger {
             ledger: self.clone(),
             number,
             logged: !budget.is_unlimited(),
+            unattended: false,
             model: request.model.clone(),
             held,
             capped: budget.max_cost.is_some() || budget.max_tokens.is_some(),
@@ -303,12 +320,12 @@ impl Ledger {
         Ok(Some(reservation))
     }
 
-    fn note_broken(&self, call: BrokenCall) {
+    fn note_unlogged(&self, call: UnloggedCall) {
         let mut account = self.0.account.lock();
-        if account.broken.len() < BROKEN_CALLS {
-            return account.broken.push(call);
+        if account.unlogged.len() < UNLOGGED_CALLS {
+            return account.unlogged.push(call);
         }
-        if let Some(last) = account.broken.last_mut() {
+        if let Some(last) = account.unlogged.last_mut() {
             let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
             last.usage.input_tokens = sum(last.usage.input_tokens, call.usage.input_tokens);
             last.usage.output_tokens = sum(last.usage.output_tokens, call.usage.output_tokens);
@@ -444,6 +461,8 @@ struct Reservation {
     number: u64,
     /// Whether it is put on record, because a cap holds.
     logged: bool,
+    /// Whether no session puts what it used on record.
+    unattended: bool,
     model: String,
     held: Spending,
     /// Whether a cap on cost or tokens holds, without which nobody knows what could be used.
@@ -459,6 +478,7 @@ struct Reservation {
 impl Reservation {
     fn hear(&mut self, event: &Result<ModelEvent, ModelError>) {
         match event {
+            Ok(ModelEvent::Finished(reply)) if self.unattended => self.record(reply),
             Ok(ModelEvent::Finished(reply)) => self.end(self.used(reply)),
             Ok(_) => self.heard = true,
             Err(error) => {
@@ -481,6 +501,20 @@ impl Reservation {
             _ => self.held.tokens,
         };
         Spending { cost: cost.unwrap_or(self.held.cost), tokens, turns: self.held.turns }
+    }
+
+    /// Ends the call and notes what it used for the record.
+    fn record(&mut self, reply: &Reply) {
+        let cost = reply.usage.cost.or_else(|| self.price.as_ref()?.cost(&reply.usage));
+        let usage = TokenUsage { cost, ..reply.usage };
+        self.note(usage, false);
+        self.settle(self.used(reply));
+    }
+
+    /// Notes the call for the record, with the end of its reservation.
+    fn note(&self, usage: TokenUsage, cut: bool) {
+        let calls = self.logged.then_some(self.number).into_iter().collect();
+        self.ledger.note_unlogged(UnloggedCall { model: self.model.clone(), usage, cut, calls });
     }
 
     /// Ends the call. Its reservation stays on record until what it used is.
@@ -521,8 +555,7 @@ impl Reservation {
             // It was never made.
             return self.settle(Spending::default());
         }
-        let calls = self.logged.then_some(self.number).into_iter().collect();
-        self.ledger.note_broken(BrokenCall { model: self.model.clone(), usage: self.bound(), calls });
+        self.note(self.bound(), true);
         self.settle(self.held);
     }
 }
@@ -538,6 +571,8 @@ struct BudgetedProvider {
     provider: Arc<dyn ModelProvider>,
     bounds: Arc<InputBounds>,
     ledger: Ledger,
+    /// Whether no session puts its answers on record.
+    unattended: bool,
 }
 
 impl BudgetedProvider {
@@ -554,6 +589,7 @@ impl BudgetedProvider {
         match self.ledger.reserve(request, &self.provider.facts(), input) {
             Ok(None) => None,
             Ok(Some(mut reservation)) => {
+                reservation.unattended = self.unattended;
                 let mut sent = capped.then(|| self.bounds.note(request, input)).flatten();
                 let answer = match reservation.logged {
                     // A process that is killed during the call leaves its reservation on record.

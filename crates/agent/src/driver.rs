@@ -28,7 +28,7 @@ pub use agents::Refused;
 
 use crate::agents::config::Models;
 use crate::agents::toolset::AgentToolProvider;
-use crate::budget::{BrokenCall, Budget, Cap, Ledger, ReservedCall, USD_PER_CREDIT};
+use crate::budget::{Budget, Cap, Ledger, ReservedCall, USD_PER_CREDIT, UnloggedCall};
 use crate::entropy::Entropy;
 use crate::hook::{HookAnswer, HookKind, HookRequest};
 use crate::interned;
@@ -320,11 +320,12 @@ impl Driver {
         self.lanes.iter().find(|(_, lane)| asks(lane)).map_or(MAIN, |(id, _)| *id)
     }
 
-    /// Puts calls on record that were broken off: a provider may charge them, and the next process of this session must know.
-    fn record_broken_calls(&mut self) -> Result<(), LogError> {
-        for BrokenCall { model, usage, calls } in self.host.ledger.take_broken() {
-            let usage =
-                data::AssistantUsage { finish_reason: Some("cut".to_owned()), ..usage_of(model, usage) };
+    /// Puts calls on record that no session does: those that were broken off, which a provider may charge, and those that servers
+    /// made. The next process of this session must know.
+    fn record_unlogged_calls(&mut self) -> Result<(), LogError> {
+        for UnloggedCall { model, usage, cut, calls } in self.host.ledger.take_unlogged() {
+            let finish_reason = cut.then(|| "cut".to_owned());
+            let usage = data::AssistantUsage { finish_reason, ..usage_of(model, usage) };
             let ends = calls.into_iter().map(|call| data::Reservation { call, bound: None }.into());
             self.record_own([data::UsageRecord { usage }.into()].into_iter().chain(ends).collect())?;
         }
@@ -357,7 +358,7 @@ impl Driver {
     }
 
     fn run_inputs(&mut self, inputs: Inputs) -> Result<(), LogError> {
-        self.record_broken_calls()?;
+        self.record_unlogged_calls()?;
         // An effect may have an answer at once, and one step may have several such effects.
         let mut next = VecDeque::from(inputs);
         while let Some((id, input)) = next.pop_front() {
@@ -614,6 +615,9 @@ fn usage_of(model: String, usage: TokenUsage) -> data::AssistantUsage {
         model,
         input_tokens: usage.input_tokens,
         output_tokens: usage.output_tokens,
+        cache_read_tokens: usage.cache_read_tokens,
+        cache_write_tokens: usage.cache_write_tokens,
+        reasoning_tokens: usage.reasoning_tokens,
         cost: usage.cost,
         ..Default::default()
     }

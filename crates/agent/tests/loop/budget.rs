@@ -1,10 +1,14 @@
 //! Budgets: what calls cost, and caps that hold before a call is made.
 
+use std::sync::Arc;
+
 use expect_test::{Expect, expect};
-use hangar_agent::budget::Budget;
+use futures_util::StreamExt;
+use hangar_agent::budget::{Budget, Cap};
 use hangar_agent::model::{ModelErrorKind, Price, Rates};
-use hangar_agent::session::Compaction;
+use hangar_agent::session::{Command, Compaction};
 use hangar_protocol::Body;
+use hangar_protocol::data::Mode;
 use serde_json::json;
 
 use crate::stage::{Line, Setting, Stage, agent_config, call};
@@ -226,6 +230,23 @@ async fn calls_that_ended_leave_no_reservation() {
         let reserved = stage.log().iter().filter(|event| event.kind() == "hangar.reservation").count();
         assert!(reserved >= 2 && reserved % 2 == 0, "{reserved}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_servers_are_within_the_budget_and_on_record() {
+    let mut stage = Stage::set(dollars(20.0), vec![Line::Say("for a server"), Line::Say("never")]);
+    let provider = stage.driver.ledger().unattended(Arc::clone(&stage.provider));
+    let request = stage.driver.session().aside("hi".to_owned());
+    let asked = tokio::spawn(provider.stream(request.clone()).collect::<Vec<_>>());
+    assert!(stage.driver.turn().await.unwrap(), "its reservation is put on record");
+    assert!(asked.await.unwrap().last().is_some_and(Result::is_ok));
+    stage.command(Command::SetMode(Mode::Plan));
+    let totals = &stage.driver.session().state().totals;
+    assert_eq!((totals.requests, totals.unpriced, totals.reserved.len()), (1, 0, 0));
+    assert_eq!(totals.cost, Some(stage.driver.ledger().spent().cost));
+    stage.driver.ledger().set(Cap::Client, Budget { max_cost: Some(0.001), ..Budget::default() });
+    let refused: Vec<_> = provider.stream(request).collect().await;
+    assert!(matches!(&refused[..], [Err(error)] if error.kind == ModelErrorKind::Budget), "{refused:?}");
 }
 
 #[tokio::test(start_paused = true)]
