@@ -34,8 +34,8 @@ const AMPLE_OUTPUT: u64 = 8192;
 /// A call reserves at most this part of the remaining budget, unless it needs more for an ample answer, so that
 /// parallel agents do not wait for each other.
 const SHARE: f64 = 0.25;
-/// Number of interrupted calls that are kept until they are taken. Further ones are added to the last.
-const BROKEN_CALLS: usize = 64;
+/// Calls that are kept until they are put on record. Further ones are added to the last.
+const UNLOGGED_CALLS: usize = 64;
 
 /// Caps of a session; absent ones are unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -89,13 +89,23 @@ impl Spending {
 }
 
 impl From<&Totals> for Spending {
-    /// Usage according to the log. Calls of unknown cost count as zero here; only the process that made them knew more.
+    /// What is on record. Calls that nobody told the cost of count as nothing here; the process that made them knew better.
+    /// Calls that were under way when their process was killed count as what they could use at most.
     fn from(totals: &Totals) -> Self {
-        Self {
+        let tokens =
+            |input: Option<u64>, output: Option<u64>| input.unwrap_or(0).saturating_add(output.unwrap_or(0));
+        let told = Self {
             cost: totals.cost.unwrap_or(0.0),
-            tokens: totals.input_tokens.unwrap_or(0).saturating_add(totals.output_tokens.unwrap_or(0)),
+            tokens: tokens(totals.input_tokens, totals.output_tokens),
             turns: totals.requests,
-        }
+        };
+        totals.reserved.values().fold(told, |sum, bound| {
+            sum.plus(Self {
+                cost: bound.cost.unwrap_or(0.0),
+                tokens: tokens(bound.input_tokens, bound.output_tokens),
+                turns: 1,
+            })
+        })
     }
 }
 
@@ -108,6 +118,10 @@ struct Shared {
     account: Mutex<Account>,
     /// Wakes calls that wait for others to end.
     settled: Notify,
+    /// Wakes the owner of the log when a call is reserved.
+    reserved: Notify,
+    /// Wakes calls that wait until their reservation is on record.
+    recorded: Notify,
 }
 
 /// Origin of a cap. All of them hold at once.
@@ -130,23 +144,40 @@ struct Account {
     /// Reservations of the calls in flight, by call number.
     reserved: Vec<(u64, Spending)>,
     calls: u64,
-    /// Interrupted calls that are not logged yet.
-    broken: Vec<BrokenCall>,
+    /// Calls that have ended, are not on record yet, and that nobody else puts there.
+    unlogged: Vec<UnloggedCall>,
+    /// Reservations that are not on record yet. Their calls wait for that.
+    unrecorded: Vec<ReservedCall>,
+    /// Numbers of calls that are on record as reserved and have ended with an answer or a refusal since.
+    ended: Vec<u64>,
 }
 
-/// A call that the provider may charge although its answer was not received to the end.
+/// A call that no session puts on record: one that was broken off, which the provider may charge though its answer never came
+/// to its end, or one that a server made by the session's model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BrokenCall {
+pub struct UnloggedCall {
     pub model: String,
-    /// The most that it could have used, if a cap made that known.
+    /// What it used. Of one that was broken off what it could have used, if a cap made that known.
     pub usage: TokenUsage,
+    /// Whether it was broken off.
+    pub cut: bool,
+    /// Numbers of the reservations that it ends.
+    pub calls: Vec<u64>,
+}
+
+/// A call that is about to be made, with what it can use at most if a cap makes that known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReservedCall {
+    pub number: u64,
+    pub model: String,
+    pub bound: TokenUsage,
 }
 
 impl Ledger {
     /// Ledger of a session that has spent something before.
     pub fn new(budget: Budget, spent: Spending) -> Self {
         let account = Mutex::new(Account { session: budget, spent, ..Account::default() });
-        Self(Arc::new(Shared { account, settled: Notify::new() }))
+        Self(Arc::new(Shared { account, ..Shared::default() }))
     }
 
     /// The caps that currently hold.
@@ -178,12 +209,63 @@ impl Ledger {
     ) -> Arc<dyn ModelProvider> {
         let meter = meter.unwrap_or_else(|| Arc::new(Bytes));
         let bounds = Arc::new(InputBounds::new(meter));
-        Arc::new(BudgetedProvider { provider, bounds, ledger: self.clone() })
+        Arc::new(BudgetedProvider { provider, bounds, ledger: self.clone(), unattended: false })
     }
 
-    /// Takes the calls that were interrupted since the last call, so that they are logged.
-    pub fn take_broken(&self) -> Vec<BrokenCall> {
-        std::mem::take(&mut self.0.account.lock().broken)
+    /// A provider for calls that no session puts on record, such as those of MCP servers. They are made within the budget, and
+    /// the owner of the log records them.
+    pub fn unattended(&self, provider: Arc<dyn ModelProvider>) -> Arc<dyn ModelProvider> {
+        let bounds = Arc::new(InputBounds::new(Arc::new(Bytes)));
+        Arc::new(BudgetedProvider { provider, bounds, ledger: self.clone(), unattended: true })
+    }
+
+    /// Adds what was spent before the ledger was opened.
+    pub fn add_spent(&self, spent: Spending) {
+        let mut account = self.0.account.lock();
+        account.spent = account.spent.plus(spent);
+    }
+
+    /// Takes the calls that ended since the last time and that no session puts on record, so that they are.
+    pub fn take_unlogged(&self) -> Vec<UnloggedCall> {
+        std::mem::take(&mut self.0.account.lock().unlogged)
+    }
+
+    /// Waits until a call is reserved that is not on record.
+    pub(crate) async fn reserved(&self) {
+        self.0.reserved.notified().await;
+    }
+
+    /// Calls that are about to be made, and wait until their reservation is on record.
+    pub(crate) fn unrecorded(&self) -> Vec<ReservedCall> {
+        self.0.account.lock().unrecorded.clone()
+    }
+
+    /// Lets calls be made whose reservation is on record.
+    pub(crate) fn note_recorded(&self, calls: &[ReservedCall]) {
+        let mut account = self.0.account.lock();
+        account.unrecorded.retain(|call| !calls.contains(call));
+        drop(account);
+        self.0.recorded.notify_waiters();
+    }
+
+    /// Takes the calls on record as reserved that have ended since the last time. What they used must be on record before.
+    pub(crate) fn take_ended(&self) -> Vec<u64> {
+        std::mem::take(&mut self.0.account.lock().ended)
+    }
+
+    /// Waits until the reservation of a call is on record.
+    async fn recorded(self, number: u64) {
+        loop {
+            let recorded = self.0.recorded.notified();
+            if !self.is_unrecorded(number) {
+                return;
+            }
+            recorded.await;
+        }
+    }
+
+    fn is_unrecorded(&self, number: u64) -> bool {
+        self.0.account.lock().unrecorded.iter().any(|call| call.number == number)
     }
 
     /// Reserves the most that a call could use, with an output limit that fits. `None` if it may fit once calls in
@@ -217,9 +299,11 @@ impl Ledger {
         account.calls += 1;
         let number = account.calls;
         account.reserved.push((number, held));
-        Ok(Some(Reservation {
+        let reservation = Reservation {
             ledger: self.clone(),
             number,
+            logged: !budget.is_unlimited(),
+            unattended: false,
             model: request.model.clone(),
             held,
             capped: budget.max_cost.is_some() || budget.max_tokens.is_some(),
@@ -227,25 +311,33 @@ impl Ledger {
             price: facts.price.clone(),
             heard: false,
             settled: false,
-        }))
+        };
+        if reservation.logged {
+            let (model, bound) = (request.model.clone(), reservation.bound());
+            account.unrecorded.push(ReservedCall { number, model, bound });
+            self.0.reserved.notify_one();
+        }
+        Ok(Some(reservation))
     }
 
-    fn note_broken(&self, call: BrokenCall) {
+    fn note_unlogged(&self, call: UnloggedCall) {
         let mut account = self.0.account.lock();
-        if account.broken.len() < BROKEN_CALLS {
-            return account.broken.push(call);
+        if account.unlogged.len() < UNLOGGED_CALLS {
+            return account.unlogged.push(call);
         }
-        if let Some(last) = account.broken.last_mut() {
+        if let Some(last) = account.unlogged.last_mut() {
             let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
             last.usage.input_tokens = sum(last.usage.input_tokens, call.usage.input_tokens);
             last.usage.output_tokens = sum(last.usage.output_tokens, call.usage.output_tokens);
             last.usage.cost = last.usage.cost.zip(call.usage.cost).map(|(a, b)| a + b);
+            last.calls.extend(call.calls);
         }
     }
 
     fn settle(&self, number: u64, used: Spending) {
         let mut account = self.0.account.lock();
         account.reserved.retain(|(reserved, _)| *reserved != number);
+        account.unrecorded.retain(|call| call.number != number);
         account.spent = account.spent.plus(used);
         drop(account);
         self.0.settled.notify_waiters();
@@ -367,6 +459,10 @@ impl From<OverBudget> for ModelError {
 struct Reservation {
     ledger: Ledger,
     number: u64,
+    /// Whether it is put on record, because a cap holds.
+    logged: bool,
+    /// Whether no session puts what it used on record.
+    unattended: bool,
     model: String,
     held: Spending,
     /// Whether a cap on cost or tokens holds; only then the most that a call could use is known.
@@ -382,7 +478,8 @@ struct Reservation {
 impl Reservation {
     fn hear(&mut self, event: &Result<ModelEvent, ModelError>) {
         match event {
-            Ok(ModelEvent::Finished(reply)) => self.settle(self.used(reply)),
+            Ok(ModelEvent::Finished(reply)) if self.unattended => self.record(reply),
+            Ok(ModelEvent::Finished(reply)) => self.end(self.used(reply)),
             Ok(_) => self.heard = true,
             Err(error) => {
                 let billed = self.heard
@@ -390,7 +487,7 @@ impl Reservation {
                         error.kind,
                         ModelErrorKind::Cut | ModelErrorKind::Stalled | ModelErrorKind::Protocol
                     );
-                if billed { self.break_off() } else { self.settle(Spending::default()) }
+                if billed { self.break_off() } else { self.end(Spending::default()) }
             }
         }
     }
@@ -406,9 +503,44 @@ impl Reservation {
         Spending { cost: cost.unwrap_or(self.held.cost), tokens, turns: self.held.turns }
     }
 
+    /// Ends the call and notes what it used for the record.
+    fn record(&mut self, reply: &Reply) {
+        let cost = reply.usage.cost.or_else(|| self.price.as_ref()?.cost(&reply.usage));
+        let usage = TokenUsage { cost, ..reply.usage };
+        self.note(usage, false);
+        self.settle(self.used(reply));
+    }
+
+    /// Notes the call for the record, with the end of its reservation.
+    fn note(&self, usage: TokenUsage, cut: bool) {
+        let calls = self.logged.then_some(self.number).into_iter().collect();
+        self.ledger.note_unlogged(UnloggedCall { model: self.model.clone(), usage, cut, calls });
+    }
+
+    /// Ends the call. Its reservation stays on record until what it used is.
+    fn end(&mut self, used: Spending) {
+        if self.logged && !self.settled {
+            self.ledger.0.account.lock().ended.push(self.number);
+        }
+        self.settle(used);
+    }
+
     fn settle(&mut self, used: Spending) {
         if !std::mem::replace(&mut self.settled, true) {
             self.ledger.settle(self.number, used);
+        }
+    }
+
+    /// What the call could use at most, if a cap made that known.
+    fn bound(&self) -> TokenUsage {
+        if !self.capped {
+            return TokenUsage::default();
+        }
+        TokenUsage {
+            input_tokens: Some(self.input),
+            output_tokens: Some(self.held.tokens.saturating_sub(self.input)),
+            cost: self.price.as_ref().map(|_| self.held.cost),
+            ..TokenUsage::default()
         }
     }
 }
@@ -419,14 +551,11 @@ impl Reservation {
         if self.settled {
             return;
         }
-        let known = TokenUsage {
-            input_tokens: Some(self.input),
-            output_tokens: Some(self.held.tokens.saturating_sub(self.input)),
-            cost: self.price.as_ref().map(|_| self.held.cost),
-            ..TokenUsage::default()
-        };
-        let usage = if self.capped { known } else { TokenUsage::default() };
-        self.ledger.note_broken(BrokenCall { model: self.model.clone(), usage });
+        if self.logged && self.ledger.is_unrecorded(self.number) {
+            // It was never made.
+            return self.settle(Spending::default());
+        }
+        self.note(self.bound(), true);
         self.settle(self.held);
     }
 }
@@ -442,6 +571,8 @@ struct BudgetedProvider {
     provider: Arc<dyn ModelProvider>,
     bounds: Arc<InputBounds>,
     ledger: Ledger,
+    /// Whether no session puts its answers on record.
+    unattended: bool,
 }
 
 impl BudgetedProvider {
@@ -458,8 +589,21 @@ impl BudgetedProvider {
         match self.ledger.reserve(request, &self.provider.facts(), input) {
             Ok(None) => None,
             Ok(Some(mut reservation)) => {
+                reservation.unattended = self.unattended;
                 let mut sent = capped.then(|| self.bounds.note(request, input)).flatten();
-                let answer = self.provider.stream(request.clone());
+                let answer = match reservation.logged {
+                    // A process that is killed during the call leaves its reservation on record.
+                    true => {
+                        let recorded = self.ledger.clone().recorded(reservation.number);
+                        let (provider, request) = (Arc::clone(&self.provider), request.clone());
+                        let made = async move {
+                            recorded.await;
+                            provider.stream(request)
+                        };
+                        stream::once(made).flatten().boxed()
+                    }
+                    false => self.provider.stream(request.clone()),
+                };
                 let bounds = Arc::clone(&self.bounds);
                 let heard = move |event: &_| {
                     if let Ok(ModelEvent::Finished(reply)) = event

@@ -262,6 +262,7 @@ impl Conversation {
             items: items.items.get().into(),
             rewritten: false,
             paused: items.paused,
+            prefix: items.prefix,
         });
         let reasoning = (message.reasoning_text.is_some()
             || message.reasoning_opaque.is_some()
@@ -583,6 +584,7 @@ mod tests {
                 origin: data::ModelOrigin { wire: MESSAGES_WIRE.to_owned(), ..Default::default() },
                 items: serde_json::value::to_raw_value(&["thinking"]).unwrap(),
                 paused: false,
+                prefix: None,
             };
             conversation.assistant(&message, Some(items));
             conversation.tool(&data::ToolComplete { tool_call_id: id.to_owned(), ..Default::default() });

@@ -28,12 +28,12 @@ pub use agents::Refused;
 
 use crate::agents::config::Models;
 use crate::agents::toolset::AgentToolProvider;
-use crate::budget::{BrokenCall, Budget, Cap, Ledger, USD_PER_CREDIT};
+use crate::budget::{Budget, Cap, Ledger, ReservedCall, USD_PER_CREDIT, UnloggedCall};
 use crate::entropy::Entropy;
 use crate::hook::{HookAnswer, HookKind, HookRequest};
 use crate::interned;
 use crate::log::{ListedFact, LogError, SessionLog};
-use crate::model::{ModelError, ModelEvent, ModelProvider, ModelRequest};
+use crate::model::{ModelError, ModelEvent, ModelProvider, ModelRequest, TokenUsage};
 use crate::session::{
     Command, Context, Input, Opening, PendingPermission, Reminder, Session, Step, ended, iso, started,
 };
@@ -257,7 +257,8 @@ impl Driver {
         self.host.log.sync()
     }
 
-    /// Makes a model request that is no part of the session. Dropping the stream cancels it.
+    /// Makes a model request that is no part of the session. Dropping the stream cancels it. It needs [`Self::turn`] to go
+    /// on, and its usage is for the caller to record.
     pub fn ask_model(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
         self.provider().stream(request)
     }
@@ -315,26 +316,45 @@ impl Driver {
         self.lanes.iter().find(|(_, lane)| asks(lane)).map_or(MAIN, |(id, _)| *id)
     }
 
-    /// Logs calls that were interrupted: a provider may charge them, and the next process of this session must know.
-    fn record_broken_calls(&mut self) -> Result<(), LogError> {
-        for BrokenCall { model, usage } in self.host.ledger.take_broken() {
-            let usage = data::AssistantUsage {
-                model,
-                input_tokens: usage.input_tokens,
-                output_tokens: usage.output_tokens,
-                cost: usage.cost,
-                finish_reason: Some("cut".to_owned()),
-                ..Default::default()
-            };
-            let body: Body = data::UsageRecord { usage }.into();
-            self.session_mut().state_mut().apply(&body);
-            self.record(MAIN, vec![body])?;
+    /// Puts calls on record that no session does: those that were broken off, which a provider may charge, and those that servers
+    /// made. The next process of this session must know.
+    fn record_unlogged_calls(&mut self) -> Result<(), LogError> {
+        for UnloggedCall { model, usage, cut, calls } in self.host.ledger.take_unlogged() {
+            let finish_reason = cut.then(|| "cut".to_owned());
+            let usage = data::AssistantUsage { finish_reason, ..usage_of(model, usage) };
+            let ends = calls.into_iter().map(|call| data::Reservation { call, bound: None }.into());
+            self.record_own([data::UsageRecord { usage }.into()].into_iter().chain(ends).collect())?;
         }
         Ok(())
     }
 
+    /// Puts reservations on record. Their calls are made from then on.
+    fn record_reservations(&mut self) -> Result<(), LogError> {
+        let reserved = self.host.ledger.unrecorded();
+        let body = |call: &ReservedCall| {
+            let bound = Some(usage_of(call.model.clone(), call.bound));
+            data::Reservation { call: call.number, bound }.into()
+        };
+        self.record_own(reserved.iter().map(body).collect())?;
+        self.host.ledger.note_recorded(&reserved);
+        Ok(())
+    }
+
+    /// Ends the reservations of calls whose usage is on record.
+    fn record_ended_calls(&mut self) -> Result<(), LogError> {
+        let ended = self.host.ledger.take_ended().into_iter();
+        self.record_own(ended.map(|call| data::Reservation { call, bound: None }.into()).collect())
+    }
+
+    /// Logs events of the session that no input brought about.
+    fn record_own(&mut self, bodies: Vec<Body>) -> Result<(), LogError> {
+        let state = self.session_mut().state_mut();
+        bodies.iter().for_each(|body| state.apply(body));
+        self.record(MAIN, bodies)
+    }
+
     fn run_inputs(&mut self, inputs: Inputs) -> Result<(), LogError> {
-        self.record_broken_calls()?;
+        self.record_unlogged_calls()?;
         // An effect may have an answer at once, and one step may have several such effects.
         let mut next = VecDeque::from(inputs);
         while let Some((id, input)) = next.pop_front() {
@@ -367,7 +387,8 @@ impl Driver {
                 self.close_left_behind()?;
             }
         }
-        Ok(())
+        self.record_ended_calls()?;
+        self.record_reservations()
     }
 
     /// Drops the waiting calls of a lane; their agents then report like background ones.
@@ -437,8 +458,12 @@ impl Driver {
             command = self.commands.recv() => match command {
                 Some(input) => Next::Command(input),
                 None if self.running.is_empty() => return Ok(false),
-                None => self.running.next().await,
+                None => tokio::select! {
+                    () = self.host.ledger.reserved() => Next::Reserved,
+                    next = self.running.next() => next,
+                },
             },
+            () = self.host.ledger.reserved() => Next::Reserved,
             next = self.running.next() => next,
         };
         match next {
@@ -453,6 +478,7 @@ impl Driver {
                 let inputs = self.equip(lane, toolset);
                 self.run_inputs(inputs)?;
             }
+            Next::Reserved => self.record_reservations()?,
             Next::Stopped => {}
         }
         Ok(true)
@@ -575,5 +601,19 @@ impl Driver {
         }
         self.latest = events.last().map(|event| event.id().clone());
         Ok(())
+    }
+}
+
+/// What a call used, as events tell it.
+fn usage_of(model: String, usage: TokenUsage) -> data::AssistantUsage {
+    data::AssistantUsage {
+        model,
+        input_tokens: usage.input_tokens,
+        output_tokens: usage.output_tokens,
+        cache_read_tokens: usage.cache_read_tokens,
+        cache_write_tokens: usage.cache_write_tokens,
+        reasoning_tokens: usage.reasoning_tokens,
+        cost: usage.cost,
+        ..Default::default()
     }
 }

@@ -2,6 +2,7 @@
 
 mod price;
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -162,6 +163,9 @@ pub struct NativeTurn {
     /// Whether the vendor paused the turn, so that the conversation continues from it without a message of ours.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
+    /// Digest of the request that was answered, where the vendor binds reasoning to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<NonZeroU64>,
 }
 
 /// Reasoning as it is shown and logged.

@@ -230,6 +230,7 @@ fn is_shown(event: &Event) -> bool {
                 | EventKind::PermissionsChanged
                 | EventKind::UsageRecord
                 | EventKind::ModelItems
+                | EventKind::Reservation
                 | EventKind::UsageInfo
                 | EventKind::Truncation
                 | EventKind::CompactionStart

@@ -184,12 +184,24 @@ fn real(settings: &Settings, model: Option<&str>, replaying: bool, ways: Ways) -
             settings.config_path().display()
         );
     };
+    check_provider(&providers, &model)?;
     let Some((provider, name)) = config::find(&providers, &model) else {
         bail!("no provider offers the model `{model}`");
     };
     // Its name includes the provider, so that no other provider is asked for it.
     let small = facts::small_model(provider, name).map(|small| format!("{}/{small}", provider.name));
     Ok(SelectedModel { small, ..SelectedModel::of(provider.clone(), name, ways) })
+}
+
+/// Refuses a model whose name begins with that of a provider that there is not.
+pub(crate) fn check_provider(providers: &[ProviderConfig], model: &str) -> Result<()> {
+    let Some(name) = config::unknown_provider(providers, model) else { return Ok(()) };
+    let known: Vec<&str> = providers.iter().map(|provider| provider.name.as_str()).collect();
+    bail!(
+        "no provider is called `{name}`; the configured ones are {}, and `{}/{model}` asks the first one for a model of that name",
+        known.join(", "),
+        known.first().copied().unwrap_or_default()
+    )
 }
 
 impl SelectedModel {

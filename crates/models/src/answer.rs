@@ -1,6 +1,7 @@
 //! One streamed answer: from the bytes of a response to the events of a model.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ const LINGER: Duration = Duration::from_secs(5);
 const DRAIN: Duration = Duration::from_millis(20);
 
 pub(crate) struct AnswerStream {
+    /// Digest of the request, if the vendor binds reasoning to it.
+    prefix: Option<NonZeroU64>,
     http: Arc<Http>,
     response: Response,
     decoder: Box<dyn Decode>,
@@ -93,13 +96,20 @@ impl AnswerStream {
             told,
             sse: SseParser::default(),
             pending: VecDeque::new(),
+            prefix: None,
             read: 0,
             until: Instant::now() + LONGEST,
             _turn: turn,
         }
     }
 
-    /// The same answer, preceded by notices about the request.
+    /// The same answer, whose reasoning is bound to the request with this digest.
+    pub(crate) fn bound_to(mut self, prefix: Option<NonZeroU64>) -> Self {
+        self.prefix = prefix;
+        self
+    }
+
+    /// The same answer, with notices about how it came to be before it.
     pub(crate) fn preceded_by(mut self, notices: Vec<String>) -> Self {
         self.pending.extend(notices.into_iter().map(|notice| Ok(ModelEvent::Notice(notice))));
         self
@@ -127,8 +137,10 @@ impl AnswerStream {
         let body = self.http.read_body(&mut self.response, BODY, self.http.limits().first_byte).await?;
         self.read = body.len().max(1);
         self.decoder.whole(&body)?;
-        let reply = self.decoder.finish(&mut Vec::new()).ok_or_else(|| self.http.cut())?;
-        let reply = self.priced(reply);
+        let mut events = Vec::new();
+        let reply = self.decoder.finish(&mut events).ok_or_else(|| self.http.cut())?;
+        let reply = self.completed(reply);
+        self.pending.extend(events.into_iter().filter(is_notice).map(Ok));
         self.pending.push_back(Ok(ModelEvent::Finished(Box::new(reply))));
         Ok(())
     }
@@ -204,10 +216,9 @@ impl AnswerStream {
         let mut events = Vec::new();
         let last = match self.decoder.finish(&mut events) {
             Some(reply) => {
-                if self.told == Told::InPieces {
-                    self.pending.extend(events.into_iter().map(Ok));
-                }
-                Ok(ModelEvent::Finished(Box::new(self.priced(reply))))
+                let all = self.told == Told::InPieces;
+                self.pending.extend(events.into_iter().filter(|event| all || is_notice(event)).map(Ok));
+                Ok(ModelEvent::Finished(Box::new(self.completed(reply))))
             }
             None => Err(wrong(self)),
         };
@@ -216,13 +227,21 @@ impl AnswerStream {
 }
 
 impl AnswerStream {
-    /// The reply with the cost that a gateway reports in a header, if the answer itself has none.
-    fn priced(&self, mut reply: Reply) -> Reply {
+    /// The reply with the digest of its request, and with the cost that a gateway reports in a header, if the answer itself does
+    /// not say.
+    fn completed(&self, mut reply: Reply) -> Reply {
+        if let Some(native) = &mut reply.turn.native {
+            native.prefix = self.prefix;
+        }
         let header = self.response.headers().get(COST).and_then(|cost| cost.to_str().ok());
         let reported = header.and_then(|cost| cost.trim().parse().ok()).filter(|cost| *cost >= 0.0);
         reply.usage.cost = reply.usage.cost.or(reported);
         reply
     }
+}
+
+fn is_notice(event: &ModelEvent) -> bool {
+    matches!(event, ModelEvent::Notice(_))
 }
 
 enum Bad {

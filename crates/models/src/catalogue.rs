@@ -12,6 +12,8 @@ pub use cache::Cache;
 
 use crate::config::{ProviderConfig, ProviderKind};
 use crate::error;
+use crate::facts;
+use crate::local;
 use crate::provider::{Provider, models_url};
 
 /// Pages of a list that are followed.
@@ -67,6 +69,9 @@ pub(crate) async fn fetch(provider: &Provider) -> Result<Vec<ModelInfo>, ModelEr
         url = models_url(config);
         url.query_pairs_mut().append_pair("after_id", &after);
     }
+    if let Some(server) = facts::host(config).local {
+        local::add_windows(provider, server, &mut models).await;
+    }
     Ok(models)
 }
 
@@ -121,6 +126,10 @@ pub(crate) fn parse_entry(config: &ProviderConfig, model: &Value) -> Option<Mode
         ProviderKind::Copilot => read_copilot(model, &mut info).then_some(info),
         ProviderKind::OpenAi { .. } | ProviderKind::Azure { .. } | ProviderKind::Anthropic => {
             read_other(model, &mut info);
+            if config.kind == ProviderKind::Anthropic {
+                // Its longest input is the window, which the answer is a part of.
+                info.max_context_tokens = info.max_context_tokens.or(info.max_prompt_tokens.take());
+            }
             Some(info)
         }
     }

@@ -13,7 +13,7 @@ use hangar_protocol::data::{ReasoningSummary, Verbosity};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::base_url::{BadUrl, BaseUrl};
-use crate::facts::Learnt;
+use crate::facts::{self, Learnt};
 use crate::provider::is_credential;
 use crate::secret::Secret;
 
@@ -218,6 +218,22 @@ pub fn find<'a>(providers: &'a [ProviderConfig], id: &'a str) -> Option<(&'a Pro
         providers.iter().find(|provider| provider.name == name).map(|provider| (provider, model))
     });
     named.or_else(|| providers.first().map(|provider| (provider, id)))
+}
+
+/// Name in front of a model id that is neither that of a provider nor one that the first provider's own models have: it would
+/// be sent to a provider that nobody meant. Servers of unknown make, those on one's own machine and that of the environment may
+/// have any names.
+pub fn unknown_provider<'a>(providers: &[ProviderConfig], id: &'a str) -> Option<&'a str> {
+    let (name, _) = id.split_once('/')?;
+    let first = providers.first().filter(|first| first.name != variables::NAME)?;
+    if providers.iter().any(|provider| provider.name == name) {
+        return None;
+    }
+    let host = facts::host(first);
+    let own = facts::known_models(first);
+    let is_own = |model: &String| model.split_once('/').is_some_and(|(vendor, _)| vendor == name);
+    let tells = host.name.is_some() && host.local.is_none() && !own.is_empty();
+    (tells && !own.iter().any(is_own)).then_some(name)
 }
 
 fn choose<T: Copy>(

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hangar_agent::model::{ModelError, ModelErrorKind};
 use parking_lot::Mutex;
 
+use crate::facts::Level;
 use crate::wire::Wire;
 
 /// Number of adjustments for one model before a refusal is taken to have another reason.
@@ -71,6 +72,8 @@ const UNSUPPORTED: &[&str] = &[
 pub(crate) struct Learned {
     wire: Option<Wire>,
     refused: BTreeSet<&'static str>,
+    /// Efforts that the model takes, as a refusal of another one listed them.
+    efforts: Option<Vec<Level>>,
 }
 
 impl Learned {
@@ -82,7 +85,12 @@ impl Learned {
         self.refused.contains(field)
     }
 
-    /// Learns from a refusal. Returns the adjustment as a text, or `None` if there is nothing new to change.
+    /// Efforts that the model takes, if a refusal said so.
+    pub(crate) fn efforts(&self) -> Option<&[Level]> {
+        self.efforts.as_deref()
+    }
+
+    /// Takes a refusal to heart. Says what is done about it, or nothing if there is nothing new to do.
     fn learn(&mut self, error: &ModelError, spoken: Wire) -> Option<String> {
         let is_refusal = matches!(error.kind, ModelErrorKind::Refused | ModelErrorKind::Server);
         if !is_refusal || self.refused.len() >= MOST {
@@ -108,6 +116,16 @@ impl Learned {
         if !UNSUPPORTED.iter().any(|word| said.contains(word)) {
             return None;
         }
+        let efforts = supported_efforts(&text);
+        if !efforts.is_empty() && self.efforts.is_none() {
+            let names: Vec<&str> = efforts.iter().map(|level| level.name()).collect();
+            let told = format!(
+                "The provider takes the efforts {} for this model; it gets the nearest one from now on.",
+                names.join(", ")
+            );
+            self.efforts = Some(efforts);
+            return Some(told);
+        }
         let (field, _) = OPTIONAL.iter().find(|(_, name)| names(&text, name))?;
         if self.refused.contains(field) {
             return None;
@@ -122,6 +140,16 @@ fn names(text: &str, word: &str) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     text.match_indices(word)
         .any(|(at, _)| !text[..at].ends_with(part) && !text[at + word.len()..].starts_with(part))
+}
+
+/// The efforts that a refusal of an effort lists: `Supported values are: 'low', 'medium', and 'high'.`
+fn supported_efforts(text: &str) -> Vec<Level> {
+    let listed = text.split_once("Supported values are").filter(|_| text.contains("effort"));
+    let quoted = listed.into_iter().flat_map(|(_, list)| list.split('\'').skip(1).step_by(2));
+    let mut levels: Vec<Level> = quoted.map_while(Level::parse).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    levels
 }
 
 /// The endpoint that a refusal names, if it is another one.
@@ -218,6 +246,22 @@ mod tests {
             ("Model does not support images. Please use a model that does.", IMAGES),
         ] {
             check(message, Wire::Chat, Some((field, None)));
+        }
+    }
+
+    #[test]
+    fn the_efforts_that_a_refusal_lists_are_those_that_the_model_takes() {
+        for message in [
+            "Unsupported value: 'reasoning_effort' does not support 'max' with this model. Supported values are: 'low', \
+             'medium', and 'high'.",
+            r#"Unsupported value: 'max' is not supported with the 'm' model. Supported values are: 'low', 'medium', and 'high'. {"param":"reasoning.effort"}"#,
+        ] {
+            let mut learned = Learned::default();
+            let error = error::bare(ModelErrorKind::Refused, message.to_owned());
+            let told = learned.learn(&error, Wire::Responses).unwrap();
+            assert!(told.contains("the efforts low, medium, high"), "{told}");
+            assert_eq!(learned.efforts(), Some(&[Level::Low, Level::Medium, Level::High][..]));
+            assert!(learned.refused.is_empty(), "the effort is sent, another one");
         }
     }
 

@@ -25,20 +25,33 @@ pub async fn look(config: &ProviderConfig, model: &str) -> Option<ModelInfo> {
     Some(info)
 }
 
+/// Adds the windows that the server has its models loaded with to its list. A server that does not tell leaves the list as it
+/// is.
+pub(crate) async fn add_windows(provider: &Provider, server: LocalServer, models: &mut [ModelInfo]) {
+    let Ok(Ok(answer)) = tokio::time::timeout(BOUND, ask(provider, server)).await else { return };
+    for model in models {
+        model.max_context_tokens = read(server, &answer, &model.id).or(model.max_context_tokens);
+    }
+}
+
 /// The window of a model, if the server has it loaded.
 pub(crate) async fn window(
     provider: &Provider,
     server: LocalServer,
     model: &str,
 ) -> Result<Option<u64>, ModelError> {
+    Ok(read(server, &ask(provider, server).await?, model))
+}
+
+/// What the server says of the models that it has loaded.
+async fn ask(provider: &Provider, server: LocalServer) -> Result<Value, ModelError> {
     let (path, body): (&[&str], Option<Value>) = match server {
         LocalServer::Ollama => (&["api", "ps"], None),
         LocalServer::LmStudio => (&["api", "v0", "models"], None),
         LocalServer::LlamaCpp => (&["props"], None),
         LocalServer::Vllm => (&["v1", "models"], None),
     };
-    let answer = provider.ask_server(path, body).await?;
-    Ok(read(server, &answer, model))
+    provider.ask_server(path, body).await
 }
 
 /// Loads a model in Ollama, by a request without a prompt, and returns its window.

@@ -30,6 +30,7 @@ use crate::learned::{IMAGES, Lessons};
 use crate::local;
 use crate::secret::{CredentialRedactor, Secret};
 use crate::tokens::Counter;
+use crate::wire::anthropic::binding::Binding;
 use crate::wire::{Ask, Carrier, Wire, WireVariant, without_images};
 
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -263,7 +264,7 @@ impl Provider {
         let is_blind = facts.vision == Some(false) || learned.has_refused(IMAGES);
         let request = &*if is_blind { Cow::Owned(without_images(request)) } else { Cow::Borrowed(request) };
         let search = facts::web_search(&inner.config, &request.model);
-        let ask = Ask {
+        let mut ask = Ask {
             request,
             model: &model,
             facts: &facts,
@@ -278,7 +279,13 @@ impl Provider {
             citations: inner.config.citations,
             style: inner.config.style,
             search: search.as_ref(),
+            binding: Binding::default(),
         };
+        if wire == Wire::Messages {
+            ask.binding = Binding::of(&ask);
+        }
+        let unreasoned = if wire == Wire::Chat { ask.unreasoned() } else { None };
+        let notices = ask.binding.notice().into_iter().chain(unreasoned).collect();
         let url = url(&inner.config, wire, ask.model);
         let turn = inner.http.turn().await;
         let headers = self.request_headers(&ask, wire).await?;
@@ -292,8 +299,10 @@ impl Provider {
             Carrier::Socket => inner.http.converse(url, headers, body, limit).await?,
             Carrier::Http => inner.http.post(url, headers, body, limit).await?,
         };
+        let binding = std::mem::take(&mut ask.binding);
         let decoder = wire.decoder(request, origin);
-        Ok(AnswerStream::new(Arc::clone(&inner.http), response, decoder, told, turn))
+        let answer = AnswerStream::new(Arc::clone(&inner.http), response, decoder, told, turn);
+        Ok(answer.bound_to(binding.prefix).preceded_by(notices))
     }
 
     /// The headers of a request to a model.

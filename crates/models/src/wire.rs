@@ -23,11 +23,13 @@ use hangar_agent::schema::Schema;
 use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::data::{ModelOrigin, ToolType};
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
+use self::anthropic::binding::Binding;
 use self::assembly::Assembly;
 use self::body::write_body;
 use crate::config::AnswerStyle;
-use crate::facts::{Endpoint, HostFacts, Level, ModelFacts, Reasoning, WebSearch};
+use crate::facts::{CacheKey, Endpoint, HostFacts, Level, ModelFacts, Reasoning, WebSearch};
 use crate::learned::Learned;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,24 +59,55 @@ pub(crate) struct Ask<'a> {
     pub(crate) style: AnswerStyle,
     /// The vendor's own web search, if it is enabled.
     pub(crate) search: Option<&'a WebSearch>,
+    /// Which thinking of earlier answers does not fit this request.
+    pub(crate) binding: Binding,
 }
 
 /// Longer cache keys are refused.
 const CACHE_KEY: usize = 64;
-/// Limit of web searches in one answer.
+/// Bytes of a digest that are a cache key.
+const KEY_BYTES: usize = 16;
+/// Searches of the web in one answer.
 const MAX_SEARCHES: u32 = 8;
 
 impl Ask<'_> {
     /// Effort to send. An unknown model gets the requested one.
     fn effort(&self) -> Reasoning {
         let asked = self.request.effort.as_deref();
+        if let Some(efforts) = self.learned.efforts() {
+            let facts = ModelFacts { efforts: efforts.to_vec(), ..self.facts.clone() };
+            return facts.effort(asked).reasoning;
+        }
         match asked.and_then(Level::parse) {
             Some(level) if !self.facts.known => Reasoning::Level(level),
             _ => self.facts.effort(asked).reasoning,
         }
     }
 
-    /// Whether parts of the request are marked for the provider's cache: Claude caches nothing by itself, at any host.
+    /// Key by which the host finds the cache of the request, if it takes one.
+    fn cache_key(&self) -> Option<String> {
+        // A server of unknown make that speaks responses takes what OpenAI takes.
+        let rule = self.host.cache_key.or(self.host.name.is_none().then_some(CacheKey::Prefix))?;
+        let mut digest = Sha256::new();
+        match rule {
+            CacheKey::Conversation if (1..=CACHE_KEY).contains(&self.request.session_id.len()) => {
+                return Some(self.request.session_id.clone());
+            }
+            CacheKey::Conversation => digest.update(self.request.session_id.as_bytes()),
+            CacheKey::Prefix => {
+                digest.update(self.model.as_bytes());
+                digest.update(self.request.system.as_bytes());
+                for tool in self.request.tools.iter() {
+                    digest.update(tool.name.as_bytes());
+                    digest.update(tool.description.as_bytes());
+                }
+            }
+        }
+        let bytes = digest.finalize();
+        Some(bytes.iter().take(KEY_BYTES).map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Whether parts of the request are marked for the provider's cache: Claude caches nothing by itself, whoever serves it.
     fn marks_cache(&self) -> bool {
         (self.host.cache_marks || self.facts.is_claude()) && !self.is_forgotten("cache_control")
     }

@@ -614,7 +614,7 @@ async fn an_unknown_model_is_answered_with_the_nearest_ones() {
     let asked = ModelRequest { model: "gpt-5.9".into(), ..request() };
     let events: Vec<_> = provider.stream(asked).collect().await;
     let message = &events[0].as_ref().unwrap_err().message;
-    assert!(message.ends_with("; the nearest models are gpt-5.4, gpt-5.5"), "{message}");
+    assert!(message.ends_with("; the nearest models are gpt-5.5, gpt-5.4"), "{message}");
 }
 
 #[tokio::test]

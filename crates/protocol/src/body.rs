@@ -126,6 +126,7 @@ events! {
     PlanAndTodos(PlanAndTodos) = "hangar.commitments" logged;
     ImagesWithheld(ImagesWithheld) = "hangar.images_withheld" logged;
     ModelItems(ModelItems) = "hangar.model_items" logged;
+    Reservation(Reservation) = "hangar.reservation" logged;
     SkillInvoked(SkillInvoked) = "skill.invoked" logged;
     UsageInfo(UsageInfo) = "session.usage_info" ephemeral;
     UsageRecord(UsageRecord) = "session.usage_record" logged;
@@ -199,7 +200,7 @@ events! {
 impl EventKind {
     /// Whether events of this kind are for resuming the session from its log, not for its listeners.
     pub fn is_internal(self) -> bool {
-        matches!(self, Self::UsageRecord | Self::ModelItems)
+        matches!(self, Self::UsageRecord | Self::ModelItems | Self::Reservation)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::data::{AssistantUsage, CodeChanges, ModelMetric, SessionShutdown};
+use crate::data::{AssistantUsage, CodeChanges, ModelMetric, Reservation, SessionShutdown};
 use crate::event::AgentId;
 use crate::{Body, Event, EventKind};
 
@@ -28,6 +28,8 @@ pub struct Totals {
     /// Calls that do not tell their input, and their output.
     pub untold: (u64, u64),
     pub models: BTreeMap<String, ModelMetric>,
+    /// Calls that were reserved and have no end, with what they can use at most. They are in none of the sums.
+    pub reserved: BTreeMap<u64, AssistantUsage>,
     /// Input and output of the last call.
     pub last: (Option<u64>, Option<u64>),
     /// Tool calls that were started.
@@ -52,6 +54,7 @@ impl Totals {
             EventKind::UserMessage
                 | EventKind::AssistantMessage
                 | EventKind::UsageRecord
+                | EventKind::Reservation
                 | EventKind::ToolStart
                 | EventKind::ToolComplete
                 | EventKind::SessionError
@@ -81,6 +84,12 @@ impl Totals {
                 self.error = None;
             }
             Body::UsageRecord(record) => self.add_call(&record.usage),
+            Body::Reservation(Reservation { call, bound: Some(bound) }) => {
+                self.reserved.insert(*call, bound.clone());
+            }
+            Body::Reservation(Reservation { call, bound: None }) => {
+                self.reserved.remove(call);
+            }
             Body::ToolStart(_) => self.tool_calls += 1,
             Body::ToolComplete(complete) => {
                 if let Some(changes) = complete.code_changes() {

@@ -5,10 +5,10 @@ use hangar_protocol::EventKind;
 use hangar_protocol::event::type_at_start;
 use serde::Serialize;
 
-/// Whether those who watch a session are told of an event. The vendor's items of an answer are for the session that resumes
-/// from the log; the answer itself follows them. Records of usage are told: they are small, and may be the last line.
+/// Whether those who watch a session are told of an event. The vendor's items of an answer and reservations are for the session
+/// that resumes from the log; the answer and its usage follow them. Records of usage are told: they are small, and may be the last line.
 pub(crate) fn is_told(kind: Option<EventKind>) -> bool {
-    kind != Some(EventKind::ModelItems)
+    !matches!(kind, Some(EventKind::ModelItems | EventKind::Reservation))
 }
 
 /// The same of a line of the log.

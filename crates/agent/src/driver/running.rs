@@ -35,6 +35,8 @@ pub(super) enum Next {
     Waited(LaneId, String),
     /// An agent's own tools are ready.
     AgentToolset(LaneId, AgentToolset),
+    /// A call is reserved and waits until that is on record.
+    Reserved,
     /// Cancelled work has stopped.
     Stopped,
 }

@@ -45,7 +45,15 @@ impl Price {
         Self { rates, steps: Vec::new(), searches: None }
     }
 
-    /// Cost of a call in US dollars. `None` if the provider did not report input and output tokens.
+    /// Sets the rates of what is written to the cache that nobody told, as a multiple of those of input.
+    pub fn fill_cache_write(&mut self, times: f64) {
+        for rates in std::iter::once(&mut self.rates).chain(self.steps.iter_mut().map(|step| &mut step.rates))
+        {
+            rates.cache_write = rates.cache_write.or(Some(rates.input * times));
+        }
+    }
+
+    /// Cost of a call in US dollars. `None` if the provider did not report what it took in and gave out.
     pub fn cost(&self, usage: &TokenUsage) -> Option<f64> {
         let (input, output) = (usage.input_tokens?, usage.output_tokens?);
         let rates = self.rates_of(input);

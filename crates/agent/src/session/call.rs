@@ -4,6 +4,7 @@ use hangar_protocol::data::{self, CallOutcome};
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
+use super::beginning::Beginning;
 use super::ending::AnswerEnd;
 use super::run::{Ending, Phase, Run, millis_between};
 use super::tools::is_file_edit;
@@ -15,6 +16,9 @@ use crate::model::{
 };
 use crate::retry::{self, RetryDecision, RetryReason};
 use crate::token_counts::Sent;
+
+/// Notices of providers that are remembered as told.
+const TOLD_NOTICES: usize = 16;
 
 pub(super) struct Call {
     seq: CallSeq,
@@ -60,6 +64,7 @@ impl Session {
         let model = Some(self.state.model.clone());
         let request = ModelRequest { initiator: self.initiator(), ..self.next_request(call_options) };
         self.note_shown(&request.tools);
+        self.keep_beginning(&request, step);
         if retries == 0 {
             self.report_context(&request, step);
         }
@@ -70,16 +75,29 @@ impl Session {
         step.effects.push(Effect::CallModel(seq, Box::new(request)));
     }
 
+    /// Tells what a provider did otherwise than asked, once in the process.
+    fn tell_notice(&mut self, notice: String, step: &mut Step) {
+        if self.told_notices.contains(&notice) {
+            return;
+        }
+        if self.told_notices.len() == TOLD_NOTICES {
+            self.told_notices.pop_front();
+        }
+        self.told_notices.push_back(notice.clone());
+        self.emit(step, data::SessionInfo::new("model_adapted", notice));
+    }
+
     /// The next request.
     pub(super) fn next_request(&self, call_options: CallOptions) -> ModelRequest {
+        let Beginning { system, tools, .. } = self.beginning();
         ModelRequest {
             model: self.state.model.clone(),
-            system: self.system(),
+            system,
             messages: match self.config.vision {
                 true => self.state.conversation.messages().cloned().collect(),
                 false => self.state.conversation.blind_messages().collect(),
             },
-            tools: self.visible_tools(),
+            tools,
             tool_choice: ToolChoice::Auto,
             effort: self.state.effort.clone(),
             stream: self.config.streaming,
@@ -126,9 +144,7 @@ impl Session {
         match event {
             Ok(ModelEvent::Finished(reply)) => self.answered(*reply, step, context),
             Err(error) => self.failed(&error, step, context),
-            Ok(ModelEvent::Notice(notice)) => {
-                self.emit(step, data::SessionInfo::new("model_adapted", notice));
-            }
+            Ok(ModelEvent::Notice(notice)) => self.tell_notice(notice, step),
             Ok(piece) => {
                 call.first_token.get_or_insert(context.now);
                 if !self.config.streaming {
@@ -252,8 +268,11 @@ impl Session {
         let Some(native) = native else { return };
         // Items that are not JSON could not be sent back either.
         let Ok(items) = RawValue::from_string(native.items.to_string()) else { return };
-        let NativeTurn { origin, paused, .. } = native;
-        self.emit(step, data::ModelItems { message_id: message_id.to_owned(), origin, items, paused });
+        let NativeTurn { origin, paused, prefix, .. } = native;
+        self.emit(
+            step,
+            data::ModelItems { message_id: message_id.to_owned(), origin, items, paused, prefix },
+        );
     }
 
     /// Initiator of this turn's call.

@@ -17,7 +17,7 @@ use super::checkpoint::Checkpoint;
 use super::run::{Phase, Run, millis_between};
 use super::{CallOptions, CallSeq, Context, Effect, Session, Step};
 use crate::model::{
-    Initiator, Message, ModelError, ModelEvent, ModelRequest, Part, Reply, TokenCount, ToolChoice,
+    Finish, Initiator, Message, ModelError, ModelEvent, ModelRequest, Part, Reply, TokenCount, ToolChoice,
 };
 use crate::prompt::notices;
 
@@ -287,10 +287,10 @@ impl Session {
             return;
         };
         match event {
-            Ok(ModelEvent::Finished(reply)) if reply.turn.text.trim().is_empty() => {
-                self.compaction_failed("the model gave an empty summary".to_owned(), None, step, context);
-            }
             Ok(ModelEvent::Finished(reply)) => {
+                if let Some(why) = unusable(&reply) {
+                    return self.compaction_failed(why.to_owned(), None, step, context);
+                }
                 compacting.reply = Some(*reply);
                 if self.run.is_none() {
                     self.apply_summary_behind_run(step);
@@ -433,6 +433,20 @@ impl Session {
             complete.tokens_removed = Some(compacting.count.total().saturating_sub(count.total()));
         }
         complete
+    }
+}
+
+/// Why an answer is no summary, if it is none. Vendors do not all let tools be forbidden without losing the cache of the
+/// conversation, so a model may call one instead.
+fn unusable(reply: &Reply) -> Option<&'static str> {
+    match &reply.finish {
+        Finish::Refusal(_) | Finish::ContentFilter => Some("the model refused to write a summary"),
+        Finish::Broken(_) => Some("the provider broke the summary off"),
+        _ if !reply.turn.tool_calls.is_empty() => {
+            Some("the model called a tool instead of writing a summary")
+        }
+        _ if reply.turn.text.trim().is_empty() => Some("the model gave an empty summary"),
+        _ => None,
     }
 }
 

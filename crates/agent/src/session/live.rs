@@ -10,7 +10,7 @@ use hangar_protocol::{Body, data};
 use super::run::{Phase, Run};
 use super::tools::CallStage;
 use super::{CallOptions, Context, Origin, Prompt, Session, SessionConfig, Step, Unqueue};
-use crate::model::{Initiator, Message, ModelRequest, Part, ProviderFacts, TokenCount, ToolChoice};
+use crate::model::{Initiator, Message, ModelRequest, Part, ProviderFacts, Reply, TokenCount, ToolChoice};
 use crate::permissions::Policy;
 use crate::prompt::mcp::server_instructions;
 use crate::tool::ToolSpec;
@@ -149,6 +149,11 @@ impl Session {
         request.tool_choice = ToolChoice::None;
         request.stream = false;
         request
+    }
+
+    /// Usage of an answer beside the conversation, for the log.
+    pub fn aside_usage(&self, reply: &Reply) -> data::UsageRecord {
+        data::UsageRecord { usage: self.usage_of(reply, "agent") }
     }
 
     pub fn is_running(&self) -> bool {

@@ -8,6 +8,7 @@ mod access;
 mod active_role;
 mod agent;
 mod background_hooks;
+mod beginning;
 mod call;
 mod checkpoint;
 mod compaction;
@@ -184,6 +185,8 @@ pub struct Session {
     only_plans: bool,
     /// Which further questions the clients can answer.
     answerable: AnswerableQuestions,
+    /// Notices of the provider that were told.
+    told_notices: VecDeque<String>,
 }
 
 impl Session {
@@ -220,6 +223,7 @@ impl Session {
             aborted: false,
             only_plans: false,
             answerable: AnswerableQuestions::default(),
+            told_notices: VecDeque::new(),
         };
         invoked.iter().for_each(|skill| session.trust_skill(skill));
         session
@@ -366,6 +370,7 @@ impl Session {
                     Some(false) | None => Vec::new(),
                 };
                 self.close_interrupted(&kept, step, context.entropy);
+                self.close_killed_calls(step);
                 self.update_role_prompt();
             }
         }
@@ -411,6 +416,16 @@ impl Session {
                 open.len()
             );
             self.emit(step, data::SessionWarning::new("interrupted_tools", message));
+        }
+    }
+
+    /// Takes the model calls that were under way when the last process was killed as what they could use at most: the provider
+    /// may have charged them.
+    fn close_killed_calls(&mut self, step: &mut Step) {
+        for (call, bound) in self.state.totals.reserved.clone() {
+            let usage = data::AssistantUsage { finish_reason: Some("cut".to_owned()), ..bound };
+            self.emit(step, data::UsageRecord { usage });
+            self.emit(step, data::Reservation { call, bound: None });
         }
     }
 

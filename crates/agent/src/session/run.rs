@@ -4,6 +4,7 @@ use hangar_protocol::Body;
 use hangar_protocol::data::{self, AgentMode, Attachment, AutopilotStop, Delivery, Mode};
 use jiff::Timestamp;
 
+use super::beginning::Beginning;
 use super::call::Call;
 use super::ending::Endings;
 use super::live::ToolsChanged;
@@ -48,6 +49,10 @@ pub(super) struct Run {
     pub(super) answer: String,
     /// Events that follow once all calls of the turn have their results.
     pub(super) afterwards: Vec<Body>,
+    /// System prompt and tools of its last request.
+    pub(super) beginning: Option<Beginning>,
+    /// Number of tools that it was told to wait for.
+    pub(super) held_tools: usize,
 }
 
 impl Run {
@@ -70,6 +75,8 @@ impl Run {
             reduction: Reduction::default(),
             answer: String::new(),
             afterwards: Vec::new(),
+            beginning: None,
+            held_tools: 0,
         }
     }
 }

@@ -40,7 +40,10 @@ impl Session {
         let system = self.system();
         if self.state.system.as_ref() != Some(&system) {
             let content = system.to_string();
+            let changes = self.state.system.is_some();
+            let dropped = if changes { self.state.conversation.native_turns(0) } else { 0 };
             self.emit(step, data::SystemMessage { role: "system".to_owned(), content });
+            self.tell_dropped_reasoning(dropped, "has another system prompt now", step);
         }
     }
 

@@ -1,10 +1,14 @@
 //! Budgets: what calls cost, and caps that hold before a call is made.
 
+use std::sync::Arc;
+
 use expect_test::{Expect, expect};
-use hangar_agent::budget::Budget;
+use futures_util::StreamExt;
+use hangar_agent::budget::{Budget, Cap};
 use hangar_agent::model::{ModelErrorKind, Price, Rates};
-use hangar_agent::session::Compaction;
+use hangar_agent::session::{Command, Compaction};
 use hangar_protocol::Body;
+use hangar_protocol::data::Mode;
 use serde_json::json;
 
 use crate::stage::{Line, Setting, Stage, agent_config, call};
@@ -176,6 +180,73 @@ async fn a_call_that_was_cut_or_stopped_is_on_record_after_a_resume() {
         2 calls, $17.945, 0 unpriced"#]],
     )
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_a_killed_process_left_without_an_end_counts_as_what_it_could_use() {
+    let mut stage = Stage::set(dollars(20.0), vec![Line::Hang("half")]);
+    stage.send("go");
+    assert_eq!(stage.requests().len(), 0, "the call waits until its reservation is on record");
+    stage.until("assistant.message_delta").await;
+    // Nothing of the process is left but its log.
+    let setting = Setting { log: stage.log(), ..dollars(20.0) };
+    let resumed = check(
+        setting,
+        vec![Line::Say("done")],
+        expect![[r#"
+        limits 8192
+        2 calls, $17.945, 0 unpriced"#]],
+    )
+    .await;
+    // It is on record once, also for the next process.
+    let setting = Setting { log: resumed.log(), ..dollars(20.0) };
+    let again = Stage::set(setting, vec![]);
+    assert_eq!(again.driver.session().state().totals.requests, 2);
+    assert_eq!(again.driver.ledger().spent(), resumed.driver.ledger().spent());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_killed_call_is_a_turn() {
+    let budget = Budget { max_turns: Some(1), ..Budget::default() };
+    let setting = Setting { budget, ..Setting::default() };
+    let mut stage = Stage::set(setting.clone(), vec![Line::Hang("half")]);
+    stage.send("go");
+    stage.until("assistant.message_delta").await;
+    let mut stage = Stage::set(Setting { log: stage.log(), ..setting }, vec![Line::Say("never")]);
+    stage.play("go on").await;
+    assert!(told(&stage).contains("1 of 1 turns are spent"), "{}", told(&stage));
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_ended_leave_no_reservation() {
+    let refused = Line::Fail(ModelErrorKind::Server, Some(503));
+    for lines in
+        [vec![Line::Say("done")], vec![refused, Line::Say("done")], vec![Line::Cut("half"), Line::Say("x")]]
+    {
+        let mut stage = Stage::set(dollars(40.0), lines);
+        stage.play("go").await;
+        let state = stage.driver.session().state();
+        assert!(state.totals.reserved.is_empty(), "{:?}", state.totals.reserved);
+        let reserved = stage.log().iter().filter(|event| event.kind() == "hangar.reservation").count();
+        assert!(reserved >= 2 && reserved % 2 == 0, "{reserved}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_servers_are_within_the_budget_and_on_record() {
+    let mut stage = Stage::set(dollars(20.0), vec![Line::Say("for a server"), Line::Say("never")]);
+    let provider = stage.driver.ledger().unattended(Arc::clone(&stage.provider));
+    let request = stage.driver.session().aside("hi".to_owned());
+    let asked = tokio::spawn(provider.stream(request.clone()).collect::<Vec<_>>());
+    assert!(stage.driver.turn().await.unwrap(), "its reservation is put on record");
+    assert!(asked.await.unwrap().last().is_some_and(Result::is_ok));
+    stage.command(Command::SetMode(Mode::Plan));
+    let totals = &stage.driver.session().state().totals;
+    assert_eq!((totals.requests, totals.unpriced, totals.reserved.len()), (1, 0, 0));
+    assert_eq!(totals.cost, Some(stage.driver.ledger().spent().cost));
+    stage.driver.ledger().set(Cap::Client, Budget { max_cost: Some(0.001), ..Budget::default() });
+    let refused: Vec<_> = provider.stream(request).collect().await;
+    assert!(matches!(&refused[..], [Err(error)] if error.kind == ModelErrorKind::Budget), "{refused:?}");
 }
 
 #[tokio::test(start_paused = true)]

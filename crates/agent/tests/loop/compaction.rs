@@ -7,7 +7,7 @@ use expect_test::expect;
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::Hooks;
 use hangar_agent::hook::{HookAnswer, HookRequest};
-use hangar_agent::model::{Message, ModelErrorKind, ModelRequest, Part, ToolChoice};
+use hangar_agent::model::{Finish, Message, ModelErrorKind, ModelRequest, Part, ToolChoice};
 use hangar_agent::session::{Command, Compaction, Prompt, State};
 use hangar_protocol::Body;
 use hangar_protocol::data::{
@@ -618,4 +618,27 @@ async fn after_a_summary_the_model_is_told_what_it_was_told_before_and_not_what_
     let summarized = stage.driver.session().state().conversation.messages().next().cloned();
     let summarized = format!("{summarized:?}");
     assert!(summarized.contains("Tidy the whole tree.") && !summarized.contains("/tidy"), "{summarized}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_no_summary_replaces_nothing() {
+    for line in [
+        Line::Ends("Let me look.", vec![("c", "echo", "{}")], Finish::ToolCalls),
+        Line::Finish("I cannot", Finish::Refusal(None)),
+        Line::Finish("half", Finish::Broken("error".to_owned())),
+        Line::Say(" "),
+    ] {
+        let setting = Setting { compaction: Some(Compaction::default()), ..Setting::default() };
+        let mut stage = Stage::set(setting, vec![Line::Say("one"), line, Line::Say("two")]);
+        stage.play("first").await;
+        stage.command(Command::Compact { instructions: None, trigger: None });
+        stage.until("session.compaction_complete").await;
+        let failed = stage
+            .bodies()
+            .into_iter()
+            .any(|body| matches!(body, Body::CompactionComplete(end) if !end.success && end.error.is_some()));
+        assert!(failed, "{:?}", stage.kinds());
+        stage.play("second").await;
+        assert!(stage.last_request().starts_with("user: first"), "{}", stage.last_request());
+    }
 }

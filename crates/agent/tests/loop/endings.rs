@@ -73,6 +73,14 @@ async fn a_paused_answer_is_sent_back_five_times_at_most() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pauses_and_cuts_in_turns_come_to_an_end() {
+    let turn = [Line::Finish("more", Finish::Paused), Line::Finish("more", Finish::Length)];
+    let mut stage = Stage::new(turn.into_iter().cycle().take(40).collect());
+    stage.play("go").await;
+    assert_eq!(stage.requests().len(), 8, "five pauses and three cuts in a row at most");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_streamed_before_a_refusal_is_discarded_and_accounted() {
     let refusal = Finish::Refusal(Some("cyber: not allowed".to_owned()));
     let stage = check(

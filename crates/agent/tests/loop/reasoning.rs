@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use hangar_agent::model::{Message, ModelRequest, ToolChoice};
 use hangar_agent::session::{Command, Compaction};
+use hangar_agent::tool::Toolset;
 use hangar_protocol::Body;
+use hangar_protocol::data::Mode;
 
-use crate::stage::{Line, Setting, Stage};
+use crate::stage::{Line, Setting, Stage, call};
 
 /// Answers and calls that take two seconds each, in two prompts.
 fn lines() -> Vec<Line> {
@@ -133,4 +135,79 @@ async fn an_aborted_cycle_leaves_no_summary_that_could_never_be_applied() {
     stage.send("third");
     stage.until_idle().await;
     assert_eq!(refusals(&stage.requests()), Vec::<String>::new());
+}
+
+/// Tools of each request, by name.
+fn tools(stage: &Stage) -> Vec<String> {
+    let names = |request: &ModelRequest| {
+        request.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(" ")
+    };
+    stage.requests().iter().map(names).collect()
+}
+
+/// A session that makes two calls for its first prompt, and one for its second. Something happens during the first call.
+async fn changed_during_a_call(signs: bool, change: impl FnOnce(&mut Stage)) -> Stage {
+    let setting = Setting { signs, ..Setting::default() };
+    let lines = vec![call("a", "slow"), call("b", "slow"), Line::Say("one"), Line::Say("two")];
+    let mut stage = Stage::set(setting, lines);
+    stage.send("first");
+    stage.until("tool.execution_start").await;
+    change(&mut stage);
+    stage.until_idle().await;
+    stage.play("second").await;
+    stage
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_mode_has_its_tools_when_the_cycle_has_ended() {
+    let stage = changed_during_a_call(true, |stage| stage.command(Command::SetMode(Mode::Autopilot))).await;
+    let completes = |tools: &String| tools.contains("task_complete");
+    // The autopilot goes on by itself until its cap.
+    let offered: Vec<bool> = tools(&stage).iter().map(completes).collect();
+    assert_eq!(offered[..4], [false, false, false, true]);
+    let told: Vec<String> = infos(&stage, "tools_held");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("new tool(s) are offered from the next prompt on"), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nothing_is_bound_another_mode_has_its_tools_at_once() {
+    let stage = changed_during_a_call(false, |stage| stage.command(Command::SetMode(Mode::Autopilot))).await;
+    assert!(!tools(&stage)[0].contains("task_complete") && tools(&stage)[1].contains("task_complete"));
+    assert_eq!(infos(&stage, "tools_held"), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_comes_late_is_offered_when_the_cycle_has_ended() {
+    let late = Stage::new(vec![]).driver.tools().iter().next().cloned().unwrap();
+    let setting = Setting { signs: true, ..Setting::default() };
+    let lines = vec![call("b", "slow"), Line::Say("one"), Line::Say("two")];
+    let mut stage = Stage::set(setting, lines);
+    let all: Vec<_> = stage.driver.tools().iter().cloned().collect();
+    stage.driver.set_tools(Toolset::new(all[1..].to_vec()), &[]).unwrap();
+    stage.send("first");
+    stage.until("tool.execution_start").await;
+    let more = all[1..].iter().cloned().chain([late]).collect();
+    stage.driver.set_tools(Toolset::new(more), &[]).unwrap();
+    stage.until_idle().await;
+    stage.play("second").await;
+    assert_eq!(tools(&stage), ["slow hang write", "slow hang write", "slow hang write echo"]);
+    assert_eq!(infos(&stage, "tools_held").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_system_prompt_drops_earlier_reasoning_and_tells_it() {
+    let setting = Setting { signs: true, ..Setting::default() };
+    let mut stage = Stage::set(setting, vec![Line::Say("one"), Line::Say("two")]);
+    stage.play("first").await;
+    stage.driver.session_mut().set_system("another".into());
+    stage.play("second").await;
+    let told = infos(&stage, "reasoning_dropped");
+    assert!(told.len() == 1 && told[0].contains("has another system prompt now"), "{told:?}");
+}
+
+fn infos(stage: &Stage, kind: &str) -> Vec<String> {
+    let bodies = stage.bodies().into_iter();
+    let told = bodies.filter_map(|body| if let Body::SessionInfo(info) = body { Some(info) } else { None });
+    told.filter(|info| info.info_type == kind).map(|info| info.message).collect()
 }

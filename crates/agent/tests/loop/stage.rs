@@ -140,6 +140,7 @@ impl ModelProvider for Actor {
         });
         let signed = self.signs.then(|| NativeTurn {
             paused: false,
+            prefix: None,
             origin: ModelOrigin { wire: "/v1/messages".to_owned(), ..ModelOrigin::default() },
             items: self.requests.lock().len().to_string().into(),
             rewritten: false,
@@ -387,6 +388,8 @@ pub(crate) struct Stage {
     pub(crate) driver: Driver,
     pub(crate) inbox: mpsc::Sender<Box<Input>>,
     pub(crate) cancelled: Arc<Mutex<Vec<String>>>,
+    /// The provider, outside of the budget.
+    pub(crate) provider: Arc<dyn ModelProvider>,
     /// How often a message was counted.
     pub(crate) counted: Arc<std::sync::atomic::AtomicUsize>,
     requests: Arc<Mutex<Vec<(tokio::time::Instant, ModelRequest)>>>,
@@ -497,6 +500,7 @@ impl Stage {
             requests: Arc::clone(&requests),
         };
         let provider: Arc<dyn ModelProvider> = Arc::new(actor);
+        let outside = Arc::clone(&provider);
         let mut state = State { model: "m".to_owned(), mode: setting.mode, ..State::default() };
         for event in &setting.log {
             state.apply_event(event);
@@ -573,7 +577,7 @@ impl Stage {
             }
         };
         driver.advance(Input::Opened(opening)).unwrap();
-        Self { driver, inbox, cancelled, counted, requests, audience, memory }
+        Self { driver, inbox, provider: outside, cancelled, counted, requests, audience, memory }
     }
 
     pub(crate) fn command(&mut self, command: Command) {

@@ -186,7 +186,7 @@ impl Heard {
             "text {}, tool call {}, streaming {}, reasoning {}, cache usage {}; {} tokens in, {} out, {}",
             word(!self.reply.turn.text.is_empty()),
             word(self.calls_tool()),
-            word(self.pieces > 1),
+            word(self.pieces > 0),
             word(reasoned),
             if caches { "reported" } else { "not reported" },
             count(usage.input_tokens),

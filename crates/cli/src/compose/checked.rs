@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use hangar_agent::agents::config::Models;
-use hangar_agent::budget::{Budget, no_price};
+use hangar_agent::budget::{Budget, Ledger, Spending, no_price};
 use hangar_agent::driver::{EventSink, Hooks};
 use hangar_protocol::data::Attachment;
 use hangar_spec::SessionSpec;
@@ -76,6 +76,8 @@ pub(crate) struct Checked<'a> {
     pub(super) models: Arc<dyn Models>,
     pub(super) model: SelectedModel,
     pub(super) budget: Budget,
+    /// The account of the budget.
+    pub(super) ledger: Ledger,
     pub(super) redactor: Redactor,
 }
 
@@ -124,6 +126,7 @@ pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Chec
     model::check_effort(&model, spec.model.effort.as_deref())?;
     Ok(Checked {
         budget,
+        ledger: Ledger::new(budget, Spending::default()),
         redactor: redactor(settings, host, &model),
         settings,
         store,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use hangar_agent::budget::Ledger;
 use hangar_agent::driver::Hooks;
 use hangar_agent::model::ModelProvider;
 use hangar_mcp::{McpHost, News};
@@ -24,6 +25,8 @@ pub(crate) struct LiveSession {
     pub(super) paths: SessionPaths,
     pub(super) spill: SpillDir,
     pub(super) hooks: Option<Arc<dyn Hooks>>,
+    /// The account of the budget, which calls of MCP servers pass, too.
+    pub(super) ledger: Ledger,
 }
 
 /// The parts to recompose.
@@ -68,6 +71,9 @@ impl LiveSession {
         if !scope.model && !scope.servers {
             return Ok(recomposed);
         }
+        if scope.model {
+            model::check_listed(settings, &spec.model)?;
+        }
         let chosen = model::choose(settings, &host.models, &spec.model, None)?;
         if scope.model {
             model::check_effort(&chosen, spec.model.effort.as_deref())?;
@@ -83,7 +89,7 @@ impl LiveSession {
             let context = ServerContext {
                 session_id: paths.id.to_string(),
                 cwd: &paths.cwd,
-                provider: Arc::clone(&provider),
+                provider: self.ledger.unattended(Arc::clone(&provider)),
                 model: chosen.model,
                 secrets: &host.permissions.secrets,
                 spill: self.spill.spill(threshold(settings)?, spec.tools.large_output.as_ref(), &redactor),

@@ -115,6 +115,7 @@ pub(crate) fn provider(
     host: &HostSettings,
     options: &ModelOptions,
 ) -> Result<OfferedModel> {
+    check_listed(settings, options)?;
     let chosen = choose(settings, &host.models, options, None)?;
     let effort_notice = effort_warning(&chosen, options.effort.as_deref());
     let provider = redactor(settings, host, &chosen).provider(chosen.provider);
@@ -132,6 +133,7 @@ pub(crate) fn check_listed(settings: &Settings, options: &ModelOptions) -> Resul
         return Ok(());
     }
     let Ok(providers) = providers::configured(settings) else { return Ok(()) };
+    providers::check_provider(&providers, name)?;
     let Some((provider, model)) = config::find(&providers, name) else { return Ok(()) };
     let Some(list) = provider.learnt.listed.as_deref() else { return Ok(()) };
     if list.is_empty() || list.iter().any(|listed| is_same(&listed.id, model)) {

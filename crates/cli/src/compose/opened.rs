@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use futures_util::future::BoxFuture;
-use hangar_agent::budget::{Ledger, Spending};
+use hangar_agent::budget::Spending;
 use hangar_agent::driver::{Driver, InstructionFinder, SessionHost};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::hook::HookSet;
@@ -169,7 +169,7 @@ impl Checked<'_> {
         let context = ServerContext {
             session_id: self.paths.id.to_string(),
             cwd: &self.paths.cwd,
-            provider: self.redactor.provider(Arc::clone(&self.model.provider)),
+            provider: self.ledger.unattended(self.redactor.provider(Arc::clone(&self.model.provider))),
             model: self.model.model.clone(),
             secrets: &self.request.host.permissions.secrets,
             redactor: self.redactor.clone(),
@@ -195,7 +195,9 @@ impl Checked<'_> {
             paths.repository.as_ref(),
             sandbox.clone(),
         );
+        self.ledger.add_spent(Spending::from(&state.totals));
         let live = LiveSession {
+            ledger: self.ledger.clone(),
             spill: SpillDir { dir: log.spill_dir(), files: log.files() },
             paths: paths.clone(),
             hooks: request.hooks.clone(),
@@ -215,7 +217,7 @@ impl Checked<'_> {
             hooks,
             surroundings: Some(Box::new(work_state)),
             models: Some(redactor.models(self.models)),
-            ledger: Ledger::new(self.budget, Spending::from(&state.totals)),
+            ledger: self.ledger,
             now: Box::new(jiff::Timestamp::now),
             entropy: Entropy::seeded(uuid::Uuid::new_v4().as_u128()),
             retry_scale: self.tuning.retry_scale,

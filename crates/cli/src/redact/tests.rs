@@ -250,8 +250,13 @@ fn an_error_of_a_provider_is_redacted_and_its_body_stays_json() {
 fn what_a_vendor_signed_goes_back_to_it_and_nowhere_else() {
     let redactor = redactor(&["tok-3n-secret"]);
     let items = r#"[{"type":"thinking","thinking":"tok-3n-secret","signature":"s"}]"#;
-    let native =
-        NativeTurn { origin: ModelOrigin::default(), items: items.into(), rewritten: false, paused: false };
+    let native = NativeTurn {
+        origin: ModelOrigin::default(),
+        items: items.into(),
+        rewritten: false,
+        paused: false,
+        prefix: None,
+    };
     let turn = AssistantTurn {
         text: "tok-3n-secret".to_owned(),
         native: Some(native.clone()),
@@ -264,6 +269,7 @@ fn what_a_vendor_signed_goes_back_to_it_and_nowhere_else() {
         origin: ModelOrigin::default(),
         items: RawValue::from_string(items.to_owned()).unwrap(),
         paused: false,
+        prefix: None,
     };
     let event = Event::new(EventId("e".to_owned()), String::new(), None, None, body.into());
     let redacted = redactor.event(&event).map(|event| serde_json::to_string(&event).unwrap()).unwrap();

@@ -465,3 +465,113 @@ fn summarize_beside(vendor: &str, model: &'static str, ready: Ready) {
     };
     assert_eq!(order.join(" "), expected, "{what}");
 }
+
+/// Messages of the `session.info` events of a type.
+fn infos(events: &[Value], kind: &str) -> Vec<String> {
+    let told = events.iter().filter(|event| event["type"] == "session.info");
+    let told = told.filter(|event| event["data"]["infoType"] == kind);
+    told.filter_map(|event| event["data"]["message"].as_str().map(str::to_owned)).collect()
+}
+
+/// A stage of the vendor that binds thinking to what came before it, with a model that does.
+fn binding() -> Stage {
+    let case = CASES.iter().find(|case| case.vendor == "anthropic").unwrap();
+    Stage { models: ["claude-opus-5-5"; 2], ..Stage::new(case) }
+}
+
+/// Number of thinking blocks of the last request.
+fn thoughts(stage: &Stage) -> usize {
+    let body = stage.vendor.exchanges().pop().unwrap().body.to_string();
+    body.matches(r#""signature":"#).count()
+}
+
+#[test]
+fn a_secret_that_the_log_does_not_have_costs_the_reasoning_behind_it_and_that_is_told() {
+    let stage = binding();
+    stage.play(&[
+        Turn::new().think("The key is key-of-this-test-1.").call("bash", &bash("echo one")).end(),
+        Turn::new().think("And on.").call("bash", &bash("echo two")).end(),
+        Turn::new().think("Enough.").say("Done.").end(),
+    ]);
+    stage.succeed(stage.run(0, "count"), "count");
+    assert!(!stage.scratch.log(SESSION).contains("key-of-this-test-1"));
+    stage.play(&[Turn::new().say("Still done.").end()]);
+    let events = stage.run(0, "and now?").finish().expect_exit(0).events();
+    let told = infos(&events, "model_adapted");
+    assert!(told.len() == 1 && told[0].contains("The reasoning behind 2 answer(s) is left out"), "{told:?}");
+    assert_eq!(thoughts(&stage), 0, "nothing is left for the vendor to drop");
+    stage.vendor.simulator().finish().unwrap();
+}
+
+#[test]
+fn other_tools_cost_earlier_reasoning_and_that_is_told_once() {
+    let stage = binding();
+    stage.play(&[Turn::new().think("Hm.").say("Hello.").end()]);
+    stage.succeed(stage.run(0, "hello"), "hello");
+    stage.play(&[
+        Turn::new().think("Fewer.").call("bash", &bash("echo one")).end(),
+        Turn::new().say("Done.").end(),
+    ]);
+    let run = stage.run(0, "go on").args(["--excluded-tools", "grep"]);
+    let events = run.finish().expect_exit(0).events();
+    let told = infos(&events, "model_adapted");
+    assert!(told.len() == 1 && told[0].contains("behind 1 answer(s)"), "{told:?}");
+    assert_eq!(thoughts(&stage), 1, "that of the second prompt");
+    stage.play(&[Turn::new().say("As before.").end()]);
+    let run = stage.run(0, "and on").args(["--excluded-tools", "grep"]);
+    let events = run.finish().expect_exit(0).events();
+    assert_eq!(thoughts(&stage), 1, "it is bound to the tools that there are");
+    assert_eq!(infos(&events, "model_adapted").len(), 1, "each process tells it once");
+    stage.vendor.simulator().finish().unwrap();
+}
+
+#[test]
+fn a_call_during_which_the_process_was_killed_is_paid_for_after_a_resume() {
+    let stage = binding();
+    stage.play(&[Turn::new().think("Slowly.").wait(60.0).say("Never.").end()]);
+    let mut running = stage.run(0, "hello").args(["--max-cost", "1"]).start();
+    running.wait_for_event("assistant.reasoning_delta");
+    running.signal(Signal::KILL);
+    running.finish();
+    stage.play(&[Turn::new().say("Hello.").end()]);
+    // What the killed call could have cost leaves nothing for another one.
+    let finished = stage.run(0, "again").args(["--max-cost", "0.3"]).finish();
+    let events = finished.expect_exit(1).events();
+    let error = events.iter().find(|event| event["type"] == "session.error").unwrap();
+    assert_eq!(error["data"]["errorType"], "budget", "{error}");
+    let log = stage.scratch.log(SESSION);
+    let cut: Vec<&str> = log.lines().filter(|line| line.contains(r#""finishReason":"cut""#)).collect();
+    assert_eq!(cut.len(), 1, "{cut:?}");
+}
+
+#[test]
+fn a_model_of_a_provider_that_there_is_not_is_refused() {
+    let stage = binding();
+    let run = stage.scratch.run(HANGAR).args(["-p", "hi", "--model", "nosuch/claude-opus-5-5"]).finish();
+    let told = run.expect_exit(1).stderr;
+    assert!(told.contains("no provider is called `nosuch`; the configured ones are v"), "{told}");
+    assert_eq!(stage.vendor.exchanges().len(), 0);
+}
+
+#[test]
+fn sessions_of_a_repository_share_the_cache_of_their_beginning() {
+    for vendor in ["anthropic", "openai-responses", "openai", "azure", "mistral"] {
+        let case = CASES.iter().find(|case| case.vendor == vendor).unwrap();
+        let stage = Stage::new(case);
+        let model = format!("v/{}", stage.models[0]);
+        for prompt in ["hello", "good morning"] {
+            stage.play(&[Turn::new().say("Hello.").end()]);
+            stage.scratch.run(HANGAR).args(["-p", prompt, "--model", &model]).finish().expect_exit(0);
+        }
+        let read: Vec<u64> = stage
+            .vendor
+            .exchanges()
+            .iter()
+            .filter_map(|exchange| match &exchange.outcome {
+                RequestOutcome::Answered { usage, .. } => Some(usage.cache_read),
+                _ => None,
+            })
+            .collect();
+        assert!(read.len() == 2 && read[0] == 0 && read[1] > 2000, "{vendor}: {read:?}");
+    }
+}

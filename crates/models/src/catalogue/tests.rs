@@ -77,7 +77,7 @@ fn anthropic_s_list_has_names() {
         ProviderKind::Anthropic,
         r#"{"data":[{"type":"model","id":"claude-sonnet-4-5","display_name":"Claude Sonnet 4.5","max_input_tokens":200000,"max_tokens":64000}],"has_more":false}"#,
         expect![[
-            r#"claude-sonnet-4-5 Some("Claude Sonnet 4.5") (Some(200000), Some(64000), None) vision None tools None None None None"#
+            r#"claude-sonnet-4-5 Some("Claude Sonnet 4.5") (None, Some(64000), Some(200000)) vision None tools None None None None"#
         ]],
     );
 }

@@ -322,3 +322,24 @@ fn a_price_is_read_and_one_that_makes_no_sense_is_refused() {
     assert!(refused.contains("price has a rate that is not a number of US dollars"), "{refused}");
     assert!(price("{ input = 1 }").unwrap_err().to_string().contains("output"));
 }
+
+#[test]
+fn a_name_in_front_of_a_model_is_that_of_a_provider_or_of_the_models_of_the_first_one() {
+    let file = |text: &str| table::providers(text, |_| Some("key-1".to_owned())).unwrap();
+    let claude = file(
+        "[providers.claude]\ntype = \"anthropic\"\n[providers.own]\nbase_url = \"http://gateway.example/v1\"",
+    );
+    let check = |providers: &[ProviderConfig], id: &str, unknown: Option<&str>| {
+        assert_eq!(unknown_provider(providers, id), unknown, "{id}");
+    };
+    check(&claude, "nosuch/claude-sonnet-4-5", Some("nosuch"));
+    check(&claude, "claude/claude-sonnet-4-5", None);
+    check(&claude, "own/some/model", None);
+    check(&claude, "claude-sonnet-4-5", None);
+    let router = file("[providers.router]\ntype = \"openrouter\"");
+    check(&router, "anthropic/claude-sonnet-4.5", None);
+    check(&router, "nosuch/model", Some("nosuch"));
+    // Nobody knows what these call their models.
+    check(&file("[providers.own]\nbase_url = \"http://gateway.example/v1\""), "nosuch/model", None);
+    check(&file("[providers.local]\ntype = \"ollama\""), "hf.co/some/model", None);
+}

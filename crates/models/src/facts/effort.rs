@@ -132,9 +132,13 @@ impl ModelFacts {
     }
 }
 
+impl Level {
+    /// Tokens for thinking that a model with budgets gets. `None` for no thinking.
+    pub fn budget(self) -> Option<u64> {
+        BUDGETS.iter().find(|(level, _)| *level == self).map(|(_, tokens)| *tokens)
+    }
+}
+
 fn budget(asked: Level) -> Reasoning {
-    BUDGETS
-        .iter()
-        .find(|(level, _)| *level == asked)
-        .map_or(Reasoning::Off, |(_, tokens)| Reasoning::Budget(*tokens))
+    asked.budget().map_or(Reasoning::Off, Reasoning::Budget)
 }

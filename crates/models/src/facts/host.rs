@@ -23,9 +23,9 @@ pub struct HostFacts {
     pub effort_field: EffortField,
     pub ids: IdRule,
     pub max_tokens: MaxTokensField,
-    /// Whether it accepts `prompt_cache_key`.
-    pub cache_key: bool,
-    /// Whether it accepts `cache_control` marks.
+    /// Conversations that have the same `prompt_cache_key`. `None` if it takes none.
+    pub cache_key: Option<CacheKey>,
+    /// Whether it takes `cache_control` marks.
     pub cache_marks: bool,
     /// Whether it refuses fields that it does not know.
     pub strict: bool,
@@ -95,7 +95,17 @@ pub enum ReasoningBack {
     ThoughtSignatures,
 }
 
-/// Format of an effort on chat completions.
+/// Which requests have the same `prompt_cache_key`. Hosts route requests with the same key to the same cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheKey {
+    /// Those with the same model, system prompt and tools, so that the sessions of a repository share these.
+    Prefix,
+    /// Those of one conversation.
+    Conversation,
+}
+
+/// How an effort is written on chat completions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffortField {
@@ -196,7 +206,7 @@ impl Default for HostFacts {
             effort_field: EffortField::ReasoningEffort,
             ids: IdRule { max: 64, characters: Characters::Any, exact: false },
             max_tokens: MaxTokensField::ByModel,
-            cache_key: false,
+            cache_key: None,
             cache_marks: false,
             strict: false,
             filler: false,

@@ -16,8 +16,8 @@ mod tests;
 
 pub use effort::{Effort, Level, Reasoning};
 pub use host::{
-    Characters, EffortField, HostFacts, IdRule, LocalServer, MaxTokensField, ReasoningBack, Spelling,
-    WebSearch,
+    CacheKey, Characters, EffortField, HostFacts, IdRule, LocalServer, MaxTokensField, ReasoningBack,
+    Spelling, WebSearch,
 };
 pub use model::{ChatTools, Endpoint, ImageFacts, ModelFacts, Thinking, ThinkingMode, ThinkingType};
 pub use models_dev::{BadCatalogue, Catalogue};

@@ -22,6 +22,8 @@ pub struct ModelFacts {
     pub max_output: Option<u64>,
     /// Price at the vendor's own API.
     pub price: Option<Price>,
+    /// Price of what is written to the cache, as a multiple of that of input, wherever a host does not say it.
+    pub cache_write: Option<f64>,
     /// Whether it reasons before it answers, or can.
     pub reasons: bool,
     /// Efforts that it accepts, lowest first. Empty: none, or unknown.
@@ -164,6 +166,7 @@ impl Default for ModelFacts {
             max_input: None,
             max_output: None,
             price: None,
+            cache_write: None,
             reasons: false,
             efforts: Vec::new(),
             default_effort: None,

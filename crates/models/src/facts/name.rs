@@ -1,5 +1,7 @@
 //! Names of models: the same model is written in many ways.
 
+use std::cmp::Ordering;
+
 use super::host::Spelling;
 
 /// Prefixes that hosts put before a vendor's name, and vendors before a model's.
@@ -29,7 +31,9 @@ const PREFIXES: [&str; 22] = [
 ];
 /// Number of suggestions for an unknown name.
 const SUGGESTIONS: usize = 3;
-/// Similarity below which a name is not suggested.
+/// From this similarity on, the words of two names are meant to be the same.
+const SAME_FAMILY: f64 = 0.95;
+/// Below this similarity a name is not worth suggesting.
 const LEAST_SIMILARITY: f64 = 0.75;
 
 /// Normalised form in which names are compared: lower case, without provider, vendor, date and revision, and with `-`
@@ -130,15 +134,79 @@ fn dotted(name: &str) -> String {
     spelled
 }
 
-/// The names among `known` that are most similar to an unknown one, best first.
+/// The names among `known` that are most like one that nobody knows, best first: those of the same family before others, and
+/// in a family those with the nearest version. Of several ways to write a model the shortest is taken.
 pub fn nearest<'a>(model: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = key(model);
-    let mut scored: Vec<(f64, &str)> = known
+    let mut likely: Vec<Likeness> = known
         .into_iter()
-        .map(|name| (strsim::jaro_winkler(&wanted, &key(name)), name))
-        .filter(|(score, _)| *score >= LEAST_SIMILARITY)
+        .map(|name| Likeness::of(&wanted, name))
+        .filter(|likeness| likeness.letters >= LEAST_SIMILARITY)
         .collect();
-    scored.sort_by(|(left, a), (right, b)| right.total_cmp(left).then_with(|| a.cmp(b)));
-    scored.dedup_by_key(|(_, name)| *name);
-    scored.into_iter().map(|(_, name)| name).take(SUGGESTIONS).collect()
+    likely.sort_by(|one, other| {
+        let by_version = if one.is_family { one.versions.cmp(&other.versions) } else { Ordering::Equal };
+        other
+            .is_family
+            .cmp(&one.is_family)
+            .then(by_version)
+            .then(other.letters.total_cmp(&one.letters))
+            .then_with(|| (one.name.len(), one.name).cmp(&(other.name.len(), other.name)))
+    });
+    let mut names: Vec<&str> = Vec::new();
+    for likeness in likely {
+        if names.len() < SUGGESTIONS && names.iter().all(|name| key(name) != key(likeness.name)) {
+            names.push(likeness.name);
+        }
+    }
+    names
+}
+
+/// How much a name is like the wanted one.
+struct Likeness<'a> {
+    name: &'a str,
+    /// Whether the words of both are the same but for a slip of the pen.
+    is_family: bool,
+    /// Distance of the versions. Where none is wanted, the newest is the nearest.
+    versions: i64,
+    /// Similarity of the whole names.
+    letters: f64,
+}
+
+impl<'a> Likeness<'a> {
+    fn of(wanted: &str, name: &'a str) -> Self {
+        let known = key(name);
+        let ((words, version), (other_words, other_version)) = (split(wanted), split(&known));
+        let versions = match version {
+            Some(version) => other_version.map_or(i64::MAX, |other| (version - other).abs()),
+            None => -other_version.unwrap_or(0),
+        };
+        let is_family = strsim::jaro_winkler(&words, &other_words) >= SAME_FAMILY;
+        Self { name, is_family, versions, letters: strsim::jaro_winkler(wanted, &known) }
+    }
+}
+
+/// The words of a name, and its version as one number: `gpt-5-6-sol` is `gpt-sol` and 5006.
+fn split(key: &str) -> (String, Option<i64>) {
+    /// What a major version counts in minor ones.
+    const MAJOR: i64 = 1000;
+    let mut words: Vec<&str> = Vec::new();
+    let mut numbers: Vec<i64> = Vec::new();
+    let mut rest = key;
+    while let Some(first) = rest.chars().next() {
+        let is_number = first.is_ascii_digit();
+        let end = rest.find(|c: char| c.is_ascii_digit() != is_number).unwrap_or(rest.len());
+        let (run, behind) = rest.split_at(end);
+        match is_number {
+            // Longer ones are no versions.
+            true => numbers.extend(run.parse::<u16>().map(i64::from)),
+            false => words.extend(run.split('-').filter(|word| !word.is_empty())),
+        }
+        rest = behind;
+    }
+    let version = match numbers.as_slice() {
+        [] => None,
+        [major] => Some(major * MAJOR),
+        [major, minor, ..] => Some(major * MAJOR + minor),
+    };
+    (words.join("-"), version)
 }

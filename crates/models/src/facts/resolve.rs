@@ -106,6 +106,9 @@ pub fn resolve(config: &ProviderConfig, model: &str) -> ResolvedModel {
         let bytes = info.max_image_bytes.map(|bytes| bytes / 3 * 4);
         facts.images.max_bytes = bytes.or(facts.images.max_bytes);
     }
+    if let (Some(times), Some(price)) = (facts.cache_write, &mut facts.price) {
+        price.fill_cache_write(times);
+    }
     if host.local.is_some() {
         facts.price =
             Some(Price::flat(Rates { input: 0.0, output: 0.0, cache_read: None, cache_write: None }));

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::effort::Level;
 use super::host::{
-    EffortField, HostFacts, IdRule, LocalServer, MaxTokensField, ReasoningBack, Spelling, WebSearch,
+    CacheKey, EffortField, HostFacts, IdRule, LocalServer, MaxTokensField, ReasoningBack, Spelling, WebSearch,
 };
 use super::model::{ChatTools, Endpoint, ImageFacts, ModelFacts, Thinking};
 use super::name::{fits, key};
@@ -104,7 +104,7 @@ pub(super) struct HostEntry {
     effort_field: EffortField,
     ids: Option<IdRule>,
     max_tokens: MaxTokensField,
-    cache_key: bool,
+    cache_key: Option<CacheKey>,
     cache_marks: bool,
     strict: bool,
     filler: bool,
@@ -159,6 +159,7 @@ impl FactsTable {
             }
         }
         facts.price = price.price();
+        facts.cache_write = price.cache_write;
         (facts, exact)
     }
 

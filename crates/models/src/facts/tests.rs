@@ -61,6 +61,20 @@ fn an_unknown_name_is_answered_with_the_nearest_ones() {
     assert_eq!(nearest("claude-sonet-4.5", known)[0], "claude-sonnet-4.5");
     assert_eq!(nearest("gpt5.4", known)[0], "gpt-5.4");
     assert_eq!(nearest("zzz", known), Vec::<&str>::new());
+    let claudes = [
+        "claude-sonnet-4-5",
+        "claude-sonnet-4-5-20250929",
+        "claude-opus-5-5",
+        "claude-sonnet-5",
+        "claude-sonnet-5-5",
+    ];
+    let check = |model: &str, expected: [&str; 3]| assert_eq!(nearest(model, claudes), expected, "{model}");
+    check("claude-sonnet-6", ["claude-sonnet-5-5", "claude-sonnet-5", "claude-sonnet-4-5"]);
+    check("claude-sonnet-4.6", ["claude-sonnet-4-5", "claude-sonnet-5", "claude-sonnet-5-5"]);
+    check("claude-sonnet", ["claude-sonnet-5-5", "claude-sonnet-5", "claude-sonnet-4-5"]);
+    assert_eq!(nearest("claude-opus-5", claudes)[..2], ["claude-opus-5-5", "claude-sonnet-5"]);
+    let gpts = ["gpt-5", "gpt-5.4-mini", "gpt-5.6-sol", "gpt-5.6-terra", "gpt-6-sol"];
+    assert_eq!(nearest("gpt-5.7-sol", gpts)[..2], ["gpt-5.6-sol", "gpt-6-sol"]);
 }
 
 /// Efforts as they are sent: a level, a budget, `off`, or `-` for nothing. `!` marks one that was changed.
@@ -402,4 +416,27 @@ fn a_provider_is_tried_with_a_cheap_model_of_its_list_or_of_the_tables() {
     assert_eq!(cheapest_model(&named).as_deref(), Some("gpt-5.4-nano"));
     let unknown = with_list(gateway, &[("one", 1, 1), ("two", 1, 1)]);
     assert_eq!(cheapest_model(&unknown).as_deref(), Some("one"));
+}
+
+#[test]
+fn what_is_written_to_the_cache_has_its_price_at_other_hosts_too() {
+    let written = |url: &str, model: &str| {
+        let price = resolve(&provider(PER_MODEL, url), model).facts.price.unwrap();
+        price.rates.cache_write.unwrap() / price.rates.input
+    };
+    for url in [
+        "https://openrouter.ai/api/v1",
+        "https://bedrock-mantle.eu-central-1.api.aws/anthropic",
+        "https://litellm.example/v1",
+        "https://api.anthropic.com",
+    ] {
+        for model in ["anthropic/claude-sonnet-4.5", "claude-opus-5-5"] {
+            assert!((written(url, model) - 1.25).abs() < 1e-9, "{url} {model} {}", written(url, model));
+        }
+    }
+    let mut listed = provider(PER_MODEL, "https://litellm.example/v1");
+    let entry = serde_json::json!({ "id": "claude-sonnet-4-5", "pricing": { "prompt": "0.000004", "completion": "0.00002" } });
+    listed.learnt.listed = Some([crate::catalogue::parse_entry(&listed, &entry).unwrap()].into());
+    let rates = resolve(&listed, "claude-sonnet-4-5").facts.price.unwrap().rates;
+    assert_eq!((rates.input, rates.cache_write), (4.0, Some(5.0)));
 }

@@ -1,5 +1,6 @@
 //! Anthropic messages.
 
+pub(crate) mod binding;
 pub(crate) mod decode;
 pub(crate) mod request;
 #[cfg(test)]

@@ -227,6 +227,7 @@ impl Assembly {
                     items: items.into(),
                     rewritten: false,
                     paused: finish == Finish::Paused,
+                    prefix: None,
                 }),
             },
             finish,

@@ -12,8 +12,10 @@ use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::data::{ModelOrigin, ToolType};
 use serde_json::json;
 
+use super::anthropic::binding::Binding;
 use super::{Ask, Carrier, Decode, Progress, Wire, WireVariant};
-use crate::config::AnswerStyle;
+use crate::base_url::BaseUrl;
+use crate::config::{AnswerStyle, ProviderConfig, ProviderKind, WireApi};
 use crate::facts::{self, HostFacts};
 use crate::learned::Learned;
 
@@ -67,7 +69,7 @@ pub(crate) fn origin() -> ModelOrigin {
 
 /// A turn in the items of the vendor that is called.
 pub(crate) fn native(items: &str) -> Option<NativeTurn> {
-    Some(NativeTurn { origin: origin(), items: items.into(), rewritten: false, paused: false })
+    Some(NativeTurn { origin: origin(), items: items.into(), rewritten: false, paused: false, prefix: None })
 }
 
 /// A turn in the items of another vendor.
@@ -111,21 +113,55 @@ pub(crate) fn body_for(
     host: &HostFacts,
     request: &ModelRequest,
 ) -> serde_json::Value {
-    let body = wire.body(&Ask {
+    let body = asked(dialect, host, request, None, |ask| wire.body(ask));
+    serde_json::from_slice(&body).unwrap()
+}
+
+/// The body of a request whose answer is limited.
+pub(crate) fn body_within(wire: Wire, request: &ModelRequest, limit: Option<u64>) -> serde_json::Value {
+    let body = asked(WireVariant::Vendor, &HostFacts::default(), request, limit, |ask| wire.body(ask));
+    serde_json::from_slice(&body).unwrap()
+}
+
+/// Which thinking of a request does not fit it.
+pub(crate) fn binding_of(request: &ModelRequest) -> Binding {
+    asked(WireVariant::Vendor, &HostFacts::default(), request, None, |ask| std::mem::take(&mut ask.binding))
+}
+
+/// What is known of a host of the table.
+pub(crate) fn host_named(name: &str) -> HostFacts {
+    let kind = ProviderKind::OpenAi { wire: WireApi::PerModel };
+    let mut config = ProviderConfig::new("p", kind, BaseUrl::parse("http://host.example").unwrap());
+    config.preset = Some(name.to_owned());
+    facts::host(&config)
+}
+
+/// Does something with a request as a provider asks it.
+pub(crate) fn asked<T>(
+    dialect: WireVariant,
+    host: &HostFacts,
+    request: &ModelRequest,
+    max_output_tokens: Option<u64>,
+    act: impl FnOnce(&mut Ask<'_>) -> T,
+) -> T {
+    let (facts, origin, learned) = (facts::of(&request.model), origin(), Learned::default());
+    let mut ask = Ask {
         request,
         model: &request.model,
-        facts: &facts::of(&request.model),
+        facts: &facts,
         host,
-        origin: &origin(),
-        learned: &Learned::default(),
-        max_output_tokens: None,
+        origin: &origin,
+        learned: &learned,
+        max_output_tokens,
         dialect,
         carrier: Carrier::Http,
         citations: true,
         style: AnswerStyle::default(),
         search: host.web_search.as_ref(),
-    });
-    serde_json::from_slice(&body).unwrap()
+        binding: Binding::default(),
+    };
+    ask.binding = Binding::of(&ask);
+    act(&mut ask)
 }
 
 /// The body, a line for each value and for each entry of a list.

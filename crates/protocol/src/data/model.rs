@@ -1,5 +1,7 @@
 //! Events of one model call.
 
+use std::num::NonZeroU64;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_with::skip_serializing_none;
@@ -73,6 +75,21 @@ pub struct ModelItems {
     /// Whether the vendor paused the answer, which goes on when its items are sent back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
+    /// Digest of the request that was answered, where the vendor binds reasoning to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<NonZeroU64>,
+}
+
+/// What a call can use at most, logged before the call is made, and its end. A call without an end was under way when its
+/// process was killed: the provider may charge it, so it counts as its bound.
+#[skip_serializing_none]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reservation {
+    /// Number of the call in its process.
+    pub call: u64,
+    /// Absent once the call has ended.
+    pub bound: Option<super::AssistantUsage>,
 }
 
 /// Where items of an answer come from. They mean something there and nowhere else.

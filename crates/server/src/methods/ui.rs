@@ -228,7 +228,7 @@ async fn ask_aside(call: Call) -> Result<Reply, Failure> {
     let answer = async {
         loop {
             match stream.next().await {
-                Some(Ok(ModelEvent::Finished(reply))) => break Ok(reply.turn.text),
+                Some(Ok(ModelEvent::Finished(reply))) => break Ok(reply),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => break Err(error.message),
                 None => break Err("the answer broke off before its end".to_owned()),
@@ -240,6 +240,18 @@ async fn ask_aside(call: Call) -> Result<Reply, Failure> {
             answer.unwrap_or_else(|_| Err("the model took too long to answer".to_owned()))
         }
         () = live.ended() => return Err(Failure::new("the session ended before the answer was there")),
+    };
+    let outcome = match outcome {
+        Ok(reply) => {
+            let answer = reply.turn.text.clone();
+            live.ask(move |task| {
+                let usage = task.session().aside_usage(&reply);
+                task.record(usage);
+            })
+            .await?;
+            Ok(answer)
+        }
+        Err(error) => Err(error),
     };
     let told = match &outcome {
         Ok(answer) => note(QueryPhase::Completed, Some(answer.clone()), None),

@@ -44,6 +44,8 @@ pub(crate) struct Decoder {
     counted: Counted,
     finish: Option<Finish>,
     over: bool,
+    /// Blocks of thinking in the request that the vendor left out, because they do not fit it.
+    dropped: usize,
 }
 
 /// A content block to be sent back: its initial fields, with the deltas applied.
@@ -80,7 +82,14 @@ struct Counted {
 
 impl Decoder {
     pub(in crate::wire) fn new(assembly: Assembly) -> Self {
-        Self { assembly, blocks: BTreeMap::new(), counted: Counted::default(), finish: None, over: false }
+        Self {
+            assembly,
+            blocks: BTreeMap::new(),
+            counted: Counted::default(),
+            finish: None,
+            over: false,
+            dropped: 0,
+        }
     }
 
     fn message(&mut self, message: &Value) {
@@ -88,6 +97,8 @@ impl Decoder {
         if let Some(usage) = message.get("usage") {
             self.counted.update(usage);
         }
+        let changes = message.get("input_transformations").and_then(Value::as_array);
+        self.dropped += changes.into_iter().flatten().filter(|change| is_dropped_thinking(change)).count();
     }
 
     fn begin(&mut self, index: u64, mut fields: Map<String, Value>, out: &mut Vec<ModelEvent>) {
@@ -320,6 +331,13 @@ impl Decode for Decoder {
         let (opaque, encrypted) = self.marks();
         let finish = self.finish.take().unwrap_or(Finish::Stop);
         let items = self.items(&finish);
+        if self.dropped > 0 {
+            out.push(ModelEvent::Notice(format!(
+                "The provider left {} block(s) of earlier reasoning out, because the tools, the system prompt or a message \
+                 before them changed.",
+                self.dropped
+            )));
+        }
         Some(self.assembly.finish(finish, |text| Reasoning { text, opaque, encrypted }, items, out))
     }
 }
@@ -351,7 +369,11 @@ impl Counted {
     }
 }
 
-/// `details` are `stop_details`, which explain why a model refused.
+fn is_dropped_thinking(change: &Value) -> bool {
+    change.get("type").and_then(Value::as_str).is_some_and(|kind| kind.contains("thinking"))
+}
+
+/// `details` are `stop_details`, which say why a model refused.
 fn read_finish(reason: String, details: Option<&Value>) -> Finish {
     match reason.as_str() {
         "end_turn" | "stop_sequence" | "stop" => Finish::Stop,

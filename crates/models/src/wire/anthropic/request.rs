@@ -16,12 +16,14 @@ use crate::wire::{Ask, MAX_SEARCHES, arguments, function_schema, has_images, tex
 const DEFAULT_OUTPUT: u64 = 8192;
 /// The smallest thinking budget that is accepted.
 const LEAST_BUDGET: u64 = 1024;
-/// Message to the model when it is its turn again and there is no other message.
-const GO_ON: &str = "Continue.";
+/// Tokens that are kept for the answer of a model that thinks by budget.
+const LEAST_ANSWER: u64 = 8192;
+/// What the model is told where nobody says anything and it is its turn again.
+pub(super) const GO_ON: &str = "Continue.";
 
 pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let request = ask.request;
-    let max_tokens = ask.max_output_tokens.or(ask.facts.answer_limit()).unwrap_or(DEFAULT_OUTPUT);
+    let max_tokens = max_tokens(ask);
     let mut body = Map::new();
     body.insert("model".into(), json!(ask.model));
     body.insert("max_tokens".into(), json!(max_tokens));
@@ -50,8 +52,31 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     write_body(request, &body, ("messages", &messages), &tools)
 }
 
-/// Whether and how the model thinks. Other vendors' models get no parameters: they decide themselves, or use the
-/// parameters of their own endpoints.
+/// The limit of the answer. It is raised where a budget for thinking would leave too little of it, as far as the model goes.
+fn max_tokens(ask: &Ask<'_>) -> u64 {
+    if let Some(limit) = ask.max_output_tokens {
+        return limit;
+    }
+    let limit = ask.facts.answer_limit().unwrap_or(DEFAULT_OUTPUT);
+    let budgets = ask.facts.thinking.as_ref().is_some_and(|rule| rule.mode == ThinkingMode::Budget);
+    match budget(ask.effort()).filter(|_| budgets) {
+        Some(budget) => limit.max((budget + LEAST_ANSWER).min(ask.facts.max_output.unwrap_or(limit))),
+        None => limit,
+    }
+}
+
+/// Tokens for thinking of a model that thinks by budget, for any effort that it is asked for.
+fn budget(effort: Reasoning) -> Option<u64> {
+    match effort {
+        Reasoning::Budget(tokens) => Some(tokens),
+        Reasoning::Level(level) => level.budget(),
+        Reasoning::Unset => Some(LEAST_BUDGET),
+        Reasoning::Off => None,
+    }
+}
+
+/// Whether and how the model thinks. Models of others are told nothing: they think as they see fit, or by what their own
+/// endpoints call it.
 fn think(ask: &Ask<'_>, max_tokens: u64, body: &mut Map<String, Value>) {
     let effort = ask.effort();
     let Some(rule) = &ask.facts.thinking else {
@@ -75,11 +100,9 @@ fn thinking(ask: &Ask<'_>, rule: &Thinking, effort: Reasoning, max_tokens: u64) 
         (ThinkingMode::Adaptive, _) => json!({ "type": "adaptive" }),
         (ThinkingMode::Budget, _) if !may_think(ask) => return None,
         (ThinkingMode::Budget, effort) => {
-            let asked = match effort {
-                Reasoning::Budget(tokens) => tokens,
-                Reasoning::Unset | Reasoning::Level(_) | Reasoning::Off => LEAST_BUDGET,
-            };
-            let budget = asked.min(max_tokens / 2);
+            // The rest of the limit is for the answer, which has to have some.
+            let room = max_tokens - (max_tokens / 2).min(LEAST_ANSWER);
+            let budget = budget(effort)?.min(room);
             if budget < LEAST_BUDGET {
                 return None;
             }
@@ -118,28 +141,18 @@ struct MessageGroup<'a> {
     content: Vec<ListEntry<'a>>,
 }
 
-/// Consecutive messages of the same side become one: tool results come from the user here.
+/// Messages of the same side become one: results of tools come from the user here.
 fn messages<'a>(ask: &'a Ask<'_>) -> Vec<MessageGroup<'a>> {
     let mut turns: Vec<MessageGroup> = Vec::new();
-    for message in &ask.request.messages {
-        let (role, content) = match &**message {
-            Message::User(parts) => ("user", made(blocks(ask, parts))),
-            Message::Assistant(turn) => ("assistant", assistant(ask, turn)),
-            Message::Tool { call_id, parts, is_error, .. } => {
-                ("user", made(vec![result(ask, call_id, parts, *is_error)]))
-            }
-        };
+    for (at, message) in ask.request.messages.iter().enumerate() {
+        let (role, content) = content(ask, message, ask.binding.drops(at));
         match turns.last_mut() {
             _ if content.is_empty() => {}
             Some(last) if last.role == role => last.content.extend(content),
             _ => turns.push(MessageGroup { role, content }),
         }
     }
-    // Newer models refuse to continue their own text, except where the vendor itself paused them.
-    let last = ask.request.messages.last().map(|message| &**message);
-    if let Some(Message::Assistant(turn)) = last
-        && !native_to(turn, ask.origin).is_some_and(|native| native.paused)
-    {
+    if goes_on(ask) {
         turns.push(MessageGroup {
             role: "user",
             content: made(vec![json!({ "type": "text", "text": GO_ON })]),
@@ -149,6 +162,30 @@ fn messages<'a>(ask: &'a Ask<'_>) -> Vec<MessageGroup<'a>> {
         mark_ends(&mut turns);
     }
     turns
+}
+
+/// Role and blocks of a message.
+pub(super) fn content<'a>(
+    ask: &Ask<'_>,
+    message: &'a Message,
+    without_thinking: bool,
+) -> (&'static str, Vec<ListEntry<'a>>) {
+    match message {
+        Message::User(parts) => ("user", made(blocks(ask, parts))),
+        Message::Assistant(turn) if without_thinking => ("assistant", plain(ask, turn)),
+        Message::Assistant(turn) => ("assistant", assistant(ask, turn)),
+        Message::Tool { call_id, parts, is_error, .. } => {
+            ("user", made(vec![result(ask, call_id, parts, *is_error)]))
+        }
+    }
+}
+
+/// Whether the model has to be told to go on: newer ones refuse to go on with their own words, except where the vendor
+/// itself paused them.
+pub(super) fn goes_on(ask: &Ask<'_>) -> bool {
+    let last = ask.request.messages.last().map(|message| &**message);
+    matches!(last, Some(Message::Assistant(turn))
+        if !native_to(turn, ask.origin).is_some_and(|native| native.paused))
 }
 
 fn made<'a>(blocks: Vec<Value>) -> Vec<ListEntry<'a>> {
@@ -230,6 +267,11 @@ fn assistant<'a>(ask: &Ask<'_>, turn: &'a AssistantTurn) -> Vec<ListEntry<'a>> {
     {
         return blocks;
     }
+    plain(ask, turn)
+}
+
+/// Text and calls of a turn.
+fn plain<'a>(ask: &Ask<'_>, turn: &AssistantTurn) -> Vec<ListEntry<'a>> {
     let mut blocks = Vec::new();
     if !turn.text.trim().is_empty() {
         blocks.push(json!({ "type": "text", "text": turn.text }));
@@ -250,7 +292,7 @@ fn call(ask: &Ask<'_>, call: &ToolCall) -> Value {
 #[skip_serializing_none]
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Tool<'a> {
+pub(super) enum Tool<'a> {
     Function {
         name: &'a str,
         description: &'a str,
@@ -268,8 +310,8 @@ enum Tool<'a> {
 }
 
 impl<'a> Tool<'a> {
-    /// `None` for a vendor's own tool that it does not have.
-    fn of(search: Option<&'a WebSearch>, spec: &'a ToolSpec) -> Option<Self> {
+    /// `None` for a tool of the vendor's own where it has none.
+    pub(super) fn of(search: Option<&'a WebSearch>, spec: &'a ToolSpec) -> Option<Self> {
         if spec.input == ToolSchema::Hosted {
             let kind = &search?.tool;
             return Some(Self::Hosted {

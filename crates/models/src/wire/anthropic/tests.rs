@@ -359,3 +359,108 @@ fn an_answer_of_a_wanted_form_is_asked_for() {
         ]],
     );
 }
+
+#[test]
+fn a_model_that_thinks_by_budget_gets_that_of_its_effort_and_room_for_an_answer() {
+    let check = |model: &str, effort: &str, limit: Option<u64>, expected: (Option<u64>, u64)| {
+        let mut request = request(model, vec![user("hi")]);
+        request.effort = Some(effort.to_owned());
+        request.max_output_tokens = limit;
+        let body = limited_body(&request);
+        let budget = body["thinking"]["budget_tokens"].as_u64();
+        let limit = body["max_tokens"].as_u64().unwrap();
+        assert_eq!((budget, limit), expected, "{model} {effort} {limit:?}");
+        assert!(budget.is_none_or(|budget| (1024..limit).contains(&budget)), "{model} {effort}");
+    };
+    for model in ["claude-sonnet-4-5", "claude-haiku-4-5", "claude-opus-4-5"] {
+        check(model, "low", None, (Some(4000), 32_000));
+        check(model, "medium", None, (Some(10_000), 32_000));
+        check(model, "high", None, (Some(16_000), 32_000));
+        check(model, "high", Some(8000), (Some(4000), 8000));
+        check(model, "high", Some(1500), (None, 1500));
+    }
+    for effort in ["xhigh", "max"] {
+        check("claude-sonnet-4-5", effort, None, (Some(31_999), 40_191));
+        check("claude-sonnet-4-5", effort, Some(32_000), (Some(23_808), 32_000));
+    }
+    check("claude-sonnet-4-5", "minimal", None, (Some(1024), 32_000));
+    check("claude-sonnet-4-5", "none", None, (None, 32_000));
+}
+
+/// The body of a request that may say how long its answer is.
+fn limited_body(request: &hangar_agent::model::ModelRequest) -> serde_json::Value {
+    body_within(Wire::Messages, request, request.max_output_tokens)
+}
+
+/// A conversation of two prompts, the first of which was answered with signed thinking in a request with this digest.
+fn bound(prefix: Option<std::num::NonZeroU64>) -> hangar_agent::model::ModelRequest {
+    let native = native(SIGNED).map(|native| NativeTurn { prefix, ..native });
+    let mut request = conversation("claude-opus-5-5", native);
+    request.messages.push(Arc::new(user("And now?")));
+    request.messages.push(Arc::new(Message::Assistant(AssistantTurn {
+        text: "That.".to_owned(),
+        ..AssistantTurn::default()
+    })));
+    request.messages.push(Arc::new(user("Go on.")));
+    request
+}
+
+#[test]
+fn thinking_goes_back_only_behind_what_it_was_bound_to() {
+    let first = |request: &hangar_agent::model::ModelRequest| {
+        let mut first = request.clone();
+        first.messages.truncate(1);
+        first
+    };
+    let prefix = binding_of(&first(&bound(None))).prefix.unwrap();
+    let sends = |request: &hangar_agent::model::ModelRequest| {
+        let body = body(Wire::Messages, WireVariant::Vendor, request);
+        let told = binding_of(request).notice().is_some();
+        (body["messages"][1].to_string().contains("signature"), told)
+    };
+    let (kept, dropped) = ((true, false), (false, true));
+    assert_eq!(sends(&bound(Some(prefix))), kept);
+    assert_eq!(sends(&bound(None)), kept, "an answer from before digests");
+    let mut tools = bound(Some(prefix));
+    tools.tools = tools.tools[..1].into();
+    assert_eq!(sends(&tools), dropped, "other tools");
+    let mut system = bound(Some(prefix));
+    system.system = "Be long.".into();
+    assert_eq!(sends(&system), dropped, "another system prompt");
+    let mut message = bound(Some(prefix));
+    message.messages[0] = Arc::new(user("[redacted]"));
+    assert_eq!(sends(&message), dropped, "an earlier message");
+    // Calls under way keep theirs: without it they would be refused.
+    let mut under_way = tools.clone();
+    under_way.messages.truncate(4);
+    assert_eq!(sends(&under_way), kept);
+    // Models that do not bind it are sent it in any case.
+    let older = hangar_agent::model::ModelRequest { model: "claude-opus-4-6".to_owned(), ..tools };
+    assert_eq!(sends(&older), kept);
+}
+
+#[test]
+fn thinking_that_the_vendor_left_out_is_told() {
+    let told = |changes: &str| {
+        let start = format!(
+            r#"{{"type":"message_start","message":{{"id":"m","usage":{{}},"input_transformations":{changes}}}}}"#
+        );
+        notices(&[start.as_str(), r#"{"type":"message_stop"}"#])
+    };
+    assert_eq!(told("[]"), Vec::<String>::new());
+    let dropped = told(r#"[{"type":"thinking_block_dropped","path":"messages.1.content.0"}]"#);
+    assert!(dropped[0].contains("left 1 block(s) of earlier reasoning out"), "{dropped:?}");
+}
+
+fn notices(events: &[&str]) -> Vec<String> {
+    let mut decoder = Wire::Messages.decoder(&request("m", vec![user("hi")]), origin());
+    let mut out = Vec::new();
+    events.iter().for_each(|event| decoder.event(event, &mut out).unwrap());
+    decoder.finish(&mut out).unwrap();
+    out.into_iter()
+        .filter_map(|event| match event {
+            hangar_agent::model::ModelEvent::Notice(text) => Some(text),
+            _ => None,
+        })
+        .collect()
+}

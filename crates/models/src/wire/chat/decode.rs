@@ -331,9 +331,13 @@ fn read_usage(usage: &Value) -> TokenUsage {
         output_tokens: count(usage, "/completion_tokens"),
         cache_read_tokens: count(usage, "/prompt_tokens_details/cached_tokens")
             .or_else(|| count(usage, "/prompt_cache_hit_tokens"))
+            // Claude behind LiteLLM and other gateways.
+            .or_else(|| count(usage, "/cache_read_input_tokens"))
             // Kimi.
             .or_else(|| count(usage, "/cached_tokens")),
-        cache_write_tokens: count(usage, "/prompt_tokens_details/cache_write_tokens"),
+        cache_write_tokens: count(usage, "/prompt_tokens_details/cache_write_tokens")
+            .or_else(|| count(usage, "/prompt_tokens_details/cache_creation_tokens"))
+            .or_else(|| count(usage, "/cache_creation_input_tokens")),
         reasoning_tokens: count(usage, "/completion_tokens_details/reasoning_tokens")
             .or_else(|| count(usage, "/reasoning_tokens")),
         web_searches: None,
@@ -353,8 +357,16 @@ mod tests {
             json!({ "prompt_tokens_details": { "cached_tokens": 5 } }),
             json!({ "prompt_cache_hit_tokens": 5 }),
             json!({ "cached_tokens": 5 }),
+            json!({ "cache_read_input_tokens": 5 }),
         ] {
             assert_eq!(read_usage(&usage).cache_read_tokens, Some(5), "{usage}");
+        }
+        for usage in [
+            json!({ "prompt_tokens_details": { "cache_write_tokens": 5 } }),
+            json!({ "prompt_tokens_details": { "cache_creation_tokens": 5 } }),
+            json!({ "cache_creation_input_tokens": 5 }),
+        ] {
+            assert_eq!(read_usage(&usage).cache_write_tokens, Some(5), "{usage}");
         }
     }
 }

@@ -14,8 +14,7 @@ use crate::facts::{ChatTools, EffortField, Level, Reasoning, ReasoningBack};
 use crate::wire::native::{argument_text, call_id, kin_to, native_to};
 use crate::wire::schema::{conform, is_empty};
 use crate::wire::{
-    Ask, CACHE_KEY, WireVariant, answer_schema, data_url, function_schema, has_images, has_media, text_of,
-    write_body,
+    Ask, WireVariant, answer_schema, data_url, function_schema, has_images, has_media, text_of, write_body,
 };
 
 /// Message between tool results and a user message, for hosts that do not allow them to be adjacent.
@@ -39,8 +38,10 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
         let format = json!({ "type": "json_schema", "json_schema": answer_schema(answer) });
         body.insert("response_format".into(), format);
     }
-    if ask.host.cache_key && (1..=CACHE_KEY).contains(&request.session_id.len()) {
-        body.insert("prompt_cache_key".into(), json!(request.session_id));
+    if ask.host.cache_key.is_some()
+        && let Some(key) = ask.cache_key()
+    {
+        body.insert("prompt_cache_key".into(), json!(key));
     }
     if request.stream {
         body.insert("stream".into(), json!(true));
@@ -122,6 +123,21 @@ fn reason(ask: &Ask<'_>, body: &mut Map<String, Value>) {
 }
 
 impl Ask<'_> {
+    /// What people are told where a model that would reason does not, because it is offered tools here.
+    pub(crate) fn unreasoned(&self) -> Option<String> {
+        let wanted = self.request.effort.as_deref().and_then(Level::parse);
+        if !self.refuses_tools_with_effort() || wanted == Some(Level::None) {
+            return None;
+        }
+        let asked =
+            wanted.map_or_else(String::new, |level| format!(", although the effort is {}", level.name()));
+        Some(format!(
+            "`{}` does not reason here{asked}: chat completions refuse tools while it does; `wire_api = \"responses\"` in its \
+             [providers.NAME] table lets it",
+            self.model
+        ))
+    }
+
     /// Whether this host refuses functions of this model while it reasons.
     fn refuses_tools_with_effort(&self) -> bool {
         self.host.reasons_without_tools

@@ -578,3 +578,52 @@ fn an_answer_of_a_wanted_form_is_asked_for() {
         ]],
     );
 }
+
+/// A request with tools at a host.
+fn at(
+    host: &str,
+    model: &str,
+    effort: Option<&str>,
+) -> (crate::facts::HostFacts, hangar_agent::model::ModelRequest) {
+    let mut request = request(model, vec![user("hi")]);
+    request.tools = tools();
+    request.effort = effort.map(str::to_owned);
+    (host_named(host), request)
+}
+
+#[test]
+fn an_effort_that_tools_rule_out_is_told() {
+    let told = |host: &str, model: &str, effort: Option<&str>| {
+        let (host, request) = at(host, model, effort);
+        asked(WireVariant::Vendor, &host, &request, None, |ask| ask.unreasoned())
+    };
+    let high = told("openai", "gpt-5.4", Some("high")).unwrap();
+    assert!(high.contains("although the effort is high") && high.contains("wire_api"), "{high}");
+    assert!(told("openai", "gpt-5.4", None).is_some(), "it would reason by itself");
+    assert_eq!(told("openai", "gpt-5.4", Some("none")), None);
+    assert_eq!(told("openai", "gpt-4.1", None), None);
+    assert_eq!(told("mistral", "mistral-medium-3-5", Some("high")), None);
+}
+
+#[test]
+fn sessions_with_the_same_beginning_have_the_same_cache_key_where_the_vendor_advises_that() {
+    let key = |host: &str, change: &dyn Fn(&mut hangar_agent::model::ModelRequest)| {
+        let (host, mut request) = at(host, "some-model", None);
+        change(&mut request);
+        let body = body_for(Wire::Chat, WireVariant::Vendor, &host, &request);
+        body["prompt_cache_key"].as_str().unwrap().to_owned()
+    };
+    let same = |_: &mut hangar_agent::model::ModelRequest| {};
+    let session = |request: &mut hangar_agent::model::ModelRequest| request.session_id = "another".to_owned();
+    let system = |request: &mut hangar_agent::model::ModelRequest| request.system = "Be long.".into();
+    let fewer = |request: &mut hangar_agent::model::ModelRequest| request.tools = request.tools[..1].into();
+    for host in ["openai", "azure", "mistral"] {
+        assert_eq!(key(host, &same), key(host, &session), "{host}");
+        assert_ne!(key(host, &same), key(host, &system), "{host}");
+        assert_ne!(key(host, &same), key(host, &fewer), "{host}");
+        assert!(key(host, &same).len() <= 64, "{host}");
+    }
+    assert_eq!((key("xai", &same).as_str(), key("xai", &session).as_str()), ("session-1", "another"));
+    let long = |request: &mut hangar_agent::model::ModelRequest| request.session_id = "x".repeat(99);
+    assert_eq!(key("xai", &long).len(), 32);
+}

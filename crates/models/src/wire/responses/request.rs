@@ -13,8 +13,8 @@ use crate::facts::{Endpoint, Reasoning, WebSearch};
 use crate::wire::native::{ListEntry, argument_text, call_id, entries, kin_to, native_to};
 use crate::wire::schema::conform;
 use crate::wire::{
-    Ask, CACHE_KEY, Carrier, MAX_SEARCHES, WireVariant, answer_schema, data_url, function_schema, has_images,
-    text_of, write_body,
+    Ask, Carrier, MAX_SEARCHES, WireVariant, answer_schema, data_url, function_schema, has_images, text_of,
+    write_body,
 };
 
 pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
@@ -42,8 +42,10 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
         format.insert("type".into(), json!("json_schema"));
         body.insert("text".into(), json!({ "format": format }));
     }
-    if ask.dialect == WireVariant::Vendor && (1..=CACHE_KEY).contains(&request.session_id.len()) {
-        body.insert("prompt_cache_key".into(), json!(request.session_id));
+    if ask.dialect == WireVariant::Vendor
+        && let Some(key) = ask.cache_key()
+    {
+        body.insert("prompt_cache_key".into(), json!(key));
     }
     if let Some(limit) = ask.max_output_tokens {
         body.insert("max_output_tokens".into(), json!(limit));

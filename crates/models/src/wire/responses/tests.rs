@@ -20,7 +20,7 @@ fn a_conversation_is_written() {
             model: "gpt-5.4"
             instructions: "Be brief."
             reasoning: {"summary":"auto"}
-            prompt_cache_key: "session-1"
+            prompt_cache_key: "d19032ae7f4a3151dd2ffa2c1c83e684"
             store: false
             stream: true
             include:
@@ -54,21 +54,21 @@ fn parameters_fit_the_model() {
         "mock-model",
         None,
         expect![[
-            r#"{"model":"mock-model","reasoning":{"summary":"auto"},"prompt_cache_key":"session-1","store":false,"stream":true,"include":["reasoning.encrypted_content"],"parallel_tool_calls":true}"#
+            r#"{"model":"mock-model","reasoning":{"summary":"auto"},"prompt_cache_key":"6d639675c66b5973a78954afa7e3802a","store":false,"stream":true,"include":["reasoning.encrypted_content"],"parallel_tool_calls":true}"#
         ]],
     );
     parameters(
         "gpt-5.4",
         Some("high"),
         expect![[
-            r#"{"model":"gpt-5.4","reasoning":{"effort":"high","summary":"auto"},"prompt_cache_key":"session-1","store":false,"include":["reasoning.encrypted_content"],"parallel_tool_calls":true}"#
+            r#"{"model":"gpt-5.4","reasoning":{"effort":"high","summary":"auto"},"prompt_cache_key":"77b57e5d916b0877123de3175d8f0d84","store":false,"include":["reasoning.encrypted_content"],"parallel_tool_calls":true}"#
         ]],
     );
     parameters(
         "gpt-4.1",
         None,
         expect![[
-            r#"{"model":"gpt-4.1","prompt_cache_key":"session-1","store":false,"stream":true,"parallel_tool_calls":true}"#
+            r#"{"model":"gpt-4.1","prompt_cache_key":"e4f7bb6116c6e0824ba3508e6af59b5c","store":false,"stream":true,"parallel_tool_calls":true}"#
         ]],
     );
 }
@@ -308,7 +308,7 @@ fn an_answer_of_a_wanted_form_is_asked_for() {
         Wire::Responses,
         &formed("gpt-4.1"),
         expect![[
-            r#"{"model":"gpt-4.1","text":{"format":{"name":"verdict","schema":{"type":"object","properties":{"ok":{"type":"boolean"}}},"description":"Whether it is right.","strict":true,"type":"json_schema"}},"prompt_cache_key":"session-1","store":false,"stream":true,"parallel_tool_calls":true}"#
+            r#"{"model":"gpt-4.1","text":{"format":{"name":"verdict","schema":{"type":"object","properties":{"ok":{"type":"boolean"}}},"description":"Whether it is right.","strict":true,"type":"json_schema"}},"prompt_cache_key":"e4f7bb6116c6e0824ba3508e6af59b5c","store":false,"stream":true,"parallel_tool_calls":true}"#
         ]],
     );
 }
