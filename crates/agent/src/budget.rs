@@ -6,6 +6,7 @@
 //! for an answer, it waits for the calls in flight or is refused.
 
 mod bound;
+mod reservation;
 
 use std::sync::Arc;
 
@@ -18,10 +19,11 @@ use tokio::sync::Notify;
 use crate::conversation;
 use crate::model::{
     Initiator, Message, ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, Price,
-    ProviderFacts, Reply, TokenMeter, TokenUsage,
+    ProviderFacts, TokenMeter, TokenUsage,
 };
 use crate::tool::ToolSpec;
 use bound::InputBounds;
+use reservation::Reservation;
 
 /// Price of one of GitHub's AI credits, in which clients set limits.
 pub const USD_PER_CREDIT: f64 = 0.01;
@@ -451,118 +453,6 @@ impl From<OverBudget> for ModelError {
             OverBudget::NoPrice { .. } => "no_price",
         };
         Self { code: Some(code.to_owned()), ..Self::new(ModelErrorKind::Budget, over.to_string()) }
-    }
-}
-
-/// Reservation of a call in flight. Dropping it before the end of the answer counts all of it as used: the provider's
-/// charge for an unfinished answer is unknown.
-struct Reservation {
-    ledger: Ledger,
-    number: u64,
-    /// Whether it is put on record, because a cap holds.
-    logged: bool,
-    /// Whether no session puts what it used on record.
-    unattended: bool,
-    model: String,
-    held: Spending,
-    /// Whether a cap on cost or tokens holds; only then the most that a call could use is known.
-    capped: bool,
-    /// Upper bound of the input tokens.
-    input: u64,
-    price: Option<Price>,
-    /// Whether any piece of the answer has arrived.
-    heard: bool,
-    settled: bool,
-}
-
-impl Reservation {
-    fn hear(&mut self, event: &Result<ModelEvent, ModelError>) {
-        match event {
-            Ok(ModelEvent::Finished(reply)) if self.unattended => self.record(reply),
-            Ok(ModelEvent::Finished(reply)) => self.end(self.used(reply)),
-            Ok(_) => self.heard = true,
-            Err(error) => {
-                let billed = self.heard
-                    || matches!(
-                        error.kind,
-                        ModelErrorKind::Cut | ModelErrorKind::Stalled | ModelErrorKind::Protocol
-                    );
-                if billed { self.break_off() } else { self.end(Spending::default()) }
-            }
-        }
-    }
-
-    /// Usage of an answer. Values that the provider does not report count as reserved.
-    fn used(&self, reply: &Reply) -> Spending {
-        let usage = &reply.usage;
-        let cost = usage.cost.or_else(|| self.price.as_ref()?.cost(usage));
-        let tokens = match (usage.input_tokens, usage.output_tokens) {
-            (Some(input), Some(output)) => input.saturating_add(output),
-            _ => self.held.tokens,
-        };
-        Spending { cost: cost.unwrap_or(self.held.cost), tokens, turns: self.held.turns }
-    }
-
-    /// Ends the call and notes what it used for the record.
-    fn record(&mut self, reply: &Reply) {
-        let cost = reply.usage.cost.or_else(|| self.price.as_ref()?.cost(&reply.usage));
-        let usage = TokenUsage { cost, ..reply.usage };
-        self.note(usage, false);
-        self.settle(self.used(reply));
-    }
-
-    /// Notes the call for the record, with the end of its reservation.
-    fn note(&self, usage: TokenUsage, cut: bool) {
-        let calls = self.logged.then_some(self.number).into_iter().collect();
-        self.ledger.note_unlogged(UnloggedCall { model: self.model.clone(), usage, cut, calls });
-    }
-
-    /// Ends the call. Its reservation stays on record until what it used is.
-    fn end(&mut self, used: Spending) {
-        if self.logged && !self.settled {
-            self.ledger.0.account.lock().ended.push(self.number);
-        }
-        self.settle(used);
-    }
-
-    fn settle(&mut self, used: Spending) {
-        if !std::mem::replace(&mut self.settled, true) {
-            self.ledger.settle(self.number, used);
-        }
-    }
-
-    /// What the call could use at most, if a cap made that known.
-    fn bound(&self) -> TokenUsage {
-        if !self.capped {
-            return TokenUsage::default();
-        }
-        TokenUsage {
-            input_tokens: Some(self.input),
-            output_tokens: Some(self.held.tokens.saturating_sub(self.input)),
-            cost: self.price.as_ref().map(|_| self.held.cost),
-            ..TokenUsage::default()
-        }
-    }
-}
-
-impl Reservation {
-    /// Counts the whole reservation as used, and notes it for the log.
-    fn break_off(&mut self) {
-        if self.settled {
-            return;
-        }
-        if self.logged && self.ledger.is_unrecorded(self.number) {
-            // It was never made.
-            return self.settle(Spending::default());
-        }
-        self.note(self.bound(), true);
-        self.settle(self.held);
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        self.break_off();
     }
 }
 
