@@ -80,7 +80,17 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-runtimes", &["hangar-disk", "hangar-git", "hangar-peer", "hangar-process", "hangar-protocol"]),
     ("hangar-scheduler", &[]),
     ("hangar-jobs", &["hangar-git", "hangar-process", "hangar-protocol", "hangar-runtimes"]),
-    ("hangar-registry", &["hangar-jobs", "hangar-protocol", "hangar-runtimes", "hangar-store"]),
+    (
+        "hangar-registry",
+        &[
+            "hangar-disk",
+            "hangar-jobs",
+            "hangar-protocol",
+            "hangar-runtimes",
+            "hangar-scheduler",
+            "hangar-store",
+        ],
+    ),
     (
         "hangar-portal",
         &[
@@ -152,7 +162,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const TESTS_ONLY: &[&str] = &["hangar-test-support"];
 
 /// Crates that decide and never touch the world.
-const WITHOUT_IO: &[&str] = &["hangar-protocol", "hangar-agent", "hangar-scheduler", "hangar-transcript", "hangar-terminal"];
+const WITHOUT_IO: &[&str] =
+    &["hangar-protocol", "hangar-agent", "hangar-scheduler", "hangar-transcript", "hangar-terminal"];
 const IO_CRATES: &[&str] = &["reqwest", "hyper", "axum", "rusqlite", "rustix", "nix", "libc", "process-wrap"];
 const IO_FEATURES_OF_TOKIO: &[&str] =
     &["full", "fs", "net", "process", "signal", "io-std", "rt-multi-thread"];

@@ -21,11 +21,12 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// The decision as it is logged.
+    /// The decision as it is logged. A log that ends between the two lets another item try too; the other way round, none
+    /// would.
     pub fn facts(&self) -> Vec<Fact> {
         let item = self.item.clone();
         let probe = self.probes.clone().map(|account| Fact::BreakerHalfOpen { account, item: item.clone() });
-        probe.into_iter().chain([Fact::Granted { item }]).collect()
+        [Fact::Granted { item }].into_iter().chain(probe).collect()
     }
 }
 
@@ -131,6 +132,7 @@ impl Queue {
             Fact::Drained => self.state.mode = Mode::Draining,
             Fact::Resumed => self.state.mode = Mode::Open,
             Fact::Stopped => self.state.stops += 1,
+            Fact::Unknown => {}
             Fact::BreakerOpened { account, until, failure } => {
                 let openings = self.state.breakers.get(account).map_or(0, |breaker| breaker.openings) + 1;
                 let breaker = Breaker { failure: failure.clone(), until: *until, openings, probe: None };

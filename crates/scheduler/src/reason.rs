@@ -12,7 +12,8 @@ impl Queue {
     pub fn reason(&self, id: &ItemId, now: Timestamp, zone: &TimeZone) -> Option<String> {
         let entry = self.entry(id)?;
         let item = &entry.item;
-        let time = |at: Timestamp| at.to_zoned(zone.clone()).strftime("%H:%M:%S").to_string();
+        let zone_name = if *zone == TimeZone::UTC { " UTC" } else { "" };
+        let time = |at: Timestamp| format!("{}{zone_name}", at.to_zoned(zone.clone()).strftime("%H:%M:%S"));
         let delayed = |delay: &Option<Delay>| {
             let delay = delay.as_ref().filter(|delay| delay.due > now)?;
             let (due, message) = (time(delay.due), &delay.failure.message);

@@ -83,6 +83,35 @@ pub enum Fact {
     Compacted {
         state: Box<QueueState>,
     },
+    /// A fact of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+impl Fact {
+    /// Whether the fact has to survive a power cut: people and providers would have to tell it again. All others are told
+    /// again by the logs of the work itself.
+    pub fn is_milestone(&self) -> bool {
+        match self {
+            Fact::RetryAt { .. }
+            | Fact::Paused
+            | Fact::Resumed
+            | Fact::Drained
+            | Fact::Stopped
+            | Fact::BreakerOpened { .. }
+            | Fact::BreakerClosed { .. }
+            | Fact::Compacted { .. } => true,
+            Fact::Enqueued { .. }
+            | Fact::Granted { .. }
+            | Fact::Counted { .. }
+            | Fact::Finished { .. }
+            | Fact::Parked { .. }
+            | Fact::Withdrawn { .. }
+            | Fact::OwnerGone { .. }
+            | Fact::BreakerHalfOpen { .. }
+            | Fact::Unknown => false,
+        }
+    }
 }
 
 /// How the work of an item ended.

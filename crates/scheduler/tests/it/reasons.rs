@@ -43,15 +43,15 @@ fn a_delay_and_an_account_that_is_held_are_named() {
     let mut one = stage(Limits::global(1));
     one.fail("a", FailureKind::Transient);
     one.enqueue("a");
-    assert_eq!(one.reason("a"), "waits until 08:00:08 for attempt 2: it broke");
+    assert_eq!(one.reason("a"), "waits until 08:00:08 UTC for attempt 2: it broke");
     let mut one = stage(Limits::global(1));
     one.fail("a", FailureKind::Overloaded);
-    assert_eq!(one.reason("b"), "waits for account claude until 08:00:08: overloaded");
+    assert_eq!(one.reason("b"), "waits for account claude until 08:00:08 UTC: overloaded");
     one.pass(5);
     assert_eq!(one.next(), "b (tries claude)");
     assert_eq!(one.reason("c"), "waits for account claude, which run b tries: overloaded");
     let mut one = stage(Limits::global(1));
     one.fail("a", FailureKind::Login);
-    let login = "waits for account claude until 08:05:03: its login failed; log in, then `hangar resume`";
+    let login = "waits for account claude until 08:05:03 UTC: its login failed; log in, then `hangar resume`";
     assert_eq!(one.reason("b"), login);
 }
