@@ -79,7 +79,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-custom", &["hangar-agent", "hangar-process", "hangar-protocol"]),
     ("hangar-runtimes", &["hangar-disk", "hangar-git", "hangar-peer", "hangar-process", "hangar-protocol"]),
     ("hangar-scheduler", &[]),
-    ("hangar-jobs", &["hangar-git", "hangar-process", "hangar-protocol", "hangar-runtimes"]),
+    (
+        "hangar-jobs",
+        &["hangar-git", "hangar-process", "hangar-protocol", "hangar-runtimes", "hangar-scheduler"],
+    ),
     (
         "hangar-registry",
         &[
@@ -145,6 +148,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-registry",
             "hangar-runtimes",
             "hangar-sandbox",
+            "hangar-scheduler",
             "hangar-server",
             "hangar-simulators",
             "hangar-spec",

@@ -39,8 +39,8 @@ pub enum RunEffect {
         model: String,
         runtime: Option<String>,
         directory: PathBuf,
-        /// Delay before it.
-        pause: Duration,
+        /// When the task started.
+        since: Timestamp,
     },
     Ask {
         task: TaskId,
@@ -251,7 +251,7 @@ impl State {
                 self.tasks_started += 1;
                 self.progress.apply(work, &ProgressInput::Started(*work_id));
                 self.works.insert(*work_id, WorkStatus::Running { task: *task });
-                if let Some(order) = self.task_order(*task, *work_id, directory.clone()) {
+                if let Some(order) = self.task_order(*task, *work_id, directory.clone(), record.at) {
                     self.tasks.insert(*task, TaskRun::new(order));
                 }
             }
@@ -287,7 +287,13 @@ impl State {
         }
     }
 
-    fn task_order(&self, id: TaskId, work: WorkId, directory: PathBuf) -> Option<TaskOrder> {
+    fn task_order(
+        &self,
+        id: TaskId,
+        work: WorkId,
+        directory: PathBuf,
+        started: Timestamp,
+    ) -> Option<TaskOrder> {
         let entry = &self.order.entry;
         let reference = self.work.task(work)?;
         let task = entry.tasks.get(&reference.task_id)?.clone();
@@ -308,6 +314,7 @@ impl State {
             id,
             work,
             name: reference.task_id.clone(),
+            started,
             mode,
             values: Values {
                 user_input: (!input.is_empty()).then(|| input.clone()),

@@ -10,7 +10,7 @@ use hangar_scheduler::limits::Limits;
 use hangar_scheduler::queue::Queue;
 use hangar_scheduler::record::{Fact, Outcome};
 use hangar_scheduler::retry::{Failure, RetryPolicy};
-use hangar_scheduler::state::ItemStatus;
+use hangar_scheduler::state::{ItemStatus, Mode};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
@@ -163,6 +163,25 @@ impl Scheduler {
         while stops() <= before {
             changed(&mut changes).await;
         }
+    }
+
+    /// Resolves when the queue is drained and the run only waits for slots.
+    pub async fn drained(&self, run: &str) {
+        let mut changes = self.0.changes.subscribe();
+        self.poll();
+        while !self.is_drained(run) {
+            changed(&mut changes).await;
+        }
+    }
+
+    fn is_drained(&self, run: &str) -> bool {
+        let state = self.0.log.lock();
+        let state = state.log.queue().state();
+        let mut items =
+            state.items.values().filter(|entry| entry.item.run.as_deref() == Some(run)).peekable();
+        state.mode == Mode::Draining
+            && items.peek().is_some()
+            && items.all(|entry| !matches!(entry.status, ItemStatus::Running { .. }))
     }
 
     /// Resolves when nothing runs, in any process.
