@@ -14,14 +14,14 @@ use serde_json::Value;
 
 use crate::hangar;
 
-/// Slots of all processes together.
-const LIMIT: u32 = 3;
-/// Tasks of each run, runs, and kills. `HANGAR_QUEUE_TASKS=63 HANGAR_QUEUE_RUNS=16 HANGAR_QUEUE_KILLS=100` is a thousand tasks.
+/// Slots of all processes together, tasks of each run, runs, and kills. `HANGAR_QUEUE_LIMIT=8 HANGAR_QUEUE_TASKS=63
+/// HANGAR_QUEUE_RUNS=16 HANGAR_QUEUE_KILLS=100` is a thousand tasks.
+const LIMIT: usize = 3;
 const TASKS: usize = 8;
 const RUNS: usize = 3;
 const KILLS: usize = 4;
 /// Most that one process may take.
-const TIME: Duration = Duration::from_secs(240);
+const TIME: Duration = Duration::from_secs(1800);
 
 fn number(variable: &str, usual: usize) -> usize {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
@@ -112,10 +112,11 @@ impl Machine {
 #[test]
 fn many_tasks_of_many_processes_stay_within_the_limit_and_outlive_kills() {
     let tasks = number("HANGAR_QUEUE_TASKS", TASKS);
-    let machine = Machine::new(LIMIT, tasks);
+    let limit = u32::try_from(number("HANGAR_QUEUE_LIMIT", LIMIT)).unwrap();
+    let machine = Machine::new(limit, tasks);
     let mut runs: Vec<(Running, String)> =
         (0..number("HANGAR_QUEUE_RUNS", RUNS)).map(|_| machine.start("many")).collect();
-    for kill in 0..number("HANGAR_QUEUE_KILLS", KILLS) {
+    for _ in 0..number("HANGAR_QUEUE_KILLS", KILLS) {
         let queue = machine.queue();
         for item in queue["waiting"].as_array().unwrap() {
             assert!(!item["reason"].as_str().unwrap().is_empty(), "{item}");
@@ -128,7 +129,6 @@ fn many_tasks_of_many_processes_stay_within_the_limit_and_outlive_kills() {
         // One that had ended before says so.
         let _ = resumed.next_line();
         runs.push((resumed, run));
-        assert!(kill < 1000);
     }
     let names: Vec<String> = runs.iter().map(|(_, run)| run.clone()).collect();
     for (running, _) in runs {
@@ -139,7 +139,7 @@ fn many_tasks_of_many_processes_stay_within_the_limit_and_outlive_kills() {
         assert_eq!(ends.len(), tasks, "{run}: every task ended");
         assert!(ends.values().all(|ends| *ends == [true]), "{run}: {ends:?}");
     }
-    machine.check_log(LIMIT);
+    machine.check_log(limit);
 }
 
 #[test]

@@ -14,13 +14,15 @@ use hangar_scheduler::state::{ItemStatus, Mode};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 
 use super::log::{Grants, QueueError, QueueLog};
 use super::view::QueueView;
 
-/// How often a process with work in the queue looks for what others have appended.
+/// How often a process that waits for slots looks for what others have appended.
 const POLL_EVERY: Duration = Duration::from_millis(100);
+/// The same for a process that waits for nothing, and only has to hear that everything is to stop.
+const IDLE_POLL_EVERY: Duration = Duration::from_secs(1);
 
 /// Configuration of the queue.
 pub struct SchedulerConfig {
@@ -45,6 +47,8 @@ struct Inner {
     zone: TimeZone,
     /// Changes with the queue.
     changes: watch::Sender<u64>,
+    /// Notified when work begins to wait.
+    waits: Arc<Notify>,
 }
 
 struct LogState {
@@ -91,6 +95,7 @@ impl Scheduler {
             random: config.random,
             zone: config.zone,
             changes: watch::Sender::new(0),
+            waits: Arc::default(),
         })))
     }
 
@@ -262,9 +267,10 @@ impl Scheduler {
     /// Starts the task that reads what other processes append. It ends with the last user of the queue.
     fn poll(&self) {
         if std::mem::replace(&mut self.0.log.lock().polled, true) {
+            self.0.waits.notify_one();
             return;
         }
-        let inner = Arc::downgrade(&self.0);
+        let (inner, waits) = (Arc::downgrade(&self.0), Arc::clone(&self.0.waits));
         tokio::spawn(async move {
             while let Some(inner) = inner.upgrade() {
                 let scheduler = Scheduler(inner);
@@ -273,8 +279,13 @@ impl Scheduler {
                 {
                     tracing::error!(%error, "the queue cannot be read");
                 }
+                let idle = scheduler.0.log.lock().waiting.is_empty();
+                // The task ends with the last user, so it keeps none.
                 drop(scheduler);
-                tokio::time::sleep(POLL_EVERY).await;
+                match idle {
+                    true => drop(tokio::time::timeout(IDLE_POLL_EVERY, waits.notified()).await),
+                    false => tokio::time::sleep(POLL_EVERY).await,
+                }
             }
         });
     }
