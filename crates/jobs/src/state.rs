@@ -208,8 +208,16 @@ impl State {
         })
     }
 
-    /// Remaining working time, if it is limited.
+    /// Whether all its tasks wait for sessions, and so for slots.
+    fn only_waits(&self) -> bool {
+        !self.tasks.is_empty() && self.tasks.values().all(TaskRun::wants_session)
+    }
+
+    /// Remaining working time, if it is limited. A run that only waits has no time running out.
     pub fn time_left(&self, now: Timestamp) -> Option<Duration> {
+        if self.only_waits() {
+            return None;
+        }
         let limit = Duration::from_secs(self.order.limits().seconds?);
         Some(limit.saturating_sub(self.at_work + since(self.last, now)))
     }
@@ -227,8 +235,8 @@ impl State {
     }
 
     pub fn apply(&mut self, record: &Record) {
-        // The time in which no process was at work does not count.
-        if record.fact != Fact::RunResumed {
+        // The time in which no process was at work does not count, nor does that in the queue.
+        if record.fact != Fact::RunResumed && !self.only_waits() {
             self.at_work += since(self.last, record.at);
         }
         self.last = record.at;

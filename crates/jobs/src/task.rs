@@ -393,6 +393,11 @@ impl TaskRun {
 
     // What is next.
 
+    /// Whether it can do nothing before it has a session.
+    pub(crate) fn wants_session(&self) -> bool {
+        matches!(self.next(), Some(RunStep::Do(RunEffect::Open { .. })))
+    }
+
     pub(crate) fn next(&self) -> Option<RunStep> {
         let stop = |session: &OpenSession, succeeded: bool| {
             self.note(Fact::SessionStopped { task: self.order.id, session: session.id.clone(), succeeded })

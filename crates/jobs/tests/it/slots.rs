@@ -3,6 +3,7 @@
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hangar_jobs::record::{RunId, TaskId};
@@ -18,6 +19,7 @@ struct Inner {
     policy: RetryPolicy,
     works: Mutex<HashMap<(RunId, TaskId), Work>>,
     changed: watch::Sender<()>,
+    held_for: Mutex<Duration>,
 }
 
 #[derive(Default)]
@@ -31,7 +33,12 @@ impl Slots {
     /// Delays are so many times as long as usual.
     pub(crate) fn new(scale: f64) -> Self {
         let policy = RetryPolicy { jitter: 0.0, ..RetryPolicy::default() }.scaled(scale);
-        Self(Arc::new(Inner { policy, works: Mutex::default(), changed: watch::Sender::new(()) }))
+        Self(Arc::new(Inner {
+            policy,
+            works: Mutex::default(),
+            changed: watch::Sender::new(()),
+            held_for: Mutex::default(),
+        }))
     }
 
     /// Takes the slot of a task and gives the time before which it must not be used. `None` while another session has it.
@@ -40,6 +47,11 @@ impl Slots {
         let work = works.entry(key.clone()).or_default();
         let free = !std::mem::replace(&mut work.held, true);
         free.then_some(work.due)
+    }
+
+    /// Lets all sessions wait for so long.
+    pub(crate) fn hold(&self, delay: Duration) {
+        *self.0.held_for.lock() = delay;
     }
 
     /// Tasks that have a slot or wait for one.
@@ -60,6 +72,8 @@ impl SlotSource for Slots {
                 }
                 changed.changed().await.unwrap();
             };
+            let held_for = *slots.0.held_for.lock();
+            tokio::time::sleep(held_for).await;
             if let Some(due) = due {
                 tokio::time::sleep_until(due).await;
             }
