@@ -78,8 +78,22 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-acp", &["hangar-agent", "hangar-engine", "hangar-peer", "hangar-protocol", "hangar-store"]),
     ("hangar-custom", &["hangar-agent", "hangar-process", "hangar-protocol"]),
     ("hangar-runtimes", &["hangar-disk", "hangar-git", "hangar-peer", "hangar-process", "hangar-protocol"]),
-    ("hangar-jobs", &["hangar-git", "hangar-process", "hangar-protocol", "hangar-runtimes"]),
-    ("hangar-registry", &["hangar-jobs", "hangar-protocol", "hangar-runtimes", "hangar-store"]),
+    ("hangar-scheduler", &[]),
+    (
+        "hangar-jobs",
+        &["hangar-git", "hangar-process", "hangar-protocol", "hangar-runtimes", "hangar-scheduler"],
+    ),
+    (
+        "hangar-registry",
+        &[
+            "hangar-disk",
+            "hangar-jobs",
+            "hangar-protocol",
+            "hangar-runtimes",
+            "hangar-scheduler",
+            "hangar-store",
+        ],
+    ),
     (
         "hangar-portal",
         &[
@@ -134,6 +148,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-registry",
             "hangar-runtimes",
             "hangar-sandbox",
+            "hangar-scheduler",
             "hangar-server",
             "hangar-simulators",
             "hangar-spec",
@@ -151,7 +166,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const TESTS_ONLY: &[&str] = &["hangar-test-support"];
 
 /// Crates that decide and never touch the world.
-const WITHOUT_IO: &[&str] = &["hangar-protocol", "hangar-agent", "hangar-transcript", "hangar-terminal"];
+const WITHOUT_IO: &[&str] =
+    &["hangar-protocol", "hangar-agent", "hangar-scheduler", "hangar-transcript", "hangar-terminal"];
 const IO_CRATES: &[&str] = &["reqwest", "hyper", "axum", "rusqlite", "rustix", "nix", "libc", "process-wrap"];
 const IO_FEATURES_OF_TOKIO: &[&str] =
     &["full", "fs", "net", "process", "signal", "io-std", "rt-multi-thread"];

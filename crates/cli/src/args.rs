@@ -107,6 +107,16 @@ pub(crate) enum Subcommands {
         #[command(subcommand)]
         command: crate::jobs::args::JobCommand,
     },
+    /// Show the queue: what runs, what waits and why
+    Queue(crate::queue::QueueArgs),
+    /// Start no more queued work; running work goes on
+    Pause,
+    /// Continue the queue after `pause` or `drain`, and try held accounts again
+    Resume,
+    /// Start no more queued work, and wait until nothing runs
+    Drain,
+    /// Stop all that runs, in all processes of the home folder
+    StopAll,
     /// Serve the portal: sessions, jobs and agents in a browser, and an HTTP API
     Up(crate::portal::args::UpArgs),
     /// Check models, credentials, the home folder and the tools of this machine

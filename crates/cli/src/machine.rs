@@ -64,6 +64,10 @@ impl Machine {
         order.runtimes().iter().any(|name| self.location(name.unwrap_or_else(default)) == Host::Local)
     }
 
+    fn providers(&self) -> &[ProviderConfig] {
+        self.providers.get_or_init(|| providers::configured(&self.settings).unwrap_or_default())
+    }
+
     /// Whether it is our own agent, which takes our own flags.
     fn keeps_log(&self, name: &str) -> bool {
         let mut runtimes = self.runtimes.iter().map(|runtime| runtime.card());
@@ -96,6 +100,15 @@ impl AgentHost for Machine {
         choice::host_of(&self.config, runtime)
     }
 
+    fn account(&self, runtime: &str, model: Option<&str>) -> String {
+        if !self.keeps_log(runtime) {
+            return runtime.to_owned();
+        }
+        let providers = self.providers();
+        let found = hangar_models::config::find(providers, model.unwrap_or_default());
+        found.map_or_else(|| runtime.to_owned(), |(provider, _)| provider.name.clone())
+    }
+
     fn begin(
         &self,
         id: &SessionId,
@@ -113,9 +126,7 @@ impl AgentHost for Machine {
     }
 
     fn context_limit(&self, model: &str) -> Option<u64> {
-        let providers =
-            self.providers.get_or_init(|| providers::configured(&self.settings).unwrap_or_default());
-        Some(providers::prompt_limit(providers, model))
+        Some(providers::prompt_limit(self.providers(), model))
     }
 
     fn past(&self, id: &SessionId) -> Result<PastSession, LogWriterError> {

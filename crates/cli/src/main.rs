@@ -22,6 +22,7 @@ mod output;
 mod portal;
 mod prose;
 mod providers;
+mod queue;
 mod redact;
 mod resumed;
 mod runtimes;
@@ -123,6 +124,11 @@ fn dispatch(cli: Cli) -> Result<Exit> {
         Some(Subcommands::Sessions { command }) => commands::sessions::run(&settings, command),
         Some(Subcommands::Features(args)) => commands::features::run(&settings, &args),
         Some(Subcommands::Job { command }) => jobs::run(&settings, command),
+        Some(Subcommands::Queue(args)) => queue::show(&settings, &args),
+        Some(Subcommands::Pause) => queue::pause(&settings),
+        Some(Subcommands::Resume) => queue::resume(&settings),
+        Some(Subcommands::Drain) => queue::drain(&settings),
+        Some(Subcommands::StopAll) => queue::stop_all(&settings),
         Some(Subcommands::Attach { session }) => terminal::attach(&settings, &session),
         Some(Subcommands::Up(args)) => portal::run(&settings, args),
         Some(Subcommands::Completions { shell }) => commands::shell_files::completions(&settings, shell),

@@ -15,6 +15,8 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::check::check;
 use crate::record::{CrashError, Fact, Limit, Record, RunEnd, RunId, RunOrder, SessionId, Subject, TaskId};
+use crate::retry;
+use crate::slots::{Slot, SlotRequest, SlotSource};
 use crate::state::{EffectOwner, NoRun, RunEffect, RunStep, State};
 use crate::store::{RunLog, RunStore, RunStoreError};
 use crate::task_session::{LogOwner, TaskSession};
@@ -28,6 +30,7 @@ pub struct Executor {
     /// The agents, the default one first.
     pub runtimes: Vec<Arc<dyn Runtime>>,
     pub store: Arc<dyn RunStore>,
+    pub slots: Arc<dyn SlotSource>,
     /// An MCP configuration that offers the job tools, for agents that take one.
     pub job_tools: Option<String>,
     pub environment: RunEnvironment,
@@ -42,8 +45,6 @@ pub struct RunEnvironment {
     pub git: Git,
     /// Takes secrets out of a record before it is written down.
     pub clean: RecordFilter,
-    /// Factor of the delays before retries: 1, except in tests. Neither negative nor infinite.
-    pub retry_scale: f64,
 }
 
 pub type RecordFilter = Arc<dyn Fn(Record) -> Record + Send + Sync>;
@@ -136,6 +137,8 @@ impl Executor {
                 live,
                 audience: Arc::clone(&running.audience),
                 owner: LogOwner::SomebodyElse,
+                slot: None,
+                failure: None,
             };
             running.task_sessions.insert(session, task_session);
         }
@@ -347,7 +350,8 @@ impl RunDriver {
                 }
             }
             // A session that was borrowed goes back before its owner hears that the task is done with it.
-            Fact::TaskEnded { .. } => {
+            Fact::TaskEnded { task, .. } => {
+                self.executor.slots.withdraw_task(self.state.run(), *task);
                 self.task_sessions.retain(|_, task_session| task_session.owner == LogOwner::Run);
             }
             Fact::RunEnded { .. } => {
@@ -410,24 +414,31 @@ impl RunDriver {
         let owner = effect.owner();
         let run = self.state.run().clone();
         let handle = match effect {
-            RunEffect::Open { task, driving, model, runtime, directory, pause } => {
+            RunEffect::Open { task, driving, model, runtime, directory, since } => {
                 let session = SessionId(uuid::Uuid::new_v4().to_string());
                 let (executor, audience) = (Arc::clone(&self.executor), Arc::clone(&self.audience));
                 let mut order = AgentOrder::new(session.0.clone(), directory);
                 order.model = Some(model.clone()).filter(|model| !model.is_empty());
                 // The session records the task that it works for, so that runs need not be searched for it.
                 order.opening.extend(self.state.assignment(task, driving).map(Body::from));
-                let pause = pause.mul_f64(self.executor.environment.retry_scale);
+                let request = SlotRequest {
+                    run: run.clone(),
+                    task,
+                    job: self.state.order().subject.name().to_owned(),
+                    project: self.state.order().working_directory.clone(),
+                    runtime: runtime.clone(),
+                    model: model.clone(),
+                    since,
+                };
                 self.effects.spawn(async move {
-                    tokio::time::sleep(pause).await;
-                    let opened = open(&executor, runtime.as_deref(), order).await;
-                    let live = match opened {
-                        Ok(live) => live,
+                    let (live, slot) = match open(&executor, request, order).await {
+                        Ok(opened) => opened,
                         Err(error) => return Fact::SessionRefused { task, error }.into(),
                     };
                     let id = session.clone();
+                    let (owner, slot) = (LogOwner::Run, Some(slot));
                     let task_session =
-                        TaskSession { run, task, session, live, audience, owner: LogOwner::Run };
+                        TaskSession { run, task, session, live, audience, owner, slot, failure: None };
                     let fact = Fact::SessionStarted { task, session: id, driving, model, runtime };
                     FinishedEffect { facts: vec![fact], task_session: Some(task_session) }
                 })
@@ -486,6 +497,7 @@ impl RunDriver {
             }
             RunEnd::Canceled | RunEnd::Interrupted => self.leaving.shutdown().await,
         }
+        self.executor.slots.withdraw_run(self.state.run());
         for worktree in self.state.worktrees().values() {
             worktree::leave(&self.executor.environment.git, worktree).await;
         }
@@ -499,17 +511,27 @@ async fn limit(left: Option<Duration>) {
     }
 }
 
+/// Waits for a slot and opens a session in it.
 async fn open(
     executor: &Executor,
-    runtime: Option<&str>,
+    request: SlotRequest,
     mut order: AgentOrder,
-) -> Result<AgentSession, CrashError> {
-    let Some(runtime) = executor.runtime(runtime) else {
-        let name = runtime.unwrap_or("the default");
+) -> Result<(AgentSession, Box<dyn Slot>), CrashError> {
+    let Some(runtime) = executor.runtime(request.runtime.as_deref()) else {
+        let name = request.runtime.as_deref().unwrap_or("the default");
         return Err(CrashError::new("agent_not_found", format!("there is no agent \"{name}\"")));
     };
     if runtime.card().capabilities.mcp_config {
         order.mcp_config.clone_from(&executor.job_tools);
     }
-    runtime.open(order).await.map_err(|failure| CrashError::from(&failure))
+    let slot = executor.slots.acquire(request).await;
+    let slot = slot.map_err(|why| CrashError::new("queue_failed", why))?;
+    match runtime.open(order).await {
+        Ok(live) => Ok((live, slot)),
+        Err(failure) => {
+            let error = CrashError::from(&failure);
+            slot.end(Some(retry::failure(&error)));
+            Err(error)
+        }
+    }
 }

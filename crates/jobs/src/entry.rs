@@ -181,7 +181,7 @@ pub struct Job {
 pub struct Limits {
     /// Prompts that may be sent, of all its tasks together.
     pub turns: Option<u64>,
-    /// Time at work, without that between a crash and its continuation.
+    /// Time at work, without that in the queue and between a crash and its continuation.
     pub seconds: Option<u64>,
     /// Into and out of models, as far as agents tell.
     pub tokens: Option<u64>,

@@ -2,7 +2,8 @@
 //!
 //! An [`entry`] is what people write; [`validate`] makes sure of it. A run of a job is a log of [`record`]s. [`state`] is the
 //! fold over them and says what is next, [`task`] and [`progress`] are its parts; [`driver`] does it, on any
-//! [`Runtime`](hangar_runtimes::runtime::Runtime), and [`store`] keeps it. Facts are written before anything follows from
+//! [`Runtime`](hangar_runtimes::runtime::Runtime), and [`store`] keeps it. Sessions are
+//! opened only with a slot ([`slots`]). Facts are written before anything follows from
 //! them, so a run whose process was killed goes on from its log.
 
 pub mod chart;
@@ -16,6 +17,7 @@ pub mod prompt;
 pub mod read;
 pub mod record;
 mod retry;
+pub mod slots;
 pub mod state;
 pub mod store;
 pub mod task;

@@ -1,18 +1,11 @@
-//! Retry policy for sessions that crash: which errors are worth another attempt, and how long to wait before it.
-
-use std::time::Duration;
+//! Kinds of errors of sessions that crash: which are worth another attempt. When it is made is up to the scheduler.
 
 use hangar_runtimes::outcome::ErrorKind;
+use hangar_scheduler::retry::{Failure, FailureKind};
 
 use crate::record::CrashError;
 
-/// The pause before the second attempt. It doubles with each further one.
-const FIRST_PAUSE: Duration = Duration::from_secs(5);
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
-/// Six doublings pass the longest pause; more could overflow.
-const MOST_DOUBLINGS: u32 = 6;
-
-/// The name of the error of a turn whose process ended under it. Nothing failed, so there is nothing to wait for.
+/// The name of the error of a turn whose process ended under it.
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
 /// Whether an attempt on `next` may succeed after one on `model` crashed.
@@ -29,13 +22,18 @@ pub(crate) fn is_retryable(error: &CrashError) -> bool {
     kind_of(error).is_none_or(ErrorKind::is_retryable)
 }
 
-/// Delay before another attempt, after `crashes` attempts of which the last ended with `error`.
-pub(crate) fn pause(error: &CrashError, crashes: u32) -> Duration {
-    if error.name == INTERRUPTED {
-        return Duration::ZERO;
-    }
-    let doublings = crashes.saturating_sub(1).min(MOST_DOUBLINGS);
-    (FIRST_PAUSE * 2_u32.pow(doublings)).min(LONGEST_PAUSE)
+/// The error as the scheduler knows it.
+pub(crate) fn failure(error: &CrashError) -> Failure {
+    let kind = match kind_of(error) {
+        Some(ErrorKind::Auth) => FailureKind::Login,
+        Some(ErrorKind::BudgetExceeded) => FailureKind::Quota,
+        Some(ErrorKind::RateLimited) => FailureKind::RateLimited,
+        Some(ErrorKind::Overloaded) => FailureKind::Overloaded,
+        Some(kind) if !kind.is_retryable() => FailureKind::BadRequest,
+        None if error.name == INTERRUPTED => FailureKind::Interrupted,
+        Some(_) | None => FailureKind::Transient,
+    };
+    Failure::new(kind, &error.message)
 }
 
 /// The kind of failure by its name. Errors of our own have none.
@@ -71,11 +69,18 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_up_to_a_limit() {
-        let error = CrashError::new("port_exit", "");
-        let seconds: Vec<u64> = (1..=9).map(|crashes| pause(&error, crashes).as_secs()).collect();
-        assert_eq!(seconds, [5, 10, 20, 40, 80, 160, 300, 300, 300]);
-        assert_eq!(pause(&error, u32::MAX), LONGEST_PAUSE);
-        assert_eq!(pause(&CrashError::new(INTERRUPTED, ""), 3), Duration::ZERO);
+    fn errors_are_kinds_of_failure() {
+        for (name, kind) in [
+            ("auth_failed", FailureKind::Login),
+            ("budget_exceeded", FailureKind::Quota),
+            ("rate_limited", FailureKind::RateLimited),
+            ("model_overloaded", FailureKind::Overloaded),
+            ("agent_not_found", FailureKind::BadRequest),
+            ("port_exit", FailureKind::Transient),
+            ("worktree_failed", FailureKind::Transient),
+            (INTERRUPTED, FailureKind::Interrupted),
+        ] {
+            assert_eq!(failure(&CrashError::new(name, "")).kind, kind, "{name}");
+        }
     }
 }

@@ -39,8 +39,8 @@ pub enum RunEffect {
         model: String,
         runtime: Option<String>,
         directory: PathBuf,
-        /// Delay before it.
-        pause: Duration,
+        /// When the task started.
+        since: Timestamp,
     },
     Ask {
         task: TaskId,
@@ -208,8 +208,16 @@ impl State {
         })
     }
 
-    /// Remaining working time, if it is limited.
+    /// Whether all its tasks wait for sessions, and so for slots.
+    fn only_waits(&self) -> bool {
+        !self.tasks.is_empty() && self.tasks.values().all(TaskRun::wants_session)
+    }
+
+    /// Remaining working time, if it is limited. A run that only waits has no time running out.
     pub fn time_left(&self, now: Timestamp) -> Option<Duration> {
+        if self.only_waits() {
+            return None;
+        }
         let limit = Duration::from_secs(self.order.limits().seconds?);
         Some(limit.saturating_sub(self.at_work + since(self.last, now)))
     }
@@ -227,8 +235,8 @@ impl State {
     }
 
     pub fn apply(&mut self, record: &Record) {
-        // The time in which no process was at work does not count.
-        if record.fact != Fact::RunResumed {
+        // The time in which no process was at work does not count, nor does that in the queue.
+        if record.fact != Fact::RunResumed && !self.only_waits() {
             self.at_work += since(self.last, record.at);
         }
         self.last = record.at;
@@ -251,7 +259,7 @@ impl State {
                 self.tasks_started += 1;
                 self.progress.apply(work, &ProgressInput::Started(*work_id));
                 self.works.insert(*work_id, WorkStatus::Running { task: *task });
-                if let Some(order) = self.task_order(*task, *work_id, directory.clone()) {
+                if let Some(order) = self.task_order(*task, *work_id, directory.clone(), record.at) {
                     self.tasks.insert(*task, TaskRun::new(order));
                 }
             }
@@ -287,7 +295,13 @@ impl State {
         }
     }
 
-    fn task_order(&self, id: TaskId, work: WorkId, directory: PathBuf) -> Option<TaskOrder> {
+    fn task_order(
+        &self,
+        id: TaskId,
+        work: WorkId,
+        directory: PathBuf,
+        started: Timestamp,
+    ) -> Option<TaskOrder> {
         let entry = &self.order.entry;
         let reference = self.work.task(work)?;
         let task = entry.tasks.get(&reference.task_id)?.clone();
@@ -308,6 +322,7 @@ impl State {
             id,
             work,
             name: reference.task_id.clone(),
+            started,
             mode,
             values: Values {
                 user_input: (!input.is_empty()).then(|| input.clone()),

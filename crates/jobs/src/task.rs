@@ -4,7 +4,8 @@
 //! ends with what the agent reported. Between missions the criteria are judged.
 
 use std::path::PathBuf;
-use std::time::Duration;
+
+use jiff::Timestamp;
 
 use crate::decision::{Decision, names};
 use crate::entry::{Criteria, DrivingRetry, Task, ToolName, WorkId};
@@ -38,6 +39,7 @@ pub(crate) struct TaskOrder {
     pub id: TaskId,
     pub work: WorkId,
     pub name: String,
+    pub started: Timestamp,
     pub task: Task,
     pub mode: TaskMode,
     pub model: String,
@@ -97,8 +99,6 @@ struct Mission {
     prompt: String,
     /// Attempts before this one.
     crashes: u32,
-    /// Delay before the next session is opened.
-    pause: Duration,
     at: At,
 }
 
@@ -212,7 +212,7 @@ impl TaskRun {
         match expand_dynamic(prompt, &self.values) {
             Ok(prompt) => {
                 let prompt = format!("{prompt}{suffix}");
-                Phase::Mission(Mission { purpose, prompt, crashes: 0, pause: Duration::ZERO, at: At::Due })
+                Phase::Mission(Mission { purpose, prompt, crashes: 0, at: At::Due })
             }
             Err(error) => {
                 Phase::Crashing { error: CrashError::new("invalid_prompt", error.to_string()), told: false }
@@ -343,10 +343,7 @@ impl TaskRun {
             Decision::FailedOnRetry { .. } => self.phase = Phase::Verdict { passed: false, announced: true },
             Decision::BudgetDrained { .. } => self.phase = Phase::Drained,
             Decision::Succeeded => self.phase = Phase::Ending { succeeded: true },
-            Decision::SessionCrashed { error } => {
-                if let Phase::Mission(mission) = &mut self.phase {
-                    mission.pause = retry::pause(error, mission.crashes + 1);
-                }
+            Decision::SessionCrashed { .. } => {
                 self.at(At::Burying);
                 self.next_attempt();
             }
@@ -395,6 +392,11 @@ impl TaskRun {
     }
 
     // What is next.
+
+    /// Whether it can do nothing before it has a session.
+    pub(crate) fn wants_session(&self) -> bool {
+        matches!(self.next(), Some(RunStep::Do(RunEffect::Open { .. })))
+    }
 
     pub(crate) fn next(&self) -> Option<RunStep> {
         let stop = |session: &OpenSession, succeeded: bool| {
@@ -516,7 +518,7 @@ impl TaskRun {
             model: self.model(mission),
             runtime: runtime.clone(),
             directory: self.order.directory.clone(),
-            pause: mission.pause,
+            since: self.order.started,
         })
     }
 

@@ -6,9 +6,12 @@ use std::time::Duration;
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::outcome::{TurnOutcome, TurnResult};
 use hangar_runtimes::runtime::{AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews};
+use hangar_scheduler::retry::Failure;
 
 use crate::driver::{RunListener, RunNotice};
 use crate::record::{CrashError, RunId, SessionId, TaskId, TurnReport};
+use crate::retry;
+use crate::slots::Slot;
 use crate::tools::Round;
 
 /// Grace period of a session that was told to stop.
@@ -23,6 +26,10 @@ pub(crate) struct TaskSession {
     pub(crate) live: AgentSession,
     pub(crate) audience: Arc<dyn RunListener>,
     pub(crate) owner: LogOwner,
+    /// Slot of a session of its own.
+    pub(crate) slot: Option<Box<dyn Slot>>,
+    /// The failure that ended its last turn.
+    pub(crate) failure: Option<Failure>,
 }
 
 /// Owner of a session, who has its log, its audience and its questions.
@@ -35,6 +42,15 @@ pub(crate) enum LogOwner {
 impl TaskSession {
     /// One turn. Gives its report and the tokens that it used, as far as the agent tells.
     pub(crate) async fn ask(&mut self, prompt: String) -> (TurnReport, u64) {
+        let (report, tokens) = self.turn(prompt).await;
+        self.failure = match &report {
+            TurnReport::Completed { .. } => None,
+            TurnReport::Crashed { error } => Some(retry::failure(error)),
+        };
+        (report, tokens)
+    }
+
+    async fn turn(&mut self, prompt: String) -> (TurnReport, u64) {
         let gone = || TurnReport::Crashed { error: CrashError::new("port_exit", "the session has ended") };
         if self.live.commands.send(SessionCommand::Send(prompt)).await.is_err() {
             return (gone(), 0);
@@ -44,8 +60,10 @@ impl TaskSession {
             match self.live.news.recv().await {
                 Some(SessionNews::Event(event)) => {
                     self.answer(&event).await;
-                    if let Body::ToolStart(start) = event.body() {
-                        round.note(start);
+                    match (event.body(), &self.slot) {
+                        (Body::ToolStart(start), _) => round.note(start),
+                        (Body::AssistantMessage(_), Some(slot)) => slot.answered(),
+                        _ => {}
                     }
                     self.heard(&event);
                 }
@@ -85,6 +103,16 @@ impl TaskSession {
 
     /// Ends the session in order and reads its last events.
     pub(crate) async fn leave(mut self) {
+        self.say_farewell().await;
+        let Self { live, slot, failure, .. } = self;
+        // The slot is free when the agent is gone.
+        drop(live);
+        if let Some(slot) = slot {
+            slot.end(failure);
+        }
+    }
+
+    async fn say_farewell(&mut self) {
         if self.live.commands.try_send(SessionCommand::Stop).is_err() {
             return;
         }

@@ -22,6 +22,9 @@ pub trait AgentHost: Send + Sync {
     /// Host of an agent. A directory on another machine cannot be checked here.
     fn location(&self, runtime: &str) -> Host;
 
+    /// Provider account that an agent calls with a model, by which limits and breakers are counted.
+    fn account(&self, runtime: &str, model: Option<&str>) -> String;
+
     /// Begins the log of a session whose agent keeps none.
     fn begin(
         &self,

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::Runtime;
 use hangar_store::{SessionId, Store};
 use jiff::Timestamp;
@@ -33,6 +34,7 @@ use crate::error::RegistryError;
 use crate::frame::{self, StreamItem};
 use crate::host::AgentHost;
 use crate::live::LiveSession;
+use crate::queue::Scheduler;
 use directory_watch::DirectoryWatch;
 
 pub use opening::{BadWorkspace, NewSession};
@@ -43,10 +45,14 @@ const FEED_QUEUE: usize = 1024;
 /// Grace period of an agent that was told to stop.
 const FAREWELL: Duration = Duration::from_secs(10);
 
+/// Name of this machine in limits.
+const LOCAL: &str = "local";
+
 /// Configuration of the hub.
 pub struct HubConfig {
     pub host: Arc<dyn AgentHost>,
     pub store: Store,
+    pub scheduler: Scheduler,
     pub now: fn() -> Timestamp,
 }
 
@@ -56,6 +62,7 @@ pub struct Hub(Arc<Inner>);
 struct Inner {
     host: Arc<dyn AgentHost>,
     store: Store,
+    scheduler: Scheduler,
     now: fn() -> Timestamp,
     /// Differs with every start of the server.
     boot: String,
@@ -81,6 +88,7 @@ impl Hub {
             catalogue: SessionCatalogue::new(config.store.clone()),
             host: config.host,
             store: config.store,
+            scheduler: config.scheduler,
             now: config.now,
             boot: uuid::Uuid::new_v4().to_string(),
             live: Mutex::default(),
@@ -101,6 +109,24 @@ impl Hub {
 
     pub fn store(&self) -> &Store {
         &self.0.store
+    }
+
+    /// The queue that all work passes.
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.0.scheduler
+    }
+
+    /// Provider account that an agent calls with a model.
+    pub(crate) fn account(&self, runtime: &str, model: Option<&str>) -> String {
+        self.0.host.account(runtime, model.filter(|model| !model.is_empty()))
+    }
+
+    /// Name of the machine that an agent works on, for limits.
+    pub(crate) fn host_name(&self, runtime: &str) -> String {
+        match self.0.host.location(runtime) {
+            Host::Local => LOCAL.to_owned(),
+            Host::Ssh(ssh) => ssh.target,
+        }
     }
 
     pub fn now(&self) -> Timestamp {

@@ -2,7 +2,8 @@
 //!
 //! The [`hub`] has the sessions: those that are open here, with their agents, and all others of the home as their logs tell
 //! them. A [`subscription`] reads one from any event on, [`page`] a piece of its past, [`search`] finds some of them;
-//! [`approvals`] are what agents ask, and [`runs`] carry jobs out with sessions of the hub. How agents are configured and
+//! [`approvals`] are what agents ask, and [`runs`] carry jobs out with sessions of the hub,
+//! each of which has a slot of the [`queue`]. How agents are configured and
 //! where logs are kept is handed in as a [`host`]. Nothing here knows HTTP: the portal is one front end, and the command
 //! line another.
 
@@ -14,6 +15,7 @@ pub mod host;
 pub mod hub;
 mod live;
 pub mod page;
+pub mod queue;
 pub mod resource;
 pub mod runs;
 pub mod search;

@@ -20,7 +20,7 @@ use crate::invocation::{Argument, Invocation, TurnFiles};
 use crate::outcome::{ErrorKind, ProcessExit, Stopped, TurnFacts, Unstarted};
 use crate::runtime::TurnLimits;
 use crate::stderr_buffer::{MAX_LINE, StderrBuffer};
-use crate::translate::{TranslatedEvent, Translation, Translator};
+use crate::translate::{RunningTools, TranslatedEvent, Translation, Translator};
 
 /// Grace period between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(5);
@@ -66,6 +66,7 @@ impl TurnProcess<'_> {
             listener,
             said: Translation::default(),
             spoke: false,
+            tools: RunningTools::default(),
             report_mark: None,
         };
         let remote = matches!(self.host, Host::Ssh(_));
@@ -122,7 +123,7 @@ impl TurnProcess<'_> {
                 () = self.cancel.cancelled() => return OutputEnd::Stopped(Stopped::Cancelled),
                 () = until(deadline) => return OutputEnd::Stopped(Stopped::TimedOut { seconds: seconds(turn) }),
                 () = until(leave) => return OutputEnd::Judged,
-                () = until(silence), if judged.is_none() => {
+                () = until(silence), if judged.is_none() && output.tools.is_empty() => {
                     return OutputEnd::Stopped(Stopped::Stalled { seconds: seconds(stall) });
                 }
                 () = until(first_output), if !output.spoke => {
@@ -189,6 +190,7 @@ struct TurnOutput<'a, L> {
     listener: &'a mut L,
     said: Translation,
     spoke: bool,
+    tools: RunningTools,
     /// Prefix of the line that holds the report which the agent left in a file on the other host.
     report_mark: Option<String>,
 }
@@ -218,6 +220,7 @@ impl<L: TurnListener> TurnOutput<'_, L> {
     async fn flush(&mut self) {
         let events = std::mem::take(&mut self.said.events);
         if !events.is_empty() {
+            self.tools.hear(&events);
             self.listener.hear(events).await;
         }
     }

@@ -121,6 +121,13 @@ export interface GridRow {
   readonly jobs: readonly (GridColumn | null)[];
 }
 
+export interface HeldAccount {
+  readonly account: string;
+  /** When one item tries it again. */
+  readonly until: string;
+  readonly reason: string;
+}
+
 /** Meaning of a node: `["TaskNode", 3]` with the index of its task, or a name alone. */
 export type Hint = readonly ["TaskNode" | "CondNode", number] | "ParBegin" | "ParEnd" | "CondBegin" | "CondEnd" | "LoopEnd" | "AltEnd";
 
@@ -265,6 +272,53 @@ export interface Preflight {
   readonly ready: boolean;
 }
 
+/** The queue: what runs, what waits and why. */
+export interface Queue {
+  readonly mode: QueueMode;
+  /** Slots in all. */
+  readonly slots: QueueSlots;
+  /** Slots of each limit that is in use. */
+  readonly limits: readonly QueueLimit[];
+  /** Provider accounts that are held. */
+  readonly held: readonly HeldAccount[];
+  readonly running: readonly QueueItem[];
+  /** In the order of age. */
+  readonly waiting: readonly QueueItem[];
+}
+
+/** A piece of work in the queue. */
+export interface QueueItem {
+  readonly id: string;
+  readonly project: string;
+  readonly runtime: string;
+  readonly account: string;
+  readonly host: string;
+  readonly job?: string;
+  readonly run?: string;
+  readonly priority: number;
+  readonly attempt: number;
+  readonly enqueuedAt: string;
+  /** When it got its slot. */
+  readonly startedAt?: string;
+  /** Why it waits. */
+  readonly reason?: string;
+}
+
+export interface QueueLimit {
+  /** `runtime`, `provider`, `host`, `project`, `job` or `label`. */
+  readonly kind: string;
+  readonly name: string;
+  readonly used: number;
+  readonly limit: number;
+}
+
+export type QueueMode = "open" | "paused" | "draining";
+
+export interface QueueSlots {
+  readonly used: number;
+  readonly limit: number;
+}
+
 export interface Run {
   readonly id: string;
   /** Name of the job, or of the task if only that was started. */
@@ -336,6 +390,8 @@ export interface RunWork {
   readonly state: WorkState;
   /** Number of starts; more than one in a loop. */
   readonly starts: number;
+  /** Why it waits in the queue, if it does. */
+  readonly waits?: string;
   /** Sessions of the last start. */
   readonly sessions: readonly RunSession[];
 }
@@ -585,6 +641,26 @@ export interface Routes {
   /** Run the same job again */
   "POST /runs/{id}/retry": {
     readonly answer: RunDetails;
+  };
+  /** Show the queue: what runs, what waits and why */
+  "GET /queue": {
+    readonly answer: Queue;
+  };
+  /** Start nothing new */
+  "POST /queue/pause": {
+    readonly answer: Queue;
+  };
+  /** Continue the queue, and try held accounts again */
+  "POST /queue/resume": {
+    readonly answer: Queue;
+  };
+  /** Finish what runs and start nothing new */
+  "POST /queue/drain": {
+    readonly answer: Queue;
+  };
+  /** Stop all that runs */
+  "POST /queue/stop": {
+    readonly answer: Queue;
   };
   /** This document */
   "GET /openapi.json": {

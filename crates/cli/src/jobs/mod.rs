@@ -23,8 +23,6 @@ use crate::redact;
 use crate::settings::Settings;
 use args::JobCommand;
 
-const MAX_RETRY_SCALE: f64 = 1000.0;
-
 pub(crate) fn run(settings: &Settings, command: JobCommand) -> Result<Exit> {
     match command {
         JobCommand::Run(args) => run::run(settings, args),
@@ -52,20 +50,13 @@ fn read(file: &Path) -> Result<Arc<ValidEntry>> {
 }
 
 /// Facts about this machine for jobs.
-pub(crate) fn run_environment(settings: &Settings) -> Result<RunEnvironment> {
+pub(crate) fn run_environment(settings: &Settings) -> RunEnvironment {
     let redactor = redact::of_machine(settings);
-    Ok(RunEnvironment {
+    RunEnvironment {
         variables: credentials::environment(settings, Child::Command, &[]),
         git: credentials::git(),
         clean: Arc::new(move |record| redactor.record(record)),
-        retry_scale: retry_scale(settings)?,
-    })
-}
-
-/// Factor of the delays before retries. It must not make a delay negative or infinite.
-fn retry_scale(settings: &Settings) -> Result<f64> {
-    let scale: Option<f64> = settings.number("HANGAR_RETRY_SCALE")?;
-    Ok(scale.filter(|scale| scale.is_finite()).unwrap_or(1.0).clamp(0.0, MAX_RETRY_SCALE))
+    }
 }
 
 /// The MCP configuration by which agents find the job tools: this program serves them.

@@ -1,12 +1,14 @@
 //! A run from the command line: carried out, shown, and stopped by a signal.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use hangar_jobs::driver::{Executor, RunDriver};
 use hangar_jobs::record::{RunEnd, RunId, RunOrder, Subject};
 use hangar_registry::hub::{Hub, HubConfig};
-use hangar_registry::runs::hub_runtimes;
+use hangar_registry::runs::{HubSlots, forget_ended, hub_runtimes};
 use hangar_store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -16,7 +18,11 @@ use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::machine::Machine;
 use crate::output::remark;
+use crate::queue;
 use crate::settings::Settings;
+
+/// How often the reasons of waits are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) fn run(settings: &Settings, args: JobRunArgs) -> Result<Exit> {
     let entry = super::read(&args.file)?;
@@ -48,6 +54,22 @@ pub(super) fn resume(settings: &Settings, args: ResumeArgs) -> Result<Exit> {
     carry_out(settings, args.output_format, |executor, shown| Ok(executor.resume(&run, shown)?))
 }
 
+/// Says on stderr why the run waits, once for each reason.
+async fn tell_waits(hub: &Hub, run: &RunId, format: OutputFormat) -> Infallible {
+    let mut told = String::new();
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let reason = hub.scheduler().reasons(&run.0).into_iter().next();
+        if let Some((item, reason)) = reason
+            && format == OutputFormat::Text
+            && reason != told
+        {
+            remark(&format!("{item}: {reason}"));
+            told = reason;
+        }
+    }
+}
+
 fn carry_out(
     settings: &Settings,
     format: OutputFormat,
@@ -57,13 +79,17 @@ fn carry_out(
     let hub = Hub::new(HubConfig {
         host: Arc::new(Machine::new(settings)?),
         store: Store::new(&settings.home),
+        scheduler: queue::scheduler(settings)?,
         now: jiff::Timestamp::now,
     });
+    let store = super::store(settings);
+    forget_ended(&hub, &store);
     let executor = Arc::new(Executor {
         runtimes: hub_runtimes(&hub),
-        store: Arc::new(super::store(settings)),
+        store: Arc::new(store),
+        slots: Arc::new(HubSlots::new(&hub)),
         job_tools: Some(super::job_tools()?),
-        environment: super::run_environment(settings)?,
+        environment: super::run_environment(settings),
         now: jiff::Timestamp::now,
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -76,6 +102,12 @@ fn carry_out(
         tokio::pin!(to_end);
         let end = tokio::select! {
             end = &mut to_end => end,
+            () = hub.scheduler().drained(&run.0) => {
+                remark(&format!("the queue is drained; go on with the run: {} job resume {run}", settings.program));
+                return Ok(Exit::Done);
+            }
+            never = tell_waits(&hub, &run, format) => match never {},
+            () = hub.scheduler().stopped() => { controls.stop().await; to_end.await }
             _ = interrupt.recv() => { controls.stop().await; to_end.await }
             _ = terminate.recv() => { controls.stop().await; to_end.await }
         };

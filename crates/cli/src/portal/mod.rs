@@ -29,6 +29,7 @@ use crate::headless::Interrupts;
 use crate::jobs;
 use crate::machine::Machine;
 use crate::output::remark;
+use crate::queue;
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
 use args::{ListenArgs, UpArgs};
@@ -127,6 +128,7 @@ async fn up(
     let hub = Hub::new(HubConfig {
         host: Arc::new(Machine::new(settings)?),
         store: Store::new(&settings.home),
+        scheduler: queue::scheduler(settings)?,
         now: jiff::Timestamp::now,
     });
     let runs = Runs::new(
@@ -134,7 +136,7 @@ async fn up(
         RunsConfig {
             store: jobs::store(settings),
             job_tools: Some(jobs::job_tools()?),
-            environment: jobs::run_environment(settings)?,
+            environment: jobs::run_environment(settings),
             now: jiff::Timestamp::now,
         },
     );

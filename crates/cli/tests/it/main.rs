@@ -27,6 +27,7 @@ mod portal;
 mod portal_polling;
 mod published;
 mod questions;
+mod queue;
 mod readme;
 mod recomposed;
 mod resumed_model;

@@ -1,5 +1,7 @@
 //! The kinds of work, with every place where they can fail; values and models that a job hands to its tasks.
 
+use std::time::Duration;
+
 use hangar_jobs::record::{Fact, RunEnd};
 
 use crate::stage::{Stage, TASKS, works};
@@ -144,6 +146,15 @@ async fn a_job_that_takes_too_long_is_stopped() {
     let stage = Stage::new("a: hang");
     let end = stage.start(&yaml, "j").to_end().await.unwrap();
     assert!(matches!(end, RunEnd::LimitReached { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_in_the_queue_does_not_count() {
+    let yaml = format!("{TASKS}jobs: {{ j: {{ limits: {{ seconds: 30 }}, work: {} }} }}\n", task("a"));
+    let stage = Stage::new("");
+    stage.slots.hold(Duration::from_secs(3600));
+    let end = stage.start(&yaml, "j").to_end().await.unwrap();
+    assert_eq!(end, RunEnd::Succeeded);
 }
 
 /// Messages about a job of the task `fails`, which needs a job tool, with this agent.

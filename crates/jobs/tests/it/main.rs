@@ -6,6 +6,7 @@ mod crash;
 mod entries;
 mod fake;
 mod jobs;
+mod slots;
 mod stage;
 mod stops;
 mod tasks;

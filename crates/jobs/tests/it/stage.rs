@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::fake::{Fake, Script};
+use crate::slots::Slots;
 
 /// Models and tasks that most tests use. Every task is `@name` to the script.
 pub(crate) const TASKS: &str = "
@@ -40,6 +41,7 @@ tasks:
 pub(crate) struct Stage {
     pub(crate) place: tempfile::TempDir,
     pub(crate) executor: Arc<Executor>,
+    pub(crate) slots: Slots,
     pub(crate) heard: Arc<Heard>,
 }
 
@@ -110,6 +112,7 @@ impl Stage {
         let place = tempfile::tempdir().unwrap();
         std::fs::create_dir(place.path().join("repo")).unwrap();
         let (changed, _) = watch::channel(0);
+        let slots = Slots::new(retry_scale);
         let heard = Arc::new(Heard { lines: Mutex::default(), changed });
         let executor = Arc::new(Executor {
             runtimes: vec![
@@ -118,16 +121,16 @@ impl Stage {
                 Arc::new(Fake::new("toolless", script)),
             ],
             store: Arc::new(FileStore::new(place.path().join("runs"))),
+            slots: Arc::new(slots.clone()),
             job_tools: Some("{}".to_owned()),
             environment: RunEnvironment {
                 variables: std::env::vars_os().collect(),
                 git: hangar_git::Git::new(hangar_git::Environment::of(std::env::vars_os())),
                 clean: Arc::new(|record| record),
-                retry_scale,
             },
             now,
         });
-        Self { place, executor, heard }
+        Self { place, executor, slots, heard }
     }
 
     pub(crate) fn repo(&self) -> std::path::PathBuf {
@@ -158,6 +161,7 @@ pub(crate) async fn check(yaml: &str, script: &str, expected: Expect) {
     let stage = Stage::new(script);
     stage.start(yaml, "j").to_end().await.unwrap();
     expected.assert_eq(&stage.trace());
+    assert_eq!(stage.slots.left(), 0, "no slot is left to a run that has ended");
 }
 
 /// The trace of a run of the job `j` without prompts and sessions.

@@ -4,6 +4,7 @@ mod approvals;
 mod input;
 mod meta;
 mod openapi;
+mod queue;
 mod runs;
 mod runtimes;
 mod sessions;
@@ -223,6 +224,7 @@ fn endpoints() -> Vec<Endpoint> {
     all.extend(approvals::endpoints());
     all.extend(runtimes::endpoints());
     all.extend(runs::endpoints());
+    all.extend(queue::endpoints());
     all.push(get("/api/v1/stream", "Stream changes of resources", stream::resources).streams(
         "`hello` with an id of this start of the server, then `session`, `run`, `approval` and `runtime` with the \
          resource when it changes; `gone` with the `kind` and the `id` when it is deleted",

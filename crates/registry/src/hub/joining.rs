@@ -109,6 +109,9 @@ impl Hub {
             // The process that writes the log writes the name.
             renamed: mpsc::channel(1).1,
             approvals: VecDeque::new(),
+            // The process that runs it counts it.
+            counts_as: None,
+            counted: None,
             positions: Some(positions),
         };
         pump.ask_again(&questions);

@@ -1,15 +1,17 @@
 //! Opening sessions: new ones for people and for runs, and those again that were closed.
 
 use parking_lot::Mutex;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hangar_protocol::Body;
 use hangar_protocol::data::{PermissionMode, PermissionsChanged};
 use hangar_runtimes::agents::merged_mcp_config;
 use hangar_runtimes::capabilities::EFFORT_LEVELS;
 use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{AgentCard, AgentOrder, AgentSession, Consent, Runtime};
+use hangar_scheduler::item::{ItemId, WorkItem, WorkKind};
 use hangar_store::SessionId;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -21,6 +23,7 @@ use super::{FAREWELL, Hub, Inner};
 use crate::error::RegistryError;
 use crate::host::{LogWriter, SessionRequest};
 use crate::live::{LiveSession, LiveState};
+use crate::queue::Slot;
 use crate::resource::{Policy, Session};
 use crate::session_stats::SessionStats;
 
@@ -232,6 +235,9 @@ impl Hub {
             order.opening.push(changed.into());
         }
         let begun = order.clone();
+        // A session of a run says so in its first events.
+        let of_run = order.opening.iter().any(|body| matches!(body, Body::RunAssigned(_)));
+        let counts_as = (!of_run).then(|| self.turn_item(&id, &name, &order));
         let opened = tokio::select! {
             opened = runtime.open(order) => opened,
             () = self.0.stopping.cancelled() => return Err(RegistryError::Stopping),
@@ -259,10 +265,45 @@ impl Hub {
         self.0.live.lock().insert(id, Arc::clone(&live));
         self.0.openings.send_modify(|openings| *openings += 1);
         let (hub, approvals) = (self.clone(), VecDeque::new());
-        let pump =
-            Pump { hub, live: Arc::clone(&live), agent: opened, record, renamed, approvals, positions: None };
+        let pump = Pump {
+            hub,
+            live: Arc::clone(&live),
+            agent: opened,
+            record,
+            renamed,
+            approvals,
+            counts_as,
+            counted: None,
+            positions: None,
+        };
         self.spawn(pump.run());
         Ok(live)
+    }
+}
+
+impl Hub {
+    /// A session's turns as an item of the queue.
+    fn turn_item(&self, id: &SessionId, runtime: &str, order: &AgentOrder) -> WorkItem {
+        WorkItem {
+            id: ItemId(id.to_string()),
+            kind: WorkKind::Turn,
+            project: order.workspace.display().to_string(),
+            runtime: runtime.to_owned(),
+            account: self.account(runtime, order.model.as_deref()),
+            host: self.host_name(runtime),
+            job: None,
+            run: None,
+            labels: BTreeSet::new(),
+            priority: 0,
+            enqueued: self.now(),
+            attempt: 1,
+        }
+    }
+
+    /// Counts a turn that nobody queued. One that cannot be counted goes on all the same.
+    pub(super) fn counted(&self, item: Option<&WorkItem>) -> Option<Slot> {
+        let item = WorkItem { enqueued: self.now(), ..item?.clone() };
+        self.0.scheduler.count(item).inspect_err(|error| tracing::warn!(%error, "a turn is not counted")).ok()
     }
 }
 

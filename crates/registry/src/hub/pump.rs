@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hangar_protocol::Event;
 use hangar_runtimes::runtime::{AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews};
+use hangar_scheduler::item::WorkItem;
 use tokio::sync::mpsc;
 
 use super::Hub;
@@ -12,6 +13,7 @@ use super::joining::LogPositions;
 use crate::approvals::{ApprovalKind, QuestionChange, asking};
 use crate::host::LogWriter;
 use crate::live::{self, LiveSession, SessionUpdate};
+use crate::queue::Slot;
 use crate::resource::Policy;
 use crate::subscription;
 
@@ -28,6 +30,10 @@ pub(super) struct Pump {
     /// Answers of a session that may do all, on their way to its agent. The pump does not wait for the agent to take one:
     /// the agent may be waiting for the pump.
     pub(super) approvals: VecDeque<SessionCommand>,
+    /// Item by which turns count in the queue that nobody queued. `None` for a session of a run, which has a slot.
+    pub(super) counts_as: Option<WorkItem>,
+    /// Slot of the current turn.
+    pub(super) counted: Option<Slot>,
     /// Positions in the log of a session that another process writes.
     pub(super) positions: Option<LogPositions>,
 }
@@ -87,6 +93,11 @@ impl Pump {
                         self.live.state().came_to_rest();
                     }
                     self.live.state().turn_ended(&ended);
+                    if !self.live.state().is_working()
+                        && let Some(counted) = self.counted.take()
+                    {
+                        counted.finish();
+                    }
                     self.hub.settle_all(&self.live);
                     self.hub.changed(&self.live);
                     self.live.heard(SessionUpdate::TurnEnded(live::failure(&ended)));
@@ -120,6 +131,9 @@ impl Pump {
         };
         if is_new {
             live.publish(&self.hub.0.store, event);
+        }
+        if self.counted.is_none() && live.state().is_working() {
+            self.counted = self.hub.counted(self.counts_as.as_ref());
         }
         match asking(event) {
             Some(QuestionChange::Asks(ApprovalKind::Permission, id)) if live.policy == Policy::AllowAll => {
@@ -159,6 +173,9 @@ impl Pump {
         if let Some(record) = &mut self.record {
             let changes = self.agent.code_changes().await.unwrap_or_default();
             closing = record.close(model, &usage, changes, failure).ok();
+        }
+        if let Some(counted) = self.counted.take() {
+            counted.finish();
         }
         let Pump { hub, live, agent, record, .. } = self;
         drop(agent);

@@ -67,6 +67,14 @@ impl Hub {
         Ok(())
     }
 
+    /// Ends the current turns of all sessions of this process.
+    pub(crate) async fn abort_all(&self) {
+        let all: Vec<Arc<LiveSession>> = self.0.live.lock().values().cloned().collect();
+        for live in all.iter().filter(|live| !live.elsewhere && live.state().is_working()) {
+            let _ = live.commands.send(SessionCommand::Abort).await;
+        }
+    }
+
     /// Ends the agent. The log stays.
     pub async fn stop(&self, id: &SessionId) -> Result<(), RegistryError> {
         if let Some(live) = self.live(id) {

@@ -2,6 +2,7 @@
 
 mod agents;
 mod installed;
+mod slots;
 mod stream;
 mod view;
 
@@ -23,6 +24,7 @@ use crate::error::RegistryError;
 use crate::frame::{self, SseFrame};
 use crate::hub::{BadWorkspace, Hub};
 pub use agents::hub_runtimes;
+pub use slots::HubSlots;
 use view::RunView;
 
 pub use installed::{Installed, JobsView};
@@ -125,10 +127,13 @@ impl Runs {
         let executor = Arc::new(Executor {
             runtimes: hub_runtimes(&hub),
             store: Arc::new(config.store.clone()),
+            slots: Arc::new(HubSlots::new(&hub)),
             job_tools: config.job_tools,
             environment: config.environment,
             now: config.now,
         });
+        forget_ended(&hub, &config.store);
+        obey_stops(&hub, &active_runs);
         Self(Arc::new(Inner { hub, store: config.store, executor, active_runs, installed: Mutex::default() }))
     }
 
@@ -283,14 +288,20 @@ impl Runs {
             self.0.store.page(before, limit).map_err(|error| RegistryError::Store(error.to_string()))?;
         let runs = page.into_iter().filter_map(|summary| {
             let view = self.view(&summary.run).ok()?;
-            Some(view.run(summary.status == RunStatus::Running || self.is_active(&summary.run)))
+            let mut run = view.run(summary.status == RunStatus::Running || self.is_active(&summary.run));
+            if view.end.is_none() {
+                view.explain(&mut run, &self.0.hub.scheduler().reasons(&summary.run.0));
+            }
+            Some(run)
         });
         Ok(runs.collect())
     }
 
     pub fn details(&self, run: &RunId) -> Result<RunDetails, RegistryError> {
         let view = self.view(run)?;
-        Ok(view.details(self.is_under_way(run)))
+        let mut details = view.details(self.is_under_way(run));
+        view.explain(&mut details.run, &self.0.hub.scheduler().reasons(&run.0));
+        Ok(details)
     }
 
     fn is_active(&self, run: &RunId) -> bool {
@@ -373,6 +384,36 @@ impl ActiveRuns {
         drop(all);
         self.hub.announce("run", &shown);
     }
+}
+
+/// Removes work of runs that have ended from the queue: their process was killed before it could.
+pub fn forget_ended(hub: &Hub, store: &FileStore) {
+    hub.scheduler().withdraw(|item| {
+        let Some(run) = &item.run else { return false };
+        let status = store.look(&RunId(run.clone())).map(|summary| summary.status);
+        !matches!(status, Some(RunStatus::Running | RunStatus::Interrupted))
+    });
+}
+
+/// Stops all runs and turns of this process whenever everything is told to stop.
+fn obey_stops(hub: &Hub, active_runs: &Arc<ActiveRuns>) {
+    let (stopping, active_runs) = (hub.clone(), Arc::downgrade(active_runs));
+    hub.spawn(async move {
+        loop {
+            tokio::select! {
+                () = stopping.scheduler().stopped() => {}
+                () = stopping.stopping().cancelled() => return,
+            }
+            let Some(active_runs) = active_runs.upgrade() else { return };
+            let controls: Vec<Controls> =
+                active_runs.runs.lock().values().filter_map(|active| active.controls.clone()).collect();
+            drop(active_runs);
+            for controls in controls {
+                controls.stop().await;
+            }
+            stopping.abort_all().await;
+        }
+    });
 }
 
 fn unread(run: &RunId, error: &RunStoreError) -> RegistryError {

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use hangar_jobs::chart::{ChartGraph, chart};
-use hangar_jobs::record::{Fact, Record, RunEnd, TaskId};
+use hangar_jobs::record::{Fact, Record, RunEnd, RunId, TaskId};
+use hangar_scheduler::item::ItemId;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
+use super::slots::item_id;
 use crate::hub::iso;
 
 /// Decisions that are shown of a run; of a long one the last.
@@ -58,6 +60,9 @@ pub struct WorkView {
     pub state: WorkState,
     /// Number of starts; more than one in a loop.
     pub starts: u64,
+    /// Why it waits in the queue, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<String>,
     /// Sessions of the last start.
     pub sessions: Vec<SessionView>,
 }
@@ -137,6 +142,7 @@ impl RunView {
                 task: task.task_id.clone(),
                 state: WorkState::Waiting,
                 starts: 0,
+                waits: None,
                 sessions: Vec::new(),
             };
             (id, view)
@@ -272,6 +278,17 @@ impl RunView {
             works: self.works.values().cloned().collect(),
             resumable: left && !self.borrows,
             ..self.run.clone()
+        }
+    }
+
+    /// Adds why tasks wait, from the reasons of their items in the queue.
+    pub(crate) fn explain(&self, run: &mut Run, reasons: &[(ItemId, String)]) {
+        for (task, work) in &self.tasks {
+            let item = item_id(&RunId(self.run.id.clone()), *task);
+            let reason = reasons.iter().find(|(id, _)| *id == item).map(|(_, reason)| reason.clone());
+            if let Some(view) = run.works.iter_mut().find(|view| view.work_id == *work) {
+                view.waits = reason;
+            }
         }
     }
 

@@ -175,6 +175,10 @@ impl AgentHost for Machine {
         Host::Local
     }
 
+    fn account(&self, runtime: &str, _: Option<&str>) -> String {
+        runtime.to_owned()
+    }
+
     fn begin(
         &self,
         id: &SessionId,

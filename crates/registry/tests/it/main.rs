@@ -6,5 +6,6 @@ mod approvals;
 mod fake;
 mod leases;
 mod numbers;
+mod queue;
 mod resuming;
 mod stage;

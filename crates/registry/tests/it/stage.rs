@@ -8,10 +8,14 @@ use hangar_jobs::read::{Format, read_entry};
 use hangar_jobs::store::FileStore;
 use hangar_jobs::validate::validate_entry;
 use hangar_registry::hub::{Hub, HubConfig, NewSession};
+use hangar_registry::queue::{Scheduler, SchedulerConfig};
 use hangar_registry::resource::Policy;
 use hangar_registry::runs::{Runs, RunsConfig};
+use hangar_scheduler::limits::Limits;
+use hangar_scheduler::retry::RetryPolicy;
 use hangar_store::{SessionId, Store};
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use crate::fake::{Fake, Machine};
 
@@ -37,12 +41,20 @@ impl Stage {
     fn on(home: tempfile::TempDir) -> Self {
         let store = Store::new(home.path());
         let machine = Machine { store: store.clone(), runtimes: vec![Arc::new(Fake::new())] };
-        let hub = Hub::new(HubConfig { host: Arc::new(machine), store, now: Timestamp::now });
+        let scheduler = Scheduler::open(SchedulerConfig {
+            dir: home.path().join("queue"),
+            limits: Limits::global(1),
+            retries: RetryPolicy::default().scaled(0.0),
+            now: Timestamp::now,
+            random: || 0.0,
+            zone: TimeZone::UTC,
+        });
+        let scheduler = scheduler.unwrap();
+        let hub = Hub::new(HubConfig { host: Arc::new(machine), store, scheduler, now: Timestamp::now });
         let environment = RunEnvironment {
             variables: Vec::new(),
             git: hangar_git::Git::new(hangar_git::Environment::of(std::env::vars_os())),
             clean: Arc::new(|record| record),
-            retry_scale: 0.0,
         };
         let store = FileStore::new(home.path().join("runs"));
         let config = RunsConfig { store, job_tools: Some("{}".to_owned()), environment, now: Timestamp::now };

@@ -19,8 +19,8 @@ use crate::event_emitter::{AgentRecord, EventEmitter};
 use crate::outcome::{AgentVerdict, ReportedError, Stopped, TurnFacts, TurnOutcome, TurnResult, decide};
 use crate::prompt_queue::PromptQueue;
 use crate::runtime::{AgentAnswer, AgentOrder, Consent, PermissionReply, SessionCommand, TurnEnded};
-use crate::translate::Translation;
 use crate::translate::acp::{self, Acp};
+use crate::translate::{RunningTools, Translation};
 use crate::turn::until;
 use crate::usage::{Counting, UsageMeter};
 
@@ -45,6 +45,7 @@ pub(super) struct AcpSession {
 struct AcpTurn {
     translator: Acp,
     said: Translation,
+    tools: RunningTools,
     facts: TurnFacts,
     heard: Instant,
     /// Deadline of a turn that was told to stop.
@@ -124,6 +125,7 @@ impl AcpSession {
         let mut turn = AcpTurn {
             translator: Acp::default(),
             said: Translation::default(),
+            tools: RunningTools::default(),
             facts: TurnFacts::default(),
             heard: now,
             given_up: None,
@@ -135,9 +137,9 @@ impl AcpSession {
         let answer = agent.connection.request("session/prompt", &params);
         tokio::pin!(answer);
         let answered = loop {
-            // An agent that waits for a permission is not silent; people are.
-            let stall =
-                self.order.limits.stall.map(|limit| turn.heard + limit).filter(|_| self.asked.is_empty());
+            // An agent that waits for a permission or a tool is not silent; people and tools are.
+            let waits = !self.asked.is_empty() || !turn.tools.is_empty();
+            let stall = self.order.limits.stall.map(|limit| turn.heard + limit).filter(|_| !waits);
             let stopping = turn.given_up.is_some();
             tokio::select! {
                 biased;
@@ -215,6 +217,7 @@ impl AcpSession {
         match incoming {
             AgentMessage::Update(update) => {
                 turn.translator.update(&update, &mut turn.said);
+                turn.tools.hear(&turn.said.events);
                 self.emitter.hear(std::mem::take(&mut turn.said.events)).await;
             }
             // Without any rule everything may run.

@@ -228,6 +228,21 @@ async fn silence_is_a_stall() {
     ends_as("cat >/dev/null; sleep 1000", short, Some(ErrorKind::Stalled)).await;
 }
 
+/// A command that an agent runs for a second without output.
+const COMMAND: &str = r#"cat >/dev/null
+echo '{"type":"item.started","item":{"id":"c","type":"command_execution","command":"make","status":"in_progress"}}'
+sleep 1
+echo '{"type":"item.completed","item":{"id":"c","type":"command_execution","command":"make","exit_code":0,"status":"completed"}}'
+echo '{"type":"item.completed","item":{"id":"a","type":"agent_message","text":"made"}}'
+"#;
+
+#[tokio::test]
+async fn a_silent_command_is_no_stall_and_silence_after_it_is() {
+    let short = |order: &mut AgentOrder| order.limits.stall = Some(Duration::from_millis(200));
+    ends_as(&format!("{COMMAND}{DONE}"), short, None).await;
+    ends_as(&format!("{COMMAND}sleep 1000"), short, Some(ErrorKind::Stalled)).await;
+}
+
 #[tokio::test]
 async fn an_agent_that_never_says_a_word_does_not_answer() {
     let short = |order: &mut AgentOrder| order.limits.startup = Some(Duration::from_millis(200));

@@ -12,6 +12,7 @@ mod listing;
 mod machine;
 mod others;
 mod pages;
+mod queue;
 mod runs;
 mod secrets;
 mod sessions;

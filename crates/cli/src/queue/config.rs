@@ -1,0 +1,175 @@
+//! `[limits]` and `[retry]` of `config.toml`.
+//!
+//! ```toml
+//! [limits]
+//! global = 8                              # default: four times the number of cores
+//! per_runtime = { codex = 2, "*" = 4 }    # "*" is each one that is not named
+//! per_provider = { anthropic = 4 }
+//! weights = { "/home/me/big" = 3 }        # shares of projects; default: 1
+//!
+//! [retry]
+//! first = 5                               # seconds before the second attempt; doubled with each further one
+//! longest = 300
+//! jitter = 0.2                            # random part of a delay
+//! hold = 300                              # seconds after a failed login before the account is tried again
+//! ```
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use hangar_scheduler::limits::{Limits, ScopeKind};
+use hangar_scheduler::retry::RetryPolicy;
+use serde::Deserialize;
+
+use crate::settings::{Settings, parse_toml};
+
+/// Slots for each core, where nothing is configured: agents mostly wait for models.
+const SLOTS_PER_CORE: usize = 4;
+/// Largest limit and weight.
+const MOST: u32 = 100_000;
+/// Longest delay.
+const LONGEST: f64 = 86_400.0;
+/// Largest factor of delays in tests.
+const MAX_SCALE: f64 = 1000.0;
+
+type Table = BTreeMap<String, u32>;
+
+/// `[limits]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct LimitsTable {
+    global: Option<u32>,
+    per_runtime: Table,
+    per_provider: Table,
+    per_host: Table,
+    per_project: Table,
+    per_job: Table,
+    per_label: Table,
+    weights: Table,
+}
+
+/// `[retry]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RetryTable {
+    first: Option<f64>,
+    longest: Option<f64>,
+    jitter: Option<f64>,
+    hold: Option<f64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct File {
+    limits: LimitsTable,
+    retry: RetryTable,
+}
+
+/// Limits and retry policy of the home.
+pub(super) fn load(settings: &Settings) -> Result<(Limits, RetryPolicy)> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let text = settings.config_text()?;
+    let loaded = parse(&text, cores);
+    let (limits, policy) =
+        loaded.with_context(|| format!("cannot use {}", settings.config_path().display()))?;
+    let scale: Option<f64> = settings.number("HANGAR_RETRY_SCALE")?;
+    let scale = scale.filter(|scale| scale.is_finite()).unwrap_or(1.0).clamp(0.0, MAX_SCALE);
+    Ok((limits, policy.scaled(scale)))
+}
+
+fn parse(text: &str, cores: usize) -> Result<(Limits, RetryPolicy)> {
+    let File { limits, retry } = parse_toml(text)?;
+    Ok((limits_of(limits, cores)?, policy(&retry)?))
+}
+
+fn limits_of(table: LimitsTable, cores: usize) -> Result<Limits> {
+    let usual = u32::try_from(cores * SLOTS_PER_CORE).unwrap_or(MOST).min(MOST);
+    let global = table.global.unwrap_or(usual);
+    if global == 0 || global > MOST {
+        bail!("`global` in [limits] is {global}; it must be from 1 to {MOST}");
+    }
+    let scopes = [
+        (ScopeKind::Runtime, "per_runtime", table.per_runtime),
+        (ScopeKind::Provider, "per_provider", table.per_provider),
+        (ScopeKind::Host, "per_host", table.per_host),
+        (ScopeKind::Project, "per_project", table.per_project),
+        (ScopeKind::Job, "per_job", table.per_job),
+        (ScopeKind::Label, "per_label", table.per_label),
+    ];
+    for (_, key, named) in &scopes {
+        check(key, named)?;
+    }
+    check("weights", &table.weights)?;
+    let scopes = scopes.into_iter().filter(|(_, _, named)| !named.is_empty());
+    let scopes = scopes.map(|(kind, _, named)| (kind, named)).collect();
+    Ok(Limits { global, scopes, weights: table.weights })
+}
+
+fn check(key: &str, named: &Table) -> Result<()> {
+    match named.iter().find(|(_, limit)| !(1..=MOST).contains(*limit)) {
+        Some((name, limit)) => bail!("`{key}.{name}` in [limits] is {limit}; it must be from 1 to {MOST}"),
+        None => Ok(()),
+    }
+}
+
+fn policy(table: &RetryTable) -> Result<RetryPolicy> {
+    let usual = RetryPolicy::default();
+    let seconds = |key: &str, given: Option<f64>, usual: Duration| match given {
+        None => Ok(usual),
+        Some(seconds) if (0.0..=LONGEST).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        Some(seconds) => bail!("`{key}` in [retry] is {seconds}; it must be from 0 to {LONGEST} seconds"),
+    };
+    let jitter = table.jitter.unwrap_or(usual.jitter);
+    if !(0.0..=1.0).contains(&jitter) {
+        bail!("`jitter` in [retry] is {jitter}; it must be from 0 to 1");
+    }
+    let first = seconds("first", table.first, usual.first)?;
+    let longest = seconds("longest", table.longest, usual.longest)?;
+    if first > longest {
+        bail!("`first` in [retry] is longer than `longest`");
+    }
+    Ok(RetryPolicy { first, longest, jitter, hold: seconds("hold", table.hold, usual.hold)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let parsed = match parse(text, 2) {
+            Ok((limits, policy)) => format!("{limits:?} {policy:?}"),
+            Err(error) => format!("{error:#}"),
+        };
+        assert!(parsed.contains(expected), "{parsed}");
+    }
+
+    #[test]
+    fn limits_are_read_and_default_to_the_cores() {
+        check("", "global: 8, scopes: {}");
+        check(
+            "[limits]\nglobal = 3\nper_runtime = { codex = 2 }",
+            "global: 3, scopes: {Runtime: {\"codex\": 2}}",
+        );
+        check("[limits.weights]\n\"/a\" = 3", "weights: {\"/a\": 3}");
+    }
+
+    #[test]
+    fn invalid_limits_are_sentences() {
+        check("[limits]\nglobal = 0", "`global` in [limits] is 0; it must be from 1 to 100000");
+        check("[limits]\nper_job = { a = 0 }", "`per_job.a` in [limits] is 0");
+        check(
+            "\n[limits]\nper_runtimes = { a = 1 }",
+            "line 3: unknown field `per_runtimes`, expected one of `global`",
+        );
+    }
+
+    #[test]
+    fn retries_are_read_and_checked() {
+        check("[retry]\nfirst = 0.5\njitter = 0", "first: 500ms, longest: 300s, jitter: 0.0, hold: 300s");
+        check("[retry]\nfirst = -1", "`first` in [retry] is -1; it must be from 0 to 86400 seconds");
+        check("[retry]\nfirst = 9\nlongest = 5", "`first` in [retry] is longer than `longest`");
+        check("[retry]\njitter = 2", "`jitter` in [retry] is 2; it must be from 0 to 1");
+    }
+}

@@ -1,0 +1,95 @@
+//! The queue over HTTP.
+
+use hangar_test_support::{ModelServer, Scratch};
+use serde_json::{Value, json};
+
+use super::Portal;
+
+const ENTRY: &str = r#"
+models: { driving: mock-model }
+tasks:
+  say: { model: { category: driving }, prompt: "SAY:hello", requireUserInput: false }
+  waits:
+    model: { category: driving }
+    prompt: 'TOOL:bash:{"command":"until [ -e go ]; do sleep 0.05; done"}'
+    requireUserInput: false
+jobs:
+  say: { work: { kind: Ref, taskId: say } }
+  waits: { work: { kind: Ref, taskId: waits } }
+"#;
+
+/// A portal with one slot.
+fn portal() -> Portal {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let file = scratch.file("jobs.yaml", ENTRY);
+    std::fs::create_dir_all(scratch.state()).unwrap();
+    std::fs::write(scratch.state().join("config.toml"), "[limits]\nglobal = 1\n").unwrap();
+    Portal::on(scratch, model, &["--entry", file.to_str().unwrap()])
+}
+
+#[track_caller]
+fn start(portal: &Portal, job: &str) -> String {
+    let body = json!({ "job": job, "workspace": portal.scratch.work() });
+    portal.post("/api/v1/runs", &body, 201)["id"].as_str().unwrap().to_owned()
+}
+
+fn when(portal: &Portal, path: &str, expected: impl Fn(&Value) -> bool) -> Value {
+    loop {
+        let found = portal.get(path);
+        if expected(&found) {
+            return found;
+        }
+    }
+}
+
+#[test]
+fn a_run_that_waits_says_why_and_goes_on_when_a_slot_is_free() {
+    let portal = portal();
+    let first = start(&portal, "waits");
+    when(&portal, "/api/v1/queue", |queue| queue["running"][0]["run"] == first.as_str());
+    let second = start(&portal, "say");
+    let reason = "1 of 1 slots are taken; first in line";
+    when(&portal, "/api/v1/queue", |queue| queue["waiting"][0]["reason"] == reason);
+    let path = format!("/api/v1/runs/{second}");
+    assert_eq!(portal.get(&path)["works"][0]["waits"], reason);
+    assert_eq!(portal.get("/api/v1/runs")["runs"][0]["works"][0]["waits"], reason);
+    let paused = portal.post("/api/v1/queue/pause", &json!({}), 200);
+    assert_eq!(paused["mode"], "paused");
+    assert_eq!(portal.post("/api/v1/queue/drain", &json!({}), 202)["mode"], "draining");
+    portal.scratch.file("go", "");
+    when(&portal, "/api/v1/queue", |queue| queue["slots"]["used"] == 0);
+    assert!(portal.get(&path)["works"][0]["waits"].as_str().unwrap().starts_with("the queue is drained"));
+    portal.post("/api/v1/queue/resume", &json!({}), 200);
+    let ended = when(&portal, &path, |run| run["state"] == "succeeded");
+    assert!(ended["works"][0].get("waits").is_none());
+}
+
+#[test]
+fn everything_is_stopped_at_once() {
+    let portal = portal();
+    let first = start(&portal, "waits");
+    when(&portal, "/api/v1/queue", |queue| queue["running"][0]["run"] == first.as_str());
+    let second = start(&portal, "say");
+    portal.post("/api/v1/queue/stop", &json!({}), 202);
+    for run in [first, second] {
+        when(&portal, &format!("/api/v1/runs/{run}"), |run| run["state"] == "canceled");
+    }
+    let empty = |queue: &Value| queue["running"] == json!([]) && queue["waiting"] == json!([]);
+    when(&portal, "/api/v1/queue", empty);
+}
+
+#[test]
+fn turns_that_people_typed_do_not_wait_and_count() {
+    let portal = portal();
+    let prompt = r#"TOOL:bash:{"command":"until [ -e go ]; do sleep 0.05; done"}"#;
+    let body = json!({ "workspace": portal.scratch.work(), "policy": "allow-all", "prompt": prompt });
+    let typed: Vec<Value> = (0..2).map(|_| portal.post("/api/v1/sessions", &body, 201)).collect();
+    when(&portal, "/api/v1/queue", |queue| queue["slots"]["used"] == 2);
+    let run = start(&portal, "say");
+    let reason = "2 of 1 slots are taken; first in line";
+    when(&portal, "/api/v1/queue", |queue| queue["waiting"][0]["reason"] == reason);
+    portal.scratch.file("go", "");
+    when(&portal, &format!("/api/v1/runs/{run}"), |run| run["state"] == "succeeded");
+    when(&portal, "/api/v1/queue", |queue| queue["slots"]["used"] == 0);
+    assert_eq!(typed.len(), 2);
+}

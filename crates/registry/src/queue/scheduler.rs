@@ -1,0 +1,348 @@
+//! Handle of the queue for the work of this process: it enqueues items, waits for their slots and gives them back.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hangar_scheduler::item::{ItemId, WorkItem};
+use hangar_scheduler::limits::Limits;
+use hangar_scheduler::queue::Queue;
+use hangar_scheduler::record::{Fact, Outcome};
+use hangar_scheduler::retry::{Failure, RetryPolicy};
+use hangar_scheduler::state::{ItemStatus, Mode};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, oneshot, watch};
+
+use super::log::{Grants, QueueError, QueueLog};
+use super::view::QueueView;
+
+/// How often a process that waits for slots looks for what others have appended.
+const POLL_EVERY: Duration = Duration::from_millis(100);
+/// The same for a process that waits for nothing, and only has to hear that everything is to stop.
+const IDLE_POLL_EVERY: Duration = Duration::from_secs(1);
+
+/// Configuration of the queue.
+pub struct SchedulerConfig {
+    pub dir: PathBuf,
+    pub limits: Limits,
+    pub retries: RetryPolicy,
+    pub now: fn() -> Timestamp,
+    /// A random number from 0 to 1.
+    pub random: fn() -> f64,
+    /// Time zone of the sentences that say why something waits.
+    pub zone: TimeZone,
+}
+
+#[derive(Clone)]
+pub struct Scheduler(Arc<Inner>);
+
+struct Inner {
+    log: Mutex<LogState>,
+    retries: RetryPolicy,
+    now: fn() -> Timestamp,
+    random: fn() -> f64,
+    zone: TimeZone,
+    /// Changes with the queue.
+    changes: watch::Sender<u64>,
+    /// Notified when work begins to wait.
+    waits: Arc<Notify>,
+}
+
+struct LogState {
+    log: QueueLog,
+    /// Facts that could not be written, such as the end of work when the disk was full.
+    unwritten: Vec<Fact>,
+    /// Whether a task reads what other processes append.
+    polled: bool,
+    /// Items whose owners wait for their slots.
+    waiting: HashMap<ItemId, oneshot::Sender<()>>,
+}
+
+impl LogState {
+    /// Tells those that wait of their slots.
+    fn tell(&mut self) {
+        let granted = match self.log.take_grants() {
+            Grants::Items(items) => items,
+            Grants::Any => self.waiting.keys().cloned().collect(),
+        };
+        for id in granted {
+            if self.is_running(&id)
+                && let Some(waiting) = self.waiting.remove(&id)
+            {
+                // One that waits no longer has parked its item.
+                let _ = waiting.send(());
+            }
+        }
+    }
+
+    /// Whether an item of this process has a slot.
+    fn is_running(&self, id: &ItemId) -> bool {
+        let entry = self.log.queue().entry(id).filter(|entry| entry.owner == *self.log.owner());
+        entry.is_some_and(|entry| matches!(entry.status, ItemStatus::Running { .. }))
+    }
+}
+
+impl Scheduler {
+    pub fn open(config: SchedulerConfig) -> Result<Self, QueueError> {
+        let log = QueueLog::open(config.dir, config.limits)?;
+        Ok(Self(Arc::new(Inner {
+            log: Mutex::new(LogState { log, unwritten: Vec::new(), polled: false, waiting: HashMap::new() }),
+            retries: config.retries,
+            now: config.now,
+            random: config.random,
+            zone: config.zone,
+            changes: watch::Sender::new(0),
+            waits: Arc::default(),
+        })))
+    }
+
+    /// Waits for a slot. An item that the queue knows keeps its place and its delay. A future that is dropped parks the item.
+    pub async fn acquire(&self, item: WorkItem) -> Result<Slot, QueueError> {
+        let mut changes = self.0.changes.subscribe();
+        // The slot of an attempt before this one may not be free yet.
+        while self.is_running(&item.id) {
+            changed(&mut changes).await;
+        }
+        let slot = Slot { scheduler: self.clone(), id: item.id.clone(), held: true };
+        let (granted, told) = oneshot::channel();
+        self.0.log.lock().waiting.insert(item.id.clone(), granted);
+        self.transact(|_, owner| vec![Fact::Enqueued { item, owner: owner.clone() }])?;
+        self.poll();
+        // The sender is kept until the slot is granted.
+        let _ = told.await;
+        Ok(slot)
+    }
+
+    /// Counts work that is not queued, until the slot is dropped.
+    pub fn count(&self, item: WorkItem) -> Result<Slot, QueueError> {
+        let id = item.id.clone();
+        self.transact(|_, owner| vec![Fact::Counted { item, owner: owner.clone() }])?;
+        Ok(Slot { scheduler: self.clone(), id, held: true })
+    }
+
+    /// Removes the items of a run that wait.
+    pub fn withdraw_run(&self, run: &str) {
+        self.withdraw(|item| item.run.as_deref() == Some(run));
+    }
+
+    /// Removes items that wait.
+    pub fn withdraw(&self, wanted: impl Fn(&WorkItem) -> bool) {
+        let withdrawn = self.transact(|queue, _| {
+            let entries = queue.state().items.values();
+            let waiting = entries.filter(|entry| !matches!(entry.status, ItemStatus::Running { .. }));
+            let waiting = waiting.filter(|entry| wanted(&entry.item));
+            waiting.map(|entry| Fact::Withdrawn { item: entry.item.id.clone() }).collect()
+        });
+        if let Err(error) = withdrawn {
+            tracing::error!(%error, "work could not be removed from the queue");
+        }
+    }
+
+    pub fn pause(&self) -> Result<(), QueueError> {
+        self.transact(|_, _| vec![Fact::Paused])
+    }
+
+    /// Continues a queue that was paused or drained, and tries accounts again that were held.
+    pub fn resume(&self) -> Result<(), QueueError> {
+        self.transact(|queue, _| queue.resumed())
+    }
+
+    pub fn drain(&self) -> Result<(), QueueError> {
+        self.transact(|_, _| vec![Fact::Drained])
+    }
+
+    /// Tells all processes to stop what runs.
+    pub fn stop_all(&self) -> Result<(), QueueError> {
+        self.transact(|_, _| vec![Fact::Stopped])
+    }
+
+    /// Resolves when everything is told to stop.
+    pub async fn stopped(&self) {
+        let mut changes = self.0.changes.subscribe();
+        let stops = || self.0.log.lock().log.queue().state().stops;
+        let before = stops();
+        self.poll();
+        while stops() <= before {
+            changed(&mut changes).await;
+        }
+    }
+
+    /// Resolves when the queue is drained and the run only waits for slots.
+    pub async fn drained(&self, run: &str) {
+        let mut changes = self.0.changes.subscribe();
+        self.poll();
+        while !self.is_drained(run) {
+            changed(&mut changes).await;
+        }
+    }
+
+    fn is_drained(&self, run: &str) -> bool {
+        let state = self.0.log.lock();
+        let state = state.log.queue().state();
+        let mut items =
+            state.items.values().filter(|entry| entry.item.run.as_deref() == Some(run)).peekable();
+        state.mode == Mode::Draining
+            && items.peek().is_some()
+            && items.all(|entry| !matches!(entry.status, ItemStatus::Running { .. }))
+    }
+
+    /// Resolves when nothing runs, in any process.
+    pub async fn idle(&self) -> Result<(), QueueError> {
+        loop {
+            self.refresh()?;
+            if self.0.log.lock().log.queue().running() == 0 {
+                return Ok(());
+            }
+            tokio::time::sleep(POLL_EVERY).await;
+        }
+    }
+
+    /// The queue as it is now.
+    pub fn view(&self) -> Result<QueueView, QueueError> {
+        self.refresh()?;
+        let state = self.0.log.lock();
+        Ok(QueueView::of(state.log.queue(), (self.0.now)(), &self.0.zone))
+    }
+
+    /// Why the items of a run wait, by their ids.
+    pub fn reasons(&self, run: &str) -> Vec<(ItemId, String)> {
+        let (state, now) = (self.0.log.lock(), (self.0.now)());
+        let queue = state.log.queue();
+        let items = queue.state().items.values().map(|entry| &entry.item);
+        let items = items.filter(|item| item.run.as_deref() == Some(run));
+        items.filter_map(|item| Some((item.id.clone(), queue.reason(&item.id, now, &self.0.zone)?))).collect()
+    }
+
+    /// Reads what other processes have appended, and decides what time alone has made possible.
+    fn refresh(&self) -> Result<(), QueueError> {
+        let done = {
+            let mut state = self.0.log.lock();
+            let done = state.log.refresh((self.0.now)());
+            state.tell();
+            done
+        };
+        self.0.changes.send_modify(|changes| *changes += 1);
+        done
+    }
+
+    fn is_running(&self, id: &ItemId) -> bool {
+        self.0.log.lock().is_running(id)
+    }
+
+    fn transact(
+        &self,
+        facts: impl FnOnce(&Queue, &hangar_scheduler::item::OwnerId) -> Vec<Fact>,
+    ) -> Result<(), QueueError> {
+        let done = {
+            let mut state = self.0.log.lock();
+            let unwritten = std::mem::take(&mut state.unwritten);
+            let again = unwritten.clone();
+            let done = state.log.transact((self.0.now)(), |queue, owner| {
+                let mut all = unwritten;
+                all.extend(facts(queue, owner));
+                all
+            });
+            if done.is_err() {
+                state.unwritten = again;
+            }
+            state.tell();
+            done
+        };
+        self.0.changes.send_modify(|changes| *changes += 1);
+        done
+    }
+
+    /// Ends the work of a slot. What cannot be written is written with the next fact.
+    fn end(&self, facts: impl Fn(&Queue) -> Vec<Fact>, id: &ItemId) {
+        if let Err(error) = self.transact(|queue, _| facts(queue)) {
+            tracing::error!(%error, item = %id, "the end of work could not be put on record");
+            let fact = Fact::Finished { item: id.clone(), outcome: Outcome::Done };
+            self.0.log.lock().unwritten.push(fact);
+        }
+    }
+
+    /// Starts the task that reads what other processes append. It ends with the last user of the queue.
+    fn poll(&self) {
+        if std::mem::replace(&mut self.0.log.lock().polled, true) {
+            self.0.waits.notify_one();
+            return;
+        }
+        let (inner, waits) = (Arc::downgrade(&self.0), Arc::clone(&self.0.waits));
+        tokio::spawn(async move {
+            while let Some(inner) = inner.upgrade() {
+                let scheduler = Scheduler(inner);
+                if scheduler.is_due()
+                    && let Err(error) = scheduler.refresh()
+                {
+                    tracing::error!(%error, "the queue cannot be read");
+                }
+                let idle = scheduler.0.log.lock().waiting.is_empty();
+                // The task ends with the last user, so it keeps none.
+                drop(scheduler);
+                match idle {
+                    true => drop(tokio::time::timeout(IDLE_POLL_EVERY, waits.notified()).await),
+                    false => tokio::time::sleep(POLL_EVERY).await,
+                }
+            }
+        });
+    }
+
+    /// Whether the file, the time or the end of another process may have changed something.
+    fn is_due(&self) -> bool {
+        let state = self.0.log.lock();
+        let due = state.log.queue().next_wake().is_some_and(|wake| wake <= (self.0.now)());
+        due || state.log.is_behind() || state.log.has_gone_owner()
+    }
+}
+
+async fn changed(changes: &mut watch::Receiver<u64>) {
+    // The sender is part of the scheduler that waits.
+    let _ = changes.changed().await;
+}
+
+/// A slot, or a place in the queue on the way to one. Dropping it parks the item, so that its work can be taken up again.
+#[must_use]
+pub struct Slot {
+    scheduler: Scheduler,
+    id: ItemId,
+    held: bool,
+}
+
+impl Slot {
+    /// The agent has answered, so its account works.
+    pub fn answered(&self) {
+        let id = &self.id;
+        let in_doubt = self.scheduler.0.log.lock().log.queue().answered(id).is_some();
+        if in_doubt
+            && let Err(error) = self.scheduler.transact(|queue, _| queue.answered(id).into_iter().collect())
+        {
+            tracing::error!(%error, item = %id, "the breaker could not be closed");
+        }
+    }
+
+    /// The work has ended well.
+    pub fn finish(mut self) {
+        self.held = false;
+        self.scheduler.end(|queue| queue.succeeded(&self.id), &self.id);
+    }
+
+    /// The work has failed. The queue keeps its place if it is worth a retry.
+    pub fn fail(mut self, failure: &Failure) {
+        self.held = false;
+        let inner = &self.scheduler.0;
+        let (now, random) = ((inner.now)(), (inner.random)());
+        self.scheduler.end(|queue| queue.failed(&self.id, failure, &inner.retries, now, random), &self.id);
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if self.held {
+            self.scheduler.0.log.lock().waiting.remove(&self.id);
+            self.scheduler.end(|_| vec![Fact::Parked { item: self.id.clone() }], &self.id);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The queue as command line, API and pages show it.
+
+use hangar_scheduler::limits::ScopeKind;
+use hangar_scheduler::queue::Queue;
+use hangar_scheduler::state::{Entry, ItemStatus, Mode};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_with::skip_serializing_none;
+
+use crate::hub::iso;
+
+/// The queue: what runs, what waits and why.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Queue")]
+pub struct QueueView {
+    pub mode: QueueMode,
+    /// Slots in all.
+    pub slots: SlotsView,
+    /// Slots of each limit that is in use.
+    pub limits: Vec<LimitView>,
+    /// Provider accounts that are held.
+    pub held: Vec<HeldAccount>,
+    pub running: Vec<QueueItem>,
+    /// In the order of age.
+    pub waiting: Vec<QueueItem>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum QueueMode {
+    Open,
+    Paused,
+    /// Nothing new is started; the work that runs is finished.
+    Draining,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(rename = "QueueSlots")]
+pub struct SlotsView {
+    pub used: u32,
+    pub limit: u32,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "QueueLimit")]
+pub struct LimitView {
+    /// `runtime`, `provider`, `host`, `project`, `job` or `label`.
+    pub kind: String,
+    pub name: String,
+    pub used: u32,
+    pub limit: u32,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct HeldAccount {
+    pub account: String,
+    /// When one item tries it again.
+    pub until: String,
+    pub reason: String,
+}
+
+/// A piece of work in the queue.
+#[skip_serializing_none]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueItem {
+    pub id: String,
+    pub project: String,
+    pub runtime: String,
+    pub account: String,
+    pub host: String,
+    pub job: Option<String>,
+    pub run: Option<String>,
+    pub priority: i32,
+    pub attempt: u32,
+    pub enqueued_at: String,
+    /// When it got its slot.
+    pub started_at: Option<String>,
+    /// Why it waits.
+    pub reason: Option<String>,
+}
+
+impl QueueView {
+    pub(super) fn of(queue: &Queue, now: Timestamp, zone: &TimeZone) -> Self {
+        let state = queue.state();
+        let item = |entry: &Entry| {
+            let item = &entry.item;
+            let started_at = match entry.status {
+                ItemStatus::Running { since, .. } => Some(iso(since)),
+                ItemStatus::Waiting { .. } | ItemStatus::Parked { .. } => None,
+            };
+            QueueItem {
+                id: item.id.0.clone(),
+                project: item.project.clone(),
+                runtime: item.runtime.clone(),
+                account: item.account.clone(),
+                host: item.host.clone(),
+                job: item.job.clone(),
+                run: item.run.clone(),
+                priority: item.priority,
+                attempt: item.attempt,
+                enqueued_at: iso(item.enqueued),
+                started_at,
+                reason: queue.reason(&item.id, now, zone),
+            }
+        };
+        let mut entries: Vec<&Entry> = state.items.values().collect();
+        entries.sort_by_key(|entry| (entry.item.enqueued, &entry.item.id));
+        let (running, waiting) =
+            entries.into_iter().map(item).partition(|item: &QueueItem| item.started_at.is_some());
+        let limits = queue.used().into_iter().map(|(scope, used)| {
+            let limit = queue.limits().limit(&scope).unwrap_or_default();
+            LimitView { kind: kind(scope.kind).to_owned(), name: scope.name, used, limit }
+        });
+        let held = state.breakers.iter().map(|(account, breaker)| HeldAccount {
+            account: account.clone(),
+            until: iso(breaker.until),
+            reason: breaker.failure.kind.words().to_owned(),
+        });
+        Self {
+            mode: match state.mode {
+                Mode::Open => QueueMode::Open,
+                Mode::Paused => QueueMode::Paused,
+                Mode::Draining => QueueMode::Draining,
+            },
+            slots: SlotsView { used: queue.running(), limit: queue.limits().global },
+            limits: limits.collect(),
+            held: held.collect(),
+            running,
+            waiting,
+        }
+    }
+}
+
+fn kind(kind: ScopeKind) -> &'static str {
+    match kind {
+        ScopeKind::Runtime => "runtime",
+        ScopeKind::Provider => "provider",
+        ScopeKind::Host => "host",
+        ScopeKind::Project => "project",
+        ScopeKind::Job => "job",
+        ScopeKind::Label => "label",
+    }
+}

@@ -1,0 +1,57 @@
+//! The sentence that says why an item waits.
+
+use hangar_scheduler::limits::{Limits, ScopeKind};
+use hangar_scheduler::record::Fact;
+use hangar_scheduler::retry::FailureKind;
+
+use crate::stage::{Stage, owner};
+
+/// A queue in which `a` runs and `b` and `c` wait.
+fn stage(limits: Limits) -> Stage {
+    let mut stage = Stage::new(limits);
+    for item in ["a runtime=codex", "b runtime=codex", "c runtime=codex"] {
+        stage.enqueue(item);
+    }
+    assert_eq!(stage.next(), "a");
+    stage
+}
+
+#[test]
+fn a_full_limit_is_named() {
+    let codex = stage(Limits::global(9).with(ScopeKind::Runtime, "codex", 1));
+    assert_eq!(codex.reason("b"), "1 of 1 codex slots are taken; first in line");
+    assert_eq!(codex.reason("c"), "1 of 1 codex slots are taken; next after run b");
+    assert_eq!(codex.reason("a"), "");
+    let account = stage(Limits::global(9).with(ScopeKind::Provider, "*", 1));
+    assert_eq!(account.reason("b"), "1 of 1 slots of account claude are taken; first in line");
+    assert_eq!(stage(Limits::global(1)).reason("c"), "1 of 1 slots are taken; next after run b");
+}
+
+#[test]
+fn a_closed_queue_is_named() {
+    let mut stage = stage(Limits::global(1));
+    stage.note(Fact::Paused);
+    assert_eq!(stage.reason("b"), "the queue is paused; `hangar resume` continues it");
+    stage.note(Fact::Drained);
+    assert!(stage.reason("b").starts_with("the queue is drained"));
+    stage.note(Fact::OwnerGone { owner: owner() });
+    assert_eq!(stage.reason("b"), "waits for run b to be resumed");
+}
+
+#[test]
+fn a_delay_and_an_account_that_is_held_are_named() {
+    let mut one = stage(Limits::global(1));
+    one.fail("a", FailureKind::Transient);
+    one.enqueue("a");
+    assert_eq!(one.reason("a"), "waits until 08:00:08 UTC for attempt 2: it broke");
+    let mut one = stage(Limits::global(1));
+    one.fail("a", FailureKind::Overloaded);
+    assert_eq!(one.reason("b"), "waits for account claude until 08:00:08 UTC: overloaded");
+    one.pass(5);
+    assert_eq!(one.next(), "b (tries claude)");
+    assert_eq!(one.reason("c"), "waits for account claude, which run b tries: overloaded");
+    let mut one = stage(Limits::global(1));
+    one.fail("a", FailureKind::Login);
+    let login = "waits for account claude until 08:05:03 UTC: its login failed; log in, then `hangar resume`";
+    assert_eq!(one.reason("b"), login);
+}
