@@ -200,8 +200,10 @@ impl State {
                     self.composer.set(prompt);
                 }
                 let files = answer["restoredFiles"].as_array().map_or(0, Vec::len);
-                if files > 0 {
-                    self.print_text(&format!("{files} files are as they were before that prompt."));
+                match files {
+                    0 => {}
+                    1 => self.print_text("1 file is as it was before that prompt."),
+                    files => self.print_text(&format!("{files} files are as they were before that prompt.")),
                 }
             }
             "session-busy" => self.say("the agent works; stop it with esc esc first"),

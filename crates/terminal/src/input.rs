@@ -54,6 +54,8 @@ pub enum Input {
     Attached(Result<AttachedFile, String>),
     /// A sentence for the person, from the loop.
     Told(String),
+    /// A sentence that stays on the screen, such as where a file is.
+    Printed(String),
     /// The terminal's background, as far as it says.
     Background {
         red: u8,

@@ -118,7 +118,10 @@ pub(crate) fn rewind_modes(answer: &Value, event_id: &str, prompt: &str) -> Pick
     let mut items =
         vec![item(&format!("conversation {event_id}"), "the conversation only", format!("before: {line}"))];
     if answer["available"].as_bool().unwrap_or(false) && !files.is_empty() {
-        let detail = format!("{} files, listed below", files.len());
+        let detail = match files.len() {
+            1 => "1 file, listed below".to_owned(),
+            files => format!("{files} files, listed below"),
+        };
         items.push(item(
             &format!("conversation-and-files {event_id}"),
             "the conversation and the files",

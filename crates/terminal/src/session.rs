@@ -66,7 +66,11 @@ impl State {
     pub(crate) fn close_session(&mut self) {
         self.is_choosing = false;
         self.facts = None;
+        let is_left = self.has_content();
         self.forget_session();
+        if is_left {
+            self.print_text("Another session begins here; /resume goes back to the one before.");
+        }
         self.overlay = None;
     }
 

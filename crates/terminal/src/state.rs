@@ -225,6 +225,7 @@ impl State {
             }
             Input::Edited(Ok(text)) => self.composer.set(text.trim_end_matches('\n')),
             Input::Edited(Err(reason)) | Input::Told(reason) => self.say(reason),
+            Input::Printed(text) => self.print_text(&text),
             Input::Attached(Ok(attachment)) => self.attach(attachment),
             Input::Attached(Err(reason)) => self.say(reason),
             Input::Background { red, green, blue } if self.theme_follows => {

@@ -144,7 +144,7 @@ impl App {
                 Ok(())
             };
             match write() {
-                Ok(()) => Input::Told(format!("the transcript is in {}", path.display())),
+                Ok(()) => Input::Printed(format!("The transcript is in {}", path.display())),
                 Err(error) => {
                     Input::Told(format!("the transcript cannot be written to {}: {error:#}", path.display()))
                 }

@@ -168,8 +168,10 @@ fn commands_say_what_the_session_has_made_and_used() {
         said(&mut client, "sandbox"),
         "Commands that somebody allowed run without a sandbox; all others are confined."
     );
-    assert_eq!(said(&mut client, "model other"), "Model changed from mock-model to other");
-    assert_eq!(said(&mut client, "models"), "Model: other");
+    let unknown = said(&mut client, "model mock-modle");
+    assert!(unknown.contains("has no model `mock-modle`; the nearest models are mock-model"), "{unknown}");
+    assert_eq!(said(&mut client, "model gpt-5"), "Model changed from mock-model to gpt-5");
+    assert_eq!(said(&mut client, "models"), "Model: gpt-5");
     assert!(said(&mut client, "compact").starts_with("The conversation is summed up: "));
     assert!(said(&mut client, "session checkpoints").starts_with("1. "), "a summary is a checkpoint");
     assert!(!said(&mut client, "session checkpoints 1").starts_with("failed"));

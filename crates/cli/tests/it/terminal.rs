@@ -446,7 +446,7 @@ fn a_session_is_exported_as_a_page() {
     terminal.keys("SAY:Use **bold** and <b>tags</b>.\r");
     terminal.wait_until("the answer", |terminal| terminal.text().contains("\nUse bold and"));
     terminal.keys("/export html page.html\r");
-    terminal.wait_for("the transcript is in");
+    terminal.wait_for("The transcript is in");
     let page = std::fs::read_to_string(scratch.work().join("page.html")).expect("the page");
     assert!(page.contains("<p>Use <strong>bold</strong> and &lt;b&gt;tags&lt;/b&gt;.</p>"), "{page}");
     terminal.leave();

@@ -19,8 +19,8 @@ const DIFF_ROWS: usize = 24;
 const FULL_ROWS: usize = 20_000;
 /// Bytes of one line of output; a longer one is cut.
 const LINE_LIMIT: usize = 4_000;
-/// Last line of the output of a command that ended well, for the model.
-const ENDED_WELL: &str = "<exited with exit code 0>";
+/// Start of the last line of a command's output, for the model.
+const EXITED: &str = "<exited with exit code ";
 /// Calls whose output is mostly for the model, not for people.
 const QUIET: &[&str] = &["view", "read", "read_file", "grep", "rg", "glob", "ls", "search", "list_directory"];
 
@@ -55,6 +55,7 @@ pub fn header(tool: &ToolBlock, theme: &Theme) -> Row {
 /// Rows of a call that has ended.
 pub(super) fn rows(tool: &ToolBlock, look: Rendering<'_>) -> Vec<Row> {
     let theme = look.theme;
+    let words = tool_words(&tool.name, &tool.args);
     let mut first = header(tool, theme);
     if let Some(code) = tool.exit_code.filter(|code| *code != 0) {
         first.push(Span::new(format!("  exit code {code}"), theme.error));
@@ -79,7 +80,10 @@ pub(super) fn rows(tool: &ToolBlock, look: Rendering<'_>) -> Vec<Row> {
     match (&tool.diff, &tool.error) {
         (Some(text), _) => {
             let most = if look.detail == Detail::Full { FULL_ROWS } else { DIFF_ROWS };
-            rows.extend(diff::rows(text, theme, most));
+            let changed = diff::rows(text, theme, most);
+            // The call names the file, if it is one.
+            let named = usize::from(diff::summary(text).files == 1 && !words.object.is_empty());
+            rows.extend(changed.into_iter().skip(named));
         }
         (None, Some(error)) if tool.output.trim().is_empty() => {
             rows.extend(marked("  └ ", error, theme.dim, theme.error, look.columns.min(PROSE_COLUMNS)));
@@ -160,8 +164,13 @@ fn output(tool: &ToolBlock, look: Rendering<'_>) -> Vec<Row> {
     let brief = look.detail == Detail::Brief;
     let mut text = tool.output.trim_end();
     if brief {
-        // The mark already shows that the command succeeded.
-        text = text.strip_suffix(ENDED_WELL).unwrap_or(text).trim_end().trim_start_matches(['\r', '\n']);
+        // The mark and the first row already show how the command ended.
+        let last = text.rfind('\n').map_or(0, |at| at + 1);
+        let code = text[last..].strip_prefix(EXITED);
+        if code.is_some_and(|code| tool.exit_code.is_some() || code == "0>") {
+            text = &text[..last];
+        }
+        text = text.trim_end().trim_start_matches(['\r', '\n']);
     }
     if text.is_empty() {
         return Vec::new();

@@ -255,11 +255,6 @@ fn what_needs_the_session_waits_for_it() {
             $ hangar
 
             ❯ ▮
-            opening the session; your prompt is sent then …
-            ===
-            $ hangar
-
-            ❯ ▮
             scripted · ~/project · main
             ---
             session.shell.executeUserRequested {"requestId":"shell-0","command":"ls"}
@@ -475,6 +470,8 @@ fn another_session_takes_the_place_of_one() {
             ❯ one
 
             half of an answer
+            ∙ Another session begins here; /resume goes back to the one
+              before.
 
             ❯ ▮
             opening the session …
@@ -485,6 +482,8 @@ fn another_session_takes_the_place_of_one() {
             ❯ one
 
             half of an answer
+            ∙ Another session begins here; /resume goes back to the one
+              before.
 
             ❯ two
 

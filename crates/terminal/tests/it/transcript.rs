@@ -220,7 +220,6 @@ fn a_change_is_a_diff() {
         expect![[r#"
             $ hangar
             ● Edit a.rs
-            a.rs
             @@ -1,2 +1,2 @@
             1   one
             2 - let a = 1;
