@@ -12,9 +12,24 @@ fn check_variables(variables: &[(&str, &str)], expected: Expect) {
     });
 }
 
+/// A variable and a file.
+struct Keys;
+
+impl table::KeySources for Keys {
+    fn variable(&self, name: &str) -> Option<String> {
+        (name == "MY_KEY").then(|| "sk-from-env".to_owned())
+    }
+
+    fn file(&self, path: &str) -> std::io::Result<String> {
+        match path {
+            "keys/mine" => Ok("sk-from-file\n".to_owned()),
+            _ => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "not there")),
+        }
+    }
+}
+
 fn check_file(toml: &str, expected: Expect) {
-    let lookup = |name: &str| (name == "MY_KEY").then(|| "sk-from-env".to_owned());
-    expected.assert_eq(&match table::providers(toml, lookup) {
+    expected.assert_eq(&match table::providers(toml, Keys) {
         Ok(providers) => providers.iter().map(show).collect::<Vec<_>>().join("\n"),
         Err(error) => error.to_string(),
     });
@@ -226,7 +241,7 @@ fn a_preset_needs_three_lines_at_most() {
 #[test]
 fn the_usual_key_of_a_vendor_is_not_for_another_address() {
     let toml = "[providers.x]\ntype = \"anthropic\"\nbase_url = \"https://proxy.example\"";
-    let provider = table::providers(toml, |_| Some("sk-usual".to_owned())).unwrap().remove(0);
+    let provider = table::providers(toml, |_: &str| Some("sk-usual".to_owned())).unwrap().remove(0);
     assert_eq!(provider.auth, Auth::None);
 }
 
@@ -315,10 +330,25 @@ fn the_wire_name_is_for_the_model_that_it_is_about() {
 #[test]
 fn a_price_is_read_and_one_that_makes_no_sense_is_refused() {
     let table = |price: &str| format!("[providers.p]\nbase_url = \"http://x/v1\"\nprice = {price}\n");
-    let price = |text: &str| table::providers(&table(text), |_| None).map(|mut read| read.remove(0).price);
+    let price =
+        |text: &str| table::providers(&table(text), |_: &str| None).map(|mut read| read.remove(0).price);
     let rates = price("{ input = 1, output = 5.5, cache_read = 0.1 }").unwrap().unwrap().rates;
     assert_eq!((rates.input, rates.output, rates.cache_read, rates.cache_write), (1.0, 5.5, Some(0.1), None));
     let refused = price("{ input = -1, output = 5 }").unwrap_err().to_string();
     assert!(refused.contains("price has a rate that is not a number of US dollars"), "{refused}");
     assert!(price("{ input = 1 }").unwrap_err().to_string().contains("output"));
+}
+
+#[test]
+fn a_key_is_read_from_a_file() {
+    check_file(
+        "[providers.a]\ntype = \"anthropic\"\napi_key_file = \"keys/mine\"",
+        expect![
+            "a Anthropic https://api.anthropic.com/ key sk-from-file [] None as None (None, None, System, 120s)"
+        ],
+    );
+    check_file(
+        "[providers.a]\ntype = \"anthropic\"\napi_key_file = \"keys/gone\"",
+        expect!["providers.a.api_key_file is `keys/gone`, which cannot be read: not there"],
+    );
 }
