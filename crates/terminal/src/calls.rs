@@ -34,6 +34,7 @@ pub(crate) enum Purpose {
     Tasks,
     Diff,
     Usage,
+    Plugins,
     Aside,
     Fork,
     /// A list that is shown as text under a title.
@@ -98,6 +99,10 @@ impl State {
             }
             Purpose::Usage => {
                 let text = screens::usage(answer, self.cost);
+                self.print_text(&text);
+            }
+            Purpose::Plugins => {
+                let text = screens::plugins(answer);
                 self.print_text(&text);
             }
             Purpose::Aside => {

@@ -3,6 +3,7 @@
 use hangar_protocol::Event;
 use serde_json::Value;
 
+use crate::dialog::HostQuestion;
 use crate::effect::CallId;
 use crate::key::Key;
 
@@ -52,6 +53,10 @@ pub enum Input {
     Attached(Result<AttachedFile, String>),
     /// A sentence for the person, from the loop.
     Told(String),
+    /// A sentence that stays on the screen, from the loop.
+    Printed(String),
+    /// A question of the program itself, in place of the one before. `None` if there is none any more.
+    Ask(Option<Box<HostQuestion>>),
     /// The terminal's background, as far as it says.
     Background {
         red: u8,

@@ -100,6 +100,9 @@ impl State {
             LocalCommand::KeepAlive => {
                 self.print_text("Start Hangar under `systemd-inhibit` to keep the machine awake.");
             }
+            LocalCommand::Login => self.effect(Effect::Login),
+            LocalCommand::Logout => self.effect(Effect::Logout),
+            LocalCommand::Plugin => self.call("session.plugins.list", json!({}), Purpose::Plugins),
             LocalCommand::Notify => {
                 self.options.notify = !self.options.notify;
                 let on = self.options.notify;

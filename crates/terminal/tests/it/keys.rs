@@ -271,68 +271,68 @@ fn help_lists_commands_and_keys() {
     check(
         "size:90x30\nready\n?\nscreen\nG",
         expect![[r#"
-        Help
-        Commands
-        /agent          Chooses the agent that answers
-        /ask            Asks something aside, outside the conversation (also /btw)
-        /clear          Starts over in a new session (also /reset)
-        /compact        Sums the conversation up
-        /context        Says what the model's context is filled with
-        /copy           Copies the last answer to the clipboard
-        /detach         Leaves the session running elsewhere
-        /diff           Shows what changed in the working tree
-        /exit           Closes the session and leaves (also /quit)
-        /export         Writes the transcript to a file: md or html, and a path (also /share)
-        /fork           Goes on in a copy of the session (also /branch)
-        /help           Lists commands and keys
-        /hooks          Lists the hooks of the session
-        /instructions   Lists the instruction files that are read
-        /keep-alive     Keeps the machine awake while the agent works (also /caffeinate)
-        /mcp            MCP servers
-        /model          Chooses the model and its effort (also /models)
-        /new            Opens a new session and leaves this one as it is
-        /notify         Switches notifications on or off
-        /plan           Plans first
-        /reasoning      Shows or hides the model's reasoning
-        /resume         Opens an earlier session, of any agent (also /continue)
-        /rewind         Goes back to an earlier prompt, with or without files (also /undo)
-        /search         Searches the transcript (also /find)
-        /settings       Shows the settings of the terminal (also /config)
-        /statusline     Chooses what the status line shows (also /footer)
-        /subagents      Lists agents and their models (also /agents)
-        1–28 of 99 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
-        ===
-        Help
-        ctrl+x h               hide or show the panel
-        ctrl+x o               open the last link
-        ctrl+x v               voice input
-        ctrl+x x               close the panel
-        left, ctrl+b           left
-        right, ctrl+f          right
-        up                     up; above the first row queued prompts, then the history
-        down                   down; below the last row newer prompts
-        alt+b, alt+left, ctrl+left a word left
-        alt+f, alt+right, ctrl+right a word right
-        ctrl+a, home           start of the line
-        ctrl+e, end            end of the line
-        ctrl+home, alt+up, alt+< start of the text
-        ctrl+end, alt+down, alt+> end of the text
-        backspace, ctrl+h, shift+backspace delete to the left
-        delete, ctrl+d         delete to the right
-        ctrl+w                 kill back to a blank
-        alt+backspace, ctrl+backspace kill the word to the left
-        alt+d, alt+delete, ctrl+delete kill the word to the right
-        ctrl+u                 kill to the start of the line
-        ctrl+k                 kill to the end of the line
-        ctrl+y                 insert what was killed
-        alt+y                  insert an older kill instead
-        ctrl+_, ctrl+-, ctrl+/, ctrl+7 undo
-        alt+_, alt+-, ctrl+shift+z redo
+            Help
+            Commands
+            /agent          Chooses the agent that answers
+            /ask            Asks something aside, outside the conversation (also /btw)
+            /clear          Starts over in a new session (also /reset)
+            /compact        Sums the conversation up
+            /context        Says what the model's context is filled with
+            /copy           Copies the last answer to the clipboard
+            /detach         Leaves the session running elsewhere
+            /diff           Shows what changed in the working tree
+            /exit           Closes the session and leaves (also /quit)
+            /export         Writes the transcript to a file: md or html, and a path (also /share)
+            /fork           Goes on in a copy of the session (also /branch)
+            /help           Lists commands and keys
+            /hooks          Lists the hooks of the session
+            /instructions   Lists the instruction files that are read
+            /keep-alive     Keeps the machine awake while the agent works (also /caffeinate)
+            /login          Sets up a provider and its model
+            /logout         Removes a provider, with the key that was kept for it
+            /mcp            MCP servers
+            /model          Chooses the model and its effort (also /models)
+            /new            Opens a new session and leaves this one as it is
+            /notify         Switches notifications on or off
+            /plan           Plans first
+            /plugin         Lists the plugins that are loaded and what each brings
+            /reasoning      Shows or hides the model's reasoning
+            /resume         Opens an earlier session, of any agent (also /continue)
+            /rewind         Goes back to an earlier prompt, with or without files (also /undo)
+            /search         Searches the transcript (also /find)
+            1–28 of 102 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
+            ===
+            Help
+            ctrl+x h               hide or show the panel
+            ctrl+x o               open the last link
+            ctrl+x v               voice input
+            ctrl+x x               close the panel
+            left, ctrl+b           left
+            right, ctrl+f          right
+            up                     up; above the first row queued prompts, then the history
+            down                   down; below the last row newer prompts
+            alt+b, alt+left, ctrl+left a word left
+            alt+f, alt+right, ctrl+right a word right
+            ctrl+a, home           start of the line
+            ctrl+e, end            end of the line
+            ctrl+home, alt+up, alt+< start of the text
+            ctrl+end, alt+down, alt+> end of the text
+            backspace, ctrl+h, shift+backspace delete to the left
+            delete, ctrl+d         delete to the right
+            ctrl+w                 kill back to a blank
+            alt+backspace, ctrl+backspace kill the word to the left
+            alt+d, alt+delete, ctrl+delete kill the word to the right
+            ctrl+u                 kill to the start of the line
+            ctrl+k                 kill to the end of the line
+            ctrl+y                 insert what was killed
+            alt+y                  insert an older kill instead
+            ctrl+_, ctrl+-, ctrl+/, ctrl+7 undo
+            alt+_, alt+-, ctrl+shift+z redo
 
-        @ names a file, ! runs a command, / is a command; ctrl+v pastes an image.
-        docs/terminal.md has more.
-        72–99 of 99 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
-    "#]],
+            @ names a file, ! runs a command, / is a command; ctrl+v pastes an image.
+            docs/terminal.md has more.
+            75–102 of 102 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
+        "#]],
     );
 }
 
