@@ -151,7 +151,10 @@ fn what_cannot_be_run_is_said_before_anything_is_done() {
         let finished = job(&scratch, &model, args).finish().expect_exit(1);
         assert!(finished.stderr.contains(expected), "{}", finished.stderr);
     };
-    check(&["run", "jobs.yaml", "nope"], "jobs.yaml has no job `nope`; it has demo, waits, writes, fails");
+    check(
+        &["run", "jobs.yaml", "nope"],
+        "jobs.yaml has no job `nope`; it has demo, waits, watched, writes, fails",
+    );
     check(&["run", "jobs.yaml", "demo"], "the job `demo` needs input: --input");
     check(&["run", "gone.yaml", "demo"], "reading gone.yaml");
     check(&["run", "jobs.yaml", "fails", "--runtime", "martian"], "there is no agent \"martian\"");
