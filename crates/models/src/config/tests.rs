@@ -263,7 +263,7 @@ fn a_mistake_in_the_file_is_named() {
     check_file(
         "[providers.x]\nbase_ulr = \"http://h\"",
         expect![
-            "line 2 of the configuration: unknown field `base_ulr`, expected one of `type`, `host`, `base_url`, `wire_api`, `api_key`, `api_key_env`, `api_key_command`, `bearer_token`, `azure_api_version`, `headers`, `model`, `wire_model`, `max_prompt_tokens`, `max_output_tokens`, `price`, `web_search`, `proxy`, `stall_seconds`, `first_byte_seconds`"
+            "line 2 of the configuration: unknown field `base_ulr`, expected one of `type`, `host`, `base_url`, `wire_api`, `api_key`, `api_key_env`, `api_key_command`, `api_key_file`, `bearer_token`, `azure_api_version`, `headers`, `model`, `wire_model`, `max_prompt_tokens`, `max_output_tokens`, `price`, `web_search`, `proxy`, `stall_seconds`, `first_byte_seconds`"
         ],
     );
     check_file(
@@ -344,7 +344,7 @@ fn a_key_is_read_from_a_file() {
     check_file(
         "[providers.a]\ntype = \"anthropic\"\napi_key_file = \"keys/mine\"",
         expect![
-            "a Anthropic https://api.anthropic.com/ key sk-from-file [] None as None (None, None, System, 120s)"
+            "a Anthropic https://api.anthropic.com key sk-from-file [] None as None (None, None, System, 120s)"
         ],
     );
     check_file(
