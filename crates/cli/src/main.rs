@@ -30,6 +30,7 @@ mod sandbox;
 mod sdk_server;
 mod selection;
 mod settings;
+mod setup;
 mod telemetry;
 mod terminal;
 mod tracked;

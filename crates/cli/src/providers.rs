@@ -11,6 +11,7 @@ use hangar_agent::agents::config::{AgentSetting, AgentSettings};
 use hangar_agent::model::ModelProvider;
 use hangar_models::base_url::BaseUrl;
 use hangar_models::catalogue::Cache;
+use hangar_models::config::table::KeySources;
 use hangar_models::config::{self, Auth, ProviderConfig, ProviderKind};
 use hangar_models::facts::{self, Catalogue, DEFAULT_PROMPT_TOKENS, FactSource, ModelFacts};
 use hangar_models::scripted::{RecordedNames, Recorder, Replay, Script, ScriptedModel};
@@ -22,7 +23,8 @@ use crate::settings::{GitHubLogin, LoginPlaces, LoginSource, Settings};
 
 /// Name of the scripted model. It is used only if this name is given.
 pub(crate) const SCRIPTED: &str = "scripted";
-const GITHUB: &str = "github";
+/// Name of the provider that the GitHub login makes.
+pub(crate) const GITHUB: &str = "github";
 pub(crate) const COPILOT_URL: &str = "https://api.githubcopilot.com";
 /// Variables that may hold a GitHub login, in the order of Copilot CLI.
 pub(crate) const GITHUB_TOKENS: [&str; 3] = ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"];
@@ -33,6 +35,8 @@ const LIST_AGE: Duration = Duration::from_secs(24 * 3600);
 const CATALOGUE: &str = "models.json";
 /// Bytes of the largest catalogue that is read. That of models.dev has a tenth of it.
 const CATALOGUE_BYTES: u64 = 64 << 20;
+/// Bytes of the largest key that is read from a file.
+const KEY_BYTES: u64 = 16 << 10;
 
 pub(crate) struct SelectedModel {
     pub(crate) provider: Arc<dyn ModelProvider>,
@@ -134,6 +138,17 @@ pub(crate) fn preferred(settings: &Settings, wanted: Option<&str>) -> Result<Opt
     })
 }
 
+/// Whether a session can be opened with a model: one is chosen, and a provider is configured. A configuration that cannot be used
+/// counts as one, since opening the session tells why.
+pub(crate) fn is_ready(settings: &Settings, wanted: Option<&str>) -> bool {
+    let Ok(model) = preferred(settings, wanted) else { return true };
+    if model.as_deref().is_some_and(is_scripted) {
+        return true;
+    }
+    let Ok(providers) = configured(settings) else { return true };
+    !providers.is_empty() && model.or_else(|| default_model(&providers)).is_some()
+}
+
 /// Whether the scripted model is the default.
 pub(crate) fn prefers_script(settings: &Settings) -> bool {
     preferred(settings, None).is_ok_and(|model| model.is_some_and(|model| is_scripted(&model)))
@@ -173,8 +188,10 @@ fn real(settings: &Settings, model: Option<&str>, replaying: bool, ways: Ways) -
             return scripted(settings);
         }
         bail!(
-            "no model provider is configured: set COPILOT_PROVIDER_BASE_URL and COPILOT_MODEL, add a [providers.NAME] \
-             table to {}, or log in to GitHub (GH_TOKEN); `--model {SCRIPTED}` rehearses without one",
+            "no model provider is configured: `{}` in a terminal sets one up; or set COPILOT_PROVIDER_BASE_URL and \
+             COPILOT_MODEL, add a [providers.NAME] table to {}, or log in to GitHub (GH_TOKEN); `--model {SCRIPTED}` \
+             rehearses without one",
+            settings.program,
             settings.config_path().display()
         );
     }
@@ -267,12 +284,30 @@ fn default_model(providers: &[ProviderConfig]) -> Option<String> {
     }
 }
 
+/// Keys in the environment, and in files whose paths are relative to the home folder.
+pub(crate) struct HomeKeys<'a>(pub(crate) &'a Settings);
+
+impl KeySources for HomeKeys<'_> {
+    fn variable(&self, name: &str) -> Option<String> {
+        self.0.var(name).map(str::to_owned)
+    }
+
+    fn file(&self, path: &str) -> std::io::Result<String> {
+        let user = self.0.var("HOME").map(Path::new);
+        let path = match (path.strip_prefix("~/"), user) {
+            (Some(rest), Some(user)) => user.join(rest),
+            _ => self.0.home.join(path),
+        };
+        hangar_disk::read_text(&path, KEY_BYTES)
+    }
+}
+
 /// Every provider that could be asked, the preferred one first.
 pub(crate) fn configured(settings: &Settings) -> Result<Vec<ProviderConfig>> {
     let lookup = |name: &str| settings.var(name).map(str::to_owned);
     let mut providers: Vec<ProviderConfig> = config::variables::provider(lookup)?.into_iter().collect();
     let file = settings.config_text()?;
-    let listed = config::table::providers(&file, lookup)
+    let listed = config::table::providers(&file, HomeKeys(settings))
         .with_context(|| format!("cannot use {}", settings.config_path().display()))?;
     providers.extend(listed);
     // `gh` is asked only if there is no other login: it costs a process.

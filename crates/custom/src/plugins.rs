@@ -24,6 +24,48 @@ pub struct Plugin {
     pub mcp_servers: Map<String, Value>,
 }
 
+/// What a plugin brings, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PluginContents {
+    pub agents: Vec<String>,
+    pub skills: Vec<String>,
+    pub commands: Vec<String>,
+    pub servers: Vec<String>,
+    /// Whether it has hooks.
+    pub hooks: bool,
+}
+
+/// Names of one kind that are listed.
+const MAX_LISTED: usize = 200;
+
+impl Plugin {
+    /// Lists what the plugin brings.
+    pub fn contents(&self) -> PluginContents {
+        let is_document = |path: &Path| path.extension().is_some_and(|end| end == "md");
+        PluginContents {
+            agents: names(&self.agent_dirs, is_document),
+            skills: names(&self.skill_dirs, |path| path.join("SKILL.md").is_file()),
+            commands: names(&self.command_dirs, is_document),
+            servers: self.mcp_servers.keys().cloned().collect(),
+            hooks: self.hooks.is_some() || self.hook_files.iter().any(|file| file.is_file()),
+        }
+    }
+}
+
+/// Names of the entries of directories that are of a kind, without their endings.
+fn names(dirs: &[PathBuf], is_kind: impl Fn(&Path) -> bool) -> Vec<String> {
+    let entries = dirs.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().flatten();
+    let of_kind = entries.map(|entry| entry.path()).filter(|path| is_kind(path)).take(MAX_LISTED);
+    let mut names: Vec<String> = of_kind
+        .filter_map(|path| {
+            let name = path.file_stem()?.to_str()?;
+            Some(name.strip_suffix(".agent").unwrap_or(name).to_owned())
+        })
+        .collect();
+    names.sort();
+    names
+}
+
 /// The plugins of these folders, and a sentence about each that is none.
 pub fn load(dirs: &[PathBuf]) -> (Vec<Plugin>, Vec<String>) {
     let mut plugins = Vec::new();
@@ -187,6 +229,29 @@ mod tests {
         ] {
             check(files, |plugin, _| assert_eq!(plugin.mcp_servers["s"]["command"], "x"));
         }
+    }
+
+    #[test]
+    fn a_plugin_says_what_it_brings() {
+        let files = [
+            ("plugin.json", r#"{"name": "p", "mcpServers": {"s": {"command": "x"}}}"#),
+            ("agents/reviewer.agent.md", "x"),
+            ("skills/release/SKILL.md", "x"),
+            ("skills/notes.txt", "x"),
+            ("commands/tidy.md", "x"),
+            ("hooks/hooks.json", "{}"),
+        ];
+        check(&files, |plugin, _| {
+            let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+            let expected = PluginContents {
+                agents: names(&["reviewer"]),
+                skills: names(&["release"]),
+                commands: names(&["tidy"]),
+                servers: names(&["s"]),
+                hooks: true,
+            };
+            assert_eq!(plugin.contents(), expected);
+        });
     }
 
     #[test]

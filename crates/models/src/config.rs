@@ -148,6 +148,8 @@ pub enum ConfigError {
     Header { setting: String },
     #[error("{setting} holds characters that cannot be sent in a header")]
     Credential { setting: String },
+    #[error("{setting} is `{path}`, which cannot be read: {source}")]
+    KeyFile { setting: String, path: String, source: std::io::Error },
     #[error("{setting} has a rate that is not a number of US dollars, from 0 on, for a million tokens")]
     Price { setting: String },
     #[error(

@@ -157,6 +157,8 @@ pub struct AgentOrder {
     pub tools: ToolPolicy,
     pub options: AgentOptions,
     pub consent: Consent,
+    /// Whether a person prompts the agent turn by turn, so that it stops after each.
+    pub is_attended: bool,
     /// An MCP configuration: JSON, or `@` and a path.
     pub mcp_config: Option<String>,
     /// Instructions of the host, before the prompt.
@@ -204,6 +206,7 @@ impl AgentOrder {
             tools: ToolPolicy::default(),
             options: AgentOptions::default(),
             consent: Consent::default(),
+            is_attended: false,
             mcp_config: None,
             system: None,
             resume: None,

@@ -15,6 +15,11 @@ impl Arming {
         Self { since: now, armed: false }
     }
 
+    /// For a dialog that follows from a key of the person: the next key is for it.
+    pub fn at_once() -> Self {
+        Self { since: 0, armed: true }
+    }
+
     /// Whether a key that comes now is for the dialog. One that comes too early makes it wait again.
     pub fn takes_key(&mut self, now: u64) -> bool {
         self.is_armed(now);

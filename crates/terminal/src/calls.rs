@@ -35,6 +35,7 @@ pub(crate) enum Purpose {
     Diff,
     Hooks,
     Usage,
+    Plugins,
     Aside,
     Fork,
     /// A list that is shown as text under a title.
@@ -105,6 +106,10 @@ impl State {
             }
             Purpose::Usage => {
                 let text = screens::usage(answer, self.cost);
+                self.print_text(&text);
+            }
+            Purpose::Plugins => {
+                let text = screens::plugins(answer);
                 self.print_text(&text);
             }
             Purpose::Aside => {

@@ -32,9 +32,12 @@ pub enum LocalCommand {
     Help,
     Hooks,
     Instructions,
+    Login,
+    Logout,
     Model,
     New,
     Notify,
+    Plugin,
     Reasoning,
     Resume,
     Rewind,
@@ -134,22 +137,8 @@ const TABLE: &[Spec] = &[
         "",
         LocalCommand::Absent("`hangar up` shows and steers the sessions of this machine in a browser."),
     ),
-    spec(
-        "login",
-        &[],
-        "",
-        LocalCommand::Absent(
-            "A provider is configured by its key: `hangar doctor` says what is missing, docs/models.md how to set it.",
-        ),
-    ),
-    spec(
-        "logout",
-        &[],
-        "",
-        LocalCommand::Absent(
-            "Remove the key of the provider from the environment or the configuration; Hangar keeps no login.",
-        ),
-    ),
+    spec("login", &[], "Sets up a provider and its model", LocalCommand::Login),
+    spec("logout", &[], "Removes a provider, with the key that was kept for it", LocalCommand::Logout),
     spec(
         "user",
         &[],
@@ -211,12 +200,7 @@ const TABLE: &[Spec] = &[
         "",
         LocalCommand::Absent("Extensions are not there yet; MCP servers, hooks and skills are."),
     ),
-    spec(
-        "plugin",
-        &[],
-        "",
-        LocalCommand::Absent("Plugins are loaded from directories: start with --plugin-dir DIR."),
-    ),
+    spec("plugin", &[], "Lists the plugins that are loaded and what each brings", LocalCommand::Plugin),
     spec(
         "memory",
         &[],

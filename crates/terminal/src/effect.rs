@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::dialog::HostAnswer;
+
 /// Identifies a request until its answer comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId(pub u64);
@@ -37,6 +39,12 @@ pub enum Effect {
     Keep { key: &'static str, value: Value },
     /// Records that the person trusts the directory.
     Trust { remember: bool },
+    /// Sets a provider and a model up.
+    Login,
+    /// Removes a provider that was set up.
+    Logout,
+    /// Answer to a question of the program itself.
+    Answer(HostAnswer),
     /// Stops the process, as Ctrl+Z does.
     Suspend,
     /// Redraws everything.

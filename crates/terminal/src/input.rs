@@ -3,6 +3,7 @@
 use hangar_protocol::Event;
 use serde_json::Value;
 
+use crate::dialog::HostQuestion;
 use crate::effect::CallId;
 use crate::key::Key;
 
@@ -56,6 +57,8 @@ pub enum Input {
     Told(String),
     /// A sentence that stays on the screen, such as where a file is.
     Printed(String),
+    /// A question of the program itself, in place of the one before. `None` if there is none any more.
+    Ask(Option<Box<HostQuestion>>),
     /// The terminal's background, as far as it says.
     Background {
         red: u8,

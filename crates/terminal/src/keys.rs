@@ -80,6 +80,13 @@ impl State {
             self.composer.set(line);
             return self.send(false);
         }
+        if let (true, Some(dialog::Dialog::Host(dialog))) = (self.overlay.is_none(), self.dialogs.front_mut())
+        {
+            let end = dialog.line(line);
+            // What is found by a name is printed.
+            self.dialog_serial += 1;
+            return self.dialog_ended(end);
+        }
         let question = self.dialog_serial;
         // A number alone is the key: an answer with a text waits for the next line.
         let is_number = line.len() == 1 && line.starts_with(|char: char| char.is_ascii_digit());
@@ -371,6 +378,7 @@ impl State {
         match reply {
             DialogReply::Call { method, params } => self.call(method, params, Purpose::Nothing),
             DialogReply::Trust { remember } => self.effect(Effect::Trust { remember }),
+            DialogReply::Host(answer) => self.effect(Effect::Answer(answer)),
             DialogReply::Exit => self.effect(Effect::Exit(ExitKind::Close)),
             DialogReply::Dismissed => {}
         }

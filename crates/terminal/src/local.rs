@@ -94,6 +94,9 @@ impl State {
             LocalCommand::Instructions => {
                 self.call("session.instructions.getSources", json!({}), Purpose::Text("Instructions"));
             }
+            LocalCommand::Login => self.effect(Effect::Login),
+            LocalCommand::Logout => self.effect(Effect::Logout),
+            LocalCommand::Plugin => self.call("session.plugins.list", json!({}), Purpose::Plugins),
             LocalCommand::Notify => {
                 self.options.notify = !self.options.notify;
                 let on = self.options.notify;

@@ -276,3 +276,37 @@ pub(crate) fn document(answer: &Value) -> Vec<Row> {
     }
     rows
 }
+
+/// Plugins with what each brings, from the answer to `session.plugins.list`.
+pub(crate) fn plugins(answer: &Value) -> String {
+    let plugins: Vec<&Value> = answer["plugins"].as_array().into_iter().flatten().collect();
+    let mut lines: Vec<String> = plugins.iter().flat_map(|plugin| plugin_lines(plugin)).collect();
+    if lines.is_empty() {
+        lines.push("No plugin is loaded.".to_owned());
+    }
+    lines.push(
+        "Start with --plugin-dir DIR to load one. There are no marketplaces yet, so nothing is installed or updated."
+            .to_owned(),
+    );
+    lines.join("\n")
+}
+
+fn plugin_lines(plugin: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut lines = vec![format!("{} ({})", text(&plugin["name"]), text(&plugin["path"]))];
+    for (kind, word) in
+        [("agents", "agents"), ("skills", "skills"), ("commands", "commands"), ("mcpServers", "MCP servers")]
+    {
+        let names: Vec<String> = plugin[kind].as_array().into_iter().flatten().map(text).collect();
+        if !names.is_empty() {
+            lines.push(format!("  {word}: {}", names.join(", ")));
+        }
+    }
+    if plugin["hooks"] == true {
+        lines.push("  hooks".to_owned());
+    }
+    if lines.len() == 1 {
+        lines.push("  brings nothing".to_owned());
+    }
+    lines
+}

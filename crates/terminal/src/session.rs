@@ -9,7 +9,7 @@ use crate::blocks::{self, Detail, Rendering};
 use crate::calls::Purpose;
 use crate::completion::Completions;
 use crate::composer::AttachmentKind;
-use crate::dialog::{self, Dialog, FormDialog};
+use crate::dialog::{self, Dialog, FormDialog, HostDialog, HostQuestion};
 use crate::effect::Effect;
 use crate::input::{AttachedFile, SessionFacts};
 use crate::row::{Row, Style};
@@ -289,6 +289,19 @@ impl State {
         let dialog = dialog::trust(directory, self.now);
         self.dialogs.push_front(dialog);
         self.lay_out_dialog();
+    }
+
+    /// Asks a question of the program itself, in place of the one before.
+    pub(crate) fn ask_host(&mut self, question: Option<Box<HostQuestion>>) {
+        self.dialogs.retain(|dialog| !matches!(dialog, Dialog::Host(_)));
+        match question {
+            Some(question) => {
+                self.completions = Completions::default();
+                self.dialogs.push_front(Dialog::Host(Box::new(HostDialog::new(*question, self.now))));
+                self.lay_out_dialog();
+            }
+            None => self.show_dialog(),
+        }
     }
 
     /// A question was answered, here or elsewhere.

@@ -226,6 +226,7 @@ impl State {
             Input::Edited(Ok(text)) => self.composer.set(text.trim_end_matches('\n')),
             Input::Edited(Err(reason)) | Input::Told(reason) => self.say(reason),
             Input::Printed(text) => self.print_text(&text),
+            Input::Ask(question) => self.ask_host(question),
             Input::Attached(Ok(attachment)) => self.attach(attachment),
             Input::Attached(Err(reason)) => self.say(reason),
             Input::Background { red, green, blue } if self.theme_follows => {
@@ -257,7 +258,16 @@ impl State {
     /// Rows of the open dialog once it takes answers, with a number that changes when another one opens.
     pub fn dialog_rows(&self) -> Option<(u64, Vec<Row>)> {
         let dialog = self.dialogs.front().filter(|dialog| dialog.due().is_none())?;
-        Some((self.dialog_serial, dialog.view(self.now, &self.theme).rows))
+        let rows = match dialog {
+            Dialog::Host(dialog) => dialog.plain(&self.theme),
+            Dialog::Choice(_) | Dialog::Form(_) => dialog.view(self.now, &self.theme).rows,
+        };
+        Some((self.dialog_serial, rows))
+    }
+
+    /// Whether the text that is being typed must not be shown.
+    pub fn is_hidden(&self) -> bool {
+        matches!(self.dialogs.front(), Some(Dialog::Host(dialog)) if dialog.is_hidden())
     }
 
     /// Lines of the open picker once its items are there, for a terminal that only prints.

@@ -4,7 +4,7 @@ pub(crate) mod doctor;
 pub(crate) mod features;
 pub(crate) mod mcp;
 pub(crate) mod models;
-mod probe;
+pub(crate) mod probe;
 pub(crate) mod rewind;
 pub(crate) mod serve;
 pub(crate) mod sessions;

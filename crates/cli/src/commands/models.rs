@@ -138,12 +138,12 @@ impl Row {
     }
 }
 
-fn thousands(tokens: u64) -> String {
+pub(crate) fn thousands(tokens: u64) -> String {
     if tokens < 10_000 { tokens.to_string() } else { format!("{}k", tokens / 1000) }
 }
 
 /// `$5.00 in, $25.00 out, $0.50 cached per million`.
-fn price_line(price: &Price) -> String {
+pub(crate) fn price_line(price: &Price) -> String {
     let cached =
         price.rates.cache_read.map_or_else(String::new, |rate| format!(", {} cached", dollars(rate)));
     format!("{} in, {} out{cached} per million", dollars(price.rates.input), dollars(price.rates.output))

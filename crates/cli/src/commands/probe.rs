@@ -79,31 +79,51 @@ async fn cheap_model(provider: &ProviderConfig) -> Option<String> {
 }
 
 async fn ask(provider: &ProviderConfig, model: &str, subject: String) -> Finding {
-    let mut config = provider.clone();
-    config.model = Some(model.to_owned());
-    config.wire_model.clone_from(&provider.wire_model.clone().filter(|_| provider.model.is_some()));
-    config.max_output_tokens = Some(ANSWER);
-    let resolved = facts::resolve(&config, model);
-    let request = request(model, &resolved);
-    let tokens = Counter::new(model).request(&request);
-    let bound = resolved.facts.price.as_ref().map(|price| price.at_most(tokens, ANSWER));
-    let bound =
-        bound.map_or_else(|| "an unknown price".to_owned(), |dollars| format!("{} at most", shown(dollars)));
-    remark(&format!(
-        "asking {model} at {}: about {tokens} tokens, an answer of up to {ANSWER}, {bound}",
-        provider.name
-    ));
-    let answered = tokio::time::timeout(PATIENCE, listen(config, request)).await;
-    match answered {
-        Err(_) => Finding::new(
-            Health::Bad,
-            subject,
-            format!("{model} gave no whole answer within {} s", PATIENCE.as_secs()),
-        ),
-        Ok(Err(error)) => Finding::new(Health::Bad, subject, format!("{model}: {error}")),
-        Ok(Ok(heard)) => {
-            let health = if heard.calls_tool() { Health::Good } else { Health::Bad };
-            Finding::new(health, subject, format!("{model}: {}", heard.tell(&resolved)))
+    let probe = Probe::new(provider, model);
+    remark(&probe.told());
+    let (works, says) = probe.ask().await;
+    Finding::new(if works { Health::Good } else { Health::Bad }, subject, says)
+}
+
+/// One tiny question to a model.
+pub(crate) struct Probe {
+    model: String,
+    provider: String,
+    config: ProviderConfig,
+    resolved: ResolvedModel,
+    request: ModelRequest,
+}
+
+impl Probe {
+    pub(crate) fn new(provider: &ProviderConfig, model: &str) -> Self {
+        let mut config = provider.clone();
+        config.model = Some(model.to_owned());
+        config.wire_model.clone_from(&provider.wire_model.clone().filter(|_| provider.model.is_some()));
+        config.max_output_tokens = Some(ANSWER);
+        let resolved = facts::resolve(&config, model);
+        let request = request(model, &resolved);
+        Self { model: model.to_owned(), provider: provider.name.clone(), config, resolved, request }
+    }
+
+    /// Says what is asked, and its maximum cost.
+    pub(crate) fn told(&self) -> String {
+        let tokens = Counter::new(&self.model).request(&self.request);
+        let bound = self.resolved.facts.price.as_ref().map(|price| price.at_most(tokens, ANSWER));
+        let bound = bound
+            .map_or_else(|| "an unknown price".to_owned(), |dollars| format!("{} at most", shown(dollars)));
+        format!(
+            "asking {} at {}: about {tokens} tokens, an answer of up to {ANSWER}, {bound}",
+            self.model, self.provider
+        )
+    }
+
+    /// Asks, and says whether the model works, and what it can do.
+    pub(crate) async fn ask(self) -> (bool, String) {
+        let Self { model, config, resolved, request, .. } = self;
+        match tokio::time::timeout(PATIENCE, listen(config, request)).await {
+            Err(_) => (false, format!("{model} gave no whole answer within {} s", PATIENCE.as_secs())),
+            Ok(Err(error)) => (false, format!("{model}: {error}")),
+            Ok(Ok(heard)) => (heard.calls_tool(), format!("{model}: {}", heard.tell(&resolved))),
         }
     }
 }

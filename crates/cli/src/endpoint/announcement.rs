@@ -10,7 +10,7 @@ use hangar_server::Presence;
 use hangar_store::SessionId;
 use parking_lot::Mutex;
 
-use super::{ProcessEndpoint, portals_dir, sessions_dir};
+use super::{ProcessEndpoint, jobs_dir, portals_dir, sessions_dir};
 
 /// An endpoint that can be found. Dropping it removes the file.
 #[derive(Debug)]
@@ -27,6 +27,10 @@ impl Announcement {
 
     pub(crate) fn of_portal(home: &Path, endpoint: &ProcessEndpoint) -> io::Result<Self> {
         Self::publish(&portals_dir(home), &format!("{}.json", endpoint.pid), endpoint)
+    }
+
+    pub(crate) fn of_job(home: &Path, endpoint: &ProcessEndpoint) -> io::Result<Self> {
+        Self::publish(&jobs_dir(home), &format!("{}.json", endpoint.pid), endpoint)
     }
 
     /// Writes the file and locks it before it gets its name, so that no reader takes it for that of a dead process.

@@ -40,6 +40,10 @@ fn sessions_dir(home: &Path) -> PathBuf {
     home.join("run/sessions")
 }
 
+fn jobs_dir(home: &Path) -> PathBuf {
+    home.join("run/jobs")
+}
+
 fn portals_dir(home: &Path) -> PathBuf {
     home.join("run/portals")
 }
@@ -59,6 +63,11 @@ pub(crate) fn open_sessions(home: &Path) -> Vec<SessionId> {
 /// Endpoints of the portals that are up.
 pub(crate) fn portals(home: &Path) -> Vec<ProcessEndpoint> {
     files(&portals_dir(home)).filter_map(|file| read(&file)).take(MAX_LISTED).collect()
+}
+
+/// Endpoints of the processes that run a job by themselves.
+pub(crate) fn jobs(home: &Path) -> Vec<ProcessEndpoint> {
+    files(&jobs_dir(home)).filter_map(|file| read(&file)).take(MAX_LISTED).collect()
 }
 
 fn files(dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {

@@ -4,6 +4,7 @@ pub(crate) mod args;
 mod progress;
 mod run;
 mod show;
+mod views;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! A run from the command line: carried out, shown, and stopped by a signal.
 
 use std::convert::Infallible;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{JobRunArgs, ResumeArgs};
 use super::progress::Shown;
+use super::views;
 use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::machine::Machine;
@@ -75,6 +77,9 @@ fn carry_out(
     format: OutputFormat,
     begin: impl FnOnce(&Arc<Executor>, Arc<Shown>) -> Result<RunDriver>,
 ) -> Result<Exit> {
+    // It is hidden from agents, and redacted in output.
+    let token = views::token();
+    let settings = &settings.with_secret(None, &token);
     // Sessions of a run are listed like all others.
     let hub = Hub::new(HubConfig {
         host: Arc::new(Machine::new(settings)?),
@@ -96,6 +101,10 @@ fn carry_out(
     runtime.block_on(async {
         let running = begin(&executor, Arc::new(Shown::new(format)))?;
         let (run, controls) = (running.run().clone(), running.controls());
+        // Without it the run is carried out all the same; nobody can attach to its sessions.
+        let _views = views::open(settings, &hub, &token, Path::new("."))
+            .await
+            .inspect_err(|error| tracing::warn!(%error, "no view can join the sessions of the run"));
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
         let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
         let to_end = running.to_end();

@@ -21,6 +21,10 @@ pub(crate) struct PortalClient {
     token: Option<String>,
 }
 
+/// Tries to have a session taken over, and the pause after each: a portal that shows the session hears of its end a moment later.
+const TAKE_OVER_TRIES: u32 = 50;
+const TAKE_OVER_PAUSE: Duration = Duration::from_millis(100);
+
 impl PortalClient {
     pub(crate) fn new(endpoint: &ProcessEndpoint) -> Result<Self, String> {
         // Set already if anything else has spoken TLS before.
@@ -68,6 +72,20 @@ impl PortalClient {
     /// Has the portal open a session, so that it is live there.
     pub(crate) async fn open(&self, id: &SessionId) -> Result<(), String> {
         self.post(&format!("/api/v1/sessions/{id}/open"), None).await.map(drop)
+    }
+
+    /// Has the portal open a session that was closed elsewhere just now, and returns once it is live in the portal.
+    pub(crate) async fn take_over(&self, id: &SessionId) -> Result<(), String> {
+        let mut refusal = "it does not see yet that the session was closed here".to_owned();
+        for _ in 0..TAKE_OVER_TRIES {
+            match self.open(id).await {
+                Ok(()) if self.has_open(id).await => return Ok(()),
+                Ok(()) => {}
+                Err(reason) => refusal = reason,
+            }
+            tokio::time::sleep(TAKE_OVER_PAUSE).await;
+        }
+        Err(refusal)
     }
 
     pub(crate) async fn rename(&self, id: &str, name: &Value) -> Result<Value, String> {

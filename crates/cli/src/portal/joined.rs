@@ -116,18 +116,20 @@ impl Relay {
 
     async fn publish(&mut self, event: Box<Event>) -> bool {
         let is_main = event.agent_id().is_none();
-        let mut is_idle = false;
+        let (mut is_idle, mut is_over) = (false, false);
         match event.body() {
             Body::UserMessage(_) if is_main => self.error = None,
             Body::SessionError(error) if is_main => self.error = Some(error.message.clone()),
             Body::SessionIdle(_) if is_main => is_idle = true,
+            // The terminal may go on without it, and the session elsewhere.
+            Body::SessionShutdown(_) if is_main => is_over = true,
             _ => {}
         }
         if self.outbox.send(SessionNews::Event(event)).await.is_err() {
             return false;
         }
         if !is_idle {
-            return true;
+            return !is_over;
         }
         let error = self.error.take();
         self.end_turn(error).await

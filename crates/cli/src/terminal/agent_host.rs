@@ -5,12 +5,17 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use hangar_peer::{Framing, Peer};
+use hangar_peer::{Framing, Outgoing, Peer};
+use hangar_store::Store;
 use tokio::io::DuplexStream;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::agent_server::AgentServer;
+use super::agent_server::{AgentContext, AgentServer};
+use super::agent_views;
 use super::agents::Agents;
+use super::host::Listening;
+use crate::endpoint::TerminalPresence;
 use crate::runtimes::args::RunWithArgs;
 use crate::settings::Settings;
 
@@ -18,6 +23,9 @@ use crate::settings::Settings;
 const PIPE: usize = 256 << 10;
 /// Time that blocking work of closed sessions gets before the process ends.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// Requests of other views that may wait.
+const VIEW_REQUESTS: usize = 256;
 
 /// Running server. [`AgentHost::close`] ends its agents.
 pub(super) struct AgentHost {
@@ -33,7 +41,16 @@ impl AgentHost {
         args: RunWithArgs,
     ) -> Result<(Self, DuplexStream)> {
         let fleet = agents.fleet()?;
-        let settings = settings.clone();
+        let listening = Listening::private()
+            .inspect_err(|error| tracing::warn!(%error, "no other view can join the sessions"))
+            .ok();
+        let endpoint = listening.as_ref().and_then(|listening| listening.endpoint().ok());
+        let context = AgentContext {
+            settings: settings.clone(),
+            fleet,
+            store: Store::new(&settings.home),
+            presence: endpoint.map(|endpoint| TerminalPresence::new(&settings.home, endpoint)),
+        };
         let (near, far) = tokio::io::duplex(PIPE);
         let stop = CancellationToken::new();
         let stopped = stop.clone();
@@ -41,8 +58,8 @@ impl AgentHost {
             .name("agents".to_owned())
             .spawn(move || {
                 let (peer, outgoing) = Peer::new(Framing::Length);
-                let server = AgentServer::new(settings, fleet, args, peer.clone());
-                serve(far, &stopped, peer, outgoing, server);
+                let server = AgentServer::new(context, args, peer.clone());
+                serve(Connection { stream: far, peer, outgoing }, listening, &stopped, server);
             })
             .context("cannot start the thread of the agents")?;
         Ok((Self { thread, stop }, near))
@@ -57,13 +74,20 @@ impl AgentHost {
     }
 }
 
-fn serve(
+/// The server's end of the terminal's connection.
+struct Connection {
     stream: DuplexStream,
-    stop: &CancellationToken,
     peer: Peer,
-    mut outgoing: hangar_peer::Outgoing,
+    outgoing: Outgoing,
+}
+
+fn serve(
+    connection: Connection,
+    listening: Option<Listening>,
+    stop: &CancellationToken,
     server: AgentServer,
 ) {
+    let Connection { stream, peer, mut outgoing } = connection;
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -78,7 +102,10 @@ fn serve(
             // Nobody reads any more: whoever waits for that need not.
             peer.close();
         });
-        server.run(reader, stop).await;
+        let (views, requests) = mpsc::channel(VIEW_REQUESTS);
+        let listening = tokio::spawn(agent_views::listen(listening, views));
+        server.run(reader, requests, stop).await;
+        listening.abort();
     });
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
 }

@@ -1,4 +1,5 @@
-//! Requests of a view about sessions of other agents: which session they are for, and those that are for none.
+//! Requests of views about sessions of other agents: which session they are for, and those that are for none. The terminal itself
+//! is one view; others join over a socket.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +15,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::agent_session::{self, Inbox};
+use super::agent_views::ViewMessage;
 use super::frames::Frames;
+use crate::endpoint::TerminalPresence;
 use crate::runtimes::Fleet;
 use crate::runtimes::args::RunWithArgs;
 use crate::selection::SessionSelection;
@@ -25,9 +28,25 @@ const REQUESTS: usize = 64;
 
 /// A request about one session.
 pub(super) struct ViewRequest {
-    pub(super) id: Id,
+    pub(super) asker: Asker,
     pub(super) method: String,
     pub(super) params: Value,
+}
+
+/// The view that asked, and waits for an answer.
+pub(super) struct Asker {
+    pub(super) peer: Peer,
+    id: Id,
+}
+
+impl Asker {
+    pub(super) fn answer(self, result: Result<Value, String>) {
+        let refusal = |message| ErrorObject { code: codes::INTERNAL_ERROR, message, data: None };
+        let result = result.map_err(refusal).and_then(|value| {
+            raw(&value).ok_or_else(|| refusal("the answer cannot be written as JSON".to_owned()))
+        });
+        self.peer.respond(self.id, result);
+    }
 }
 
 /// Surroundings of all sessions of a server.
@@ -35,21 +54,14 @@ pub(super) struct AgentContext {
     pub(super) settings: Settings,
     pub(super) fleet: Arc<Fleet>,
     pub(super) store: Store,
-    pub(super) peer: Peer,
-}
-
-impl AgentContext {
-    pub(super) fn answer(&self, id: Id, result: Result<Value, String>) {
-        let refusal = |message| ErrorObject { code: codes::INTERNAL_ERROR, message, data: None };
-        let result = result.map_err(refusal).and_then(|value| {
-            raw(&value).ok_or_else(|| refusal("the answer cannot be written as JSON".to_owned()))
-        });
-        self.peer.respond(id, result);
-    }
+    /// Tells other processes which sessions are open here.
+    pub(super) presence: Option<TerminalPresence>,
 }
 
 pub(super) struct AgentServer {
     context: Arc<AgentContext>,
+    /// The terminal's own view.
+    owner: Peer,
     args: RunWithArgs,
     sessions: HashMap<String, SessionHandle>,
     tasks: JoinSet<()>,
@@ -59,7 +71,7 @@ pub(super) struct AgentServer {
 struct SessionHandle {
     requests: mpsc::Sender<ViewRequest>,
     /// Takes the request that ends the session.
-    ending: oneshot::Sender<Id>,
+    ending: oneshot::Sender<Asker>,
 }
 
 /// Parameters that open a session.
@@ -74,14 +86,18 @@ struct OpenParams {
 }
 
 impl AgentServer {
-    pub(super) fn new(settings: Settings, fleet: Arc<Fleet>, args: RunWithArgs, peer: Peer) -> Self {
-        let store = Store::new(&settings.home);
-        let context = Arc::new(AgentContext { settings, fleet, store, peer });
-        Self { context, args, sessions: HashMap::new(), tasks: JoinSet::new() }
+    pub(super) fn new(context: AgentContext, args: RunWithArgs, owner: Peer) -> Self {
+        let context = Arc::new(context);
+        Self { context, owner, args, sessions: HashMap::new(), tasks: JoinSet::new() }
     }
 
-    /// Serves the connection to its end, then ends all sessions.
-    pub(super) async fn run(mut self, reader: impl AsyncRead + Unpin, stop: &CancellationToken) {
+    /// Serves the terminal's connection to its end, and other views meanwhile, then ends all sessions.
+    pub(super) async fn run(
+        mut self,
+        reader: impl AsyncRead + Unpin,
+        mut views: mpsc::Receiver<ViewMessage>,
+        stop: &CancellationToken,
+    ) {
         let mut frames = Frames::new(reader);
         loop {
             tokio::select! {
@@ -89,6 +105,7 @@ impl AgentServer {
                     Some(body) => self.take(&body),
                     None => break,
                 },
+                Some(message) = views.recv() => self.take_view(message),
                 () = stop.cancelled() => break,
                 Some(_) = self.tasks.join_next() => {
                     self.sessions.retain(|_, session| !session.requests.is_closed());
@@ -100,10 +117,7 @@ impl AgentServer {
     }
 
     fn take(&mut self, body: &[u8]) {
-        let Ok(RpcMessage::Request { id, method, params }) = RpcMessage::parse(body) else { return };
-        let params: Value =
-            params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
-        let request = ViewRequest { id, method, params };
+        let Some(request) = ViewRequest::parse(&self.owner, body) else { return };
         match request.method.as_str() {
             "session.create" | "session.resume" => self.open(request),
             "sessions.bulkDelete" => self.delete(request),
@@ -111,8 +125,22 @@ impl AgentServer {
         }
     }
 
+    /// Takes a request of another view. It joins sessions that are open, and neither opens nor ends any.
+    fn take_view(&mut self, ViewMessage { peer, body }: ViewMessage) {
+        let Some(request) = ViewRequest::parse(&peer, &body) else { return };
+        match request.method.as_str() {
+            "session.create" | "sessions.bulkDelete" => {
+                request
+                    .asker
+                    .answer(Err("sessions are opened and deleted in the terminal itself".to_owned()));
+            }
+            "session.destroy" => request.asker.answer(Ok(Value::Null)),
+            _ => self.pass_on(request),
+        }
+    }
+
     fn open(&mut self, request: ViewRequest) {
-        let ViewRequest { id, method, params } = request;
+        let ViewRequest { asker, method, params } = request;
         let opened = OpenParams::deserialize(&params).map_err(|error| error.to_string()).and_then(|params| {
             let session_id: SessionId =
                 params.session_id.parse().map_err(|_| "the id of the session is not one".to_owned())?;
@@ -120,7 +148,7 @@ impl AgentServer {
         });
         let (params, session_id) = match opened {
             Ok(opened) => opened,
-            Err(problem) => return self.context.answer(id, Err(problem)),
+            Err(problem) => return asker.answer(Err(problem)),
         };
         let is_new = method == "session.create";
         let args = self.args_for(&params, is_new);
@@ -128,7 +156,7 @@ impl AgentServer {
         let (requests, inbox) = mpsc::channel(REQUESTS);
         let (ending, ended) = oneshot::channel();
         let inbox = Inbox { requests: inbox, ended };
-        self.tasks.spawn(agent_session::run(Arc::clone(&self.context), args, selection, id, inbox));
+        self.tasks.spawn(agent_session::run(Arc::clone(&self.context), args, selection, asker, inbox));
         self.sessions.insert(params.session_id, SessionHandle { requests, ending });
     }
 
@@ -151,7 +179,7 @@ impl AgentServer {
             })
             .collect();
         let result = if problems.is_empty() { Ok(json!({})) } else { Err(problems.join("; ")) };
-        self.context.answer(request.id, result);
+        request.asker.answer(result);
     }
 
     fn pass_on(&mut self, request: ViewRequest) {
@@ -160,23 +188,28 @@ impl AgentServer {
             && let Some(session) = self.sessions.remove(&session_id)
         {
             // A session that has ended by itself has nothing left to do.
-            if let Err(id) = session.ending.send(request.id) {
-                self.context.answer(id, Ok(Value::Null));
+            if let Err(asker) = session.ending.send(request.asker) {
+                asker.answer(Ok(Value::Null));
             }
             return;
         }
         let Some(session) = self.sessions.get(&session_id) else {
             let problem = "the agent of this session has ended; /resume goes on with it".to_owned();
-            return self.context.answer(request.id, Err(problem));
+            return request.asker.answer(Err(problem));
         };
         if let Err(refused) = session.requests.try_send(request) {
-            let id = match refused {
-                mpsc::error::TrySendError::Full(request) | mpsc::error::TrySendError::Closed(request) => {
-                    request.id
-                }
-            };
+            let (mpsc::error::TrySendError::Full(request) | mpsc::error::TrySendError::Closed(request)) =
+                refused;
             let problem = "the session takes no requests just now; wait a moment".to_owned();
-            self.context.answer(id, Err(problem));
+            request.asker.answer(Err(problem));
         }
+    }
+}
+
+impl ViewRequest {
+    fn parse(peer: &Peer, body: &[u8]) -> Option<Self> {
+        let Ok(RpcMessage::Request { id, method, params }) = RpcMessage::parse(body) else { return None };
+        let params = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+        Some(Self { asker: Asker { peer: peer.clone(), id }, method, params })
     }
 }

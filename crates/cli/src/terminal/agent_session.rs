@@ -7,16 +7,18 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use hangar_agent::session::iso;
-use hangar_protocol::data::{PendingMessagesModified, SessionError, SessionWarning};
-use hangar_protocol::rpc::Id;
+use hangar_peer::Peer;
+use hangar_protocol::data::{PendingMessagesModified, SessionError, SessionIdle, SessionWarning};
 use hangar_protocol::{Body, Event, EventId};
 use hangar_runtimes::runtime::{AgentSession, SessionCommand, SessionNews, TurnEnded};
 use hangar_runtimes::usage::Usage;
+use hangar_server::Presence as _;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::agent_answers;
-use super::agent_server::{AgentContext, ViewRequest};
+use super::agent_server::{AgentContext, Asker, ViewRequest};
+use super::questions::{self, Change};
 use crate::runtimes::args::RunWithArgs;
 use crate::runtimes::plan::{self, SessionPlan};
 use crate::runtimes::record::{self, SessionRecorder};
@@ -33,11 +35,15 @@ const FAREWELL: Duration = Duration::from_secs(20);
 pub(super) struct Inbox {
     pub(super) requests: mpsc::Receiver<ViewRequest>,
     /// Resolves when the session is to end, with the request that asks for it unless the server is gone.
-    pub(super) ended: oneshot::Receiver<Id>,
+    pub(super) ended: oneshot::Receiver<Asker>,
 }
 
 struct ServedSession {
     context: Arc<AgentContext>,
+    /// Views of the session; the first is the terminal's own.
+    views: Vec<Peer>,
+    /// Questions that wait for an answer.
+    questions: Vec<Event>,
     plan: SessionPlan,
     workspace: PathBuf,
     live: AgentSession,
@@ -64,38 +70,46 @@ pub(super) async fn run(
     context: Arc<AgentContext>,
     args: RunWithArgs,
     selection: SessionSelection,
-    asked: Id,
+    asked: Asker,
     mut inbox: Inbox,
 ) {
     let opened = tokio::select! {
         opened = ServedSession::open(&context, &args, selection) => opened,
         ending = &mut inbox.ended => {
-            context.answer(asked, Err("the session was left before it was open".to_owned()));
-            if let Ok(id) = ending {
-                context.answer(id, Ok(Value::Null));
+            asked.answer(Err("the session was left before it was open".to_owned()));
+            if let Ok(asker) = ending {
+                asker.answer(Ok(Value::Null));
             }
             return;
         }
     };
     let mut session = match opened {
         Ok(session) => session,
-        Err(error) => return context.answer(asked, Err(format!("{error:#}"))),
+        Err(error) => return asked.answer(Err(format!("{error:#}"))),
     };
-    context.answer(asked, Ok(session.facts()));
+    session.views.push(asked.peer.clone());
+    asked.answer(Ok(session.facts()));
+    if session.record.is_some() {
+        session.announce();
+    }
     session.explain();
     let ended = session.serve(&mut inbox).await;
     // Requests that come now are answered by the server.
     inbox.requests.close();
     while let Ok(request) = inbox.requests.try_recv() {
-        context.answer(request.id, Err("the session is being closed".to_owned()));
+        request.asker.answer(Err("the session is being closed".to_owned()));
     }
     let (asked, problem) = match ended {
         Ok(asked) => (asked, None),
         Err(error) => (None, Some(format!("{error:#}"))),
     };
+    let id = session.plan.selection.id().clone();
     session.finish(problem).await;
-    if let Some(id) = asked.or_else(|| inbox.ended.try_recv().ok()) {
-        context.answer(id, Ok(Value::Null));
+    if let Some(presence) = &context.presence {
+        presence.closed(&id);
+    }
+    if let Some(asker) = asked.or_else(|| inbox.ended.try_recv().ok()) {
+        asker.answer(Ok(Value::Null));
     }
 }
 
@@ -113,6 +127,7 @@ impl ServedSession {
         let record = plan.take_up(store)?;
         let mut order = plan.order(fleet, store, args, record.as_ref())?;
         order.consent = args.terminal_consent();
+        order.is_attended = true;
         if let Some(rehearsal) = plan::rehearsal(settings, args).await? {
             plan.runtime.rehearse(&mut order, &rehearsal.stage);
         }
@@ -121,6 +136,8 @@ impl ServedSession {
         let live = plan.open(order).await?;
         Ok(Self {
             context: Arc::clone(context),
+            views: Vec::new(),
+            questions: Vec::new(),
             workspace,
             live,
             record,
@@ -159,7 +176,7 @@ impl ServedSession {
     }
 
     /// Serves until the session is to end, and returns the request for that. An error is why it cannot go on.
-    async fn serve(&mut self, inbox: &mut Inbox) -> Result<Option<Id>> {
+    async fn serve(&mut self, inbox: &mut Inbox) -> Result<Option<Asker>> {
         loop {
             tokio::select! {
                 biased;
@@ -169,7 +186,10 @@ impl ServedSession {
                 news = self.live.news.recv() => match news {
                     Some(SessionNews::Event(event)) => {
                         self.hear(*event)?;
-                        self.context.peer.keep_pace().await;
+                        // Other views are left behind if they do not keep up.
+                        if let Some(owner) = self.views.first().cloned() {
+                            owner.keep_pace().await;
+                        }
                     }
                     Some(SessionNews::TurnEnded(ended)) => self.turn_ended(&ended)?,
                     None => bail!("{} has ended; /resume goes on with the session", self.label()),
@@ -184,7 +204,35 @@ impl ServedSession {
 
     fn publish(&self, event: &Event) {
         let session_id = self.plan.selection.id().as_str();
-        self.context.peer.notify("session.event", &json!({ "sessionId": session_id, "event": event }));
+        let told = json!({ "sessionId": session_id, "event": event });
+        for view in self.views.iter().filter(|view| !view.is_closed()) {
+            view.notify("session.event", &told);
+        }
+    }
+
+    /// Tells other processes that the session is open here. It has a log by now.
+    fn announce(&self) {
+        if let Some(presence) = &self.context.presence {
+            presence.opened(self.plan.selection.id());
+        }
+    }
+
+    /// Notes a question, or that one was settled.
+    fn note_question(&mut self, event: &Event) {
+        match questions::change(event) {
+            Some(Change::Asks(_)) => self.questions.push(event.clone()),
+            Some(Change::Settles(id)) => self.questions.retain(
+                |asked| !matches!(questions::change(asked), Some(Change::Asks(known)) if known == id),
+            ),
+            None => {}
+        }
+    }
+
+    /// Another view joins: it is told everything from here on.
+    fn join(&mut self, view: &Peer) -> Value {
+        self.views.retain(|known| !known.is_closed());
+        self.views.push(view.clone());
+        self.facts()
     }
 
     /// Logs an event and tells the view. What cannot be written down must not go on.
@@ -195,6 +243,7 @@ impl ServedSession {
             }
             None => self.unrecorded.push(event.clone()),
         }
+        self.note_question(&event);
         self.publish(&event);
         if self.unrecorded.len() == MAX_UNRECORDED {
             self.begin_record("")?;
@@ -214,20 +263,24 @@ impl ServedSession {
             record.append(&event)?;
         }
         self.record = Some(record);
+        self.announce();
         Ok(())
     }
 
-    fn take(&mut self, ViewRequest { id, method, params }: ViewRequest) -> Result<()> {
+    fn take(&mut self, ViewRequest { asker, method, params }: ViewRequest) -> Result<()> {
         if let Some(answer) = agent_answers::read(&method, &params) {
             let given = answer.and_then(|(request_id, answer)| {
                 self.command(SessionCommand::Answer { request_id, answer })?;
                 Ok(json!({ "success": true }))
             });
-            self.context.answer(id, given);
+            asker.answer(given);
             return Ok(());
         }
         let result = match method.as_str() {
-            "session.send" => return self.prompt(id, &params),
+            "session.send" => return self.prompt(asker, &params),
+            "session.resume" => Ok(self.join(&asker.peer)),
+            "session.eventLog.read" => Ok(json!({ "events": self.questions })),
+            "session.metadata.isProcessing" => Ok(json!({ "processing": self.is_working })),
             "session.abort" => self.abort(),
             "session.commands.list" => Ok(json!({ "commands": [] })),
             "session.queue.pendingItems" => Ok(self.pending()),
@@ -241,7 +294,7 @@ impl ServedSession {
             "session.usage.getMetrics" => Ok(self.metrics()),
             _ => Err(format!("{} does not offer that here", self.label())),
         };
-        self.context.answer(id, result);
+        asker.answer(result);
         Ok(())
     }
 
@@ -251,12 +304,12 @@ impl ServedSession {
         taken.map_err(|_| format!("{} takes nothing just now; try again, or leave", self.label()))
     }
 
-    fn prompt(&mut self, id: Id, params: &Value) -> Result<()> {
+    fn prompt(&mut self, asker: Asker, params: &Value) -> Result<()> {
         let text = prompt_text(params);
         let message_id = uuid::Uuid::new_v4().to_string();
         let immediate = params["mode"] == "immediate";
         let result = if !self.is_working {
-            self.context.answer(id, Ok(json!({ "messageId": message_id, "started": true })));
+            asker.answer(Ok(json!({ "messageId": message_id, "started": true })));
             return self.start(text);
         } else if immediate && self.plan.runtime.card().capabilities.steering {
             self.command(SessionCommand::Steer(text))
@@ -267,7 +320,7 @@ impl ServedSession {
             self.queue_changed();
             Ok(())
         };
-        self.context.answer(id, result.map(|()| json!({ "messageId": message_id })));
+        asker.answer(result.map(|()| json!({ "messageId": message_id })));
         Ok(())
     }
 
@@ -300,6 +353,7 @@ impl ServedSession {
 
     fn turn_ended(&mut self, ended: &TurnEnded) -> Result<()> {
         self.is_working = false;
+        self.questions.clear();
         self.total = ended.outcome.total;
         self.model = ended.model.clone().or_else(|| self.model.take());
         match self.queue.pop_front() {
@@ -307,7 +361,11 @@ impl ServedSession {
                 self.queue_changed();
                 self.start(next.text)
             }
-            None => Ok(()),
+            None => {
+                // Views that count turns, such as a portal's, end theirs with it.
+                self.publish(&made(SessionIdle::default().into()));
+                Ok(())
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use hangar_protocol::EventId;
 use hangar_server::ShowRequest;
 use hangar_store::Store;
 use hangar_terminal::effect::{CallId, ExitKind};
@@ -17,6 +18,7 @@ use super::agents::Agents;
 use super::detach::CLOSING;
 use super::hosts::{HostKind, Hosts};
 use super::link::{Link, LinkNews};
+use super::login::{LoginNews, ModelSetup, SWITCHING};
 use super::opening::{self, Start, Wanted};
 use super::owner::Owner;
 use super::preferences::{HistoryFile, TerminalPreferences};
@@ -54,6 +56,10 @@ pub(super) enum LookupResult {
     Owner(Box<Wanted>),
     /// Whether a portal took the session over.
     HandedOver(Result<(), String>),
+    /// A step of setting a provider up.
+    Login(LoginNews),
+    /// Process that has the session which was closed elsewhere, if one has.
+    Moved(Option<Owner>),
 }
 
 pub(super) struct App {
@@ -75,6 +81,11 @@ pub(super) struct App {
     /// Owner of the session that is shown, if it runs in another process.
     pub(super) elsewhere: Option<Owner>,
     pub(super) joining: Joining,
+    /// Whether the process that has the session next is being looked for.
+    pub(super) is_following: bool,
+    /// Last event of the session that is logged.
+    pub(super) last_event: Option<EventId>,
+    pub(super) models: ModelSetup,
     pub(super) found: mpsc::Sender<LookupResult>,
     /// Answer to the client that asked for the session.
     pub(super) showing: Option<oneshot::Sender<Result<(), String>>>,
@@ -129,6 +140,7 @@ pub(super) async fn run(launch: Launch) -> Result<Exit> {
     }
     let now = Instant::now();
     let first = own.interactive.clone();
+    let models = ModelSetup::new(&own, rehearsal.is_some() || for_agents.rehearse.is_some());
     let mut app = App {
         history: HistoryFile::of(&settings.home),
         hosts: Hosts::new(own, for_agents, agents.clone(), listening),
@@ -144,6 +156,9 @@ pub(super) async fn run(launch: Launch) -> Result<Exit> {
         link: None,
         elsewhere: None,
         joining: Joining::default(),
+        is_following: false,
+        last_event: None,
+        models,
         found,
         showing: None,
         session: None,
@@ -299,6 +314,8 @@ impl App {
                     match found {
                         LookupResult::Owner(wanted) => self.enter(*wanted),
                         LookupResult::HandedOver(result) => self.handed_over(result),
+                        LookupResult::Login(news) => self.login_news(news),
+                        LookupResult::Moved(owner) => self.moved(owner),
                     }
                     self.schedule(Duration::ZERO);
                 }
@@ -328,27 +345,24 @@ impl App {
             match news {
                 LinkNews::Event { session_id, event } if Some(&session_id) == self.session.as_ref() => {
                     if self.joining.admits(&event) {
+                        self.heard(&event);
                         self.take(Input::Event(event));
                     }
                 }
                 LinkNews::Event { .. } | LinkNews::Reply { call: GREETING | LEAVING | NAMING, .. } => {}
                 LinkNews::Reply { call, result } if call == self.opening => self.opened(result),
+                LinkNews::Reply { call: SWITCHING, result: Ok(_) } => {}
+                LinkNews::Reply { call: SWITCHING, result: Err(reason) } => {
+                    self.take(Input::Printed(format!("the session keeps its model: {reason}")));
+                }
                 LinkNews::Reply { call: QUESTIONS, result } => self.ask_open_questions(result),
                 LinkNews::Reply { call: CLOSING, result } => self.closed_here(result),
                 LinkNews::Reply { call, result } => self.take(Input::Reply { call, result }),
                 LinkNews::Closed => {
                     self.link = None;
-                    let reason = match self.elsewhere.take() {
-                        Some(owner) => {
-                            let id = self.session.as_deref().unwrap_or_default();
-                            let program = &self.settings.program;
-                            let place = owner.place();
-                            format!("the session was closed in {place}; `{program} --resume={id}` opens it")
-                        }
-                        None => "the server of the session is gone; leave and come back with --continue"
-                            .to_owned(),
-                    };
-                    self.take(Input::Lost(reason));
+                    if !self.follow() {
+                        self.lost_elsewhere();
+                    }
                 }
             }
             taken += 1;

@@ -61,7 +61,7 @@ impl App {
             let mut refusal = "no portal is up any more".to_owned();
             for portal in endpoint::portals(&home) {
                 let opened = match PortalClient::new(&portal) {
-                    Ok(client) => client.open(&id).await,
+                    Ok(client) => client.take_over(&id).await,
                     Err(reason) => Err(reason),
                 };
                 match opened {
@@ -84,7 +84,7 @@ impl App {
                     let selection = SessionSelection::Resume(id);
                     let directory = self.directory.clone();
                     let (owner, agent) = (Some(Owner::Nobody), self.agent.clone());
-                    self.open(Wanted { selection, directory, owner, agent, typed: false });
+                    self.open(Wanted { selection, directory, owner, agent, typed: false, follows: false });
                 }
             }
         }

@@ -70,6 +70,9 @@ impl App {
             }
             Effect::Keep { key, value } => self.keep(key, value),
             Effect::Trust { remember } => self.trusted(remember),
+            Effect::Login => self.login(),
+            Effect::Logout => self.logout(),
+            Effect::Answer(answer) => self.login_answered(answer),
             Effect::Suspend => self.suspending = true,
             Effect::Redraw => self.redraw(),
             Effect::Exit(ExitKind::Detach) => self.detach(),

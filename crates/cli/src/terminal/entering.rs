@@ -1,5 +1,6 @@
 //! Entering sessions: in this process, or where another one has them open.
 
+use hangar_protocol::Event;
 use hangar_server::ShowRequest;
 use hangar_store::SessionId;
 use hangar_terminal::effect::CallId;
@@ -7,6 +8,7 @@ use hangar_terminal::input::Input;
 use serde_json::{Value, json};
 
 use super::app::{App, GREETING, LEAVING, LookupResult, NAMING, QUESTIONS};
+use super::hosts::HostKind;
 use super::link::{self, Link};
 use super::opening::Wanted;
 use super::owner::Owner;
@@ -47,6 +49,10 @@ impl App {
             self.wanted = Some(wanted);
             return self.ask_or_begin();
         }
+        if remote.is_none() && !self.has_model(&wanted) {
+            self.wanted = Some(wanted);
+            return;
+        }
         let past = match remote {
             Some(_) => (Vec::new(), 0),
             None => match wanted.past(&self.store) {
@@ -62,14 +68,22 @@ impl App {
             if let Some(Owner::Terminal(endpoint)) = &self.elsewhere {
                 link.call(GREETING, "connect", link::greeting(endpoint));
             }
-            let (method, params) = wanted.request();
+            let (method, mut params) = wanted.request();
+            if let (HostKind::Own, None, Some(model)) =
+                (wanted.host_kind(), &self.elsewhere, self.models.demo())
+            {
+                params["model"] = json!(model);
+            }
             // The answer to an earlier one is of no interest any more.
             self.opening = CallId(self.opening.0 - 1);
             link.call(self.opening, method, params);
         }
         self.session = Some(id.to_string());
         self.agent.clone_from(&wanted.agent);
-        self.take(Input::Closed);
+        if !wanted.follows {
+            self.last_event = None;
+            self.take(Input::Closed);
+        }
         if !past.0.is_empty() {
             self.take(Input::History { events: past.0, older: past.1, is_live: false });
         }
@@ -149,8 +163,13 @@ impl App {
     fn joined(&mut self, wanted: &Wanted) {
         let place = self.elsewhere.as_ref().map_or("", Owner::place);
         match wanted.past(&self.store) {
+            Ok((events, _)) if wanted.follows => {
+                self.joining.opened(&events);
+                self.catch_up(events);
+            }
             Ok((events, older)) => {
                 self.joining.opened(&events);
+                self.last_event = events.last().map(|event| event.id().clone());
                 self.take(Input::History { events, older, is_live: true });
             }
             Err(error) => {
@@ -159,9 +178,20 @@ impl App {
             }
         }
         let id = wanted.selection.id();
-        self.later(Input::Told(format!("attached to a session in {place}, which goes on without this view")));
+        let word = if wanted.follows { "the session moved to" } else { "attached to a session in" };
+        self.later(Input::Told(format!("{word} {place}, which goes on without this view")));
         if let Some(link) = &self.link {
             link.call(QUESTIONS, "session.eventLog.read", link::of_session(id.as_str(), Joining::request()));
+        }
+    }
+
+    /// Shows what was logged since the last event that was heard.
+    fn catch_up(&mut self, events: Vec<Event>) {
+        let last = self.last_event.as_ref();
+        let seen = events.iter().position(|event| Some(event.id()) == last).map_or(0, |at| at + 1);
+        for event in events.into_iter().skip(seen) {
+            self.heard(&event);
+            self.take(Input::Event(Box::new(event)));
         }
     }
 

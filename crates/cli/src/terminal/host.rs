@@ -32,7 +32,7 @@ pub(super) struct Listening {
 
 impl Listening {
     /// Any free port, with a token that only the endpoint's file tells.
-    fn private() -> std::io::Result<Self> {
+    pub(super) fn private() -> std::io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         Ok(Self { listener, token: Some(uuid::Uuid::new_v4().simple().to_string()) })
     }
@@ -50,6 +50,11 @@ impl Listening {
         Ok(Self { listener, token: admission.into_token() })
     }
 
+    /// The socket, and the token that its clients have to show.
+    pub(super) fn into_parts(self) -> (TcpListener, Option<String>) {
+        (self.listener, self.token)
+    }
+
     fn access(&self) -> ServerAccess {
         match &self.token {
             Some(token) => ServerAccess::Token(ConnectionToken::new(token)),
@@ -57,7 +62,7 @@ impl Listening {
         }
     }
 
-    fn endpoint(&self) -> std::io::Result<ProcessEndpoint> {
+    pub(super) fn endpoint(&self) -> std::io::Result<ProcessEndpoint> {
         let address = self.listener.local_addr()?;
         Ok(ProcessEndpoint { pid: std::process::id(), address, token: self.token.clone() })
     }

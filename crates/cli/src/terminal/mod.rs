@@ -10,6 +10,7 @@ mod agent_answers;
 mod agent_host;
 mod agent_server;
 mod agent_session;
+mod agent_views;
 mod agents;
 mod app;
 mod clipboard;
@@ -18,11 +19,13 @@ mod editor;
 mod effects;
 mod entering;
 mod files;
+mod following;
 mod frames;
 mod host;
 mod hosts;
 mod input;
 pub(crate) mod link;
+mod login;
 mod opening;
 mod owner;
 mod portal_link;
@@ -139,8 +142,14 @@ pub(crate) fn run_agent(
     let runtime = plan.runtime.card().name.to_string();
     let agent = (!is_own).then(|| runtime.clone());
     args.runtime = Some(runtime);
-    let wanted =
-        Wanted { selection: plan.selection, directory: directory.clone(), owner: None, agent, typed: true };
+    let wanted = Wanted {
+        selection: plan.selection,
+        directory: directory.clone(),
+        owner: None,
+        agent,
+        typed: true,
+        follows: false,
+    };
     let start = Start::Session(Box::new(wanted));
     let agents = Agents::of(&settings, fleet);
     logging::start(&settings, &own)?;
@@ -188,6 +197,7 @@ pub(crate) fn attach(settings: &Settings, session: &str) -> Result<Exit> {
             directory: directory.clone(),
             owner: Some(owner),
             typed: true,
+            follows: false,
         };
         let start = Start::Session(Box::new(wanted));
         let for_agents = RunWithArgs::like(&args, None);

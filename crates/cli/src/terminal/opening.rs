@@ -32,6 +32,8 @@ pub(super) struct Wanted {
     pub(super) agent: Option<String>,
     /// Whether the flags were typed for this session.
     pub(super) typed: bool,
+    /// Whether it is the session that is shown, which another process has by now.
+    pub(super) follows: bool,
 }
 
 /// The session that the flags ask for.
@@ -51,7 +53,14 @@ impl Start {
             SessionSelection::New { .. } => None,
             SessionSelection::Resume(id) => agents.of_session(store, id)?,
         };
-        Ok(Self::Session(Box::new(Wanted { selection, directory, owner: None, agent, typed: true })))
+        Ok(Self::Session(Box::new(Wanted {
+            selection,
+            directory,
+            owner: None,
+            agent,
+            typed: true,
+            follows: false,
+        })))
     }
 
     /// Name of the agent of the session, if it is known and not our own.
@@ -68,13 +77,20 @@ impl Wanted {
     pub(super) fn new_session(directory: PathBuf, agent: Option<String>) -> Result<Self> {
         let id: SessionId = uuid::Uuid::new_v4().to_string().parse()?;
         let selection = SessionSelection::New { id, name: None };
-        Ok(Self { selection, directory, owner: None, agent, typed: false })
+        Ok(Self { selection, directory, owner: None, agent, typed: false, follows: false })
     }
 
     pub(super) fn resumed(store: &Store, agents: &Agents, text: &str, directory: PathBuf) -> Result<Self> {
         let id = selection::resolve(store, text)?;
         let agent = agents.of_session(store, &id)?;
-        Ok(Self { selection: SessionSelection::Resume(id), directory, owner: None, agent, typed: false })
+        Ok(Self {
+            selection: SessionSelection::Resume(id),
+            directory,
+            owner: None,
+            agent,
+            typed: false,
+            follows: false,
+        })
     }
 
     /// Events of the session so far: the last ones, and whether there are more.

@@ -17,6 +17,8 @@ pub(super) enum Owner {
     Own,
     Terminal(ProcessEndpoint),
     Portal(ProcessEndpoint),
+    /// A process that runs a job by itself.
+    Job(ProcessEndpoint),
     /// A process that takes no views.
     Other,
 }
@@ -28,11 +30,13 @@ impl Owner {
             Some(endpoint) => return Self::Terminal(endpoint),
             None => {}
         }
-        for portal in endpoint::portals(home) {
-            if let Ok(client) = PortalClient::new(&portal)
+        let portals = endpoint::portals(home).into_iter().map(Self::Portal);
+        for owner in portals.chain(endpoint::jobs(home).into_iter().map(Self::Job)) {
+            if let Self::Portal(endpoint) | Self::Job(endpoint) = &owner
+                && let Ok(client) = PortalClient::new(endpoint)
                 && client.has_open(id).await
             {
-                return Self::Portal(portal);
+                return owner;
             }
         }
         if store.is_in_use(id) { Self::Other } else { Self::Nobody }
@@ -42,7 +46,7 @@ impl Owner {
     pub(super) fn is_elsewhere(&self) -> bool {
         match self {
             Self::Nobody | Self::Own => false,
-            Self::Terminal(_) | Self::Portal(_) | Self::Other => true,
+            Self::Terminal(_) | Self::Portal(_) | Self::Job(_) | Self::Other => true,
         }
     }
 
@@ -51,7 +55,7 @@ impl Owner {
         match self {
             Self::Nobody | Self::Own => Ok(None),
             Self::Terminal(endpoint) => Link::dial(endpoint).map(Some),
-            Self::Portal(endpoint) => Link::to_portal(endpoint, id.as_str()).map(Some),
+            Self::Portal(endpoint) | Self::Job(endpoint) => Link::to_portal(endpoint, id.as_str()).map(Some),
             Self::Other => Err(busy(id)),
         }
     }
@@ -62,6 +66,7 @@ impl Owner {
             Self::Nobody | Self::Own => "this terminal",
             Self::Terminal(_) => "another terminal",
             Self::Portal(_) => "a portal",
+            Self::Job(_) => "a job",
             Self::Other => "another process",
         }
     }
@@ -75,7 +80,7 @@ impl Owner {
                 )
             }
             Self::Other => bail!(busy(id)),
-            owner @ (Self::Terminal(_) | Self::Portal(_)) => Ok(owner),
+            owner @ (Self::Terminal(_) | Self::Portal(_) | Self::Job(_)) => Ok(owner),
         }
     }
 }

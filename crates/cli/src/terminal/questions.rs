@@ -85,12 +85,12 @@ impl Joining {
 }
 
 /// Effect of an event on the questions of a session.
-enum Change<'a> {
+pub(super) enum Change<'a> {
     Asks(&'a str),
     Settles(&'a str),
 }
 
-fn change(event: &Event) -> Option<Change<'_>> {
+pub(super) fn change(event: &Event) -> Option<Change<'_>> {
     Some(match event.body() {
         Body::PermissionRequested(asked) => Change::Asks(&asked.request_id),
         Body::UserInputRequested(asked) => Change::Asks(&asked.request_id),

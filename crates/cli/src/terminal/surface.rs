@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use hangar_terminal::input::Input;
 use hangar_terminal::screen::{Frame, Screen};
 use hangar_terminal::state::State;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 
 use super::input::Input as Typed;
@@ -34,6 +35,42 @@ pub(super) struct LineSurface {
     listed: Option<Vec<String>>,
     /// Whether the mark of the prompt stands at the end of what was printed.
     prompted: bool,
+    echo: Echo,
+}
+
+/// Echo of the terminal, which is off while a secret is typed.
+#[derive(Default)]
+struct Echo {
+    /// Settings of the terminal before.
+    before: Option<Termios>,
+}
+
+impl Echo {
+    fn hide(&mut self) {
+        if self.before.is_some() {
+            return;
+        }
+        // What is no terminal echoes nothing.
+        let Ok(before) = tcgetattr(std::io::stdin()) else { return };
+        let mut hidden = before.clone();
+        hidden.local_modes.remove(LocalModes::ECHO);
+        if tcsetattr(std::io::stdin(), OptionalActions::Now, &hidden).is_ok() {
+            self.before = Some(before);
+        }
+    }
+
+    fn show(&mut self) {
+        if let Some(before) = self.before.take() {
+            // A terminal that is gone needs no echo.
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &before);
+        }
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        self.show();
+    }
 }
 
 /// Result of a draw.
@@ -64,7 +101,13 @@ impl Surface {
 
     fn lines() -> Self {
         let lines = BufReader::new(tokio::io::stdin()).lines();
-        Self::Lines(Box::new(LineSurface { lines, printed: None, listed: None, prompted: false }))
+        Self::Lines(Box::new(LineSurface {
+            lines,
+            printed: None,
+            listed: None,
+            prompted: false,
+            echo: Echo::default(),
+        }))
     }
 
     /// Whether it only prints.
@@ -166,7 +209,10 @@ impl Surface {
                 surface.write(&bytes);
                 surface.tty.release();
             }
-            Self::Lines(surface) => surface.print(state),
+            Self::Lines(surface) => {
+                surface.echo.show();
+                surface.print(state);
+            }
         }
     }
 }
@@ -183,6 +229,10 @@ impl ScreenSurface {
 impl LineSurface {
     /// Prints what is new: rows that are final, a question once, and the mark of the prompt when it is the person's turn.
     fn print(&mut self, state: &mut State) {
+        match state.is_hidden() {
+            true => self.echo.hide(),
+            false => self.echo.show(),
+        }
         let mut text = String::new();
         for row in state.frame().commit {
             text.push_str(row.text().trim_end());

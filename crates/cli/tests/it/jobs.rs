@@ -24,6 +24,12 @@ tasks:
     model: { category: driving }
     prompt: 'TOOL:bash:{"command":"[ -e go ] || sleep 1000"}'
     requireUserInput: false
+  watched:
+    model: { category: driving }
+    prompt: |-
+      TOOL:bash:{"command":"until [ -e go ]; do sleep 0.05; done"}
+      SAY:of the job
+    requireUserInput: false
   writes:
     model: { category: driving }
     prompt: 'TOOL:bash:{"command":"touch inside; touch ../outside"}'
@@ -36,6 +42,7 @@ tasks:
 jobs:
   demo: { work: { kind: Seq, works: [{ kind: Ref, taskId: say }, { kind: Ref, taskId: check }] } }
   waits: { work: { kind: Ref, taskId: waits } }
+  watched: { work: { kind: Ref, taskId: watched } }
   writes: { work: { kind: Ref, taskId: writes } }
   fails: { work: { kind: Ref, taskId: fails } }
 "#;
@@ -89,6 +96,26 @@ fn commands_of_a_job_write_in_its_directory_alone() {
 }
 
 #[test]
+fn a_session_of_a_job_is_attached_to() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let args = ["run", "jobs.yaml", "watched", "--runtime", "native", "--output-format", "json"];
+    let mut running = job(&scratch, &model, &args).start();
+    while running.wait_for_event("sessionEvent")["event"]["type"] != "tool.execution_start" {}
+    let id = scratch.sessions()[0].clone();
+    let attach = hangar(&scratch, &model).env("TERM", "xterm-256color").env("NO_COLOR", "1");
+    let mut view = attach.args(["attach", &id]).in_terminal(100, 30);
+    view.wait_for("attached to a session in a job");
+    scratch.file("go", "");
+    view.wait_for("of the job");
+    running.finish().expect_exit(0);
+    view.wait_for("the session was closed in a job");
+    view.type_bytes(b"\x04");
+    view.wait_for("status 0");
+    view.finish();
+    assert_eq!(std::fs::read_dir(scratch.state().join("run/jobs")).unwrap().count(), 0);
+}
+
+#[test]
 fn a_run_that_was_killed_is_reported_and_gone_on_with() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
     let args = ["run", "jobs.yaml", "waits", "--output-format", "json"];
@@ -124,7 +151,10 @@ fn what_cannot_be_run_is_said_before_anything_is_done() {
         let finished = job(&scratch, &model, args).finish().expect_exit(1);
         assert!(finished.stderr.contains(expected), "{}", finished.stderr);
     };
-    check(&["run", "jobs.yaml", "nope"], "jobs.yaml has no job `nope`; it has demo, waits, writes, fails");
+    check(
+        &["run", "jobs.yaml", "nope"],
+        "jobs.yaml has no job `nope`; it has demo, waits, watched, writes, fails",
+    );
     check(&["run", "jobs.yaml", "demo"], "the job `demo` needs input: --input");
     check(&["run", "gone.yaml", "demo"], "reading gone.yaml");
     check(&["run", "jobs.yaml", "fails", "--runtime", "martian"], "there is no agent \"martian\"");

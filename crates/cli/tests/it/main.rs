@@ -22,6 +22,7 @@ mod mcp_live;
 mod mcp_login;
 mod mechanisms;
 mod model_view;
+mod onboarding;
 mod planted;
 mod portal;
 mod portal_polling;

@@ -37,6 +37,8 @@ struct Table {
     /// The variable that holds the key.
     api_key_env: Option<String>,
     api_key_command: Option<String>,
+    /// The file that holds the key and nothing else.
+    api_key_file: Option<String>,
     bearer_token: Option<Secret>,
     azure_api_version: Option<String>,
     #[serde(default)]
@@ -77,16 +79,32 @@ impl PriceTable {
     }
 }
 
-/// The providers of a configuration file, by name. `lookup` finds the variables that `api_key_env` names.
-pub fn providers(
-    toml: &str,
-    lookup: impl Fn(&str) -> Option<String>,
-) -> Result<Vec<ProviderConfig>, ConfigError> {
+/// The keys that a configuration refers to.
+pub trait KeySources {
+    /// The variable that `api_key_env` names.
+    fn variable(&self, name: &str) -> Option<String>;
+    /// The text of the file that `api_key_file` names.
+    fn file(&self, path: &str) -> std::io::Result<String>;
+}
+
+/// Variables alone.
+impl<F: Fn(&str) -> Option<String>> KeySources for F {
+    fn variable(&self, name: &str) -> Option<String> {
+        self(name)
+    }
+
+    fn file(&self, _path: &str) -> std::io::Result<String> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// The providers of a configuration file, by name.
+pub fn providers(toml: &str, keys: impl KeySources) -> Result<Vec<ProviderConfig>, ConfigError> {
     let file: File = toml::from_str(toml).map_err(|error| {
         let before = error.span().and_then(|span| toml.get(..span.start)).unwrap_or_default();
         ConfigError::Toml { line: before.matches('\n').count() + 1, message: error.message().to_owned() }
     })?;
-    file.providers.into_iter().map(|(name, table)| table.resolve(name, &lookup)).collect()
+    file.providers.into_iter().map(|(name, table)| table.resolve(name, &keys)).collect()
 }
 
 /// The variables that hold keys according to a configuration file: those that `api_key_env` names, and the usual ones
@@ -102,11 +120,7 @@ pub fn key_variables(toml: &str) -> Vec<String> {
 }
 
 impl Table {
-    fn resolve(
-        self,
-        name: String,
-        lookup: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<ProviderConfig, ConfigError> {
+    fn resolve(self, name: String, keys: &dyn KeySources) -> Result<ProviderConfig, ConfigError> {
         let setting = |key: &str| format!("providers.{name}.{key}");
         let preset = self.preset(&setting("type"))?;
         let wire = wire_api(&setting("wire_api"), self.wire_api.as_deref())?;
@@ -124,7 +138,7 @@ impl Table {
         let named = self.kind.is_some() && !GENERIC.contains(&preset.name);
         let host = self.host.as_deref().map(|host| known_host(&setting("host"), host)).transpose()?;
         config.preset = host.or(named.then_some(preset.name)).map(str::to_owned);
-        config.auth = self.auth(&preset, &setting, lookup)?;
+        config.auth = self.auth(&preset, &setting, keys)?;
         for (header, value) in &self.headers {
             add_header(&mut config.headers, &setting("headers"), header, value)?;
         }
@@ -157,7 +171,7 @@ impl Table {
         &self,
         preset: &Preset,
         setting: &dyn Fn(&str) -> String,
-        lookup: &dyn Fn(&str) -> Option<String>,
+        keys: &dyn KeySources,
     ) -> Result<Auth, ConfigError> {
         if let Some(token) = &self.bearer_token {
             return Ok(Auth::Bearer(secret(&setting("bearer_token"), token.reveal())?));
@@ -168,11 +182,19 @@ impl Table {
         if let Some(key) = &self.api_key {
             return Ok(Auth::ApiKey(secret(&setting("api_key"), key.reveal())?));
         }
+        if let Some(path) = &self.api_key_file {
+            let setting = setting("api_key_file");
+            let key = match keys.file(path) {
+                Ok(key) => key,
+                Err(source) => return Err(ConfigError::KeyFile { setting, path: path.clone(), source }),
+            };
+            return Ok(Auth::ApiKey(secret(&setting, &key)?));
+        }
         // An unset variable means no key: the server says whether it needs one. The usual variable is used only for the
         // usual URL, so that the key is not sent to other servers with the same API.
         let usual = preset.api_key_env.filter(|_| self.base_url.is_none() && self.kind.is_some());
         let variable = self.api_key_env.as_deref().or(usual);
-        let key = variable.and_then(lookup).filter(|key| !key.trim().is_empty());
+        let key = variable.and_then(|name| keys.variable(name)).filter(|key| !key.trim().is_empty());
         if let Some(key) = key {
             return Ok(Auth::ApiKey(secret(&setting("api_key_env"), &key)?));
         }

@@ -12,9 +12,24 @@ fn check_variables(variables: &[(&str, &str)], expected: Expect) {
     });
 }
 
+/// A variable and a file.
+struct Keys;
+
+impl table::KeySources for Keys {
+    fn variable(&self, name: &str) -> Option<String> {
+        (name == "MY_KEY").then(|| "sk-from-env".to_owned())
+    }
+
+    fn file(&self, path: &str) -> std::io::Result<String> {
+        match path {
+            "keys/mine" => Ok("sk-from-file\n".to_owned()),
+            _ => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "not there")),
+        }
+    }
+}
+
 fn check_file(toml: &str, expected: Expect) {
-    let lookup = |name: &str| (name == "MY_KEY").then(|| "sk-from-env".to_owned());
-    expected.assert_eq(&match table::providers(toml, lookup) {
+    expected.assert_eq(&match table::providers(toml, Keys) {
         Ok(providers) => providers.iter().map(show).collect::<Vec<_>>().join("\n"),
         Err(error) => error.to_string(),
     });
@@ -226,7 +241,7 @@ fn a_preset_needs_three_lines_at_most() {
 #[test]
 fn the_usual_key_of_a_vendor_is_not_for_another_address() {
     let toml = "[providers.x]\ntype = \"anthropic\"\nbase_url = \"https://proxy.example\"";
-    let provider = table::providers(toml, |_| Some("sk-usual".to_owned())).unwrap().remove(0);
+    let provider = table::providers(toml, |_: &str| Some("sk-usual".to_owned())).unwrap().remove(0);
     assert_eq!(provider.auth, Auth::None);
 }
 
@@ -248,7 +263,7 @@ fn a_mistake_in_the_file_is_named() {
     check_file(
         "[providers.x]\nbase_ulr = \"http://h\"",
         expect![
-            "line 2 of the configuration: unknown field `base_ulr`, expected one of `type`, `host`, `base_url`, `wire_api`, `api_key`, `api_key_env`, `api_key_command`, `bearer_token`, `azure_api_version`, `headers`, `model`, `wire_model`, `max_prompt_tokens`, `max_output_tokens`, `price`, `web_search`, `proxy`, `stall_seconds`, `first_byte_seconds`"
+            "line 2 of the configuration: unknown field `base_ulr`, expected one of `type`, `host`, `base_url`, `wire_api`, `api_key`, `api_key_env`, `api_key_command`, `api_key_file`, `bearer_token`, `azure_api_version`, `headers`, `model`, `wire_model`, `max_prompt_tokens`, `max_output_tokens`, `price`, `web_search`, `proxy`, `stall_seconds`, `first_byte_seconds`"
         ],
     );
     check_file(
@@ -315,7 +330,8 @@ fn the_wire_name_is_for_the_model_that_it_is_about() {
 #[test]
 fn a_price_is_read_and_one_that_makes_no_sense_is_refused() {
     let table = |price: &str| format!("[providers.p]\nbase_url = \"http://x/v1\"\nprice = {price}\n");
-    let price = |text: &str| table::providers(&table(text), |_| None).map(|mut read| read.remove(0).price);
+    let price =
+        |text: &str| table::providers(&table(text), |_: &str| None).map(|mut read| read.remove(0).price);
     let rates = price("{ input = 1, output = 5.5, cache_read = 0.1 }").unwrap().unwrap().rates;
     assert_eq!((rates.input, rates.output, rates.cache_read, rates.cache_write), (1.0, 5.5, Some(0.1), None));
     let refused = price("{ input = -1, output = 5 }").unwrap_err().to_string();
@@ -325,7 +341,7 @@ fn a_price_is_read_and_one_that_makes_no_sense_is_refused() {
 
 #[test]
 fn a_name_in_front_of_a_model_is_that_of_a_provider_or_of_the_models_of_the_first_one() {
-    let file = |text: &str| table::providers(text, |_| Some("key-1".to_owned())).unwrap();
+    let file = |text: &str| table::providers(text, Keys).unwrap();
     let claude = file(
         "[providers.claude]\ntype = \"anthropic\"\n[providers.own]\nbase_url = \"http://gateway.example/v1\"",
     );
@@ -342,4 +358,18 @@ fn a_name_in_front_of_a_model_is_that_of_a_provider_or_of_the_models_of_the_firs
     // Nobody knows what these call their models.
     check(&file("[providers.own]\nbase_url = \"http://gateway.example/v1\""), "nosuch/model", None);
     check(&file("[providers.local]\ntype = \"ollama\""), "hf.co/some/model", None);
+}
+
+#[test]
+fn a_key_is_read_from_a_file() {
+    check_file(
+        "[providers.a]\ntype = \"anthropic\"\napi_key_file = \"keys/mine\"",
+        expect![
+            "a Anthropic https://api.anthropic.com key sk-from-file [] None as None (None, None, System, 120s)"
+        ],
+    );
+    check_file(
+        "[providers.a]\ntype = \"anthropic\"\napi_key_file = \"keys/gone\"",
+        expect!["providers.a.api_key_file is `keys/gone`, which cannot be read: not there"],
+    );
 }

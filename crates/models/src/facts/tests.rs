@@ -383,7 +383,7 @@ fn claude_counts_more_tokens_than_the_vocabulary() {
 #[test]
 fn a_search_of_the_web_is_the_host_s_the_model_s_and_the_user_s_wish() {
     let searched = |file: &str, model: &str| {
-        let config = &crate::config::table::providers(file, |_| None).unwrap()[0];
+        let config = &crate::config::table::providers(file, |_: &str| None).unwrap()[0];
         let price = resolve(config, model).facts.price.and_then(|price| price.searches);
         web_search(config, model).map(|search| (search.tool, price))
     };

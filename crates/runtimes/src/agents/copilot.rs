@@ -91,7 +91,11 @@ impl Adapter for Copilot {
         let mut args: Vec<Argument> = Vec::new();
         let mut flag = |name: &str, value: &str| args.push(format!("{name}={value}").into());
         flag("--output-format", "json");
-        flag("--max-autopilot-continues", &order.limits.steps.unwrap_or(AUTOPILOT_STEPS).to_string());
+        // A person who prompts it is not waited for: it ends its turn, unless steps were asked for.
+        let goes_on = !order.is_attended || order.limits.steps.is_some();
+        if goes_on {
+            flag("--max-autopilot-continues", &order.limits.steps.unwrap_or(AUTOPILOT_STEPS).to_string());
+        }
         let mut session_id = None;
         match (turn.agent_session, uuid_of(order)) {
             (Some(id), _) => flag("--resume", id),
@@ -136,7 +140,11 @@ impl Adapter for Copilot {
         if has_files(order) && turn.has(USAGE_FILE) {
             args.push(Argument::Report { before: format!("{USAGE_FILE}=") });
         }
-        args.extend(["-s", "--autopilot", "--no-ask-user", "--no-auto-update"].map(Argument::from));
+        args.push("-s".into());
+        if goes_on {
+            args.push("--autopilot".into());
+        }
+        args.extend(["--no-ask-user", "--no-auto-update"].map(Argument::from));
         if order.tools == Default::default() {
             args.push("--allow-all".into());
         }
@@ -301,6 +309,21 @@ mod tests {
         check(ID, None, 1, &format!("--session-id={ID} "));
         check("no-uuid", None, 0, "");
         check("no-uuid", None, 1, "--continue ");
+    }
+
+    #[test]
+    fn a_person_who_prompts_it_turn_by_turn_gets_one_turn() {
+        let mut order = order();
+        order.is_attended = true;
+        let first =
+            format!("--output-format=json --session-id={ID} -s --no-ask-user --no-auto-update --allow-all");
+        check(&order, &FIRST, &first);
+        order.limits.steps = Some(3);
+        let steps = format!(
+            "--output-format=json --max-autopilot-continues=3 --session-id={ID} -s --autopilot --no-ask-user \
+             --no-auto-update --allow-all"
+        );
+        check(&order, &FIRST, &steps);
     }
 
     #[test]

@@ -24,7 +24,6 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.remote.disable", run: |call| Box::pin(of(call, json!(null))) },
     // Usage is not counted.
     Method { name: "session.telemetry.getEngagementId", run: |call| Box::pin(of(call, json!({}))) },
-    Method { name: "session.plugins.list", run: |call| Box::pin(of(call, json!({ "plugins": [] }))) },
     Method { name: "session.plugins.reload", run: |call| Box::pin(of(call, json!(null))) },
     Method { name: "sessions.setAdditionalPlugins", run: |_| Box::pin(async { Reply::of(json!({})) }) },
     // Hooks come from files that are read when a session is opened; none of them waits to be read later.

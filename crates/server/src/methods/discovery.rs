@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use hangar_agent::agents::{AgentDefinition, AgentSource};
 use hangar_custom::agents;
 use hangar_custom::hooks::HookOrigin;
+use hangar_custom::plugins::Plugin;
 use hangar_custom::settings::Preferences;
 use hangar_custom::skills::{self, DiscoveryPath, Skill};
 use serde::Deserialize;
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::{Call, Failure, Method, Reply};
 use crate::finder::FoundHooks;
+use crate::task::SessionTask;
 use crate::user_settings::UserSettings;
 
 /// Projects of one request. Each costs a look at a dozen directories.
@@ -24,6 +26,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "skills.config.setSkillDisabled", run: |call| Box::pin(switch_skill(call)) },
     Method { name: "agents.discover", run: |call| Box::pin(discover_agents(call)) },
     Method { name: "agents.getDiscoveryPaths", run: |call| Box::pin(agent_paths(call)) },
+    Method { name: "session.plugins.list", run: |call| Box::pin(list_plugins(call)) },
     Method { name: "hooks.discover", run: |call| Box::pin(discover_hooks(call)) },
     Method { name: "instructions.discover", run: |call| Box::pin(discover_instructions(call)) },
     Method { name: "instructions.getDiscoveryPaths", run: |call| Box::pin(instruction_paths(call)) },
@@ -232,6 +235,36 @@ async fn discover_agents(call: Call) -> Result<Reply, Failure> {
         told.extend(found.iter().map(|agent| tell_agent(agent, source)));
     }
     Reply::of(json!({ "agents": told }))
+}
+
+/// Plugins of a session: those of the host and those of its own settings, each with what it brings.
+async fn list_plugins(call: Call) -> Result<Reply, Failure> {
+    let asked = |task: &mut SessionTask| {
+        (PathBuf::from(task.cwd()), task.spec.customization.plugin_dirs.clone().unwrap_or_default())
+    };
+    let (cwd, dirs) = call.live()?.ask(asked).await?;
+    let dirs: Vec<PathBuf> = dirs.iter().map(|dir| cwd.join(dir)).collect();
+    let mut found = call.hub.config().finder.places(Some(&cwd)).plugins;
+    found.extend(hangar_custom::plugins::load(&dirs).0);
+    found.dedup_by(|one, other| one.root == other.root);
+    let told: Vec<Value> = found.iter().map(tell_plugin).collect();
+    Reply::of(json!({ "plugins": told }))
+}
+
+fn tell_plugin(plugin: &Plugin) -> Value {
+    let contents = plugin.contents();
+    json!({
+        "name": plugin.name,
+        // It is a directory of this machine.
+        "marketplace": "",
+        "enabled": true,
+        "path": plugin.root,
+        "agents": contents.agents,
+        "skills": contents.skills,
+        "commands": contents.commands,
+        "mcpServers": contents.servers,
+        "hooks": contents.hooks,
+    })
 }
 
 fn tell_agent(agent: &AgentDefinition, source: impl Fn(&Path) -> &'static str) -> Value {

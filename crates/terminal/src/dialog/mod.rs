@@ -6,6 +6,7 @@
 mod body;
 mod choice;
 mod form;
+mod host;
 mod permission;
 mod question;
 
@@ -20,6 +21,7 @@ use crate::theme::Theme;
 pub use body::{BodyPart, DialogBody};
 pub use choice::{ChoiceDialog, DialogChoice, MakeReply, TextNeed};
 pub use form::FormDialog;
+pub use host::{HostAnswer, HostAsk, HostDialog, HostItem, HostQuestion};
 pub use permission::permission;
 pub use question::{confirm_exit, plan, question, trust};
 
@@ -27,6 +29,7 @@ pub use question::{confirm_exit, plan, question, trust};
 pub enum Dialog {
     Choice(Box<ChoiceDialog>),
     Form(Box<FormDialog>),
+    Host(Box<HostDialog>),
 }
 
 /// Rows of a dialog, and the cursor in them if it is a text that is edited.
@@ -55,6 +58,8 @@ pub enum DialogReply {
     Trust {
         remember: bool,
     },
+    /// An answer to the program itself.
+    Host(HostAnswer),
     Exit,
     /// Nothing is done.
     Dismissed,
@@ -66,6 +71,7 @@ impl Dialog {
         match self {
             Self::Choice(dialog) => dialog.request_id.as_deref(),
             Self::Form(dialog) => Some(&dialog.request_id),
+            Self::Host(_) => None,
         }
     }
 
@@ -74,6 +80,7 @@ impl Dialog {
         match self {
             Self::Choice(dialog) => dialog.layout(columns, rows, theme),
             Self::Form(dialog) => dialog.layout(columns, rows, theme),
+            Self::Host(dialog) => dialog.layout(columns, rows, theme),
         }
     }
 
@@ -82,6 +89,7 @@ impl Dialog {
         match self {
             Self::Choice(dialog) => dialog.arming.takes_key(now),
             Self::Form(dialog) => dialog.arming.takes_key(now),
+            Self::Host(dialog) => dialog.arming.takes_key(now),
         }
     }
 
@@ -90,6 +98,7 @@ impl Dialog {
         match self {
             Self::Choice(dialog) => dialog.arming.is_armed(now),
             Self::Form(dialog) => dialog.arming.is_armed(now),
+            Self::Host(dialog) => dialog.arming.is_armed(now),
         };
     }
 
@@ -99,6 +108,7 @@ impl Dialog {
         match self {
             Self::Choice(dialog) => dialog.arming = arming,
             Self::Form(dialog) => dialog.arming = arming,
+            Self::Host(dialog) => dialog.arming = arming,
         }
     }
 
@@ -107,6 +117,7 @@ impl Dialog {
         match self {
             Self::Choice(dialog) => dialog.arming.due(),
             Self::Form(dialog) => dialog.arming.due(),
+            Self::Host(dialog) => dialog.arming.due(),
         }
     }
 
@@ -114,6 +125,7 @@ impl Dialog {
         match self {
             Self::Choice(dialog) => dialog.key(key, keymap),
             Self::Form(dialog) => dialog.key(key, keymap),
+            Self::Host(dialog) => dialog.key(key, keymap),
         }
     }
 
@@ -122,6 +134,7 @@ impl Dialog {
         match self {
             Self::Choice(dialog) => dialog.paste(text),
             Self::Form(dialog) => dialog.paste(text),
+            Self::Host(dialog) => dialog.paste(text),
         }
     }
 
@@ -129,6 +142,7 @@ impl Dialog {
         match self {
             Self::Choice(dialog) => dialog.view(now, theme),
             Self::Form(dialog) => dialog.view(now, theme),
+            Self::Host(dialog) => dialog.view(now, theme),
         }
     }
 }

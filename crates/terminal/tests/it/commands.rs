@@ -48,10 +48,13 @@ fn every_command_of_the_terminal_answers() {
         /help: Commands / /agent          Chooses the agent that answers / /ask            Asks something aside, outside the / conversation (also /btw) / /clear          Starts over in a new session (also /reset) / /compact        Sums the conversation up / /context        Says what the model's context is filled with / /copy           Copies the last answer to the clipboard / /detach         Leaves the session running elsewhere / /diff           Shows what changed in the working tree / /exit           Closes the session and leaves (also /quit) / /export         Writes the transcript to a file: md or html, / and a path (also /share) / /fork           Goes on in a copy of the session (also / /branch) / /help           Lists commands and keys / /hooks          Lists the hooks of the session / /instructions   Lists the instruction files that are read / /mcp            MCP servers / /model          Chooses the model and its effort (also / /models) / /new            Opens a new session and leaves this one as / 1–22 of 116 · ↑↓ pgup pgdn g G move · / searches, n next · … 
         /hooks:  hooks.discover {}
         /instructions:  session.instructions.getSources {}
+        /login:  Login
+        /logout:  Logout
         /model:  models.list {}
         /models:  models.list {}
         /new:  Open(New)
         /notify: ∙ Notifications are off. Keep { key: "notify", value: Bool(false) }
+        /plugin:  session.plugins.list {}
         /reasoning:  Keep { key: "reasoning", value: Bool(true) }
         /resume:  ListSessions
         /continue:  ListSessions
@@ -121,8 +124,8 @@ fn what_hangar_has_not_is_answered_by_a_sentence() {
         /delegate: ∙ This needs GitHub's own service, which Hangar does not /   use. 
         /pr: ∙ Ask the agent to use `gh`, or set up GitHub's MCP server /   with `hangar mcp add`. 
         /remote: ∙ `hangar up` shows and steers the sessions of this machine /   in a browser. 
-        /login: ∙ A provider is configured by its key: `hangar doctor` says /   what is missing, docs/models.md how to set it. 
-        /logout: ∙ Remove the key of the provider from the environment or the /   configuration; Hangar keeps no login. 
+        /login:  Login
+        /logout:  Logout
         /user: ∙ Hangar has no accounts; `hangar doctor` shows which keys /   are found. 
         /feedback: ∙ `hangar doctor --json` says everything that a report /   needs. 
         /bug: ∙ `hangar doctor --json` says everything that a report /   needs. 
@@ -135,7 +138,7 @@ fn what_hangar_has_not_is_answered_by_a_sentence() {
         /ide: ∙ Editors start Hangar themselves: `hangar --acp` speaks the /   Agent Client Protocol. 
         /lsp: ∙ Hangar starts no language servers; an MCP server can bring /   one. 
         /extensions: ∙ Extensions are not there yet; MCP servers, hooks and /   skills are. 
-        /plugin: ∙ Plugins are loaded from directories: start with /   --plugin-dir DIR. 
+        /plugin:  session.plugins.list {}
         /memory: ∙ There is no memory across sessions; instruction files are /   read by every session. 
         /experimental: ∙ `hangar features` lists what can be switched on and off. 
         /limits: ∙ Start with --max-cost, --max-turns or --max-tokens, or set /   [budget]; /usage says what is spent. 

@@ -287,20 +287,20 @@ fn help_lists_commands_and_keys() {
             /help           Lists commands and keys
             /hooks          Lists the hooks of the session
             /instructions   Lists the instruction files that are read
+            /keep-alive     Keeps the machine awake while the agent works (also /caffeinate)
+            /login          Sets up a provider and its model
+            /logout         Removes a provider, with the key that was kept for it
             /mcp            MCP servers
             /model          Chooses the model and its effort (also /models)
             /new            Opens a new session and leaves this one as it is
             /notify         Switches notifications on or off
             /plan           Plans first
+            /plugin         Lists the plugins that are loaded and what each brings
             /reasoning      Shows or hides the model's reasoning
             /resume         Opens an earlier session, of any agent (also /continue)
             /rewind         Goes back to an earlier prompt, with or without files (also /undo)
             /search         Searches the transcript (also /find)
-            /settings       Shows the settings of the terminal (also /config)
-            /statusline     Chooses what the status line shows (also /footer)
-            /subagents      Lists agents and their models (also /agents)
-            /tasks          Lists sub-agents and background commands
-            1–28 of 98 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
+            1–28 of 102 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
             ===
             Help
             ctrl+x h               hide or show the panel
@@ -331,7 +331,7 @@ fn help_lists_commands_and_keys() {
 
             @ names a file, ! runs a command, / is a command; ctrl+v pastes an image.
             docs/terminal.md has more.
-            71–98 of 98 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
+            75–102 of 102 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
         "#]],
     );
 }

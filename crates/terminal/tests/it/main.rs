@@ -6,6 +6,7 @@ mod attacks;
 mod commands;
 mod dialogs;
 mod forms;
+mod host;
 mod keys;
 mod pager;
 mod permissions;

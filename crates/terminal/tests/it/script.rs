@@ -6,10 +6,12 @@
 //!   `message:ID TEXT`, `call:ID NAME ARGUMENTS`, `output:ID TEXT`, `result:ID TEXT`, `fail:ID TEXT`, `ask:ID REQUEST`.
 //! - `reply:METHOD:JSON`, `refuse:METHOD:REASON`, `expect-call:METHOD`.
 //! - `past:KIND DATA; KIND DATA` for the events before, `past-live:` for those of a session that another process runs; `line:TEXT`.
+//! - `host:JSON` for a question of the program itself.
 //! - `wait:MS`, `resize:COLUMNSxROWS`, `size:COLUMNSxROWS` for the first line.
 //! - `screen` for a picture in between; there is one at the end.
 
 use expect_test::Expect;
+use hangar_terminal::dialog::{BodyPart, HostAsk, HostItem, HostQuestion};
 use hangar_terminal::input::{AttachedFile, Input};
 use hangar_terminal::key::Key;
 use hangar_terminal::theme::Theme;
@@ -87,6 +89,7 @@ pub(crate) fn step(session: &mut Session, line: &str) {
             session.state.ask_trust(rest);
             session.draw();
         }
+        "host" => session.give(Input::Ask(Some(Box::new(host_question(&json_of(rest)))))),
         "pick" => {
             session.state.ask_session();
             session.give(Input::Tick);
@@ -174,6 +177,19 @@ pub(crate) fn step(session: &mut Session, line: &str) {
             }
         }
     }
+}
+
+/// A question of the program: a title, a text, and `items` of id, label and detail, or `hidden` for a text.
+fn host_question(value: &Value) -> HostQuestion {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let item = |item: &Value| HostItem { id: text(&item[0]), label: text(&item[1]), detail: text(&item[2]) };
+    let asks = match (value["items"].as_array(), value["hidden"].as_bool()) {
+        (Some(items), _) => HostAsk::Pick(items.iter().map(item).collect()),
+        (None, Some(hidden)) => HostAsk::Text { hidden },
+        (None, None) => HostAsk::Nothing,
+    };
+    let parts = value["text"].as_str().map(|text| BodyPart::Text(text.to_owned())).into_iter().collect();
+    HostQuestion { title: text(&value["title"]), parts, asks, is_unasked: value["unasked"] == true }
 }
 
 /// Whether a word could name a step, so that keys such as `:` are still keys.

@@ -269,6 +269,81 @@ fn an_idle_session_is_handed_over_to_the_portal() {
     view.hang_up();
 }
 
+#[test]
+fn a_session_of_another_agent_in_a_terminal_is_live_in_the_portal() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let acp = json!([crate::HANGAR, "--acp", "--model", "scripted"]);
+    let home = json!(scratch.root().join("home-of-the-agent"));
+    let config = format!("[runtimes.mine]\nacp = {acp}\nenv = {{ HANGAR_HOME = {home} }}\n");
+    std::fs::create_dir_all(scratch.state()).unwrap();
+    std::fs::write(scratch.state().join("config.toml"), config).unwrap();
+    let portal = Portal::on(scratch, model, &[]);
+    let mut feed = portal.ask("GET", "/api/v1/stream").stream();
+    let run = hangar(&portal.scratch, &portal.model).args(["run", "--runtime", "mine"]);
+    let mut view = in_terminal(run);
+    view.wait_for("Do you trust this directory?");
+    view.wait_for("a number or enter answers");
+    view.type_bytes(b"1");
+    view.wait_for("mine (Agent Client Protocol)");
+    enter(&view, "SAY:of the agent");
+    let id = announced(&portal.scratch);
+    said(&portal.scratch, &id, "of the agent");
+    feed.until(|message| message.data["id"] == id.as_str() && message.data["open"] == "terminal");
+    let mut stream = portal.hear(&id, 0);
+    stream.until_state("idle");
+    portal.send(&id, "SAY:from the portal");
+    said(&portal.scratch, &id, "from the portal");
+    stream.until_state("working");
+    stream.until_state("idle");
+    view.wait_for("from the portal");
+    leave(view);
+    stream.until_state("closed");
+}
+
+#[test]
+fn other_views_go_with_a_session_that_is_detached() {
+    let portal = Portal::start();
+    let mut feed = portal.ask("GET", "/api/v1/stream").stream();
+    let mut first = terminal(&portal.scratch, &portal.model, &["-i", "SAY:begun here"]);
+    first.wait_for("begun here");
+    let id = announced(&portal.scratch);
+    said(&portal.scratch, &id, "begun here");
+    feed.until(|message| message.data["id"] == id.as_str() && message.data["open"] == "terminal");
+    let mut second = attach(&portal.scratch, &portal.model, &id);
+    second.wait_for("begun here");
+    second.wait_for("attached to a session in");
+    enter_until(&mut first, "/detach", "goes on; see it with hangar attach");
+    first.wait_for("status 0");
+    first.finish();
+    second.wait_for("the session moved to a portal");
+    enter(&second, "SAY:still in the second");
+    said(&portal.scratch, &id, "still in the second");
+    assert_eq!(portal.session(&id)["open"], "portal");
+    // Whoever comes now sees all of it.
+    let mut third = attach(&portal.scratch, &portal.model, &id);
+    third.wait_for("begun here");
+    third.wait_for("still in the second");
+    third.hang_up();
+    enter(&second, "/detach");
+    second.wait_for("goes on; see it with hangar attach");
+    second.wait_for("status 0");
+    second.finish();
+}
+
+#[test]
+fn a_view_of_a_session_that_is_closed_says_so() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let mut first = terminal(&scratch, &model, &["-i", "SAY:begun here"]);
+    first.wait_for("begun here");
+    let id = announced(&scratch);
+    said(&scratch, &id, "begun here");
+    let mut second = attach(&scratch, &model, &id);
+    second.wait_for("attached to a session in");
+    leave(first);
+    second.wait_for("the session was closed in another terminal");
+    leave(second);
+}
+
 /// A client of the server beside a terminal.
 struct Client {
     stream: TcpStream,

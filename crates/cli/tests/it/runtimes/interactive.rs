@@ -48,13 +48,10 @@ impl View {
         Self { pty, seen: String::new(), before }
     }
 
-    /// Opens a session with the bench's agent. Copilot goes on by itself unless it is told not to.
+    /// Opens a session with the bench's agent.
     fn of(bench: &Bench, more: &[&str]) -> Self {
         let rehearse = format!("--rehearse={}", bench.model.url());
         let mut args = vec!["run", "--runtime", bench.subject.name, &rehearse];
-        if !bench.can("ownLog") {
-            args.extend(["--max-steps", "0"]);
-        }
         args.extend(more);
         Self::open(&bench.scratch, &args)
     }
@@ -203,6 +200,48 @@ fn a_session_goes_on(bench: &Bench) {
     assert_whole(&bench.log(&id));
 }
 
+fn another_terminal_joins_it(bench: &Bench) {
+    let mut view = View::new(bench);
+    view.prompt("hello");
+    view.wait_for("pong");
+    log_once(&bench.scratch, "the answer", |log| answers_after(log, "user.message") > 0);
+    let id = bench.scratch.sessions()[0].clone();
+    let mut command: Command = bench.scratch.command(HANGAR);
+    command.env("TERM", "xterm-256color").env("NO_COLOR", "1").args(["attach", &id]);
+    let mut second = Pty::start(&command, 100, 30);
+    // What was said is shown, and what is said there is heard here.
+    second.wait_for("pong");
+    second.wait_for("attached to a session in");
+    second.type_bytes(b"hello from the second\r");
+    log_once(&bench.scratch, "the second answer", |log| {
+        Finished::of_type(log, "user.message").len() == 2 && answers_after(log, "user.message") > 0
+    });
+    view.wait_for("hello from the second");
+    if bench.can("permissionCallbacks") {
+        // A question is asked in both, and answered in one.
+        view.prompt(&bench.command("echo made > made.txt"));
+        view.wait_for("instead");
+        second.wait_for("instead");
+        second.wait_for(ARMED);
+        second.type_bytes(b"1");
+        log_once(&bench.scratch, "the answer after the tool", |log| {
+            bench.scratch.work().join("made.txt").exists() && answers_after(log, "user.message") > 0
+        });
+    }
+    second.type_bytes(CTRL_D);
+    second.wait_for("goes on; see it with hangar attach");
+    second.wait_for("status 0");
+    second.finish();
+    view.prompt("still here");
+    log_once(&bench.scratch, "the last answer", |log| {
+        let prompts = Finished::of_type(log, "user.message");
+        prompts.last().is_some_and(|prompt| prompt["data"]["content"] == "still here")
+            && answers_after(log, "user.message") > 0
+    });
+    view.leave(&bench.scratch);
+    assert_whole(&bench.log(&id));
+}
+
 /// Opens a view whose agent runs a command, and everything that runs below it.
 fn busy(bench: &Bench) -> (View, Vec<Witness>) {
     let mut view = View::new(bench);
@@ -326,7 +365,8 @@ macro_rules! interactive {
         mod $module {
             use super::Bench;
             interactive!(@claims $name:
-                a_person_talks_to_it, a_session_goes_on, a_closed_terminal_ends_it, a_killed_view_leaves_nothing);
+                a_person_talks_to_it, a_session_goes_on, another_terminal_joins_it, a_closed_terminal_ends_it,
+                a_killed_view_leaves_nothing);
         }
     )* };
     (@claims $name:literal: $($claim:ident),*) => { $(

@@ -1,0 +1,116 @@
+//! Other views of the sessions of other agents: connections over a socket of this machine, each admitted by its token.
+
+use std::time::Duration;
+
+use hangar_peer::{Framing, Peer, PendingConnection, PendingConnections, raw};
+use hangar_protocol::rpc::{ErrorObject, RpcMessage, codes};
+use hangar_server::ConnectionToken;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedReadHalf;
+use tokio::sync::mpsc;
+
+use super::frames::Frames;
+use super::host::Listening;
+
+/// Connections that may be open without having been admitted.
+const MAX_PENDING: usize = 16;
+/// Time in which a connection has to show its token.
+const ADMISSION_TIME: Duration = Duration::from_secs(10);
+/// Delay after a failed accept.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// RpcMessage of another view.
+pub(super) struct ViewMessage {
+    pub(super) peer: Peer,
+    pub(super) body: Vec<u8>,
+}
+
+/// Accepts views and passes on what they say. Without a socket nobody comes.
+pub(super) async fn listen(listening: Option<Listening>, messages: mpsc::Sender<ViewMessage>) {
+    let Some((listener, Some(token))) = listening.map(Listening::into_parts) else { return };
+    let listener = listener.set_nonblocking(true).and_then(|()| tokio::net::TcpListener::from_std(listener));
+    let listener = match listener {
+        Ok(listener) => listener,
+        Err(error) => return tracing::warn!(%error, "no other view can join the sessions"),
+    };
+    let pending = PendingConnections::new(MAX_PENDING);
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let (place, token, messages) = (pending.register(), token.clone(), messages.clone());
+                tokio::spawn(
+                    async move { serve(stream, &place, &ConnectionToken::new(token), &messages).await },
+                );
+            }
+            Err(error) => {
+                tracing::warn!(%error, "accepting a connection failed");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Serves one view to its end.
+async fn serve(
+    stream: TcpStream,
+    place: &PendingConnection,
+    token: &ConnectionToken,
+    messages: &mpsc::Sender<ViewMessage>,
+) {
+    // Answers are small and wanted at once.
+    let _ = stream.set_nodelay(true);
+    let (reader, mut writer) = stream.into_split();
+    let (peer, mut outgoing) = Peer::new(Framing::Length);
+    let writing = peer.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            () = writing.write(&mut writer, &mut outgoing) => {}
+            () = writing.closed() => writing.finish(&mut writer, &mut outgoing).await,
+        }
+        writing.close();
+    });
+    let mut frames = Frames::new(reader);
+    let admitted = tokio::select! {
+        admitted = tokio::time::timeout(ADMISSION_TIME, admit(&peer, &mut frames, token)) => admitted.unwrap_or(false),
+        () = place.evicted() => false,
+    };
+    place.admit();
+    if admitted {
+        pass(&peer, &mut frames, messages).await;
+    }
+    peer.close();
+}
+
+/// Whether the first message shows the token.
+async fn admit(peer: &Peer, frames: &mut Frames<OwnedReadHalf>, token: &ConnectionToken) -> bool {
+    let Some(body) = frames.next().await else { return false };
+    let Ok(RpcMessage::Request { id, method, params }) = RpcMessage::parse(&body) else { return false };
+    let params: Value = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+    let is_admitted = method == "connect" && token.is(params["token"].as_str().unwrap_or_default());
+    let refusal = || ErrorObject {
+        code: codes::INVALID_REQUEST,
+        message: "the token is not the one of this terminal".to_owned(),
+        data: None,
+    };
+    let answer = if is_admitted { raw(&json!({ "ok": true })).ok_or_else(refusal) } else { Err(refusal()) };
+    peer.respond(id, answer);
+    is_admitted
+}
+
+/// Passes on what a view says until it or the terminal is gone.
+async fn pass(peer: &Peer, frames: &mut Frames<OwnedReadHalf>, messages: &mpsc::Sender<ViewMessage>) {
+    loop {
+        tokio::select! {
+            body = frames.next() => match body {
+                Some(body) => {
+                    if messages.send(ViewMessage { peer: peer.clone(), body }).await.is_err() {
+                        return;
+                    }
+                }
+                None => return,
+            },
+            () = peer.closed() => return,
+        }
+    }
+}
