@@ -119,7 +119,7 @@ async fn read(peer: &Peer, agent: &mut EditorAgent, reader: impl AsyncRead + Unp
                 agent.request(id, &method, params.as_deref()).await;
             }
             Ok(RpcMessage::Notification { method, params }) => {
-                agent.notified(&method, params.as_deref()).await
+                agent.notified(&method, params.as_deref()).await;
             }
             Ok(RpcMessage::Response { id, result }) => peer.answered(id, result),
             Err(malformed) => peer.refuse(malformed.id, error(malformed.code, malformed.reason)),

@@ -129,7 +129,7 @@ impl Code {
                 self.text(line, quote, raw, holes);
             }
             Some(LexerMode::Fenced { .. } | LexerMode::Heredoc { .. } | LexerMode::Indented { .. }) => {
-                self.raw_text(line)
+                self.raw_text(line);
             }
             Some(LexerMode::Content { jsx, .. }) => {
                 let jsx = *jsx;
