@@ -136,10 +136,12 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Rows that hold the tail after a terminal of another width has wrapped it anew. On a lower screen a part of it would be
-/// moved into the scrollback, where no program can reach it.
+/// moved into the scrollback, where no program can reach it. The emulator keeps the empty rows below the tail, too.
 fn needed(session: &Session, columns: usize) -> usize {
     let wrapped = session.tail.iter().map(|row| Row::plain(row.as_str()).width().div_ceil(columns).max(1));
-    wrapped.sum::<usize>() + 2
+    let lines = session.terminal.primary_screen().text();
+    let empty = lines.iter().rev().take_while(|line| line.is_empty()).count();
+    wrapped.sum::<usize>() + empty + 2
 }
 
 fn apply(session: &mut Session, step: &Step) {
