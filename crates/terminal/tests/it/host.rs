@@ -83,7 +83,13 @@ fn a_long_list_is_searched() {
               model-12  $1.00 in, $2.00 out
               model-13  $1.00 in, $2.00 out
               model-14  $1.00 in, $2.00 out
-            26 more · ↑↓ enter picks · type to search · esc goes back
+              model-15  $1.00 in, $2.00 out
+              model-16  $1.00 in, $2.00 out
+              model-17  $1.00 in, $2.00 out
+              model-18  $1.00 in, $2.00 out
+              model-19  $1.00 in, $2.00 out
+              model-20  $1.00 in, $2.00 out
+            enter picks · esc back · type to search · 20 more
         "#]],
     );
     check(
@@ -94,7 +100,7 @@ fn a_long_list_is_searched() {
             Which model?
             ❯ model-39  $1.00 in, $2.00 out
               ❯ 39▮
-            ↑↓ enter picks · type to search · esc goes back
+            enter picks · esc back · type to search
             ===
             $ hangar
 
@@ -116,7 +122,7 @@ fn a_long_list_is_searched() {
               model-7  $1.00 in, $2.00 out
               model-8  $1.00 in, $2.00 out
             ❯ model-9  $1.00 in, $2.00 out
-            33 more · ↑↓ enter picks · type to sear…
+            enter picks · esc back · type to search…
         "#]],
     );
 }

@@ -287,7 +287,6 @@ fn help_lists_commands_and_keys() {
             /help           Lists commands and keys
             /hooks          Lists the hooks of the session
             /instructions   Lists the instruction files that are read
-            /keep-alive     Keeps the machine awake while the agent works (also /caffeinate)
             /login          Sets up a provider and its model
             /logout         Removes a provider, with the key that was kept for it
             /mcp            MCP servers
@@ -300,7 +299,8 @@ fn help_lists_commands_and_keys() {
             /resume         Opens an earlier session, of any agent (also /continue)
             /rewind         Goes back to an earlier prompt, with or without files (also /undo)
             /search         Searches the transcript (also /find)
-            1–28 of 102 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
+            /settings       Shows the settings of the terminal (also /config)
+            1–28 of 101 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
             ===
             Help
             ctrl+x h               hide or show the panel
@@ -331,7 +331,7 @@ fn help_lists_commands_and_keys() {
 
             @ names a file, ! runs a command, / is a command; ctrl+v pastes an image.
             docs/terminal.md has more.
-            75–102 of 102 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
+            74–101 of 101 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
         "#]],
     );
 }
