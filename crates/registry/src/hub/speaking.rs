@@ -67,10 +67,15 @@ impl Hub {
         Ok(())
     }
 
-    /// Ends the current turns of all sessions of this process.
+    /// Ends the current turns of all sessions of this process, except those for a run: the run ends them when it is stopped, and
+    /// a turn that is aborted before would count as its failure.
     pub(crate) async fn abort_all(&self) {
         let all: Vec<Arc<LiveSession>> = self.0.live.lock().values().cloned().collect();
-        for live in all.iter().filter(|live| !live.elsewhere && live.state().is_working()) {
+        let is_ours = |live: &LiveSession| {
+            let mut state = live.state();
+            !live.elsewhere && state.is_working() && state.holder().is_none()
+        };
+        for live in all.iter().filter(|live| is_ours(live)) {
             let _ = live.commands.send(SessionCommand::Abort).await;
         }
     }

@@ -395,7 +395,7 @@ pub fn forget_ended(hub: &Hub, store: &FileStore) {
     });
 }
 
-/// Stops all runs and turns of this process whenever everything is told to stop.
+/// Stops all runs of this process, and the turns that no run holds, whenever everything is told to stop.
 fn obey_stops(hub: &Hub, active_runs: &Arc<ActiveRuns>) {
     let (stopping, active_runs) = (hub.clone(), Arc::downgrade(active_runs));
     hub.spawn(async move {
