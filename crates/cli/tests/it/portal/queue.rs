@@ -53,7 +53,11 @@ fn a_run_that_waits_says_why_and_goes_on_when_a_slot_is_free() {
     let path = format!("/api/v1/runs/{second}");
     // The queue knows of the work a moment before the run shows it.
     when(&portal, &path, |run| run["works"][0]["waits"] == reason);
-    when(&portal, "/api/v1/runs", |runs| runs["runs"][0]["works"][0]["waits"] == reason);
+    let is_second = |run: &&Value| run["id"] == second.as_str();
+    when(&portal, "/api/v1/runs", |runs| {
+        let shown = runs["runs"].as_array().into_iter().flatten().find(is_second);
+        shown.is_some_and(|run| run["works"][0]["waits"] == reason)
+    });
     let paused = portal.post("/api/v1/queue/pause", &json!({}), 200);
     assert_eq!(paused["mode"], "paused");
     assert_eq!(portal.post("/api/v1/queue/drain", &json!({}), 202)["mode"], "draining");
