@@ -107,7 +107,8 @@ impl Subjects {
 
     fn peers(&self, cache: &Path) -> PathBuf {
         if let Some(directory) = &self.peers {
-            return directory.clone();
+            // Contenders run in directories of their own.
+            return directory.canonicalize().unwrap_or_else(|_| directory.clone());
         }
         let directory = cache.join("peers");
         if let Err(error) = contender::install_peers(&directory) {

@@ -67,8 +67,10 @@ impl Table {
 }
 
 impl Row {
+    /// The best figure of the others. One that is nought was not measured.
     fn best_peer(&self) -> Option<f64> {
-        self.figures.iter().skip(1).flatten().copied().min_by(f64::total_cmp)
+        let measured = self.figures.iter().skip(1).flatten().copied().filter(|figure| *figure > 0.0);
+        measured.min_by(f64::total_cmp)
     }
 
     fn ours(&self) -> Option<f64> {
@@ -149,5 +151,14 @@ mod tests {
 | rate | 1000 | – | – | – | ≥ 1000: pass |
 ";
         assert_eq!(table.to_string(), expected);
+    }
+
+    #[test]
+    fn nobody_beats_a_peer_that_was_not_measured() {
+        let mut table = Table::new(vec!["hangar", "a"]);
+        table.add("tokens", Unit::Pieces, "hangar", 0.0);
+        table.add("tokens", Unit::Pieces, "a", 0.0);
+        table.set_bars(&[("tokens", Bar::ShareOfBestPeer(1.0))]);
+        assert!(table.to_string().contains("no peer to compare with"), "{table}");
     }
 }
