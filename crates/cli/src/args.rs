@@ -1,6 +1,9 @@
 //! The command line. Flags keep the names and forms of Copilot CLI, so that programs that drive it can drive Hangar.
 
+use std::fmt;
+use std::num::ParseIntError;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -240,7 +243,7 @@ pub(crate) enum SessionsCommand {
     Delete { session: String },
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct RunArgs {
     /// Run this prompt and exit
     #[arg(short, long, value_name = "TEXT", help_heading = "Prompt", allow_hyphen_values = true)]
@@ -266,13 +269,13 @@ pub(crate) struct RunArgs {
     pub(crate) no_custom_instructions: bool,
 
     /// Print text, or one JSON event per line
-    #[arg(long, value_name = "FORMAT", default_value = "text", help_heading = "Output")]
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t, help_heading = "Output")]
     pub(crate) output_format: OutputFormat,
     /// Print only the answer
     #[arg(short, long, help_heading = "Output")]
     pub(crate) silent: bool,
     /// Stream answers as they are generated
-    #[arg(long, value_name = "MODE", default_value = "on", help_heading = "Output")]
+    #[arg(long, value_name = "MODE", value_enum, default_value_t, help_heading = "Output")]
     pub(crate) stream: Switch,
     /// With json: also print events that are usually only logged
     #[arg(long, help_heading = "Output")]
@@ -315,8 +318,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "MODE", help_heading = "Mode")]
     pub(crate) mode: Option<ModeArg>,
     /// How often to continue an autopilot run that stops early
-    #[arg(long, value_name = "COUNT", default_value_t = 5, help_heading = "Mode")]
-    pub(crate) max_autopilot_continues: u32,
+    #[arg(long, value_name = "COUNT", default_value_t, help_heading = "Mode")]
+    pub(crate) max_autopilot_continues: ContinueLimit,
     /// Do not offer the ask_user tool
     #[arg(long, help_heading = "Mode")]
     pub(crate) no_ask_user: bool,
@@ -420,7 +423,7 @@ impl RunArgs {
 }
 
 /// Caps on what a session may use, agents and summaries included. No call is made that could pass one.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Budget")]
 pub(crate) struct BudgetArgs {
     /// Maximum cost of the session
@@ -435,7 +438,7 @@ pub(crate) struct BudgetArgs {
 }
 
 /// Extensions for one run.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Extensions")]
 pub(crate) struct ExtensionArgs {
     /// Further MCP servers for this run: JSON, or @FILE
@@ -478,7 +481,7 @@ pub(crate) fn similar_command(word: &str) -> Option<String> {
 }
 
 /// Flags of Copilot CLI that have no effect here.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct CompatibleArgs {
     #[command(flatten)]
     pub(crate) silent: SilentArgs,
@@ -487,7 +490,7 @@ pub(crate) struct CompatibleArgs {
 }
 
 /// Accepted silently: they ask for what Hangar does anyway.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct SilentArgs {
     #[arg(long, hide = true)]
     no_auto_update: bool,
@@ -527,7 +530,7 @@ pub(crate) struct SilentArgs {
 }
 
 /// Accepted with a notice on stderr: the caller expects an effect that they do not have.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct NamedArgs {
     #[arg(long, hide = true)]
     context: Option<String>,
@@ -601,10 +604,41 @@ pub(crate) enum OutputFormat {
     Json,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Switch {
+    #[default]
     On,
     Off,
+}
+
+impl From<bool> for Switch {
+    fn from(on: bool) -> Self {
+        if on { Switch::On } else { Switch::Off }
+    }
+}
+
+/// How often a run in autopilot mode is continued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ContinueLimit(pub(crate) u32);
+
+impl FromStr for ContinueLimit {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        text.parse().map(Self)
+    }
+}
+
+impl fmt::Display for ContinueLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Default for ContinueLimit {
+    fn default() -> Self {
+        Self(5)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -648,4 +682,16 @@ pub(crate) enum LogLevel {
     Debug,
     All,
     Default,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_command_line() {
+        let parsed = Cli::parse_from(["hangar"]).run;
+        assert_eq!(format!("{:?}", RunArgs::default()), format!("{parsed:?}"));
+        assert_eq!(parsed.max_autopilot_continues, ContinueLimit(5));
+    }
 }

@@ -69,7 +69,7 @@ pub(crate) fn host(settings: &Settings, args: &RunArgs) -> Result<HostSettings> 
         extensions: extensions(args),
         conduct: Conduct {
             mode: Some(mode(args)),
-            autopilot_cap: args.max_autopilot_continues,
+            autopilot_cap: args.max_autopilot_continues.0,
             may_ask: !args.no_ask_user,
             // Only a reader of all events sees the count, and the tokenizer is not free.
             metered: args.all_events,

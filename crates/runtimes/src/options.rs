@@ -49,12 +49,12 @@ pub struct AgentOptions {
 }
 
 impl AgentOptions {
-    pub(crate) fn is_bare(&self) -> bool {
+    pub fn is_bare(&self) -> bool {
         self.bare == Some(true)
     }
 
     /// Whether instruction files are ignored.
-    pub(crate) fn without_agents_md(&self) -> bool {
+    pub fn without_agents_md(&self) -> bool {
         self.agents_md == Some(false)
     }
 

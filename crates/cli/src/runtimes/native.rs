@@ -14,7 +14,7 @@ use hangar_engine::{Naming, ServerStart, supervise};
 use hangar_runtimes::agents::copilot;
 use hangar_runtimes::capabilities::{Capabilities, unmet};
 use hangar_runtimes::host::Host;
-use hangar_runtimes::options::AgentOption;
+use hangar_runtimes::options::{AgentOption, AgentOptions};
 use hangar_runtimes::outcome::{ErrorKind, Evidence, TurnFailure};
 use hangar_runtimes::runtime::{
     AgentCard, AgentOrder, AgentSession, Consent, LoginState, Lookup, OfferedModel, Preflight,
@@ -26,7 +26,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::choice::NATIVE;
-use crate::args::{Cli, RunArgs};
+use crate::args::{Cli, ContinueLimit, RunArgs};
 use crate::opening::{self, Questions, Resumed, SessionOrder};
 use crate::providers;
 use crate::selection::SessionSelection;
@@ -206,15 +206,14 @@ impl NativeOrder {
     }
 }
 
-/// Flags of `hangar` that say what an order says. Without tool rules everything may run, as with other agents, unless a person
-/// is asked. Arguments for this agent alone are the flags of `-p`.
+/// Settings of a run that an order asks for. Without tool rules everything may run, as with other agents, unless a person is
+/// asked. Only the arguments that a person typed for this agent alone are parsed, as flags of `-p`; they win.
 pub(crate) fn flags(order: &AgentOrder) -> Result<RunArgs> {
-    // Our agent has the flags of Copilot CLI.
-    let options = copilot::option_flags(&order.options);
-    let typed = ["hangar".to_owned()].into_iter().chain(options).chain(order.extra.iter().cloned());
-    let mut args = Cli::try_parse_from(typed)
-        .map_err(|error| anyhow!("{}", error.to_string().lines().next().unwrap_or_default()))?
-        .run;
+    let mut args = match order.extra.as_slice() {
+        [] => RunArgs::default(),
+        typed => parse(typed)?,
+    };
+    set_options(&mut args, &order.options);
     if let Some(effort) = &order.effort {
         args.reasoning_effort.get_or_insert_with(|| effort.clone());
     }
@@ -236,10 +235,27 @@ pub(crate) fn flags(order: &AgentOrder) -> Result<RunArgs> {
     args.extensions.additional_mcp_config.extend(order.mcp_config.clone());
     args.add_dir.extend(order.add_dirs.iter().cloned());
     if let Some(steps) = order.limits.steps {
-        args.max_autopilot_continues = steps;
+        args.max_autopilot_continues = ContinueLimit(steps);
         args.autopilot = true;
     }
     Ok(args)
+}
+
+fn parse(typed: &[String]) -> Result<RunArgs> {
+    let line = ["hangar"].into_iter().chain(typed.iter().map(String::as_str));
+    let cli = Cli::try_parse_from(line)
+        .map_err(|error| anyhow!("{}", error.to_string().lines().next().unwrap_or_default()))?;
+    Ok(cli.run)
+}
+
+/// `experimental` has no effect: nothing here is hidden behind it.
+fn set_options(args: &mut RunArgs, options: &AgentOptions) {
+    args.no_custom_instructions |= options.is_bare() || options.without_agents_md();
+    args.extensions.disable_builtin_mcps |= options.is_bare() || options.builtin_mcp == Some(false);
+    if let Some(stream) = options.stream {
+        args.stream = stream.into();
+    }
+    args.agent = args.agent.take().or_else(|| options.persona.clone());
 }
 
 /// Session that runs in a task of its own.
@@ -293,4 +309,50 @@ pub(crate) fn open(settings: Settings, wanted: NativeOrder) -> Result<NativeSess
         last,
         hurry,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Instruction files, built-in MCP servers, streaming and agent of the run.
+    #[track_caller]
+    fn check(options: AgentOptions, extra: &[&str], expected: &str) {
+        let mut order = AgentOrder::new("0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad001".to_owned(), "/work".into());
+        order.options = options;
+        order.extra = extra.iter().map(|&word| word.to_owned()).collect();
+        let args = flags(&order).expect("valid flags");
+        let (bare, no_mcp) = (args.no_custom_instructions, args.extensions.disable_builtin_mcps);
+        assert_eq!(format!("{bare} {no_mcp} {:?} {:?}", args.stream, args.agent), expected);
+    }
+
+    #[test]
+    fn options_set_the_fields_of_the_run() {
+        let none = AgentOptions::default;
+        check(none(), &[], "false false On None");
+        check(AgentOptions { bare: Some(true), ..none() }, &[], "true true On None");
+        check(AgentOptions { agents_md: Some(false), ..none() }, &[], "true false On None");
+        check(AgentOptions { builtin_mcp: Some(false), ..none() }, &[], "false true On None");
+        check(
+            AgentOptions { stream: Some(false), experimental: Some(true), ..none() },
+            &[],
+            "false false Off None",
+        );
+        check(
+            AgentOptions { persona: Some("a b".to_owned()), ..none() },
+            &[],
+            r#"false false On Some("a b")"#,
+        );
+    }
+
+    #[test]
+    fn typed_arguments_go_together_with_options() {
+        let options = || AgentOptions {
+            bare: Some(true),
+            persona: Some("critic".to_owned()),
+            ..AgentOptions::default()
+        };
+        check(options(), &["--agent=tester"], r#"true true On Some("tester")"#);
+        check(options(), &["--no-custom-instructions"], r#"true true On Some("critic")"#);
+    }
 }

@@ -44,12 +44,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use clap::Parser as _;
 use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{AgentOrder, Consent};
 use hangar_store::Store;
 
-use crate::args::{Cli, RunArgs, ServerArgs};
+use crate::args::{RunArgs, ServerArgs};
 use crate::compose::working_dir;
 use crate::exit::Exit;
 use crate::logging;
@@ -182,7 +181,7 @@ pub(crate) fn run_with_server(settings: &Settings, server: &ServerArgs, args: Ru
 pub(crate) fn attach(settings: &Settings, session: &str) -> Result<Exit> {
     let store = Store::new(&settings.home);
     let id = selection::resolve(&store, session)?;
-    let args = Cli::try_parse_from([settings.program.as_str()])?.run;
+    let args = RunArgs::default();
     logging::start(settings, &args)?;
     in_runtime(async {
         let owner = Owner::of(&settings.home, &store, &id).await.attachable(&id, &settings.program)?;

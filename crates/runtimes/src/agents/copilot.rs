@@ -179,7 +179,7 @@ pub fn rehearsal(stage: &RehearsalStage) -> Vec<(String, String)> {
 }
 
 /// Flags for the switches of a session.
-pub fn option_flags(options: &AgentOptions) -> Vec<String> {
+fn option_flags(options: &AgentOptions) -> Vec<String> {
     let AgentOptions { stream, builtin_mcp, persona, experimental, .. } = options;
     let mut flags = Vec::new();
     if options.is_bare() || options.without_agents_md() {
