@@ -1,9 +1,11 @@
 //! An Anthropic messages request.
 
+use std::borrow::Cow;
+
 use hangar_agent::model::{AssistantTurn, Message, Part, ToolCall};
 use hangar_agent::schema::Schema;
 use hangar_agent::tool::{ToolSchema, ToolSpec};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use serde_with::skip_serializing_none;
 
@@ -33,7 +35,7 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
         body.insert("system".into(), json!([block]));
     }
     let messages = messages(ask);
-    think(ask, max_tokens, &mut body);
+    think(ask, max_tokens, &messages, &mut body);
     // `tool_choice` stays unchanged: forbidding tools for one request would lose the cache of the whole conversation,
     // and such a request says so in its prompt, too.
     if let Some(answer) = &request.answer {
@@ -77,7 +79,7 @@ fn budget(effort: Reasoning) -> Option<u64> {
 
 /// Whether and how the model thinks. Models of others are told nothing: they think as they see fit, or by what their own
 /// endpoints call it.
-fn think(ask: &Ask<'_>, max_tokens: u64, body: &mut Map<String, Value>) {
+fn think(ask: &Ask<'_>, max_tokens: u64, messages: &[MessageGroup<'_>], body: &mut Map<String, Value>) {
     let effort = ask.effort();
     let Some(rule) = &ask.facts.thinking else {
         if let Reasoning::Level(level) = effort {
@@ -85,7 +87,7 @@ fn think(ask: &Ask<'_>, max_tokens: u64, body: &mut Map<String, Value>) {
         }
         return;
     };
-    if let Some(thinking) = thinking(ask, rule, effort, max_tokens) {
+    if let Some(thinking) = thinking(ask, rule, max_tokens, messages) {
         body.insert("thinking".into(), thinking);
     }
     if let Reasoning::Level(level) = effort {
@@ -93,12 +95,12 @@ fn think(ask: &Ask<'_>, max_tokens: u64, body: &mut Map<String, Value>) {
     }
 }
 
-fn thinking(ask: &Ask<'_>, rule: &Thinking, effort: Reasoning, max_tokens: u64) -> Option<Value> {
-    let mut thinking = match (rule.mode, effort) {
+fn thinking(ask: &Ask<'_>, rule: &Thinking, max_tokens: u64, messages: &[MessageGroup<'_>]) -> Option<Value> {
+    let mut thinking = match (rule.mode, ask.effort()) {
         (ThinkingMode::None, _) => return None,
         (_, Reasoning::Off) => return Some(json!({ "type": "disabled" })),
         (ThinkingMode::Adaptive, _) => json!({ "type": "adaptive" }),
-        (ThinkingMode::Budget, _) if !may_think(ask) => return None,
+        (ThinkingMode::Budget, _) if !may_think(messages) => return None,
         (ThinkingMode::Budget, effort) => {
             // The rest of the limit is for the answer, which has to have some.
             let room = max_tokens - (max_tokens / 2).min(LEAST_ANSWER);
@@ -119,19 +121,28 @@ fn thinking(ask: &Ask<'_>, rule: &Thinking, effort: Reasoning, max_tokens: u64) 
     Some(thinking)
 }
 
-/// Whether a model with a thinking budget may think now. With thinking on, a turn that calls tools must start with its
-/// thinking; the last turn may come from another model and have none.
-fn may_think(ask: &Ask<'_>) -> bool {
-    let last = ask.request.messages.iter().rev().find_map(|message| match &**message {
-        Message::Tool { .. } => None,
-        Message::User(_) => Some(None),
-        Message::Assistant(turn) => Some(Some(turn)),
-    });
-    match last {
-        Some(Some(turn)) if !turn.tool_calls.is_empty() => {
-            native_to(turn, ask.origin).is_some_and(|native| native.items.contains("thinking\""))
+/// Whether a model with a thinking budget may think now. With thinking on, each answer behind the last prompt must start with
+/// its thinking. It may have none to send back: another model gave it, or it was given without thinking. A message of the user
+/// behind results of tools is sent together with them and is no new prompt.
+fn may_think(messages: &[MessageGroup<'_>]) -> bool {
+    let under_way = messages.iter().rev().take_while(|group| !group.is_prompt());
+    under_way
+        .filter(|group| group.role == "assistant")
+        .all(|group| group.content.first().is_some_and(|block| block_type(block).ends_with("thinking")))
+}
+
+/// The type of a block; empty if it has none.
+fn block_type<'a>(block: &'a ListEntry<'_>) -> Cow<'a, str> {
+    #[derive(Deserialize)]
+    struct Block<'a> {
+        #[serde(rename = "type", borrow)]
+        kind: Cow<'a, str>,
+    }
+    match block {
+        ListEntry::Made(block) => block["type"].as_str().unwrap_or_default().into(),
+        ListEntry::Raw(block) => {
+            serde_json::from_str(block.get()).map(|block: Block<'a>| block.kind).unwrap_or_default()
         }
-        _ => true,
     }
 }
 
@@ -139,6 +150,13 @@ fn may_think(ask: &Ask<'_>) -> bool {
 struct MessageGroup<'a> {
     role: &'static str,
     content: Vec<ListEntry<'a>>,
+}
+
+impl MessageGroup<'_> {
+    /// Whether it is of the user and has no result of a tool.
+    fn is_prompt(&self) -> bool {
+        self.role == "user" && !self.content.iter().any(|block| block_type(block) == "tool_result")
+    }
 }
 
 /// Messages of the same side become one: results of tools come from the user here.

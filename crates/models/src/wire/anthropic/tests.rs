@@ -91,6 +91,39 @@ fn a_turn_that_another_model_thought_through_is_continued_without_thinking() {
 }
 
 #[test]
+fn a_prompt_behind_results_goes_on_with_thinking_only_behind_an_answer_that_begins_with_it() {
+    const UNTHOUGHT: &str = r#"[{"type":"text","text":"I am thinking"},{"type":"tool_use","id":"call_1","name":"view","input":{"path":"\"thinking\""}}]"#;
+    const REDACTED: &str = r#"[{"type":"redacted_thinking","data":"xyz"},{"type":"tool_use","id":"call_1","name":"view","input":{}}]"#;
+    let check = |items: Option<NativeTurn>, thinks: bool| {
+        for model in ["claude-sonnet-4-5", "claude-haiku-4-5", "claude-opus-4-5"] {
+            for more in [vec![], vec![user("go on")], vec![user("go"), user("on")]] {
+                let mut request = conversation(model, items.clone());
+                request.effort = Some("high".to_owned());
+                request.messages.extend(more.into_iter().map(Arc::new));
+                let body = body(Wire::Messages, WireVariant::Vendor, &request);
+                assert_eq!(body.get("thinking").is_some(), thinks, "{model} {items:?}");
+            }
+        }
+    };
+    check(native(SIGNED), true);
+    check(native(SIGNED).map(|native| NativeTurn { rewritten: true, ..native }), true);
+    check(native(REDACTED), true);
+    check(foreign(SIGNED), false);
+    check(native(UNTHOUGHT), false);
+    check(native("not json"), false);
+    check(None, false);
+}
+
+#[test]
+fn a_prompt_behind_an_answer_without_calls_begins_with_thinking() {
+    let turn = AssistantTurn { text: "Done.".into(), ..AssistantTurn::default() };
+    let mut request = conversation("claude-sonnet-4-5", None);
+    request.messages.extend([Message::Assistant(turn), user("next")].map(Arc::new));
+    let body = body(Wire::Messages, WireVariant::Vendor, &request);
+    assert_eq!(body["thinking"]["type"], "enabled");
+}
+
+#[test]
 fn arguments_that_a_hook_changed_are_told_and_the_thinking_stays() {
     let changed = native(SIGNED).map(|native| NativeTurn { rewritten: true, ..native });
     let mut request = conversation("claude-sonnet-4.5", changed);
