@@ -80,10 +80,13 @@ impl State {
             self.composer.set(line);
             return self.send(false);
         }
-        if let (true, Some(dialog::Dialog::Host(dialog))) = (self.overlay.is_none(), self.dialogs.front_mut())
-        {
-            let end = dialog.line(line);
-            // What is found by a name is printed.
+        let end = match self.dialogs.front_mut().filter(|_| self.overlay.is_none()) {
+            Some(dialog::Dialog::Host(dialog)) => Some(dialog.line(line)),
+            Some(dialog::Dialog::Choice(dialog)) => Some(dialog.line(line)),
+            Some(dialog::Dialog::Form(_)) | None => None,
+        };
+        if let Some(end) = end {
+            // A question that stays is printed again.
             self.dialog_serial += 1;
             return self.dialog_ended(end);
         }

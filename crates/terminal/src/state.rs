@@ -260,7 +260,8 @@ impl State {
         let dialog = self.dialogs.front().filter(|dialog| dialog.due().is_none())?;
         let rows = match dialog {
             Dialog::Host(dialog) => dialog.plain(&self.theme),
-            Dialog::Choice(_) | Dialog::Form(_) => dialog.view(self.now, &self.theme).rows,
+            Dialog::Choice(dialog) => dialog.plain(&self.theme),
+            Dialog::Form(_) => dialog.view(self.now, &self.theme).rows,
         };
         Some((self.dialog_serial, rows))
     }

@@ -13,6 +13,7 @@ use crate::settings::Settings;
 pub(crate) struct ConfiguredProvider {
     pub(crate) name: String,
     pub(crate) preset: Option<String>,
+    pub(crate) base_url: Option<String>,
     /// How its credential is found, for people.
     pub(crate) credential: String,
 }
@@ -72,7 +73,7 @@ pub(crate) fn configured_providers(settings: &Settings) -> Vec<ConfiguredProvide
             Some(format!("key in the variable {usual}"))
         };
         let credential = credential.or_else(usual).unwrap_or_else(|| "no key".to_owned());
-        Some(ConfiguredProvider { name: name.to_owned(), preset, credential })
+        Some(ConfiguredProvider { name: name.to_owned(), preset, base_url: text("base_url"), credential })
     };
     tables.into_iter().flat_map(|tables| tables.iter()).filter_map(told).collect()
 }
@@ -100,12 +101,36 @@ fn added(text: &str, draft: &Draft, model: &str) -> Result<String> {
     let Some(tables) = tables.as_table_mut() else {
         bail!("`providers` of the configuration is no table of tables; write it as [providers.NAME]");
     };
-    let table = tables.entry(&draft.name).or_insert_with(|| Item::Table(Table::new()));
-    let Some(table) = table.as_table_mut() else {
-        bail!("`providers.{}` of the configuration is no table; write it as [providers.NAME]", draft.name);
-    };
-    draft.fill(table);
+    let table = filled(tables.get(&draft.name), draft)?;
+    tables.insert(&draft.name, Item::Table(table));
     Ok(document.to_string())
+}
+
+/// The table of a provider as it is written.
+pub(super) fn table(text: &str, draft: &Draft) -> Result<Table> {
+    let document = parse(text)?;
+    let tables = document.get("providers").and_then(Item::as_table_like);
+    filled(tables.and_then(|tables| tables.get(&draft.name)), draft)
+}
+
+/// A provider's table with the draft in it. The table of another address is left alone: its headers and its key are not for this one.
+fn filled(before: Option<&Item>, draft: &Draft) -> Result<Table> {
+    let mut table = match before {
+        None => Table::new(),
+        Some(Item::Table(table)) => table.clone(),
+        Some(_) => {
+            bail!("`providers.{}` of the configuration is no table; write it as [providers.NAME]", draft.name)
+        }
+    };
+    let text = |key: &str| table.get(key).and_then(Item::as_str);
+    if before.is_some() && !draft.is_at(text("type"), text("base_url")) {
+        bail!(
+            "`providers.{}` of the configuration has another address; rename it, or remove it with /logout",
+            draft.name
+        );
+    }
+    draft.fill(&mut table);
+    Ok(table)
 }
 
 /// The file without a provider, and the path of the key that was kept for it.
@@ -197,6 +222,35 @@ mod tests {
                 type = "anthropic"
                 web_search = true # yes
                 api_key_env = "MY_KEY"
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_table_of_another_address_is_not_changed() {
+        for table in [
+            "type = \"anthropic\"\nbase_url = \"https://gateway.example/v1\"\nheaders = { x-team = \"a\" }\n",
+            "base_url = \"https://gateway.example/v1\"\n",
+            "type = \"openai\"\n",
+        ] {
+            let text = format!("[providers.anthropic]\n{table}");
+            let error = added(&text, &draft(KeyKind::Usual), "m").unwrap_err().to_string();
+            assert!(error.contains("has another address"), "{error}");
+        }
+    }
+
+    #[test]
+    fn headers_with_a_credential_go_with_it() {
+        check(
+            "[providers.anthropic]\ntype = \"anthropic\"\n[providers.anthropic.headers]\nX-Api-Key = \"sk-old\"\nx-team = \"a\"\n",
+            KeyKind::Variable("MY_KEY".to_owned()),
+            expect![[r#"
+                model = "anthropic/claude-sonnet-5"
+                [providers.anthropic]
+                type = "anthropic"
+                api_key_env = "MY_KEY"
+                [providers.anthropic.headers]
+                x-team = "a"
             "#]],
         );
     }

@@ -12,6 +12,8 @@ pub(super) const KEYS_DIR: &str = "keys";
 /// Keys of a provider's table that say which credential it has.
 pub(super) const CREDENTIALS: [&str; 5] =
     ["api_key", "api_key_env", "api_key_file", "api_key_command", "bearer_token"];
+/// Headers that hold a credential.
+const CREDENTIAL_HEADERS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
 
 /// A key that was typed. Nothing prints it.
 #[derive(Clone, PartialEq, Eq)]
@@ -60,6 +62,15 @@ impl Draft {
         for name in CREDENTIALS {
             table.remove(name);
         }
+        if let Some(headers) = table.get_mut("headers").and_then(Item::as_table_like_mut) {
+            let is_credential =
+                |name: &str| CREDENTIAL_HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known));
+            let names: Vec<String> =
+                headers.iter().map(|(name, _)| name.to_owned()).filter(|name| is_credential(name)).collect();
+            for name in names {
+                headers.remove(&name);
+            }
+        }
         if let Some(preset) = self.preset {
             set(table, "type", preset);
         }
@@ -75,16 +86,30 @@ impl Draft {
         }
     }
 
-    /// The provider as the configuration would describe it.
+    /// Whether a table of this preset and this address is about the same provider.
+    pub(super) fn is_at(&self, preset: Option<&str>, base_url: Option<&str>) -> bool {
+        preset == self.preset && is_same_address(self.preset, base_url, self.base_url.as_deref())
+    }
+
+    /// The provider as the configuration will describe it, with everything that its table has already.
     pub(super) fn provider(&self, settings: &Settings) -> anyhow::Result<ProviderConfig> {
         if self.is_built_in {
             let found = crate::providers::configured(settings)?.into_iter();
             let mut found = found.filter(|provider| provider.name == self.name);
             return found.next().ok_or_else(|| anyhow::anyhow!("the GitHub login is gone"));
         }
-        let mut document = toml_edit::DocumentMut::new();
+        self.resolved(settings, super::config_file::table(&settings.config_text()?, self)?)
+    }
+
+    /// The provider by itself, as if there were no table of it.
+    pub(super) fn usual_provider(&self, settings: &Settings) -> anyhow::Result<ProviderConfig> {
         let mut table = Table::new();
         self.fill(&mut table);
+        self.resolved(settings, table)
+    }
+
+    fn resolved(&self, settings: &Settings, table: Table) -> anyhow::Result<ProviderConfig> {
+        let mut document = toml_edit::DocumentMut::new();
         let mut tables = Table::new();
         tables.insert(&self.name, Item::Table(table));
         document.insert("providers", Item::Table(tables));
@@ -93,6 +118,13 @@ impl Draft {
         learn(settings, &mut providers)?;
         providers.pop().ok_or_else(|| anyhow::anyhow!("the provider has no table"))
     }
+}
+
+/// Whether two addresses are the same, if the usual one of a preset stands for one that is not given.
+pub(super) fn is_same_address(preset: Option<&str>, one: Option<&str>, other: Option<&str>) -> bool {
+    let usual = preset.and_then(|name| super::offers::preset(name)?.base_url);
+    let address = |given: Option<&str>| given.or(usual).map(|url| url.trim_end_matches('/').to_owned());
+    address(one) == address(other)
 }
 
 /// Sets a text in a table. What is written around an old value stays.

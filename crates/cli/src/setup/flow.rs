@@ -197,6 +197,7 @@ impl Setup {
                     return self.go(Step::Address);
                 }
                 if let Some(draft) = &mut self.draft {
+                    draft.name = self.offers.name_for(draft.preset, Some(&text));
                     draft.base_url = Some(text);
                 }
                 self.go(if self.asks_key() { Step::Way } else { Step::Listing })
@@ -233,7 +234,7 @@ impl Setup {
         let name = preset.map(|preset| preset.name);
         self.models.clear();
         self.draft = Some(Draft {
-            name: self.offers.name_for(name),
+            name: self.offers.name_for(name, None),
             label: name.map_or("The server", label).to_owned(),
             preset: name,
             base_url: None,

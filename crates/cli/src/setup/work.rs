@@ -101,7 +101,7 @@ async fn find_local(settings: &Settings) -> Vec<FoundServer> {
             key: KeyKind::Usual,
             is_built_in: false,
         };
-        let provider = draft.provider(settings).ok()?;
+        let provider = draft.usual_provider(settings).ok()?;
         Some(async move {
             let listed = tokio::time::timeout(LOCAL_TIME, list_models(&provider)).await.ok()?.ok()?;
             Some(FoundServer { preset: preset.name, models: listed.len() })

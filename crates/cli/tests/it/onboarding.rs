@@ -104,6 +104,11 @@ fn config(scratch: &Scratch) -> String {
     std::fs::read_to_string(scratch.state().join("config.toml")).expect("a configuration")
 }
 
+/// Name of the table of a server at an address.
+fn table_name(url: &str) -> String {
+    url.trim_start_matches("http://").replace(['.', ':'], "-")
+}
+
 /// Goes up to the question for the key of a server.
 #[track_caller]
 fn to_the_key(screen: &mut Screen, url: &str) {
@@ -119,9 +124,15 @@ fn to_the_key(screen: &mut Screen, url: &str) {
 #[test]
 fn a_provider_is_set_up_and_the_session_goes_on_with_it() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
-    let before = "# mine\n[budget] # caps\nmax_turns = 50\n";
-    std::fs::create_dir_all(scratch.state()).expect("a home");
-    std::fs::write(scratch.state().join("config.toml"), before).expect("a configuration");
+    let name = table_name(model.url());
+    // A server of the person, whose name and key stay.
+    let other = "[providers.server]\nbase_url = \"http://other.example/v1\"\napi_key_file = \"keys/server\"\nheaders = { x-team = \"red\" }\n";
+    let before = format!("# mine\n[budget] # caps\nmax_turns = 50\n\n{other}");
+    let keys = scratch.state().join("keys");
+    std::fs::create_dir_all(&keys).expect("a home");
+    std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o700)).expect("permissions");
+    std::fs::write(scratch.state().join("keys/server"), "sk-other\n").expect("a key");
+    std::fs::write(scratch.state().join("config.toml"), &before).expect("a configuration");
     let mut screen = Screen::open(bare(&scratch), 100, 30);
     to_the_key(&mut screen, model.url());
     // It is pasted, as keys are.
@@ -137,13 +148,13 @@ fn a_provider_is_set_up_and_the_session_goes_on_with_it() {
     screen.wait_for("config.toml has it");
     screen.keys("SAY:a real answer\r");
     screen.wait_for("\na real answer");
-    let key = scratch.state().join("keys/server");
+    let key = scratch.state().join("keys").join(&name);
     assert_eq!(holders(&scratch), std::slice::from_ref(&key));
     assert_eq!((mode(&key), mode(key.parent().expect("a directory"))), (0o600, 0o700));
     let written = config(&scratch);
-    for part in
-        ["# mine\n", "[budget] # caps\n", "model = \"server/mock-model\"", "api_key_file = \"keys/server\""]
-    {
+    let (chosen, file) =
+        (format!("model = \"{name}/mock-model\""), format!("api_key_file = \"keys/{name}\""));
+    for part in ["# mine\n", "[budget] # caps\n", other, &chosen, &file] {
         assert!(written.contains(part), "{part} in {written}");
     }
     let sent = model.requests().last().expect("a request").headers["authorization"].clone();
@@ -152,13 +163,15 @@ fn a_provider_is_set_up_and_the_session_goes_on_with_it() {
     // What was set up is removed.
     screen.keys("/logout\r");
     screen.wait_for("Which provider is to be removed?");
-    screen.keys("1");
+    screen.keys("2");
     screen.wait_for("Its key is deleted.");
     assert!(!screen.raw.contains(SECRET));
     screen.leave();
     assert_eq!(holders(&scratch), [] as [PathBuf; 0]);
     let left = config(&scratch);
-    assert!(!left.contains("server") && left.contains("max_turns = 50"), "{left}");
+    assert!(!left.contains(&name) && left.contains("max_turns = 50") && left.contains(other), "{left}");
+    let kept = std::fs::read_to_string(scratch.state().join("keys/server")).expect("the other key");
+    assert_eq!(kept, "sk-other\n");
 }
 
 #[test]
@@ -219,7 +232,7 @@ fn a_terminal_that_only_prints_asks_in_lines() {
         let seen = pty.wait_for("status 0");
         assert!(!seen.contains('\x1b'), "an escape sequence was printed");
         pty.finish();
-        assert!(config(&scratch).contains("model = \"server/gpt-5\""));
+        assert!(config(&scratch).contains(&format!("model = \"{}/gpt-5\"", table_name(url))));
         server.signal(hangar_test_support::Signal::TERM);
         server.finish().expect_exit(0);
     }

@@ -372,9 +372,16 @@ fn a_terminal_that_only_prints_has_plain_lines() {
         terminal.keys("4\n/settings\n");
         terminal.wait_for("theme: light");
         terminal.keys("TOOL:bash:{\"command\":\"touch made\",\"description\":\"make\"}\n");
-        terminal.wait_for("a number or enter answers");
-        terminal.keys("3\nnot now\n");
+        terminal.wait_for("a number, then enter; an empty line asks again");
+        // An empty line approves nothing; the question is printed again.
+        terminal.keys("\n");
+        let asked = "a number, then enter; an empty line asks again";
+        terminal.wait_until("the question again", |screen| screen.text().matches(asked).count() == 2);
+        terminal.keys("3\n");
+        terminal.wait_for("the next line is the reason");
+        terminal.keys("not now\n");
         terminal.wait_for("not allowed: not now");
+        assert!(!scratch.work().join("made").exists(), "the command ran");
         terminal.keys("/exit\n");
         terminal.wait_for("status 0");
         assert!(!terminal.raw.contains(&0x1b), "an escape sequence was printed");

@@ -1,5 +1,7 @@
 //! A question with a few answers, each a key, some with a text.
 
+mod lines;
+
 use serde_json::Value;
 
 use super::body::DialogBody;

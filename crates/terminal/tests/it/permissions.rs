@@ -83,6 +83,44 @@ fn a_command_is_answered_by_one_key() {
 }
 
 #[test]
+fn in_plain_lines_only_a_number_answers() {
+    let asked = r#"
+        ready
+        turn
+        call:c1 bash {"command":"git push"}
+        ask:p1 {"kind":"shell","toolCallId":"c1","intention":"Publish it","fullCommandText":"git push","commands":[{"identifier":"git push","readOnly":false}]}
+        wait:300
+    "#;
+    for (lines, expected) in [
+        ("line:", None),
+        ("line: \nline:\t\nline:", None),
+        ("line:no", None),
+        ("line:please do not 1", None),
+        ("line:1 not this", None),
+        ("line:9", None),
+        ("line:0", None),
+        ("line:1", Some("approve-once")),
+        ("line:\nline:2.", Some("approve-for-session")),
+        ("line:3", None),
+        ("line:3\nline:", Some("reject")),
+        ("line:3\nline:1", Some("reject")),
+        ("line:3 use make", Some("reject")),
+    ] {
+        let given = answers(&format!("{asked}\n{lines}"));
+        assert_eq!(given, Vec::from_iter(expected.map(str::to_owned)), "{lines}");
+    }
+}
+
+#[test]
+fn in_plain_lines_the_whole_command_is_printed_before_it_is_approved() {
+    let command = (0..40).map(|at| format!("echo {at}")).collect::<Vec<_>>().join("\\n");
+    let asked =
+        format!("ready\nturn\nask:p1 {{\"kind\":\"shell\",\"fullCommandText\":\"{command}\"}}\nwait:300\n");
+    assert!(answers(&format!("{asked}line:1\nline:\nline:\nline:\nline:")).is_empty());
+    assert_eq!(answers(&format!("{asked}line:\nline:\nline:\nline:\nline:1")), ["approve-once"]);
+}
+
+#[test]
 fn every_kind_shows_what_it_is_about() {
     for (request, expected) in [
         (

@@ -240,7 +240,7 @@ fn local_servers_are_asked_once_they_were_chosen() {
     check(
         &[],
         "pick:local found: pick:compatible type:http://localhost:9/v1 pick:none",
-        expect![[r#"list server Some("http://localhost:9/v1") Usual"#]],
+        expect![[r#"list localhost-9 Some("http://localhost:9/v1") Usual"#]],
     );
 }
 
