@@ -66,6 +66,11 @@ impl Before {
         };
         Ok(format!("{}/{}", own.name, self.model))
     }
+
+    /// Whether a client brings the provider of the model. Such a provider knows the model by its own name only.
+    fn is_of_client(&self, options: &ModelOptions) -> bool {
+        options.provider.is_some() || listed(options, &self.model).is_some()
+    }
 }
 
 /// Chooses the model of a session; `before` is the model of a resumed one.
@@ -77,6 +82,7 @@ pub(super) fn choose(
 ) -> Result<SelectedModel> {
     let before = before.filter(|_| source.keeps_model && options.name.is_none());
     let before = match before {
+        Some(before) if before.is_of_client(options) => Some(before.model.clone()),
         // A client brings its own providers, and may bring them later.
         Some(before) if source.may_be_missing => {
             Some(before.qualified(settings).unwrap_or_else(|_| before.model.clone()))
