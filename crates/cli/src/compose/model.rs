@@ -13,7 +13,7 @@ use hangar_images::{ImageLimits, ScaledImages};
 use hangar_models::base_url::BaseUrl;
 use hangar_models::config::{self, AnswerStyle, Auth, ProviderConfig, ProviderKind, WireApi};
 use hangar_models::facts::{
-    DEFAULT_PROMPT_TOKENS, ImageFacts, Level, ModelFacts, is_same, nearest,
+    DEFAULT_PROMPT_TOKENS, ImageFacts, Level, ModelFacts, Reasoning, is_same, nearest,
 };
 use hangar_models::{Secret, Ways};
 use hangar_spec::{ModelOptions, ModelSpec, ProviderSpec};
@@ -120,6 +120,15 @@ pub(super) fn check_effort(chosen: &SelectedModel, effort: Option<&str>) -> Resu
 /// Notice to people if the model gets another effort than they asked for.
 pub(super) fn effort_warning(chosen: &SelectedModel, effort: Option<&str>) -> Option<String> {
     let sent = chosen.facts.effort(effort);
+    let wanted = effort.and_then(Level::parse)?;
+    // An unknown model gets the effort unchanged, and one that takes none does not think.
+    if chosen.facts.known && sent.reasoning == Reasoning::Unset && wanted != Level::None {
+        return Some(format!(
+            "`{}` takes no effort; it is asked without the effort {}",
+            chosen.model,
+            wanted.name()
+        ));
+    }
     let asked = sent.instead_of?;
     Some(format!("`{}` does not take the effort {}; it gets {}", chosen.model, asked.name(), sent.value()?))
 }
