@@ -266,7 +266,7 @@ impl Driver {
     pub fn set_provider(&mut self, provider: Arc<dyn ModelProvider>) {
         self.host.provider = Arc::clone(&provider);
         // Without it a resumed session takes the first provider that has the model.
-        let _ = self.host.log.note(ListedFact::ModelProvider(provider.facts().base_url));
+        let _ = self.host.log.note(ListedFact::ModelProvider(provider.facts().into()));
         if let Some(lane) = self.lanes.get_mut(&MAIN) {
             lane.session.set_provider_facts(provider.facts());
         }

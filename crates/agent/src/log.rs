@@ -4,6 +4,7 @@ use futures_util::future::BoxFuture;
 use hangar_protocol::data::WorkingDirectory;
 use hangar_protocol::{Event, LogPosition};
 
+use crate::model::ProviderFacts;
 use crate::session::Checkpoint;
 
 /// Position in a log: the number of events before it.
@@ -46,6 +47,20 @@ pub trait SessionLog: Send {
     }
 }
 
+/// The provider of a session's model, which answers when the session is resumed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedProvider {
+    pub base_url: String,
+    /// Its name in the configuration, if it is configured.
+    pub name: Option<String>,
+}
+
+impl From<ProviderFacts> for ListedProvider {
+    fn from(facts: ProviderFacts) -> Self {
+        Self { base_url: facts.base_url, name: facts.name }
+    }
+}
+
 /// A fact that lists show of a session.
 #[derive(Debug, Clone)]
 pub enum ListedFact {
@@ -58,8 +73,8 @@ pub enum ListedFact {
     Context(WorkingDirectory),
     /// A checkpoint.
     Checkpoint(Checkpoint),
-    /// Base URL of the provider of the session's model.
-    ModelProvider(String),
+    /// The provider of the session's model.
+    ModelProvider(ListedProvider),
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -33,6 +33,8 @@ pub struct ProviderFacts {
     pub is_byok: bool,
     /// Base URL for errors; carries no credentials.
     pub base_url: String,
+    /// Its name in the configuration, if it is configured. Two providers may have the same base URL and different accounts.
+    pub name: Option<String>,
     pub max_prompt_tokens: Option<u64>,
     pub max_output_tokens: Option<u64>,
     /// Price of the model, if it is known. An unknown price is not a price of zero.

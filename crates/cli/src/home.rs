@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
-use hangar_agent::log::{ListedFact, SessionLog};
+use hangar_agent::log::{ListedFact, ListedProvider, SessionLog};
 use hangar_agent::session::State;
 use hangar_agent::session::state::project;
 use hangar_disk::Folder;
@@ -86,8 +86,8 @@ impl Home {
         Ok(self.log.set_context(context)?)
     }
 
-    pub(crate) fn set_model_provider(&mut self, url: String) -> Result<()> {
-        Ok(self.log.note(ListedFact::ModelProvider(url))?)
+    pub(crate) fn set_model_provider(&mut self, provider: ListedProvider) -> Result<()> {
+        Ok(self.log.note(ListedFact::ModelProvider(provider))?)
     }
 
     pub(crate) fn session_files(&self) -> &Arc<dyn SessionFiles> {

@@ -134,6 +134,9 @@ impl OutputPrinter {
             Body::SessionInfo(info) if ours && !self.silent && info.info_type == "model_retry" => {
                 out = self.prose.again(&format!("\u{25cf} {}", info.message));
             }
+            Body::SessionInfo(info) if ours && !self.silent && info.info_type == "model_adapted" => {
+                remark(&info.message);
+            }
             // The answer of a slash command.
             Body::SessionInfo(info) if ours && info.info_type == "command" => {
                 out = self.prose.aside(&info.message);

@@ -76,6 +76,7 @@ impl ModelProvider for Model {
             endpoint: "/chat/completions",
             is_byok: true,
             base_url: "test:".to_owned(),
+            name: None,
             max_prompt_tokens: None,
             max_output_tokens: None,
             price: None,

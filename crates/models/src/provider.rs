@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 
 use crate::Ways;
 use crate::answer::{self, AnswerStream, Told};
-use crate::config::{Auth, ProviderConfig, ProviderKind, TimeLimits};
+use crate::config::{Auth, ProviderConfig, ProviderKind, TimeLimits, variables};
 use crate::copilot::{self, Routes};
 use crate::credential::{Credential, Credentials};
 use crate::error;
@@ -437,6 +437,8 @@ impl ModelProvider for Provider {
             endpoint: wire.endpoint(),
             is_byok: config.kind != ProviderKind::Copilot,
             base_url: config.base_url.to_string(),
+            // The provider of the environment is whatever the environment says now.
+            name: Some(config.name.clone()).filter(|name| name != variables::NAME),
             max_prompt_tokens: resolved.as_ref().map(|resolved| resolved.prompt_limit),
             max_output_tokens: resolved.as_ref().and_then(|resolved| resolved.facts.answer_limit()),
             price: resolved.and_then(|resolved| resolved.facts.price),

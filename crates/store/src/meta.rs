@@ -1,6 +1,6 @@
 //! Metadata of a session: the content of `workspace.yaml`, readable without the log.
 
-use hangar_agent::log::ListedFact;
+use hangar_agent::log::{ListedFact, ListedProvider};
 use hangar_protocol::data::WorkingDirectory;
 use hangar_protocol::{Body, Event};
 use jiff::Timestamp;
@@ -21,8 +21,7 @@ pub struct SessionMeta {
     pub name: Option<SessionName>,
     /// The program that started the session.
     pub client_name: Option<String>,
-    /// Base URL of the provider of its model, which goes on when the session is resumed.
-    pub model_provider: Option<String>,
+    pub model_provider: Option<ListedProvider>,
     /// Number of compactions.
     pub summary_count: u32,
     pub created_at: Timestamp,
@@ -76,7 +75,7 @@ impl SessionMeta {
             ListedFact::FirstPrompt(_) if self.name.is_some() => {}
             ListedFact::FirstPrompt(prompt) => self.name = SessionName::from_prompt(&prompt),
             ListedFact::Context(context) => self.context = Some(context),
-            ListedFact::ModelProvider(url) => self.model_provider = Some(url),
+            ListedFact::ModelProvider(provider) => self.model_provider = Some(provider),
             ListedFact::Checkpoint(checkpoint) => {
                 self.summary_count = u32::try_from(checkpoint.number).unwrap_or(u32::MAX);
             }
@@ -104,7 +103,9 @@ impl SessionMeta {
             }),
             name: document.get("name").map(if given { SessionName::Given } else { SessionName::Derived }),
             client_name: document.get("client_name"),
-            model_provider: document.get("model_provider"),
+            model_provider: document
+                .get("model_provider")
+                .map(|base_url| ListedProvider { base_url, name: document.get("model_provider_name") }),
             summary_count: document.get("summary_count").and_then(|text| text.parse().ok()).unwrap_or(0),
             created_at,
             updated_at: time("updated_at").unwrap_or(created_at),
@@ -141,7 +142,9 @@ impl SessionMeta {
         text("repository", context.and_then(|context| context.repository.as_deref()));
         text("branch", context.and_then(|context| context.branch.as_deref()));
         text("client_name", self.client_name.as_deref());
-        text("model_provider", self.model_provider.as_deref());
+        let provider = self.model_provider.as_ref();
+        text("model_provider", provider.map(|provider| provider.base_url.as_str()));
+        text("model_provider_name", provider.and_then(|provider| provider.name.as_deref()));
         text("name", self.name.as_ref().map(SessionName::as_str));
         document.set_plain("user_named", &matches!(self.name, Some(SessionName::Given(_))));
         document.set_plain("summary_count", &self.summary_count);
@@ -164,7 +167,10 @@ mod tests {
             }),
             name: Some(SessionName::Given("my: feature".to_owned())),
             client_name: Some("hangar".to_owned()),
-            model_provider: Some("https://models.example/v1".to_owned()),
+            model_provider: Some(ListedProvider {
+                base_url: "https://models.example/v1".to_owned(),
+                name: Some("models".to_owned()),
+            }),
             summary_count: 2,
             created_at: "2026-11-15T22:00:40.599Z".parse().unwrap(),
             updated_at: "2026-11-15T22:00:40.710Z".parse().unwrap(),

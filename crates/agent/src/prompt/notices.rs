@@ -18,6 +18,26 @@ Go on by yourself until the task is really finished, then call task_complete wit
 /// Message after an answer that reached the output limit.
 pub const CUT_SHORT: &str = "Your answer reached the output limit. Please continue from where you left off.";
 
+/// Message after an answer that filled the context window, which has room again.
+pub const CUT_BY_WINDOW: &str = "Your answer filled the context window, and earlier parts of the conversation were left out or \
+                                 summarised since. Please continue from where you left off.";
+
+/// Message after an answer that filled the context window inside a call.
+pub fn call_cut_by_window(name: &str) -> String {
+    format!(
+        "Your answer filled the context window inside a call of {name}, so that call was not made. Make it again with less \
+         input, for example in several smaller steps."
+    )
+}
+
+/// Error of a run whose answers fill the context window each time.
+pub const WINDOW_STAYS_FULL: &str = "The model's answer filled its context window again and again, so the run was stopped. Start a \
+                                     new session, or ask for smaller steps.";
+
+/// Error of a run whose answer the provider pauses each time.
+pub const STAYS_PAUSED: &str = "The provider paused the model's answer again and again, so the run was stopped before the answer was \
+                                complete. Send a message to go on.";
+
 /// Message after an answer that a limit cut inside a call.
 pub fn cut_call(name: &str) -> String {
     format!(

@@ -127,24 +127,24 @@ impl Endings {
 
     fn judge_usable(&mut self, reply: &Reply, half: Option<&ToolCall>, empty: bool) -> AnswerEnd {
         let may_go_on = self.cut < MAX_CUT_ANSWERS;
-        let cut_notice = match (half, empty) {
-            (Some(call), _) => Some(message(OUTPUT_LIMIT, notices::cut_call(&call.name))),
-            (None, false) => Some(message(OUTPUT_LIMIT, notices::CUT_SHORT.to_owned())),
-            (None, true) => None,
-        };
+        let cut_notice = cut_notice(&reply.finish, half, empty);
         if !reply.turn.tool_calls.is_empty() {
             return AnswerEnd::Calls { notice: half.and(cut_notice) };
         }
-        if let Some(call) = half.filter(|_| !may_go_on) {
+        if let Some(call) = half.filter(|_| !may_go_on && reply.finish == Finish::Length) {
             return AnswerEnd::Failed(notices::calls_stay_cut(&call.name));
         }
         match &reply.finish {
             Finish::ContextFull if may_go_on => AnswerEnd::MakeRoom { notice: cut_notice },
-            Finish::ContextFull if empty => AnswerEnd::Failed(notices::CONTEXT_FULL.to_owned()),
+            Finish::ContextFull if empty && half.is_none() => {
+                AnswerEnd::Failed(notices::CONTEXT_FULL.to_owned())
+            }
+            Finish::ContextFull => AnswerEnd::Failed(notices::WINDOW_STAYS_FULL.to_owned()),
             Finish::Length if may_go_on && !(empty && half.is_none()) => {
                 AnswerEnd::GoOn { notice: cut_notice }
             }
             Finish::Paused if self.paused < MAX_PAUSES => AnswerEnd::GoOn { notice: None },
+            Finish::Paused => AnswerEnd::Failed(notices::STAYS_PAUSED.to_owned()),
             Finish::Broken(reason) | Finish::Other(reason) if empty => {
                 AnswerEnd::Failed(notices::unusable(reason))
             }
@@ -156,6 +156,19 @@ impl Endings {
             _ => AnswerEnd::Failed(notices::EMPTY.to_owned()),
         }
     }
+}
+
+/// The message to the model after an answer that a limit cut.
+fn cut_notice(finish: &Finish, half: Option<&ToolCall>, empty: bool) -> Option<data::UserMessage> {
+    let by_window = *finish == Finish::ContextFull;
+    let text = match (half, by_window) {
+        (Some(call), true) => notices::call_cut_by_window(&call.name),
+        (Some(call), false) => notices::cut_call(&call.name),
+        (None, _) if empty => return None,
+        (None, true) => notices::CUT_BY_WINDOW.to_owned(),
+        (None, false) => notices::CUT_SHORT.to_owned(),
+    };
+    Some(message(OUTPUT_LIMIT, text))
 }
 
 /// Whether a call of a cut answer is complete. An object that parses ends with its brace; free text has no visible end.

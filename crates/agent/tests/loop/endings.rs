@@ -66,7 +66,8 @@ async fn a_paused_answer_is_sent_back_five_times_at_most() {
         answer "more" []
         answer "more" []
         answer "more" []
-        answer "more" []"#]],
+        answer "more" []
+        error query: The provider paused the model's answer again and again, so the run was stopped before the answer was complete. Send a message to go on."#]],
     )
     .await;
     assert_eq!(stage.requests().len(), 6);
@@ -235,6 +236,25 @@ async fn a_full_context_window_is_cut_where_nothing_is_summarised() {
     stage.play("go").await;
     assert_eq!(stage.count("session.truncation"), 1);
     assert_eq!(stage.count("session.error"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_fill_the_window_again_and_again_are_an_error_and_no_matter_of_the_output_limit() {
+    let mut stage = Stage::new(vec![Line::Finish("half", Finish::ContextFull); 9]);
+    stage.play("go").await;
+    let errors: Vec<String> = stage
+        .bodies()
+        .into_iter()
+        .filter_map(|body| if let Body::SessionError(error) = body { Some(error.message) } else { None })
+        .collect();
+    assert!(matches!(&errors[..], [error] if error.contains("context window")), "{errors:?}");
+    let told: Vec<String> = stage
+        .bodies()
+        .into_iter()
+        .filter_map(|body| if let Body::UserMessage(told) = body { told.transformed_content } else { None })
+        .collect();
+    assert!(told.iter().any(|text| text.contains("filled the context window")), "{told:?}");
+    assert!(!told.iter().any(|text| text.contains("output limit")), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -225,6 +225,7 @@ pub(crate) fn facts() -> ProviderFacts {
         endpoint: "/chat/completions",
         is_byok: true,
         base_url: "test:".to_owned(),
+        name: None,
         max_prompt_tokens: None,
         max_output_tokens: None,
         price: None,

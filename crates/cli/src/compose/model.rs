@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use hangar_agent::agents::config::{ModelChoice, Models};
+use hangar_agent::log::ListedProvider;
 use hangar_agent::model::{
     ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, ProviderFacts,
 };
@@ -11,7 +12,9 @@ use hangar_engine::OfferedModel;
 use hangar_images::{ImageLimits, ScaledImages};
 use hangar_models::base_url::BaseUrl;
 use hangar_models::config::{self, AnswerStyle, Auth, ProviderConfig, ProviderKind, WireApi};
-use hangar_models::facts::{DEFAULT_PROMPT_TOKENS, ImageFacts, Level, ModelFacts, is_same, nearest};
+use hangar_models::facts::{
+    DEFAULT_PROMPT_TOKENS, ImageFacts, Level, ModelFacts, Reasoning, is_same, nearest,
+};
 use hangar_models::{Secret, Ways};
 use hangar_spec::{ModelOptions, ModelSpec, ProviderSpec};
 
@@ -26,15 +29,15 @@ const AUTO: &str = "auto";
 /// The model of a session that is resumed.
 pub(super) struct Before {
     pub(super) model: String,
-    /// Base URL of its provider, if that was noted.
-    pub(super) provider: Option<String>,
+    /// Its provider, if that was noted.
+    pub(super) provider: Option<ListedProvider>,
 }
 
 impl Before {
     /// Its name with that of its provider, so that no other provider is asked for it. Fails if its provider is not configured
     /// any more.
     fn qualified(&self, settings: &Settings) -> Result<String> {
-        let Some(url) = self.provider.as_ref().filter(|_| !providers::is_scripted(&self.model)) else {
+        let Some(before) = self.provider.as_ref().filter(|_| !providers::is_scripted(&self.model)) else {
             return Ok(self.model.clone());
         };
         // A provider in the environment is asked for as explicitly as one can: it may be the same one at another port.
@@ -42,20 +45,31 @@ impl Before {
             return Ok(self.model.clone());
         }
         let configured = providers::configured(settings)?;
-        if config::find(&configured, &self.model).is_some_and(|(found, _)| found.base_url.to_string() == *url)
-        {
+        // The same base URL may be that of another account. It decides only where no name was noted.
+        let is_own = |provider: &ProviderConfig| match &before.name {
+            Some(name) => provider.name == *name,
+            None => provider.base_url.to_string() == before.base_url,
+        };
+        if config::find(&configured, &self.model).is_some_and(|(found, _)| is_own(found)) {
             return Ok(self.model.clone());
         }
-        let own = configured.iter().find(|provider| provider.base_url.to_string() == *url);
-        let Some(own) = own else {
+        let Some(own) = configured.iter().find(|provider| is_own(provider)) else {
+            let name = before.name.as_ref().map_or_else(String::new, |name| format!(" `{name}`"));
             bail!(
-                "this session has the model `{}` of the provider at {url}, which is not configured any more; add its \
-                 [providers.NAME] table to {}, or pass --model to go on with another model",
+                "this session has the model `{}` of the provider{name} at {}, which is not configured any more; add its \
+                 [providers.{}] table to {}, or pass --model to go on with another model",
                 self.model,
+                before.base_url,
+                before.name.as_deref().unwrap_or("NAME"),
                 settings.config_path().display()
             );
         };
         Ok(format!("{}/{}", own.name, self.model))
+    }
+
+    /// Whether a client brings the provider of the model. Such a provider knows the model by its own name only.
+    fn is_of_client(&self, options: &ModelOptions) -> bool {
+        options.provider.is_some() || listed(options, &self.model).is_some()
     }
 }
 
@@ -68,6 +82,7 @@ pub(super) fn choose(
 ) -> Result<SelectedModel> {
     let before = before.filter(|_| source.keeps_model && options.name.is_none());
     let before = match before {
+        Some(before) if before.is_of_client(options) => Some(before.model.clone()),
         // A client brings its own providers, and may bring them later.
         Some(before) if source.may_be_missing => {
             Some(before.qualified(settings).unwrap_or_else(|_| before.model.clone()))
@@ -105,6 +120,15 @@ pub(super) fn check_effort(chosen: &SelectedModel, effort: Option<&str>) -> Resu
 /// Notice to people if the model gets another effort than they asked for.
 pub(super) fn effort_warning(chosen: &SelectedModel, effort: Option<&str>) -> Option<String> {
     let sent = chosen.facts.effort(effort);
+    let wanted = effort.and_then(Level::parse)?;
+    // An unknown model gets the effort unchanged, and one that takes none does not think.
+    if chosen.facts.known && sent.reasoning == Reasoning::Unset && wanted != Level::None {
+        return Some(format!(
+            "`{}` takes no effort; it is asked without the effort {}",
+            chosen.model,
+            wanted.name()
+        ));
+    }
     let asked = sent.instead_of?;
     Some(format!("`{}` does not take the effort {}; it gets {}", chosen.model, asked.name(), sent.value()?))
 }
@@ -247,16 +271,19 @@ fn of_client(
     }
     let Some(providers) = &options.providers else { return Ok(None) };
     let Some(model) = model else { return Ok(None) };
-    let qualified = |model: &ModelSpec| format!("{}/{}", model.provider, model.id);
-    let listed =
-        options.models.iter().flatten().find(|listed| qualified(listed) == model || listed.id == model);
-    let Some(listed) = listed else { return Ok(None) };
+    let Some(listed) = listed(options, model) else { return Ok(None) };
     let named = |provider: &&ProviderSpec| provider.name.as_deref() == Some(listed.provider.as_str());
     let Some(provider) = providers.iter().find(named) else {
         bail!("the model `{model}` names the provider `{}`, which is not there", listed.provider);
     };
     let config = learnt(settings, configure(provider, Some(listed), options)?)?;
     Ok(Some(SelectedModel::of(config, model, ways_of(provider, ways))))
+}
+
+/// The model of this name among those that the client brought.
+fn listed<'a>(options: &'a ModelOptions, name: &str) -> Option<&'a ModelSpec> {
+    let is_it = |model: &&ModelSpec| model.id == name || name == format!("{}/{}", model.provider, model.id);
+    options.models.iter().flatten().find(is_it)
 }
 
 /// A provider with what this machine knows of its models.
@@ -344,6 +371,7 @@ impl ModelProvider for NoProvider {
             endpoint: "/chat/completions",
             is_byok: false,
             base_url: String::new(),
+            name: None,
             max_prompt_tokens: None,
             max_output_tokens: None,
             price: None,

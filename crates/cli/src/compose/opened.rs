@@ -122,13 +122,13 @@ impl Checked<'_> {
             Some(past) => {
                 let (mut home, past) = Home::resume(&self.store, client, id, past)?;
                 home.set_context(context)?;
-                home.set_model_provider(self.model.provider.facts().base_url)?;
+                home.set_model_provider(self.model.provider.facts().into())?;
                 Ok((home, Some(past)))
             }
             None => {
                 let mut meta = SessionMeta::new(context, jiff::Timestamp::now());
                 meta.name = self.name();
-                meta.model_provider = Some(self.model.provider.facts().base_url);
+                meta.model_provider = Some(self.model.provider.facts().into());
                 let client_name = self.request.spec.identity.client_name.clone();
                 meta.client_name = Some(client_name.unwrap_or_else(|| "hangar".to_owned()));
                 Ok((Home::create(&self.store, client, id, meta)?, None))

@@ -266,6 +266,24 @@ fn a_bad_effort_is_answered_with_those_that_the_model_takes_and_a_lowered_one_is
 }
 
 #[test]
+fn an_effort_that_is_not_sent_is_told_in_text_too() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    std::fs::create_dir_all(scratch.state()).expect("a home");
+    let check = |name: &str, part: &str| {
+        let config = format!(
+            "[providers.p]\nbase_url = \"{}/v1\"\nhost = \"openai\"\nwire_api = \"completions\"\napi_key = \"k\"\n",
+            model.url()
+        );
+        std::fs::write(scratch.state().join("config.toml"), config).expect("a file");
+        let named = format!("p/{name}");
+        let run = bare(&scratch, &["-p", "SAY:hi", "--model", &named, "--effort", "high"]).expect_exit(0);
+        assert_eq!(run.stderr.matches(part).count(), 1, "{}", run.stderr);
+    };
+    check("gpt-4.1", "`gpt-4.1` takes no effort; it is asked without the effort high");
+    check("gpt-5.4", "although the effort is high");
+}
+
+#[test]
 fn the_probe_says_what_works_and_what_it_costs_at_most() {
     let scratch = Scratch::new();
     let script = scratch.tmp().join("script.txt");

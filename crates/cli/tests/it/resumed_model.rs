@@ -95,3 +95,32 @@ fn a_provider_that_is_gone_is_named_with_what_to_do() {
         stage.run(&["--resume", SESSION, "--model", "usual/shared"]).finish().expect_exit(0).events();
     assert_eq!(Finished::of_type(&events, "session.error").len(), 0);
 }
+
+#[test]
+fn of_two_accounts_at_one_address_a_resumed_session_keeps_its_own() {
+    let stage = Stage::new();
+    let configure = |names: &[&str]| {
+        let table = |name: &&str| {
+            format!(
+                "[providers.{name}]\nbase_url = \"{}/v1\"\napi_key = \"k-{name}\"\nheaders = {{ x-who = \"of-{name}\" }}\n",
+                stage.usual.url()
+            )
+        };
+        let tables: String = names.iter().map(table).collect();
+        let text = format!("model = \"usual/shared\"\n{tables}");
+        std::fs::write(stage.scratch.state().join("config.toml"), text).unwrap();
+    };
+    let senders = || -> Vec<String> {
+        let requests = stage.usual.requests();
+        requests.iter().map(|request| format!("{:?}", request.headers)).collect()
+    };
+    configure(&["usual", "other"]);
+    stage.run(&["--model", "other/shared", &session()]).finish().expect_exit(0);
+    stage.run(&["--resume", SESSION]).finish().expect_exit(0);
+    let asked = senders();
+    assert!(asked.len() == 2 && asked.iter().all(|headers| headers.contains("of-other")), "{asked:?}");
+    configure(&["usual"]);
+    let told = stage.run(&["--resume", SESSION]).finish().expect_exit(1).stderr;
+    assert!(told.contains("the provider `other`") && told.contains("not configured any more"), "{told}");
+    assert_eq!(senders().len(), 2, "nobody else is asked");
+}

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
-use hangar_test_support::{Scratch, VendorServer};
+use hangar_test_support::{ModelServer, Scratch, VendorServer};
 use serde_json::{Value, json};
 
 use crate::HANGAR;
@@ -112,4 +112,31 @@ fn a_lowered_effort_is_told_whenever_it_is_chosen() {
     let told = client.event("session.warning")["message"].as_str().unwrap().to_owned();
     assert!(told.contains("does not take the effort xhigh; it gets high"), "{told}");
     client.finish();
+}
+
+#[test]
+fn a_client_s_provider_is_asked_for_the_same_model_after_a_resume() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let url = format!("{}/v1", model.url());
+    let config = format!(
+        "[providers.first]\nbase_url = \"http://127.0.0.1:1/v1\"\n[providers.openai]\nbase_url = \"{url}\"\n"
+    );
+    std::fs::create_dir_all(scratch.state()).unwrap();
+    std::fs::write(scratch.state().join("config.toml"), config).unwrap();
+    let own = json!({ "type": "openai", "baseUrl": url });
+    let ask = |method: &str, config: Value| {
+        let mut client = Client::of(scratch.run(HANGAR).env("COPILOT_OFFLINE", "true"));
+        client.call(method, config);
+        client.send("SAY:hi");
+        client.event("session.idle");
+        let current = client.call("session.model.getCurrent", of_session(json!({})));
+        client.finish();
+        current["modelId"].clone()
+    };
+    let created = json!({ "sessionId": ID, "model": "gpt-5.6-sol", "provider": &own });
+    assert_eq!(ask("session.create", created), "gpt-5.6-sol");
+    assert_eq!(ask("session.resume", json!({ "sessionId": ID, "provider": &own })), "gpt-5.6-sol");
+    let asked: Vec<Value> =
+        model.requests().into_iter().map(|mut request| request.body["model"].take()).collect();
+    assert_eq!(asked, ["gpt-5.6-sol"; 2]);
 }

@@ -61,6 +61,7 @@ impl ModelProvider for ScriptedModel {
             endpoint: "/chat/completions",
             is_byok: true,
             base_url: "scripted:".to_owned(),
+            name: None,
             max_prompt_tokens: None,
             max_output_tokens: None,
             price: None,

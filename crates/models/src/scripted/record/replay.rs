@@ -108,6 +108,7 @@ impl ModelProvider for Replay {
             endpoint: "/chat/completions",
             is_byok: true,
             base_url: "recording:".to_owned(),
+            name: None,
             max_prompt_tokens: None,
             max_output_tokens: None,
             price: None,
