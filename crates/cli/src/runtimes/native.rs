@@ -142,9 +142,13 @@ impl Runtime for Native {
             let env = order.env.iter();
             let settings = env.fold(settings, |settings, (name, value)| settings.with_var(name, value));
             let opened = NativeOrder::of(order, warnings).and_then(|wanted| open(settings, wanted));
-            opened
-                .map(|opened| opened.live)
-                .map_err(|error| refusal(ErrorKind::TurnFailed, format!("{error:#}")))
+            opened.map(|opened| opened.live).map_err(|error| {
+                let kind = match error.is::<providers::NotSetUp>() {
+                    true => ErrorKind::Auth,
+                    false => ErrorKind::TurnFailed,
+                };
+                refusal(kind, format!("{error:#}"))
+            })
         })
     }
 
