@@ -94,7 +94,7 @@ pub(crate) struct RunWithArgs {
     #[arg(long, value_name = "ID", help_heading = "Session")]
     pub(crate) session_id: Option<String>,
     /// Name the new session
-    #[arg(short, long, value_name = "NAME", help_heading = "Session")]
+    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["resume", "continue_last"], help_heading = "Session")]
     pub(crate) name: Option<String>,
 
     /// Tools to allow; without any tool rule, all are allowed
