@@ -238,6 +238,7 @@ pub(crate) fn flags(order: &AgentOrder) -> Result<RunArgs> {
     args.excluded_tools.extend(order.tools.excluded.iter().cloned());
     args.extensions.additional_mcp_config.extend(order.mcp_config.clone());
     args.add_dir.extend(order.add_dirs.iter().cloned());
+    args.secret_env_vars.extend(order.secret_variables.iter().cloned());
     if let Some(steps) = order.limits.steps {
         args.max_autopilot_continues = ContinueLimit(steps);
         args.autopilot = true;
