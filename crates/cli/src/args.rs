@@ -24,7 +24,7 @@ COPILOT_OFFLINE, COPILOT_ALLOW_ALL and the other provider variables of Copilot C
 #[derive(Debug, Parser)]
 #[command(
     name = "hangar",
-    about = "A coding agent for any model. Give it a prompt with -p or on standard input.",
+    about = "A coding agent for any model. Alone it opens a session in the terminal; -p or standard input give it one prompt.",
     after_help = EXIT_CODES,
     disable_version_flag = true,
     args_conflicts_with_subcommands = true,
