@@ -1,5 +1,5 @@
-//! The one task that drives one session. Whoever wants something of the session gives the task a job; jobs, the
-//! client's answers and the session's own happenings take turns, so nothing here needs a lock.
+//! The task that drives a session. Client messages arrive through a channel. The task handles them, the client's replies to
+//! permission requests and the progress of the engine one at a time, so it needs no lock.
 
 use std::sync::Arc;
 

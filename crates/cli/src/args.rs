@@ -24,7 +24,7 @@ COPILOT_OFFLINE, COPILOT_ALLOW_ALL and the other provider variables of Copilot C
 #[derive(Debug, Parser)]
 #[command(
     name = "hangar",
-    about = "A coding agent for any model. Give it a prompt with -p or on standard input.",
+    about = "A coding agent for any model. Alone it opens a session in the terminal; -p or standard input give it one prompt.",
     after_help = EXIT_CODES,
     disable_version_flag = true,
     args_conflicts_with_subcommands = true,
@@ -334,7 +334,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "ID", conflicts_with_all = ["resume", "continue_last"], help_heading = "Session")]
     pub(crate) session_id: Option<String>,
     /// Name the new session
-    #[arg(short, long, value_name = "NAME", help_heading = "Session")]
+    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["resume", "continue_last"], help_heading = "Session")]
     pub(crate) name: Option<String>,
 
     /// Run every tool without asking
@@ -687,6 +687,17 @@ pub(crate) enum LogLevel {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_session_that_is_resumed_keeps_its_name() {
+        for command in [&["hangar", "-p", "hi"][..], &["hangar", "run", "-p", "hi"]] {
+            for resumed in ["--resume=abc", "--continue"] {
+                let line = command.iter().copied().chain(["--name", "x", resumed]);
+                let told = Cli::try_parse_from(line).expect_err(resumed).to_string();
+                assert!(told.contains("'--name <NAME>' cannot be used with '--"), "{told}");
+            }
+        }
+    }
 
     #[test]
     fn the_defaults_are_those_of_the_command_line() {

@@ -42,7 +42,7 @@ impl Home {
         let client = client_session.as_ref().map(|client_session| client_session.files.clone());
         let log = match client_session {
             Some(client_session) => client_session.create(id.clone(), meta)?,
-            None => store.create(id, meta).map_err(in_use)?,
+            None => store.create(id, meta)?,
         };
         Ok(Self { log, client })
     }
@@ -58,7 +58,7 @@ impl Home {
         let (log, mut past) = match client_session {
             Some(client_session) => (client_session.resume(id.clone(), jiff::Timestamp::now())?, past),
             None => {
-                let log = store.open(id).map_err(in_use)?;
+                let log = store.open(id)?;
                 // Another process may have written in between.
                 let is_whole = log.log_bytes() == past.log_bytes;
                 (log, if is_whole { past } else { Past::of_store(store, id)? })
@@ -168,15 +168,5 @@ impl Past {
             }
             self.state.apply_event(&event);
         }
-    }
-}
-
-fn in_use(error: StoreError) -> anyhow::Error {
-    match error {
-        StoreError::InUse { ref id, .. } => {
-            let hint = format!("session {id} is in use; wait for it to end, or start a new one");
-            anyhow::Error::from(error).context(hint)
-        }
-        other => other.into(),
     }
 }

@@ -1,6 +1,7 @@
 //! Choice of the model: from the flags, the environment, `config.toml` and the GitHub login, in that order.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -181,25 +182,37 @@ pub(crate) fn read_script(path: &Path) -> Result<Script> {
     Script::parse(&text).with_context(|| format!("{} is not a script", path.display()))
 }
 
+/// No provider or no model is configured. Programs are told of it as of a missing login.
+#[derive(Debug)]
+pub(crate) struct NotSetUp(String);
+
+impl fmt::Display for NotSetUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotSetUp {}
+
 fn real(settings: &Settings, model: Option<&str>, replaying: bool, ways: Ways) -> Result<SelectedModel> {
     let providers = configured(settings)?;
     if providers.is_empty() {
         if replaying {
             return scripted(settings);
         }
-        bail!(
+        bail!(NotSetUp(format!(
             "no model provider is configured: `{}` in a terminal sets one up; or set COPILOT_PROVIDER_BASE_URL and \
              COPILOT_MODEL, add a [providers.NAME] table to {}, or log in to GitHub (GH_TOKEN); `--model {SCRIPTED}` \
              rehearses without one",
             settings.program,
             settings.config_path().display()
-        );
+        )));
     }
     let Some(model) = model.map(str::to_owned).or_else(|| default_model(&providers)) else {
-        bail!(
+        bail!(NotSetUp(format!(
             "no model is chosen: set COPILOT_MODEL, pass --model, or set `model` in {}",
             settings.config_path().display()
-        );
+        )));
     };
     check_provider(&providers, &model)?;
     let Some((provider, name)) = config::find(&providers, &model) else {

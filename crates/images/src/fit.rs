@@ -1,4 +1,4 @@
-//! One image within the limits of a model.
+//! Scaling and re-encoding of an image to fit the limits of a model.
 
 use std::fmt;
 use std::io::Cursor;
@@ -7,16 +7,16 @@ use image::codecs::jpeg::JpegEncoder;
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageError, ImageFormat, ImageReader, Limits};
 
-/// Bytes of an image that is read at all.
+/// Maximum size of an image file in bytes.
 pub(crate) const READ_LIMIT: usize = 32 << 20;
 
-/// Memory for the pixels of one image. A small file may say that it has many.
+/// Maximum memory for the decoded pixels of one image: a small file can declare huge dimensions.
 const PIXEL_MEMORY: u64 = 256 << 20;
 
-/// Qualities that are tried, the best first, for an image that is too large as it is.
+/// JPEG qualities to try, best first, if an image is too large.
 const QUALITIES: [u8; 3] = [85, 70, 50];
 
-/// How often an image that is still too large is made smaller.
+/// Maximum number of times that an image is scaled down.
 const SHRINKS: usize = 8;
 
 /// Largest image that a model takes.
@@ -40,19 +40,19 @@ impl Default for ImageLimits {
 }
 
 impl ImageLimits {
-    /// Pixels of the longer edge in a request with so many images.
+    /// Maximum length of the longer edge in pixels, for a request with `images` images.
     pub fn edge(&self, images: usize) -> u32 {
         if images > self.many { self.max_edge.min(self.max_edge_of_many) } else { self.max_edge }
     }
 
-    /// Images at the beginning of a request with so many that are left out of it. They are left out by a quarter of the limit
-    /// at once, so that not every further image changes what the provider has in its cache.
+    /// Number of oldest images to drop from a request with `images` images. It grows in steps of a quarter of the limit, so
+    /// that a new image seldom invalidates the provider's prompt cache.
     pub fn left_out(&self, images: usize) -> usize {
         let step = (self.max_images / 4).max(1);
         images.saturating_sub(self.max_images).next_multiple_of(step)
     }
 
-    /// Bytes of the image itself: base64 makes four of three.
+    /// Maximum size before base64 encoding, which turns three bytes into four.
     fn raw_bytes(&self) -> usize {
         self.max_bytes / 4 * 3
     }

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use serde_path_to_error::Segment;
 
 use crate::entry::Entry;
 use crate::validate::{Invalid, ValidEntry, validate_entry};
@@ -35,13 +36,11 @@ pub enum ReadError {
     #[error("an entry of {0} bytes exceeds the limit of {MAX_ENTRY_BYTES} bytes")]
     TooLong(usize),
     #[error("not JSON: {0}")]
-    Json(#[source] serde_json::Error),
+    Json(serde_json::Error),
     #[error("not YAML: {0}")]
     Yaml(String),
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    #[error("not an entry: {0}")]
-    Shape(#[source] serde_json::Error),
 }
 
 /// Why a file cannot be used.
@@ -94,7 +93,21 @@ pub fn read_entry(text: &str, format: Format, code_path: &str) -> Result<Entry, 
 pub fn entry_of(value: Value, code_path: &str) -> Result<Entry, ReadError> {
     check_tasks(&value["tasks"], code_path)?;
     check_jobs(&value["jobs"], code_path)?;
-    serde_json::from_value(value).map_err(ReadError::Shape)
+    Ok(serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = format!("{code_path}entry{}", shown(error.path()));
+        Invalid::at(path, format!("{}.", error.into_inner()))
+    })?)
+}
+
+/// A path as validation writes it: `.tasks["name"].prompt[0]`.
+fn shown(path: &serde_path_to_error::Path) -> String {
+    path.iter().enumerate().fold(String::new(), |shown, (depth, segment)| match segment {
+        Segment::Seq { index } => format!("{shown}[{index}]"),
+        // The second level has the names of tasks and jobs.
+        Segment::Map { key } if depth == 1 => format!("{shown}[\"{key}\"]"),
+        Segment::Map { key } | Segment::Enum { variant: key } => format!("{shown}.{key}"),
+        Segment::Unknown => shown,
+    })
 }
 
 fn check_tasks(tasks: &Value, code_path: &str) -> Result<(), Invalid> {
@@ -152,4 +165,32 @@ fn check_work(work: &Value, path: &str, depth: usize) -> Result<(), Invalid> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Expect) {
+        let error = read_entry(text, Format::Yaml, "job.yaml:").expect_err("a mistake");
+        assert!(std::error::Error::source(&error).is_none(), "the message has the source already");
+        expected.assert_eq(&error.to_string());
+    }
+
+    #[test]
+    fn an_error_names_the_path_of_the_mistake() {
+        check("tasks: {t: {}}", expect![[r#"job.yaml:entry.tasks["t"]: missing field `prompt`."#]]);
+        check(
+            "tasks: {t: {model: {category: x}, prompt: [1]}}",
+            expect![[
+                r#"job.yaml:entry.tasks["t"].prompt[0]: invalid type: integer `1`, expected a string."#
+            ]],
+        );
+        check("tasks: 5", expect!["job.yaml:entry.tasks: invalid type: integer `5`, expected a map."]);
+        let error = read_entry("{", Format::Json, "job.json:").expect_err("no JSON");
+        assert!(std::error::Error::source(&error).is_none());
+    }
 }

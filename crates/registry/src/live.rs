@@ -295,7 +295,7 @@ impl LiveState {
         self.working = working;
     }
 
-    /// Everything that the session of another process had to do is done, whoever asked for it.
+    /// The session of another process is idle: its queue is empty, including prompts of other clients.
     pub(crate) fn came_to_rest(&mut self) {
         self.prompts.truncate(1);
     }

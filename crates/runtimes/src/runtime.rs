@@ -173,6 +173,8 @@ pub struct AgentOrder {
     pub attachments: Vec<PathBuf>,
     /// Arguments for this agent alone, after all others.
     pub extra: Vec<String>,
+    /// Names of variables whose values are secrets.
+    pub secret_variables: Vec<String>,
     /// Variables beside those that we have ourselves.
     pub env: Vec<(String, String)>,
     pub host: Host,
@@ -215,6 +217,7 @@ impl AgentOrder {
             add_dirs: Vec::new(),
             attachments: Vec::new(),
             extra: Vec::new(),
+            secret_variables: Vec::new(),
             env: Vec::new(),
             host: Host::Local,
             scratch: None,

@@ -91,7 +91,7 @@ impl SessionSpec {
                 precedence: tools.precedence,
                 ..ToolOptions::default()
             },
-            workspace: WorkspaceOptions { additional: None, ..workspace },
+            workspace,
             instructions: InstructionOptions { system: None, ..instructions },
             agents: AgentOptions { excluded: agents.excluded, ..AgentOptions::default() },
             customization: CustomizationOptions { plugin_dirs: None, discovery: None, ..customization },

@@ -7,7 +7,7 @@ use crate::SessionId;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("session {id} is in use by {}", Holder(*pid))]
+    #[error("session {id} is in use by {}; wait for it to end, or start a new one", Holder(*pid))]
     InUse { id: SessionId, pid: Option<u32> },
     #[error("there is no session {id}")]
     NotFound { id: SessionId },

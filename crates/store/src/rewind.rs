@@ -197,7 +197,7 @@ impl HeldFile {
         Err(NotRestored::Skipped(SkipReason::Outside))
     }
 
-    /// The file as it is now, opened, with what is in it; nothing where there is none.
+    /// Opens the file and reads its current state. A missing file is `FileState::Absent`.
     fn look(&self) -> Result<(Option<File>, FileState), NotRestored> {
         let file = match self.folder.read(&self.below) {
             Ok(file) => file,

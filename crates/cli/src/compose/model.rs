@@ -343,7 +343,13 @@ fn configure(
 /// A placeholder whose calls fail with the error. A session without a provider can still be opened and configured.
 fn missing(model: Option<&str>, error: &anyhow::Error) -> SelectedModel {
     SelectedModel {
-        provider: Arc::new(NoProvider(format!("{error:#}"))),
+        provider: Arc::new(NoProvider {
+            kind: match error.is::<providers::NotSetUp>() {
+                true => ModelErrorKind::AccessDenied,
+                false => ModelErrorKind::Configuration,
+            },
+            message: format!("{error:#}"),
+        }),
         model: model.unwrap_or_default().to_owned(),
         max_prompt_tokens: DEFAULT_PROMPT_TOKENS,
         facts: ModelFacts::default(),
@@ -355,14 +361,17 @@ fn missing(model: Option<&str>, error: &anyhow::Error) -> SelectedModel {
 }
 
 /// Fails every call with a message.
-struct NoProvider(String);
+struct NoProvider {
+    kind: ModelErrorKind,
+    message: String,
+}
 
 impl ModelProvider for NoProvider {
     fn stream(
         &self,
         _request: ModelRequest,
     ) -> futures_util::stream::BoxStream<'static, Result<ModelEvent, ModelError>> {
-        let error = ModelError::new(ModelErrorKind::Configuration, &*self.0);
+        let error = ModelError::new(self.kind, &*self.message);
         Box::pin(futures_util::stream::iter([Err(error)]))
     }
 

@@ -76,6 +76,8 @@ fn secrets_of(order: &AgentOrder, settings: &Settings) -> Vec<String> {
     let mut secrets: Vec<String> = Vec::new();
     let variables = order.env.iter().filter(|(name, _)| is_secret_name(name));
     secrets.extend(variables.map(|(_, value)| value.clone()));
+    let named = order.secret_variables.iter().filter_map(|name| settings.var(name.trim()));
+    secrets.extend(named.map(str::to_owned));
     let mut arguments = order.extra.iter();
     while let Some(argument) = arguments.next() {
         let names = match argument.strip_prefix(SECRET_VARIABLES) {

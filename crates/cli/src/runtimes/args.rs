@@ -94,7 +94,7 @@ pub(crate) struct RunWithArgs {
     #[arg(long, value_name = "ID", help_heading = "Session")]
     pub(crate) session_id: Option<String>,
     /// Name the new session
-    #[arg(short, long, value_name = "NAME", help_heading = "Session")]
+    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["resume", "continue_last"], help_heading = "Session")]
     pub(crate) name: Option<String>,
 
     /// Tools to allow; without any tool rule, all are allowed
@@ -129,6 +129,9 @@ pub(crate) struct RunWithArgs {
     /// Let tools access this directory too
     #[arg(long, value_name = "DIR", help_heading = "Tools")]
     pub(crate) add_dir: Vec<PathBuf>,
+    /// Environment variables to redact in all output; Hangar's own agent and Copilot hide them from tools too
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Tools")]
+    pub(crate) secret_env_vars: Vec<String>,
 
     /// End a turn that takes longer; 0 means never
     #[arg(long, value_name = "SECONDS", help_heading = "Limits")]
@@ -171,6 +174,7 @@ impl RunWithArgs {
             available_tools: args.available_tools.clone().unwrap_or_default(),
             excluded_tools: args.excluded_tools.clone(),
             add_dir: args.add_dir.clone(),
+            secret_env_vars: args.secret_env_vars.clone(),
             ..Self::default()
         }
     }
@@ -185,6 +189,7 @@ impl RunWithArgs {
             available_tools: self.available_tools.clone(),
             excluded_tools: self.excluded_tools.clone(),
             add_dir: self.add_dir.clone(),
+            secret_env_vars: self.secret_env_vars.clone(),
             turn_timeout: self.turn_timeout,
             stall_timeout: self.stall_timeout,
             startup_timeout: self.startup_timeout,

@@ -142,9 +142,13 @@ impl Runtime for Native {
             let env = order.env.iter();
             let settings = env.fold(settings, |settings, (name, value)| settings.with_var(name, value));
             let opened = NativeOrder::of(order, warnings).and_then(|wanted| open(settings, wanted));
-            opened
-                .map(|opened| opened.live)
-                .map_err(|error| refusal(ErrorKind::TurnFailed, format!("{error:#}")))
+            opened.map(|opened| opened.live).map_err(|error| {
+                let kind = match error.is::<providers::NotSetUp>() {
+                    true => ErrorKind::Auth,
+                    false => ErrorKind::TurnFailed,
+                };
+                refusal(kind, format!("{error:#}"))
+            })
         })
     }
 
@@ -234,6 +238,7 @@ pub(crate) fn flags(order: &AgentOrder) -> Result<RunArgs> {
     args.excluded_tools.extend(order.tools.excluded.iter().cloned());
     args.extensions.additional_mcp_config.extend(order.mcp_config.clone());
     args.add_dir.extend(order.add_dirs.iter().cloned());
+    args.secret_env_vars.extend(order.secret_variables.iter().cloned());
     if let Some(steps) = order.limits.steps {
         args.max_autopilot_continues = ContinueLimit(steps);
         args.autopilot = true;

@@ -128,6 +128,7 @@ impl SessionPlan {
         order.add_dirs = add_dirs;
         order.attachments = attachments;
         order.extra.extend(args.extra.iter().cloned());
+        order.secret_variables.clone_from(&args.secret_env_vars);
         order.scratch = Some(store.session_dir(id));
         Ok(order)
     }

@@ -1,4 +1,4 @@
-//! Other views of the sessions of other agents: connections over a socket of this machine, each admitted by its token.
+//! Listener for `hangar attach` to sessions of other agents: TCP connections on this machine that authenticate with a token.
 
 use std::time::Duration;
 
@@ -13,20 +13,20 @@ use tokio::sync::mpsc;
 use super::frames::Frames;
 use super::host::Listening;
 
-/// Connections that may be open without having been admitted.
+/// Maximum number of connections that have not authenticated yet.
 const MAX_PENDING: usize = 16;
-/// Time in which a connection has to show its token.
+/// Timeout for authentication.
 const ADMISSION_TIME: Duration = Duration::from_secs(10);
 /// Delay after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// RpcMessage of another view.
+/// JSON-RPC message of an attached view.
 pub(super) struct ViewMessage {
     pub(super) peer: Peer,
     pub(super) body: Vec<u8>,
 }
 
-/// Accepts views and passes on what they say. Without a socket nobody comes.
+/// Accepts connections and forwards their messages. Returns at once if there is no socket.
 pub(super) async fn listen(listening: Option<Listening>, messages: mpsc::Sender<ViewMessage>) {
     let Some((listener, Some(token))) = listening.map(Listening::into_parts) else { return };
     let listener = listener.set_nonblocking(true).and_then(|()| tokio::net::TcpListener::from_std(listener));
@@ -51,14 +51,14 @@ pub(super) async fn listen(listening: Option<Listening>, messages: mpsc::Sender<
     }
 }
 
-/// Serves one view to its end.
+/// Serves one connection until it closes.
 async fn serve(
     stream: TcpStream,
     place: &PendingConnection,
     token: &ConnectionToken,
     messages: &mpsc::Sender<ViewMessage>,
 ) {
-    // Answers are small and wanted at once.
+    // Responses are small and should not wait for more data.
     let _ = stream.set_nodelay(true);
     let (reader, mut writer) = stream.into_split();
     let (peer, mut outgoing) = Peer::new(Framing::Length);
@@ -82,7 +82,7 @@ async fn serve(
     peer.close();
 }
 
-/// Whether the first message shows the token.
+/// Answers the first message. Returns whether it has the right token.
 async fn admit(peer: &Peer, frames: &mut Frames<OwnedReadHalf>, token: &ConnectionToken) -> bool {
     let Some(body) = frames.next().await else { return false };
     let Ok(RpcMessage::Request { id, method, params }) = RpcMessage::parse(&body) else { return false };
@@ -98,7 +98,7 @@ async fn admit(peer: &Peer, frames: &mut Frames<OwnedReadHalf>, token: &Connecti
     is_admitted
 }
 
-/// Passes on what a view says until it or the terminal is gone.
+/// Forwards messages until the connection or the terminal closes.
 async fn pass(peer: &Peer, frames: &mut Frames<OwnedReadHalf>, messages: &mpsc::Sender<ViewMessage>) {
     loop {
         tokio::select! {

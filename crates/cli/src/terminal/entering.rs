@@ -1,4 +1,4 @@
-//! Entering sessions: in this process, or where another one has them open.
+//! Opening sessions in this process, and joining sessions that another process has open.
 
 use hangar_protocol::Event;
 use hangar_server::ShowRequest;
@@ -16,7 +16,7 @@ use super::questions::Joining;
 use crate::selection::SessionSelection;
 
 impl App {
-    /// Opens a session and leaves the one that is open. One that another process has is joined there.
+    /// Closes the current session and opens another one. Joins it if another process has it open.
     pub(super) fn open(&mut self, mut wanted: Wanted) {
         let SessionSelection::Resume(id) = &wanted.selection else { return self.enter(wanted) };
         if wanted.owner.is_some() {
@@ -37,7 +37,7 @@ impl App {
         });
     }
 
-    /// Enters a session whose owner is known.
+    /// Opens or joins a session whose owner is known.
     pub(super) fn enter(&mut self, wanted: Wanted) {
         let id = wanted.selection.id().clone();
         let remote = match wanted.owner.as_ref().map_or(Ok(None), |owner| owner.link(&id)) {
@@ -90,14 +90,14 @@ impl App {
         self.wanted = Some(wanted);
     }
 
-    /// Leaves the session that is shown. One of another process goes on there.
+    /// Leaves the current session. A session of another process keeps running.
     fn leave_session(&mut self) {
         if let (Some(link), Some(before), None) = (&self.link, self.session.take(), &self.elsewhere) {
             link.call(LEAVING, "session.destroy", link::of_session(&before, Value::Null));
         }
     }
 
-    /// Uses the connection to another process, or else the one to the server of this process that has such sessions.
+    /// Uses the connection to the process that owns the session, or to the server in this process.
     fn use_link(&mut self, remote: Option<Link>, wanted: &Wanted) -> Result<(), String> {
         match remote {
             Some(remote) => {
@@ -116,7 +116,7 @@ impl App {
         Ok(())
     }
 
-    /// Says why a session is not opened. The one that is shown stays.
+    /// Shows why a session could not be opened. The current session stays open.
     fn refuse(&mut self, reason: String) {
         self.answer_show(Err(reason.clone()));
         match self.session {
@@ -159,7 +159,7 @@ impl App {
         }
     }
 
-    /// The session of another process is joined: shows its past, and asks for the questions that are open.
+    /// Handles a successful join: shows the history of the session and requests its pending questions.
     fn joined(&mut self, wanted: &Wanted) {
         let place = self.elsewhere.as_ref().map_or("", Owner::place);
         match wanted.past(&self.store) {
@@ -185,7 +185,7 @@ impl App {
         }
     }
 
-    /// Shows what was logged since the last event that was heard.
+    /// Shows events that were logged after the last one received.
     fn catch_up(&mut self, events: Vec<Event>) {
         let last = self.last_event.as_ref();
         let seen = events.iter().position(|event| Some(event.id()) == last).map_or(0, |at| at + 1);

@@ -457,7 +457,7 @@ fn slash_commands_are_carried_out_and_others_are_for_the_model() {
     assert!(model.requests().len() > requests);
     client.updates(&session);
     client.prompt(&session, "/compact");
-    assert!(client.said(&session).starts_with("The conversation is summed up: "));
+    assert!(client.said(&session).starts_with("Compacted the conversation: "));
     let listed = client.call("session/list", &json!({}));
     assert_eq!(listed["sessions"][0]["title"], "A better name");
 }

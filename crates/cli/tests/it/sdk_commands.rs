@@ -172,7 +172,7 @@ fn commands_say_what_the_session_has_made_and_used() {
     assert!(unknown.contains("has no model `mock-modle`; the nearest models are mock-model"), "{unknown}");
     assert_eq!(said(&mut client, "model gpt-5"), "Model changed from mock-model to gpt-5");
     assert_eq!(said(&mut client, "models"), "Model: gpt-5");
-    assert!(said(&mut client, "compact").starts_with("The conversation is summed up: "));
+    assert!(said(&mut client, "compact").starts_with("Compacted the conversation: "));
     assert!(said(&mut client, "session checkpoints").starts_with("1. "), "a summary is a checkpoint");
     assert!(!said(&mut client, "session checkpoints 1").starts_with("failed"));
     client.finish();

@@ -70,6 +70,37 @@ fn a_model_that_the_provider_does_not_list_is_refused_with_the_nearest_and_leave
 }
 
 #[test]
+fn a_session_without_a_provider_lacks_authentication() {
+    let scratch = Scratch::new();
+    let mut client = Client::of(scratch.run(HANGAR).env("COPILOT_OFFLINE", "true"));
+    client.call("session.create", json!({ "sessionId": ID }));
+    client.call("session.send", of_session(json!({ "prompt": "hi" })));
+    let error = client.event("session.error");
+    assert_eq!(error["errorType"], "authentication", "{error}");
+    client.finish();
+
+    let run = scratch.run(HANGAR).env("COPILOT_OFFLINE", "true");
+    let run = run.args(["run", "--runtime", "native", "-p", "hi", "--output-format", "json"]).finish();
+    let printed = run.expect_exit(1).stdout;
+    assert!(printed.contains(r#""errorType":"auth_failed""#), "{printed}");
+}
+
+#[test]
+fn directories_that_are_added_later_are_checked_and_listed() {
+    let (stage, added) = (Stage::new(), Scratch::new());
+    let mut client = stage.client();
+    client.call("session.create", json!({ "sessionId": ID, "model": "v/gpt-5" }));
+    let with = |dir: &str| of_session(json!({ "additionalDirectories": [dir] }));
+    let told = refused(&mut client, "session.options.update", with("/nope"));
+    assert!(told.contains("/nope"), "{told}");
+    let dir = added.state().parent().unwrap().canonicalize().unwrap().display().to_string();
+    client.call("session.options.update", with(&dir));
+    let listed = client.call("session.commands.invoke", of_session(json!({ "name": "list-dirs" })));
+    assert!(listed.to_string().contains(&dir), "{listed}");
+    client.finish();
+}
+
+#[test]
 fn without_a_list_every_model_may_be_right() {
     let stage = Stage::new();
     let mut client = stage.client();

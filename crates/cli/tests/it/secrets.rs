@@ -72,6 +72,18 @@ fn check(scratch: &Scratch, model_url: &str, prompt: &str, args: &[&str]) -> Fin
     run
 }
 
+#[test]
+fn run_takes_the_names_of_secret_variables() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let run = scratch.run(HANGAR).provider(model.url()).env("NAMED", NAMED);
+    let prompt = format!("SAY:it is {NAMED}");
+    let run =
+        run.args(["run", "--runtime", "native", "--secret-env-vars=NAMED,ABSENT", "-p", &prompt]).finish();
+    let run = run.expect_exit(0);
+    assert!(run.stdout.contains("it is ") && !shows(&run.stdout, NAMED), "{}", run.stdout);
+    assert_eq!(holding(&scratch.state(), NAMED), [""; 0]);
+}
+
 /// The same as JSON lines, of which each must be one, and as text.
 fn check_both(prompt: &str) -> Finished {
     let (scratch, model) = (Scratch::new(), ModelServer::start());

@@ -173,7 +173,7 @@ pub(crate) fn summary(complete: Option<CompactionComplete>) -> Result<CommandRep
 
 pub fn summarized(complete: &CompactionComplete) -> CommandReply {
     CommandReply::Text(format!(
-        "The conversation is summed up: {} messages and {} tokens less.",
+        "Compacted the conversation: removed {} messages and {} tokens.",
         complete.messages_removed.unwrap_or(0),
         complete.tokens_removed.unwrap_or(0)
     ))

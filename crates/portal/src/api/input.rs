@@ -51,7 +51,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
         }
         serde_json::from_slice(&bytes)
             .map(Self)
-            .map_err(|error| Problem::invalid(format!("the body is not as it should be: {error}")))
+            .map_err(|error| Problem::invalid(format!("the body is invalid: {error}")))
     }
 }
 
@@ -74,7 +74,7 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
             |rejection| {
                 let why = std::error::Error::source(&rejection).map(ToString::to_string);
                 let why = why.unwrap_or_else(|| rejection.to_string());
-                Problem::invalid(format!("the query is not as it should be: {why}"))
+                Problem::invalid(format!("the query is invalid: {why}"))
             },
         )
     }

@@ -51,7 +51,7 @@ impl Polling {
         let text = std::fs::read_to_string(&file).map_err(|error| wrong_path(error.to_string()))?;
         let entry = read_entry(&text, Format::of(&file), CODE_PATH).map_err(|error| match error {
             ReadError::TooLong(_) | ReadError::Json(_) | ReadError::Yaml(_) => wrong_path(error.to_string()),
-            ReadError::Invalid(_) | ReadError::Shape(_) => (NotInstalled::InvalidateEntry, error.to_string()),
+            ReadError::Invalid(_) => (NotInstalled::InvalidateEntry, error.to_string()),
         })?;
         validate_entry(entry, CODE_PATH).map_err(|error| (NotInstalled::InvalidateEntry, error.to_string()))
     }

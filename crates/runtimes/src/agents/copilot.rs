@@ -148,6 +148,9 @@ impl Adapter for Copilot {
         if order.tools == Default::default() {
             args.push("--allow-all".into());
         }
+        if !order.secret_variables.is_empty() {
+            args.push(format!("--secret-env-vars={}", order.secret_variables.join(",")).into());
+        }
         args.extend(order.extra.iter().map(Argument::from));
         let prompt = with_system(turn.prompt, order, turn.agent_session.is_some());
         Invocation { session_id, ..Invocation::new(args, prompt) }

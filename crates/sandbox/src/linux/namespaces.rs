@@ -93,7 +93,7 @@ fn outside(init: Pid, mut told: PipeReader) -> i32 {
     ignore_endings();
     let mut code = [0; 4];
     match told.read_exact(&mut code) {
-        // It has left others behind, whom the first process goes on to reap.
+        // The command has exited. Init may live on to reap its background processes.
         Ok(()) => i32::from_ne_bytes(code),
         Err(_) => match waitpid(init, None) {
             Ok(status) => code_of(status),

@@ -103,7 +103,7 @@ async fn set_settings(call: Call) -> Result<Reply, Failure> {
     }
     let params: Params = call.params()?;
     UserSettings::of(&call.hub.home()).change(params.settings).map_err(Failure::new)?;
-    // Nothing else sets what is set here.
+    // No other source overrides user settings.
     Reply::of(json!({ "shadowedKeys": [] }))
 }
 

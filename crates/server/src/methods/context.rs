@@ -1,4 +1,4 @@
-//! Breakdown of the model's context.
+//! Methods that report the token usage of the context by message.
 
 use hangar_agent::model::{Message, ModelRequest, Part, TokenMeter};
 use serde::Deserialize;
@@ -12,10 +12,10 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.metadata.activity", run: |call| Box::pin(activity(call)) },
 ];
 
-/// Messages of one answer.
+/// Maximum number of messages in a response.
 const MAX_MESSAGES: usize = 100;
 const DEFAULT_MESSAGES: usize = 10;
-/// Characters of a message that tell it from others.
+/// Maximum length of the label of a message in characters.
 const LABEL_CHARS: usize = 60;
 
 struct ContextPart {

@@ -164,7 +164,10 @@ fn a_session_that_another_process_writes_cannot_be_opened_until_it_dies() {
     writer.acknowledged().unwrap();
     let pid = writer.child.id();
     let refused = |error: StoreError| {
-        assert_eq!(error.to_string(), format!("session s is in use by process {pid}"));
+        assert_eq!(
+            error.to_string(),
+            format!("session s is in use by process {pid}; wait for it to end, or start a new one")
+        );
         assert!(matches!(error, StoreError::InUse { pid: Some(holder), .. } if holder == pid));
     };
     refused(home.store.open(&id("s")).unwrap_err());

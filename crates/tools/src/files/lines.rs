@@ -1,14 +1,14 @@
-//! Some lines of a file, read without holding the rest of it.
+//! Reading a range of lines without loading the whole file.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, Read};
 
 use tokio_util::sync::CancellationToken;
 
-/// Lines between two looks at the cancellation.
+/// Number of lines between two checks for cancellation.
 const LINES_PER_CHECK: usize = 4096;
 
-/// Lines counted from 1. No end is the end of the file.
+/// Range of line numbers, from 1. Without `last` it extends to the end of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) first: usize,
@@ -19,21 +19,22 @@ pub(crate) struct Range {
 pub(crate) struct Excerpt {
     /// The lines of the range, joined by `\n`.
     pub(crate) text: String,
-    /// Lines met, up to the end of the range. What follows the last newline is a line, unless the file is empty.
+    /// Number of lines read, up to the end of the range. Text after the last newline counts as a line, unless the file
+    /// is empty.
     pub(crate) lines_seen: usize,
     /// First line that is left out of the text, if any.
     pub(crate) continues_at: Option<usize>,
 }
 
-/// Mark behind a line that is cut.
+/// Marker at the end of a truncated line.
 const CUT: &str = " [... omitted end of long line]";
 
-/// Bytes of an excerpt.
+/// Size limits of an excerpt in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LineLimits {
-    /// Of the text of all lines.
+    /// Limit for all lines together.
     pub(crate) text: usize,
-    /// Of one line; a longer one is cut, with a mark.
+    /// Limit for one line; longer lines are truncated with a marker.
     pub(crate) line: usize,
 }
 
@@ -85,12 +86,12 @@ pub(crate) fn read(
     Ok(Some(Excerpt { text, lines_seen, continues_at }))
 }
 
-/// A line as it is shown. Bytes that are no text are replaced.
+/// Decodes and truncates a line. Invalid UTF-8 is replaced.
 fn shown(line: &[u8], limit: usize) -> Cow<'_, str> {
     if line.len() <= limit {
         return String::from_utf8_lossy(line);
     }
-    // Less than a character is cut off with the rest, rather than replaced.
+    // A character that is split by the limit is dropped.
     let whole = match std::str::from_utf8(&line[..limit]) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
         _ => limit,
@@ -98,7 +99,7 @@ fn shown(line: &[u8], limit: usize) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&line[..whole]).into_owned() + CUT)
 }
 
-/// Whether the line ended before the file did.
+/// Skips to the next line. Returns whether a newline was found before the end of the file.
 fn skip_line(file: &mut impl BufRead, cancel: &CancellationToken) -> io::Result<bool> {
     loop {
         let buffer = file.fill_buf()?;

@@ -1,4 +1,4 @@
-//! One command as the calls about it see it.
+//! State of one shell command, shared by the tool calls that read its output, write to it or stop it.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::path::{Path, PathBuf};

@@ -486,7 +486,7 @@ impl Facts {
         self.is_opaque |= !add(&mut self.writes, path);
     }
 
-    /// For people to see: what is missing in this list was noted as a path all the same.
+    /// Adds to the paths that permission requests display. The list may be truncated: checks do not use it.
     pub(super) fn note_possible_path(&mut self, text: &str) {
         add(&mut self.possible_paths, text.to_owned());
     }
