@@ -209,6 +209,11 @@ impl State {
     /// Up: brings back the queued message for editing, then the history.
     fn history_prev(&mut self) {
         if self.composer.is_empty()
+            && let Some(last) = self.unsent.pop_back()
+        {
+            return self.composer.restore(&last.draft);
+        }
+        if self.composer.is_empty()
             && let Some(last) = self.queue.pop()
         {
             self.composer.set(&last.text);
@@ -260,6 +265,9 @@ impl State {
         }
         let attachments: Vec<Value> =
             draft.attachments.iter().map(|file| json!({ "type": "file", "path": file.path })).collect();
+        if self.facts.is_none() {
+            return self.keep_unsent(text, attachments, snapshot);
+        }
         if !self.is_working() {
             self.unanswered = Some(snapshot);
         }

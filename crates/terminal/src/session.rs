@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::blocks::{self, Detail, Rendering};
 use crate::calls::Purpose;
 use crate::completion::Completions;
-use crate::composer::AttachmentKind;
+use crate::composer::{AttachmentKind, DraftPiece, DraftSnapshot};
 use crate::dialog::{self, Dialog, FormDialog, HostDialog, HostQuestion};
 use crate::effect::Effect;
 use crate::input::{AttachedFile, SessionFacts};
@@ -80,6 +80,9 @@ impl State {
         self.facts = Some(facts);
         self.call("session.commands.list", json!({}), Purpose::Commands);
         for prompt in std::mem::take(&mut self.unsent) {
+            if !self.is_working() {
+                self.unanswered = Some(prompt.draft);
+            }
             self.submit_prompt(&prompt.text, prompt.attachments, false);
         }
     }
@@ -110,6 +113,7 @@ impl State {
         self.settled = self.transcript.main().end();
         self.pending_rows = self.take_rows();
         self.print_error(&reason);
+        self.bring_back_unsent();
         if !self.deferred.is_empty() && self.composer.is_empty() {
             self.composer.set(&std::mem::take(&mut self.deferred).join("\n"));
         }
@@ -336,16 +340,32 @@ impl State {
         }
     }
 
+    /// Puts the prompts that wait before the draft: the session cannot be opened, and another one is not sent them unseen.
+    fn bring_back_unsent(&mut self) {
+        let draft = self.composer.snapshot().pieces;
+        let unsent = std::mem::take(&mut self.unsent).into_iter().map(|prompt| prompt.draft.pieces);
+        let parts: Vec<Vec<DraftPiece>> = unsent.collect();
+        if !parts.is_empty() {
+            let parts = parts.into_iter().chain([draft].into_iter().filter(|draft| !draft.is_empty()));
+            let line_end = [DraftPiece::Text("\n".to_owned())];
+            self.composer.set_pieces(&parts.collect::<Vec<_>>().join(&line_end[..]));
+        }
+    }
+
+    /// Keeps a prompt until the session is open.
+    pub(crate) fn keep_unsent(&mut self, text: &str, attachments: Vec<Value>, draft: DraftSnapshot) {
+        if self.unsent.len() < crate::state::MAX_UNSENT {
+            self.unsent.push_back(crate::state::Unsent { text: text.to_owned(), attachments, draft });
+        } else {
+            self.composer.restore(&draft);
+            self.say("too many prompts wait for the session; send this one when it is open");
+        }
+    }
+
     /// Prompts the session, or keeps the prompt until it is open.
     pub(crate) fn submit_prompt(&mut self, text: &str, attachments: Vec<Value>, queued: bool) {
         if self.facts.is_none() {
-            if self.unsent.len() < crate::state::MAX_UNSENT {
-                self.unsent.push_back(crate::state::Unsent { text: text.to_owned(), attachments });
-            } else {
-                self.composer.set(text);
-                self.say("too many prompts wait for the session; send this one when it is open");
-            }
-            return;
+            return self.keep_unsent(text, attachments, DraftSnapshot::of_text(text));
         }
         let mode = if self.is_working() && !queued { "immediate" } else { "enqueue" };
         let mut params = json!({ "prompt": text, "mode": mode });

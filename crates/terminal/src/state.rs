@@ -63,6 +63,8 @@ pub struct QueuedItem {
 pub(crate) struct Unsent {
     pub(crate) text: String,
     pub(crate) attachments: Vec<Value>,
+    /// The draft that it was.
+    pub(crate) draft: DraftSnapshot,
 }
 
 pub struct State {

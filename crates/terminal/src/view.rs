@@ -7,7 +7,7 @@ use crate::gate;
 use crate::row::{Row, Span, Style};
 use crate::screen::Frame;
 use crate::search_prompt::SearchStyles;
-use crate::state::{SPINNER_TIME, State};
+use crate::state::{QueuedItem, SPINNER_TIME, State};
 use crate::wrap::wrap;
 
 /// Width of tail rows while text streams. A terminal that is made narrower wraps longer rows before it reports so, and
@@ -66,6 +66,10 @@ impl State {
         }
         if let Some(dialog) = self.dialogs.front() {
             let view = dialog.view(self.now, &self.theme);
+            // An answer may open the session, which sends them.
+            if !self.unsent.is_empty() {
+                rows.extend(self.queue_rows(narrow));
+            }
             rows.push(Row::default());
             let before = rows.len();
             rows.extend(view.rows);
@@ -142,19 +146,17 @@ impl State {
     }
 
     fn queue_rows(&self, columns: usize) -> Vec<Row> {
-        let mut rows: Vec<Row> = self
-            .queue
-            .iter()
-            .take(QUEUE_ROWS)
-            .map(|item| {
-                let line = item.text.lines().next().unwrap_or_default();
-                let word = if item.id.is_some() { "next" } else { "steers" };
-                Row::styled(format!("  {word}: {}", gate::visible(line)), self.theme.dim).clipped(columns)
-            })
-            .collect();
-        if self.queue.len() > QUEUE_ROWS {
-            let more = format!("  … {} more", self.queue.len() - QUEUE_ROWS);
-            rows.push(Row::styled(more, self.theme.dim));
+        let word = |item: &QueuedItem| if item.id.is_some() { "next" } else { "steers" };
+        let queue = self.queue.iter().map(|item| (word(item), &item.text));
+        let unsent = self.unsent.iter().map(|prompt| ("next", &prompt.text));
+        let shown = queue.chain(unsent).take(QUEUE_ROWS).map(|(word, text)| {
+            let line = text.lines().next().unwrap_or_default();
+            Row::styled(format!("  {word}: {}", gate::visible(line)), self.theme.dim).clipped(columns)
+        });
+        let mut rows: Vec<Row> = shown.collect();
+        let more = (self.queue.len() + self.unsent.len()).saturating_sub(QUEUE_ROWS);
+        if more > 0 {
+            rows.push(Row::styled(format!("  … {more} more"), self.theme.dim));
         }
         rows
     }

@@ -146,16 +146,31 @@ impl Setup {
     fn back(&mut self) -> Next {
         let before = match &self.step {
             Step::Provider => return Next::Done(Outcome::Left),
+            Step::Way if self.draft.as_ref().is_some_and(|draft| draft.base_url.is_some()) => Step::Address,
             Step::Servers(_) | Step::GitHub | Step::Way | Step::Finding | Step::Address => Step::Provider,
             Step::Key(_) => Step::Way,
-            Step::Listing | Step::Models | Step::Unlisted(_) => Step::Provider,
-            Step::ModelName if self.models.is_empty() => Step::Provider,
+            Step::Listing | Step::Models | Step::Unlisted(_) => self.before_models(),
+            Step::ModelName if self.models.is_empty() => self.before_models(),
             Step::ModelName | Step::Probing(_) | Step::Failed { .. } if !self.models.is_empty() => {
                 Step::Models
             }
             Step::ModelName | Step::Probing(_) | Step::Failed { .. } => Step::ModelName,
         };
         self.go(before)
+    }
+
+    /// The step that led to the models.
+    fn before_models(&self) -> Step {
+        let Some(draft) = &self.draft else { return Step::Provider };
+        match &draft.key {
+            KeyKind::Typed(_) => Step::Key(TYPED),
+            KeyKind::Variable(_) => Step::Key(VARIABLE),
+            KeyKind::File(_) => Step::Key(FILE),
+            KeyKind::Command(_) => Step::Key(COMMAND),
+            KeyKind::Usual if draft.preset.is_none() => Step::Way,
+            KeyKind::Usual if draft.base_url.is_some() => Step::Address,
+            KeyKind::Usual => Step::Provider,
+        }
     }
 
     fn picked(&mut self, id: &str) -> Next {
@@ -411,8 +426,10 @@ impl Setup {
     fn way_items(&self) -> Vec<HostItem> {
         let usual = self.draft.as_ref().and_then(|draft| preset(draft.preset?)?.api_key_env);
         let usual = usual.map(|name| format!("such as {name}")).unwrap_or_default();
+        let is_typed = self.draft.as_ref().is_some_and(|draft| matches!(draft.key, KeyKind::Typed(_)));
+        let typed = if is_typed { "Type the key again" } else { "I type or paste it" };
         let mut items = vec![
-            item(TYPED, "I type or paste it", "kept in a file that only you can read"),
+            item(TYPED, typed, "kept in a file that only you can read"),
             item(VARIABLE, "From an environment variable", &usual),
             item(FILE, "From a file of mine", ""),
             item(COMMAND, "From a command that prints it", "such as a password manager"),

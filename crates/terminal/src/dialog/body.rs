@@ -14,6 +14,8 @@ const BODY_ROWS: usize = 5_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BodyPart {
     Text(String),
+    /// A text of the model or of a tool, marked on each row so that it cannot look like a part of the dialog.
+    Quoted(String),
     Warning(String),
     /// A command, a path or a document: exact, with everything invisible shown.
     Code(String),
@@ -62,6 +64,7 @@ fn rows(part: &BodyPart, columns: usize, theme: &Theme) -> Vec<Row> {
     let look = Rendering { columns, detail: Detail::Full, reasoning: false, theme };
     match part {
         BodyPart::Text(text) => plain(text, Style::PLAIN, columns, &[]),
+        BodyPart::Quoted(text) => plain(text, Style::PLAIN, columns, &[Span::new("  │ ", theme.dim)]),
         BodyPart::Warning(text) => plain(text, theme.warning, columns, &[Span::new("! ", theme.warning)]),
         BodyPart::Code(text) => plain(text, theme.code, columns, &[Span::new("  ", theme.dim)]),
         BodyPart::Diff(text) => {

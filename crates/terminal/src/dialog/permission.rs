@@ -37,7 +37,7 @@ pub fn permission(data: &Value, asker: Option<&str>, now: u64) -> Dialog {
             let title =
                 Some(text("toolTitle")).filter(|title| !title.is_empty() && *title != text("toolName"));
             let title = title.map(|title| format!(" ({title})")).unwrap_or_default();
-            parts.push(BodyPart::Text(format!(
+            parts.push(BodyPart::Quoted(format!(
                 "{}{title} of the MCP server {}",
                 text("toolName"),
                 text("serverName")
@@ -46,16 +46,16 @@ pub fn permission(data: &Value, asker: Option<&str>, now: u64) -> Dialog {
             ("Call this tool?", format!("do not ask again for {} in this session", text("toolName")))
         }
         "memory" => {
-            parts.push(BodyPart::Text(text("fact")));
+            parts.push(BodyPart::Quoted(text("fact")));
             ("Remember this?", "do not ask again for this in this session".to_owned())
         }
         "hook" => {
-            parts.push(BodyPart::Text(text("hookMessage")));
+            parts.push(BodyPart::Quoted(text("hookMessage")));
             parts.push(BodyPart::Code(format!("{} {}", text("toolName"), pretty(&request["toolArgs"]))));
             ("A hook asks whether this may run", String::new())
         }
         kind => {
-            parts.push(BodyPart::Text(format!("{kind} {}: {}", text("toolName"), text("toolDescription"))));
+            parts.push(BodyPart::Quoted(format!("{kind} {}: {}", text("toolName"), text("toolDescription"))));
             parts.push(BodyPart::Code(pretty(&request["args"])));
             ("Call this tool?", format!("do not ask again for {} in this session", text("toolName")))
         }
@@ -64,7 +64,7 @@ pub fn permission(data: &Value, asker: Option<&str>, now: u64) -> Dialog {
         parts.insert(0, BodyPart::Warning(warning.to_owned()));
     }
     if let Some(why) = request["intention"].as_str().filter(|why| !why.is_empty()) {
-        parts.insert(0, BodyPart::Text(why.to_owned()));
+        parts.insert(0, BodyPart::Quoted(why.to_owned()));
     }
     let title = match asker {
         Some(agent) => format!("{title} (asked by {agent})"),

@@ -25,22 +25,22 @@ fn a_command_is_answered_by_one_key() {
     check(
         asked,
         expect![[r#"
-        $ hangar
-        ? Run git push && make
-        ◐ waiting for you · esc esc stops
+            $ hangar
+            ? Run git push && make
+            ◐ waiting for you · esc esc stops
 
-        Run this command?
-        Publish it
-        ! it leaves the machine
-          git push && make
-        ❯ 1. Yes
-          2. Yes, and do not ask again for `git push`, `make` in
-             this session
-          3. No, and say what to do instead
-        a number or enter answers; esc cancels
-        ---
-        Notify("the agent asks something")
-    "#]],
+            Run this command?
+              │ Publish it
+            ! it leaves the machine
+              git push && make
+            ❯ 1. Yes
+              2. Yes, and do not ask again for `git push`, `make` in
+                 this session
+              3. No, and say what to do instead
+            a number or enter answers; esc cancels
+            ---
+            Notify("the agent asks something")
+        "#]],
     );
     assert_eq!(answers(&format!("{asked}\n1")), ["approve-once"]);
     assert_eq!(answers(&format!("{asked}\nenter")), ["approve-once"]);
@@ -53,33 +53,51 @@ fn a_command_is_answered_by_one_key() {
     check(
         &format!("{asked}\n3\ntype:use make 1 publish\nscreen\nenter"),
         expect![[r#"
-        $ hangar
-        ? Run git push && make
-        ◐ waiting for you · esc esc stops
+            $ hangar
+            ? Run git push && make
+            ◐ waiting for you · esc esc stops
 
-        Run this command?
-        Publish it
-        ! it leaves the machine
-          git push && make
-          1. Yes
-          2. Yes, and do not ask again for `git push`, `make` in
-             this session
-        ❯ 3. No, and say what to do instead
-          ❯ use make 1 publish▮
-        enter sends; esc goes back
-        ---
-        Notify("the agent asks something")
-        ===
-        $ hangar
-        ? Run git push && make
-        ◐ working · esc esc stops
+            Run this command?
+              │ Publish it
+            ! it leaves the machine
+              git push && make
+              1. Yes
+              2. Yes, and do not ask again for `git push`, `make` in
+                 this session
+            ❯ 3. No, and say what to do instead
+              ❯ use make 1 publish▮
+            enter sends; esc goes back
+            ---
+            Notify("the agent asks something")
+            ===
+            $ hangar
+            ? Run git push && make
+            ◐ working · esc esc stops
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        session.permissions.handlePendingPermissionRequest {"requestId":"p1","result":{"kind":"reject","feedback":"use make 1 publish"}}
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main
+            ---
+            session.permissions.handlePendingPermissionRequest {"requestId":"p1","result":{"kind":"reject","feedback":"use make 1 publish"}}
+        "#]],
     );
+}
+
+#[test]
+fn a_description_cannot_look_like_an_answer() {
+    let asked = r#"
+        ready
+        turn
+        ask:p1 {"kind":"shell","intention":"List it\n\n1. Yes\n❯ 2. Yes","fullCommandText":"rm -r x","commands":[]}
+        wait:300
+    "#;
+    let picture = run(asked);
+    let answers: Vec<&str> = picture
+        .lines()
+        .map(str::trim_start)
+        .filter(|row| row.starts_with("1. ") || row.starts_with("❯ "))
+        .collect();
+    assert_eq!(answers, ["❯ 1. Yes"], "{picture}");
+    assert!(picture.contains("\n  │ 1. Yes\n  │ ❯ 2. Yes\n"), "{picture}");
 }
 
 #[test]
@@ -130,7 +148,7 @@ fn every_kind_shows_what_it_is_about() {
                 ◐ waiting for you · esc esc stops
 
                 Change this file?
-                Change it
+                  │ Change it
                   /p/a.rs
                 a.rs
                 @@ -1,1 +1,1 @@
@@ -148,36 +166,36 @@ fn every_kind_shows_what_it_is_about() {
         (
             r#"{"kind":"read","path":"/etc/hosts","intention":"Look"}"#,
             expect![[r#"
-            $ hangar
-            ◐ waiting for you · esc esc stops
+                $ hangar
+                ◐ waiting for you · esc esc stops
 
-            Read this file?
-            Look
-              /etc/hosts
-            ❯ 1. Yes
-              2. Yes, and do not ask again for reading in this session
-              3. No, and say what to do instead
-            a number or enter answers; esc cancels
-            ---
-            Notify("the agent asks something")
-        "#]],
+                Read this file?
+                  │ Look
+                  /etc/hosts
+                ❯ 1. Yes
+                  2. Yes, and do not ask again for reading in this session
+                  3. No, and say what to do instead
+                a number or enter answers; esc cancels
+                ---
+                Notify("the agent asks something")
+            "#]],
         ),
         (
             r#"{"kind":"url","url":"https://example.com/a?b=c","intention":"Fetch"}"#,
             expect![[r#"
-            $ hangar
-            ◐ waiting for you · esc esc stops
+                $ hangar
+                ◐ waiting for you · esc esc stops
 
-            Fetch this address?
-            Fetch
-              https://example.com/a?b=c
-            ❯ 1. Yes
-              2. Yes, and do not ask again for this site in this session
-              3. No, and say what to do instead
-            a number or enter answers; esc cancels
-            ---
-            Notify("the agent asks something")
-        "#]],
+                Fetch this address?
+                  │ Fetch
+                  https://example.com/a?b=c
+                ❯ 1. Yes
+                  2. Yes, and do not ask again for this site in this session
+                  3. No, and say what to do instead
+                a number or enter answers; esc cancels
+                ---
+                Notify("the agent asks something")
+            "#]],
         ),
         (
             r#"{"kind":"mcp","serverName":"files","toolName":"remove","toolTitle":"Remove a file","args":{"path":"x"},"readOnly":false}"#,
@@ -186,7 +204,7 @@ fn every_kind_shows_what_it_is_about() {
                 ◐ waiting for you · esc esc stops
 
                 Call this tool?
-                remove (Remove a file) of the MCP server files
+                  │ remove (Remove a file) of the MCP server files
                   {
                     "path": "x"
                   }
@@ -201,18 +219,18 @@ fn every_kind_shows_what_it_is_about() {
         (
             r#"{"kind":"memory","fact":"The user likes tabs.","subject":"style","citations":"a.rs"}"#,
             expect![[r#"
-            $ hangar
-            ◐ waiting for you · esc esc stops
+                $ hangar
+                ◐ waiting for you · esc esc stops
 
-            Remember this?
-            The user likes tabs.
-            ❯ 1. Yes
-              2. Yes, and do not ask again for this in this session
-              3. No, and say what to do instead
-            a number or enter answers; esc cancels
-            ---
-            Notify("the agent asks something")
-        "#]],
+                Remember this?
+                  │ The user likes tabs.
+                ❯ 1. Yes
+                  2. Yes, and do not ask again for this in this session
+                  3. No, and say what to do instead
+                a number or enter answers; esc cancels
+                ---
+                Notify("the agent asks something")
+            "#]],
         ),
         (
             r#"{"kind":"custom-tool","toolName":"deploy","toolDescription":"Deploys it","args":{"to":"prod"}}"#,
@@ -221,7 +239,7 @@ fn every_kind_shows_what_it_is_about() {
                 ◐ waiting for you · esc esc stops
 
                 Call this tool?
-                custom-tool deploy: Deploys it
+                  │ custom-tool deploy: Deploys it
                   {
                     "to": "prod"
                   }
@@ -240,7 +258,7 @@ fn every_kind_shows_what_it_is_about() {
                 ◐ waiting for you · esc esc stops
 
                 A hook asks whether this may run
-                sure?
+                  │ sure?
                   bash {
                     "command": "ls"
                   }

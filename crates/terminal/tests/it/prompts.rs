@@ -9,18 +9,68 @@ fn the_prompt_is_there_before_the_session() {
     check(
         "type:fix it\nenter\nscreen\ntype:next\nready",
         expect![[r#"
-        $ hangar
+            $ hangar
+              next: fix it
 
-        ❯ ▮
-        opening the session; your prompt is sent then …
-        ===
-        $ hangar
+            ❯ ▮
+            opening the session; your prompt is sent then …
+            ===
+            $ hangar
 
-        ❯ next▮
-        scripted · ~/project · main
-        ---
-        session.send {"prompt":"fix it","mode":"enqueue"}
+            ❯ next▮
+            scripted · ~/project · main
+            ---
+            session.send {"prompt":"fix it","mode":"enqueue"}
+        "#]],
+    );
+}
+
+#[test]
+fn prompts_without_a_session_are_seen_and_taken_back() {
+    // They come back when the session cannot be opened.
+    check(
+        "type:fix it\nenter\ntype:and test it\nenter\ntype:a draft\nlost:no model",
+        expect![[r#"
+        $ hangar
+        ✗ no model
+
+        ❯ fix it
+          and test it
+          a draft▮
     "#]],
+    );
+    // Those that are typed afterwards wait in sight, also while a provider is chosen, and the last one can be taken back.
+    let lost = "lost:no model\ntype:fix it\nenter\ntype:and test it\nenter";
+    check(
+        &format!(
+            "{lost}\nscreen\nhost:{{\"title\":\"Which?\",\"items\":[[\"a\",\"A\",\"\"]]}}\nscreen\n1\nup\nready"
+        ),
+        expect![[r#"
+            $ hangar
+            ✗ no model
+              next: fix it
+              next: and test it
+
+            ❯ ▮
+            ===
+            $ hangar
+            ✗ no model
+              next: fix it
+              next: and test it
+
+            Which?
+            ❯ 1. A
+            a number or enter picks; esc goes back
+            ===
+            $ hangar
+            ✗ no model
+
+            ❯ and test it▮
+            scripted · ~/project · main
+            ---
+            Answer(Picked("a"))
+            session.send {"prompt":"fix it","mode":"enqueue"}
+        "#]],
     );
 }
 

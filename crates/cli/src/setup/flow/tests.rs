@@ -194,7 +194,7 @@ fn a_key_that_is_refused_is_asked_for_again() {
         expect![[r#"
             How does Groq get its key?
             ! 401
-            - I type or paste it | kept in a file that only you can read
+            - Type the key again | kept in a file that only you can read
             - From an environment variable | such as GROQ_API_KEY
             - From a file of mine
             - From a command that prints it | such as a password manager
@@ -253,9 +253,17 @@ fn every_step_can_be_left() {
         check(&[], &format!("{way} esc"), expect!["Left"]);
     }
     let listed = "pick:anthropic pick:typed type:sk-1 listed:a,b";
-    check(&[], &format!("{listed} esc esc"), expect!["Left"]);
-    check(&[], &format!("{listed} pick:a esc esc esc"), expect!["Left"]);
-    check(&[], &format!("{listed} pick:a fails:x esc esc esc"), expect!["Left"]);
+    check(&[], &format!("{listed} esc type:sk-2"), expect!["list anthropic None Typed(TypedKey)"]);
+    check(&[], &format!("{listed} esc esc esc esc"), expect!["Left"]);
+    check(&[], &format!("{listed} pick:a esc esc esc esc esc"), expect!["Left"]);
+    check(&[], &format!("{listed} pick:a fails:x esc esc esc esc esc"), expect!["Left"]);
+    let server = "pick:compatible type:http://a/v1 pick:none listed:a";
+    check(
+        &[],
+        &format!("{server} esc esc type:http://b/v1 pick:none"),
+        expect![[r#"list b Some("http://b/v1") Usual"#]],
+    );
+    check(&[], &format!("{server} esc esc esc esc"), expect!["Left"]);
     check(&[], "pick:anthropic pick:typed esc esc esc", expect!["Left"]);
     // What was under way when the person left it comes to nothing.
     check(&[], &format!("{listed} pick:a esc works:late pick:b"), expect!["probe anthropic b"]);
