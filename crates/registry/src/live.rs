@@ -295,7 +295,7 @@ impl LiveState {
         self.working = working;
     }
 
-    /// The session of another process is idle: its queue is empty, including prompts of other clients.
+    /// The session of another process is idle: nothing is queued behind the prompt whose turn has ended.
     pub(crate) fn came_to_rest(&mut self) {
         self.prompts.truncate(1);
     }

@@ -201,7 +201,7 @@ mod tests {
     fn a_living_session_is_given_what_can_be_updated() {
         let spec = read(json!({
             "enableStreaming": true, "modelCapabilitiesOverrides": {}, "mcpServers": {}, "customAgents": [],
-            "systemMessage": { "content": "x" }, "additionalDirectories": ["/a"], "configDir": "/c",
+            "systemMessage": { "content": "x" }, "configDir": "/c",
             "infiniteSessions": {}, "tools": [],
         }))
         .updatable();
@@ -216,6 +216,7 @@ mod tests {
     fn a_session_is_opened_anew_for_what_it_stands_on() {
         for (members, anew) in [
             (json!({ "workingDirectory": "/w" }), true),
+            (json!({ "additionalDirectories": ["/a"] }), true),
             (json!({ "sandboxConfig": { "enabled": true } }), true),
             (json!({ "enableSkills": false }), true),
             (json!({ "isExperimentalMode": true }), true),
