@@ -1,0 +1,318 @@
+//! The plan: the next steps, from configuration, tracker, records and time. No step is taken here.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use hangar_trackers::{Issue, IssueId};
+use hangar_workflow::Config;
+use jiff::Timestamp;
+
+use crate::hold::{self, Hold};
+use crate::record::{Fact, Release, SessionEnd, Write};
+use crate::settle;
+use crate::state::{Claim, Phase, State};
+
+/// The tracker as it was read.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// When the reading began. Whatever was decided later may not show in it.
+    pub asked: Timestamp,
+    /// Issues in active states.
+    pub candidates: Vec<Issue>,
+    /// Ids that were asked for one by one: those of claims and workspaces.
+    pub asked_for: BTreeSet<IssueId>,
+    /// What was found of them.
+    pub watched: HashMap<IssueId, Issue>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// A fact, which is written down before anything follows from it.
+    Note(Fact),
+    Do(Effect),
+}
+
+/// An effect on an issue. There is at most one at a time for each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    Write {
+        issue: IssueId,
+        write: Write,
+    },
+    /// Waits for a slot, prepares the workspace and opens the agent.
+    Open {
+        issue: IssueId,
+    },
+    Turn {
+        issue: IssueId,
+        turn: u32,
+    },
+    /// Reads the issue again.
+    Check {
+        issue: IssueId,
+    },
+    /// Ends the agent, gives the slot back and runs the last hook.
+    Close {
+        issue: IssueId,
+    },
+    RemoveWorkspace {
+        issue: IssueId,
+    },
+}
+
+impl Effect {
+    pub fn issue(&self) -> &IssueId {
+        match self {
+            Effect::Write { issue, .. }
+            | Effect::Open { issue }
+            | Effect::Turn { issue, .. }
+            | Effect::Check { issue }
+            | Effect::Close { issue }
+            | Effect::RemoveWorkspace { issue } => issue,
+        }
+    }
+}
+
+/// Facts about what the host is doing.
+#[derive(Debug, Clone, Default)]
+pub struct Busy {
+    /// Issues with an effect under way.
+    pub issues: BTreeSet<IssueId>,
+    /// Whether no more issues are claimed.
+    pub draining: bool,
+}
+
+/// The next steps. After facts are noted, it is asked again.
+pub fn plan(
+    config: &Config,
+    snapshot: Option<&Snapshot>,
+    state: &State,
+    busy: &Busy,
+    now: Timestamp,
+) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for claim in state.claims.values() {
+        if let Some(fact) = snapshot.and_then(|snapshot| reconcile(config, claim, snapshot)) {
+            steps.push(Step::Note(fact));
+        } else if !busy.issues.contains(&claim.issue) {
+            steps.extend(advance(config, claim, now));
+        }
+    }
+    if let Some(snapshot) = snapshot {
+        let removable = state.workspaces.keys().filter(|issue| !busy.issues.contains(issue));
+        let removable = removable.filter(|issue| is_over(config, state, snapshot, issue));
+        steps.extend(removable.map(|issue| Step::Do(Effect::RemoveWorkspace { issue: issue.clone() })));
+    }
+    if !busy.draining {
+        steps.extend(dispatch(config, snapshot, state, now).into_iter().map(Step::Note));
+    }
+    steps
+}
+
+/// The next step of one claim.
+fn advance(config: &Config, claim: &Claim, now: Timestamp) -> Option<Step> {
+    let issue = claim.issue.clone();
+    let next_write = |writes: Vec<Write>| writes.into_iter().find(|write| !claim.is_settled(write));
+    match &claim.phase {
+        Phase::Opening => Some(Step::Do(match next_write(settle::opening(config, claim)) {
+            Some(write) => Effect::Write { issue, write },
+            None => Effect::Open { issue },
+        })),
+        Phase::Ready if !config.tracker.is_active(&claim.state) => {
+            let end = SessionEnd::Inactive { state: claim.state.clone() };
+            Some(Step::Note(Fact::SessionEnded { issue, end }))
+        }
+        Phase::Ready if claim.turn >= config.agent.max_turns => {
+            Some(Step::Note(Fact::SessionEnded { issue, end: SessionEnd::MaxTurns }))
+        }
+        Phase::Ready => Some(Step::Note(Fact::TurnStarted { issue, turn: claim.turn + 1 })),
+        Phase::Turn => Some(Step::Do(Effect::Turn { issue, turn: claim.turn })),
+        Phase::Turned { .. } => Some(Step::Do(Effect::Check { issue })),
+        Phase::Closing { .. } => Some(Step::Do(Effect::Close { issue })),
+        Phase::Settling { end } => {
+            let settlement = settle::settlement(config, claim, end, now);
+            Some(match next_write(settlement.writes) {
+                Some(write) => Step::Do(Effect::Write { issue, write }),
+                None => Step::Note(settlement.then),
+            })
+        }
+        Phase::Retrying { .. } | Phase::Parked { .. } => None,
+    }
+}
+
+/// The consequence of a change that somebody else made to an issue of ours.
+fn reconcile(config: &Config, claim: &Claim, snapshot: &Snapshot) -> Option<Fact> {
+    let id = &claim.issue;
+    if !snapshot.asked_for.contains(id) {
+        return None;
+    }
+    let found = snapshot.watched.get(id);
+    let release = |release: Release| Some(Fact::Released { issue: id.clone(), release });
+    match (&claim.phase, found) {
+        (Phase::Opening | Phase::Ready | Phase::Turn | Phase::Turned { .. }, found) => {
+            if snapshot.asked <= claim.since {
+                return None;
+            }
+            let end = match found {
+                None => SessionEnd::Gone,
+                Some(issue) if config.tracker.is_active(&issue.state) => return None,
+                Some(issue) => SessionEnd::Inactive { state: issue.state.clone() },
+            };
+            Some(Fact::SessionEnded { issue: id.clone(), end })
+        }
+        (Phase::Closing { .. } | Phase::Settling { .. }, _) => None,
+        (Phase::Retrying { .. } | Phase::Parked { .. }, None) => release(Release::Gone),
+        (Phase::Retrying { .. }, Some(issue)) if !config.tracker.is_active(&issue.state) => {
+            release(Release::Inactive { state: issue.state.clone() })
+        }
+        (Phase::Retrying { .. }, Some(_)) => None,
+        (Phase::Parked { state, since, .. }, Some(issue)) => {
+            if snapshot.asked <= *since {
+                return None;
+            }
+            if !config.tracker.is_active(&issue.state) {
+                return release(Release::Inactive { state: issue.state.clone() });
+            }
+            let label = config.tracker.escalation_label.to_lowercase();
+            let was_labelled = claim.written.iter().any(|write| matches!(write, Write::Label { .. }));
+            let moved = !state.is_empty() && issue.state.to_lowercase() != state.to_lowercase();
+            let acted = moved || (was_labelled && !issue.labels.contains(&label));
+            if acted { release(Release::Unparked) } else { None }
+        }
+    }
+}
+
+/// Whether a workspace is of no more use: its issue is terminal, and nobody works on it.
+fn is_over(config: &Config, state: &State, snapshot: &Snapshot, issue: &IssueId) -> bool {
+    !state.claims.contains_key(issue)
+        && snapshot.watched.get(issue).is_some_and(|issue| config.tracker.is_terminal(&issue.state))
+}
+
+/// Slots of the workflow that are taken.
+struct Slots<'a> {
+    config: &'a Config,
+    used: u32,
+    by_state: BTreeMap<String, u32>,
+}
+
+impl<'a> Slots<'a> {
+    fn of(config: &'a Config, state: &State) -> Self {
+        let mut slots = Self { config, used: 0, by_state: BTreeMap::new() };
+        state.running().for_each(|claim| slots.take(&claim.state));
+        slots
+    }
+
+    fn take(&mut self, state: &str) {
+        self.used += 1;
+        *self.by_state.entry(state.to_lowercase()).or_default() += 1;
+    }
+
+    fn is_full(&self) -> bool {
+        self.used >= self.config.agent.max_concurrent
+    }
+
+    fn hold(&self, state: &str) -> Option<Hold> {
+        if self.is_full() {
+            return Some(Hold::Slots { limit: self.config.agent.max_concurrent });
+        }
+        let state = state.to_lowercase();
+        let limit = *self.config.agent.max_concurrent_by_state.get(&state)?;
+        let used = self.by_state.get(&state).copied().unwrap_or_default();
+        (used >= limit).then_some(Hold::StateSlots { state, limit })
+    }
+}
+
+/// Retries that are due, then new issues, in their order and within the limits.
+fn dispatch(config: &Config, snapshot: Option<&Snapshot>, state: &State, now: Timestamp) -> Vec<Fact> {
+    let mut slots = Slots::of(config, state);
+    let mut facts = Vec::new();
+    let mut due: Vec<(Timestamp, &Claim)> = Vec::new();
+    for claim in state.claims.values() {
+        if let Phase::Retrying { due: at, .. } = &claim.phase
+            && *at <= now
+        {
+            due.push((*at, claim));
+        }
+    }
+    // The longest wait first, so that new issues do not overtake.
+    due.sort_by(|a, b| (a.0, &a.1.identifier).cmp(&(b.0, &b.1.identifier)));
+    for (_, claim) in due {
+        if slots.hold(&claim.state).is_none() {
+            slots.take(&claim.state);
+            facts.push(Fact::Restarted { issue: claim.issue.clone() });
+        }
+    }
+    let Some(snapshot) = snapshot else { return facts };
+    if slots.is_full() {
+        return facts;
+    }
+    for issue in in_order(state, &snapshot.candidates) {
+        if slots.is_full() {
+            break;
+        }
+        let held = slots.hold(&issue.state).is_some()
+            || hold::of_issue(config, state, issue, snapshot.asked).is_some();
+        if !held {
+            slots.take(&issue.state);
+            facts.push(Fact::Claimed {
+                issue: issue.id.clone(),
+                identifier: issue.identifier.clone(),
+                title: issue.title.clone(),
+                state: issue.state.clone(),
+                agent: config.agent.runtime().to_owned(),
+            });
+        }
+    }
+    facts
+}
+
+/// Issues by urgency: those that a person wants, then by priority, age and name.
+fn in_order<'a>(state: &State, issues: &'a [Issue]) -> Vec<&'a Issue> {
+    let mut order: Vec<&Issue> = issues.iter().collect();
+    order.sort_by_cached_key(|issue| {
+        let created = issue.created_at.clone().unwrap_or_else(|| "~".to_owned());
+        let wanted = state.wanted.contains_key(&issue.id);
+        (!wanted, issue.priority.unwrap_or(i64::MAX), created, issue.identifier.clone())
+    });
+    order
+}
+
+/// A candidate and its fate, as `--dry-run` and lists show it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate<'a> {
+    pub issue: &'a Issue,
+    /// `None` if it would be started now.
+    pub hold: Option<Hold>,
+}
+
+/// All candidates in their order, with the reason of each that would not be started now.
+pub fn candidates<'a>(config: &Config, snapshot: &'a Snapshot, state: &State) -> Vec<Candidate<'a>> {
+    let mut slots = Slots::of(config, state);
+    let judged = in_order(state, &snapshot.candidates).into_iter().map(|issue| {
+        let hold = hold::of_issue(config, state, issue, snapshot.asked).or_else(|| slots.hold(&issue.state));
+        if hold.is_none() {
+            slots.take(&issue.state);
+        }
+        Candidate { issue, hold }
+    });
+    judged.collect()
+}
+
+/// When time alone makes a new step possible.
+pub fn next_wake(state: &State) -> Option<Timestamp> {
+    let due = |claim: &Claim| match &claim.phase {
+        Phase::Retrying { due, .. } => Some(*due),
+        Phase::Opening
+        | Phase::Ready
+        | Phase::Turn
+        | Phase::Turned { .. }
+        | Phase::Closing { .. }
+        | Phase::Settling { .. }
+        | Phase::Parked { .. } => None,
+    };
+    state.claims.values().filter_map(due).min()
+}
+
+/// Ids that have to be read with each snapshot.
+pub fn watched(state: &State) -> BTreeSet<IssueId> {
+    state.claims.keys().chain(state.workspaces.keys()).cloned().collect()
+}

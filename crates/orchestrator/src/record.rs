@@ -1,0 +1,286 @@
+//! Records of the orchestrator: what is written down, in the order in which it happened.
+
+use std::path::PathBuf;
+
+use hangar_trackers::IssueId;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::state::State;
+
+/// A line of the orchestrator's log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    pub seq: u64,
+    #[serde(with = "iso")]
+    pub at: Timestamp,
+    #[serde(flatten)]
+    pub fact: Fact,
+}
+
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "type")]
+pub enum Fact {
+    /// An issue is ours until it is released.
+    Claimed {
+        issue: IssueId,
+        identifier: String,
+        title: String,
+        state: String,
+        agent: String,
+    },
+    /// Another session for a claim whose retry is due.
+    Restarted {
+        issue: IssueId,
+    },
+    /// The workspace is ready and the agent has been started in it.
+    Opened {
+        issue: IssueId,
+        session: String,
+        workspace: PathBuf,
+        branch: Option<String>,
+        /// State of the issue, which was read again before.
+        state: String,
+    },
+    TurnStarted {
+        issue: IssueId,
+        turn: u32,
+    },
+    TurnEnded {
+        issue: IssueId,
+        end: TurnEnd,
+        /// First line of `.sortie/status`, if the agent wrote one.
+        soft_stop: Option<String>,
+        #[serde(default)]
+        tokens: Tokens,
+    },
+    /// The issue was read again after a turn. `None` if it no longer exists.
+    Checked {
+        issue: IssueId,
+        state: Option<String>,
+    },
+    /// The session is over, for the reason that is decided by.
+    SessionEnded {
+        issue: IssueId,
+        end: SessionEnd,
+    },
+    /// The agent is gone, its slot is free and the last hook has run.
+    Finished {
+        issue: IssueId,
+    },
+    /// A write to the tracker was made, or given up.
+    Written {
+        issue: IssueId,
+        write: Write,
+        error: Option<String>,
+    },
+    RetryAt {
+        issue: IssueId,
+        #[serde(with = "iso")]
+        due: Timestamp,
+        cause: RetryCause,
+        error: Option<String>,
+    },
+    /// The issue waits for a person.
+    Parked {
+        issue: IssueId,
+        reason: ParkReason,
+    },
+    Released {
+        issue: IssueId,
+        release: Release,
+    },
+    /// The workspace of an issue is gone. Dirty work was kept under the ref.
+    WorkspaceRemoved {
+        issue: IssueId,
+        kept: Option<String>,
+    },
+    /// A person asked for something.
+    Requested {
+        issue: IssueId,
+        identifier: String,
+        request: Request,
+        id: String,
+    },
+    /// The process was started again: whatever ran has ended.
+    Resumed,
+    /// The state after all records before this one, which a compaction removed.
+    Compacted {
+        state: Box<State>,
+    },
+    /// A fact of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+impl Fact {
+    /// Whether the fact has to survive a power cut.
+    pub fn is_milestone(&self) -> bool {
+        !matches!(self, Fact::Checked { .. } | Fact::TurnStarted { .. } | Fact::Unknown)
+    }
+}
+
+/// End of one turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "outcome")]
+pub enum TurnEnd {
+    Completed,
+    Failed(Failure),
+    /// The process ended under it.
+    Interrupted,
+}
+
+/// Failure of a turn or of the start of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    /// Name of the kind, such as `turn_failed`.
+    pub kind: String,
+    pub message: String,
+    pub retryable: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "why")]
+pub enum SessionEnd {
+    /// All turns of a session are used.
+    MaxTurns,
+    /// The agent asked to stop, with this word.
+    SoftStop {
+        word: String,
+    },
+    /// The issue has left the active states.
+    Inactive {
+        state: String,
+    },
+    /// The issue no longer exists.
+    Gone,
+    Failed(Failure),
+    /// The process ended under it. Nothing failed.
+    Interrupted,
+    /// A person stopped it.
+    Stopped,
+}
+
+/// A write to the tracker. All are idempotent.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "kind")]
+pub enum Write {
+    Transition { to: String },
+    Comment { marker: String, body: String },
+    Label { label: String },
+    Unlabel { label: String },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RetryCause {
+    /// The session ended well and the issue is still active.
+    Continuation,
+    Failure,
+    /// The process ended under it.
+    Interrupted,
+    /// A person asked for it.
+    Person,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "why")]
+pub enum ParkReason {
+    /// The agent says that it cannot go on.
+    Blocked,
+    /// The agent asks for a review, and the workflow has no state for it.
+    NeedsReview {
+        word: String,
+    },
+    /// Another attempt would fail as well.
+    Failed {
+        kind: String,
+        message: String,
+    },
+    /// All sessions that an issue may have are used.
+    MaxSessions {
+        limit: u32,
+    },
+    Stopped,
+    Requested,
+}
+
+impl ParkReason {
+    /// The reason as a sentence of its own.
+    pub fn sentence(&self) -> String {
+        match self {
+            ParkReason::Blocked => "the agent reports that it is blocked".to_owned(),
+            ParkReason::NeedsReview { word } => format!("the agent asks for a person: `{word}`"),
+            ParkReason::Failed { kind, message } => format!("{message} ({kind})"),
+            ParkReason::MaxSessions { limit } => format!("all {limit} sessions of the issue are used"),
+            ParkReason::Stopped => "it was stopped".to_owned(),
+            ParkReason::Requested => "it was parked".to_owned(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "why")]
+pub enum Release {
+    HandedOff {
+        state: String,
+    },
+    Inactive {
+        state: String,
+    },
+    Gone,
+    /// A person has acted on a parked issue.
+    Unparked,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Request {
+    /// Work on it next, whatever holds it except limits.
+    Start,
+    /// End its session and park it.
+    Stop,
+    Park,
+    /// Try it again now.
+    Retry,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tokens {
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+}
+
+impl Tokens {
+    pub fn total(self) -> u64 {
+        self.input + self.output
+    }
+}
+
+impl std::ops::AddAssign for Tokens {
+    fn add_assign(&mut self, other: Self) {
+        self.input += other.input;
+        self.output += other.output;
+        self.cache_read += other.cache_read;
+    }
+}
+
+/// Times with milliseconds, as all our logs have them.
+pub(crate) mod iso {
+    use jiff::Timestamp;
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{at:.3}"))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+        std::borrow::Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}

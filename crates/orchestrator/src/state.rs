@@ -1,0 +1,467 @@
+//! State of the orchestrator: a fold over its records. Serialised, it replaces them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use hangar_trackers::IssueId;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::record::{
+    Fact, ParkReason, Record, Release, Request, RetryCause, SessionEnd, Tokens, TurnEnd, Write, iso,
+};
+
+/// Issues that were released and are remembered.
+const MAX_HISTORY: usize = 10_000;
+/// Requests that are remembered, so that none counts twice.
+const MAX_REQUESTS: usize = 256;
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct State {
+    /// Number of the next record.
+    pub next_seq: u64,
+    #[serde(with = "claims")]
+    pub claims: BTreeMap<IssueId, Claim>,
+    pub history: BTreeMap<IssueId, History>,
+    /// Workspaces on disk.
+    pub workspaces: BTreeMap<IssueId, Workspace>,
+    /// Issues that a person wants to be worked on next.
+    pub wanted: BTreeMap<IssueId, String>,
+    /// Ids of the last requests.
+    pub requests: Vec<String>,
+    pub totals: Totals,
+}
+
+/// An issue that is ours.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Claim {
+    pub issue: IssueId,
+    pub identifier: String,
+    pub title: String,
+    /// State of the issue when it was last read.
+    pub state: String,
+    pub agent: String,
+    /// Number of the record that began the claim: no other claim has it.
+    pub number: u64,
+    #[serde(with = "iso")]
+    pub since: Timestamp,
+    /// Failed attempts in a row.
+    pub failures: u32,
+    /// Sessions that were started.
+    pub sessions: u32,
+    /// Turns of the current session.
+    pub turn: u32,
+    /// Turns of all sessions.
+    pub turns: u32,
+    pub tokens: Tokens,
+    pub session: Option<String>,
+    pub workspace: Option<PathBuf>,
+    pub branch: Option<String>,
+    pub error: Option<String>,
+    /// Whether a session was opened and not closed yet.
+    #[serde(default)]
+    pub is_open: bool,
+    /// Writes of the current step that were made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub written: Vec<Write>,
+    /// Writes of the current step that the tracker refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Write>,
+    pub phase: Phase,
+}
+
+impl Claim {
+    fn new(issue: &IssueId, identifier: &str, number: u64, since: Timestamp) -> Self {
+        Self {
+            issue: issue.clone(),
+            identifier: identifier.to_owned(),
+            title: String::new(),
+            state: String::new(),
+            agent: String::new(),
+            number,
+            since,
+            failures: 0,
+            sessions: 0,
+            turn: 0,
+            turns: 0,
+            tokens: Tokens::default(),
+            session: None,
+            workspace: None,
+            branch: None,
+            error: None,
+            is_open: false,
+            written: Vec::new(),
+            refused: Vec::new(),
+            phase: Phase::Opening,
+        }
+    }
+
+    fn forget_writes(&mut self) {
+        self.written.clear();
+        self.refused.clear();
+    }
+
+    /// Whether the tracker took or refused a write.
+    pub fn is_settled(&self, write: &Write) -> bool {
+        self.written.contains(write) || self.refused.contains(write)
+    }
+}
+
+/// Where a claim is. Each has one next step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "phase")]
+pub enum Phase {
+    /// A session is about to be opened.
+    Opening,
+    /// A turn is about to begin.
+    Ready,
+    Turn,
+    /// A turn has completed, and the issue is about to be read again.
+    Turned {
+        soft_stop: Option<String>,
+    },
+    /// The session is about to be closed.
+    Closing {
+        end: SessionEnd,
+    },
+    /// The agent is gone; consequences follow.
+    Settling {
+        end: SessionEnd,
+    },
+    Retrying {
+        #[serde(with = "iso")]
+        due: Timestamp,
+        cause: RetryCause,
+    },
+    Parked {
+        reason: ParkReason,
+        /// State of the issue when it was parked.
+        state: String,
+        #[serde(with = "iso")]
+        since: Timestamp,
+    },
+}
+
+impl Phase {
+    /// Whether the claim holds one of the workflow's slots.
+    pub fn is_running(&self) -> bool {
+        match self {
+            Phase::Opening | Phase::Ready | Phase::Turn | Phase::Turned { .. } | Phase::Closing { .. } => {
+                true
+            }
+            Phase::Settling { .. } | Phase::Retrying { .. } | Phase::Parked { .. } => false,
+        }
+    }
+
+    /// Whether a session may be open.
+    pub fn has_session(&self) -> bool {
+        matches!(self, Phase::Ready | Phase::Turn | Phase::Turned { .. })
+    }
+}
+
+/// What is remembered of an issue that was released.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct History {
+    pub identifier: String,
+    pub sessions: u32,
+    pub turns: u32,
+    pub tokens: Tokens,
+    pub release: Release,
+    #[serde(with = "iso")]
+    pub at: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Workspace {
+    pub identifier: String,
+    pub path: PathBuf,
+    pub branch: Option<String>,
+}
+
+/// Sums over everything that was ever done.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Totals {
+    pub tokens: Tokens,
+    pub dispatches: u64,
+    pub sessions_completed: u64,
+    pub sessions_failed: u64,
+    pub sessions_cancelled: u64,
+    pub soft_stops: u64,
+    pub hand_offs: u64,
+    pub retries_continuation: u64,
+    pub retries_error: u64,
+    pub parked: u64,
+}
+
+impl State {
+    pub fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+        let mut state = Self::default();
+        records.into_iter().for_each(|record| state.apply(record));
+        state
+    }
+
+    /// Claims that hold a slot, in all and in one state.
+    pub fn running(&self) -> impl Iterator<Item = &Claim> {
+        self.claims.values().filter(|claim| claim.phase.is_running())
+    }
+
+    /// An issue by its id or its identifier.
+    pub fn find(&self, name: &str) -> Option<&Claim> {
+        let by_id = self.claims.get(&IssueId(name.to_owned()));
+        by_id.or_else(|| self.claims.values().find(|claim| claim.identifier == name))
+    }
+
+    pub fn apply(&mut self, record: &Record) {
+        self.next_seq = record.seq + 1;
+        match &record.fact {
+            Fact::Claimed { issue, identifier, title, state, agent } => {
+                self.wanted.remove(issue);
+                self.totals.dispatches += 1;
+                let sessions = self.history.get(issue).map_or(0, |history| history.sessions);
+                let claim = Claim {
+                    title: title.clone(),
+                    state: state.clone(),
+                    agent: agent.clone(),
+                    sessions,
+                    ..Claim::new(issue, identifier, record.seq, record.at)
+                };
+                self.claims.insert(issue.clone(), claim);
+            }
+            Fact::WorkspaceRemoved { issue, .. } => drop(self.workspaces.remove(issue)),
+            Fact::Requested { issue, identifier, request, id } => {
+                self.requests.push(id.clone());
+                let surplus = self.requests.len().saturating_sub(MAX_REQUESTS);
+                self.requests.drain(..surplus);
+                self.requested(issue, identifier, *request, (record.seq, record.at));
+            }
+            Fact::Resumed => self.resumed(),
+            Fact::Compacted { state } => {
+                let next_seq = self.next_seq;
+                *self = State { next_seq, ..State::clone(state) };
+            }
+            Fact::Released { issue, release } => self.released(issue, release, record.at),
+            Fact::Opened { issue, workspace, branch, .. } => {
+                if let Some(claim) = self.claims.get(issue) {
+                    let identifier = claim.identifier.clone();
+                    let place = Workspace { identifier, path: workspace.clone(), branch: branch.clone() };
+                    self.workspaces.insert(issue.clone(), place);
+                }
+                self.advanced(issue, record);
+            }
+            Fact::Restarted { issue }
+            | Fact::TurnStarted { issue, .. }
+            | Fact::TurnEnded { issue, .. }
+            | Fact::Checked { issue, .. }
+            | Fact::SessionEnded { issue, .. }
+            | Fact::Finished { issue }
+            | Fact::Written { issue, .. }
+            | Fact::RetryAt { issue, .. }
+            | Fact::Parked { issue, .. } => self.advanced(issue, record),
+            Fact::Unknown => {}
+        }
+    }
+
+    /// A fact about one claim. One that is no longer ours ignores it.
+    fn advanced(&mut self, issue: &IssueId, record: &Record) {
+        let Some(claim) = self.claims.get_mut(issue) else { return };
+        match &record.fact {
+            Fact::Restarted { .. } => {
+                claim.forget_writes();
+                claim.phase = Phase::Opening;
+            }
+            Fact::Opened { session, workspace, branch, state, .. } => {
+                claim.session = Some(session.clone());
+                claim.workspace = Some(workspace.clone());
+                claim.branch.clone_from(branch);
+                claim.state.clone_from(state);
+                claim.sessions += 1;
+                claim.is_open = true;
+                claim.turn = 0;
+                claim.phase = Phase::Ready;
+            }
+            Fact::TurnStarted { turn, .. } => {
+                claim.turn = *turn;
+                claim.turns += 1;
+                claim.phase = Phase::Turn;
+            }
+            Fact::TurnEnded { end, soft_stop, tokens, .. } => {
+                claim.tokens += *tokens;
+                self.totals.tokens += *tokens;
+                claim.phase = match end {
+                    TurnEnd::Completed => Phase::Turned { soft_stop: soft_stop.clone() },
+                    TurnEnd::Failed(failure) => Phase::Closing { end: SessionEnd::Failed(failure.clone()) },
+                    TurnEnd::Interrupted => Phase::Closing { end: SessionEnd::Interrupted },
+                };
+            }
+            Fact::Checked { state, .. } => {
+                let Phase::Turned { soft_stop } = &claim.phase else { return };
+                let word = soft_stop.clone();
+                claim.failures = 0;
+                claim.error = None;
+                claim.phase = match (state, word) {
+                    (None, _) => Phase::Closing { end: SessionEnd::Gone },
+                    (Some(state), Some(word)) => {
+                        claim.state.clone_from(state);
+                        Phase::Closing { end: SessionEnd::SoftStop { word } }
+                    }
+                    (Some(state), None) => {
+                        claim.state.clone_from(state);
+                        Phase::Ready
+                    }
+                };
+            }
+            Fact::SessionEnded { end, .. } => claim.phase = Phase::Closing { end: end.clone() },
+            Fact::Finished { .. } => {
+                let Phase::Closing { end } = &claim.phase else { return };
+                let end = end.clone();
+                match &end {
+                    SessionEnd::MaxTurns | SessionEnd::Inactive { .. } => self.totals.sessions_completed += 1,
+                    SessionEnd::SoftStop { .. } => self.totals.soft_stops += 1,
+                    SessionEnd::Failed(failure) => {
+                        claim.failures += 1;
+                        claim.error = Some(failure.message.clone());
+                        self.totals.sessions_failed += 1;
+                    }
+                    SessionEnd::Gone | SessionEnd::Stopped => self.totals.sessions_cancelled += 1,
+                    // It is opened again as if nothing had happened.
+                    SessionEnd::Interrupted => {
+                        claim.sessions = claim.sessions.saturating_sub(u32::from(claim.is_open));
+                    }
+                }
+                claim.is_open = false;
+                claim.forget_writes();
+                claim.phase = Phase::Settling { end };
+            }
+            Fact::Written { write, error: None, .. } => claim.written.push(write.clone()),
+            Fact::Written { write, error: Some(_), .. } => claim.refused.push(write.clone()),
+            Fact::RetryAt { due, cause, error, .. } => {
+                match cause {
+                    RetryCause::Continuation => self.totals.retries_continuation += 1,
+                    RetryCause::Failure => self.totals.retries_error += 1,
+                    RetryCause::Interrupted | RetryCause::Person => {}
+                }
+                claim.error.clone_from(error);
+                claim.phase = Phase::Retrying { due: *due, cause: *cause };
+            }
+            Fact::Parked { reason, .. } => {
+                self.totals.parked += 1;
+                let state = claim.state.clone();
+                claim.phase = Phase::Parked { reason: reason.clone(), state, since: record.at };
+            }
+            Fact::Claimed { .. }
+            | Fact::Released { .. }
+            | Fact::WorkspaceRemoved { .. }
+            | Fact::Requested { .. }
+            | Fact::Resumed
+            | Fact::Compacted { .. }
+            | Fact::Unknown => {}
+        }
+    }
+
+    fn released(&mut self, issue: &IssueId, release: &Release, at: Timestamp) {
+        let Some(claim) = self.claims.remove(issue) else { return };
+        if matches!(release, Release::HandedOff { .. }) {
+            self.totals.hand_offs += 1;
+        }
+        // A person has acted: the sessions begin to count anew.
+        let sessions = if *release == Release::Unparked { 0 } else { claim.sessions };
+        let Claim { identifier, turns, tokens, .. } = claim;
+        let history = History { identifier, sessions, turns, tokens, release: release.clone(), at };
+        self.history.insert(issue.clone(), history);
+        if self.history.len() > MAX_HISTORY
+            && let Some(oldest) =
+                self.history.iter().min_by_key(|(_, entry)| entry.at).map(|(id, _)| id.clone())
+        {
+            self.history.remove(&oldest);
+        }
+    }
+
+    fn requested(
+        &mut self,
+        issue: &IssueId,
+        identifier: &str,
+        request: Request,
+        (seq, at): (u64, Timestamp),
+    ) {
+        let Some(claim) = self.claims.get_mut(issue) else {
+            match request {
+                Request::Start | Request::Retry => {
+                    self.wanted.insert(issue.clone(), identifier.to_owned());
+                }
+                Request::Park => {
+                    let reason = ParkReason::Requested;
+                    let phase = Phase::Parked { reason, state: String::new(), since: at };
+                    let claim = Claim { phase, ..Claim::new(issue, identifier, seq, at) };
+                    self.claims.insert(issue.clone(), claim);
+                }
+                Request::Stop => {}
+            }
+            return;
+        };
+        let is_open = claim.phase.is_running();
+        match request {
+            Request::Stop | Request::Park if is_open => {
+                claim.phase = Phase::Closing { end: SessionEnd::Stopped };
+            }
+            Request::Stop | Request::Park => {
+                let reason =
+                    if request == Request::Stop { ParkReason::Stopped } else { ParkReason::Requested };
+                let state = claim.state.clone();
+                claim.phase = Phase::Parked { reason, state, since: at };
+            }
+            Request::Start | Request::Retry if is_open => {}
+            Request::Start | Request::Retry => {
+                claim.failures = 0;
+                claim.sessions = 0;
+                claim.forget_writes();
+                claim.phase = Phase::Retrying { due: at, cause: RetryCause::Person };
+            }
+        }
+    }
+
+    /// Sessions ended with the process. Their claims go on where they were.
+    fn resumed(&mut self) {
+        for claim in self.claims.values_mut() {
+            if claim.phase.has_session() {
+                claim.phase = Phase::Closing { end: SessionEnd::Interrupted };
+            }
+        }
+    }
+
+    /// The state without what no decision depends on.
+    pub fn compacted(&self) -> Self {
+        self.clone()
+    }
+}
+
+/// Claims as a list, since each has its id.
+mod claims {
+    use std::collections::BTreeMap;
+
+    use hangar_trackers::IssueId;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::Claim;
+
+    pub(super) fn serialize<S: Serializer>(
+        claims: &BTreeMap<IssueId, Claim>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(claims.values())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<IssueId, Claim>, D::Error> {
+        let claims = Vec::<Claim>::deserialize(deserializer)?;
+        Ok(claims.into_iter().map(|claim| (claim.issue.clone(), claim)).collect())
+    }
+}

@@ -1,0 +1,9 @@
+//! The decisions of the orchestrator, as data: a world of issues in which sessions end as a script says.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod candidates;
+mod property;
+mod sessions;
+mod timing;
+mod world;

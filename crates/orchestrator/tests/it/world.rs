@@ -1,0 +1,248 @@
+//! A tracker, a clock and a host that perform what is planned, without a machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use hangar_orchestrator::plan::{Busy, Effect, Snapshot, Step, plan, watched};
+use hangar_orchestrator::record::{Fact, Failure, Record, Request, SessionEnd, Tokens, TurnEnd, Write};
+use hangar_orchestrator::state::State;
+use hangar_trackers::{Issue, IssueId};
+use hangar_workflow::environment::Environment;
+use hangar_workflow::{Workflow, load};
+use jiff::{SignedDuration, Timestamp};
+
+pub(crate) struct World {
+    pub(crate) workflow: Workflow,
+    pub(crate) issues: BTreeMap<IssueId, Issue>,
+    pub(crate) state: State,
+    pub(crate) records: Vec<Record>,
+    /// Effects under way.
+    pub(crate) effects: BTreeMap<IssueId, Effect>,
+    pub(crate) snapshot: Option<Snapshot>,
+    pub(crate) now: Timestamp,
+    /// Everything that happened, one line each.
+    pub(crate) log: Vec<String>,
+}
+
+pub(crate) fn id(id: &str) -> IssueId {
+    IssueId(id.to_owned())
+}
+
+pub(crate) fn workflow(yaml: &str) -> Workflow {
+    let text = format!(
+        "---\ntracker:\n  kind: file\n  active_states: [To Do, In Progress]\n  terminal_states: [Done]\n{yaml}---\nx\n"
+    );
+    load(&text, Path::new("/w"), &Environment::default()).unwrap()
+}
+
+pub(crate) fn failure(kind: &str, retryable: bool) -> Failure {
+    Failure { kind: kind.to_owned(), message: format!("{kind}!"), retryable }
+}
+
+impl World {
+    pub(crate) fn new(yaml: &str, ids: &[&str]) -> Self {
+        let issues = ids.iter().map(|name| (id(name), Issue::new(name, name, "a title", "To Do"))).collect();
+        Self {
+            workflow: workflow(yaml),
+            issues,
+            state: State::default(),
+            records: Vec::new(),
+            effects: BTreeMap::new(),
+            snapshot: None,
+            now: Timestamp::UNIX_EPOCH,
+            log: Vec::new(),
+        }
+    }
+
+    pub(crate) fn issue(&mut self, name: &str) -> &mut Issue {
+        self.issues.get_mut(&id(name)).unwrap()
+    }
+
+    pub(crate) fn poll(&mut self) {
+        self.wait(Duration::from_millis(1));
+        let ids = watched(&self.state);
+        let active =
+            self.issues.values().filter(|issue| self.workflow.config.tracker.is_active(&issue.state));
+        self.snapshot = Some(Snapshot {
+            asked: self.now,
+            candidates: active.cloned().collect(),
+            watched: ids.iter().filter_map(|id| Some((id.clone(), self.issues.get(id)?.clone()))).collect(),
+            asked_for: ids,
+        });
+        self.wait(Duration::from_millis(1));
+        self.settle();
+    }
+
+    pub(crate) fn wait(&mut self, time: Duration) {
+        self.now += SignedDuration::try_from(time).unwrap();
+    }
+
+    pub(crate) fn note(&mut self, fact: Fact) {
+        let record = Record { seq: self.state.next_seq, at: self.now, fact };
+        // What others will read is what counts.
+        let record: Record = serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
+        match &record.fact {
+            Fact::SessionEnded { issue, end } => {
+                self.effects.remove(issue);
+                self.log.push(format!("{issue}: ended {}", end_name(end)));
+            }
+            Fact::Parked { issue, reason } => {
+                self.log.push(format!("{issue}: parked, {}", reason.sentence()));
+            }
+            Fact::Released { issue, .. } => self.log.push(format!("{issue}: released")),
+            Fact::RetryAt { issue, due, .. } => {
+                let delay = due.duration_since(self.now).as_millis();
+                self.log.push(format!("{issue}: retry in {delay} ms"));
+            }
+            Fact::Claimed { issue, .. } => self.log.push(format!("{issue}: claimed")),
+            _ => {}
+        }
+        self.state.apply(&record);
+        self.records.push(record);
+    }
+
+    /// Takes steps until there are none. Effects other than turns are done at once.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..10_000 {
+            let busy = Busy { issues: self.effects.keys().cloned().collect(), draining: false };
+            let steps = plan(&self.workflow.config, self.snapshot.as_ref(), &self.state, &busy, self.now);
+            if steps.is_empty() {
+                return;
+            }
+            for step in steps {
+                match step {
+                    Step::Note(fact) => self.note(fact),
+                    Step::Do(effect @ (Effect::Turn { .. } | Effect::Open { .. })) => {
+                        self.effects.insert(effect.issue().clone(), effect);
+                    }
+                    Step::Do(effect) => self.perform(effect),
+                }
+            }
+            self.open_all();
+        }
+        panic!("the plan never comes to an end: {:#?}", self.log);
+    }
+
+    fn open_all(&mut self) {
+        let opening: Vec<IssueId> = self
+            .effects
+            .values()
+            .filter(|effect| matches!(effect, Effect::Open { .. }))
+            .map(|effect| effect.issue().clone())
+            .collect();
+        for issue in opening {
+            self.effects.remove(&issue);
+            let state = self.issues[&issue].state.clone();
+            let session = format!("s{}", self.state.next_seq);
+            self.log.push(format!("{issue}: opened"));
+            self.note(Fact::Opened { issue, session, workspace: "/ws".into(), branch: None, state });
+        }
+    }
+
+    pub(crate) fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Write { issue, write } => {
+                self.write(&issue, &write);
+                self.note(Fact::Written { issue, write, error: None });
+            }
+            Effect::Check { issue } => {
+                let state = self.issues.get(&issue).map(|issue| issue.state.clone());
+                self.note(Fact::Checked { issue, state });
+            }
+            Effect::Close { issue } => self.note(Fact::Finished { issue }),
+            Effect::RemoveWorkspace { issue } => {
+                self.log.push(format!("{issue}: workspace removed"));
+                self.note(Fact::WorkspaceRemoved { issue, kept: None });
+            }
+            Effect::Open { .. } | Effect::Turn { .. } => panic!("{effect:?} is not done at once"),
+        }
+    }
+
+    fn write(&mut self, issue: &IssueId, write: &Write) {
+        let entry = self.issues.get_mut(issue).unwrap();
+        match write {
+            Write::Transition { to } => {
+                entry.state.clone_from(to);
+                self.log.push(format!("{issue}: -> {to}"));
+            }
+            Write::Comment { marker, .. } => self.log.push(format!("{issue}: comment {marker}")),
+            Write::Label { label } => {
+                entry.labels.push(label.clone());
+                self.log.push(format!("{issue}: label {label}"));
+            }
+            Write::Unlabel { label } => entry.labels.retain(|known| known != label),
+        }
+    }
+
+    /// Ends the turn of an issue.
+    pub(crate) fn turn(&mut self, name: &str, end: TurnEnd, soft_stop: Option<&str>) {
+        let issue = id(name);
+        assert!(
+            matches!(self.effects.remove(&issue), Some(Effect::Turn { .. })),
+            "{name} has no turn: {:#?}",
+            self.log
+        );
+        let tokens = Tokens { input: 10, output: 1, cache_read: 0 };
+        self.note(Fact::TurnEnded { issue, end, soft_stop: soft_stop.map(str::to_owned), tokens });
+        self.settle();
+    }
+
+    pub(crate) fn completes(&mut self, name: &str) {
+        self.turn(name, TurnEnd::Completed, None);
+    }
+
+    pub(crate) fn fails(&mut self, name: &str, kind: &str, retryable: bool) {
+        self.turn(name, TurnEnd::Failed(failure(kind, retryable)), None);
+    }
+
+    pub(crate) fn request(&mut self, name: &str, request: Request) {
+        self.note(Fact::Requested {
+            issue: id(name),
+            identifier: name.to_owned(),
+            request,
+            id: "r".to_owned(),
+        });
+        if matches!(request, Request::Stop | Request::Park) {
+            self.effects.remove(&id(name));
+        }
+        self.settle();
+    }
+
+    /// The process is killed and started again.
+    pub(crate) fn killed(&mut self) {
+        self.effects.clear();
+        self.snapshot = None;
+        self.state = State::fold(&self.records);
+        self.note(Fact::Resumed);
+        self.settle();
+    }
+
+    pub(crate) fn running(&self) -> BTreeSet<&str> {
+        self.state.running().map(|claim| claim.identifier.as_str()).collect()
+    }
+
+    pub(crate) fn turn_of(&self, name: &str) -> Option<u32> {
+        match self.effects.get(&id(name)) {
+            Some(Effect::Turn { turn, .. }) => Some(*turn),
+            _ => None,
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn logged(&self, expected: &[&str]) {
+        assert_eq!(self.log, expected);
+    }
+}
+
+fn end_name(end: &SessionEnd) -> &'static str {
+    match end {
+        SessionEnd::MaxTurns => "max turns",
+        SessionEnd::SoftStop { .. } => "soft stop",
+        SessionEnd::Inactive { .. } => "inactive",
+        SessionEnd::Gone => "gone",
+        SessionEnd::Failed(_) => "failed",
+        SessionEnd::Interrupted => "interrupted",
+        SessionEnd::Stopped => "stopped",
+    }
+}

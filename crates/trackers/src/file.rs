@@ -1,0 +1,195 @@
+//! Issues in one JSON file: an array, in the format of Sortie's file tracker. Unlike there, writes are kept.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+
+use crate::error::{TrackerError, TrackerErrorKind};
+use crate::issue::{Issue, IssueId};
+use crate::{LabelChange, NewComment, Reading, Tracker, shared_file};
+
+#[derive(Debug, Clone)]
+pub struct FileTracker {
+    path: PathBuf,
+}
+
+impl FileTracker {
+    pub fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    fn reading<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&FileTracker) -> Result<T, TrackerError> + Send + 'static,
+    ) -> Reading<T> {
+        let tracker = self.clone();
+        Box::pin(async move {
+            let read = tokio::task::spawn_blocking(move || read(&tracker)).await;
+            read.unwrap_or_else(|error| {
+                Err(TrackerError::new(TrackerErrorKind::Transport, format!("reading issues: {error}")))
+            })
+        })
+    }
+
+    fn invalid(&self, why: impl std::fmt::Display) -> TrackerError {
+        TrackerError::new(TrackerErrorKind::Payload, format!("{}: {why}", self.path.display()))
+    }
+
+    fn entries(&self, text: &str) -> Result<Vec<Value>, TrackerError> {
+        match serde_json::from_str(text) {
+            Ok(Value::Array(entries)) => Ok(entries),
+            Ok(_) => Err(self.invalid("the file must be an array of issues")),
+            Err(error) => Err(self.invalid(error)),
+        }
+    }
+
+    fn issues(&self) -> Result<Vec<Issue>, TrackerError> {
+        let entries = self.entries(&shared_file::read(&self.path)?)?;
+        let mut issues = Vec::with_capacity(entries.len());
+        let (mut ids, mut identifiers) = (BTreeSet::new(), BTreeSet::new());
+        for (at, entry) in entries.iter().enumerate() {
+            let issue = issue(entry).map_err(|why| self.invalid(format!("issue {}: {why}", at + 1)))?;
+            if !ids.insert(issue.id.clone()) || !identifiers.insert(issue.identifier.clone()) {
+                return Err(
+                    self.invalid(format!("two issues have the id or identifier of `{}`", issue.identifier))
+                );
+            }
+            issues.push(issue);
+        }
+        Ok(issues)
+    }
+
+    /// Changes the entry of an issue. `false` leaves the file as it is.
+    fn change(
+        &self,
+        id: IssueId,
+        change: impl FnOnce(&mut Map<String, Value>) -> bool + Send + 'static,
+    ) -> Reading<()> {
+        self.reading(move |tracker| {
+            shared_file::change(&tracker.path, |text| {
+                let mut entries = tracker.entries(text)?;
+                let entry = entries.iter_mut().filter_map(Value::as_object_mut);
+                let mut entry = entry.filter(|entry| entry.get("id").and_then(Value::as_str) == Some(&id.0));
+                let missing = || {
+                    let message = format!("{} has no issue with the id `{id}`", tracker.path.display());
+                    TrackerError::new(TrackerErrorKind::NotFound, message)
+                };
+                let changed = change(entry.next().ok_or_else(missing)?);
+                let text = serde_json::to_string_pretty(&entries).map_err(|error| tracker.invalid(error))?;
+                Ok(changed.then(|| text + "\n"))
+            })
+        })
+    }
+}
+
+impl Tracker for FileTracker {
+    fn by_states(&self, states: &[String]) -> Reading<Vec<Issue>> {
+        if states.is_empty() {
+            return Box::pin(async { Ok(Vec::new()) });
+        }
+        let states = states.to_vec();
+        self.reading(move |tracker| {
+            let issues = tracker.issues()?.into_iter().filter(|issue| issue.is_in(&states));
+            Ok(issues.map(|issue| Issue { comments: None, ..issue }).collect())
+        })
+    }
+
+    fn by_ids(&self, ids: &[IssueId]) -> Reading<Vec<Issue>> {
+        if ids.is_empty() {
+            return Box::pin(async { Ok(Vec::new()) });
+        }
+        let ids: BTreeSet<IssueId> = ids.iter().cloned().collect();
+        self.reading(move |tracker| {
+            let issues = tracker.issues()?.into_iter().filter(|issue| ids.contains(&issue.id));
+            Ok(issues
+                .map(|issue| Issue { comments: Some(issue.comments.unwrap_or_default()), ..issue })
+                .collect())
+        })
+    }
+
+    fn transition(&self, id: &IssueId, state: &str) -> Reading<()> {
+        let state = state.to_owned();
+        self.change(id.clone(), move |entry| {
+            let before = entry.insert("state".to_owned(), Value::String(state.clone()));
+            before.as_ref().and_then(Value::as_str) != Some(&state)
+        })
+    }
+
+    fn comment(&self, id: &IssueId, comment: NewComment) -> Reading<()> {
+        self.change(id.clone(), move |entry| {
+            let comments = entry.entry("comments").or_insert(Value::Null);
+            if comments.is_null() {
+                *comments = json!([]);
+            }
+            let Some(comments) = comments.as_array_mut() else { return false };
+            let id = format!("hangar-{}", comment.marker);
+            if comments.iter().any(|known| known["id"].as_str() == Some(&id)) {
+                return false;
+            }
+            let (body, at) = (comment.body.trim_end(), format!("{:.0}", comment.at));
+            comments.push(json!({ "id": id, "author": "hangar", "body": body, "created_at": at }));
+            true
+        })
+    }
+
+    fn label(&self, id: &IssueId, label: &str, change: LabelChange) -> Reading<()> {
+        let label = label.to_lowercase();
+        self.change(id.clone(), move |entry| {
+            let labels = entry.entry("labels").or_insert_with(|| json!([]));
+            let Some(labels) = labels.as_array_mut() else { return false };
+            let is_it = |known: &Value| known.as_str().is_some_and(|known| known.to_lowercase() == label);
+            match (change, labels.iter().any(is_it)) {
+                (LabelChange::Add, false) => labels.push(Value::String(label)),
+                (LabelChange::Remove, true) => labels.retain(|known| !is_it(known)),
+                (LabelChange::Add, true) | (LabelChange::Remove, false) => return false,
+            }
+            true
+        })
+    }
+}
+
+/// Reads one entry. Optional fields of the wrong type are left out, except where the format forbids it.
+fn issue(entry: &Value) -> Result<Issue, String> {
+    let fields = entry.as_object().ok_or("it is no object")?;
+    let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
+    let needed = |name: &str| {
+        text(name).filter(|value| !value.trim().is_empty()).ok_or_else(|| format!("`{name}` is missing"))
+    };
+    let (id, identifier) = (needed("id")?, needed("identifier")?);
+    let mut issue = Issue::new(&id, &identifier, &needed("title")?, &needed("state")?);
+    issue.description = text("description").unwrap_or_default();
+    issue.priority = fields.get("priority").and_then(Value::as_i64);
+    issue.branch_name = text("branch_name");
+    issue.url = text("url");
+    issue.assignee = text("assignee");
+    issue.issue_type = text("issue_type");
+    issue.created_at = text("created_at");
+    issue.updated_at = text("updated_at");
+    issue.labels = match fields.get("labels") {
+        None => Vec::new(),
+        Some(Value::Array(labels)) => {
+            labels.iter().filter_map(Value::as_str).map(|label| label.trim().to_lowercase()).collect()
+        }
+        Some(_) => return Err("`labels` must be a list".to_owned()),
+    };
+    issue.blocked_by = match fields.get("blocked_by") {
+        None => Vec::new(),
+        Some(blockers) => serde_json::from_value(blockers.clone())
+            .map_err(|error| format!("`blocked_by` is invalid: {error}"))?,
+    };
+    issue.parent = match fields.get("parent") {
+        None | Some(Value::Null) => None,
+        Some(parent) => serde_json::from_value(parent.clone())
+            .map(Some)
+            .map_err(|error| format!("`parent` is invalid: {error}"))?,
+    };
+    issue.comments = match fields.get("comments") {
+        None | Some(Value::Null) => None,
+        Some(comments) => Some(
+            serde_json::from_value(comments.clone())
+                .map_err(|error| format!("`comments` is invalid: {error}"))?,
+        ),
+    };
+    Ok(issue)
+}

@@ -1,0 +1,161 @@
+//! Requests to GitHub's REST API: pages, conditional reads, and its limits as errors that say how long to wait.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use reqwest::header::{ETAG, HeaderMap, IF_NONE_MATCH, LINK, RETRY_AFTER};
+use reqwest::{Client, StatusCode};
+use serde_json::Value;
+
+use crate::error::{TrackerError, TrackerErrorKind};
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+const VERSION: &str = "2022-11-28";
+/// Reads whose answers are kept, so that an unchanged one costs nothing of the limit.
+const MAX_CACHED: usize = 1000;
+const MAX_BODY: usize = 16 << 20;
+/// Wait after a refusal that says no time.
+const SECONDARY_WAIT: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Method {
+    Post,
+    Patch,
+    Delete,
+}
+
+/// An answer, with the path of the next page.
+#[derive(Debug, Clone)]
+pub(super) struct Page {
+    pub(super) body: Value,
+    pub(super) next: Option<String>,
+}
+
+pub(super) struct Api {
+    client: Client,
+    endpoint: String,
+    token: String,
+    cached: Mutex<HashMap<String, (String, Page)>>,
+}
+
+fn transport(path: &str, error: &reqwest::Error) -> TrackerError {
+    TrackerError::new(TrackerErrorKind::Transport, format!("GitHub cannot be reached for {path}: {error}"))
+}
+
+impl Api {
+    pub(super) fn new(endpoint: &str, token: &str) -> Result<Self, TrackerError> {
+        // Installed once in a process; another one that is there does as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client =
+            Client::builder().timeout(TIMEOUT).user_agent(concat!("hangar/", env!("CARGO_PKG_VERSION")));
+        let client = client.build().map_err(|error| transport("", &error))?;
+        Ok(Self { client, endpoint: endpoint.to_owned(), token: token.to_owned(), cached: Mutex::default() })
+    }
+
+    fn request(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
+        let request =
+            self.client.request(method, format!("{}{path}", self.endpoint)).bearer_auth(&self.token);
+        request.header("accept", "application/vnd.github+json").header("x-github-api-version", VERSION)
+    }
+
+    /// Reads a path. An answer that has not changed comes from here.
+    pub(super) async fn get(&self, path: &str) -> Result<Page, TrackerError> {
+        let known = self.cached.lock().get(path).cloned();
+        let mut request = self.request(reqwest::Method::GET, path);
+        if let Some((tag, _)) = &known {
+            request = request.header(IF_NONE_MATCH, tag);
+        }
+        let answer = request.send().await.map_err(|error| transport(path, &error))?;
+        if let (StatusCode::NOT_MODIFIED, Some((_, page))) = (answer.status(), known) {
+            return Ok(page);
+        }
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        let bytes = answer.bytes().await.map_err(|error| transport(path, &error))?;
+        if !status.is_success() {
+            return Err(refusal(path, status, &headers, &bytes));
+        }
+        let broken = |why: String| TrackerError::new(TrackerErrorKind::Payload, format!("{path}: {why}"));
+        if bytes.len() > MAX_BODY {
+            return Err(broken(format!("the answer is larger than {MAX_BODY} bytes")));
+        }
+        let body = serde_json::from_slice(&bytes).map_err(|error| broken(error.to_string()))?;
+        let page = Page { body, next: self.next(&headers)? };
+        if let Some(tag) = headers.get(ETAG).and_then(|tag| tag.to_str().ok()) {
+            let mut cached = self.cached.lock();
+            if cached.len() >= MAX_CACHED {
+                cached.clear();
+            }
+            cached.insert(path.to_owned(), (tag.to_owned(), page.clone()));
+        }
+        Ok(page)
+    }
+
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(), TrackerError> {
+        let method = match method {
+            Method::Post => reqwest::Method::POST,
+            Method::Patch => reqwest::Method::PATCH,
+            Method::Delete => reqwest::Method::DELETE,
+        };
+        let mut request = self.request(method, path);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let answer = request.send().await.map_err(|error| transport(path, &error))?;
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        if status.is_success() {
+            return Ok(());
+        }
+        let bytes = answer.bytes().await.unwrap_or_default();
+        Err(refusal(path, status, &headers, &bytes))
+    }
+
+    /// Path of the next page. One on another host is refused: the token would go there.
+    fn next(&self, headers: &HeaderMap) -> Result<Option<String>, TrackerError> {
+        let Some(links) = headers.get(LINK).and_then(|links| links.to_str().ok()) else { return Ok(None) };
+        let next = links.split(',').find(|link| link.contains("rel=\"next\""));
+        let Some(next) = next else { return Ok(None) };
+        let address = next.split('<').nth(1).and_then(|rest| rest.split('>').next());
+        let path = address.and_then(|address| address.strip_prefix(&self.endpoint));
+        let lost = || {
+            TrackerError::new(TrackerErrorKind::MissingEndCursor, format!("the next page is lost: {next}"))
+        };
+        path.map(|path| Some(path.to_owned())).ok_or_else(lost)
+    }
+}
+
+fn refusal(path: &str, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> TrackerError {
+    let number =
+        |name: &str| headers.get(name).and_then(|value| value.to_str().ok()?.trim().parse::<u64>().ok());
+    let parsed: Value = serde_json::from_slice(body).unwrap_or_default();
+    let words = parsed["message"].as_str().unwrap_or_default();
+    let message = format!("GitHub refuses {path}: {} {words}", status.as_u16());
+    let used_up = number("x-ratelimit-remaining") == Some(0);
+    let asked = number(RETRY_AFTER.as_str()).map(Duration::from_secs);
+    let is_limit = status == StatusCode::TOO_MANY_REQUESTS
+        || (status == StatusCode::FORBIDDEN
+            && (used_up || asked.is_some() || words.contains("secondary rate limit")));
+    if is_limit {
+        // The clock of the server counts, not ours.
+        let now = headers.get("date").and_then(|date| date.to_str().ok());
+        let now = now.and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
+        let reset = number("x-ratelimit-reset").filter(|_| used_up).zip(now).map(|(reset, now)| {
+            let left = i64::try_from(reset).unwrap_or(i64::MAX).saturating_sub(now.timestamp().as_second());
+            Duration::from_secs(u64::try_from(left).unwrap_or_default())
+        });
+        let retry_after = asked.or(reset).or(Some(SECONDARY_WAIT));
+        return TrackerError { retry_after, ..TrackerError::new(TrackerErrorKind::RateLimited, message) };
+    }
+    let kind = match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => TrackerErrorKind::Auth,
+        StatusCode::NOT_FOUND | StatusCode::GONE => TrackerErrorKind::NotFound,
+        StatusCode::UNPROCESSABLE_ENTITY | StatusCode::BAD_REQUEST => TrackerErrorKind::Payload,
+        _ => TrackerErrorKind::Api,
+    };
+    TrackerError::new(kind, message)
+}

@@ -1,0 +1,64 @@
+//! Issue trackers behind one trait: read issues, and write a state, a comment or a label.
+//!
+//! [`issue`] is the shape that all trackers normalise to. Writes are idempotent, so that one that may have happened before a
+//! crash can be made again: a state and a label are set, a comment carries a marker by which it is found.
+
+pub mod error;
+pub mod file;
+pub mod github;
+pub mod issue;
+pub mod markdown;
+mod open;
+mod shared_file;
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+
+pub use error::{TrackerError, TrackerErrorKind};
+pub use issue::{Issue, IssueId};
+pub use open::{KINDS, open};
+
+pub type Reading<T> = BoxFuture<'static, Result<T, TrackerError>>;
+
+/// A tracker of issues. One instance serves any number of callers at once.
+pub trait Tracker: Send + Sync {
+    /// Issues in the given states, in a stable order. None for no states, without a request.
+    fn by_states(&self, states: &[String]) -> Reading<Vec<Issue>>;
+
+    /// Issues by their ids, with their comments. One that is missing in the result no longer exists.
+    fn by_ids(&self, ids: &[IssueId]) -> Reading<Vec<Issue>>;
+
+    /// Moves an issue to a state. One that is there already stays.
+    fn transition(&self, id: &IssueId, state: &str) -> Reading<()>;
+
+    /// Adds a comment, unless the issue has one with the marker.
+    fn comment(&self, id: &IssueId, comment: NewComment) -> Reading<()>;
+
+    /// Adds or removes a label.
+    fn label(&self, id: &IssueId, label: &str, change: LabelChange) -> Reading<()>;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewComment {
+    /// One word that no other comment of the issue has. It is written with the comment, invisibly where that is possible.
+    pub marker: String,
+    pub body: String,
+    pub at: Timestamp,
+}
+
+impl NewComment {
+    /// The marker as it is written in Markdown.
+    pub fn mark(&self) -> String {
+        format!("<!-- hangar:{} -->", self.marker)
+    }
+
+    pub fn text(&self) -> String {
+        format!("{}\n{}", self.body.trim_end(), self.mark())
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LabelChange {
+    Add,
+    Remove,
+}

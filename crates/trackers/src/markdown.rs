@@ -1,0 +1,276 @@
+//! Issues as Markdown files of a directory, for backlogs that are kept in git.
+//!
+//! ```text
+//! ---
+//! title: Mend the pool        # or the first heading
+//! state: To Do
+//! labels: [bug]
+//! priority: 1
+//! blocked_by: [other-issue]
+//! ---
+//! The description.
+//!
+//! <!-- comments -->
+//! <!-- comment ID AUTHOR TIME -->
+//! A comment.
+//! ```
+//!
+//! The name of a file without `.md` is the id and the identifier. Only the lines that a write is about are changed.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::error::{TrackerError, TrackerErrorKind};
+use crate::issue::{Blocker, Comment, Issue, IssueId};
+use crate::{LabelChange, NewComment, Reading, Tracker, shared_file};
+
+/// Most files that are read.
+const MAX_FILES: usize = 20_000;
+const FENCE: &str = "---";
+const COMMENTS: &str = "<!-- comments -->";
+const COMMENT: &str = "<!-- comment ";
+
+#[derive(Debug, Clone)]
+pub struct MarkdownTracker {
+    directory: PathBuf,
+}
+
+impl MarkdownTracker {
+    pub fn new(directory: PathBuf) -> Self {
+        Self { directory }
+    }
+
+    fn reading<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&MarkdownTracker) -> Result<T, TrackerError> + Send + 'static,
+    ) -> Reading<T> {
+        let tracker = self.clone();
+        Box::pin(async move {
+            let read = tokio::task::spawn_blocking(move || read(&tracker)).await;
+            read.unwrap_or_else(|error| {
+                Err(TrackerError::new(TrackerErrorKind::Transport, format!("reading issues: {error}")))
+            })
+        })
+    }
+
+    /// Path of an issue. An id with a slash or a dot first is none of ours.
+    fn path(&self, id: &IssueId) -> Result<PathBuf, TrackerError> {
+        let plain = !id.0.is_empty() && !id.0.starts_with('.') && !id.0.contains(['/', '\0']);
+        let missing = || {
+            let message = format!("{} has no issue `{id}`", self.directory.display());
+            TrackerError::new(TrackerErrorKind::NotFound, message)
+        };
+        plain.then(|| self.directory.join(format!("{id}.md"))).ok_or_else(missing)
+    }
+
+    fn issues(&self) -> Result<Vec<Issue>, TrackerError> {
+        let failed = |error: std::io::Error| shared_file::transport("listing", &self.directory, &error);
+        let entries = std::fs::read_dir(&self.directory).map_err(failed)?;
+        let mut ids: Vec<IssueId> = entries
+            .flatten()
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter_map(|name| name.strip_suffix(".md").map(|stem| IssueId(stem.to_owned())))
+            .filter(|id| !id.0.starts_with('.') && !id.0.eq_ignore_ascii_case("readme"))
+            .take(MAX_FILES)
+            .collect();
+        ids.sort();
+        let mut issues = ids.iter().map(|id| self.issue(id)).collect::<Result<Vec<_>, _>>()?;
+        // The state of a blocker is that of its own file.
+        let states: BTreeMap<String, String> =
+            issues.iter().map(|issue| (issue.identifier.clone(), issue.state.clone())).collect();
+        for blocker in issues.iter_mut().flat_map(|issue| &mut issue.blocked_by) {
+            blocker.state = states.get(&blocker.identifier).cloned().unwrap_or_default();
+        }
+        Ok(issues)
+    }
+
+    fn issue(&self, id: &IssueId) -> Result<Issue, TrackerError> {
+        let path = self.path(id)?;
+        parse(id, &shared_file::read(&path)?)
+            .map_err(|why| TrackerError::new(TrackerErrorKind::Payload, format!("{}: {why}", path.display())))
+    }
+
+    fn change(
+        &self,
+        id: &IssueId,
+        change: impl FnOnce(&str) -> Option<String> + Send + 'static,
+    ) -> Reading<()> {
+        let path = self.path(id);
+        self.reading(move |_| shared_file::change(&path?, |text| Ok(change(text))))
+    }
+}
+
+impl Tracker for MarkdownTracker {
+    fn by_states(&self, states: &[String]) -> Reading<Vec<Issue>> {
+        if states.is_empty() {
+            return Box::pin(async { Ok(Vec::new()) });
+        }
+        let states = states.to_vec();
+        self.reading(move |tracker| {
+            let issues = tracker.issues()?.into_iter().filter(|issue| issue.is_in(&states));
+            Ok(issues.map(|issue| Issue { comments: None, ..issue }).collect())
+        })
+    }
+
+    fn by_ids(&self, ids: &[IssueId]) -> Reading<Vec<Issue>> {
+        if ids.is_empty() {
+            return Box::pin(async { Ok(Vec::new()) });
+        }
+        let ids = ids.to_vec();
+        self.reading(move |tracker| {
+            let issues = tracker.issues()?;
+            Ok(issues.into_iter().filter(|issue| ids.contains(&issue.id)).collect())
+        })
+    }
+
+    fn transition(&self, id: &IssueId, state: &str) -> Reading<()> {
+        let state = state.to_owned();
+        self.change(id, move |text| set(text, "state", &scalar(&state)))
+    }
+
+    fn comment(&self, id: &IssueId, comment: NewComment) -> Reading<()> {
+        self.change(id, move |text| {
+            let key = format!("{COMMENT}hangar-{} ", comment.marker);
+            if text.contains(&key) {
+                return None;
+            }
+            let start = if text.contains(COMMENTS) { String::new() } else { format!("\n{COMMENTS}\n") };
+            let (text, body) = (text.trim_end(), comment.body.trim());
+            Some(format!("{text}\n{start}\n{key}hangar {:.0} -->\n{body}\n", comment.at))
+        })
+    }
+
+    fn label(&self, id: &IssueId, label: &str, change: LabelChange) -> Reading<()> {
+        let (label, id_of) = (label.to_lowercase(), id.clone());
+        self.change(id, move |text| {
+            let mut labels = parse(&id_of, text).ok()?.labels;
+            match (change, labels.contains(&label)) {
+                (LabelChange::Add, false) => labels.push(label),
+                (LabelChange::Remove, true) => labels.retain(|known| *known != label),
+                (LabelChange::Add, true) | (LabelChange::Remove, false) => return None,
+            }
+            let labels: Vec<String> = labels.iter().map(|label| scalar(label)).collect();
+            set(text, "labels", &format!("[{}]", labels.join(", ")))
+        })
+    }
+}
+
+/// A text as YAML that nobody takes for something else.
+fn scalar(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_' | '.' | '/');
+    let is_word = text.starts_with(char::is_alphabetic) && text.chars().all(plain) && !text.ends_with(' ');
+    let is_other =
+        matches!(text.to_lowercase().as_str(), "true" | "false" | "null" | "yes" | "no" | "on" | "off");
+    match is_word && !is_other {
+        true => text.to_owned(),
+        false => Value::String(text.to_owned()).to_string(),
+    }
+}
+
+/// The YAML of the front matter and the text after it.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let rest = text.strip_prefix(FENCE)?.strip_prefix('\n')?;
+    let mut at = 0;
+    for line in rest.split_inclusive('\n') {
+        if line.trim_end() == FENCE {
+            return Some((&rest[..at], &rest[at + line.len()..]));
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// Sets one entry of the front matter, with the lines that belong to its old value gone. `None` if it is there already.
+fn set(text: &str, name: &str, value: &str) -> Option<String> {
+    let line = format!("{name}: {value}\n");
+    let Some((yaml, body)) = split(text) else {
+        return Some(format!("{FENCE}\n{line}{FENCE}\n{text}"));
+    };
+    let (mut out, mut written, mut inside) = (String::new(), false, false);
+    for old in yaml.split_inclusive('\n') {
+        let is_start = old.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with(':'));
+        let continues = inside && (old.starts_with([' ', '\t', '-']) || old.trim().is_empty());
+        inside = is_start || continues;
+        match (is_start, continues) {
+            (true, _) => {
+                out.push_str(&line);
+                written = true;
+            }
+            (false, true) => {}
+            (false, false) => out.push_str(old),
+        }
+    }
+    if !written {
+        out.push_str(&line);
+    }
+    Some(format!("{FENCE}\n{out}{FENCE}\n{body}")).filter(|new| new != text)
+}
+
+fn parse(id: &IssueId, text: &str) -> Result<Issue, String> {
+    let text = text.replace("\r\n", "\n");
+    let (yaml, body) = split(&text).ok_or("it has no front matter")?;
+    let options = serde_saphyr::options! { strict_booleans: true };
+    let head: Value = serde_saphyr::from_str_with_options(yaml, options)
+        .map_err(|error: serde_saphyr::Error| format!("its front matter is no YAML: {error}"))?;
+    let field = |name: &str| match &head[name] {
+        Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    let list = |name: &str| -> Vec<String> {
+        let items = head[name].as_array().map(Vec::as_slice).unwrap_or_default();
+        items
+            .iter()
+            .filter_map(|item| {
+                item.as_str().map(str::to_owned).or_else(|| item.as_i64().map(|item| item.to_string()))
+            })
+            .collect()
+    };
+    let (description, comments) = match body.split_once(COMMENTS) {
+        Some((description, comments)) => (description, parse_comments(comments)),
+        None => (body, Vec::new()),
+    };
+    let heading =
+        || description.lines().find_map(|line| line.strip_prefix("# ")).map(|line| line.trim().to_owned());
+    let title = field("title").or_else(heading).ok_or("it has neither a `title` nor a heading")?;
+    let state = field("state").ok_or("`state` is missing")?;
+    let identifier = field("identifier").unwrap_or_else(|| id.0.clone());
+    let mut issue = Issue::new(&id.0, &identifier, &title, &state);
+    issue.description = description.trim().to_owned();
+    issue.priority = head["priority"].as_i64();
+    issue.labels = list("labels").iter().map(|label| label.trim().to_lowercase()).collect();
+    issue.branch_name = field("branch_name");
+    issue.url = field("url");
+    issue.assignee = field("assignee");
+    issue.issue_type = field("issue_type");
+    issue.created_at = field("created_at");
+    issue.updated_at = field("updated_at");
+    let blocker = |identifier: String| Blocker { id: identifier.clone(), identifier, state: String::new() };
+    issue.blocked_by = list("blocked_by").into_iter().map(blocker).collect();
+    issue.comments = Some(comments);
+    Ok(issue)
+}
+
+fn parse_comments(text: &str) -> Vec<Comment> {
+    text.split(COMMENT)
+        .skip(1)
+        .filter_map(|part| {
+            let (head, body) = part.split_once("-->")?;
+            let mut words = head.split_whitespace().map(str::to_owned);
+            Some(Comment {
+                id: words.next()?,
+                author: words.next().unwrap_or_default(),
+                created_at: words.next().unwrap_or_default(),
+                body: body.trim().to_owned(),
+            })
+        })
+        .collect()
+}
+
+/// Whether a directory can hold issues.
+pub(crate) fn is_directory(path: &Path) -> bool {
+    path.is_dir()
+}

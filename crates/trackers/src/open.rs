@@ -1,0 +1,49 @@
+//! Opens the tracker that a workflow names.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hangar_workflow::config::TrackerConfig;
+use serde_json::Value;
+
+use crate::Tracker;
+use crate::error::{TrackerError, TrackerErrorKind};
+use crate::file::FileTracker;
+use crate::github::GitHubTracker;
+use crate::markdown::{self, MarkdownTracker};
+
+/// Kinds of trackers that can be opened.
+pub const KINDS: &[&str] = &["file", "markdown", "github"];
+
+/// Opens a tracker. `directories` are those that a relative path may begin at, the first in which it exists counts.
+pub fn open(config: &TrackerConfig, directories: &[&Path]) -> Result<Arc<dyn Tracker>, TrackerError> {
+    match config.kind.as_str() {
+        "file" => {
+            let path = path(config, directories)?;
+            match markdown::is_directory(&path) {
+                true => Ok(Arc::new(MarkdownTracker::new(path))),
+                false => Ok(Arc::new(FileTracker::new(path))),
+            }
+        }
+        "markdown" => Ok(Arc::new(MarkdownTracker::new(path(config, directories)?))),
+        "github" => Ok(Arc::new(GitHubTracker::new(config)?)),
+        kind => Err(TrackerError::new(
+            TrackerErrorKind::UnsupportedKind,
+            format!("the tracker `{kind}` is not supported; these are: {}", KINDS.join(", ")),
+        )),
+    }
+}
+
+fn path(config: &TrackerConfig, directories: &[&Path]) -> Result<PathBuf, TrackerError> {
+    let path = config.settings.get("path").and_then(Value::as_str).filter(|path| !path.is_empty());
+    let path = path.map(Path::new).ok_or_else(|| {
+        let kind = &config.kind;
+        TrackerError::new(
+            TrackerErrorKind::InvalidConfig,
+            format!("`{kind}.path` is missing; it names the issues"),
+        )
+    })?;
+    let mut places = directories.iter().map(|directory| directory.join(path));
+    let found = places.find(|place| place.exists());
+    Ok(found.unwrap_or_else(|| directories.first().map_or_else(|| path.to_owned(), |first| first.join(path))))
+}

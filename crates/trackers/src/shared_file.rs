@@ -1,0 +1,74 @@
+//! Files that people edit beside us: read whole, changed under a lock, replaced in one step.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::error::{TrackerError, TrackerErrorKind};
+
+/// Largest file of issues.
+const MAX_BYTES: u64 = 64 << 20;
+/// Time for which the lock is waited for. It is held for one write.
+const LOCK_TIME: Duration = Duration::from_secs(10);
+const LOCK_STEP: Duration = Duration::from_millis(5);
+
+pub(crate) fn transport(doing: &str, path: &Path, error: &io::Error) -> TrackerError {
+    let kind = match error.kind() {
+        io::ErrorKind::NotFound => TrackerErrorKind::NotFound,
+        _ => TrackerErrorKind::Transport,
+    };
+    TrackerError::new(kind, format!("{doing} {}: {error}", path.display()))
+}
+
+pub(crate) fn read(path: &Path) -> Result<String, TrackerError> {
+    let length = fs::metadata(path).map_err(|error| transport("reading", path, &error))?.len();
+    if length > MAX_BYTES {
+        let message = format!("{} is larger than {MAX_BYTES} bytes", path.display());
+        return Err(TrackerError::new(TrackerErrorKind::Payload, message));
+    }
+    fs::read_to_string(path).map_err(|error| transport("reading", path, &error))
+}
+
+/// Changes a file while no other process of ours does. The lock is that of its directory, so that no file is left beside it.
+pub(crate) fn change(
+    path: &Path,
+    change: impl FnOnce(&str) -> Result<Option<String>, TrackerError>,
+) -> Result<(), TrackerError> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let _lock = lock(directory)?;
+    match change(&read(path)?)? {
+        Some(text) => replace(directory, path, &text).map_err(|error| transport("writing", path, &error)),
+        None => Ok(()),
+    }
+}
+
+fn lock(directory: &Path) -> Result<File, TrackerError> {
+    let file = File::open(directory).map_err(|error| transport("opening", directory, &error))?;
+    let mut waited = Duration::ZERO;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if waited < LOCK_TIME => {
+                std::thread::sleep(LOCK_STEP);
+                waited += LOCK_STEP;
+            }
+            Err(TryLockError::WouldBlock) => {
+                let message = format!("another process holds {} for too long", directory.display());
+                return Err(TrackerError::new(TrackerErrorKind::Transport, message));
+            }
+            Err(TryLockError::Error(error)) => return Err(transport("locking", directory, &error)),
+        }
+    }
+}
+
+/// Readers see the old file or the new one. The file keeps its permissions.
+fn replace(directory: &Path, path: &Path, text: &str) -> io::Result<()> {
+    let permissions = fs::metadata(path)?.permissions();
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(permissions)?;
+    file.as_file().sync_data()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}

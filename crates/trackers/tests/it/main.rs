@@ -1,0 +1,7 @@
+//! One suite for all trackers, and what each has of its own.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod files;
+mod github;
+mod suite;

@@ -1,0 +1,84 @@
+//! Loads a workflow file.
+
+use std::path::Path;
+
+use crate::config::Config;
+use crate::environment::Environment;
+use crate::front_matter;
+use crate::problem::{Position, Problem, Report, Severity, check};
+use crate::reader::Reader;
+use crate::sections;
+use crate::template::{Template, shape};
+use crate::yaml::{self, Yaml};
+
+/// Largest workflow file, in bytes.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// A workflow that can be run.
+#[derive(Debug, Clone)]
+pub struct Workflow {
+    pub config: Config,
+    pub prompt: Template,
+    /// Name of the branch of an issue.
+    pub branch: Template,
+    pub warnings: Vec<Problem>,
+}
+
+/// Reads the text of a workflow file in `directory`. All problems are found at once.
+pub fn load(text: &str, directory: &Path, environment: &Environment) -> Result<Workflow, Report> {
+    let one = |problem: Problem| Report::of(vec![problem]);
+    if text.len() > MAX_BYTES {
+        let message = format!("the file is larger than {MAX_BYTES} bytes");
+        return Err(one(Problem::error(check::PARSE, Position::START, message)));
+    }
+    let text = front_matter::normalised(text);
+    let parts = front_matter::split(&text).map_err(one)?;
+    let root = yaml::parse(parts.yaml, parts.yaml_offset).map_err(one)?;
+    if let Some(root) = &root
+        && !matches!(root.value, Yaml::Map(_))
+    {
+        let message = format!("the front matter must be a map, not {}", root.kind());
+        return Err(one(Problem::error(check::NOT_A_MAP, root.at, message)));
+    }
+    let mut reader = Reader { root: root.as_ref(), environment, base: directory, problems: Vec::new() };
+    let config = sections::config(&mut reader);
+    let branch_at = reader.position("workspace.branch");
+    let mut problems = reader.problems;
+    let prompt = template(parts.prompt, config.template, parts.prompt_offset, &mut problems);
+    let branch = template(&config.workspace.branch, None, branch_at.line - 1, &mut problems);
+    let report = Report::of(problems);
+    match (prompt, branch) {
+        (Some(prompt), Some(branch)) if report.valid => {
+            Ok(Workflow { config, prompt, branch, warnings: report.warnings })
+        }
+        _ => Err(report),
+    }
+}
+
+fn template(
+    text: &str,
+    language: Option<crate::template::Language>,
+    offset: usize,
+    problems: &mut Vec<Problem>,
+) -> Option<Template> {
+    let at = |line: usize| Position::line(line + offset);
+    match Template::parse(text, language) {
+        Ok(parsed) => {
+            let found = shape::check(&parsed).into_iter();
+            problems.extend(found.map(|found| Problem {
+                severity: Severity::Warning,
+                check: found.check.to_owned(),
+                message: found.message,
+                at: at(found.line),
+            }));
+            Some(parsed.shifted(offset))
+        }
+        Err(error) => {
+            problems.push(Problem::error(check::TEMPLATE_PARSE, at(error.line), error.message));
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
