@@ -4,15 +4,24 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::{Tree, jsonc, read};
+use crate::{Tree, jsonc};
 
 /// Paths of a plugin's manifest, in order of precedence.
 const MANIFESTS: [&str; 4] =
     ["plugin.json", ".plugin/plugin.json", ".github/plugin/plugin.json", ".claude-plugin/plugin.json"];
 
+/// Members of a manifest that the entry of a marketplace may have instead.
+const FROM_ENTRY: &[&str] =
+    &["name", "version", "description", "agents", "skills", "commands", "hooks", "mcpServers"];
+
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plugin {
     pub name: String,
+    /// Whether no manifest names it, so that it is called by its folder.
+    pub is_unnamed: bool,
+    /// Marketplace that it was installed from; empty for any other folder.
+    pub marketplace: String,
+    pub version: Option<String>,
     pub root: PathBuf,
     pub agent_dirs: Vec<PathBuf>,
     pub skill_dirs: Vec<PathBuf>,
@@ -44,7 +53,13 @@ impl Plugin {
         let is_document = |path: &Path| path.extension().is_some_and(|end| end == "md");
         PluginContents {
             agents: names(&self.agent_dirs, is_document),
-            skills: names(&self.skill_dirs, |path| path.join("SKILL.md").is_file()),
+            skills: {
+                // A folder of skills, or one skill itself.
+                let (own, groups): (Vec<PathBuf>, Vec<PathBuf>) =
+                    self.skill_dirs.iter().cloned().partition(|dir| dir.join("SKILL.md").is_file());
+                let own = own.iter().filter_map(|dir| dir.file_name()?.to_str().map(str::to_owned));
+                own.chain(names(&groups, |path| path.join("SKILL.md").is_file())).collect()
+            },
             commands: names(&self.command_dirs, is_document),
             servers: self.mcp_servers.keys().cloned().collect(),
             hooks: self.hooks.is_some() || self.hook_files.iter().any(|file| file.is_file()),
@@ -71,7 +86,7 @@ pub fn load(dirs: &[PathBuf]) -> (Vec<Plugin>, Vec<String>) {
     let mut plugins = Vec::new();
     let mut warnings = Vec::new();
     for dir in dirs {
-        match plugin(dir) {
+        match read(dir, &Value::Null) {
             Ok(plugin) => plugins.push(plugin),
             Err(problem) => warnings.push(format!("The plugin {} is not loaded: {problem}.", dir.display())),
         }
@@ -79,22 +94,29 @@ pub fn load(dirs: &[PathBuf]) -> (Vec<Plugin>, Vec<String>) {
     (plugins, warnings)
 }
 
-fn plugin(root: &Path) -> Result<Plugin, String> {
+/// Reads the plugin of a folder. The entry of a marketplace describes what the manifest of the folder leaves out.
+pub fn read(root: &Path, entry: &Value) -> Result<Plugin, String> {
     let manifest = MANIFESTS.iter().map(|name| root.join(name)).find(|path| path.is_file());
-    let manifest = match manifest {
+    let mut manifest = match manifest {
         Some(path) => {
-            let text = read(&path, &Tree::below(root))?.unwrap_or_default();
+            let text = crate::read(&path, &Tree::below(root))?.unwrap_or_default();
             jsonc::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?
         }
         // A folder with the usual content needs no description.
-        None if ["skills", "agents", "commands", "hooks", ".mcp.json"]
+        None if ["skills", "agents", "commands", "hooks", ".mcp.json", "SKILL.md"]
             .iter()
-            .any(|name| root.join(name).exists()) =>
+            .any(|name| root.join(name).exists())
+            || (entry.is_object() && root.is_dir()) =>
         {
             Value::Object(Map::new())
         }
         None => return Err("it has no plugin.json".to_owned()),
     };
+    for member in FROM_ENTRY {
+        if manifest[*member].is_null() && !entry[*member].is_null() && manifest.is_object() {
+            manifest[*member] = entry[*member].clone();
+        }
+    }
     let fallback = || root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut hook_files: Vec<PathBuf> =
         ["hooks.json", "hooks/hooks.json"].iter().map(|name| root.join(name)).collect();
@@ -104,10 +126,19 @@ fn plugin(root: &Path) -> Result<Plugin, String> {
         Value::Object(_) => hooks = Some(serde_json::json!({ "hooks": inner(&manifest["hooks"]) })),
         _ => {}
     }
+    let mut skill_dirs = dirs(root, &manifest["skills"], "skills");
+    // A folder that is one skill.
+    if root.join("SKILL.md").is_file() {
+        skill_dirs.push(root.to_owned());
+    }
+    let text = |name: &str| manifest[name].as_str().map(str::to_owned);
     Ok(Plugin {
-        name: manifest["name"].as_str().map(str::to_owned).unwrap_or_else(fallback),
+        is_unnamed: text("name").is_none(),
+        name: text("name").unwrap_or_else(fallback),
+        marketplace: String::new(),
+        version: text("version"),
         agent_dirs: dirs(root, &manifest["agents"], "agents"),
-        skill_dirs: dirs(root, &manifest["skills"], "skills"),
+        skill_dirs,
         command_dirs: dirs(root, &manifest["commands"], "commands"),
         hook_files,
         hooks,
@@ -138,7 +169,7 @@ fn mcp_servers(root: &Path, named: &Value) -> Result<Map<String, Value>, String>
                 Some(path) => within(root, path),
                 None => Some(root.join(".mcp.json")),
             };
-            let text = path.map(|path| read(&path, &Tree::below(root))).transpose()?.flatten();
+            let text = path.map(|path| crate::read(&path, &Tree::below(root))).transpose()?.flatten();
             text.map_or(Ok(Value::Null), |text| jsonc::parse(&text))
                 .map_err(|error| format!(".mcp.json: {error}"))?
         }
@@ -183,7 +214,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, content).unwrap();
         }
-        expect(&plugin(dir.path()).unwrap(), dir.path());
+        expect(&read(dir.path(), &Value::Null).unwrap(), dir.path());
     }
 
     #[test]
@@ -252,6 +283,18 @@ mod tests {
             };
             assert_eq!(plugin.contents(), expected);
         });
+    }
+
+    #[test]
+    fn the_entry_of_a_marketplace_fills_in_the_manifest() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("SKILL.md"), "x").unwrap();
+        let entry =
+            serde_json::json!({ "name": "p", "version": "1.2.3", "mcpServers": { "s": { "command": "x" } } });
+        let plugin = read(dir.path(), &entry).unwrap();
+        assert_eq!((plugin.name.as_str(), plugin.version.as_deref()), ("p", Some("1.2.3")));
+        assert_eq!(plugin.contents().skills.len(), 1);
+        assert_eq!(plugin.contents().servers, ["s"]);
     }
 
     #[test]

@@ -7,6 +7,22 @@ use std::path::{Path, PathBuf};
 const ALLOWED: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TMPDIR", "TZ", "XDG_CONFIG_HOME", "SYSTEMROOT"];
 const ALLOWED_PREFIX: &str = "LC_";
+/// Variables that a clone over the network needs beside them. Other calls do not see them: a proxy's URL may hold a password.
+const NETWORK: [&str; 13] = [
+    "SSH_AUTH_SOCK",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+];
 
 /// Disables prompts, network access and optional locks, which could block a user's own git command.
 const SWITCHES: [(&str, &str); 8] = [
@@ -22,26 +38,48 @@ const SWITCHES: [(&str, &str); 8] = [
 
 /// The variables that git sees.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Environment(Vec<(OsString, OsString)>);
+pub struct Environment {
+    common: Vec<(OsString, OsString)>,
+    /// Variables for clones only.
+    network: Vec<(OsString, OsString)>,
+    /// Whether the network is not to be used.
+    pub(crate) is_offline: bool,
+}
+
+/// Variable that forbids the use of the network.
+const OFFLINE: &str = "COPILOT_OFFLINE";
 
 impl Environment {
-    /// Filters these variables by the allow-list. No variable of git itself passes, nor one that holds a secret.
+    /// Filters these variables by the allow-list. No variable that names a program or a repository passes, nor one that holds a
+    /// secret of ours.
     pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let allowed = |name: &OsStr| {
             name.to_str().is_some_and(|name| ALLOWED.contains(&name) || name.starts_with(ALLOWED_PREFIX))
         };
-        let kept = variables.into_iter().filter(|(name, _)| allowed(name)).map(|(name, value)| {
-            let value = if name == "PATH" { absolute(&value) } else { value };
-            (name, value)
-        });
-        Self(kept.collect())
+        let mut environment = Self::default();
+        for (name, value) in variables {
+            if name == OFFLINE {
+                environment.is_offline = value == "true" || value == "1";
+            } else if allowed(&name) {
+                let value = if name == "PATH" { absolute(&value) } else { value };
+                environment.common.push((name, value));
+            } else if name.to_str().is_some_and(|name| NETWORK.contains(&name)) {
+                environment.network.push((name, value));
+            }
+        }
+        environment
+    }
+
+    /// Variables for a call that uses the network, beside those of every call.
+    pub(crate) fn network(&self) -> &[(OsString, OsString)] {
+        &self.network
     }
 
     /// The variables of a git call in a repository. Directories of the repository are not on its search path: a program
     /// in them is somebody's, whatever it is called.
     pub(crate) fn variables_in(&self, repository: &Path) -> impl Iterator<Item = (&OsStr, OsString)> {
         let real = repository.canonicalize().unwrap_or_else(|_| repository.to_owned());
-        let given = self.0.iter().map(move |(name, value)| {
+        let given = self.common.iter().map(move |(name, value)| {
             let value = if name == "PATH" { outside(value, &[repository, &real]) } else { value.clone() };
             (name.as_os_str(), value)
         });
@@ -93,6 +131,6 @@ mod tests {
         ];
         let environment = Environment::of(given.map(|(name, value)| (name.into(), value.into())));
         let kept = [("PATH", "/bin:/usr/bin"), ("HOME", "/u"), ("LC_ALL", "C")];
-        assert_eq!(environment.0, kept.map(|(name, value)| (name.into(), value.into())));
+        assert_eq!(environment.common, kept.map(|(name, value)| (name.into(), value.into())));
     }
 }

@@ -5,6 +5,7 @@
 //! Filters and hooks have no global switch, so they are listed first, by a call that executes nothing, and disabled one by
 //! one. Output and time are limited, and the process group ends with the call.
 
+mod clone;
 mod environment;
 mod overrides;
 mod snapshot;
@@ -20,6 +21,7 @@ use hangar_process::{ProcessGroup, command_in_own_session, exit_code};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::task::JoinSet;
 
+pub use clone::Revision;
 pub use environment::Environment;
 pub use overrides::{Filters, Unsafe};
 pub use snapshot::{Snapshot, TreeChanges};
@@ -70,6 +72,8 @@ impl GitOutput {
 pub enum GitError {
     #[error("git could not be run")]
     Run(#[from] std::io::Error),
+    #[error("the network is not used, since COPILOT_OFFLINE is set")]
+    Offline,
     #[error("git took longer than {} s", .0.as_secs())]
     Time(Duration),
     #[error("git cannot read the configuration of {}: {complaint}", directory.display())]
@@ -96,6 +100,7 @@ impl Git {
             directory: directory.to_owned(),
             settings: Vec::new(),
             variables: Vec::new(),
+            repository: Repository::Enclosing,
         };
         let list = ["config", "--list", "-z", "--show-scope", "--includes"];
         let listing = tree.run(&list, CallLimits { time: CONFIG_TIMEOUT, output: CONFIG_LIMIT }).await?;
@@ -115,6 +120,27 @@ impl Git {
     }
 }
 
+/// Protocols of a repository that is fetched from and pushed to.
+const PROTOCOLS: &str = "file:git:http:https:ssh";
+/// Program that reaches other machines. It never asks.
+const SSH: &str = "ssh -o BatchMode=yes";
+
+impl Git {
+    /// Prepares a directory for fetches and pushes of a repository that is ours, such as a mirror: its configuration was
+    /// written by us, so its remote is one that a person named. Other repositories never reach the network.
+    pub async fn open_remote(
+        &self,
+        directory: &Path,
+        agent_socket: Option<OsString>,
+    ) -> Result<WorkTree<'_>, GitError> {
+        let tree = self.open(directory, Filters::User).await?;
+        let variable = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
+        let mut variables = vec![variable("GIT_ALLOW_PROTOCOL", PROTOCOLS), variable("GIT_SSH_COMMAND", SSH)];
+        variables.extend(agent_socket.map(|socket| (OsString::from("SSH_AUTH_SOCK"), socket)));
+        Ok(tree.with_variables(variables))
+    }
+}
+
 /// A directory in which git can be run, with the overrides for its configuration.
 #[derive(Debug)]
 pub struct WorkTree<'a> {
@@ -123,6 +149,16 @@ pub struct WorkTree<'a> {
     settings: Vec<String>,
     /// Variables of git itself, which only this crate sets.
     variables: Vec<(OsString, OsString)>,
+    repository: Repository,
+}
+
+/// The repository that a call is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repository {
+    /// The one that encloses the directory.
+    Enclosing,
+    /// None: a clone makes one.
+    New,
 }
 
 impl WorkTree<'_> {
@@ -147,7 +183,10 @@ impl WorkTree<'_> {
         };
         command.args(["--no-pager", "--no-optional-locks"]);
         // The repository may claim files elsewhere for its own.
-        let root = self.directory.ancestors().find(|dir| dir.join(".git").exists());
+        let root = match self.repository {
+            Repository::Enclosing => self.directory.ancestors().find(|dir| dir.join(".git").exists()),
+            Repository::New => None,
+        };
         if let Some(root) = root {
             command.arg("--work-tree").arg(root);
         }

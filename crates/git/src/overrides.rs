@@ -27,6 +27,16 @@ const FIXED: &[&str] = &[
     "maintenance.auto=false",
 ];
 
+/// Settings that a clone lacks: it needs a transport and the user's own way to log in. There is no repository yet that could
+/// have named a program.
+const NOT_FOR_CLONES: &[&str] = &["core.sshCommand=", "credential.helper=", "protocol.allow="];
+
+/// Settings of a clone.
+pub(crate) fn of_clone() -> Vec<String> {
+    let kept = |setting: &&&str| !NOT_FOR_CLONES.iter().any(|name| setting.starts_with(name));
+    FIXED.iter().filter(kept).map(|setting| (*setting).to_owned()).collect()
+}
+
 /// Most drivers that are disabled one by one. A repository with more is refused.
 const MAX_DRIVERS: usize = 500;
 

@@ -197,7 +197,13 @@ async fn output_and_time_have_bounds() {
     // A configuration that never ends is not waited for.
     hostile.plain("mkfifo .git/pipe; git config include.path pipe");
     let soon = CallLimits { time: Duration::from_millis(200), ..LIMITS };
-    let tree = WorkTree { git: &git, directory: hostile.repo(), settings: Vec::new(), variables: Vec::new() };
+    let tree = WorkTree {
+        git: &git,
+        directory: hostile.repo(),
+        settings: Vec::new(),
+        variables: Vec::new(),
+        repository: Repository::Enclosing,
+    };
     assert!(matches!(tree.run(STATUS, soon).await, Err(GitError::Time(_))));
 }
 
@@ -210,4 +216,53 @@ async fn a_place_that_is_no_repository_has_no_answer() {
     let output = tree.run(&["rev-parse", "HEAD"], LIMITS).await.unwrap();
     assert_eq!(output.code, 128);
     assert!(output.stderr.contains("not a git repository"), "{}", output.stderr);
+}
+
+#[tokio::test]
+async fn a_clone_has_the_files_and_runs_no_program_of_the_repository() {
+    let hostile = Hostile::new();
+    hostile.plain("mkdir -p .git/hooks && cp $PROGRAM .git/hooks/post-checkout && git tag v1");
+    let url = format!("file://{}", hostile.repo().display());
+    let head = String::from_utf8(
+        std::process::Command::new("git")
+            .args(["rev-parse", "HEAD"])
+            .current_dir(hostile.repo())
+            .output()
+            .unwrap()
+            .stdout,
+    );
+    let at = |reference: Option<&str>, commit: Option<&str>| Revision {
+        reference: reference.map(str::to_owned),
+        commit: commit.map(str::to_owned),
+    };
+    let commit = head.unwrap().trim().to_owned();
+    for (index, revision) in
+        [at(None, None), at(Some("v1"), None), at(None, Some(&commit))].into_iter().enumerate()
+    {
+        let into = hostile.0.path().join(format!("clone-{index}"));
+        let output = hostile.git().clone_into(&url, &revision, &into).await.unwrap();
+        assert_eq!(output.code, 0, "{revision:?}: {}", output.stderr);
+        assert_eq!(fs::read_to_string(into.join("a.txt")).unwrap(), "a\n");
+    }
+    assert!(!hostile.canary().exists());
+}
+
+#[tokio::test]
+async fn a_url_starts_no_program() {
+    let hostile = Hostile::new();
+    for url in [format!("ext::{}", hostile.program().display()), "--upload-pack=touch x".to_owned()] {
+        let into = hostile.0.path().join("clone");
+        let output = hostile.git().clone_into(&url, &Revision::default(), &into).await.unwrap();
+        assert_ne!(output.code, 0, "{url}");
+        assert!(!into.exists() && !hostile.canary().exists(), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_clone_does_not_use_the_network_when_that_is_forbidden() {
+    let hostile = Hostile::new();
+    let git = Git::new(Environment::of([("COPILOT_OFFLINE".into(), "true".into())]));
+    let into = hostile.0.path().join("clone");
+    let cloned = git.clone_into("https://127.0.0.1:9/x.git", &Revision::default(), &into).await;
+    assert!(matches!(cloned, Err(GitError::Offline)), "{cloned:?}");
 }
