@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hangar_peer::{Framing, LineReader, Peer, PendingConnection, PendingConnections, ReadLine};
+use hangar_peer::{Framing, LineReader, Peer, PendingConnection, PendingConnections, ReadLine, accept};
 use hangar_protocol::rpc::{RpcMessage, codes};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -20,8 +20,6 @@ const MAX_CONNECTIONS: usize = 256;
 const MAX_PENDING: usize = 64;
 /// Timeout of a connection's first byte.
 const FIRST_TIME: Duration = Duration::from_secs(10);
-/// Delay after a failed accept.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves the one client on standard input and output until it closes its end or `stop` comes.
 pub async fn serve_stdio(config: &Arc<EditorAgentConfig>, stop: &CancellationToken) {
@@ -34,34 +32,23 @@ pub async fn serve_tcp(config: &Arc<EditorAgentConfig>, listener: TcpListener, s
     let pending = PendingConnections::new(MAX_PENDING);
     let mut connections = tokio::task::JoinSet::new();
     loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let stream = tokio::select! {
+            stream = accept(&listener) => stream,
             _ = connections.join_next(), if !connections.is_empty() => continue,
             () = stop.cancelled() => break,
         };
-        match accepted {
-            Ok((stream, _)) => {
-                // Messages are small and wanted at once.
-                let _ = stream.set_nodelay(true);
-                let (config, stop, places) = (Arc::clone(config), stop.clone(), Arc::clone(&places));
-                let waiting = pending.register();
-                connections.spawn(async move {
-                    let begins = tokio::select! {
-                        begins = begins_with_message(&stream, &waiting) => begins,
-                        () = stop.cancelled() => false,
-                    };
-                    let Some(_place) = places.try_acquire().ok().filter(|_| begins) else { return };
-                    waiting.admit();
-                    let (reader, writer) = stream.into_split();
-                    serve(&config, reader, writer, &stop).await;
-                });
-            }
-            // Out of descriptors, or a client that left before it was greeted. The first lasts.
-            Err(error) => {
-                tracing::warn!(%error, "accepting a connection failed");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
+        let (config, stop, places) = (Arc::clone(config), stop.clone(), Arc::clone(&places));
+        let waiting = pending.register();
+        connections.spawn(async move {
+            let begins = tokio::select! {
+                begins = begins_with_message(&stream, &waiting) => begins,
+                () = stop.cancelled() => false,
+            };
+            let Some(_place) = places.try_acquire().ok().filter(|_| begins) else { return };
+            waiting.admit();
+            let (reader, writer) = stream.into_split();
+            serve(&config, reader, writer, &stop).await;
+        });
     }
     while connections.join_next().await.is_some() {}
 }

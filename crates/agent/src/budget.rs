@@ -414,12 +414,26 @@ fn affordable(price: &Price, input: u64, most: u64, left: f64) -> u64 {
     low
 }
 
+/// An amount with cents, and with as many digits more as it takes to see a small one.
+pub fn dollars(amount: f64) -> String {
+    let places = match amount {
+        _ if amount <= 0.0 || amount >= 1.0 => 2,
+        _ if amount >= 0.01 => 4,
+        _ => 6,
+    };
+    let text = format!("${amount:.places$}");
+    // Zeros behind the cents say nothing.
+    let cents = text.find('.').map_or(text.len(), |point| point + 3);
+    let kept = text.trim_end_matches('0').len().max(cents);
+    text[..kept].to_owned()
+}
+
 /// Reason why a call was not made.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 enum OverBudget {
     #[error(
-        "the budget is used up: ${spent:.4} of ${cap} are spent and the next call could cost ${next:.4}; raise `--max-cost`, \
-         or `max_cost` in [budget] of config.toml, to go on"
+        "the budget is used up: {} of {} are spent and the next call could cost {}; raise `--max-cost`, \
+         or `max_cost` in [budget] of config.toml, to go on", dollars(*spent), dollars(*cap), dollars(*next)
     )]
     Cost { cap: f64, spent: f64, next: f64 },
     #[error(
@@ -582,6 +596,20 @@ mod tests {
         check(0.02, 32_000, 0);
         check(0.0, 32_000, 0);
         check(-1.0, 32_000, 0);
+    }
+
+    #[test]
+    fn small_amounts_are_seen_and_zero_is_zero() {
+        for (amount, text) in [
+            (0.0, "$0.00"),
+            (0.01, "$0.01"),
+            (0.0125, "$0.0125"),
+            (0.00004, "$0.00004"),
+            (5.0, "$5.00"),
+            (3.816, "$3.82"),
+        ] {
+            assert_eq!(dollars(amount), text);
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod lane;
 mod rate_limit;
 mod running;
 mod tools;
+mod unfinished;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -42,7 +43,10 @@ use agents::WaitingRead;
 use lane::{AgentLane, Lane, LaneId, MAIN};
 use rate_limit::RateLimits;
 use running::{Next, RunningWork};
+use unfinished::UnfinishedAnswers;
 
+/// Reason of an abort by the user of the session.
+const USER_INITIATED: &str = "user_initiated";
 /// Grace period for cancelled tools when the session closes.
 const CLOSING_GRACE: Duration = Duration::from_secs(5);
 
@@ -118,13 +122,15 @@ pub struct Driver {
     switched: Vec<String>,
     /// The last summary of the conversation, until somebody takes it.
     compaction: Option<data::CompactionComplete>,
+    unfinished: UnfinishedAnswers,
 }
 
 impl Driver {
     /// Creates a driver. `commands` carries input from outside: commands and news of background work.
     pub fn new(session: Session, host: SessionHost, commands: mpsc::Receiver<Box<Input>>) -> Self {
         let parent = session.state().last_event.clone();
-        let provider = host.ledger.provider(Arc::clone(&host.provider), session.config().meter.clone());
+        let provider =
+            host.ledger.provider(Arc::clone(&host.provider), session.config().metering.meter.clone());
         let offered = interned::list(host.tools.iter().map(|tool| tool.spec()));
         let mut driver = Self {
             host,
@@ -140,6 +146,7 @@ impl Driver {
             latest: None,
             switched: Vec::new(),
             compaction: None,
+            unfinished: UnfinishedAnswers::default(),
         };
         driver.open_lane(session, provider, None);
         driver.apply_client_limits();
@@ -158,7 +165,7 @@ impl Driver {
 
     /// A provider whose calls are made within the session's budget.
     fn budgeted(&self, provider: Arc<dyn ModelProvider>) -> Arc<dyn ModelProvider> {
-        self.host.ledger.provider(provider, self.session().config().meter.clone())
+        self.host.ledger.provider(provider, self.session().config().metering.meter.clone())
     }
 
     /// Holds the limits that a client set, where the price of the model is known.
@@ -323,7 +330,7 @@ impl Driver {
             let finish_reason = cut.then(|| "cut".to_owned());
             let usage = data::AssistantUsage { finish_reason, ..usage_of(model, usage) };
             let ends = calls.into_iter().map(|call| data::Reservation { call, bound: None }.into());
-            self.record_own([data::UsageRecord { usage }.into()].into_iter().chain(ends).collect())?;
+            self.record_own([data::UsageRecord::from(usage).into()].into_iter().chain(ends).collect())?;
         }
         Ok(())
     }
@@ -358,7 +365,11 @@ impl Driver {
         // An effect may have an answer at once, and one step may have several such effects.
         let mut next = VecDeque::from(inputs);
         while let Some((id, input)) = next.pop_front() {
-            let stops = matches!(&input, Input::Command(Command::Abort { .. } | Command::Shutdown { .. }));
+            let stops = match &input {
+                Input::Command(Command::Abort { reason }) => Some(reason.clone()),
+                Input::Command(Command::Shutdown { .. }) => Some(USER_INITIATED.to_owned()),
+                _ => None,
+            };
             let interrupts = matches!(&input, Input::Command(Command::Interrupt { .. }));
             let resumes = matches!(&input, Input::Opened(Opening::Resumed { .. }));
             let answers = matches!(&input, Input::Command(Command::AnswerPermission { .. }));
@@ -368,6 +379,7 @@ impl Driver {
             let mut context = Context { now: (self.host.now)(), entropy: &mut self.host.entropy };
             let Step { events, effects } = lane.session.step(input, &mut context);
             self.record(id, events)?;
+            self.note_arrived(id);
             for effect in effects {
                 next.extend(self.perform(id, effect)?);
             }
@@ -377,8 +389,8 @@ impl Driver {
             if answers && id != MAIN {
                 self.share_approvals(id);
             }
-            if stops {
-                self.stop_children(id, &mut next);
+            if let Some(reason) = stops {
+                self.stop_children(id, &reason, &mut next);
             }
             if interrupts {
                 self.release_children(id);
@@ -401,8 +413,8 @@ impl Driver {
     }
 
     /// Stops the agents that a lane started, and theirs.
-    fn stop_children(&mut self, parent: LaneId, next: &mut VecDeque<(LaneId, Input)>) {
-        let abort = || Input::Command(Command::Abort { reason: "user_initiated".to_owned() });
+    fn stop_children(&mut self, parent: LaneId, reason: &str, next: &mut VecDeque<(LaneId, Input)>) {
+        let abort = || Input::Command(Command::Abort { reason: reason.to_owned() });
         let children = self.lanes.iter().filter(|(_, lane)| {
             let held = |agent: &AgentLane| !agent.held.is_empty();
             let ours = lane.agent.as_ref().filter(|agent| agent.parent == parent);
@@ -429,12 +441,11 @@ impl Driver {
         }
         let main = self.session().config();
         let policy = main.policy.clone();
-        let (permissions, questions, hooks) =
-            (main.user_reachable, main.questions_answered, main.client_hooks);
+        let clients = main.clients;
         let only_plans = self.session().mode() == data::Mode::Plan;
         if let Some(lane) = self.lanes.get_mut(&id) {
             lane.session.adopt(policy);
-            lane.session.set_reachable(permissions, questions, hooks);
+            lane.session.set_clients(clients);
             lane.session.set_only_plans(only_plans);
         }
     }
@@ -464,6 +475,7 @@ impl Driver {
                 },
             },
             () = self.host.ledger.reserved() => Next::Reserved,
+            () = self.unfinished.is_due() => Next::Unfinished,
             next = self.running.next() => next,
         };
         match next {
@@ -479,6 +491,7 @@ impl Driver {
                 self.run_inputs(inputs)?;
             }
             Next::Reserved => self.record_reservations()?,
+            Next::Unfinished => self.keep_unfinished(),
             Next::Stopped => {}
         }
         Ok(true)
@@ -504,7 +517,7 @@ impl Driver {
     pub async fn close(&mut self, error: Option<String>) -> Result<(), LogError> {
         // The closing event is the last, so agents end before it.
         let mut running = VecDeque::new();
-        self.stop_children(MAIN, &mut running);
+        self.stop_children(MAIN, USER_INITIATED, &mut running);
         self.run_inputs(running.into())?;
         self.finish_hooks().await?;
         // Calls that nobody waits for end here, so that they are logged before the closing event.
@@ -536,6 +549,7 @@ impl Driver {
             message: message.to_owned(),
             status_code: None,
             error_code: None,
+            url: None,
             transient: false,
         };
         self.record(MAIN, vec![error.into()])

@@ -51,6 +51,14 @@ const FEATURES: &[Feature] = &[
         mode: Some(Mode::Autopilot),
     },
     Feature {
+        name: "memory",
+        stage: Maturity::Experimental,
+        about: "the model keeps notes about the repository for later sessions",
+        // Clients may ask for it where it is off.
+        tools: &[],
+        mode: None,
+    },
+    Feature {
         name: "plan",
         stage: Maturity::On,
         about: "plan first, change nothing, hand the plan in",

@@ -22,6 +22,12 @@ pub trait SessionLog: Send {
         &[]
     }
 
+    /// Stores the answers that are arriving, in place of those of the last time, for the next process to log if this one is
+    /// killed. A log that cannot store them does without.
+    fn keep_unfinished(&mut self, events: &[Event]) {
+        let _ = events;
+    }
+
     /// Syncs the log to disk, so that it survives a power cut too.
     fn sync(&mut self) -> Result<(), LogError>;
 

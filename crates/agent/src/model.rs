@@ -66,7 +66,10 @@ pub struct ModelRequest {
     pub model: String,
     pub system: Arc<str>,
     pub messages: Vec<Arc<Message>>,
+    /// Tools, in the order in which they were first offered.
     pub tools: Arc<[Arc<ToolSpec>]>,
+    /// Tools that the conversation did not begin with, in order.
+    pub late_tools: Vec<LateTools>,
     pub tool_choice: ToolChoice,
     pub effort: Option<String>,
     /// Whether the answer is streamed in pieces.
@@ -79,6 +82,31 @@ pub struct ModelRequest {
     pub answer: Option<Arc<AnswerSchema>>,
     /// Limit of the answer; the configured one, or the model's own, if absent.
     pub max_output_tokens: Option<u64>,
+}
+
+/// Tools that were added in the middle of the conversation. A vendor that takes them there keeps its cache, and reasoning that
+/// is bound to the tools; for others they are the end of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LateTools {
+    /// Place of the first of them in the list of tools. The next entry, or the end of the list, ends them.
+    pub first: usize,
+    /// Number of messages that were sent before they were offered.
+    pub behind: usize,
+}
+
+impl ModelRequest {
+    /// Tools that the conversation began with.
+    pub fn first_tools(&self) -> &[Arc<ToolSpec>] {
+        let end = self.late_tools.first().map_or(self.tools.len(), |late| late.first);
+        self.tools.get(..end).unwrap_or(&self.tools)
+    }
+
+    /// Tools that were added later, each group with the number of messages before it.
+    pub fn later_tools(&self) -> impl Iterator<Item = (usize, &[Arc<ToolSpec>])> {
+        let ends = self.late_tools.iter().skip(1).map(|next| next.first).chain([self.tools.len()]);
+        let groups = self.late_tools.iter().zip(ends);
+        groups.filter_map(|(late, end)| Some((late.behind, self.tools.get(late.first..end)?)))
+    }
 }
 
 /// Response format that the sender of the prompt asked for. Enforcing it is up to the provider.

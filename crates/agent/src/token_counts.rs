@@ -151,6 +151,7 @@ mod tests {
             system: "0123456789".into(),
             messages: messages.to_vec(),
             tools: [].into(),
+            late_tools: Vec::new(),
             tool_choice: ToolChoice::Auto,
             effort: None,
             stream: false,

@@ -368,6 +368,7 @@ impl Engine {
                     message,
                     status_code: None,
                     error_code: None,
+                    url: None,
                     transient: true,
                 })
             }
@@ -538,13 +539,13 @@ impl Engine {
     pub fn replace(&mut self, parts: EngineParts) {
         let policy = self.session().config().policy.clone();
         let config = self.session().config();
-        let reachable = (config.user_reachable, config.questions_answered, config.client_hooks);
+        let clients = config.clients;
         let background = std::mem::replace(&mut self.background, parts.background);
         tokio::spawn(background.shutdown());
         let mut before = std::mem::replace(&mut self.driver, parts.driver);
         let session = self.driver.session_mut();
         session.take_queue(before.session_mut());
-        session.set_reachable(reachable.0, reachable.1, reachable.2);
+        session.set_clients(clients);
         let confinement = session.config().policy.confinement.clone();
         let roots = std::mem::take(&mut session.policy_mut().roots);
         *session.policy_mut() = Policy { roots, confinement, ..policy };

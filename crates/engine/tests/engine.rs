@@ -17,7 +17,10 @@ use hangar_agent::log::{LogError, Seq, SessionLog};
 use hangar_agent::model::*;
 use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::PromptEnvironment;
-use hangar_agent::session::{Command, Input, Opening, Prompt, Role, Session, SessionConfig, State};
+use hangar_agent::session::{
+    ClientAbilities, Command, Input, Metering, Opening, Prompt, Role, Session, SessionConfig, StartNotices,
+    State,
+};
 use hangar_agent::tool::*;
 use hangar_agent::tool_search::Deferral;
 use hangar_custom::skills::Skills;
@@ -216,17 +219,13 @@ impl Stage {
             policy,
             provider: Model.facts(),
             max_prompt_tokens: 128_000,
-            meter: None,
-            reports_usage: false,
+            metering: Metering::default(),
             just_in_time: Arc::new([]),
             streaming: false,
             autopilot_cap: 5,
-            user_reachable: true,
-            questions_answered: true,
+            clients: ClientAbilities { permissions: true, questions: true, hooks: false },
             hooks: HookSet::NONE,
-            client_hooks: false,
-            skills: Vec::new(),
-            warnings: Vec::new(),
+            notices: StartNotices::default(),
             compaction: None,
             vision: true,
             headers: Vec::new(),
@@ -235,7 +234,6 @@ impl Stage {
             session_dir: "/s".into(),
             deferral: Some(Deferral::default()),
             facts: Vec::new(),
-            disabled_tools: Vec::new(),
             discovers_instructions: false,
             role: Role::Main,
             agent_config: Some(Arc::new(agents())),

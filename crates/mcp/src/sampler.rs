@@ -33,6 +33,7 @@ impl Sampler {
             system: request["systemPrompt"].as_str().unwrap_or_default().into(),
             messages: request["messages"].as_array().into_iter().flatten().map(message).collect(),
             tools: Arc::new([]),
+            late_tools: Vec::new(),
             tool_choice: ToolChoice::Auto,
             effort: None,
             stream: true,

@@ -88,6 +88,16 @@ pub enum ProviderKind {
     Copilot,
 }
 
+impl ProviderKind {
+    /// Whether the wire is configured, rather than chosen per model.
+    pub(crate) fn has_wire(&self) -> bool {
+        match self {
+            Self::OpenAi { wire } | Self::Azure { wire, .. } => *wire != WireApi::PerModel,
+            Self::Anthropic | Self::Copilot => false,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireApi {
     /// The best wire for host and model, by the tables. This is the default.
@@ -159,7 +169,7 @@ pub enum ConfigError {
     #[error("{setting} needs {needs}")]
     Missing { setting: String, needs: &'static str },
     /// Names the position and the problem, but unlike its cause not the value: it may be a credential.
-    #[error("line {line} of the configuration: {message}")]
+    #[error("config.toml:{line}: {message}")]
     Toml { line: usize, message: String },
 }
 

@@ -1,11 +1,17 @@
 //! Facts learned from a provider's refusals: that a model needs another endpoint, or that a field is not accepted. The
 //! tables have most of them already; this is for unknown servers, and for rules that have changed since.
 
+mod memory;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::SystemTime;
 
 use hangar_agent::model::{ModelError, ModelErrorKind};
+use memory::Memory;
 use parking_lot::Mutex;
 
+use crate::config::ProviderConfig;
 use crate::facts::Level;
 use crate::wire::Wire;
 
@@ -14,6 +20,9 @@ const MOST: usize = 4;
 
 /// Fields that a request can do without, and the names that a refusal may use for them.
 const OPTIONAL: &[(&str, &str)] = &[
+    (INLINE_TOOLS, "inline-tools-2026-09-15"),
+    (INLINE_TOOLS, "tool_addition"),
+    (INLINE_TOOLS, "tool_definition"),
     ("temperature", "temperature"),
     ("top_p", "top_p"),
     ("reasoning_effort", "reasoning_effort"),
@@ -38,6 +47,9 @@ const OPTIONAL: &[(&str, &str)] = &[
     ("store", "store"),
     ("reasoning", "reasoning"),
 ];
+
+/// Name of the refused part for a server that takes tools only in their list.
+pub(crate) const INLINE_TOOLS: &str = "inline_tools";
 
 /// Name of the refused part for a model without vision.
 pub(crate) const IMAGES: &str = "images";
@@ -165,25 +177,47 @@ fn other_endpoint(text: &str, code: Option<&str>, spoken: Wire) -> Option<Wire> 
     Some(wire)
 }
 
-/// Facts learned about the models of a provider.
+/// Facts learned about the models of a provider, in this process and, as far as they are remembered, in earlier ones.
 #[derive(Default)]
-pub(crate) struct Lessons(Mutex<BTreeMap<String, Learned>>);
+pub(crate) struct Lessons {
+    models: Mutex<BTreeMap<String, Learned>>,
+    memory: Option<Memory>,
+}
 
 impl Lessons {
+    /// Lessons that are kept in a directory, if there is one.
+    pub(crate) fn remembered(dir: Option<PathBuf>, config: &ProviderConfig) -> Self {
+        let memory = dir.map(|dir| Memory::of(&dir, config));
+        let models = memory.as_ref().map(|memory| memory.read(SystemTime::now())).unwrap_or_default();
+        Self { models: Mutex::new(models), memory }
+    }
+
     pub(crate) fn of(&self, model: &str) -> Learned {
-        self.0.lock().get(model).cloned().unwrap_or_default()
+        self.models.lock().get(model).cloned().unwrap_or_default()
     }
 
     /// Forgets that a model needs another endpoint, because the server does not have it.
     pub(crate) fn forget_wire(&self, model: &str) {
-        if let Some(learned) = self.0.lock().get_mut(model) {
+        let mut models = self.models.lock();
+        if let Some(learned) = models.get_mut(model) {
             learned.wire = None;
+            self.keep(model, learned);
         }
     }
 
     /// Learns from a refusal. Returns the adjustment as a text, or `None` if the request would be the same.
     pub(crate) fn learn(&self, model: &str, error: &ModelError, spoken: Wire) -> Option<String> {
-        self.0.lock().entry(model.to_owned()).or_default().learn(error, spoken)
+        let mut models = self.models.lock();
+        let learned = models.entry(model.to_owned()).or_default();
+        let told = learned.learn(error, spoken)?;
+        self.keep(model, learned);
+        Some(told)
+    }
+
+    fn keep(&self, model: &str, learned: &Learned) {
+        if let Some(memory) = &self.memory {
+            memory.keep(model, learned, SystemTime::now());
+        }
     }
 }
 

@@ -24,7 +24,7 @@ use crate::config::{Auth, ProviderConfig, ProviderKind, TimeLimits, variables};
 use crate::copilot::{self, Routes};
 use crate::credential::{Credential, Credentials};
 use crate::error;
-use crate::facts::{self, HostFacts, LocalServer};
+use crate::facts::{self, ChatTools, Endpoint, HostFacts, LocalServer};
 use crate::http::{self, Http};
 use crate::learned::{IMAGES, Lessons};
 use crate::local;
@@ -104,7 +104,7 @@ impl Provider {
             ),
             account: account(&config.auth, ways.tokens.is_some()),
             host: facts::host(&config),
-            lessons: Lessons::default(),
+            lessons: Lessons::remembered(config.learnt.memory.clone(), &config),
             credentials: Credentials::new(&config.name, config.auth.clone(), ways.tokens),
             redactor: Mutex::new(redactor),
             routes,
@@ -207,9 +207,7 @@ impl Provider {
             || (error.status == Some(404) && said.contains("model") && !said.contains("only supported in"))
             || UNKNOWN_MODEL.iter().any(|phrase| said.contains(phrase));
         if error.kind == ModelErrorKind::Refused && unknown {
-            let known = facts::known_models(&self.0.config);
-            let nearest =
-                facts::nearest(model, known.iter().map(String::as_str).filter(|name| *name != model));
+            let nearest = facts::suggestions(&self.0.config, model);
             if !nearest.is_empty() {
                 error.message = format!("{}; the nearest models are {}", error.message, nearest.join(", "));
             }
@@ -227,7 +225,7 @@ impl Provider {
         let mut told = Vec::new();
         let mut first = None;
         loop {
-            let wire = self.wire(&request.model).await?;
+            let wire = self.wire(&request).await?;
             let error = match self.ask(&request, wire).await {
                 Ok(answer) => return Ok(answer.preceded_by(told)),
                 Err(error) => error,
@@ -339,15 +337,28 @@ impl Provider {
         Ok(headers)
     }
 
-    /// The wire of the model.
-    async fn wire(&self, model: &str) -> Result<Wire, ModelError> {
+    /// The wire of the request's model.
+    async fn wire(&self, request: &ModelRequest) -> Result<Wire, ModelError> {
+        let model = request.model.as_str();
         if let Some(wire) = self.0.lessons.of(model).wire() {
             return Ok(wire);
         }
-        match &self.0.routes {
-            Some(routes) => routes.wire(self, model).await,
-            None => Ok(facts::endpoint(&self.0.config, model).into()),
-        }
+        let wire = match &self.0.routes {
+            Some(routes) => routes.wire(self, model).await?,
+            None => facts::endpoint(&self.0.config, model).into(),
+        };
+        Ok(if wire == Wire::Chat && self.needs_responses(request) { Wire::Responses } else { wire })
+    }
+
+    /// Whether the host's chat completions refuse the tools of the request, whatever the effort. A configured wire takes
+    /// precedence: if the host names the other one in its refusal, that is learned as for any model.
+    fn needs_responses(&self, request: &ModelRequest) -> bool {
+        let Inner { config, host, .. } = &*self.0;
+        !config.kind.has_wire()
+            && host.reasons_without_tools
+            && host.endpoints.contains(&Endpoint::Responses)
+            && !request.tools.is_empty()
+            && facts::of(&request.model).chat_tools == ChatTools::Never
     }
 
     /// Whether a call uses a WebSocket: it is requested, and both the transport and the model support it.

@@ -30,7 +30,7 @@ use self::assembly::Assembly;
 use self::body::write_body;
 use crate::config::AnswerStyle;
 use crate::facts::{CacheKey, Endpoint, HostFacts, Level, ModelFacts, Reasoning, WebSearch};
-use crate::learned::Learned;
+use crate::learned::{INLINE_TOOLS, Learned};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
@@ -97,7 +97,8 @@ impl Ask<'_> {
             CacheKey::Prefix => {
                 digest.update(self.model.as_bytes());
                 digest.update(self.request.system.as_bytes());
-                for tool in self.request.tools.iter() {
+                // Tools that come later do not lose the cache of those before them.
+                for tool in self.request.first_tools() {
                     digest.update(tool.name.as_bytes());
                     digest.update(tool.description.as_bytes());
                 }
@@ -121,7 +122,22 @@ impl Ask<'_> {
     pub(crate) fn betas(&self) -> Vec<&'static str> {
         let binds =
             self.facts.thinking.as_ref().is_some_and(|rule| rule.prefix_bound) && self.binds_thinking();
-        binds.then_some("thinking-binding-controls-2026-08-01").into_iter().collect()
+        let adds = self.adds_tools() && !self.request.late_tools.is_empty();
+        let betas = [
+            binds.then_some("thinking-binding-controls-2026-08-01"),
+            adds.then_some("inline-tools-2026-09-15"),
+        ];
+        betas.into_iter().flatten().collect()
+    }
+
+    /// Whether the messages wire takes tools in the middle of the conversation.
+    fn adds_tools(&self) -> bool {
+        self.facts.late_tools && self.host.late_tools && !self.is_forgotten(INLINE_TOOLS)
+    }
+
+    /// The tools of the list, where others are added in the conversation.
+    fn listed_tools(&self) -> &[Arc<ToolSpec>] {
+        if self.adds_tools() { self.request.first_tools() } else { &self.request.tools }
     }
 
     /// Whether tools whose input is free text can be offered as such.
@@ -168,6 +184,17 @@ pub(crate) enum Carrier {
     Http,
     /// A WebSocket, which only the responses wire has. Its answers are always streamed.
     Socket,
+}
+
+impl Wire {
+    /// The API that it is the format of.
+    pub(crate) fn api(self) -> Endpoint {
+        match self {
+            Self::Chat => Endpoint::Chat,
+            Self::Responses => Endpoint::Responses,
+            Self::Messages => Endpoint::Messages,
+        }
+    }
 }
 
 impl From<Endpoint> for Wire {

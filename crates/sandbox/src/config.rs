@@ -5,13 +5,15 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{Network, SandboxPolicy};
 
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SandboxConfig {
+    /// Whether all commands run in the sandbox.
     pub enabled: bool,
     pub add_current_working_directory: Option<bool>,
     /// Whether MCP servers are confined too (default: yes).
@@ -23,14 +25,14 @@ pub struct SandboxConfig {
     pub user_policy: UserPolicy,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UserPolicy {
     pub filesystem: Filesystem,
     pub network: NetworkRules,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Filesystem {
     pub readwrite_paths: Vec<PathBuf>,
@@ -39,7 +41,7 @@ pub struct Filesystem {
     pub denied_paths: Vec<PathBuf>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NetworkRules {
     pub allow_outbound: Option<bool>,

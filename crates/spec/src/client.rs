@@ -1,6 +1,6 @@
 //! The client of a session: its identity, its tools and the questions it answers, and its one request.
 
-use hangar_protocol::data::{ClientCommand, SessionLimits};
+use hangar_protocol::data::{CanvasDeclaration, ClientCommand, SessionLimits};
 use serde::Deserialize;
 use serde::de::MapAccess;
 use std::path::PathBuf;
@@ -35,6 +35,10 @@ group! {
         hooks: bool = "hooks",
         /// Whether the client is sent the pieces of what sub-agents say.
         agent_pieces: bool = "includeSubAgentStreamingEvents",
+        /// Canvases that the client provides.
+        canvases: Vec<CanvasDeclaration> = "canvases",
+        /// Whether the client shows canvases.
+        canvas_renderer: bool = "requestCanvasRenderer",
     }
 }
 

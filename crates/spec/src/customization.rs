@@ -2,7 +2,15 @@
 
 use std::path::PathBuf;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
+
+/// Notes about the repository.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct MemoryOptions {
+    pub enabled: Option<bool>,
+}
 
 group! {
     pub struct CustomizationOptions {
@@ -15,6 +23,8 @@ group! {
         /// Whether the configuration files of the user and of the project are read.
         discovery: bool = "enableConfigDiscovery",
         experimental: bool = "isExperimentalMode",
+        /// Whether the model keeps notes about the repository.
+        memory: MemoryOptions = "memory",
     }
 }
 

@@ -8,6 +8,8 @@ use hangar_files::{FileError, FileRequest, SessionFiles};
 /// The directory of a session that they are in.
 pub(crate) const DIR: &str = "checkpoints";
 const INDEX: &str = "index.md";
+/// Numbers above this one are summaries of clients, which no compaction replaces.
+const OF_CLIENTS: u64 = 10_000;
 pub(crate) const HEADER: &str = "# Checkpoint History\n\nCheckpoints are listed in chronological order. Checkpoint 1 is the oldest, \
                       higher numbers are more recent.\n\n| # | Title | File |\n|---|-------|------|\n";
 
@@ -39,7 +41,7 @@ pub(crate) struct UpdatedIndex {
 
 pub(crate) fn with_checkpoint(entries: Vec<CheckpointEntry>, checkpoint: &Checkpoint) -> UpdatedIndex {
     let (mut kept, stale): (Vec<_>, Vec<_>) =
-        entries.into_iter().partition(|entry| entry.number < checkpoint.number);
+        entries.into_iter().partition(|entry| entry.number < checkpoint.number || entry.number > OF_CLIENTS);
     let file = checkpoint.file_name();
     let stale = stale.into_iter().map(|old| old.file).filter(|old| *old != file && is_plain(old)).collect();
     kept.push(CheckpointEntry {
@@ -86,6 +88,34 @@ pub async fn read(files: &dyn SessionFiles, number: u64) -> Result<Option<String
         Err(FileError::Local { .. }) => Ok(None),
         text => text,
     }
+}
+
+/// Adds a summary of a client and returns its entry.
+pub async fn add(files: &dyn SessionFiles, title: &str, content: &str) -> Result<CheckpointEntry, FileError> {
+    let mut entries = list(files).await?;
+    let last = entries.iter().map(|entry| entry.number).max().unwrap_or_default();
+    let number = last.max(OF_CLIENTS) + 1;
+    // A title is one cell of the index.
+    let plain = |letter: char| if letter == '|' || letter.is_control() { ' ' } else { letter };
+    let title: String = title.chars().map(plain).collect();
+    let checkpoint = Checkpoint { number, title: title.clone(), content: content.to_owned() };
+    let entry = CheckpointEntry { number, title, file: checkpoint.file_name() };
+    files.write(&format!("{DIR}/{}", entry.file), content.to_owned()).await?;
+    entries.push(entry.clone());
+    files.write(&format!("{DIR}/{INDEX}"), render(&entries)).await?;
+    Ok(entry)
+}
+
+/// Keeps the newest summaries and deletes the others. Returns how many are left.
+pub async fn truncate(files: &dyn SessionFiles, keep: usize) -> Result<usize, FileError> {
+    let mut entries = list(files).await?;
+    let gone: Vec<CheckpointEntry> = entries.drain(..entries.len().saturating_sub(keep)).collect();
+    files.write(&format!("{DIR}/{INDEX}"), render(&entries)).await?;
+    for entry in gone.iter().filter(|entry| is_plain(&entry.file)) {
+        // The index does not name it any more.
+        let _ = files.remove(&format!("{DIR}/{}", entry.file), false).await;
+    }
+    Ok(entries.len())
 }
 
 /// The index is a file that anyone may have edited: what it names must be in its folder.

@@ -5,7 +5,8 @@ use std::io;
 
 use hangar_agent::log::{LogError, Seq, SessionLog};
 use hangar_disk::{FileKind, Folder};
-use hangar_protocol::{Event, EventKind, ParseError};
+use hangar_protocol::data::Forked;
+use hangar_protocol::{Event, EventId, EventKind, ParseError};
 use jiff::Timestamp;
 
 use crate::{Filter, SessionId, SessionMeta, SessionName, Store, StoreError};
@@ -24,16 +25,28 @@ pub enum ForkError {
     Log(#[from] LogError),
 }
 
-/// The events that a fork has: those that still count, up to one that it has no more, with the name of the new session.
-pub fn events(mut kept: Vec<Event>, before: Option<&str>, to: &SessionId) -> Result<Vec<Event>, ForkError> {
+/// Events of the fork `to` of the session `from`: those that were not rewound, up to `before`, and the mark that separates
+/// them from its own.
+pub fn events(
+    mut kept: Vec<Event>,
+    before: Option<&str>,
+    (from, to): (&SessionId, &SessionId),
+    now: Timestamp,
+) -> Result<Vec<Event>, ForkError> {
     if let Some(boundary) = before {
         let at = kept.iter().position(|event| event.id().0 == boundary);
         kept.truncate(at.ok_or_else(|| ForkError::NoEvent(boundary.to_owned()))?);
     }
-    if kept.is_empty() {
-        return Err(ForkError::Empty);
-    }
-    kept.iter().map(|event| renamed(event, to)).collect()
+    let Some(last) = kept.last() else { return Err(ForkError::Empty) };
+    let mark = Event::new(
+        // The session is new, so no other event has its id.
+        EventId(to.to_string()),
+        format!("{now:.3}"),
+        Some(last.id().clone()),
+        None,
+        Forked { from_session_id: from.to_string() }.into(),
+    );
+    kept.iter().map(|event| renamed(event, to)).chain([Ok(mark)]).collect()
 }
 
 /// Metadata of the fork.

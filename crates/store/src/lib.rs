@@ -8,6 +8,7 @@
 //!     checkpoints/     once there are any, with their index.md
 //!     files/           what the agent keeps beside its work
 //!     rewind-file-snapshots/   what files were before tools changed them, once one did
+//!     unfinished.jsonl  answers while they arrive; after `kill -9` the next process logs them
 //!     .lock            held by the session's one writer, with its process id inside
 //! ```
 //!
@@ -55,6 +56,7 @@ pub mod rewind;
 mod session;
 pub mod snapshots;
 mod store;
+mod unfinished;
 mod yaml;
 
 pub use error::{ResolveError, StoreError};

@@ -20,6 +20,7 @@ use crate::lines::parse_line;
 use crate::lock::{Lock, LockError};
 use crate::meta::META_FILE;
 use crate::reverse_lines::ReverseLines;
+use crate::unfinished;
 use crate::yaml::YamlDocument;
 use crate::{MAX_LINE, SessionId, SessionMeta, SessionName, StoreError};
 
@@ -54,6 +55,11 @@ pub(crate) trait LogWriter: Debug + Send {
     fn rest(&mut self);
 
     fn bytes(&self) -> u64;
+
+    /// Stores lines beside the log for the next process that opens it, or removes them. Storage that keeps none ignores it.
+    fn keep_unfinished(&mut self, lines: &[u8]) {
+        let _ = lines;
+    }
 }
 
 /// The one writer of a session. Dropping it releases the session.
@@ -88,6 +94,7 @@ impl OpenSession {
     ) -> Result<Self, StoreError> {
         let path = folder.path().join(LOG_FILE);
         let (tail, end) = mend(&mut file).map_err(StoreError::io("mending", &path))?;
+        let end = unfinished::recover(&folder, &mut file, end).map_err(StoreError::io("mending", &path))?;
         let lines = count_lines(&file, end).map_err(StoreError::io("reading", &path))?;
         let last = last_event(&file, end).map_err(StoreError::io("reading", &path))?;
         let log = AppendOnly::new(file, end);
@@ -273,6 +280,15 @@ impl SessionLog for OpenSession {
         Ok(self.end)
     }
 
+    fn keep_unfinished(&mut self, events: &[Event]) {
+        // An event that cannot be encoded cannot be logged later either.
+        if encode(&mut self.buffer, events).is_ok() {
+            self.log.keep_unfinished(&self.buffer);
+        }
+        self.buffer.clear();
+        self.buffer.shrink_to(KEPT_BUFFER);
+    }
+
     fn appended(&self) -> &[LogPosition] {
         &self.appended
     }
@@ -325,6 +341,10 @@ impl LogWriter for LocalLog {
 
     fn bytes(&self) -> u64 {
         self.log.end()
+    }
+
+    fn keep_unfinished(&mut self, lines: &[u8]) {
+        unfinished::keep(&self.folder, lines);
     }
 }
 

@@ -13,6 +13,7 @@ use crate::lock::{Lock, LockError};
 use crate::meta::{META_BYTES, META_FILE};
 use crate::reverse_lines::ReverseLines;
 use crate::session::LOG_FILE;
+use crate::unfinished;
 use crate::yaml::YamlDocument;
 use crate::{Events, LogLines, OpenSession, SessionId, SessionMeta, SessionName, StoreError};
 
@@ -117,6 +118,14 @@ impl Store {
         let document = read_document(&folder);
         let meta = SessionMeta::from_document(&document).unwrap_or_else(|| meta_from_log(&folder, written));
         OpenSession::start(id.clone(), folder, lock, file, meta, document)
+    }
+
+    /// Logs the answers that were arriving when the last process of a session was killed. One that another process has open
+    /// stays as it is.
+    pub fn recover(&self, id: &SessionId) {
+        if self.folder(id).is_ok_and(|folder| unfinished::is_left(&folder)) {
+            drop(self.open(id));
+        }
     }
 
     /// All events of a session, from the first on.

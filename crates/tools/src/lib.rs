@@ -5,6 +5,7 @@ mod arguments;
 pub mod files;
 mod held_paths;
 mod inspected;
+pub mod memory;
 pub mod patch;
 pub mod paths;
 pub mod search;

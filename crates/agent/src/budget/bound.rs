@@ -184,6 +184,7 @@ mod tests {
             system: "s".repeat(1000).into(),
             messages: messages.to_vec(),
             tools: [].into(),
+            late_tools: Vec::new(),
             tool_choice: ToolChoice::Auto,
             effort: None,
             stream: false,

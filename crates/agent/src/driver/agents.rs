@@ -18,8 +18,8 @@ use crate::conversation::INTERRUPTED;
 use crate::interned;
 use crate::log::LogError;
 use crate::session::{
-    AgentEnd, AgentRole, Command, Input, Notice, Opening, Origin, Prompt, ReadForModel, Role, Session,
-    SessionConfig, State, Timing,
+    AgentEnd, AgentRole, Command, Input, Metering, Notice, Opening, Origin, Prompt, ReadForModel, Role,
+    Session, SessionConfig, StartNotices, State, Timing,
 };
 use crate::tool::{ToolOutcome, ToolSpec, ToolStatus};
 
@@ -403,28 +403,26 @@ impl Driver {
             policy: main.policy.clone(),
             provider: theirs.provider.clone(),
             max_prompt_tokens: theirs.max_prompt_tokens,
-            meter: main.compaction.and(main.meter.clone()),
-            reports_usage: false,
+            metering: Metering {
+                meter: main.compaction.and(main.metering.meter.clone()),
+                reports_usage: false,
+            },
             // Budgets are the session's.
             just_in_time: Arc::default(),
             streaming: main.streaming,
             compaction: main.compaction,
             vision: main.vision,
             autopilot_cap: 0,
-            user_reachable: main.user_reachable,
-            questions_answered: main.questions_answered,
+            clients: main.clients,
             may_ask: main.may_ask,
             hooks: main.hooks,
-            client_hooks: main.client_hooks,
-            // The session announces them, for all agents.
-            skills: Vec::new(),
-            warnings: Vec::new(),
+            // The session publishes them, for all agents.
+            notices: StartNotices::default(),
             headers: main.headers.clone(),
             own_tools: main.own_tools.clone(),
             session_dir: main.session_dir.clone(),
             deferral: main.deferral.clone(),
             facts: main.facts.clone(),
-            disabled_tools: Vec::new(),
             discovers_instructions: main.discovers_instructions,
             // An agent at the deepest level is not shown a tool that would be refused.
             agent_config: (role.depth < agent_config.limits().depth).then(|| Arc::clone(agent_config)),

@@ -37,6 +37,8 @@ pub(super) enum Next {
     AgentToolset(LaneId, AgentToolset),
     /// A call is reserved and waits until that is on record.
     Reserved,
+    /// The answers that are arriving are to be stored.
+    Unfinished,
     /// Cancelled work has stopped.
     Stopped,
 }

@@ -53,7 +53,7 @@ impl Session {
                 let denied = ToolOutcome::of(ToolStatus::Denied, texts::denied_by_rules(&rules));
                 self.complete(id, denied, step);
             }
-            Verdict::Ask { .. } if self.config.user_reachable => {
+            Verdict::Ask { .. } if self.config.clients.permissions => {
                 self.notify_of_question(&access.request, step, context);
                 let request_id = context.entropy.uuid();
                 let permission_request = access.request.clone();
@@ -99,7 +99,7 @@ impl Session {
         let Some(mut request) = self.running(id).and_then(|running| running.limited.take()) else {
             return Some(outcome);
         };
-        if !self.config.user_reachable {
+        if !self.config.clients.permissions {
             let text = texts::kept_from(&blocked.from, &outcome.text);
             return Some(ToolOutcome { status: ToolStatus::Denied, text, ..outcome });
         }

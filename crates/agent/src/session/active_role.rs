@@ -59,7 +59,7 @@ impl Session {
 
     /// Renders the prompt of the session's role. It is part of every request, so it is made once.
     pub(super) fn update_role_prompt(&mut self) {
-        self.role_prompt = self.active_role().map(|agent| {
+        self.system.role = self.active_role().map(|agent| {
             let tools = self.visible_tools().iter().map(|tool| tool.name.clone()).collect();
             self.config
                 .agent_config

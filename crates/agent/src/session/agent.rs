@@ -110,7 +110,7 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        let failure = self.failure.take();
+        let failure = self.last_run.failure.take();
         let end = match ending {
             Ending::Answered | Ending::TaskComplete => AgentEnd::Answered(answer),
             Ending::Failed => AgentEnd::Failed(failure.unwrap_or_else(|| "The agent failed.".to_owned())),

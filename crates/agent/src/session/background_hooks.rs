@@ -30,16 +30,21 @@ impl Session {
         }
     }
 
-    /// Runs `errorOccurred`. Its answer is ignored.
-    pub(super) fn announce_error(&mut self, message: &str, step: &mut Step, context: &mut Context<'_>) {
-        if self.asks(HookKind::ErrorOccurred) {
+    /// Runs `errorOccurred`, which may decide what happens next. Returns its id, if there is such a hook.
+    pub(super) fn announce_error(
+        &mut self,
+        message: &str,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) -> Option<String> {
+        self.asks(HookKind::ErrorOccurred).then(|| {
             let fields = json!({
                 "error": { "message": message, "name": "Error" },
                 "errorContext": "model_call",
                 "recoverable": true,
             });
-            self.ask_hooks(HookKind::ErrorOccurred, fields, step, context);
-        }
+            self.ask_hooks(HookKind::ErrorOccurred, fields, step, context)
+        })
     }
 
     /// Runs `sessionEnd`. The log is about to close, so this is not logged.
@@ -47,9 +52,9 @@ impl Session {
         if self.asks(HookKind::SessionEnd) {
             let reason = match error {
                 Some(_) => "error",
-                None if self.aborted => "abort",
+                None if self.last_run.aborted => "abort",
                 // A session of clients ends because they leave it.
-                None if self.config.client_hooks => "user_exit",
+                None if self.config.clients.hooks => "user_exit",
                 None => "complete",
             };
             let mut fields = json!({ "reason": reason });

@@ -1,7 +1,10 @@
 //! One model call: from the request to an answer or a failure.
 
+use std::time::Duration;
+
 use hangar_protocol::data::{self, CallOutcome};
 use jiff::Timestamp;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::beginning::Beginning;
@@ -17,14 +20,24 @@ use crate::model::{
 use crate::retry::{self, RetryDecision, RetryReason};
 use crate::token_counts::Sent;
 
+/// Most retries that a hook may ask for.
+const MAX_HOOK_RETRIES: u64 = 10;
+/// Delay before a retry that a hook asks for.
+const HOOK_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Notices of providers that are remembered as told.
 const TOLD_NOTICES: usize = 16;
+
+/// Bytes of an unfinished answer that are kept; no model writes more in one answer.
+const MAX_UNFINISHED: usize = 1024 * 1024;
 
 pub(super) struct Call {
     seq: CallSeq,
     retries: u32,
     started: Timestamp,
     first_token: Option<Timestamp>,
+    /// The last piece, and the number of pieces so far.
+    last_token: Option<Timestamp>,
+    pieces: u64,
     /// Id of the message, made when the first text arrives, so that pieces of a failed attempt never share an id with
     /// the answer.
     message_id: Option<String>,
@@ -32,11 +45,22 @@ pub(super) struct Call {
     /// Reason for the retry, while waiting for it.
     retry_reason: Option<RetryReason>,
     sent: Option<Sent>,
+    /// Text and reasoning that have arrived, for an answer that is cut off.
+    said: String,
+    thought: String,
+    /// The hook that is asked what to do about a failure, with the failure.
+    asked: Option<(String, Box<ModelError>)>,
 }
 
 impl Call {
     pub(super) fn elapsed_ms(&self, now: Timestamp) -> u64 {
         millis_between(self.started, now)
+    }
+
+    /// Mean time between the pieces of a streamed answer.
+    fn inter_token_ms(&self) -> Option<f64> {
+        let span = millis_between(self.first_token?, self.last_token?);
+        (self.pieces > 1).then(|| span as f64 / (self.pieces - 1) as f64)
     }
 
     pub(super) fn cancel_phase(&self) -> &'static str {
@@ -54,16 +78,21 @@ impl Session {
             retries,
             started: context.now,
             first_token: None,
+            last_token: None,
+            pieces: 0,
             message_id: None,
             reasoning_id: None,
             retry_reason: None,
             sent: None,
+            said: String::new(),
+            thought: String::new(),
+            asked: None,
         });
         let turn_id = run.turn.to_string();
         let call_options = run.call_options.clone();
         let model = Some(self.state.model.clone());
         let request = ModelRequest { initiator: self.initiator(), ..self.next_request(call_options) };
-        self.note_shown(&request.tools);
+        self.note_shown(&request.tools, step);
         self.keep_beginning(&request, step);
         if retries == 0 {
             self.report_context(&request, step);
@@ -97,6 +126,7 @@ impl Session {
                 true => self.state.conversation.messages().cloned().collect(),
                 false => self.state.conversation.blind_messages().collect(),
             },
+            late_tools: self.late_tools(&tools),
             tools,
             tool_choice: ToolChoice::Auto,
             effort: self.state.effort.clone(),
@@ -116,7 +146,10 @@ impl Session {
 
     /// Publishes `session.usage_info`, if that is wanted.
     fn report_context(&mut self, request: &ModelRequest, step: &mut Step) {
-        let Some(meter) = self.config.meter.as_ref().filter(|_| self.config.reports_usage) else { return };
+        let Some(meter) = self.config.metering.meter.as_ref().filter(|_| self.config.metering.reports_usage)
+        else {
+            return;
+        };
         let count = self.token_counts.measure(&**meter, request);
         let usage = data::UsageInfo {
             token_limit: self.config.max_prompt_tokens,
@@ -147,11 +180,14 @@ impl Session {
             Ok(ModelEvent::Notice(notice)) => self.tell_notice(notice, step),
             Ok(piece) => {
                 call.first_token.get_or_insert(context.now);
+                call.last_token = Some(context.now);
+                call.pieces += 1;
                 if !self.config.streaming {
                     return;
                 }
                 match piece {
                     ModelEvent::Text(delta_content) => {
+                        keep(&mut call.said, &delta_content);
                         let message_id = match &call.message_id {
                             Some(id) => id.clone(),
                             None => {
@@ -166,6 +202,7 @@ impl Session {
                         );
                     }
                     ModelEvent::Reasoning(delta_content) => {
+                        keep(&mut call.thought, &delta_content);
                         let reasoning_id =
                             call.reasoning_id.get_or_insert_with(|| context.entropy.uuid()).clone();
                         self.emit(step, data::ReasoningDelta { reasoning_id, delta_content });
@@ -188,6 +225,7 @@ impl Session {
     fn answered(&mut self, mut reply: Reply, step: &mut Step, context: &mut Context<'_>) {
         let Some(run) = &mut self.run else { return };
         let Phase::Calling(call) = std::mem::replace(&mut run.phase, Phase::Between) else { return };
+        run.unfinished = None;
         let verdict = run.endings.judge(&mut reply);
         self.account(&call, &reply, step, context);
         if let (Some(sent), Some(tokens)) = (call.sent.clone(), reply.usage.input_tokens) {
@@ -299,10 +337,18 @@ impl Session {
         let usage = data::AssistantUsage {
             duration: Some(call.elapsed_ms(context.now)),
             time_to_first_token_ms: call.first_token.map(|at| millis_between(call.started, at) as f64),
+            inter_token_latency_ms: call.inter_token_ms(),
             ..self.usage_of(reply, initiator)
         };
         self.emit(step, usage.clone());
-        self.emit(step, data::UsageRecord { usage });
+        let record = self.usage_record(reply, usage);
+        self.emit(step, record);
+    }
+
+    /// The record of a call for the log, which says where its cost comes from.
+    pub(super) fn usage_record(&self, reply: &Reply, usage: data::AssistantUsage) -> data::UsageRecord {
+        let computed = usage.cost.is_some() && reply.usage.cost.is_none();
+        data::UsageRecord { computed: computed.then_some(true), ..usage.into() }
     }
 
     /// Usage and cost of an answer, without its times.
@@ -338,12 +384,58 @@ impl Session {
             error_code: error.code.clone(),
             error_type: error_type(error),
         };
+        if let Some(cut) = self.cut_answer(&call)
+            && let Some(run) = &mut self.run
+        {
+            run.unfinished = Some(cut);
+        }
         // The budget refused this call, so it was never made.
         if error.kind != ModelErrorKind::Budget {
             self.emit(step, failure);
         }
         self.finish_call_event(&call, CallOutcome::Error, None, step, context);
-        self.announce_error(&error.message, step, context);
+        if let Some(hook) = self.announce_error(&error.message, step, context) {
+            // The answer of the hook decides; an abort ends the wait as it ends one for a retry.
+            call.asked = Some((hook, Box::new(error.clone())));
+            return self.set_phase(Phase::Waiting(call));
+        }
+        self.react(call, error, step, context);
+    }
+
+    /// Goes on after `errorOccurred` has answered.
+    pub(super) fn error_answered(
+        &mut self,
+        hook: &str,
+        output: Option<Value>,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
+        let Some(run) = &mut self.run else { return };
+        let Phase::Waiting(call) = &mut run.phase else { return };
+        let Some((_, error)) = call.asked.take_if(|(asked, _)| asked == hook) else { return };
+        let Phase::Waiting(mut call) = std::mem::replace(&mut run.phase, Phase::Between) else { return };
+        let answer = output.unwrap_or_default();
+        let allowed = answer["retryCount"].as_u64().unwrap_or(1).min(MAX_HOOK_RETRIES);
+        match answer["errorHandling"].as_str() {
+            Some("abort") => self.give_up(&error, call.retries, step, context),
+            Some("skip") => {
+                self.final_result(result_name(&error), step);
+                let text = format!("The model call failed and was skipped by a hook: {}", error.message);
+                self.emit(step, data::SessionInfo::new("model_call_skipped", text));
+                self.end_turn(step);
+                self.end_run(Ending::Answered, step, context);
+            }
+            Some("retry") if u64::from(call.retries) < allowed => {
+                call.retry_reason = Some(RetryReason::ApiError);
+                step.effects.push(Effect::RetryAfter(call.seq, HOOK_RETRY_DELAY, RetryReason::ApiError));
+                self.set_phase(Phase::Waiting(call));
+            }
+            _ => self.react(call, &error, step, context),
+        }
+    }
+
+    /// Retries a failed call or gives up, by the retry policy.
+    fn react(&mut self, mut call: Call, error: &ModelError, step: &mut Step, context: &mut Context<'_>) {
         if error.kind == ModelErrorKind::ContextLength && self.reduce_request(error, step, context) {
             return;
         }
@@ -366,6 +458,57 @@ impl Session {
         }
     }
 
+    /// The part of an answer that has arrived, if there is one.
+    fn cut_answer(&self, call: &Call) -> Option<data::AnswerCut> {
+        let run = self.run.as_ref()?;
+        if call.said.trim().is_empty() && call.thought.trim().is_empty() {
+            return None;
+        }
+        Some(data::AnswerCut {
+            message_id: call.message_id.clone().or_else(|| call.reasoning_id.clone())?,
+            content: call.said.clone(),
+            reasoning_text: Some(call.thought.clone()).filter(|thought| !thought.is_empty()),
+            interaction_id: Some(run.interaction_id.clone()),
+            turn_id: Some(run.turn.to_string()),
+            parent_tool_call_id: self.agent().map(|role| role.tool_call_id.clone()),
+            recovered: false,
+        })
+    }
+
+    /// Logs the part of a call's answer that has arrived, or that of the failed attempt before it.
+    pub(super) fn log_cut_answer(&mut self, call: &Call, step: &mut Step) {
+        if let Some(cut) = self.cut_answer(call)
+            && let Some(run) = &mut self.run
+        {
+            run.unfinished = Some(cut);
+        }
+        self.log_unfinished(step);
+    }
+
+    fn log_unfinished(&mut self, step: &mut Step) {
+        if let Some(cut) = self.run.as_mut().and_then(|run| run.unfinished.take()) {
+            self.emit(step, cut);
+        }
+    }
+
+    /// Bytes of the answer that is arriving. They only grow while one does.
+    pub(crate) fn arrived_bytes(&self) -> usize {
+        match &self.run {
+            Some(Run { phase: Phase::Calling(call) | Phase::Waiting(call), .. }) => {
+                call.said.len() + call.thought.len()
+            }
+            _ => 0,
+        }
+    }
+
+    /// The answer that is arriving, as it is logged if the process does not live to see its end.
+    pub(crate) fn arriving_answer(&self) -> Option<data::AnswerCut> {
+        let Some(Run { phase: Phase::Calling(call) | Phase::Waiting(call), .. }) = &self.run else {
+            return None;
+        };
+        self.cut_answer(call).map(|cut| data::AnswerCut { recovered: true, ..cut })
+    }
+
     /// Ends the run with the provider's error.
     pub(super) fn give_up(
         &mut self,
@@ -374,6 +517,7 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
+        self.log_unfinished(step);
         self.final_result(result_name(error), step);
         let retried = match retries {
             _ if error.kind == ModelErrorKind::Budget => String::new(),
@@ -426,11 +570,11 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
-        self.failure = Some(message.clone());
+        self.last_run.failure = Some(message.clone());
         let error_type = error_type.to_owned();
         self.emit(
             step,
-            data::SessionError { error_type, message, status_code, error_code, transient: false },
+            data::SessionError { error_type, message, status_code, error_code, url: None, transient: false },
         );
         self.end_run(Ending::Failed, step, context);
     }
@@ -478,6 +622,12 @@ impl Session {
             mcp_tool_name: None,
         }
     }
+}
+
+/// Adds a piece to the text of an unfinished answer.
+fn keep(text: &mut String, piece: &str) {
+    let room = MAX_UNFINISHED.saturating_sub(text.len());
+    text.push_str(&piece[..piece.floor_char_boundary(room)]);
 }
 
 /// Parses the arguments of a call. Free text, of a custom tool or by mistake of the model, becomes a string.

@@ -306,7 +306,8 @@ impl Session {
     /// Logs the usage of a summary. Listeners hear of it when the compaction is complete.
     fn account_summary(&mut self, reply: &Reply, step: &mut Step) {
         let usage = self.usage_of(reply, "agent");
-        self.emit(step, data::UsageRecord { usage });
+        let record = self.usage_record(reply, usage);
+        self.emit(step, record);
     }
 
     /// Completes a compaction, once the summary, the plan and the todos are there.
@@ -426,7 +427,7 @@ impl Session {
             messages: after.conversation.messages().cloned().collect(),
             ..self.next_request(CallOptions::default())
         };
-        if let Some(meter) = &self.config.meter {
+        if let Some(meter) = &self.config.metering.meter {
             let count = self.token_counts.measure(&**meter, &request);
             complete.post_compaction_tokens = Some(count.total());
             complete.conversation_tokens = Some(count.conversation);

@@ -28,7 +28,7 @@ impl Session {
         if !self.state.model.is_empty() {
             facts.push(format!("Model: {}", context::fact(&self.state.model)));
         }
-        let permissions = self.config.policy.told(self.config.user_reachable);
+        let permissions = self.config.policy.told(self.config.clients.permissions);
         facts.extend(permissions.map(|permissions| format!("Permissions: {}", context::fact(&permissions))));
         facts
     }

@@ -17,7 +17,7 @@ use crate::tool_hooks::{self, HookDecision, PermissionHookAnswer, PreToolUseAnsw
 impl Session {
     /// Whether there are hooks of this kind.
     pub(crate) fn asks(&self, kind: HookKind) -> bool {
-        (self.config.client_hooks && kind.is_for_clients()) || self.config.hooks.contains(kind)
+        (self.config.clients.hooks && kind.is_for_clients()) || self.config.hooks.contains(kind)
     }
 
     /// Runs hooks and logs their start.
@@ -92,10 +92,8 @@ impl Session {
                 self.stop_decided(id, kind, output.ok().flatten(), step, context);
             }
             HookKind::Notification => self.notification_answered(output.ok().flatten(), step, context),
-            HookKind::PreMcpToolCall
-            | HookKind::PreCompact
-            | HookKind::ErrorOccurred
-            | HookKind::SessionEnd => {}
+            HookKind::ErrorOccurred => self.error_answered(id, output.ok().flatten(), step, context),
+            HookKind::PreMcpToolCall | HookKind::PreCompact | HookKind::SessionEnd => {}
         }
     }
 
@@ -140,7 +138,7 @@ impl Session {
         }
         match decision {
             HookDecision::Deny(refused) => self.complete(&id, *refused, step),
-            HookDecision::Ask { reason } if self.config.user_reachable => {
+            HookDecision::Ask { reason } if self.config.clients.permissions => {
                 self.confirm(&id, inspection, reason, step, context);
             }
             HookDecision::Ask { reason } => {

@@ -9,7 +9,7 @@ use hangar_protocol::{Body, data};
 
 use super::run::{Phase, Run};
 use super::tools::CallStage;
-use super::{CallOptions, Context, Origin, Prompt, Session, SessionConfig, Step, Unqueue};
+use super::{CallOptions, ClientAbilities, Context, Origin, Prompt, Session, SessionConfig, Step, Unqueue};
 use crate::model::{Initiator, Message, ModelRequest, Part, ProviderFacts, Reply, TokenCount, ToolChoice};
 use crate::permissions::Policy;
 use crate::prompt::mcp::server_instructions;
@@ -87,11 +87,9 @@ impl Session {
         &mut self.config.policy
     }
 
-    /// Sets what the connected clients can answer: permissions, questions, hooks.
-    pub fn set_reachable(&mut self, permissions: bool, questions: bool, hooks: bool) {
-        self.config.user_reachable = permissions;
-        self.config.questions_answered = questions;
-        self.config.client_hooks = hooks;
+    /// Sets what the connected clients can answer.
+    pub fn set_clients(&mut self, clients: ClientAbilities) {
+        self.config.clients = clients;
     }
 
     /// Sets whether the session may change nothing, because its parent is in plan mode.
@@ -107,8 +105,8 @@ impl Session {
     /// Sets the MCP servers that the next run reports, and the instructions about their tools: they go into the system
     /// prompt if the model has not been told any yet, else into the next message.
     pub fn set_mcp_servers(&mut self, servers: Vec<serde_json::Value>) {
-        self.mcp_instructions.set(server_instructions(&servers));
-        self.mcp_servers = servers;
+        self.mcp.instructions.set(server_instructions(&servers));
+        self.mcp.servers = servers;
     }
 
     /// Sets the facts about the provider, which has changed.
@@ -132,7 +130,7 @@ impl Session {
     /// Tokens of the next request, if there is a tokenizer.
     pub fn measure(&self) -> Option<TokenCount> {
         let request = self.next_request(CallOptions::default());
-        self.config.meter.as_ref().map(|meter| self.token_counts.measure(&**meter, &request))
+        self.config.metering.meter.as_ref().map(|meter| self.token_counts.measure(&**meter, &request))
     }
 
     /// The next request.
@@ -153,7 +151,7 @@ impl Session {
 
     /// Usage of an answer beside the conversation, for the log.
     pub fn aside_usage(&self, reply: &Reply) -> data::UsageRecord {
-        data::UsageRecord { usage: self.usage_of(reply, "agent") }
+        self.usage_record(reply, self.usage_of(reply, "agent"))
     }
 
     pub fn is_running(&self) -> bool {
@@ -200,18 +198,18 @@ impl Session {
         if !self.state.conversation.is_empty() {
             for gone in before.difference(&after) {
                 // A tool that was added and removed unseen is not reported.
-                if !self.tools_changed.added.remove(*gone) {
-                    self.tools_changed.removed.insert((*gone).to_owned());
+                if !self.shown.changes.added.remove(*gone) {
+                    self.shown.changes.removed.insert((*gone).to_owned());
                 }
             }
             let gone =
                 |tool: &&Arc<ToolSpec>| !after.contains(tool.name.as_str()) && self.was_shown(&tool.name);
             let withdrawn: Vec<Arc<ToolSpec>> = self.config.tools.iter().filter(gone).cloned().collect();
-            self.withdrawn_tools.retain(|tool| !after.contains(tool.name.as_str()));
-            self.withdrawn_tools.extend(withdrawn);
+            self.shown.withdrawn.retain(|tool| !after.contains(tool.name.as_str()));
+            self.shown.withdrawn.extend(withdrawn);
             for new in after.difference(&before) {
-                self.tools_changed.removed.remove(*new);
-                self.tools_changed.added.insert((*new).to_owned());
+                self.shown.changes.removed.remove(*new);
+                self.shown.changes.added.insert((*new).to_owned());
             }
         }
         self.config.tools = tools;
@@ -220,7 +218,7 @@ impl Session {
     /// Leaves the definitions of removed tools out of the requests from now on, because the tools were replaced on
     /// purpose. That invalidates the provider's prefix cache and reasoning that is bound to the tools.
     pub fn forget_withdrawn_tools(&mut self) {
-        self.withdrawn_tools.clear();
+        self.shown.withdrawn.clear();
     }
 
     pub(super) fn unqueue(&mut self, which: Unqueue, step: &mut Step) {

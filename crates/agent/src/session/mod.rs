@@ -88,10 +88,7 @@ pub struct SessionConfig {
     pub policy: Policy,
     pub provider: ProviderFacts,
     pub max_prompt_tokens: u64,
-    /// Tokenizer. It is used when the context fills up, and for every call if `reports_usage` is set.
-    pub meter: Option<Arc<dyn TokenMeter>>,
-    /// Whether `session.usage_info` is published. It takes a tokenizer, which costs time to load.
-    pub reports_usage: bool,
+    pub metering: Metering,
     pub streaming: bool,
     /// Thresholds of compaction; none happens if absent.
     pub compaction: Option<Compaction>,
@@ -101,19 +98,11 @@ pub struct SessionConfig {
     pub vision: bool,
     /// How often an autopilot that stops without `task_complete` is told to continue.
     pub autopilot_cap: u32,
-    /// Whether a client can answer permission requests.
-    pub user_reachable: bool,
-    /// Whether a client can answer questions.
-    pub questions_answered: bool,
+    pub clients: ClientAbilities,
     pub may_ask: bool,
     /// Kinds of the configured hooks.
     pub hooks: HookSet,
-    /// Whether a client has hooks, of every kind.
-    pub client_hooks: bool,
-    /// Skills at the start, which are published.
-    pub skills: Vec<data::LoadedSkill>,
-    /// Problems of the configuration, which are published once at the start.
-    pub warnings: Vec<String>,
+    pub notices: StartNotices,
     /// HTTP headers of every model call.
     pub headers: Vec<(String, String)>,
     /// Filter of the session's own tools.
@@ -125,12 +114,40 @@ pub struct SessionConfig {
     /// Facts about the session's environment, one line each, which the model is told in messages. If empty, the model
     /// is told no other facts either.
     pub facts: Vec<String>,
-    /// Built-in tools that are switched off, which are published.
-    pub disabled_tools: Vec<String>,
     pub discovers_instructions: bool,
     pub role: Role,
     /// Agents that the session may start; none if absent.
     pub agent_config: Option<Arc<AgentConfig>>,
+}
+
+/// Counting of tokens.
+#[derive(Clone, Default)]
+pub struct Metering {
+    /// Tokenizer. It is used when the context fills up, and for every call if `reports_usage` is set.
+    pub meter: Option<Arc<dyn TokenMeter>>,
+    /// Whether `session.usage_info` is published. It takes a tokenizer, which costs time to load.
+    pub reports_usage: bool,
+}
+
+/// What the clients of a session can do together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClientAbilities {
+    /// Whether one can answer permission requests.
+    pub permissions: bool,
+    /// Whether one can answer questions.
+    pub questions: bool,
+    /// Whether one has hooks, of every kind.
+    pub hooks: bool,
+}
+
+/// Published once at the start.
+#[derive(Default)]
+pub struct StartNotices {
+    pub skills: Vec<data::LoadedSkill>,
+    /// Problems of the configuration.
+    pub warnings: Vec<String>,
+    /// Built-in tools that are switched off.
+    pub disabled_tools: Vec<String>,
 }
 
 pub struct Session {
@@ -146,12 +163,7 @@ pub struct Session {
     nudges: u32,
     /// Whether `sessionStart` has run.
     greeted: bool,
-    /// Names of the tools of requests so far, in the order in which they were first shown.
-    shown_tools: Vec<String>,
-    /// Tools that the model was shown and that are gone. Requests keep their definitions, and calls are refused.
-    withdrawn_tools: Vec<Arc<ToolSpec>>,
-    /// Changes of the tools that the model has not been told yet.
-    tools_changed: ToolsChanged,
+    shown: ShownTools,
     /// Whether the session was resumed.
     resumed: bool,
     /// The compaction that is running.
@@ -160,9 +172,7 @@ pub struct Session {
     failed_at: Option<usize>,
     token_counts: TokenCounts,
     just_in_time: JustInTimeState,
-    /// MCP servers, as events list them.
-    mcp_servers: Vec<serde_json::Value>,
-    mcp_instructions: McpInstructions,
+    mcp: McpState,
     /// Hooks that are running.
     open_hooks: Vec<(String, HookKind)>,
     /// News for the next prompt, which do not start a run: from before the session was resumed, or from a run that was
@@ -170,23 +180,50 @@ pub struct Session {
     owed: Vec<Prompt>,
     /// Whether `session.idle` is still to be published, once the agents are done.
     idle_owed: bool,
-    /// Error of the last run, if it failed.
-    failure: Option<String>,
+    last_run: LastRun,
     stats: agent::AgentStats,
-    /// System prompt of the resumed conversation, if it differs from the one that would be made now.
-    kept_system: Option<Arc<str>>,
-    /// Whether the system prompt of the conversation is fixed.
-    system_settled: bool,
-    /// System prompt of the agent whose role the session has.
-    role_prompt: Option<Arc<str>>,
-    /// Whether the last run was aborted.
-    aborted: bool,
+    system: SystemPromptState,
     /// Whether nothing may be changed, because the parent is in plan mode.
     only_plans: bool,
     /// Which further questions the clients can answer.
     answerable: AnswerableQuestions,
     /// Notices of the provider that were told.
     told_notices: VecDeque<String>,
+}
+
+/// Tools as the model was shown them.
+#[derive(Default)]
+struct ShownTools {
+    /// Tools that the model was shown and that are gone. Requests keep their definitions, and calls are refused.
+    withdrawn: Vec<Arc<ToolSpec>>,
+    /// Changes of the tools that the model has not been told yet.
+    changes: ToolsChanged,
+}
+
+#[derive(Default)]
+struct McpState {
+    /// MCP servers, as events list them.
+    servers: Vec<serde_json::Value>,
+    instructions: McpInstructions,
+}
+
+/// How the last run ended.
+#[derive(Default)]
+struct LastRun {
+    /// Its error, if it failed.
+    failure: Option<String>,
+    aborted: bool,
+}
+
+/// System prompts that take the place of the configured one.
+#[derive(Default)]
+struct SystemPromptState {
+    /// That of the resumed conversation, if it differs from the one that would be made now.
+    kept: Option<Arc<str>>,
+    /// Whether the system prompt of the conversation is fixed.
+    settled: bool,
+    /// That of the agent whose role the session has.
+    role: Option<Arc<str>>,
 }
 
 impl Session {
@@ -202,25 +239,19 @@ impl Session {
             calls: 0,
             nudges: 0,
             greeted: false,
-            shown_tools: Vec::new(),
-            withdrawn_tools: Vec::new(),
-            tools_changed: ToolsChanged::default(),
+            shown: ShownTools::default(),
             resumed: false,
             compacting: None,
             failed_at: None,
             token_counts: TokenCounts::default(),
             just_in_time: JustInTimeState::default(),
-            mcp_servers: Vec::new(),
-            mcp_instructions: McpInstructions::default(),
+            mcp: McpState::default(),
             open_hooks: Vec::new(),
             owed: Vec::new(),
             idle_owed: false,
-            failure: None,
+            last_run: LastRun::default(),
             stats: agent::AgentStats::default(),
-            kept_system: None,
-            system_settled: false,
-            role_prompt: None,
-            aborted: false,
+            system: SystemPromptState::default(),
             only_plans: false,
             answerable: AnswerableQuestions::default(),
             told_notices: VecDeque::new(),
@@ -377,13 +408,13 @@ impl Session {
     }
 
     fn announce(&mut self, step: &mut Step) {
-        let skills = self.config.skills.clone();
+        let skills = self.config.notices.skills.clone();
         self.emit(step, data::SkillsLoaded { skills });
-        for warning in std::mem::take(&mut self.config.warnings) {
+        for warning in std::mem::take(&mut self.config.notices.warnings) {
             self.emit(step, data::SessionWarning::new("configuration", warning));
         }
-        if !self.config.disabled_tools.is_empty() {
-            let message = format!("Disabled tools: {}", self.config.disabled_tools.join(", "));
+        if !self.config.notices.disabled_tools.is_empty() {
+            let message = format!("Disabled tools: {}", self.config.notices.disabled_tools.join(", "));
             self.emit(step, data::SessionInfo::new("configuration", message));
         }
     }
@@ -424,7 +455,7 @@ impl Session {
     fn close_killed_calls(&mut self, step: &mut Step) {
         for (call, bound) in self.state.totals.reserved.clone() {
             let usage = data::AssistantUsage { finish_reason: Some("cut".to_owned()), ..bound };
-            self.emit(step, data::UsageRecord { usage });
+            self.emit(step, data::UsageRecord::from(usage));
             self.emit(step, data::Reservation { call, bound: None });
         }
     }

@@ -55,7 +55,7 @@ impl OwnTool {
 
     /// Whether the tool is shown: `task_complete` in autopilot, `ask_user` if somebody can answer, agent tools if there are
     /// agents.
-    fn is_shown(self, now: ToolConditions<'_>) -> bool {
+    pub(super) fn is_shown(self, now: ToolConditions<'_>) -> bool {
         match self {
             OwnTool::TaskComplete => match now.mode {
                 Mode::Autopilot => true,
@@ -72,11 +72,8 @@ impl OwnTool {
         }
     }
 
-    /// Specification of the tool, if it is shown.
+    /// Specification of the tool. Agent tools have one if there are agents.
     fn spec(self, now: ToolConditions<'_>) -> Option<ToolSpec> {
-        if !self.is_shown(now) {
-            return None;
-        }
         Some(match self {
             OwnTool::Agents(tool) => tool.spec(now.agent_config?),
             OwnTool::TaskComplete => ToolSpec {
@@ -168,6 +165,11 @@ impl OwnTool {
     }
 }
 
-pub(super) fn specs(now: ToolConditions<'_>) -> impl Iterator<Item = ToolSpec> {
-    OwnTool::all().filter_map(move |tool| tool.spec(now))
+/// Specifications of the tools that are shown now, and of those that are kept because they once were.
+pub(super) fn specs(
+    now: ToolConditions<'_>,
+    is_kept: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = ToolSpec> {
+    let shown = OwnTool::all().filter(move |tool| tool.is_shown(now) || is_kept(tool.name()));
+    shown.filter_map(move |tool| tool.spec(now))
 }

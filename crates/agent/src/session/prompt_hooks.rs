@@ -111,7 +111,7 @@ impl Session {
                 if let Some(reason) = blocked(&output) {
                     self.tell_opening(preparing.opening, step);
                     self.emit(step, data::SessionWarning::new("policy_blocked", reason.to_owned()));
-                    self.failure = Some(reason.to_owned());
+                    self.last_run.failure = Some(reason.to_owned());
                     return self.end_run(Ending::Failed, step, context);
                 }
                 if output["handled"] == true {

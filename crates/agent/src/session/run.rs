@@ -47,6 +47,8 @@ pub(super) struct Run {
     pub(super) reduction: Reduction,
     /// Last answer of the model.
     pub(super) answer: String,
+    /// The part that arrived of an answer whose call failed and may be made again.
+    pub(super) unfinished: Option<data::AnswerCut>,
     /// Events that follow once all calls of the turn have their results.
     pub(super) afterwards: Vec<Body>,
     /// System prompt and tools of its last request.
@@ -74,6 +76,7 @@ impl Run {
             blocked_stops: 0,
             reduction: Reduction::default(),
             answer: String::new(),
+            unfinished: None,
             afterwards: Vec::new(),
             beginning: None,
             held_tools: 0,
@@ -153,7 +156,7 @@ impl Session {
     ) {
         let model = self.state.model.clone();
         if self.agent().is_none() {
-            self.emit(step, data::McpServersLoaded { servers: self.mcp_servers.clone() });
+            self.emit(step, data::McpServersLoaded { servers: self.mcp.servers.clone() });
             self.emit(step, data::ToolsUpdated { model });
         }
         self.idle_owed = false;
@@ -247,8 +250,11 @@ impl Session {
         };
         let transformed =
             wording.unwrap_or_else(|| self.wording(&prompt.text, &prompt.attachments, context.now));
-        self.tools_changed.clear();
-        self.mcp_instructions.told();
+        self.shown.changes.clear();
+        self.mcp.instructions.told();
+        let headers = prompt.call_options.headers.iter();
+        let traceparent =
+            headers.rev().find(|(name, _)| name == "traceparent").map(|(_, value)| value.clone());
         let message = data::UserMessage {
             content: if nudge { String::new() } else { prompt.shown.unwrap_or(prompt.text) },
             transformed_content: Some(transformed),
@@ -261,6 +267,7 @@ impl Session {
             interaction_id: Some(interaction_id),
             turn_id: Some(turn.to_string()),
             parent_agent_task_id: Some(task_id),
+            traceparent,
         };
         self.emit(step, message);
         self.tell_limits(step);
@@ -274,8 +281,8 @@ impl Session {
     pub(super) fn wording(&self, text: &str, attachments: &[Attachment], now: Timestamp) -> String {
         let mode = self.mode();
         let notice = (mode != self.state.noticed_mode).then_some(mode);
-        let mut wording = decorate(text, attachments, notice, &self.tools_changed, now);
-        for news in [self.mcp_instructions.news(), self.news_of_facts()].into_iter().flatten() {
+        let mut wording = decorate(text, attachments, notice, &self.shown.changes, now);
+        for news in [self.mcp.instructions.news(), self.news_of_facts()].into_iter().flatten() {
             wording.push_str("\n\n");
             wording.push_str(&news);
         }
@@ -326,7 +333,7 @@ impl Session {
     /// Ends the run and decides what comes next.
     pub(super) fn end_run(&mut self, ending: Ending, step: &mut Step, context: &mut Context<'_>) {
         let answer = self.run.take().map(|run| run.answer).unwrap_or_default();
-        self.aborted = ending == Ending::Aborted;
+        self.last_run.aborted = ending == Ending::Aborted;
         self.apply_summary_behind_run(step);
         if self.agent().is_some() {
             return self.end_subagent_run(ending, answer, step, context);
@@ -403,7 +410,7 @@ impl Session {
 
     pub(super) fn abort(&mut self, reason: String, step: &mut Step, context: &mut Context<'_>) {
         let Some(run) = &mut self.run else { return };
-        self.failure = None;
+        self.last_run.failure = None;
         if !self.open_hooks.is_empty() {
             self.open_hooks.clear();
             step.effects.push(Effect::CancelTools);
@@ -413,6 +420,7 @@ impl Session {
         match phase {
             Phase::Calling(call) => {
                 step.effects.push(Effect::CancelModel);
+                self.log_cut_answer(&call, step);
                 let interrupted = data::AgentInterrupted {
                     activity: "model_call".to_owned(),
                     turn,
@@ -427,6 +435,7 @@ impl Session {
             }
             Phase::Waiting(call) => {
                 step.effects.push(Effect::CancelModel);
+                self.log_cut_answer(&call, step);
                 let interrupted = data::AgentInterrupted {
                     activity: "retry_backoff".to_owned(),
                     turn,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hangar_protocol::data::{
-    AgentMode, AssistantMessage, CompactionComplete, Delivery, Mode, ModelItems, NotificationKind,
-    PlanAndTodos, SessionLimits, SkillInvoked, UserMessage,
+    AgentMode, AssistantMessage, CanvasRecorded, CompactionComplete, Delivery, Mode, ModelItems,
+    NotificationKind, PlanAndTodos, SessionLimits, SkillInvoked, UserMessage,
 };
 use hangar_protocol::{AgentId, Body, Event, EventKind, Totals};
 
@@ -44,6 +44,8 @@ pub struct State {
     pub told_limits: Option<String>,
     /// Facts that the model was told and can still see.
     pub told_facts: Vec<String>,
+    /// Tools of the requests so far.
+    pub offered_tools: Vec<OfferedTool>,
     /// Tools that searches have found, in the order in which they were found.
     pub found_tools: Vec<String>,
     /// Calls that `preToolUse` is running for, by the invocation's id. Its answer may rewrite the call.
@@ -64,8 +66,21 @@ pub struct State {
     pub selected: Option<String>,
     /// Skills that were invoked, in order.
     pub skills: Vec<SkillInvoked>,
+    /// Open instances of canvases.
+    pub canvases: Vec<CanvasRecorded>,
     /// The vendor's items of the answer that comes next in the log.
     pub arriving: Option<ModelItems>,
+    /// Number of answers with reasoning that the log does not have in the vendor's items: because it held a secret, or because an
+    /// older Hangar wrote the log.
+    pub unlogged_reasoning: usize,
+}
+
+/// A tool that requests have, in the order in which they first had it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferedTool {
+    pub name: String,
+    /// Number of messages before it was offered; 0 if the conversation began with it.
+    pub behind: usize,
 }
 
 impl Default for State {
@@ -86,6 +101,7 @@ impl Default for State {
             limits: None,
             told_limits: None,
             told_facts: Vec::new(),
+            offered_tools: Vec::new(),
             found_tools: Vec::new(),
             hooked_calls: BTreeMap::new(),
             plan_and_todos: PlanAndTodos::default(),
@@ -96,7 +112,9 @@ impl Default for State {
             agents: AgentRegistry::default(),
             selected: None,
             skills: Vec::new(),
+            canvases: Vec::new(),
             arriving: None,
+            unlogged_reasoning: 0,
         }
     }
 }
@@ -126,8 +144,10 @@ impl State {
                     | EventKind::SystemMessage
                     | EventKind::SystemNotification
                     | EventKind::AssistantMessage
+                    | EventKind::AnswerCut
                     | EventKind::ToolComplete
                     | EventKind::ToolSearchActivated
+                    | EventKind::ToolsOffered
                     | EventKind::HookStart
                     | EventKind::HookEnd
                     | EventKind::SkillContextDelivered
@@ -138,6 +158,8 @@ impl State {
                     | EventKind::SubagentCompleted
                     | EventKind::SubagentFailed
                     | EventKind::SessionLimitsChanged
+                    | EventKind::CanvasRecorded
+                    | EventKind::CanvasRemoved
                     | EventKind::Abort
             )
     }
@@ -173,6 +195,26 @@ impl State {
         self.apply_cut(body);
         if self.conversation.bytes() > FOLD_LIMIT {
             self.conversation.drop_oldest(self.conversation.excess(FOLD_LIMIT / 2));
+            self.begin_with_offered();
+        }
+    }
+
+    /// Moves all offered tools to the beginning of the conversation, because that has changed anyway. Reasoning that followed
+    /// the old beginning is told as dropped by then.
+    fn begin_with_offered(&mut self) {
+        self.unlogged_reasoning = 0;
+        for tool in &mut self.offered_tools {
+            tool.behind = 0;
+        }
+    }
+
+    /// Adds tools that requests have from now on.
+    fn offer(&mut self, names: &[String]) {
+        let behind = if self.offered_tools.is_empty() { 0 } else { self.conversation.len() };
+        for name in names {
+            if self.offered_tools.iter().all(|offered| offered.name != *name) {
+                self.offered_tools.push(OfferedTool { name: name.clone(), behind });
+            }
         }
     }
 
@@ -216,6 +258,13 @@ impl State {
             Body::SessionLimitsChanged(changed) => self.limits = changed.session_limits,
             Body::SubagentSelected(selected) => self.selected = Some(selected.agent_name.clone()),
             Body::SubagentDeselected(_) => self.selected = None,
+            Body::CanvasRecorded(recorded) => {
+                self.canvases.retain(|known| known.instance_id != recorded.instance_id);
+                self.canvases.push(recorded.clone());
+            }
+            Body::CanvasRemoved(removed) => {
+                self.canvases.retain(|known| known.instance_id != removed.instance_id);
+            }
             Body::PlanAndTodos(plan_and_todos) => self.plan_and_todos.clone_from(plan_and_todos),
             _ => {}
         }
@@ -227,15 +276,19 @@ impl State {
             Body::SystemMessage(message) => {
                 if self.system.as_deref().is_some_and(|system| system != message.content) {
                     self.conversation.drop_reasoning(0);
+                    self.begin_with_offered();
                 }
                 self.system = Some(message.content.as_str().into());
             }
             Body::UserMessage(message) => self.apply_user_message(message),
-            // Items that held a secret are logged without their content.
-            Body::ModelItems(items) => {
-                self.arriving = Some(items.clone()).filter(|items| items.items.get() != "null");
-            }
+            Body::ModelItems(items) => self.arriving = Some(items.clone()),
             Body::AssistantMessage(message) => self.apply_answer(message),
+            // The text alone: reasoning without its signature and half a call are refused.
+            Body::AnswerCut(cut) if !cut.content.trim().is_empty() => {
+                self.arriving = None;
+                let said = AssistantMessage { content: cut.content.clone(), ..AssistantMessage::default() };
+                self.conversation.assistant(&said, None);
+            }
             Body::SystemNotification(notification) => match notification.kind {
                 NotificationKind::InstructionDiscovered { .. } => {
                     self.conversation.instruction(&notification.content);
@@ -279,7 +332,13 @@ impl State {
         let turn = message.turn_id.as_deref().and_then(|turn| turn.parse().ok());
         self.open_turn.turn = turn.unwrap_or_default();
         let items = self.arriving.take().filter(|items| items.message_id == message.message_id);
-        self.conversation.assistant(message, items);
+        let is_signed = message.reasoning_opaque.is_some() || message.encrypted_content.is_some();
+        // Items that held a secret are logged without their content.
+        let held_secret = items.as_ref().is_some_and(|items| items.items.get() == "null");
+        if held_secret || (items.is_none() && is_signed) {
+            self.unlogged_reasoning += 1;
+        }
+        self.conversation.assistant(message, items.filter(|_| !held_secret));
     }
 
     /// Applies requests and results of tool calls.
@@ -289,6 +348,7 @@ impl State {
                 self.pending.remove(&complete.tool_call_id);
                 self.conversation.tool(complete);
             }
+            Body::ToolsOffered(offered) => self.offer(&offered.tool_names),
             Body::ToolSearchActivated(found) => {
                 for name in &found.tool_names {
                     if !self.found_tools.contains(name) {
@@ -340,9 +400,12 @@ impl State {
             Body::Truncation(truncation) => {
                 self.told_facts.clear();
                 self.conversation.drop_oldest(truncation.messages_removed_during_truncation as usize);
+                self.begin_with_offered();
             }
             Body::ContextCleared(_) => {
                 self.conversation = Conversation::default();
+                self.offered_tools.clear();
+                self.unlogged_reasoning = 0;
                 // The mode, limits and skills that the model was told are gone with the conversation.
                 self.noticed_mode = Mode::Interactive;
                 self.told_limits = None;
@@ -362,6 +425,7 @@ impl State {
             let summary = Summary { text: text.clone(), checkpoint, token_limit };
             let count = usize::try_from(count).unwrap_or(usize::MAX);
             self.conversation.compact(count, summary, &self.plan_and_todos);
+            self.begin_with_offered();
             self.told_facts.clear();
         }
         self.checkpoints = complete.checkpoint_number.unwrap_or(self.checkpoints);
@@ -396,11 +460,13 @@ session.start {"sessionId":"s","version":1,"producer":"p","copilotVersion":"1","
 subagent.selected {"agentName":"writer","agentDisplayName":"Writer","tools":null}
 user.message {"content":"Hi."}
 assistant.message {"messageId":"m0","content":"Hello."}
+session.usage_record {"usage":{"model":"m","inputTokens":1,"outputTokens":1}}
 user.message {"content":"Look.","attachments":[{"type":"blob","data":"iVBORw0KGgo=","mimeType":"image/png"}]}
 @subagent.started {"toolCallId":"ta","agentName":"task","agentDisplayName":"Task","agentDescription":"Does it."}
 assistant.message {"messageId":"m1","content":"","toolRequests":[{"toolCallId":"t","name":"view","arguments":{"path":"/w/f"}}]}
 permission.requested {"requestId":"p","permissionRequest":{"kind":"read","toolCallId":"t","intention":"Look","path":"/w/f"}}
 hook.start {"hookInvocationId":"h","hookType":"preToolUse","input":{"toolCallId":"t"}}
+session.canvas.recorded {"instanceId":"i","extensionId":"connection:1","canvasId":"c","title":"Before","input":1}
 "#;
 
     fn event(line: &str) -> Event {

@@ -15,28 +15,28 @@ impl Session {
     /// Sets the system prompt, from the next model call on, because the caller asked for the change.
     pub fn set_system(&mut self, system: Arc<str>) {
         self.config.system = system;
-        self.kept_system = None;
-        self.system_settled = true;
+        self.system.kept = None;
+        self.system.settled = true;
     }
 
     /// The system prompt: that of the role, or the session's own, and what MCP servers say about their tools.
     pub(super) fn system(&self) -> Arc<str> {
         let prompt = self.base_prompt();
-        match self.mcp_instructions.in_system() {
+        match self.mcp.instructions.in_system() {
             Some(instructions) => format!("{prompt}\n\n{instructions}").into(),
             None => Arc::clone(prompt),
         }
     }
 
     fn base_prompt(&self) -> &Arc<str> {
-        let own = self.kept_system.as_ref().unwrap_or(&self.config.system);
-        self.role_prompt.as_ref().unwrap_or(own)
+        let own = self.system.kept.as_ref().unwrap_or(&self.config.system);
+        self.system.role.as_ref().unwrap_or(own)
     }
 
     /// Logs the system prompt if it has changed.
     pub(super) fn log_system_prompt(&mut self, step: &mut Step) {
         let prompt = Arc::clone(self.base_prompt());
-        self.mcp_instructions.freeze(&prompt, self.state.system.as_deref());
+        self.mcp.instructions.freeze(&prompt, self.state.system.as_deref());
         let system = self.system();
         if self.state.system.as_ref() != Some(&system) {
             let content = system.to_string();
@@ -50,7 +50,11 @@ impl Session {
     /// Keeps the system prompt of a resumed conversation, and tells the model the instructions that have changed. This
     /// is decided once, before the first message.
     pub(super) fn keep_system_prompt(&mut self, step: &mut Step) {
-        if std::mem::replace(&mut self.system_settled, true) || !self.resumed || self.role_prompt.is_some() {
+        let was_settled = std::mem::replace(&mut self.system.settled, true);
+        if !was_settled && self.resumed {
+            self.tell_unlogged_reasoning(step);
+        }
+        if was_settled || !self.resumed || self.system.role.is_some() {
             return;
         }
         let Some(before) = self.state.system.clone().filter(|_| !self.state.conversation.is_empty()) else {
@@ -62,7 +66,7 @@ impl Session {
             return;
         }
         let is_same = base == &*self.config.system;
-        self.kept_system = (!is_same).then(|| base.into());
+        self.system.kept = (!is_same).then(|| base.into());
         let instructions = Arc::clone(&self.config.instructions);
         let told = told(&instructions);
         let known = match self.state.conversation.last_instruction(INTRODUCTION) {

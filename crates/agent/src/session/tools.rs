@@ -375,7 +375,7 @@ impl Session {
         let Some(question) = arguments["question"].as_str() else {
             return self.complete(id, ToolOutcome::failure("\"question\": Required"), step);
         };
-        if self.mode() == Mode::Autopilot || !self.config.questions_answered {
+        if self.mode() == Mode::Autopilot || !self.config.clients.questions {
             let answer = format!("User responded: {}", notices::NOBODY_TO_ASK);
             return self.complete(id, ToolOutcome::success(answer), step);
         }

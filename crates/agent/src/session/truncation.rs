@@ -146,6 +146,18 @@ impl Session {
         }
     }
 
+    /// Tells which reasoning a resumed session cannot send back, because its log does not have it.
+    pub(super) fn tell_unlogged_reasoning(&mut self, step: &mut Step) {
+        let answers = self.state.unlogged_reasoning;
+        if answers > 0 {
+            let message = format!(
+                "The reasoning behind {answers} answer(s) is left out from now on, because the log of the session does not have \
+                 it: it held a secret, or an older version wrote the log."
+            );
+            self.emit(step, data::SessionInfo::new("reasoning_dropped", message));
+        }
+    }
+
     /// Bytes of the next request, without the overhead of the wire.
     pub(super) fn request_bytes(&self) -> usize {
         self.fixed_bytes() + self.state.conversation.bytes()

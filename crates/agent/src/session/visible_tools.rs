@@ -1,6 +1,7 @@
 //! The tools of a request. Their list is append-only, for the provider's prefix cache and for reasoning that is bound
-//! to it: the definition of a removed tool stays, a notice tells the model, and calls of it are refused. The list is
-//! rebuilt when the tools are replaced on purpose, or the mode or role of the session changes.
+//! to it: the definition of a removed tool stays, a notice tells the model, and calls of it are refused. So do the session's
+//! own tools of a mode that has ended. The list is rebuilt when the tools are replaced on purpose, or the role of the session
+//! changes. The log has the order, for a session that is resumed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,9 +9,10 @@ use std::sync::Arc;
 use hangar_protocol::data;
 use serde_json::Value;
 
-use super::own_tools::{self, TOOL_SEARCH, ToolConditions};
+use super::own_tools::{self, OwnTool, TOOL_SEARCH, ToolConditions};
 use super::{Session, Step};
 use crate::interned;
+use crate::model::LateTools;
 use crate::tool::{ToolOutcome, ToolSource, ToolSpec};
 use crate::tool_search;
 
@@ -22,40 +24,59 @@ impl Session {
     pub(super) fn visible_tools(&self) -> Arc<[Arc<ToolSpec>]> {
         let config = &self.config;
         let deferred = self.deferred();
-        let conditions = ToolConditions {
-            mode: self.mode(),
-            may_ask: config.may_ask,
-            questions_answered: config.questions_answered,
-            plans_reviewed: self.answerable.plans,
-            // A session that has searched once may search again, after a resume too.
-            defers_tools: !deferred.is_empty()
-                || self.was_shown(TOOL_SEARCH)
-                || !self.state.found_tools.is_empty(),
-            agent_config: config.agent_config.as_deref(),
-        };
-        let own = own_tools::specs(conditions)
+        let own = own_tools::specs(self.tool_conditions(), |name| self.was_shown(name))
             .filter(|own| self.may_show_own(&own.name))
             // A client may register a tool of the same name; then that one is meant.
             .filter(|own| config.tools.iter().all(|tool| tool.name != own.name));
         let mut own = own.peekable();
-        if own.peek().is_none() && self.active_role().is_none() && self.shown_tools.is_empty() {
+        if own.peek().is_none() && self.active_role().is_none() && self.state.offered_tools.is_empty() {
             return Arc::clone(&self.config.tools);
         }
         // Shared, because most sessions show the same list, and a call keeps it alive.
         let own: Vec<Arc<ToolSpec>> = own.map(interned::spec).collect();
         let plays = |tool: &&Arc<ToolSpec>| self.plays(&tool.name) && !deferred.contains(tool.name.as_str());
-        let there = config.tools.iter().chain(&self.withdrawn_tools);
+        let there = config.tools.iter().chain(&self.shown.withdrawn);
         let mut tools: Vec<&Arc<ToolSpec>> = there.filter(plays).chain(&own).collect();
         tools.sort_by_key(|tool| self.place(&tool.name));
         interned::list(tools.into_iter())
     }
 
-    /// Place of a tool in the list: those that were shown, then those that were not, then those that were searched for. A
-    /// resumed session knows only the last.
+    fn tool_conditions(&self) -> ToolConditions<'_> {
+        let config = &self.config;
+        ToolConditions {
+            mode: self.mode(),
+            may_ask: config.may_ask,
+            questions_answered: config.clients.questions,
+            plans_reviewed: self.answerable.plans,
+            // A session that has searched once may search again.
+            defers_tools: !self.deferred().is_empty() || !self.state.found_tools.is_empty(),
+            agent_config: config.agent_config.as_deref(),
+        }
+    }
+
+    /// Place of a tool in the list: those that were offered, then those that were not, then those that were searched for.
     fn place(&self, name: &str) -> (usize, usize) {
-        let position = |names: &[String]| names.iter().position(|known| known == name);
-        let shown = position(&self.shown_tools).unwrap_or(usize::MAX);
-        (shown, position(&self.state.found_tools).map_or(0, |found| found + 1))
+        let offered = self.state.offered_tools.iter().position(|offered| offered.name == name);
+        let found = self.state.found_tools.iter().position(|found| found == name);
+        (offered.unwrap_or(usize::MAX), found.map_or(0, |found| found + 1))
+    }
+
+    /// The tools of a request that the conversation did not begin with.
+    pub(super) fn late_tools(&self, tools: &[Arc<ToolSpec>]) -> Vec<LateTools> {
+        let offered = &self.state.offered_tools;
+        let mut late: Vec<LateTools> = Vec::new();
+        if offered.is_empty() {
+            return late;
+        }
+        for (first, tool) in tools.iter().enumerate() {
+            let known = offered.iter().find(|offered| offered.name == tool.name);
+            let behind = known.map_or(self.state.conversation.len(), |offered| offered.behind);
+            let before = late.last().map_or(0, |late| late.behind);
+            if behind > before {
+                late.push(LateTools { first, behind });
+            }
+        }
+        late
     }
 
     /// Whether the role of the session has a tool.
@@ -71,20 +92,28 @@ impl Session {
     }
 
     pub(super) fn was_shown(&self, name: &str) -> bool {
-        self.shown_tools.iter().any(|shown| shown == name)
+        self.state.offered_tools.iter().any(|offered| offered.name == name)
     }
 
-    /// Whether a tool is in the requests although it is gone.
+    /// Whether a tool is in the requests although it is gone, or of a mode that has ended.
     pub(super) fn is_withdrawn(&self, name: &str) -> bool {
-        self.withdrawn_tools.iter().any(|tool| tool.name == name)
+        self.shown.withdrawn.iter().any(|tool| tool.name == name)
+            || OwnTool::named(name).is_some_and(|own| self.is_left_over(own))
     }
 
-    /// Notes the tools of a request.
-    pub(super) fn note_shown(&mut self, tools: &[Arc<ToolSpec>]) {
-        for tool in tools {
-            if !self.was_shown(&tool.name) {
-                self.shown_tools.push(tool.name.clone());
-            }
+    /// Whether an own tool is only in the requests because it once was.
+    fn is_left_over(&self, own: OwnTool) -> bool {
+        self.was_shown(own.name())
+            && !own.is_shown(self.tool_conditions())
+            && self.config.tools.iter().all(|tool| tool.name != own.name())
+    }
+
+    /// Logs the tools that a request is the first to have.
+    pub(super) fn note_shown(&mut self, tools: &[Arc<ToolSpec>], step: &mut Step) {
+        let new = tools.iter().filter(|tool| !self.was_shown(&tool.name));
+        let tool_names: Vec<String> = new.map(|tool| tool.name.clone()).collect();
+        if !tool_names.is_empty() {
+            self.emit(step, data::ToolsOffered { tool_names });
         }
     }
 

@@ -90,7 +90,7 @@ async fn the_output_limit_is_lowered_to_what_fits_and_then_no_call_is_made() {
         check(dollars(5.0), vec![call("a", "echo"), call("b", "echo"), Line::Say("done")], expect![[r#"
             limits 3660
             1 calls, $3.816, 0 unpriced
-            budget max_cost: the budget is used up: $3.8160 of $5 are spent and the next call could cost $1.3840; raise `--max-cost`, or `max_cost` in [budget] of config.toml, to go on"#]])
+            budget max_cost: the budget is used up: $3.82 of $5.00 are spent and the next call could cost $1.38; raise `--max-cost`, or `max_cost` in [budget] of config.toml, to go on"#]])
             .await;
     assert_eq!(stage.count("model.call_failure"), 0);
 }
@@ -137,7 +137,7 @@ async fn a_failed_call_costs_nothing_and_a_cut_one_what_it_could() {
     check(dollars(9.0), vec![Line::Cut("half"), Line::Say("done")], expect![[r#"
         limits 7660
         1 calls, $9.000, 0 unpriced
-        budget max_cost: the budget is used up: $9.0000 of $9 are spent and the next call could cost $2.3640; raise `--max-cost`, or `max_cost` in [budget] of config.toml, to go on"#]]).await;
+        budget max_cost: the budget is used up: $9.00 of $9.00 are spent and the next call could cost $2.36; raise `--max-cost`, or `max_cost` in [budget] of config.toml, to go on"#]]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,7 +148,7 @@ async fn what_was_spent_before_a_resume_is_spent() {
     check(setting, vec![Line::Say("never")], expect![[r#"
         limits 
         1 calls, $3.816, 0 unpriced
-        budget max_cost: the budget is used up: $3.8160 of $5 are spent and the next call could cost $2.4960; raise `--max-cost`, or `max_cost` in [budget] of config.toml, to go on"#]]).await;
+        budget max_cost: the budget is used up: $3.82 of $5.00 are spent and the next call could cost $2.50; raise `--max-cost`, or `max_cost` in [budget] of config.toml, to go on"#]]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,7 +177,7 @@ async fn a_call_that_was_cut_or_stopped_is_on_record_after_a_resume() {
         vec![Line::Say("done")],
         expect![[r#"
         limits 8192
-        2 calls, $17.945, 0 unpriced"#]],
+        2 calls, $17.949, 0 unpriced"#]],
     )
     .await;
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use hangar_agent::model::{Message, ModelRequest, ToolChoice};
 use hangar_agent::session::{Command, Compaction};
 use hangar_agent::tool::Toolset;
-use hangar_protocol::Body;
 use hangar_protocol::data::Mode;
+use hangar_protocol::{Body, Event};
 
 use crate::stage::{Line, Setting, Stage, call};
 
@@ -193,6 +193,124 @@ async fn a_tool_that_comes_late_is_offered_when_the_cycle_has_ended() {
     stage.play("second").await;
     assert_eq!(tools(&stage), ["slow hang write", "slow hang write", "slow hang write echo"]);
     assert_eq!(infos(&stage, "tools_held").len(), 1);
+}
+
+/// The tools of each request and those that were added in the conversation: `a b | 3: c`.
+fn offers(stage: &Stage) -> Vec<String> {
+    let names = |tools: &[std::sync::Arc<hangar_agent::tool::ToolSpec>]| {
+        tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(" ")
+    };
+    let offer = |request: &ModelRequest| {
+        let later = request.later_tools().map(|(behind, tools)| format!(" | {behind}: {}", names(tools)));
+        names(request.first_tools()) + &later.collect::<String>()
+    };
+    stage.requests().iter().map(offer).collect()
+}
+
+/// The next process of a session.
+fn resumed(stage: &Stage, answer: &'static str) -> Stage {
+    let setting = Setting { log: stage.log(), signs: true, ..Setting::default() };
+    Stage::set(setting, vec![Line::Say(answer)])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mode_adds_its_tools_behind_those_that_were_there_and_leaves_them_there() {
+    let lines = vec![Line::Say("one"), call("a", "task_complete"), Line::Say("three"), Line::Say("four")];
+    let mut stage = Stage::set(Setting { signs: true, ..Setting::default() }, lines);
+    stage.play("first").await;
+    stage.command(Command::SetMode(Mode::Autopilot));
+    stage.play("second").await;
+    stage.command(Command::SetMode(Mode::Interactive));
+    stage.play("third").await;
+    let late = "echo slow hang write | 3: task_complete ask_user";
+    assert_eq!(offers(&stage), ["echo slow hang write", late, late]);
+    assert_eq!(infos(&stage, "reasoning_dropped"), Vec::<String>::new());
+    // After a resume, too.
+    let mut stage = resumed(&stage, "five");
+    stage.play("fourth").await;
+    assert_eq!(offers(&stage), [late]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tools_of_a_mode_that_has_ended_cannot_be_called() {
+    let lines = vec![call("a", "task_complete"), call("b", "task_complete"), Line::Say("done")];
+    let mut stage = Stage::new(lines);
+    stage.command(Command::SetMode(Mode::Autopilot));
+    stage.play("first").await;
+    stage.command(Command::SetMode(Mode::Interactive));
+    stage.play("second").await;
+    let refused = stage.last_request().contains("Tool 'task_complete' is no longer available.");
+    assert!(refused, "{}", stage.last_request());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resumed_session_has_its_tools_in_the_order_in_which_they_came() {
+    let mut stage = Stage::set(Setting::default(), vec![Line::Say("one"), Line::Say("two")]);
+    let all: Vec<_> = stage.driver.tools().iter().cloned().collect();
+    stage.driver.set_tools(Toolset::new(all[2..].to_vec()), &[]).unwrap();
+    stage.play("first").await;
+    let late = all[2..].iter().chain(&all[..2]).cloned().collect();
+    stage.driver.set_tools(Toolset::new(late), &[]).unwrap();
+    stage.play("second").await;
+    let before = offers(&stage).last().cloned();
+    // The next process finds them in another order.
+    let mut stage = resumed(&stage, "three");
+    stage.play("third").await;
+    assert_eq!(offers(&stage).last().cloned(), before);
+    assert_eq!(before.as_deref(), Some("hang write | 3: echo slow"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn reasoning_that_the_log_does_not_have_is_told_when_the_session_is_resumed() {
+    let setting = Setting { signs: true, ..Setting::default() };
+    let mut stage = Stage::set(setting, vec![Line::Say("one"), Line::Say("two"), Line::Say("three")]);
+    for prompt in ["first", "second", "third"] {
+        stage.play(prompt).await;
+    }
+    let told = |log: Vec<Event>| async {
+        let setting = Setting { log, signs: true, ..Setting::default() };
+        let mut stage = Stage::set(setting, vec![Line::Say("four")]);
+        stage.play("fourth").await;
+        infos(&stage, "reasoning_dropped")
+    };
+    assert_eq!(told(stage.log()).await, Vec::<String>::new());
+    // A secret was in the items of two answers.
+    let mut left = 2;
+    let redacted = stage.log().into_iter().map(|event| match event.body() {
+        Body::ModelItems(items) if left > 0 => {
+            left -= 1;
+            let mut items = items.clone();
+            items.items = serde_json::value::to_raw_value(&()).unwrap();
+            Event::new(
+                event.id().clone(),
+                event.timestamp().to_owned(),
+                event.parent_id().cloned(),
+                None,
+                items.into(),
+            )
+        }
+        _ => event,
+    });
+    let infos = told(redacted.collect()).await;
+    assert!(infos.len() == 1 && infos[0].contains("behind 2 answer(s)"), "{infos:?}");
+    // An older version logged only its own form of the reasoning.
+    let old = stage.log().into_iter().filter(|event| !matches!(event.body(), Body::ModelItems(_)));
+    let old = old.map(|event| match event.body() {
+        Body::AssistantMessage(message) => {
+            let mut message = message.clone();
+            message.reasoning_opaque = Some("signature".to_owned());
+            Event::new(
+                event.id().clone(),
+                event.timestamp().to_owned(),
+                event.parent_id().cloned(),
+                None,
+                message.into(),
+            )
+        }
+        _ => event,
+    });
+    let infos = told(old.collect()).await;
+    assert!(infos.len() == 1 && infos[0].contains("behind 3 answer(s)"), "{infos:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -91,7 +91,7 @@ async fn steering_during_the_last_answer_is_still_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_abort_mid_answer_leaves_no_half_message() {
+async fn an_abort_mid_answer_logs_what_was_said_and_the_model_knows_it() {
     let mut stage = Stage::new(vec![Line::Hang("half an ans"), Line::Say("fine")]);
     stage.send("first");
     stage.until("assistant.message_delta").await;
@@ -101,6 +101,7 @@ async fn an_abort_mid_answer_leaves_no_half_message() {
         user.message
         assistant.turn_start
         model.call_start
+        hangar.answer_cut
         agent.interrupted
         abort
         model.call_finished
@@ -111,6 +112,7 @@ async fn an_abort_mid_answer_leaves_no_half_message() {
     stage.play("second").await;
     expect![[r#"
         user: first
+        assistant: half an ans[]
         user: second"#]]
     .assert_eq(&stage.last_request());
 }

@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use hangar_agent::model::{Price, Rates};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Auth, ConfigError, ProviderConfig, ProviderKind, Proxy, TimeLimits};
@@ -23,29 +24,58 @@ struct File {
     providers: BTreeMap<String, Table>,
 }
 
-/// One `[providers.NAME]` table.
-#[derive(Deserialize)]
+/// Schema of the tables `[providers.NAME]`.
+pub fn schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    generator.subschema_for::<BTreeMap<String, Table>>()
+}
+
+/// Names of the presets, as the schema allows them.
+fn known_types(schema: &mut schemars::Schema) {
+    schema.insert("enum".to_owned(), facts::presets().collect::<Vec<_>>().into());
+}
+
+/// A model provider.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "ProviderTable")]
 struct Table {
+    /// The API, or the host that serves it.
     #[serde(rename = "type")]
+    #[schemars(transform = known_types)]
     kind: Option<String>,
     /// The host whose rules apply although the URL is different: for gateways that pass requests on unchanged.
     host: Option<String>,
+    /// URL of the API.
     base_url: Option<String>,
+    /// OpenAI's API to use.
+    #[schemars(extend("enum" = ["completions", "responses"]))]
     wire_api: Option<String>,
+    /// The key itself; a reference to it is better.
+    #[schemars(with = "Option<String>")]
     api_key: Option<Secret>,
     /// The variable that holds the key.
     api_key_env: Option<String>,
+    /// The command that prints the key.
     api_key_command: Option<String>,
     /// The file that holds the key and nothing else.
     api_key_file: Option<String>,
+    /// The name of the key in the keychain of the system.
+    api_key_keychain: Option<String>,
+    /// The bearer token itself.
+    #[schemars(with = "Option<String>")]
     bearer_token: Option<Secret>,
+    /// Version of Azure's API.
     azure_api_version: Option<String>,
+    /// Additional headers.
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    /// Default model of the provider.
     model: Option<String>,
+    /// Name of the model to send, if it differs.
     wire_model: Option<String>,
+    /// Tokens of the longest prompt.
     max_prompt_tokens: Option<NonZeroU64>,
+    /// Tokens of the longest answer.
     max_output_tokens: Option<NonZeroU64>,
     /// US dollars for a million tokens.
     price: Option<PriceTable>,
@@ -54,12 +84,14 @@ struct Table {
     web_search: bool,
     /// False reaches the provider directly, regardless of the machine's proxy settings.
     proxy: Option<bool>,
+    /// Seconds without a further piece of an answer after which a call fails.
     stall_seconds: Option<NonZeroU64>,
+    /// Seconds until the first byte of an answer.
     first_byte_seconds: Option<NonZeroU64>,
 }
 
 /// US dollars for a million tokens.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PriceTable {
     input: f64,
@@ -179,6 +211,9 @@ impl Table {
         if let Some(command) = &self.api_key_command {
             return Ok(Auth::Command(command.clone()));
         }
+        if let Some(name) = &self.api_key_keychain {
+            return Ok(Auth::Command(keychain_command(name)));
+        }
         if let Some(key) = &self.api_key {
             return Ok(Auth::ApiKey(secret(&setting("api_key"), key.reveal())?));
         }
@@ -199,6 +234,15 @@ impl Table {
             return Ok(Auth::ApiKey(secret(&setting("api_key_env"), &key)?));
         }
         Ok(preset.api_key_command.map_or(Auth::None, |command| Auth::Command(command.to_owned())))
+    }
+}
+
+/// The command that prints a key of the system's keychain. The name is quoted for the shell.
+fn keychain_command(name: &str) -> String {
+    let quoted = name.replace('\'', "'\\''");
+    match cfg!(target_os = "macos") {
+        true => format!("security find-generic-password -w -s '{quoted}'"),
+        false => format!("secret-tool lookup service '{quoted}'"),
     }
 }
 

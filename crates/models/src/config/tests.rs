@@ -263,7 +263,7 @@ fn a_mistake_in_the_file_is_named() {
     check_file(
         "[providers.x]\nbase_ulr = \"http://h\"",
         expect![
-            "line 2 of the configuration: unknown field `base_ulr`, expected one of `type`, `host`, `base_url`, `wire_api`, `api_key`, `api_key_env`, `api_key_command`, `api_key_file`, `bearer_token`, `azure_api_version`, `headers`, `model`, `wire_model`, `max_prompt_tokens`, `max_output_tokens`, `price`, `web_search`, `proxy`, `stall_seconds`, `first_byte_seconds`"
+            "config.toml:2: unknown field `base_ulr`, expected one of `type`, `host`, `base_url`, `wire_api`, `api_key`, `api_key_env`, `api_key_command`, `api_key_file`, `api_key_keychain`, `bearer_token`, `azure_api_version`, `headers`, `model`, `wire_model`, `max_prompt_tokens`, `max_output_tokens`, `price`, `web_search`, `proxy`, `stall_seconds`, `first_byte_seconds`"
         ],
     );
     check_file(
@@ -274,7 +274,7 @@ fn a_mistake_in_the_file_is_named() {
     );
     check_file(
         "[providers.x]\nmax_prompt_tokens = 0",
-        expect!["line 2 of the configuration: invalid value: integer `0`, expected a nonzero u64"],
+        expect!["config.toml:2: invalid value: integer `0`, expected a nonzero u64"],
     );
     check_file(
         "[providers.x]\nheaders = { \"a b\" = \"c\" }",
@@ -286,12 +286,9 @@ fn a_mistake_in_the_file_is_named() {
 fn a_mistake_beside_a_credential_does_not_show_it() {
     check_file(
         "[providers.x]\napi_key = \"sk-hidden\" oops",
-        expect!["line 2 of the configuration: unexpected key or value, expected newline, `#`"],
+        expect!["config.toml:2: unexpected key or value, expected newline, `#`"],
     );
-    check_file(
-        "[providers.x]\n\napi_key = 271828",
-        expect!["line 3 of the configuration: a credential must be a string"],
-    );
+    check_file("[providers.x]\n\napi_key = 271828", expect!["config.toml:3: a credential must be a string"]);
 }
 
 #[test]

@@ -50,6 +50,46 @@ fn the_message_is_the_status_and_what_the_provider_said() {
     );
 }
 
+/// Calls that a request takes that is answered with this status each time, with the retry policy of the agent.
+fn calls(status: u16, body: &str) -> usize {
+    let error = refused(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), body);
+    let mut entropy = hangar_agent::entropy::Entropy::seeded(7);
+    let retried = |retries: &u32| {
+        hangar_agent::retry::decide(&error, *retries, &mut entropy)
+            != hangar_agent::retry::RetryDecision::GiveUp
+    };
+    1 + (0..20).take_while(retried).count()
+}
+
+/// The numbers for 400, 401, 403, 404, 409 and 422 are those of Copilot CLI 1.0. The others are our own: a quota (402) is
+/// not retried, a busy or failing server is.
+#[test]
+fn each_status_has_its_number_of_calls() {
+    for (status, expected) in [
+        (400, 1),
+        (401, 3),
+        (402, 1),
+        (403, 1),
+        (404, 1),
+        (408, 6),
+        (409, 6),
+        (422, 1),
+        (429, 6),
+        (500, 6),
+        (502, 6),
+        (503, 6),
+        (529, 6),
+    ] {
+        assert_eq!(
+            calls(status, r#"{"error":{"message":"no","type":"x","code":"x"}}"#),
+            expected,
+            "{status}"
+        );
+    }
+    assert_eq!(calls(429, r#"{"error":{"message":"no","code":"insufficient_quota"}}"#), 1, "a quota");
+    assert_eq!(calls(400, r#"{"error":{"message":"prompt is too long"}}"#), 1, "a summary follows instead");
+}
+
 #[test]
 fn other_shapes_of_errors_are_read_too() {
     let message = |body: &str| refused(StatusCode::BAD_REQUEST, &HeaderMap::new(), body).message;

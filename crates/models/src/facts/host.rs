@@ -56,6 +56,10 @@ pub struct HostFacts {
     pub billed_by_request: bool,
     /// The local server that it is, if any. Its tokens cost nothing.
     pub local: Option<LocalServer>,
+    /// Whether tools can be added in the middle of a conversation, for models that take them there.
+    pub late_tools: bool,
+    /// Names of all its models, as patterns. Empty if it may have any.
+    pub families: Vec<String>,
     /// Whether a key is sent in `Authorization`, whatever the wire.
     pub bearer: bool,
     /// Seconds until the first byte of an answer, where the vendor documents a long time.
@@ -221,6 +225,8 @@ impl Default for HostFacts {
             drops_overflow: false,
             billed_by_request: false,
             local: None,
+            late_tools: false,
+            families: Vec::new(),
             bearer: false,
             first_byte_seconds: None,
             streams_only: false,

@@ -61,6 +61,8 @@ pub struct ModelFacts {
     pub images: ImageFacts,
     /// Whether its vendor offers web search for it.
     pub web_search: bool,
+    /// Whether tools can be added in the middle of a conversation.
+    pub late_tools: bool,
 }
 
 /// The API that a model is called with.
@@ -186,6 +188,7 @@ impl Default for ModelFacts {
             token_percent: 100,
             images: ImageFacts::default(),
             web_search: false,
+            late_tools: false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Effective facts about a model at a provider: from the configuration, then the provider's own list, then the user's
 //! catalogue, then the embedded tables, then a default. All limits and prices are looked up here.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use hangar_agent::model::{Price, Rates};
@@ -10,7 +11,7 @@ use super::effort::Level;
 use super::host::{HostFacts, WebSearch};
 use super::model::ModelFacts;
 use super::models_dev::{self, Catalogue, ModelOffer};
-use super::name::{key, spelled};
+use super::name::{fits, is_same, key, nearest, spelled};
 use super::{DEFAULT_PROMPT_TOKENS, table};
 use crate::catalogue::ModelInfo;
 use crate::config::ProviderConfig;
@@ -29,6 +30,8 @@ pub struct Learnt {
     pub listed: Option<Arc<[ModelInfo]>>,
     /// The user's own catalogue.
     pub user: Option<Arc<Catalogue>>,
+    /// Directory that remembers what providers refused.
+    pub memory: Option<PathBuf>,
 }
 
 /// Origin of a fact.
@@ -288,11 +291,15 @@ pub fn small_model(config: &ProviderConfig, model: &str) -> Option<String> {
                 list.iter().filter(usable).find(|info| key(&info.id) == wanted).map(|info| info.id.clone())
             })
         }
-        // A gateway may have other models than the vendor.
-        None if host.catalogue.as_deref() == Some(vendor.as_str()) && table.is_at_home(config) => {
-            candidates.first().cloned()
+        None if !table.is_at_home(config) => None,
+        None if host.catalogue.as_deref() == Some(vendor.as_str()) => candidates.first().cloned(),
+        // A host of several vendors has those that the catalogue has of it, in its own spelling.
+        None => {
+            let served: Vec<&str> =
+                host.catalogue.iter().flat_map(|host| models_dev::embedded_models(host)).collect();
+            let named = |small: &String| served.iter().find(|id| key(id) == key(small));
+            candidates.iter().find_map(named).map(|id| (*id).to_owned())
         }
-        None => None,
     };
     found.filter(|small| key(small) != key(model))
 }
@@ -325,7 +332,50 @@ pub fn cheapest_model(config: &ProviderConfig) -> Option<String> {
     listed.or_else(priced).or_else(|| offered.first()).cloned()
 }
 
-/// The models of a host in the tables, and those that the provider lists: for suggestions.
+/// Models that are nearest to a name that the provider does not have: of its list, else of the catalogue of its host, else of
+/// all current ones.
+pub fn suggestions(config: &ProviderConfig, model: &str) -> Vec<String> {
+    let table = table::embedded();
+    let host = table.host(config);
+    let listed: Vec<&str> =
+        config.learnt.listed.iter().flat_map(|list| list.iter()).map(|info| info.id.as_str()).collect();
+    let served = host.catalogue.iter().flat_map(|host| models_dev::embedded_models(host)).collect();
+    let all = table.ids.iter().map(String::as_str).collect();
+    // An unknown server with a list has no other models than those.
+    let fallbacks: [Vec<&str>; 2] = if listed.is_empty() { [served, all] } else { [Vec::new(), Vec::new()] };
+    let near = std::iter::once(listed)
+        .chain(fallbacks)
+        .map(|known| nearest(model, known.into_iter().filter(|name| *name != model)));
+    near.into_iter()
+        .find(|near| !near.is_empty())
+        .unwrap_or_default()
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Whether the provider cannot have a model: its list lacks the name, or without a list its host has only families of models
+/// that the name is not of.
+pub fn is_missing(config: &ProviderConfig, model: &str) -> bool {
+    match config.learnt.listed.as_deref() {
+        Some(list) => !list.is_empty() && !list.iter().any(|listed| is_same(&listed.id, model)),
+        None => {
+            let table = table::embedded();
+            let families = table.host(config).families;
+            let name = key(model);
+            table.is_at_home(config)
+                && !families.is_empty()
+                && !families.iter().any(|family| fits(family, &name))
+        }
+    }
+}
+
+/// Whether the provider is known to have a model: by its list, or the catalogue of its host.
+pub fn is_served(config: &ProviderConfig, model: &str) -> bool {
+    known_models(config).iter().any(|known| is_same(known, model))
+}
+
+/// The models that the provider lists, or those of its host in the tables.
 pub fn known_models(config: &ProviderConfig) -> Vec<String> {
     let host = table::embedded().host(config);
     let listed = config.learnt.listed.iter().flat_map(|list| list.iter()).map(|info| info.id.clone());

@@ -70,6 +70,7 @@ struct ModelEntry {
     token_percent: Option<u64>,
     images: Option<ImageFacts>,
     web_search: Option<bool>,
+    late_tools: Option<bool>,
 }
 
 /// A price step, with multiples of the price below it.
@@ -118,6 +119,8 @@ pub(super) struct HostEntry {
     spelling: Spelling,
     drops_overflow: bool,
     billed_by_request: bool,
+    families: Vec<String>,
+    late_tools: bool,
     local: Option<LocalServer>,
     first_byte_seconds: Option<u64>,
     streams_only: bool,
@@ -250,6 +253,7 @@ impl ModelEntry {
         set(&mut facts.token_percent, &self.token_percent);
         set(&mut facts.images, &self.images);
         set(&mut facts.web_search, &self.web_search);
+        set(&mut facts.late_tools, &self.late_tools);
     }
 }
 
@@ -331,6 +335,8 @@ impl HostEntry {
             spelling: self.spelling,
             drops_overflow: self.drops_overflow,
             billed_by_request: self.billed_by_request,
+            families: self.families.clone(),
+            late_tools: self.late_tools,
             local: self.local,
             bearer: self.bearer,
             first_byte_seconds: self.first_byte_seconds,

@@ -327,6 +327,37 @@ fn a_small_model_is_of_the_same_vendor_and_is_served_there() {
     let listed = with_list(gateway, &[("anthropic/claude-haiku-4.5", 1, 1)]);
     assert_eq!(small(&listed, "claude-opus-5").as_deref(), Some("anthropic/claude-haiku-4.5"));
     assert_eq!(small(&listed, "who-knows"), None);
+    // Before their lists were read, hosts of several vendors have what the catalogue has of them.
+    let router = provider(PER_MODEL, "https://openrouter.ai/api/v1");
+    assert_eq!(small(&router, "anthropic/claude-opus-4.6").as_deref(), Some("anthropic/claude-haiku-4.5"));
+    assert_eq!(
+        small(&router, "google/gemini-3.1-pro-preview").as_deref(),
+        Some("google/gemini-3.5-flash-lite")
+    );
+    let github = provider(ProviderKind::Copilot, "https://api.githubcopilot.com");
+    assert_eq!(small(&github, "claude-sonnet-4.6").as_deref(), Some("claude-haiku-4.5"));
+    assert_eq!(small(&github, "gpt-5.4").as_deref(), Some("gpt-5.6-luna"));
+}
+
+#[test]
+fn a_name_that_a_provider_lacks_has_suggestions_and_is_missing_where_that_is_certain() {
+    let anthropic = provider(ProviderKind::Anthropic, "https://api.anthropic.com");
+    let openai = provider(PER_MODEL, "https://api.openai.com/v1");
+    let gateway = provider(PER_MODEL, "https://gateway.example/v1");
+    let check = |config: &ProviderConfig, model: &str, missing: bool, first: Option<&str>| {
+        assert_eq!(is_missing(config, model), missing, "{model}");
+        assert_eq!(suggestions(config, model).first().map(String::as_str), first, "{model}");
+    };
+    check(&anthropic, "nosuch", true, None);
+    check(&anthropic, "gpt-5.4", true, Some("gpt-5.5"));
+    check(&anthropic, "claude-opus-9", false, Some("claude-opus-5"));
+    check(&openai, "nosuch", true, None);
+    check(&openai, "o9-mini", false, None);
+    check(&gateway, "nosuch", false, None);
+    check(&gateway, "claude-sonet-5.5", false, Some("claude-sonnet-5-5"));
+    let listed = with_list(gateway, &[("llama-4", 1, 1)]);
+    check(&listed, "claude-opus-5", true, None);
+    check(&listed, "lama-4", true, Some("llama-4"));
 }
 
 #[test]

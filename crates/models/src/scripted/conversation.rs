@@ -25,6 +25,7 @@ pub(super) fn request(messages: Vec<Message>) -> ModelRequest {
             tool("apply_patch", ToolSchema::Custom { grammar: None }),
         ]
         .into(),
+        late_tools: Vec::new(),
         tool_choice: ToolChoice::Auto,
         effort: None,
         stream: true,

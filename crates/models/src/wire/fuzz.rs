@@ -84,18 +84,53 @@ fn read<'a>(wire: Wire, pieces: impl Iterator<Item = &'a [u8]>) -> Option<Reply>
         });
         refused |= pushed.is_err();
     }
+    let ended: Result<(), SseError> = sse.end(|data| {
+        refused |= decoder.event(data, &mut out).is_err();
+        Ok(())
+    });
+    refused |= ended.is_err();
     let reply = decoder.finish(&mut out);
     if refused { None } else { reply }
 }
 
-fn framed(events: &[String], line_end: &str, comments: bool) -> Vec<u8> {
+/// How events are written.
+#[derive(Debug, Clone, Copy)]
+struct Framing {
+    line_end: &'static str,
+    /// Whether comments stand between events.
+    comments: bool,
+    /// Whether each event has its name and an id in front.
+    names: bool,
+    /// Whether a blank line follows the last event.
+    ends: bool,
+}
+
+const PLAIN: Framing = Framing { line_end: "\n", comments: false, names: false, ends: true };
+
+fn framings() -> impl Strategy<Value = Framing> {
+    let line_end = prop_oneof![Just("\n"), Just("\r\n"), Just("\r")];
+    (line_end, any::<[bool; 3]>()).prop_map(|(line_end, [comments, names, ends])| Framing {
+        line_end,
+        comments,
+        names,
+        ends,
+    })
+}
+
+fn framed(events: &[String], framing: Framing) -> Vec<u8> {
+    let end = framing.line_end;
     let mut text = String::new();
-    for event in events {
-        if comments {
-            text.push_str(": keep-alive");
-            text.push_str(line_end);
+    for (number, event) in events.iter().enumerate() {
+        if framing.comments {
+            text.push_str(&format!(": keep-alive ä{end}{end}"));
         }
-        text.push_str(&format!("data: {event}{line_end}{line_end}"));
+        if framing.names {
+            text.push_str(&format!("event: größe_{number}{end}id: {number}{end}"));
+        }
+        text.push_str(&format!("data: {event}{end}{end}"));
+    }
+    if !framing.ends {
+        text.truncate(text.trim_end().len());
     }
     text.into_bytes()
 }
@@ -139,10 +174,9 @@ proptest! {
     fn where_a_stream_is_cut_makes_no_difference(
         (wire, events) in wires(),
         mut cuts in prop::collection::vec(any::<Index>(), 0..40),
-        line_end in prop_oneof![Just("\n"), Just("\r\n"), Just("\r")],
-        comments in any::<bool>(),
+        framing in framings(),
     ) {
-        let bytes = framed(&lines(events), line_end, comments);
+        let bytes = framed(&lines(events), framing);
         let expected = read(wire, std::iter::once(bytes.as_slice()));
         prop_assert!(expected.as_ref().is_some_and(|reply| reply.turn.native.is_some() && !reply.turn.tool_calls.is_empty()));
         cuts.sort_by_key(|cut| cut.index(bytes.len()));
@@ -170,7 +204,7 @@ proptest! {
         for event in dropped {
             events.remove(event.index(events.len()));
         }
-        if let Some(reply) = read(wire, std::iter::once(framed(&events, "\n", false).as_slice())) {
+        if let Some(reply) = read(wire, std::iter::once(framed(&events, PLAIN).as_slice())) {
             let items = reply.turn.native.map(|native| native.items);
             prop_assert!(items.is_none_or(|items| serde_json::from_str::<Value>(&items).is_ok() && !items.contains('\n')));
         }

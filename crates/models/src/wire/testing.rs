@@ -25,6 +25,7 @@ pub(crate) fn request(model: &str, messages: Vec<Message>) -> ModelRequest {
         system: "Be brief.".into(),
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: [].into(),
+        late_tools: Vec::new(),
         tool_choice: ToolChoice::Auto,
         effort: None,
         stream: true,

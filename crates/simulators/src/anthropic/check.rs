@@ -38,7 +38,7 @@ pub(super) fn check(
     let foreign = shape(vendor, request)?;
     let model = model(vendor, body)?;
     let mode = parameters::check(model, request)?;
-    tools::check(body)?;
+    tools::check(request)?;
     messages::check(model, body)?;
     marks::check(body)?;
     let mut violations = cut_calls(body, history);

@@ -220,6 +220,19 @@ fn tools_may_change_in_a_conversation_with_a_header() {
 }
 
 #[test]
+fn a_tool_that_is_defined_in_the_conversation_changes_neither_its_thinking_nor_its_cache() {
+    let mut client = Client::new("claude-opus-5-5", vec![interleaved()]);
+    client.turn();
+    let definition = json!({"name": "late", "input_schema": {"type": "object"}});
+    let added =
+        json!({"type": "tool_addition", "tool": {"type": "tool_definition", "definition": definition}});
+    client.body["messages"].as_array_mut().unwrap().push(json!({"role": "system", "content": [added]}));
+    assert!(client.refused().contains("inline-tools-2026-09-15"));
+    client.headers.push(("anthropic-beta", "inline-tools-2026-09-15"));
+    client.turn();
+}
+
+#[test]
 fn thinking_of_another_model_is_dropped_and_of_another_account_refused() {
     let mut client = Client::new("claude-opus-5-5", vec![interleaved()]);
     client.turn();

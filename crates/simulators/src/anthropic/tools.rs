@@ -6,12 +6,18 @@ use serde_json::Value;
 
 use super::error::invalid;
 use crate::refusal::Refusal;
+use crate::request::Request;
 use crate::vendor::InputKind;
 
 const MAX_NAME: usize = 128;
 
-pub(super) fn check(body: &Value) -> Result<(), Refusal> {
+/// Header that allows defining tools in messages of the system.
+const INLINE_TOOLS: &str = "inline-tools-2026-09-15";
+
+pub(super) fn check(request: &Request) -> Result<(), Refusal> {
+    let body = &request.body;
     let tools = body["tools"].as_array().map_or(&[][..], Vec::as_slice);
+    additions(request)?;
     let mut names = HashSet::new();
     for (index, tool) in tools.iter().enumerate() {
         let name = tool["name"].as_str().unwrap_or_default();
@@ -21,7 +27,7 @@ pub(super) fn check(body: &Value) -> Result<(), Refusal> {
                     "tools.{index}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{{1,{MAX_NAME}}}$'"
                 )));
             }
-            schema(index, &tool["input_schema"])?;
+            schema(&format!("tools.{index}.custom"), &tool["input_schema"])?;
         }
         if !names.insert(name) {
             return Err(invalid("tools: Tool names must be unique."));
@@ -42,6 +48,37 @@ pub(super) fn check(body: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Definitions in messages of the system. Each has the form of an entry of the list.
+fn additions(request: &Request) -> Result<(), Refusal> {
+    let betas = request.header("anthropic-beta").unwrap_or_default();
+    for (path, role, block) in added(&request.body) {
+        if role != "system" {
+            return Err(invalid(format!("{path}: `tool_addition` blocks can only be in `system` messages")));
+        }
+        if !betas.contains(INLINE_TOOLS) {
+            return Err(invalid(format!(
+                "{path}: `tool_addition` blocks are not supported without the `{INLINE_TOOLS}` beta header"
+            )));
+        }
+        let definition = &block["tool"]["definition"];
+        if is_custom(definition) {
+            schema(&format!("{path}.tool.definition"), &definition["input_schema"])?;
+        }
+    }
+    Ok(())
+}
+
+/// Blocks that add tools: path, role of the message, block.
+fn added(body: &Value) -> impl Iterator<Item = (String, &Value, &Value)> {
+    let messages = body["messages"].as_array().into_iter().flatten().enumerate();
+    messages.flat_map(|(index, message)| {
+        let blocks = message["content"].as_array().into_iter().flatten().enumerate();
+        let added = blocks.filter(|(_, block)| block["type"] == "tool_addition");
+        added
+            .map(move |(place, block)| (format!("messages.{index}.content.{place}"), &message["role"], block))
+    })
+}
+
 fn is_custom(tool: &Value) -> bool {
     tool["type"].is_null() || tool["type"] == "custom"
 }
@@ -52,8 +89,8 @@ pub(super) fn is_word(text: &str, longest: usize) -> bool {
     (1..=longest).contains(&text.len()) && text.chars().all(fits)
 }
 
-fn schema(index: usize, schema: &Value) -> Result<(), Refusal> {
-    let path = format!("tools.{index}.custom.input_schema");
+fn schema(path: &str, schema: &Value) -> Result<(), Refusal> {
+    let path = format!("{path}.input_schema");
     match schema.get("type") {
         None => return Err(invalid(format!("{path}.type: Field required"))),
         Some(kind) if kind != "object" => {
@@ -79,7 +116,10 @@ pub(super) fn offered(body: &Value) -> BTreeMap<String, InputKind> {
     if body["tool_choice"]["type"] == "none" {
         return BTreeMap::new();
     }
-    let own = body["tools"].as_array().into_iter().flatten().filter(|tool| is_custom(tool));
+    let listed = body["tools"].as_array().into_iter().flatten();
+    let own = listed
+        .chain(added(body).map(|(_, _, block)| &block["tool"]["definition"]))
+        .filter(|tool| is_custom(tool));
     let names = own.filter_map(|tool| tool["name"].as_str());
     names.map(|name| (name.to_owned(), InputKind::Function)).collect()
 }

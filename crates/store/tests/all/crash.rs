@@ -78,10 +78,13 @@ fn garbage_in_the_middle_is_skipped_counted_and_kept() {
     assert_eq!(std::fs::read(home.log("s")).unwrap()[..before.len()], before);
 }
 
-/// Not a test: the process that the tests below start and kill.
+/// The process that the tests below start and kill. Started by the test runner, it starts itself once, as they do.
 #[test]
 fn writer_process() {
-    let Ok(home) = std::env::var("HANGAR_TEST_HOME") else { return };
+    let Ok(home) = std::env::var("HANGAR_TEST_HOME") else {
+        assert!(Writer::start(&Home::new()).acknowledged() > Some(0));
+        return;
+    };
     let store = Store::new(home.as_ref());
     let mut session = match store.open(&id("s")) {
         Err(StoreError::NotFound { .. }) => store.create(&id("s"), meta("/work")).unwrap(),
@@ -114,7 +117,8 @@ impl Writer {
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut writer = Self { child, lines };
-        while writer.lines.next().unwrap().unwrap() != "open" {}
+        while writer.lines.next().expect("the writer ended before it opened the session").unwrap() != "open" {
+        }
         writer
     }
 

@@ -12,6 +12,7 @@ use hangar_agent::model::Message;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use super::late_tools::{self, LateTools};
 use super::request::{self, Tool};
 use crate::facts::Endpoint;
 use crate::wire::Ask;
@@ -35,7 +36,11 @@ impl Binding {
         let mut prefix = Prefix::of(ask);
         let messages = &ask.request.messages;
         let cycle = cycle_under_way(messages);
+        let mut late = LateTools::of(ask);
         for (at, message) in messages.iter().enumerate() {
+            let is_answer = matches!(**message, Message::Assistant(_));
+            let role = if is_answer { "assistant" } else { "user" };
+            late.before(at, role).iter().for_each(|tool| prefix.add(late_tools::ROLE, tool));
             if let Message::Assistant(turn) = &**message
                 && let Some(native) = native_to(turn, ask.origin)
                 && native.prefix.is_some_and(|bound| bound != prefix.digest())
@@ -49,7 +54,9 @@ impl Binding {
         }
         if request::goes_on(ask) {
             prefix.add("user", &request::GO_ON);
+            late.before(usize::MAX, "user");
         }
+        late.rest().iter().for_each(|tool| prefix.add(late_tools::ROLE, tool));
         binding.prefix = Some(prefix.digest());
         binding
     }
@@ -87,7 +94,7 @@ impl Prefix {
         let mut prefix = Self(Sha256::new());
         prefix.add("system", &*ask.request.system);
         let search = ask.search(Endpoint::Messages);
-        let tools = ask.request.tools.iter().filter_map(|spec| Tool::of(search, spec));
+        let tools = ask.listed_tools().iter().filter_map(|spec| Tool::of(search, spec));
         tools.for_each(|tool| prefix.add("tool", &tool));
         prefix
     }

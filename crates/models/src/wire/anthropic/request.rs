@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use serde_with::skip_serializing_none;
 
+use super::late_tools::{self, LateTools};
 use crate::facts::{Endpoint, Reasoning, Thinking, ThinkingMode, WebSearch};
 use crate::hosted::WEB_SEARCH;
 use crate::wire::native::{ListEntry, call_id, entries, native_to};
@@ -47,7 +48,7 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     }
     ask.forget(&mut body);
     let search = ask.search(Endpoint::Messages);
-    let mut tools: Vec<Tool> = request.tools.iter().filter_map(|spec| Tool::of(search, spec)).collect();
+    let mut tools: Vec<Tool> = ask.listed_tools().iter().filter_map(|spec| Tool::of(search, spec)).collect();
     if let Some(last) = tools.last_mut().filter(|_| ask.marks_cache()) {
         last.mark();
     }
@@ -162,10 +163,14 @@ impl MessageGroup<'_> {
 /// Messages of the same side become one: results of tools come from the user here.
 fn messages<'a>(ask: &'a Ask<'_>) -> Vec<MessageGroup<'a>> {
     let mut turns: Vec<MessageGroup> = Vec::new();
+    let mut late = LateTools::of(ask);
     for (at, message) in ask.request.messages.iter().enumerate() {
         let (role, content) = content(ask, message, ask.binding.drops(at));
+        if content.is_empty() {
+            continue;
+        }
+        add_tools(&mut turns, late.before(at, role));
         match turns.last_mut() {
-            _ if content.is_empty() => {}
             Some(last) if last.role == role => last.content.extend(content),
             _ => turns.push(MessageGroup { role, content }),
         }
@@ -175,11 +180,19 @@ fn messages<'a>(ask: &'a Ask<'_>) -> Vec<MessageGroup<'a>> {
             role: "user",
             content: made(vec![json!({ "type": "text", "text": GO_ON })]),
         });
+        late.before(usize::MAX, "user");
     }
+    add_tools(&mut turns, late.rest());
     if ask.marks_cache() {
         mark_ends(&mut turns);
     }
     turns
+}
+
+fn add_tools(turns: &mut Vec<MessageGroup<'_>>, tools: Vec<Value>) {
+    if !tools.is_empty() {
+        turns.push(MessageGroup { role: late_tools::ROLE, content: made(tools) });
+    }
 }
 
 /// Role and blocks of a message.

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use expect_test::{Expect, expect};
-use hangar_agent::model::{AssistantTurn, Message, NativeTurn, Part};
+use hangar_agent::model::{AssistantTurn, LateTools, Message, NativeTurn, Part};
 use hangar_protocol::data::ToolType;
+use serde_json::{Value, json};
 
 use crate::wire::testing::*;
 use crate::wire::{Wire, WireVariant};
@@ -470,6 +471,44 @@ fn thinking_goes_back_only_behind_what_it_was_bound_to() {
     // Models that do not bind it are sent it in any case.
     let older = hangar_agent::model::ModelRequest { model: "claude-opus-4-6".to_owned(), ..tools };
     assert_eq!(sends(&older), kept);
+}
+
+#[test]
+fn tools_that_come_late_are_added_in_the_conversation_and_cost_no_thinking() {
+    let host = host_named("anthropic");
+    let bind = |request: &hangar_agent::model::ModelRequest| {
+        asked(WireVariant::Vendor, &host, request, None, |ask| std::mem::take(&mut ask.binding))
+    };
+    let body = |request: &hangar_agent::model::ModelRequest| {
+        body_for(Wire::Messages, WireVariant::Vendor, &host, request)
+    };
+    let mut first = bound(None);
+    first.messages.truncate(1);
+    first.tools = tools()[..1].into();
+    let prefix = bind(&first).prefix;
+    // The first prompt has one answer and its two results; the second prompt is the first to have two tools.
+    let mut request = bound(prefix);
+    request.tools = tools();
+    request.late_tools = vec![LateTools { first: 1, behind: 5 }];
+    let sent = body(&request);
+    let names =
+        |tools: &Value| tools.as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect::<Vec<_>>();
+    assert_eq!(names(&sent["tools"]), ["view"]);
+    assert!(sent["messages"][1].to_string().contains("signature"));
+    assert_eq!(bind(&request).notice(), None);
+    let roles: Vec<_> =
+        sent["messages"].as_array().unwrap().iter().map(|message| message["role"].clone()).collect();
+    assert_eq!(roles, ["user", "assistant", "user", "system", "assistant", "user"]);
+    let added = &sent["messages"][3]["content"][0];
+    assert_eq!(
+        (&added["type"], &added["tool"]["definition"]["name"]),
+        (&json!("tool_addition"), &json!("apply_patch"))
+    );
+    // A model that takes tools only in their list has them there.
+    let older = hangar_agent::model::ModelRequest { model: "claude-opus-4-6".to_owned(), ..request };
+    let sent = body(&older);
+    assert_eq!(names(&sent["tools"]), ["view", "apply_patch"]);
+    assert!(!sent["messages"].to_string().contains("tool_addition"));
 }
 
 #[test]

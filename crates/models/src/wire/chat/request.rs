@@ -138,10 +138,10 @@ impl Ask<'_> {
         ))
     }
 
-    /// Whether this host refuses functions of this model while it reasons.
+    /// Whether this host refuses functions of this model while it reasons, and the model can do without reasoning.
     fn refuses_tools_with_effort(&self) -> bool {
         self.host.reasons_without_tools
-            && self.facts.chat_tools != ChatTools::Always
+            && self.facts.chat_tools == ChatTools::WithoutEffort
             && !self.request.tools.is_empty()
     }
 }

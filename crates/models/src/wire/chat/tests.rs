@@ -229,6 +229,10 @@ fn functions_go_without_effort_where_the_host_refuses_both() {
     let mut request = conversation("gpt-5.4", None);
     request.effort = Some("high".to_owned());
     assert_eq!(body_for(Wire::Chat, WireVariant::Vendor, &host, &request)["reasoning_effort"], "none");
+    // A model that always reasons has no such effort. The host then names the endpoint for its tools.
+    request.model = "gpt-6.1-sol".into();
+    assert_eq!(body_for(Wire::Chat, WireVariant::Vendor, &host, &request)["reasoning_effort"], "high");
+    request.model = "gpt-5.4".into();
     request.tools = [].into();
     assert_eq!(body_for(Wire::Chat, WireVariant::Vendor, &host, &request)["reasoning_effort"], "high");
 }
