@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hangar_git::Git;
 use hangar_protocol::{Body, Event};
+use hangar_runtimes::host::{Host, Ssh};
 use hangar_runtimes::runtime::{AgentOrder, AgentSession, Runtime};
 use jiff::Timestamp;
 use tokio::sync::mpsc;
@@ -28,7 +29,7 @@ const COMMAND_QUEUE: usize = 16;
 /// Executor of runs. One serves any number of them.
 pub struct Executor {
     /// The agents, the default one first.
-    pub runtimes: Vec<Arc<dyn Runtime>>,
+    pub runtimes: RuntimeSource,
     pub store: Arc<dyn RunStore>,
     pub slots: Arc<dyn SlotSource>,
     /// An MCP configuration that offers the job tools, for agents that take one.
@@ -90,7 +91,22 @@ impl Executor {
         order: RunOrder,
         audience: Arc<dyn RunListener>,
     ) -> Result<RunDriver, RunStartError> {
-        self.begin(order, None, audience)
+        self.begin(self.new_run(), order, None, audience)
+    }
+
+    /// The same with an id that was chosen before. A run with that id is not started twice.
+    pub fn start_as(
+        self: &Arc<Self>,
+        run: RunId,
+        order: RunOrder,
+        audience: Arc<dyn RunListener>,
+    ) -> Result<RunDriver, RunStartError> {
+        self.begin(run, order, None, audience)
+    }
+
+    fn new_run(&self) -> RunId {
+        let mark = uuid::Uuid::new_v4().simple().to_string();
+        RunId(format!("{}-{}", (self.now)().strftime("%Y%m%d-%H%M%S"), &mark[..8]))
     }
 
     /// Begins a run of one task in a session that stays its owner's.
@@ -109,18 +125,17 @@ impl Executor {
             },
             Subject::Job { name } => return Err(NoRun::NothingToDo(name).into()),
         };
-        self.begin(RunOrder { subject, ..order }, Some((session, live)), audience)
+        self.begin(self.new_run(), RunOrder { subject, ..order }, Some((session, live)), audience)
     }
 
     fn begin(
         self: &Arc<Self>,
+        run: RunId,
         order: RunOrder,
         borrowed: Option<(SessionId, AgentSession)>,
         audience: Arc<dyn RunListener>,
     ) -> Result<RunDriver, RunStartError> {
         let at = (self.now)();
-        let mark = uuid::Uuid::new_v4().simple().to_string();
-        let run = RunId(format!("{}-{}", at.strftime("%Y%m%d-%H%M%S"), &mark[..8]));
         let first = Record { seq: 0, at, fact: Fact::RunStarted { run: run.clone(), order } };
         let first = (self.environment.clean)(first);
         let state = State::begin(&first)?;
@@ -173,9 +188,10 @@ impl Executor {
         let work = order.work();
         for work in work.iter().flat_map(|work| work.tasks()) {
             let Some(task) = order.entry.tasks.get(&work.task_id) else { continue };
-            for name in [task.runtime.as_ref().or(order.runtime.as_ref()), order.runtime.as_ref()] {
-                let Some(runtime) = self.runtime(name.map(String::as_str)) else {
-                    let name = name.map_or("default", String::as_str).to_owned();
+            let driving = order.runtime.as_deref();
+            for name in [task.worker().or(driving), driving] {
+                let Some(runtime) = self.runtime(name) else {
+                    let name = name.unwrap_or("default").to_owned();
                     return Err(RunStartError::UnknownRuntime(name));
                 };
                 if task.needs_job_tools() && !runtime.card().capabilities.mcp_config {
@@ -187,13 +203,17 @@ impl Executor {
         Ok(())
     }
 
-    fn runtime(&self, name: Option<&str>) -> Option<&Arc<dyn Runtime>> {
+    fn runtime(&self, name: Option<&str>) -> Option<Arc<dyn Runtime>> {
+        let mut runtimes = (self.runtimes)().into_iter();
         match name {
-            Some(name) => self.runtimes.iter().find(|runtime| runtime.card().name == name),
-            None => self.runtimes.first(),
+            Some(name) => runtimes.find(|runtime| runtime.card().name == name),
+            None => runtimes.next(),
         }
     }
 }
+
+/// Runtimes and named agents as they are configured now, the default one first.
+pub type RuntimeSource = Arc<dyn Fn() -> Vec<Arc<dyn Runtime>> + Send + Sync>;
 
 /// Handle that controls a run from outside.
 #[derive(Debug, Clone)]
@@ -282,6 +302,11 @@ impl RunDriver {
 
     pub fn run(&self) -> &RunId {
         self.state.run()
+    }
+
+    /// The order that is carried out.
+    pub fn order(&self) -> &RunOrder {
+        self.state.order()
     }
 
     pub fn controls(&self) -> Controls {
@@ -428,6 +453,8 @@ impl RunDriver {
                     project: self.state.order().working_directory.clone(),
                     runtime: runtime.clone(),
                     model: model.clone(),
+                    priority: self.state.order().priority(),
+                    labels: self.state.order().labels(),
                     since,
                 };
                 self.effects.spawn(async move {
@@ -526,6 +553,9 @@ async fn open(
     }
     let slot = executor.slots.acquire(request).await;
     let slot = slot.map_err(|why| CrashError::new("queue_failed", why))?;
+    if let Some(target) = slot.host() {
+        order.host = Host::Ssh(Ssh { target: target.to_owned(), ..Ssh::default() });
+    }
     match runtime.open(order).await {
         Ok(live) => Ok((live, slot)),
         Err(failure) => {

@@ -3,6 +3,7 @@
 //! The same types are the file, the API and the published schema. An [`Entry`] is not validated;
 //! [`validate_entry`](crate::validate::validate_entry) does that.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use indexmap::IndexMap;
@@ -80,8 +81,13 @@ impl fmt::Display for Model {
 pub struct Task {
     /// Without it, the caller that starts the task must name one.
     pub model: Option<Model>,
-    /// The agent that works on it. Without it, the one that the job is run with.
+    /// The runtime that works on it. Without it, the one that the job is run with.
     pub runtime: Option<String>,
+    /// The configured agent that works on it; it takes precedence over `runtime`. A task without a model uses the agent's.
+    pub agent: Option<String>,
+    /// Limits that fail the task.
+    #[serde(default, skip_serializing_if = "TaskLimits::is_empty")]
+    pub limits: TaskLimits,
     pub prompt: Prompt,
     /// Whether the prompt uses `$user-input`.
     pub require_user_input: bool,
@@ -90,6 +96,11 @@ pub struct Task {
 }
 
 impl Task {
+    /// Name of the agent or runtime that works on it.
+    pub fn worker(&self) -> Option<&str> {
+        self.agent.as_deref().or(self.runtime.as_deref())
+    }
+
     /// Whether it can be judged only by the job tools that an agent calls.
     pub fn needs_job_tools(&self) -> bool {
         let asked = self.availability.as_ref().is_some_and(|availability| availability.condition.is_some());
@@ -173,6 +184,16 @@ pub struct Job {
     /// Limits that stop the job.
     #[serde(default, skip_serializing_if = "Limits::is_empty")]
     pub limits: Limits,
+    /// Its work goes before that of a lower priority, within the project. Default: 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub priority: i32,
+    /// Labels that `per_label` of `[limits]` counts its work by.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub labels: BTreeSet<String>,
+}
+
+fn is_zero(priority: &i32) -> bool {
+    *priority == 0
 }
 
 #[skip_serializing_none]
@@ -188,6 +209,23 @@ pub struct Limits {
 }
 
 impl Limits {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Limits of one task.
+#[skip_serializing_none]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskLimits {
+    /// Prompts that may be sent, retries included.
+    pub turns: Option<u64>,
+    /// Into and out of models, as far as agents tell.
+    pub tokens: Option<u64>,
+}
+
+impl TaskLimits {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }

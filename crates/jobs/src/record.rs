@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::decision::Decision;
-use crate::entry::{Limits, Model, TaskWork, Work, WorkId};
+use crate::entry::{Job, Limits, Model, TaskWork, Work, WorkId};
 use crate::tools::Round;
 use crate::validate::ValidEntry;
 
@@ -115,6 +115,23 @@ impl RunOrder {
         }
     }
 
+    fn job(&self) -> Option<&Job> {
+        match &self.subject {
+            Subject::Job { name } => self.entry.jobs.get(name),
+            Subject::Task { .. } => None,
+        }
+    }
+
+    /// Priority of its work in the queue.
+    pub fn priority(&self) -> i32 {
+        self.job().map_or(0, |job| job.priority)
+    }
+
+    /// Labels of its work in the queue.
+    pub fn labels(&self) -> BTreeSet<String> {
+        self.job().map(|job| job.labels.clone()).unwrap_or_default()
+    }
+
     /// The agents that the work needs, by their names; `None` is the default one.
     pub fn runtimes(&self) -> BTreeSet<Option<&str>> {
         let driving = self.runtime.as_deref();
@@ -126,7 +143,7 @@ impl RunOrder {
                 let judged =
                     task.criteria.as_ref().and_then(|criteria| criteria.run_condition_in_same_session);
                 let apart = (judged == Some(false)).then_some(driving);
-                [Some(task.runtime.as_deref().or(driving)), apart].into_iter().flatten()
+                [Some(task.worker().or(driving)), apart].into_iter().flatten()
             })
             .collect()
     }

@@ -25,7 +25,7 @@ pub(crate) fn is_retryable(error: &CrashError) -> bool {
 /// The error as the scheduler knows it.
 pub(crate) fn failure(error: &CrashError) -> Failure {
     let kind = match kind_of(error) {
-        Some(ErrorKind::Auth) => FailureKind::Login,
+        Some(ErrorKind::Auth | ErrorKind::NoProvider) => FailureKind::Login,
         Some(ErrorKind::BudgetExceeded) => FailureKind::Quota,
         Some(ErrorKind::RateLimited) => FailureKind::RateLimited,
         Some(ErrorKind::Overloaded) => FailureKind::Overloaded,
@@ -33,7 +33,54 @@ pub(crate) fn failure(error: &CrashError) -> Failure {
         None if error.name == INTERRUPTED => FailureKind::Interrupted,
         Some(_) | None => FailureKind::Transient,
     };
-    Failure::new(kind, &error.message)
+    let told = [Some(&error.message), error.cause.as_ref()];
+    let retry_after = match kind {
+        FailureKind::RateLimited | FailureKind::Overloaded => {
+            told.into_iter().flatten().find_map(|text| retry_after(text))
+        }
+        FailureKind::Login
+        | FailureKind::Quota
+        | FailureKind::BadRequest
+        | FailureKind::Interrupted
+        | FailureKind::Transient => None,
+    };
+    Failure { retry_after, ..Failure::new(kind, &error.message) }
+}
+
+/// Phrases after which agents say how long to wait.
+const PHRASES: [&str; 5] = ["retry-after", "retry after", "try again in", "retry in", "retry_after"];
+
+/// Seconds that a provider asked to wait, from the words of an agent: `Retry-After: 30`, `try again in 1m30s`, `retry in 2.5
+/// seconds`.
+fn retry_after(text: &str) -> Option<u64> {
+    let text = text.to_ascii_lowercase();
+    PHRASES.iter().find_map(|phrase| {
+        let rest = &text[text.find(phrase)? + phrase.len()..];
+        duration(rest.trim_start_matches(|c: char| !c.is_ascii_alphanumeric()))
+    })
+}
+
+/// A time such as `30`, `2.5 seconds`, `1m30s` or `500ms`, rounded up.
+fn duration(mut text: &str) -> Option<u64> {
+    let mut total: Option<f64> = None;
+    loop {
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let Ok(number) = text[..end].trim_end_matches('.').parse::<f64>() else { break };
+        let rest = text[end..].trim_start_matches([' ', '"']);
+        let unit: String = rest.chars().take_while(char::is_ascii_alphabetic).collect();
+        let seconds = match unit.as_str() {
+            "ms" | "milliseconds" => number / 1000.0,
+            "m" | "min" | "minute" | "minutes" => number * 60.0,
+            "h" | "hour" | "hours" => number * 3600.0,
+            _ => number,
+        };
+        total = Some(total.unwrap_or(0.0) + seconds);
+        if unit.is_empty() || unit.len() > 2 {
+            break;
+        }
+        text = &rest[unit.len()..];
+    }
+    total.map(|seconds| seconds.ceil() as u64)
 }
 
 /// The kind of failure by its name. Errors of our own have none.
@@ -54,7 +101,14 @@ mod tests {
 
     #[test]
     fn logins_quotas_and_bad_requests_are_not_tried_again() {
-        for name in ["auth_failed", "budget_exceeded", "bad_request", "agent_not_found", "turn_cancelled"] {
+        for name in [
+            "auth_failed",
+            "authentication",
+            "budget_exceeded",
+            "bad_request",
+            "agent_not_found",
+            "turn_cancelled",
+        ] {
             check(name, false, false);
         }
         for name in ["rate_limited", "model_overloaded", "turn_failed", "port_exit", INTERRUPTED] {
@@ -69,9 +123,33 @@ mod tests {
     }
 
     #[test]
+    fn a_time_that_an_agent_was_told_to_wait_is_read_from_its_words() {
+        for (text, seconds) in [
+            ("429 Too Many Requests, Retry-After: 30", Some(30)),
+            ("Rate limit reached. Please try again in 1m30s.", Some(90)),
+            ("try again in 2.5 seconds", Some(3)),
+            ("{\"retry_after\": 7}", Some(7)),
+            ("overloaded; retry in 500ms", Some(1)),
+            ("try again in 20.5s. Visit https://x/1", Some(21)),
+            ("try again in 2 hours", Some(7200)),
+            ("try again later", None),
+            ("retry after a while", None),
+        ] {
+            assert_eq!(failure(&CrashError::new("rate_limited", text)).retry_after, seconds, "{text}");
+        }
+        assert_eq!(failure(&CrashError::new("turn_failed", "retry after 5")).retry_after, None);
+        let stderr = CrashError {
+            cause: Some("retry-after: 4".to_owned()),
+            ..CrashError::new("model_overloaded", "x")
+        };
+        assert_eq!(failure(&stderr).retry_after, Some(4));
+    }
+
+    #[test]
     fn errors_are_kinds_of_failure() {
         for (name, kind) in [
             ("auth_failed", FailureKind::Login),
+            ("authentication", FailureKind::Login),
             ("budget_exceeded", FailureKind::Quota),
             ("rate_limited", FailureKind::RateLimited),
             ("model_overloaded", FailureKind::Overloaded),

@@ -1,5 +1,6 @@
 //! Slots: a session of a task is opened only while it has one.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use futures_util::future::BoxFuture;
@@ -22,6 +23,11 @@ pub trait SlotSource: Send + Sync {
 
 /// A slot of a session. Dropped without an end, it leaves the work to be taken up again.
 pub trait Slot: Send {
+    /// Host that the slot was granted for, where the agent has several.
+    fn host(&self) -> Option<&str> {
+        None
+    }
+
     /// The agent has answered, so its account works.
     fn answered(&self);
 
@@ -41,6 +47,9 @@ pub struct SlotRequest {
     /// The default agent where absent.
     pub runtime: Option<String>,
     pub model: String,
+    /// Priority and labels of its job.
+    pub priority: i32,
+    pub labels: BTreeSet<String>,
     /// When the task started. It decides the place in the queue, also of retries.
     pub since: Timestamp,
 }

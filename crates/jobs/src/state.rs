@@ -277,8 +277,8 @@ impl State {
                     Fact::TurnEnded { tokens, .. } => self.tokens += tokens,
                     _ => {}
                 }
-                if let Some(task) = self.tasks.get_mut(task) {
-                    task.apply(&record.fact);
+                if let Some(run) = self.tasks.get_mut(task) {
+                    run.apply(&record.fact);
                 }
             }
             Fact::WorkStopped { work_id, task, succeeded } => {
@@ -315,7 +315,9 @@ impl State {
             None => TaskMode::Single,
         };
         let borrowing = matches!(mode, TaskMode::Borrowing(_));
-        let model = named.clone().unwrap_or_else(|| driving_model.clone());
+        // A configured agent has a model of its own.
+        let usual = if task.agent.is_some() { String::new() } else { driving_model.clone() };
+        let model = named.clone().unwrap_or(usual);
         let input = &self.order.input;
         let skip = matches!(self.order.subject, Subject::Task { skip_availability: true, .. });
         Some(TaskOrder {
@@ -331,7 +333,7 @@ impl State {
                 ..Values::default()
             },
             model,
-            runtime: task.runtime.clone().or_else(|| self.order.runtime.clone()),
+            runtime: task.worker().map(str::to_owned).or_else(|| self.order.runtime.clone()),
             driving_model,
             driving_runtime: self.order.runtime.clone(),
             driving_retries: entry.driving_session_retries.clone(),
@@ -373,6 +375,9 @@ impl State {
             match task.next() {
                 Some(RunStep::Note(Fact::Prompted { .. })) if self.limit().is_some() => {
                     return ended(RunEnd::LimitReached { limit: self.limit()? });
+                }
+                Some(RunStep::Note(Fact::Prompted { .. })) if task.limit_reached().is_some() => {
+                    return task.limit_reached();
                 }
                 Some(step) => return Some(step),
                 None => {}

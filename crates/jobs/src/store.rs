@@ -173,6 +173,18 @@ impl FileStore {
         if is_name(&run.0) { Ok(self.root.join(&run.0)) } else { Err(RunStoreError::NotFound(run.clone())) }
     }
 
+    /// Removes the files of a run that no process carries out.
+    pub fn delete(&self, run: &RunId) -> Result<(), RunStoreError> {
+        let dir = self.dir(run)?;
+        if !dir.join(RECORDS).is_file() {
+            return Err(RunStoreError::NotFound(run.clone()));
+        }
+        if is_locked(&dir) {
+            return Err(RunStoreError::Busy(run.clone()));
+        }
+        fs::remove_dir_all(&dir).map_err(io_error("removing", &dir))
+    }
+
     /// One run as lists show it.
     pub fn look(&self, run: &RunId) -> Option<RunSummary> {
         self.summary(run.clone())

@@ -63,6 +63,9 @@ pub(crate) struct TaskRun {
     judgement: Judgement,
     /// Number of the retry; 0 is the first try.
     retry: u32,
+    /// Prompts that were sent, and tokens of their turns.
+    turns: u64,
+    tokens: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,6 +161,8 @@ impl TaskRun {
             phase: Phase::Previous,
             judgement: Judgement::default(),
             retry: 0,
+            turns: 0,
+            tokens: 0,
         };
         // Where there is a condition too, it has the last word about availability.
         if run.wanted_before().is_none() || (run.came_in_order() && run.availability_condition().is_some()) {
@@ -245,6 +250,11 @@ impl TaskRun {
     // What happened.
 
     pub(crate) fn apply(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Prompted { .. } => self.turns += 1,
+            Fact::TurnEnded { tokens, .. } => self.tokens += tokens,
+            _ => {}
+        }
         match fact {
             Fact::SessionStarted { session, .. } => {
                 self.sessions.push(OpenSession { id: session.clone(), dead: false });
@@ -441,6 +451,17 @@ impl TaskRun {
 
     fn note(&self, fact: Fact) -> RunStep {
         RunStep::Note(fact)
+    }
+
+    /// The failure of the task, once a limit of its own forbids another prompt.
+    pub(crate) fn limit_reached(&self) -> Option<RunStep> {
+        let limits = self.order.task.limits;
+        let over = |used: u64, limit: Option<u64>, what: &str| {
+            let limit = limit.filter(|limit| used >= *limit)?;
+            let message = format!("task \"{}\" has used its {limit} {what}", self.order.name);
+            Some(self.decide(Decision::TaskError { error: CrashError::new("limit_reached", message) }))
+        };
+        over(self.turns, limits.turns, "turns").or_else(|| over(self.tokens, limits.tokens, "tokens"))
     }
 
     fn decide(&self, decision: Decision) -> RunStep {

@@ -178,7 +178,7 @@ fn check_work(entry: &Entry, work: &Work, path: &str) -> Result<(), Invalid> {
                 return Err(Invalid::at(format!("{path}.taskId"), reason));
             };
             check_model(entry, work.model_override.as_ref(), &format!("{path}.modelOverride"))?;
-            if work.model_override.is_none() && task.model.is_none() {
+            if work.model_override.is_none() && task.model.is_none() && task.agent.is_none() {
                 let reason =
                     format!("must be defined because task \"{}\" has no specified model.", work.task_id);
                 return Err(Invalid::at(format!("{path}.modelOverride"), reason));

@@ -1,5 +1,6 @@
 //! Dependencies of the registry: runtimes, their configuration, and logs for agents that keep none.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,14 +14,17 @@ use hangar_store::{SessionId, StoreError};
 
 /// The machine as the registry sees it.
 pub trait AgentHost: Send + Sync {
-    /// All agents, the default one first.
-    fn runtimes(&self) -> &[Arc<dyn Runtime>];
+    /// All runtimes and named agents, the default one first. They change with the configuration.
+    fn runtimes(&self) -> Arc<[Arc<dyn Runtime>]>;
 
     /// An order for a session, with what is configured for its agent.
     fn order(&self, wanted: SessionRequest) -> Result<AgentOrder, String>;
 
-    /// Host of an agent. A directory on another machine cannot be checked here.
+    /// Host of an agent; of a pool, the first. A directory on another machine cannot be checked here.
     fn location(&self, runtime: &str) -> Host;
+
+    /// How the queue counts and places the sessions of an agent.
+    fn placement(&self, runtime: &str) -> Placement;
 
     /// Provider account that an agent calls with a model, by which limits and breakers are counted.
     fn account(&self, runtime: &str, model: Option<&str>) -> String;
@@ -49,6 +53,14 @@ pub trait AgentHost: Send + Sync {
     fn join(&self, id: &SessionId) -> BoxFuture<'static, Result<Option<JoinedSession>, String>>;
 }
 
+/// How the queue counts and places the sessions of an agent, beside its runtime and account.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// Hosts of a pool. The one with the least work is used.
+    pub pool: Vec<String>,
+    pub labels: BTreeSet<String>,
+}
+
 /// A session of another process. Stopping it leaves it: it goes on where it runs.
 pub struct JoinedSession {
     pub agent: AgentSession,
@@ -62,11 +74,14 @@ pub struct JoinedSession {
 #[derive(Debug, Clone)]
 pub struct SessionRequest {
     pub id: SessionId,
+    /// Name of the runtime or of the named agent.
     pub runtime: String,
     pub model: Option<String>,
     pub effort: Option<String>,
     pub workspace: PathBuf,
     pub consent: Consent,
+    /// Host that was chosen of a pool.
+    pub host: Option<String>,
 }
 
 /// The one writer of the log of a session.
@@ -93,6 +108,8 @@ pub trait LogWriter: Send {
 #[derive(Debug, Clone)]
 pub struct PastSession {
     pub runtime: String,
+    /// Named agent that it was opened with.
+    pub agent: Option<String>,
     pub agent_session: Option<String>,
     pub workspace: Option<PathBuf>,
 }

@@ -4,9 +4,11 @@
 //! ([`showing`]), answers to questions ([`questions`]); sessions of other processes are watched ([`directory_watch`])
 //! and joined ([`joining`]). Each open session has one task that reads its agent's events ([`pump`]).
 
+mod charging;
 mod directory_watch;
 mod joining;
 mod leases;
+mod noticing;
 mod opening;
 mod pump;
 mod questions;
@@ -14,7 +16,7 @@ mod showing;
 mod speaking;
 
 use parking_lot::Mutex;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,8 +34,10 @@ use crate::approvals::Approvals;
 use crate::catalogue::SessionCatalogue;
 use crate::error::RegistryError;
 use crate::frame::{self, StreamItem};
-use crate::host::AgentHost;
+use crate::host::{AgentHost, Placement};
+use crate::ledger::Ledger;
 use crate::live::LiveSession;
+use crate::notice::Notice;
 use crate::queue::Scheduler;
 use directory_watch::DirectoryWatch;
 
@@ -42,6 +46,8 @@ pub use speaking::{MAX_NAME, MessageDelivery};
 
 /// Capacity of a reader's queue of resource updates. A reader that falls further behind loads the lists again.
 const FEED_QUEUE: usize = 1024;
+/// Capacity of a reader's queue of notices.
+const NOTICE_QUEUE: usize = 256;
 /// Grace period of an agent that was told to stop.
 const FAREWELL: Duration = Duration::from_secs(10);
 
@@ -53,6 +59,7 @@ pub struct HubConfig {
     pub host: Arc<dyn AgentHost>,
     pub store: Store,
     pub scheduler: Scheduler,
+    pub ledger: Ledger,
     pub now: fn() -> Timestamp,
 }
 
@@ -63,6 +70,12 @@ struct Inner {
     host: Arc<dyn AgentHost>,
     store: Store,
     scheduler: Scheduler,
+    ledger: Ledger,
+    /// Sessions whose new calls are not in the ledger yet.
+    uncharged: Mutex<charging::Uncharged>,
+    notices: broadcast::Sender<Notice>,
+    /// Budgets that hold work, as far as notices were sent.
+    held_budgets: Mutex<BTreeSet<(String, String)>>,
     now: fn() -> Timestamp,
     /// Differs with every start of the server.
     boot: String,
@@ -89,6 +102,10 @@ impl Hub {
             host: config.host,
             store: config.store,
             scheduler: config.scheduler,
+            ledger: config.ledger,
+            uncharged: Mutex::default(),
+            notices: broadcast::channel(NOTICE_QUEUE).0,
+            held_budgets: Mutex::default(),
             now: config.now,
             boot: uuid::Uuid::new_v4().to_string(),
             live: Mutex::default(),
@@ -116,13 +133,26 @@ impl Hub {
         &self.0.scheduler
     }
 
+    /// What all model calls used and cost.
+    pub fn ledger(&self) -> &Ledger {
+        &self.0.ledger
+    }
+
     /// Provider account that an agent calls with a model.
-    pub(crate) fn account(&self, runtime: &str, model: Option<&str>) -> String {
+    pub fn account(&self, runtime: &str, model: Option<&str>) -> String {
         self.0.host.account(runtime, model.filter(|model| !model.is_empty()))
     }
 
-    /// Name of the machine that an agent works on, for limits.
-    pub(crate) fn host_name(&self, runtime: &str) -> String {
+    /// How the queue counts and places the sessions of an agent.
+    pub fn placement(&self, runtime: &str) -> Placement {
+        self.0.host.placement(runtime)
+    }
+
+    /// Name of the machine that an agent is to work on, for limits: of a pool, the one with the least work.
+    pub fn host_name(&self, runtime: &str) -> String {
+        if let Some(host) = self.0.scheduler.least_loaded(&self.placement(runtime).pool) {
+            return host;
+        }
         match self.0.host.location(runtime) {
             Host::Local => LOCAL.to_owned(),
             Host::Ssh(ssh) => ssh.target,
@@ -133,17 +163,19 @@ impl Hub {
         (self.0.now)()
     }
 
-    pub fn runtimes(&self) -> &[Arc<dyn Runtime>] {
+    /// All runtimes and named agents, the default one first.
+    pub fn runtimes(&self) -> Arc<[Arc<dyn Runtime>]> {
         self.0.host.runtimes()
     }
 
     /// An agent by its name; the default one without.
-    pub fn runtime(&self, name: Option<&str>) -> Result<&Arc<dyn Runtime>, RegistryError> {
+    pub fn runtime(&self, name: Option<&str>) -> Result<Arc<dyn Runtime>, RegistryError> {
+        let runtimes = self.runtimes();
         let found = match name {
-            Some(name) => self.runtimes().iter().find(|runtime| runtime.card().name == name),
-            None => self.runtimes().first(),
+            Some(name) => runtimes.iter().find(|runtime| runtime.card().name == name),
+            None => runtimes.first(),
         };
-        found.ok_or_else(|| RegistryError::NoRuntime(name.unwrap_or("default").to_owned()))
+        found.cloned().ok_or_else(|| RegistryError::NoRuntime(name.unwrap_or("default").to_owned()))
     }
 
     pub(crate) fn catalogue(&self) -> &SessionCatalogue {

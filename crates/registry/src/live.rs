@@ -382,10 +382,10 @@ impl LiveState {
     }
 
     pub(crate) fn used(&self) -> Used {
-        if self.stats.counts_calls() {
-            return self.stats.used();
-        }
         let told = Used::from(&self.total);
+        if self.stats.counts_calls() {
+            return Used { premium_requests: told.premium_requests, ..self.stats.used() };
+        }
         // If the agent does not report it, the log has the best value.
         let told = Used {
             input_tokens: told.input_tokens.or(self.before.input_tokens),

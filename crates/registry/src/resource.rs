@@ -15,6 +15,8 @@ pub struct Session {
     pub name: Option<String>,
     pub state: SessionState,
     pub runtime: String,
+    /// Configured agent that it was opened with.
+    pub agent: Option<String>,
     pub model: Option<String>,
     pub effort: Option<String>,
     pub workspace: String,

@@ -80,6 +80,8 @@ pub struct SessionStats {
     pub producer: Option<String>,
     /// Agent that the session was handed to.
     pub agent: Option<String>,
+    /// Configured agent that it was opened with.
+    pub named_agent: Option<String>,
     pub model: Option<String>,
     pub effort: Option<String>,
     pub workspace: Option<String>,
@@ -111,6 +113,7 @@ impl SessionStats {
                     | EventKind::CompactionComplete
                     | EventKind::Truncation
                     | EventKind::RunAssigned
+                    | EventKind::AgentAssigned
                     | EventKind::ContextChanged
             )
     }
@@ -166,6 +169,7 @@ impl SessionStats {
             Body::Handoff(handoff) if handoff.context.is_some() => self.agent.clone_from(&handoff.context),
             Body::ModelChange(change) => self.chosen(Some(&change.new_model), None),
             Body::PermissionsChanged(change) => self.policy = Some(change.mode.into()),
+            Body::AgentAssigned(assigned) => self.named_agent = Some(assigned.agent.clone()),
             Body::RunAssigned(assigned) => self.run = Some(assigned.into()),
             Body::UsageRecord(record) => {
                 let usage = &record.usage;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::budget::BudgetScope;
 use crate::item::{ItemId, WorkItem};
 use crate::limits::{Limits, Scope};
 
@@ -28,6 +29,7 @@ pub(crate) struct LaneKey {
     pub(crate) project: Arc<str>,
     pub(crate) account: String,
     pub(crate) scopes: Vec<Scope>,
+    pub(crate) budgets: Vec<BudgetScope>,
 }
 
 impl LaneKey {
@@ -36,6 +38,7 @@ impl LaneKey {
             project: Arc::from(item.project.as_str()),
             account: item.account.clone(),
             scopes: limits.scopes(item),
+            budgets: limits.budgets.scopes(item),
         }
     }
 }
@@ -51,6 +54,7 @@ pub(crate) enum Gate {
     Open,
     Scope(Scope),
     Account(String),
+    Budget(BudgetScope),
 }
 
 #[derive(Debug)]
@@ -81,6 +85,8 @@ pub(crate) const UNIT: u64 = 1 << 20;
 pub(crate) struct Index {
     running: u32,
     used: HashMap<Scope, u32>,
+    /// Items that have reserved a part of each budget.
+    reserved: HashMap<BudgetScope, u32>,
     lanes: HashMap<Arc<LaneKey>, Lane>,
     projects: HashMap<Arc<str>, Project>,
     gates: HashMap<Gate, BTreeSet<Turn>>,
@@ -100,13 +106,40 @@ impl Index {
         self.used.get(scope).copied().unwrap_or_default()
     }
 
+    /// Number of items that have reserved a part of a budget.
+    pub(crate) fn reserved(&self, scope: &BudgetScope) -> u32 {
+        self.reserved.get(scope).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn reserved_scopes(&self) -> impl Iterator<Item = &BudgetScope> {
+        self.reserved.keys()
+    }
+
+    /// Whether a budget that begins anew every day holds work up.
+    pub(crate) fn waits_for_a_day(&self) -> bool {
+        self.gates.keys().any(|gate| matches!(gate, Gate::Budget(scope) if scope.kind.is_daily()))
+    }
+
+    /// Looks at all budgets again.
+    pub(crate) fn wake_budgets(&mut self) {
+        let gates: Vec<Gate> =
+            self.gates.keys().filter(|gate| matches!(gate, Gate::Budget(_))).cloned().collect();
+        self.woken.extend(gates);
+    }
+
     pub(crate) fn used_scopes(&self) -> impl Iterator<Item = (&Scope, u32)> {
         self.used.iter().map(|(scope, used)| (scope, *used))
     }
 
-    /// The item that goes before this one in its lane.
+    /// The item that goes before this one in its lane, or the first of a lane of the same project behind the same gate.
     pub(crate) fn before(&self, key: &LaneKey, place: &Place) -> Option<&ItemId> {
-        self.lanes.get(key)?.items.range(..place).next_back().map(|(_, _, id)| id)
+        let lane = self.lanes.get(key)?;
+        if let Some((_, _, id)) = lane.items.range(..place).next_back() {
+            return Some(id);
+        }
+        let behind = self.projects.get(&key.project)?.gates.get(&lane.gate)?;
+        let heads = behind.lanes.range(..(place.clone(), Arc::new(key.clone())));
+        heads.rev().map(|((_, _, id), _)| id).find(|id| **id != place.2)
     }
 
     // ---- items ----
@@ -195,6 +228,9 @@ impl Index {
         for scope in &key.scopes {
             *self.used.entry(scope.clone()).or_default() += 1;
         }
+        for budget in &key.budgets {
+            *self.reserved.entry(budget.clone()).or_default() += 1;
+        }
         let project = self.projects.entry(Arc::clone(&key.project)).or_default();
         project.running += 1;
         project.pass = pass;
@@ -211,6 +247,15 @@ impl Index {
                 }
             }
             self.wake(Gate::Scope(scope.clone()));
+        }
+        for budget in &key.budgets {
+            if let Some(reserved) = self.reserved.get_mut(budget) {
+                *reserved = reserved.saturating_sub(1);
+                if *reserved == 0 {
+                    self.reserved.remove(budget);
+                }
+            }
+            self.wake(Gate::Budget(budget.clone()));
         }
         if let Some(project) = self.projects.get_mut(&key.project) {
             project.running = project.running.saturating_sub(1);

@@ -45,8 +45,11 @@ pub struct WorkItem {
     pub kind: WorkKind,
     /// Directory or name that fairness and limits are counted by.
     pub project: String,
-    /// Name of the agent.
+    /// Name of the runtime.
     pub runtime: String,
+    /// Name of the configured agent, if one was chosen.
+    #[serde(default)]
+    pub agent: Option<String>,
     /// Provider account that the agent calls.
     pub account: String,
     pub host: String,

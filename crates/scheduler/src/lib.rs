@@ -6,6 +6,8 @@
 //! Times and random numbers are arguments.
 
 pub mod breaker;
+pub mod budget;
+pub mod cron;
 mod index;
 pub mod item;
 pub mod limits;

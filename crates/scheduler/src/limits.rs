@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Budgets;
 use crate::item::WorkItem;
 
 /// Name in a table of limits that stands for all that have no entry of their own.
@@ -14,6 +15,7 @@ pub const EACH: &str = "*";
 #[serde(rename_all = "camelCase")]
 pub enum ScopeKind {
     Runtime,
+    Agent,
     Provider,
     Host,
     Project,
@@ -24,6 +26,7 @@ pub enum ScopeKind {
 impl ScopeKind {
     pub const ALL: &'static [ScopeKind] = &[
         ScopeKind::Runtime,
+        ScopeKind::Agent,
         ScopeKind::Provider,
         ScopeKind::Host,
         ScopeKind::Project,
@@ -51,6 +54,7 @@ impl fmt::Display for Scope {
         let name = &self.name;
         match self.kind {
             ScopeKind::Runtime => write!(f, "{name} slots"),
+            ScopeKind::Agent => write!(f, "slots of agent {name}"),
             ScopeKind::Provider => write!(f, "slots of account {name}"),
             ScopeKind::Host => write!(f, "slots of host {name}"),
             ScopeKind::Project => write!(f, "slots of project {name}"),
@@ -61,18 +65,19 @@ impl fmt::Display for Scope {
 }
 
 /// Maximum numbers of items that run at once.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
     pub global: u32,
     /// By kind and name; [`EACH`] is the default of a kind.
     pub scopes: BTreeMap<ScopeKind, BTreeMap<String, u32>>,
     /// Shares of projects, where they are not 1.
     pub weights: BTreeMap<String, u32>,
+    pub budgets: Budgets,
 }
 
 impl Limits {
     pub fn global(global: u32) -> Self {
-        Self { global, scopes: BTreeMap::new(), weights: BTreeMap::new() }
+        Self { global, scopes: BTreeMap::new(), weights: BTreeMap::new(), budgets: Budgets::default() }
     }
 
     /// The same limits with one more.
@@ -97,6 +102,7 @@ impl Limits {
         let names = |kind: ScopeKind| -> Vec<&str> {
             match kind {
                 ScopeKind::Runtime => vec![&item.runtime],
+                ScopeKind::Agent => item.agent.as_deref().into_iter().collect(),
                 ScopeKind::Provider => vec![&item.account],
                 ScopeKind::Host => vec![&item.host],
                 ScopeKind::Project => vec![&item.project],

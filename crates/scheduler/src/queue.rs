@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::breaker::Breaker;
+use crate::budget::{BudgetScope, BudgetState, BudgetView, Day};
 use crate::index::{Gate, Index, LaneKey, UNIT, place};
 use crate::item::{ItemId, OwnerId, WorkItem};
 use crate::limits::{Limits, Scope};
@@ -35,11 +36,13 @@ pub struct Queue {
     limits: Limits,
     state: QueueState,
     index: Index,
+    /// The day of the last decision, since budgets of a day begin anew with the next.
+    day: Option<Day>,
 }
 
 impl Queue {
     pub fn new(limits: Limits) -> Self {
-        Self { limits, state: QueueState::default(), index: Index::default() }
+        Self { limits, state: QueueState::default(), index: Index::default(), day: None }
     }
 
     /// Folds records.
@@ -85,7 +88,7 @@ impl Queue {
     }
 
     fn restored(limits: Limits, state: QueueState) -> Self {
-        let mut queue = Self { limits, state, index: Index::default() };
+        let mut queue = Self { limits, state, index: Index::default(), day: None };
         let entries: Vec<Entry> = queue.state.items.values().cloned().collect();
         entries.iter().for_each(|entry| queue.indexed(entry));
         queue
@@ -96,6 +99,12 @@ impl Queue {
         let mut state = self.state.clone();
         let at_work: BTreeSet<&str> =
             self.state.items.values().map(|entry| entry.item.project.as_str()).collect();
+        // Budgets of runs that have no work are of no use any more; a later figure brings one back.
+        let runs: BTreeSet<&str> =
+            self.state.items.values().filter_map(|entry| entry.item.run.as_deref()).collect();
+        state.budgets.retain(|scope, state| {
+            scope.kind.is_daily() || state.raised > 0.0 || runs.contains(scope.name.as_str())
+        });
         state.passes.retain(|name, pass| *pass > self.state.virtual_time || at_work.contains(name.as_str()));
         state
     }
@@ -147,11 +156,28 @@ impl Queue {
                 self.state.breakers.remove(account);
                 self.index.wake(Gate::Account(account.clone()));
             }
+            Fact::Spent { budget, day, usd, unpriced } => {
+                let state = self.budget_of(budget, *day);
+                (state.spent, state.unpriced) = (*usd, *unpriced);
+            }
+            Fact::BudgetRaised { budget, day, usd } => {
+                self.budget_of(budget, *day).raised += usd;
+                self.index.wake(Gate::Budget(budget.clone()));
+            }
             Fact::Compacted { state } => {
                 let limits = self.limits.clone();
                 *self = Self::restored(limits, QueueState::clone(state));
             }
         }
+    }
+
+    /// State of a budget on a day. Figures of an earlier day are forgotten.
+    fn budget_of(&mut self, scope: &BudgetScope, day: Option<Day>) -> &mut BudgetState {
+        let state = self.state.budgets.entry(scope.clone()).or_default();
+        if state.day != day {
+            *state = BudgetState { day, ..BudgetState::default() };
+        }
+        state
     }
 
     fn enqueued(&mut self, item: &WorkItem, owner: &OwnerId) {
@@ -267,6 +293,12 @@ impl Queue {
                 self.waits(&item);
             }
         }
+        if !self.limits.budgets.is_empty() {
+            let today = self.limits.budgets.day_of(now);
+            if self.day.replace(today) != Some(today) {
+                self.index.wake_budgets();
+            }
+        }
         if self.index.running() >= self.limits.global {
             return None;
         }
@@ -276,12 +308,16 @@ impl Queue {
             }
         }
         loop {
-            let (limits, breakers) = (&self.limits, &self.state.breakers);
+            let (limits, breakers, budgets) = (&self.limits, &self.state.breakers, &self.state.budgets);
             let (lane, item) = self.index.best(|index, gate| match gate {
                 Gate::Open => false,
                 Gate::Scope(scope) => is_full(index, limits, scope),
                 Gate::Account(account) => {
                     breakers.get(account).is_some_and(|breaker| !breaker.admits_probe(now))
+                }
+                Gate::Budget(scope) => {
+                    let view = limits.budgets.view(scope, budgets.get(scope), index.reserved(scope), now);
+                    view.is_some_and(|view| !view.admits())
                 }
             })?;
             match self.blocker(&lane, now) {
@@ -298,7 +334,51 @@ impl Queue {
         if self.state.breakers.get(&lane.account).is_some_and(|breaker| !breaker.admits_probe(now)) {
             return Some(Gate::Account(lane.account.clone()));
         }
-        self.full_scope(lane).cloned().map(Gate::Scope)
+        let full = self.full_scope(lane).cloned().map(Gate::Scope);
+        full.or_else(|| self.used_up(&lane.budgets, now).map(|view| Gate::Budget(view.scope)))
+    }
+
+    /// The first budget that has no room for one more item.
+    pub(crate) fn used_up(&self, scopes: &[BudgetScope], now: Timestamp) -> Option<BudgetView> {
+        scopes.iter().filter_map(|scope| self.budget(scope, now)).find(|view| !view.admits())
+    }
+
+    fn budget(&self, scope: &BudgetScope, now: Timestamp) -> Option<BudgetView> {
+        let (state, reserved) = (self.state.budgets.get(scope), self.index.reserved(scope));
+        self.limits.budgets.view(scope, state, reserved, now)
+    }
+
+    /// All budgets that something was spent of, or that work uses now.
+    pub fn budgets(&self, now: Timestamp) -> Vec<BudgetView> {
+        let waiting = self.state.items.values().flat_map(|entry| self.limits.budgets.scopes(&entry.item));
+        let scopes: BTreeSet<BudgetScope> =
+            self.state.budgets.keys().chain(self.index.reserved_scopes()).cloned().chain(waiting).collect();
+        let today = self.limits.budgets.day_of(now);
+        let is_current = |scope: &BudgetScope| {
+            let state = self.state.budgets.get(scope);
+            !scope.kind.is_daily() || state.is_none_or(|state| state.day == Some(today))
+        };
+        scopes.iter().filter(|scope| is_current(scope)).filter_map(|scope| self.budget(scope, now)).collect()
+    }
+
+    /// The fact that a person raises a budget now. `None` if there is no such budget.
+    pub fn raise(&self, scope: &BudgetScope, usd: f64, now: Timestamp) -> Option<Fact> {
+        self.limits.budgets.limit(scope)?;
+        let day = scope.kind.is_daily().then(|| self.limits.budgets.day_of(now));
+        Some(Fact::BudgetRaised { budget: scope.clone(), day, usd })
+    }
+
+    /// The facts that replace the figures of budgets which have changed.
+    pub fn spent(&self, figures: &[Fact]) -> Vec<Fact> {
+        let is_news = |fact: &&Fact| match fact {
+            Fact::Spent { budget, day, usd, unpriced } => {
+                let known = self.state.budgets.get(budget).filter(|state| state.day == *day);
+                let newer = self.state.budgets.get(budget).is_none_or(|state| state.day <= *day);
+                newer && known.is_none_or(|known| (known.spent, known.unpriced) != (*usd, *unpriced))
+            }
+            _ => false,
+        };
+        figures.iter().filter(is_news).cloned().collect()
     }
 
     pub(crate) fn full_scope<'a>(&self, lane: &'a LaneKey) -> Option<&'a Scope> {
@@ -322,7 +402,14 @@ impl Queue {
     /// When time alone may make a decision possible: a delay passes, or an account may be tried.
     pub fn next_wake(&self) -> Option<Timestamp> {
         let breakers = self.state.breakers.values().filter(|breaker| breaker.probe.is_none());
-        breakers.map(|breaker| breaker.until).chain(self.index.next_due()).min()
+        let day = self.index.waits_for_a_day().then(|| self.tomorrow()).flatten();
+        breakers.map(|breaker| breaker.until).chain(self.index.next_due()).chain(day).min()
+    }
+
+    /// When the day after the last decision begins.
+    fn tomorrow(&self) -> Option<Timestamp> {
+        let start = self.day?.0.to_zoned(self.limits.budgets.zone.clone()).ok()?;
+        self.limits.budgets.tomorrow(start.timestamp())
     }
 
     // ---- ends of work ----

@@ -58,7 +58,10 @@ impl Queue {
             None if self.running() >= self.limits().global => {
                 format!("{} of {} slots are taken", self.running(), self.limits().global)
             }
-            None => return "starts next".to_owned(),
+            None => match self.used_up(&lane.budgets, now) {
+                Some(budget) => return budget.reason(),
+                None => return "starts next".to_owned(),
+            },
         };
         match self.before(&lane, item) {
             Some(before) if before.run != item.run || before.run.is_none() => {

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::budget::{BudgetScope, Day};
 use crate::item::{ItemId, OwnerId, WorkItem};
 use crate::retry::Failure;
 use crate::state::QueueState;
@@ -79,6 +80,24 @@ pub enum Fact {
     BreakerClosed {
         account: String,
     },
+    /// Known cost of the work of a budget so far, in US dollars: of the day, or of the run. The figure replaces the last one
+    /// of the same day.
+    Spent {
+        budget: BudgetScope,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        day: Option<Day>,
+        usd: f64,
+        /// Calls whose cost is not known.
+        #[serde(default)]
+        unpriced: u64,
+    },
+    /// A person has raised a budget: of the day, or of the run.
+    BudgetRaised {
+        budget: BudgetScope,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        day: Option<Day>,
+        usd: f64,
+    },
     /// The state after all records before this one, which a compaction removed.
     Compacted {
         state: Box<QueueState>,
@@ -100,6 +119,7 @@ impl Fact {
             | Fact::Stopped
             | Fact::BreakerOpened { .. }
             | Fact::BreakerClosed { .. }
+            | Fact::BudgetRaised { .. }
             | Fact::Compacted { .. } => true,
             Fact::Enqueued { .. }
             | Fact::Granted { .. }
@@ -109,6 +129,7 @@ impl Fact {
             | Fact::Withdrawn { .. }
             | Fact::OwnerGone { .. }
             | Fact::BreakerHalfOpen { .. }
+            | Fact::Spent { .. }
             | Fact::Unknown => false,
         }
     }
@@ -123,16 +144,16 @@ pub enum Outcome {
 }
 
 /// Times with milliseconds, as all our logs have them.
-pub(crate) mod iso {
+pub mod iso {
     use jiff::Timestamp;
     use serde::de::Error as _;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    pub(crate) fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&format_args!("{at:.3}"))
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
         std::borrow::Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }

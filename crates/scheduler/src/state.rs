@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::breaker::Breaker;
+use crate::budget::{self, BudgetScope, BudgetState};
 use crate::item::{ItemId, OwnerId, WorkItem};
 use crate::record::iso;
 use crate::retry::Failure;
@@ -23,6 +24,9 @@ pub struct QueueState {
     pub passes: BTreeMap<String, u64>,
     /// Virtual time of start-time fair queueing.
     pub virtual_time: u64,
+    /// Budgets of which something was spent or raised.
+    #[serde(default, with = "budget::states", skip_serializing_if = "BTreeMap::is_empty")]
+    pub budgets: BTreeMap<BudgetScope, BudgetState>,
     /// How often everything was told to stop.
     pub stops: u64,
 }

@@ -59,7 +59,17 @@ impl Fake {
         });
         let capabilities = serde_json::from_value(capabilities).unwrap();
         let (label, install) = ("Fake".into(), "nothing to do".into());
-        Self { card: AgentCard { name: name.into(), label, capabilities, install, shell_tool: None }, script }
+        Self {
+            card: AgentCard {
+                name: name.into(),
+                label,
+                runtime: None,
+                capabilities,
+                install,
+                shell_tool: None,
+            },
+            script,
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use hangar_jobs::read::{Format, read_entry};
 use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject, TaskEnd, TurnReport};
 use hangar_jobs::store::FileStore;
 use hangar_jobs::validate::validate_entry;
+use hangar_runtimes::runtime::Runtime;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
@@ -115,11 +116,11 @@ impl Stage {
         let slots = Slots::new(retry_scale);
         let heard = Arc::new(Heard { lines: Mutex::default(), changed });
         let executor = Arc::new(Executor {
-            runtimes: vec![
-                Arc::new(Fake::new("fake", Arc::clone(&script))),
-                Arc::new(Fake::new("other", Arc::clone(&script))),
-                Arc::new(Fake::new("toolless", script)),
-            ],
+            runtimes: Arc::new(move || {
+                ["fake", "other", "toolless"]
+                    .map(|name| Arc::new(Fake::new(name, Arc::clone(&script))) as Arc<dyn Runtime>)
+                    .into()
+            }),
             store: Arc::new(FileStore::new(place.path().join("runs"))),
             slots: Arc::new(slots.clone()),
             job_tools: Some("{}".to_owned()),

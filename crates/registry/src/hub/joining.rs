@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hangar_protocol::{Event, LogPosition};
 use hangar_store::{Follow, SessionId};
@@ -19,6 +20,9 @@ use crate::resource::Policy;
 
 /// Lines of a log that may be ahead of what the other process has told.
 const MOST_AHEAD: usize = 4096;
+
+/// Wait for the sessions of other processes before a list is made without those that do not answer.
+const MEETING_WAIT: Duration = Duration::from_secs(2);
 
 /// Positions of events in a log that another process writes.
 pub(super) struct LogPositions {
@@ -63,16 +67,20 @@ impl Hub {
         self.join(id).await.map(drop)
     }
 
-    /// Joins the sessions that other processes have open.
-    pub(super) async fn meet_all(&self) {
+    /// Joins the sessions that other processes have open, and waits a moment for those that are slow to answer.
+    pub async fn meet_all(&self) {
         let host = Arc::clone(&self.0.host);
         // Each has a file that is looked at.
         let found = tokio::task::spawn_blocking(move || host.open_elsewhere()).await;
-        for id in found.unwrap_or_default() {
-            if let Err(error) = self.meet(&id).await {
-                tracing::warn!(session = %id, %error, "the session of another process cannot be joined");
+        let hub = self.clone();
+        let joining = self.0.tasks.spawn(async move {
+            for id in found.unwrap_or_default() {
+                if let Err(error) = hub.meet(&id).await {
+                    tracing::warn!(session = %id, %error, "the session of another process cannot be joined");
+                }
             }
-        }
+        });
+        let _ = tokio::time::timeout(MEETING_WAIT, joining).await;
     }
 
     /// Joins a session where it is open. `None` if no process has it. The caller has noted that the session is being opened.

@@ -1,7 +1,7 @@
 //! Opening sessions: new ones for people and for runs, and those again that were closed.
 
 use parking_lot::Mutex;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::leases::AtRelease;
 use super::pump::Pump;
 use super::speaking::{MessageDelivery, name_of};
-use super::{FAREWELL, Hub, Inner};
+use super::{FAREWELL, Hub, Inner, LOCAL};
 use crate::error::RegistryError;
 use crate::host::{LogWriter, SessionRequest};
 use crate::live::{LiveSession, LiveState};
@@ -35,6 +35,8 @@ const NAME_QUEUE: usize = 4;
 pub struct NewSession {
     /// The default agent where absent.
     pub runtime: Option<String>,
+    /// A named agent. It has a runtime, so the two must agree if both are given.
+    pub agent: Option<String>,
     pub model: Option<String>,
     pub effort: Option<String>,
     pub workspace: PathBuf,
@@ -67,7 +69,7 @@ impl Drop for OpeningGuard<'_> {
 
 impl Hub {
     pub async fn open(&self, new: NewSession) -> Result<Session, RegistryError> {
-        let runtime = Arc::clone(self.runtime(new.runtime.as_deref())?);
+        let runtime = self.chosen(new.runtime.as_deref(), new.agent.as_deref())?;
         let workspace = new.workspace;
         self.check_workspace(&workspace, [&*runtime.card().name]).map_err(|bad| bad.of(&workspace))?;
         let asks = runtime.card().capabilities.permission_callbacks;
@@ -90,6 +92,7 @@ impl Hub {
             effort: new.effort,
             workspace,
             consent: consent(policy),
+            host: self.pool_host(&runtime.card().name),
         };
         let mut order = self.0.host.order(wanted).map_err(RegistryError::Unprocessable)?;
         if runtime.card().capabilities.mcp_config {
@@ -127,6 +130,11 @@ impl Hub {
             effort: order.effort.clone(),
             workspace: order.workspace.clone(),
             consent: Consent::Confined,
+            // The slot was granted for this host.
+            host: match order.host {
+                Host::Ssh(ssh) => Some(ssh.target),
+                Host::Local => None,
+            },
         };
         let configured = self.0.host.order(wanted).map_err(RegistryError::Unprocessable)?;
         let mcp_config = merged_mcp_config(configured.mcp_config.clone(), order.mcp_config);
@@ -173,7 +181,13 @@ impl Hub {
             return Err(RegistryError::NoSession(id.to_string()));
         }
         let past = self.0.host.past(id)?;
-        let runtime = Arc::clone(self.runtime(Some(&past.runtime))?);
+        // The settings of a named agent apply as long as there is one on the same runtime.
+        let named = past.agent.as_deref().and_then(|name| self.runtime(Some(name)).ok());
+        let runtime = match named.filter(|agent| agent.card().base() == past.runtime) {
+            Some(agent) => agent,
+            None => self.runtime(Some(&past.runtime))?,
+        };
+        let name = runtime.card().name.to_string();
         let capabilities = &runtime.card().capabilities;
         if !capabilities.resume {
             return Err(RegistryError::NotResumable(past.runtime));
@@ -187,7 +201,7 @@ impl Hub {
         };
         let policy = self.0.catalogue.stats(id)?.policy(capabilities);
         let workspace = past.workspace.unwrap_or_default();
-        if self.check_workspace(&workspace, [&*past.runtime]).is_err() {
+        if self.check_workspace(&workspace, [&*name]).is_err() {
             let gone = workspace.display();
             return Err(RegistryError::Unprocessable(format!(
                 "the session worked in {gone}, which is no directory any more; make it again to go on"
@@ -195,7 +209,8 @@ impl Hub {
         }
         let wanted = SessionRequest {
             id: id.clone(),
-            runtime: past.runtime,
+            host: self.pool_host(&name),
+            runtime: name,
             model: None,
             effort: None,
             workspace,
@@ -222,7 +237,7 @@ impl Hub {
         }
         let id = session_id(&order.session_id)?;
         let card = runtime.card();
-        let (name, capabilities) = (card.name.to_string(), &card.capabilities);
+        let (name, capabilities) = (card.base().to_owned(), &card.capabilities);
         let before = match log {
             Log::New => SessionStats::default(),
             Log::Resumed(_) => self.0.catalogue.stats(&id)?,
@@ -237,7 +252,7 @@ impl Hub {
         let begun = order.clone();
         // A session of a run says so in its first events.
         let of_run = order.opening.iter().any(|body| matches!(body, Body::RunAssigned(_)));
-        let counts_as = (!of_run).then(|| self.turn_item(&id, &name, &order));
+        let counts_as = (!of_run).then(|| self.turn_item(&id, card, &order));
         let opened = tokio::select! {
             opened = runtime.open(order) => opened,
             () = self.0.stopping.cancelled() => return Err(RegistryError::Stopping),
@@ -283,17 +298,21 @@ impl Hub {
 
 impl Hub {
     /// A session's turns as an item of the queue.
-    fn turn_item(&self, id: &SessionId, runtime: &str, order: &AgentOrder) -> WorkItem {
+    fn turn_item(&self, id: &SessionId, card: &AgentCard, order: &AgentOrder) -> WorkItem {
         WorkItem {
             id: ItemId(id.to_string()),
             kind: WorkKind::Turn,
             project: order.workspace.display().to_string(),
-            runtime: runtime.to_owned(),
-            account: self.account(runtime, order.model.as_deref()),
-            host: self.host_name(runtime),
+            runtime: card.base().to_owned(),
+            agent: card.agent().map(str::to_owned),
+            account: self.account(&card.name, order.model.as_deref()),
+            host: match &order.host {
+                Host::Local => LOCAL.to_owned(),
+                Host::Ssh(ssh) => ssh.target.clone(),
+            },
             job: None,
             run: None,
-            labels: BTreeSet::new(),
+            labels: self.placement(&card.name).labels,
             priority: 0,
             enqueued: self.now(),
             attempt: 1,
@@ -365,7 +384,29 @@ impl Hub {
     }
 
     /// Name of the default agent.
-    pub fn default_runtime(&self) -> &str {
-        self.runtimes().first().map_or("", |runtime| &*runtime.card().name)
+    pub fn default_runtime(&self) -> String {
+        self.runtimes().first().map_or_else(String::new, |runtime| runtime.card().name.to_string())
+    }
+
+    /// The agent that a request names: a named agent, a runtime, or the default one.
+    pub fn chosen(
+        &self,
+        runtime: Option<&str>,
+        agent: Option<&str>,
+    ) -> Result<Arc<dyn Runtime>, RegistryError> {
+        let Some(name) = agent else { return self.runtime(runtime) };
+        let found = self.runtime(Some(name))?;
+        match runtime {
+            Some(runtime) if runtime != found.card().base() => Err(RegistryError::Unprocessable(format!(
+                "agent `{name}` runs on {}, not on {runtime}; leave the `runtime` out",
+                found.card().base()
+            ))),
+            Some(_) | None => Ok(found),
+        }
+    }
+
+    /// Host of an agent that has a pool.
+    fn pool_host(&self, agent: &str) -> Option<String> {
+        self.0.scheduler.least_loaded(&self.placement(agent).pool)
     }
 }

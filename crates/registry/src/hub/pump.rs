@@ -101,6 +101,9 @@ impl Pump {
                     self.hub.settle_all(&self.live);
                     self.hub.changed(&self.live);
                     self.live.heard(SessionUpdate::TurnEnded(live::failure(&ended)));
+                    if !self.live.state().is_working() {
+                        self.hub.notify_turn(&self.live, live::failure(&ended));
+                    }
                     pass_on(holder, SessionNews::TurnEnded(ended)).await;
                 }
             }
@@ -132,6 +135,7 @@ impl Pump {
         if is_new {
             live.publish(&self.hub.0.store, event);
         }
+        self.hub.note_calls(&live.id, event);
         if self.counted.is_none() && live.state().is_working() {
             self.counted = self.hub.counted(self.counts_as.as_ref());
         }
@@ -183,6 +187,7 @@ impl Pump {
         drop(record);
         if let Some(event) = closing {
             live.publish(&hub.0.store, &event);
+            hub.note_calls(&live.id, &event);
         }
         hub.settle_all(&live);
         if hub.0.store.contains(&live.id) {

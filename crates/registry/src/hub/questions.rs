@@ -52,6 +52,13 @@ impl Hub {
         self.0.approvals.lock().open(approval.clone());
         live.state().ask(request_id);
         self.announce("approval", &approval);
+        let text = match kind {
+            ApprovalKind::Permission => "An agent asks for a permission.",
+            ApprovalKind::Question | ApprovalKind::Elicitation | ApprovalKind::Plan => {
+                "An agent asks a question."
+            }
+        };
+        self.notify_question(live, text);
     }
 
     pub(super) fn settled(&self, live: &LiveSession, request_id: &str) {

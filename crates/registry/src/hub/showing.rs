@@ -23,7 +23,8 @@ impl Hub {
             None => self.0.catalogue.stats_of(&id, log_bytes)?,
         };
         let runtime = self.runtime_of(&stats, live.as_deref());
-        let capabilities = self.runtime(Some(&runtime)).ok().map(|runtime| &runtime.card().capabilities);
+        let known = self.runtime(Some(&runtime)).ok();
+        let capabilities = known.as_ref().map(|runtime| &runtime.card().capabilities);
         // The size of the context is known for our own agent only.
         let own = capabilities.is_some_and(|capabilities| capabilities.own_log);
         let limit = |model: &str| self.0.host.context_limit(model).filter(|_| own);
@@ -47,6 +48,7 @@ impl Hub {
             resumable: capabilities.is_some_and(|capabilities| capabilities.resume),
             error: stats.error.clone(),
             policy: capabilities.map(|capabilities| stats.policy(capabilities)),
+            agent: stats.named_agent.clone(),
             runtime,
             id: id.to_string(),
             open: None,
@@ -68,17 +70,28 @@ impl Hub {
         Ok(session)
     }
 
+    /// Number of sessions that are open here, by state.
+    pub fn open_states(&self) -> Vec<(String, usize)> {
+        let mut states: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
+        let all: Vec<_> = self.0.live.lock().values().cloned().collect();
+        for live in all {
+            let state = serde_json::to_value(live.state().state()).unwrap_or_default();
+            *states.entry(state.as_str().unwrap_or_default().to_owned()).or_default() += 1;
+        }
+        states.into_iter().collect()
+    }
+
     pub(super) fn runtime_of(&self, stats: &SessionStats, live: Option<&LiveSession>) -> String {
         if let Some(live) = live {
             return live.runtime.clone();
         }
-        let known =
-            |name: &String| self.runtimes().iter().any(|runtime| runtime.card().name == name.as_str());
+        let runtimes = self.runtimes();
+        let known = |name: &String| runtimes.iter().any(|runtime| runtime.card().name == name.as_str());
         let told = stats.agent.as_ref().or(stats.producer.as_ref()).filter(|name| known(name));
         // Our own agent continues sessions whose log another program wrote.
         told.cloned().unwrap_or_else(|| {
-            let own = self.runtimes().iter().find(|runtime| runtime.card().capabilities.own_log);
-            own.map(|runtime| runtime.card().name.to_string()).unwrap_or_default()
+            let own = runtimes.iter().find(|runtime| runtime.card().capabilities.own_log);
+            own.map(|runtime| runtime.card().base().to_owned()).unwrap_or_default()
         })
     }
 }

@@ -125,7 +125,14 @@ impl Hub {
             let _ = tokio::time::timeout(FAREWELL, live.over.cancelled()).await;
         }
         let (hub, erased) = (self.clone(), id.clone());
-        tokio::task::spawn_blocking(move || hub.erase(&erased))
+        // Its costs stay in the ledger.
+        let charged = move || {
+            if let Err(error) = hub.ledger().take_in([erased.clone()]) {
+                tracing::error!(%error, "the ledger cannot be written");
+            }
+            hub.erase(&erased)
+        };
+        tokio::task::spawn_blocking(charged)
             .await
             .map_err(|error| RegistryError::Store(error.to_string()))??;
         self.gone(id);

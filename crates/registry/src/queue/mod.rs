@@ -7,6 +7,7 @@ pub mod log;
 pub mod scheduler;
 pub mod view;
 
+pub use hangar_scheduler::budget::{BudgetKind, BudgetScope};
 pub use log::QueueError;
-pub use scheduler::{Scheduler, SchedulerConfig, Slot};
-pub use view::{QueueItem, QueueMode, QueueView};
+pub use scheduler::{Scheduler, SchedulerConfig, Slot, WorkListener, WorkNews};
+pub use view::{BudgetShown, QueueItem, QueueMode, QueueView};

@@ -1,10 +1,11 @@
 //! Handle of the queue for the work of this process: it enqueues items, waits for their slots and gives them back.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use hangar_scheduler::budget::{BudgetScope, Budgets};
 use hangar_scheduler::item::{ItemId, WorkItem};
 use hangar_scheduler::limits::Limits;
 use hangar_scheduler::queue::Queue;
@@ -36,6 +37,20 @@ pub struct SchedulerConfig {
     pub zone: TimeZone,
 }
 
+/// A part of the life of an item of this process that has ended.
+#[derive(Debug, Clone)]
+pub enum WorkNews {
+    /// It got its slot.
+    Granted { item: WorkItem, at: Timestamp },
+    /// It gave its slot back; with the failure, if it failed.
+    Ended { item: WorkItem, since: Timestamp, at: Timestamp, failure: Option<Failure> },
+}
+
+/// Receives news of work. Must not block: the queue waits for it.
+pub trait WorkListener: Send + Sync {
+    fn hear(&self, news: WorkNews);
+}
+
 #[derive(Clone)]
 pub struct Scheduler(Arc<Inner>);
 
@@ -49,6 +64,7 @@ struct Inner {
     changes: watch::Sender<u64>,
     /// Notified when work begins to wait.
     waits: Arc<Notify>,
+    listener: OnceLock<Arc<dyn WorkListener>>,
 }
 
 struct LogState {
@@ -96,6 +112,7 @@ impl Scheduler {
             zone: config.zone,
             changes: watch::Sender::new(0),
             waits: Arc::default(),
+            listener: OnceLock::new(),
         })))
     }
 
@@ -113,6 +130,9 @@ impl Scheduler {
         self.poll();
         // The sender is kept until the slot is granted.
         let _ = told.await;
+        if let Some((item, at)) = self.running_item(&slot.id) {
+            self.hear(WorkNews::Granted { item, at });
+        }
         Ok(slot)
     }
 
@@ -121,6 +141,22 @@ impl Scheduler {
         let id = item.id.clone();
         self.transact(|_, owner| vec![Fact::Counted { item, owner: owner.clone() }])?;
         Ok(Slot { scheduler: self.clone(), id, held: true })
+    }
+
+    /// The host of a pool that has the least work, running and waiting; the first of several.
+    pub fn least_loaded(&self, pool: &[String]) -> Option<String> {
+        let state = self.0.log.lock();
+        let items = || state.log.queue().state().items.values();
+        let load = |host: &String| items().filter(|entry| entry.item.host == *host).count();
+        pool.iter().min_by_key(|host| load(host)).cloned()
+    }
+
+    /// Replaces the limits. Work that runs goes on.
+    pub fn set_limits(&self, limits: Limits) {
+        self.0.log.lock().log.set_limits(limits);
+        if let Err(error) = self.refresh() {
+            tracing::error!(%error, "the queue cannot be read");
+        }
     }
 
     /// Removes the items of a run that wait.
@@ -139,6 +175,66 @@ impl Scheduler {
         if let Err(error) = withdrawn {
             tracing::error!(%error, "work could not be removed from the queue");
         }
+    }
+
+    /// Adds the listener of this process. A second one is ignored.
+    pub fn listen(&self, listener: Arc<dyn WorkListener>) {
+        let _ = self.0.listener.set(listener);
+    }
+
+    fn hear(&self, news: WorkNews) {
+        match &news {
+            WorkNews::Granted { item, .. } => {
+                tracing::info!(item = %item.id, run = item.run, agent = %item.runtime, project = %item.project, attempt = item.attempt, "work has a slot");
+            }
+            WorkNews::Ended { item, failure, .. } => {
+                let failure = failure.as_ref().map(|failure| &failure.message);
+                tracing::info!(item = %item.id, run = item.run, agent = %item.runtime, project = %item.project, failure, "work has ended");
+            }
+        }
+        if let Some(listener) = self.0.listener.get() {
+            listener.hear(news);
+        }
+    }
+
+    /// The item of this process and the time that it got its slot, if it has one.
+    fn running_item(&self, id: &ItemId) -> Option<(WorkItem, Timestamp)> {
+        let state = self.0.log.lock();
+        let entry = state.log.queue().entry(id)?;
+        match entry.status {
+            ItemStatus::Running { since, .. } => Some((entry.item.clone(), since)),
+            ItemStatus::Waiting { .. } | ItemStatus::Parked { .. } => None,
+        }
+    }
+
+    /// The configured budgets.
+    pub fn budgets(&self) -> Budgets {
+        self.0.log.lock().log.queue().limits().budgets.clone()
+    }
+
+    /// Runs that have work in the queue.
+    pub fn runs(&self) -> BTreeSet<String> {
+        let state = self.0.log.lock();
+        let items = state.log.queue().state().items.values();
+        items.filter_map(|entry| entry.item.run.clone()).collect()
+    }
+
+    /// Replaces the figures of budgets by newer ones.
+    pub fn spent(&self, figures: &[Fact]) -> Result<(), QueueError> {
+        let is_news = !self.0.log.lock().log.queue().spent(figures).is_empty();
+        if is_news { self.transact(|queue, _| queue.spent(figures)) } else { Ok(()) }
+    }
+
+    /// Raises a budget by a sum. False if there is no such budget.
+    pub fn raise(&self, scope: &BudgetScope, usd: f64) -> Result<bool, QueueError> {
+        let mut raised = false;
+        let now = (self.0.now)();
+        self.transact(|queue, _| {
+            let fact = queue.raise(scope, usd, now);
+            raised = fact.is_some();
+            fact.into_iter().collect()
+        })?;
+        Ok(raised)
     }
 
     pub fn pause(&self) -> Result<(), QueueError> {
@@ -214,6 +310,12 @@ impl Scheduler {
         let items = queue.state().items.values().map(|entry| &entry.item);
         let items = items.filter(|item| item.run.as_deref() == Some(run));
         items.filter_map(|item| Some((item.id.clone(), queue.reason(&item.id, now, &self.0.zone)?))).collect()
+    }
+
+    /// Why one item waits.
+    pub fn reason(&self, id: &ItemId) -> Option<String> {
+        let (state, now) = (self.0.log.lock(), (self.0.now)());
+        state.log.queue().reason(id, now, &self.0.zone)
     }
 
     /// Reads what other processes have appended, and decides what time alone has made possible.
@@ -323,15 +425,25 @@ impl Slot {
         }
     }
 
+    /// Tells the listener that the work ends.
+    fn tell(&self, failure: Option<&Failure>) {
+        if let Some((item, since)) = self.scheduler.running_item(&self.id) {
+            let at = (self.scheduler.0.now)();
+            self.scheduler.hear(WorkNews::Ended { item, since, at, failure: failure.cloned() });
+        }
+    }
+
     /// The work has ended well.
     pub fn finish(mut self) {
         self.held = false;
+        self.tell(None);
         self.scheduler.end(|queue| queue.succeeded(&self.id), &self.id);
     }
 
     /// The work has failed. The queue keeps its place if it is worth a retry.
     pub fn fail(mut self, failure: &Failure) {
         self.held = false;
+        self.tell(Some(failure));
         let inner = &self.scheduler.0;
         let (now, random) = ((inner.now)(), (inner.random)());
         self.scheduler.end(|queue| queue.failed(&self.id, failure, &inner.retries, now, random), &self.id);

@@ -23,6 +23,8 @@ pub struct QueueView {
     pub limits: Vec<LimitView>,
     /// Provider accounts that are held.
     pub held: Vec<HeldAccount>,
+    /// Budgets of work that runs or waits, and of today.
+    pub budgets: Vec<BudgetShown>,
     pub running: Vec<QueueItem>,
     /// In the order of age.
     pub waiting: Vec<QueueItem>,
@@ -47,7 +49,7 @@ pub struct SlotsView {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "QueueLimit")]
 pub struct LimitView {
-    /// `runtime`, `provider`, `host`, `project`, `job` or `label`.
+    /// `runtime`, `agent`, `provider`, `host`, `project`, `job` or `label`.
     pub kind: String,
     pub name: String,
     pub used: u32,
@@ -62,6 +64,24 @@ pub struct HeldAccount {
     pub reason: String,
 }
 
+/// A budget: what was spent of it, and what running work has reserved.
+#[skip_serializing_none]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Budget")]
+pub struct BudgetShown {
+    /// `run`, `agent`, `project` or `day`.
+    pub kind: String,
+    pub name: String,
+    pub limit_usd: f64,
+    pub spent_usd: f64,
+    pub reserved_usd: f64,
+    /// Calls whose cost is not known.
+    pub unpriced_calls: u64,
+    /// Why nothing more is started, if nothing is.
+    pub held: Option<String>,
+}
+
 /// A piece of work in the queue.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -70,10 +90,13 @@ pub struct QueueItem {
     pub id: String,
     pub project: String,
     pub runtime: String,
+    /// The configured agent, if one was chosen.
+    pub agent: Option<String>,
     pub account: String,
     pub host: String,
     pub job: Option<String>,
     pub run: Option<String>,
+    pub labels: Vec<String>,
     pub priority: i32,
     pub attempt: u32,
     pub enqueued_at: String,
@@ -96,10 +119,12 @@ impl QueueView {
                 id: item.id.0.clone(),
                 project: item.project.clone(),
                 runtime: item.runtime.clone(),
+                agent: item.agent.clone(),
                 account: item.account.clone(),
                 host: item.host.clone(),
                 job: item.job.clone(),
                 run: item.run.clone(),
+                labels: item.labels.iter().cloned().collect(),
                 priority: item.priority,
                 attempt: item.attempt,
                 enqueued_at: iso(item.enqueued),
@@ -115,6 +140,15 @@ impl QueueView {
             let limit = queue.limits().limit(&scope).unwrap_or_default();
             LimitView { kind: kind(scope.kind).to_owned(), name: scope.name, used, limit }
         });
+        let budgets = queue.budgets(now).into_iter().map(|budget| BudgetShown {
+            kind: budget.scope.kind.as_str().to_owned(),
+            name: budget.scope.name.clone(),
+            limit_usd: budget.limit,
+            spent_usd: budget.spent,
+            reserved_usd: budget.reserved,
+            unpriced_calls: budget.unpriced,
+            held: (!budget.admits()).then(|| budget.reason()),
+        });
         let held = state.breakers.iter().map(|(account, breaker)| HeldAccount {
             account: account.clone(),
             until: iso(breaker.until),
@@ -129,6 +163,7 @@ impl QueueView {
             slots: SlotsView { used: queue.running(), limit: queue.limits().global },
             limits: limits.collect(),
             held: held.collect(),
+            budgets: budgets.collect(),
             running,
             waiting,
         }
@@ -138,6 +173,7 @@ impl QueueView {
 fn kind(kind: ScopeKind) -> &'static str {
     match kind {
         ScopeKind::Runtime => "runtime",
+        ScopeKind::Agent => "agent",
         ScopeKind::Provider => "provider",
         ScopeKind::Host => "host",
         ScopeKind::Project => "project",

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use hangar_jobs::driver::RuntimeSource;
 use hangar_runtimes::outcome::{ErrorKind, Evidence, TurnFailure};
 use hangar_runtimes::runtime::{
     AgentCard, AgentOrder, AgentSession, Lookup, OfferedModel, Preflight, RehearsalStage, Runtime,
@@ -18,11 +19,14 @@ struct HubRuntime {
 }
 
 /// Agents of a hub, for an executor of runs.
-pub fn hub_runtimes(hub: &Hub) -> Vec<Arc<dyn Runtime>> {
-    let hub_runtimes = |agent: &Arc<dyn Runtime>| {
-        Arc::new(HubRuntime { hub: hub.clone(), agent: Arc::clone(agent) }) as Arc<dyn Runtime>
-    };
-    hub.runtimes().iter().map(hub_runtimes).collect()
+pub fn hub_runtimes(hub: &Hub) -> RuntimeSource {
+    let hub = hub.clone();
+    Arc::new(move || {
+        let of_hub = |agent: &Arc<dyn Runtime>| {
+            Arc::new(HubRuntime { hub: hub.clone(), agent: Arc::clone(agent) }) as Arc<dyn Runtime>
+        };
+        hub.runtimes().iter().map(of_hub).collect()
+    })
 }
 
 impl Runtime for HubRuntime {

@@ -154,6 +154,7 @@ impl Runs {
         name: &str,
         input: String,
         workspace: PathBuf,
+        agent: Option<String>,
     ) -> Result<RunDetails, RegistryError> {
         let entry = self.entry().ok_or(RegistryError::NoEntry)?;
         let job = entry.jobs.get(name).ok_or_else(|| RegistryError::NoJob(name.to_owned()))?;
@@ -166,7 +167,7 @@ impl Runs {
             subject: Subject::Job { name: name.to_owned() },
             input,
             working_directory: workspace,
-            runtime: None,
+            runtime: agent,
             entry,
         };
         self.check_workspace(&order).map_err(|bad| bad.of(&order.working_directory))?;
@@ -178,7 +179,8 @@ impl Runs {
     pub fn check_workspace(&self, order: &RunOrder) -> Result<(), BadWorkspace> {
         let hub = &self.0.hub;
         let runtimes = order.runtimes();
-        let names = runtimes.iter().map(|name| name.unwrap_or(hub.default_runtime()));
+        let default = hub.default_runtime();
+        let names = runtimes.iter().map(|name| name.unwrap_or(&default));
         hub.check_workspace(&order.working_directory, names)
     }
 
@@ -189,6 +191,11 @@ impl Runs {
         listener: Arc<dyn RunListener>,
     ) -> Result<(RunId, Controls), RegistryError> {
         self.begin(Some(listener), |executor, hearers| executor.start(order, hearers))
+    }
+
+    /// Starts a run under an id that was chosen before, such as one that a schedule has put on record.
+    pub fn start_as(&self, run: RunId, order: RunOrder) -> Result<(), RegistryError> {
+        self.begin(None, |executor, hearers| executor.start_as(run, order, hearers)).map(drop)
     }
 
     /// Starts a task in a session that stays its owner's.
@@ -249,6 +256,18 @@ impl Runs {
             }
         }
         self.details(run)
+    }
+
+    /// Removes the record of a run that is not carried out by any process. Its sessions stay.
+    pub fn delete(&self, run: &RunId) -> Result<(), RegistryError> {
+        if self.is_under_way(run) {
+            return Err(RegistryError::RunUnderWay(run.0.clone()));
+        }
+        self.0.store.delete(run).map_err(|error| unread(run, &error))?;
+        self.0.hub.scheduler().withdraw_run(&run.0);
+        self.0.active_runs.ended.lock().remove(run);
+        self.0.hub.announce("gone", &serde_json::json!({ "kind": "run", "id": run.0 }));
+        Ok(())
     }
 
     fn begin(
@@ -355,6 +374,15 @@ impl ActiveRuns {
             self.keep(run, Arc::new(active.view));
         }
         self.hub.announce("run", &shown);
+        let reason = || shown.reason.clone().unwrap_or_else(|| "A task has failed.".to_owned());
+        match shown.state {
+            RunState::Succeeded => self.hub.notify_run(&run.0, &shown.job, &shown.workspace, None),
+            RunState::Failed | RunState::Limited => {
+                self.hub.notify_run(&run.0, &shown.job, &shown.workspace, Some(&reason()));
+            }
+            // A person stopped it, or the process ends.
+            RunState::Running | RunState::Canceled | RunState::Interrupted => {}
+        }
         if let Some(watchers) = active.watchers {
             let _ = watchers.send(RunNews::Changed(frame::named("run", &shown)));
         }

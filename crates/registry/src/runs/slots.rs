@@ -1,7 +1,5 @@
 //! Slots of the queue for the sessions of runs.
 
-use std::collections::BTreeSet;
-
 use futures_util::future::BoxFuture;
 use hangar_jobs::record::{RunId, TaskId};
 use hangar_jobs::slots::{Slot, SlotRequest, SlotSource};
@@ -29,23 +27,28 @@ impl SlotSource for HubSlots {
     fn acquire(&self, request: SlotRequest) -> BoxFuture<'static, Result<Box<dyn Slot>, String>> {
         let hub = self.0.clone();
         Box::pin(async move {
-            let runtime = request.runtime.unwrap_or_else(|| hub.default_runtime().to_owned());
+            let name = request.runtime.unwrap_or_else(|| hub.default_runtime());
+            let card = hub.runtime(Some(&name)).map_err(|error| error.to_string())?;
+            let (runtime, agent) = (card.card().base().to_owned(), card.card().agent().map(str::to_owned));
+            let (placement, host) = (hub.placement(&name), hub.host_name(&name));
+            let chosen = (!placement.pool.is_empty()).then(|| host.clone());
             let item = WorkItem {
                 id: item_id(&request.run, request.task),
                 kind: WorkKind::Task,
                 project: request.project.display().to_string(),
-                account: hub.account(&runtime, Some(&request.model)),
-                host: hub.host_name(&runtime),
+                account: hub.account(&name, Some(&request.model)),
+                host,
                 runtime,
+                agent,
                 job: Some(request.job),
                 run: Some(request.run.0),
-                labels: BTreeSet::new(),
-                priority: 0,
+                labels: placement.labels.into_iter().chain(request.labels).collect(),
+                priority: request.priority,
                 enqueued: request.since,
                 attempt: 1,
             };
             let slot = hub.scheduler().acquire(item).await.map_err(|error| error.to_string())?;
-            Ok(Box::new(QueueSlot(slot)) as Box<dyn Slot>)
+            Ok(Box::new(QueueSlot { slot, hub, host: chosen }) as Box<dyn Slot>)
         })
     }
 
@@ -59,17 +62,28 @@ impl SlotSource for HubSlots {
     }
 }
 
-struct QueueSlot(queue::Slot);
+struct QueueSlot {
+    slot: queue::Slot,
+    hub: Hub,
+    /// Host that was chosen of a pool.
+    host: Option<String>,
+}
 
 impl Slot for QueueSlot {
+    fn host(&self) -> Option<&str> {
+        self.host.as_deref()
+    }
+
     fn answered(&self) {
-        self.0.answered();
+        self.slot.answered();
     }
 
     fn end(self: Box<Self>, failure: Option<Failure>) {
+        // The next work is placed by what this one has cost.
+        self.hub.charge();
         match failure {
-            Some(failure) => self.0.fail(&failure),
-            None => self.0.finish(),
+            Some(failure) => self.slot.fail(&failure),
+            None => self.slot.finish(),
         }
     }
 }

@@ -8,7 +8,7 @@ use hangar_protocol::data::CodeChanges;
 use hangar_protocol::data::{AssistantMessage, ModelItems, PermissionRequested, UserMessage};
 use hangar_protocol::{Body, Event, EventId, LogPosition};
 use hangar_registry::host::{
-    AgentHost, JoinedSession, LogWriter, LogWriterError, PastSession, SessionRequest,
+    AgentHost, JoinedSession, LogWriter, LogWriterError, PastSession, Placement, SessionRequest,
 };
 use hangar_runtimes::host::Host;
 use hangar_runtimes::outcome::{ErrorKind, Evidence, TurnFailure, TurnOutcome, TurnResult};
@@ -37,7 +37,7 @@ impl Fake {
         });
         let capabilities = serde_json::from_value(capabilities).unwrap();
         let (label, install) = ("Fake".into(), "nothing to do".into());
-        Self(AgentCard { name: NAME.into(), label, capabilities, install, shell_tool: None })
+        Self(AgentCard { name: NAME.into(), label, runtime: None, capabilities, install, shell_tool: None })
     }
 }
 
@@ -163,8 +163,8 @@ pub(crate) struct Machine {
 }
 
 impl AgentHost for Machine {
-    fn runtimes(&self) -> &[Arc<dyn Runtime>] {
-        &self.runtimes
+    fn runtimes(&self) -> Arc<[Arc<dyn Runtime>]> {
+        self.runtimes.clone().into()
     }
 
     fn order(&self, wanted: SessionRequest) -> Result<AgentOrder, String> {
@@ -173,6 +173,10 @@ impl AgentHost for Machine {
 
     fn location(&self, _: &str) -> Host {
         Host::Local
+    }
+
+    fn placement(&self, _: &str) -> Placement {
+        Placement::default()
     }
 
     fn account(&self, runtime: &str, _: Option<&str>) -> String {
@@ -199,7 +203,12 @@ impl AgentHost for Machine {
     }
 
     fn past(&self, _: &SessionId) -> Result<PastSession, LogWriterError> {
-        Ok(PastSession { runtime: NAME.to_owned(), agent_session: None, workspace: Some("/".into()) })
+        Ok(PastSession {
+            runtime: NAME.to_owned(),
+            agent: None,
+            agent_session: None,
+            workspace: Some("/".into()),
+        })
     }
 
     fn open_elsewhere(&self) -> Vec<SessionId> {

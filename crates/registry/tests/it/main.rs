@@ -5,6 +5,7 @@
 mod approvals;
 mod fake;
 mod leases;
+mod ledger;
 mod numbers;
 mod queue;
 mod resuming;

@@ -32,6 +32,7 @@ fn item(id: &str) -> WorkItem {
         kind: WorkKind::Task,
         project: "p".to_owned(),
         runtime: "fake".to_owned(),
+        agent: None,
         account: "fake".to_owned(),
         host: "local".to_owned(),
         job: None,

@@ -16,7 +16,8 @@ const ROUNDS: usize = 20;
 async fn of_many_who_resume_a_run_one_does_and_can_stop_it() {
     let mut stage = Stage::new();
     for _ in 0..ROUNDS {
-        let started = stage.runs.start_job("waits", String::new(), stage.workspace().to_owned()).unwrap();
+        let started =
+            stage.runs.start_job("waits", String::new(), stage.workspace().to_owned(), None).unwrap();
         let run = RunId(started.run.id);
         stage = stage.again().await;
         let barrier = Barrier::new(CALLERS);

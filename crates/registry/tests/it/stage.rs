@@ -8,6 +8,7 @@ use hangar_jobs::read::{Format, read_entry};
 use hangar_jobs::store::FileStore;
 use hangar_jobs::validate::validate_entry;
 use hangar_registry::hub::{Hub, HubConfig, NewSession};
+use hangar_registry::ledger::{Ledger, LedgerConfig};
 use hangar_registry::queue::{Scheduler, SchedulerConfig};
 use hangar_registry::resource::Policy;
 use hangar_registry::runs::{Runs, RunsConfig};
@@ -50,7 +51,17 @@ impl Stage {
             zone: TimeZone::UTC,
         });
         let scheduler = scheduler.unwrap();
-        let hub = Hub::new(HubConfig { host: Arc::new(machine), store, scheduler, now: Timestamp::now });
+        let ledger = Ledger::open(LedgerConfig {
+            dir: home.path().join("ledger"),
+            store: store.clone(),
+            runs: FileStore::new(home.path().join("runs")),
+            agents: vec!["fake".to_owned()],
+            own: "native".to_owned(),
+            zone: TimeZone::UTC,
+        });
+        let ledger = ledger.unwrap();
+        let now = Timestamp::now;
+        let hub = Hub::new(HubConfig { host: Arc::new(machine), store, scheduler, ledger, now });
         let environment = RunEnvironment {
             variables: Vec::new(),
             git: hangar_git::Git::new(hangar_git::Environment::of(std::env::vars_os())),

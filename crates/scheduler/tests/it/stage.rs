@@ -27,6 +27,7 @@ pub(crate) fn item(text: &str) -> WorkItem {
         kind: WorkKind::Task,
         project: "p".to_owned(),
         runtime: "claude".to_owned(),
+        agent: None,
         account: "claude".to_owned(),
         host: "local".to_owned(),
         job: None,
@@ -42,6 +43,7 @@ pub(crate) fn item(text: &str) -> WorkItem {
         match key {
             "project" => item.project = value,
             "runtime" => item.runtime = value,
+            "agent" => item.agent = Some(value),
             "account" => item.account = value,
             "host" => item.host = value,
             "job" => item.job = Some(value),
