@@ -152,6 +152,7 @@ mod tests {
         let card = AgentCard {
             name: "a".into(),
             label: "Agent".into(),
+            runtime: None,
             capabilities,
             install: "".into(),
             shell_tool: None,

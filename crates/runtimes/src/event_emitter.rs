@@ -11,6 +11,10 @@ use crate::host::Host;
 use crate::outcome::{ErrorKind, TurnFailure};
 use crate::runtime::{AgentCard, AgentOrder, SessionNews, TurnEnded};
 use crate::translate::TranslatedEvent;
+use crate::usage::Figure;
+
+/// Model name in the record of an agent that does not report its model.
+const UNTOLD_MODEL: &str = "unknown";
 
 pub(crate) struct EventEmitter {
     outbox: mpsc::Sender<SessionNews>,
@@ -177,6 +181,7 @@ impl EventEmitter {
                     message: failure.message.clone(),
                     status_code: failure.evidence.status_code,
                     error_code: failure.evidence.code.clone(),
+                    url: None,
                     transient: false,
                 };
                 self.tell(None, error.into()).await;
@@ -188,9 +193,35 @@ impl EventEmitter {
         if !ended.unknown.is_empty() {
             (self.runtime_env.drift.0)(&self.runtime, &ended.unknown);
         }
+        if let Some(record) = usage_record(&ended) {
+            self.tell(None, record.into()).await;
+        }
         self.tell(None, data::AssistantIdle::default().into()).await;
         let _ = self.outbox.send(SessionNews::TurnEnded(Box::new(ended))).await;
     }
+}
+
+/// The usage of a turn for the log, so that it survives a process that is killed before it closes the session. `None` if the
+/// agent reported nothing.
+fn usage_record(ended: &TurnEnded) -> Option<data::UsageRecord> {
+    let usage = &ended.outcome.usage;
+    let tokens = |figure: Figure| figure.count();
+    let known = [usage.input_tokens, usage.output_tokens, usage.cost_usd];
+    known.iter().any(|figure| figure.value().is_some()).then(|| data::UsageRecord {
+        usage: data::AssistantUsage {
+            model: ended.model.clone().unwrap_or_else(|| UNTOLD_MODEL.to_owned()),
+            input_tokens: tokens(usage.input_tokens),
+            output_tokens: tokens(usage.output_tokens),
+            cache_read_tokens: tokens(usage.cache_read_tokens),
+            cache_write_tokens: tokens(usage.cache_write_tokens),
+            reasoning_tokens: tokens(usage.reasoning_tokens),
+            cost: usage.cost_usd.value(),
+            duration: tokens(usage.api_ms),
+            ..Default::default()
+        },
+        calls: Some(tokens(usage.model_calls).unwrap_or(0)),
+        computed: None,
+    })
 }
 
 /// Parts of a turn that the agent has recorded itself.

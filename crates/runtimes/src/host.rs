@@ -15,7 +15,7 @@ pub enum Host {
     Ssh(Ssh),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ssh {
     /// `host`, `user@host`, or a name of the user's ssh configuration.
     pub target: String,

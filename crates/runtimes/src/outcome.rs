@@ -83,6 +83,8 @@ kinds! {
     /// The agent asked a question that cannot be answered.
     InputRequired = "turn_input_required" never;
     Auth = "auth_failed" never;
+    /// No model provider is set up. The name is that of the reference.
+    NoProvider = "authentication" never;
     UnknownModel = "unknown_model" never;
     ContextLimit = "context_limit" never;
     /// The provider takes no such request, and would not another time.

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -66,11 +67,26 @@ pub struct AgentCard {
     /// The name in configuration and on the command line.
     pub name: Cow<'static, str>,
     pub label: Cow<'static, str>,
+    /// Runtime that a named agent is based on; absent for a runtime itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<Cow<'static, str>>,
     pub capabilities: Capabilities,
     /// Installation command or hint.
     pub install: Cow<'static, str>,
     /// Shell tool of the agent's model, where it is known.
     pub shell_tool: Option<ShellTool>,
+}
+
+impl AgentCard {
+    /// Name of the runtime: of a named agent, that of the runtime that it is based on.
+    pub fn base(&self) -> &str {
+        self.runtime.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Name of the agent, if it is a named one.
+    pub fn agent(&self) -> Option<&str> {
+        self.runtime.is_some().then_some(&*self.name)
+    }
 }
 
 /// The tool that runs commands, as the scripted model has to call it.
@@ -154,8 +170,12 @@ pub struct AgentOrder {
     pub workspace: PathBuf,
     pub model: Option<String>,
     pub effort: Option<String>,
+    /// Models of a named agent that are tried in turn when one is overloaded or its quota is used up.
+    pub fallback_models: Vec<String>,
     pub tools: ToolPolicy,
     pub options: AgentOptions,
+    /// Whether commands run in a sandbox; `None` leaves it to the configuration. Only Hangar's own agent has one.
+    pub sandbox: Option<bool>,
     pub consent: Consent,
     /// Whether a person prompts the agent turn by turn, so that it stops after each.
     pub is_attended: bool,
@@ -205,8 +225,10 @@ impl AgentOrder {
             workspace,
             model: None,
             effort: None,
+            fallback_models: Vec::new(),
             tools: ToolPolicy::default(),
             options: AgentOptions::default(),
+            sandbox: None,
             consent: Consent::default(),
             is_attended: false,
             mcp_config: None,
@@ -279,7 +301,7 @@ pub struct AgentSession {
     pub news: mpsc::Receiver<SessionNews>,
     owner: AbortOnDrop,
     /// The working tree when the session was opened.
-    tree: Option<Snapshot>,
+    pub(crate) tree: Option<Arc<Snapshot>>,
 }
 
 /// Aborts the task that owns a session when dropped.
@@ -309,7 +331,17 @@ impl AgentSession {
     /// The same session, with the working tree that it was opened on.
     #[must_use]
     pub fn on(self, tree: Option<Snapshot>) -> Self {
-        Self { tree, ..self }
+        Self { tree: tree.map(Arc::new), ..self }
+    }
+
+    /// A session that stands for another one, on the same working tree.
+    pub(crate) fn relayed(
+        commands: mpsc::Sender<SessionCommand>,
+        news: mpsc::Receiver<SessionNews>,
+        owner: AbortHandle,
+        tree: Option<Arc<Snapshot>>,
+    ) -> Self {
+        Self { tree, ..Self::new(commands, news, owner) }
     }
 
     /// Code changes in the working tree since the session was opened. `None` where they are unknown: outside a
@@ -338,7 +370,7 @@ impl AgentSession {
                 }
             }
         });
-        Self::new(commands, filtered, relay.abort_handle()).on(tree)
+        Self::relayed(commands, filtered, relay.abort_handle(), tree)
     }
 }
 

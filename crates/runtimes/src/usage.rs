@@ -96,7 +96,7 @@ impl From<&Totals> for Usage {
         let cached =
             |of: fn(&UsageMetric) -> u64| told(Some(metrics().map(|metric| of(&metric.usage)).sum()));
         let calls = match totals.counts_calls() {
-            true => Some(totals.requests),
+            true => Some(totals.requests).filter(|requests| *requests > 0),
             false => metrics().map(|metric| metric.requests.count).sum(),
         };
         Self {

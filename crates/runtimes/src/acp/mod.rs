@@ -74,6 +74,7 @@ impl AcpRuntime {
         let card = AgentCard {
             name: name.to_owned().into(),
             label: format!("{name} (Agent Client Protocol)").into(),
+            runtime: None,
             capabilities,
             install: format!("put `{program}` on the path").into(),
             shell_tool: None,

@@ -51,6 +51,7 @@ pub fn profile() -> AgentProfile {
         card: AgentCard {
             name: "claude".into(),
             label: "Claude Code".into(),
+            runtime: None,
             capabilities: Capabilities {
                 streaming: true,
                 session_id_given: true,

@@ -36,6 +36,7 @@ pub fn profile() -> AgentProfile {
         card: AgentCard {
             name: "codex".into(),
             label: "OpenAI Codex".into(),
+            runtime: None,
             capabilities: Capabilities {
                 effort_levels: levels(&["minimal", "low", "medium", "high", "xhigh"]),
                 mcp_config: true,

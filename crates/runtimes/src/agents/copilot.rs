@@ -43,6 +43,7 @@ pub fn profile() -> AgentProfile {
         card: AgentCard {
             name: "copilot".into(),
             label: "GitHub Copilot CLI".into(),
+            runtime: None,
             capabilities: Capabilities {
                 streaming: true,
                 session_id_given: true,

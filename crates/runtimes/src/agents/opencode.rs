@@ -43,6 +43,7 @@ pub fn profile() -> AgentProfile {
         card: AgentCard {
             name: "opencode".into(),
             label: "opencode".into(),
+            runtime: None,
             capabilities: Capabilities {
                 cost: true,
                 // It has the variants that the model has, and passes over those that it has not.

@@ -188,6 +188,7 @@ pub(super) fn session_error(reported_error: &ReportedError) -> data::SessionErro
         message: reported_error.message.clone(),
         status_code: reported_error.status_code,
         error_code: reported_error.code.clone(),
+        url: None,
         transient: false,
     }
 }

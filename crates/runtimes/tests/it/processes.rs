@@ -111,6 +111,7 @@ async fn a_turn_is_told_and_ends() {
             "assistant.message",
             "assistant.turn_end",
             "assistant.usage",
+            "session.usage_record",
             "assistant.idle"
         ]
     );
@@ -184,7 +185,10 @@ async fn what_an_aborted_agent_says_at_its_end_is_heard() {
     let (kinds, outcome) = turn(&mut live).await;
     assert_eq!(kind(&outcome), Some(ErrorKind::TurnCancelled));
     assert_eq!(outcome.usage.output_tokens.count(), Some(2));
-    assert_eq!(kinds, ["assistant.turn_end", "assistant.usage", "abort", "assistant.idle"]);
+    assert_eq!(
+        kinds,
+        ["assistant.turn_end", "assistant.usage", "abort", "session.usage_record", "assistant.idle"]
+    );
 }
 
 #[tokio::test]
