@@ -4,6 +4,7 @@
 //! The write queue is bounded by bytes. A peer that stops reading is disconnected: it can reconnect and resume its sessions,
 //! while memory that grows behind it cannot be had back.
 
+mod accept;
 mod lines;
 mod pending;
 
@@ -20,6 +21,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+pub use accept::accept;
 pub use lines::{LineReader, LineSplitter, ReadLine};
 pub use pending::{PendingConnection, PendingConnections};
 

@@ -107,6 +107,7 @@ events! {
     WorkspaceFileChanged(WorkspaceFileChanged) = "session.workspace_file_changed" logged;
     ContextChanged(ContextChanged) = "session.context_changed" logged;
     HistoryTruncated(HistoryTruncated) = "hangar.history_truncated" logged;
+    Forked(Forked) = "hangar.forked" logged;
     ContextCleared(ContextCleared) = "session.context_cleared" logged;
     SnapshotRewind(SnapshotRewind) = "session.snapshot_rewind" ephemeral;
     CapabilitiesChanged(CapabilitiesChanged) = "capabilities.changed" ephemeral;
@@ -117,6 +118,7 @@ events! {
     ModeChanged(ModeChanged) = "session.mode_changed" logged;
     PermissionsChanged(PermissionsChanged) = "session.permissions_changed" logged;
     RunAssigned(RunAssigned) = "hangar.run_assigned" logged;
+    AgentAssigned(AgentAssigned) = "hangar.agent_assigned" logged;
     ModeNoticeDelivered(ModeNoticeDelivered) = "session.mode_notice_delivered" logged;
     TaskComplete(TaskComplete) = "session.task_complete" logged;
     AutopilotStopped(AutopilotStopped) = "session.autopilot_stopped" ephemeral;
@@ -127,6 +129,7 @@ events! {
     ImagesWithheld(ImagesWithheld) = "hangar.images_withheld" logged;
     ModelItems(ModelItems) = "hangar.model_items" logged;
     Reservation(Reservation) = "hangar.reservation" logged;
+    ToolsOffered(ToolsOffered) = "hangar.tools_offered" logged;
     SkillInvoked(SkillInvoked) = "skill.invoked" logged;
     UsageInfo(UsageInfo) = "session.usage_info" ephemeral;
     UsageRecord(UsageRecord) = "session.usage_record" logged;
@@ -153,6 +156,7 @@ events! {
     TurnEnd(TurnEnd) = "assistant.turn_end" logged;
     TurnRetry(TurnRetry) = "assistant.turn_retry" ephemeral;
     AssistantMessage(AssistantMessage) = "assistant.message" logged;
+    AnswerCut(AnswerCut) = "hangar.answer_cut" logged;
     MessageStart(MessageStart) = "assistant.message_start" ephemeral;
     MessageDelta(MessageDelta) = "assistant.message_delta" ephemeral;
     Reasoning(Reasoning) = "assistant.reasoning" ephemeral;
@@ -195,12 +199,24 @@ events! {
     SubagentDeselected(SubagentDeselected) = "subagent.deselected" logged;
     SubagentCompleted(SubagentCompleted) = "subagent.completed" logged;
     SubagentFailed(SubagentFailed) = "subagent.failed" logged;
+    AssistantIntent(AssistantIntent) = "assistant.intent" ephemeral;
+    StreamingDelta(StreamingDelta) = "assistant.streaming_delta" ephemeral;
+    RemoteSteerableChanged(RemoteSteerableChanged) = "session.remote_steerable_changed" logged;
+    CanvasOpened(CanvasOpened) = "session.canvas.opened" ephemeral;
+    CanvasClosed(CanvasClosed) = "session.canvas.closed" ephemeral;
+    CanvasUnavailable(CanvasUnavailable) = "session.canvas.unavailable" ephemeral;
+    CanvasRegistryChanged(CanvasRegistryChanged) = "session.canvas.registry_changed" ephemeral;
+    CanvasRecorded(CanvasRecorded) = "session.canvas.recorded" logged;
+    CanvasRemoved(CanvasRemoved) = "session.canvas.removed" logged;
 }
 
 impl EventKind {
     /// Whether events of this kind are for resuming the session from its log, not for its listeners.
     pub fn is_internal(self) -> bool {
-        matches!(self, Self::UsageRecord | Self::ModelItems | Self::Reservation)
+        matches!(
+            self,
+            Self::UsageRecord | Self::ModelItems | Self::Reservation | Self::ToolsOffered | Self::Forked
+        )
     }
 }
 

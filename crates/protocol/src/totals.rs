@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::data::{AssistantUsage, CodeChanges, ModelMetric, Reservation, SessionShutdown};
+use crate::data::{AssistantUsage, CodeChanges, ModelMetric, Reservation, SessionShutdown, UsageRecord};
 use crate::event::AgentId;
 use crate::{Body, Event, EventKind};
 
@@ -40,6 +40,8 @@ pub struct Totals {
     pub error: Option<String>,
     /// Whether calls of the model are on record one by one.
     counts_calls: bool,
+    /// Turns that are on record as a whole.
+    counted_turns: u64,
     /// Whether changes are on record one by one.
     counts_changes: bool,
     /// Prompts before the last closing event that told what was used.
@@ -55,6 +57,7 @@ impl Totals {
                 | EventKind::AssistantMessage
                 | EventKind::UsageRecord
                 | EventKind::Reservation
+                | EventKind::Forked
                 | EventKind::ToolStart
                 | EventKind::ToolComplete
                 | EventKind::SessionError
@@ -83,7 +86,7 @@ impl Totals {
             {
                 self.error = None;
             }
-            Body::UsageRecord(record) => self.add_call(&record.usage),
+            Body::UsageRecord(record) => self.add_record(record),
             Body::Reservation(Reservation { call, bound: Some(bound) }) => {
                 self.reserved.insert(*call, bound.clone());
             }
@@ -105,6 +108,7 @@ impl Totals {
                 }
             }
             Body::SessionShutdown(shutdown) => self.close(shutdown),
+            Body::Forked(_) => self.fork(),
             Body::Abort(_) if main => self.error = None,
             _ => {}
         }
@@ -118,17 +122,31 @@ impl Totals {
     /// Whether the figures cover every prompt. An agent that tells sums at the end leaves out what it used since, if it
     /// was killed.
     pub fn covers_all(&self) -> bool {
-        self.counts_calls || self.closed_after.unwrap_or(0) == self.prompts
+        match self.counts_calls {
+            true => {
+                let told = self.counted_turns + self.closed_after.unwrap_or(0);
+                self.counted_turns == 0 || told >= self.prompts
+            }
+            false => self.closed_after.unwrap_or(0) == self.prompts,
+        }
     }
 
-    fn add_call(&mut self, usage: &AssistantUsage) {
-        if !std::mem::replace(&mut self.counts_calls, true) {
+    /// Leaves the conversation, which a fork continues; usage and changes are those of the session that it came from.
+    fn fork(&mut self) {
+        *self = Self { prompts: self.prompts, error: self.error.take(), last: self.last, ..Self::default() };
+    }
+
+    fn add_record(&mut self, record: &UsageRecord) {
+        let (usage, calls) = (&record.usage, record.calls.unwrap_or(1));
+        self.counted_turns += u64::from(record.calls.is_some());
+        // Records of whole turns go on where a closing event has left off: an agent writes both.
+        if !std::mem::replace(&mut self.counts_calls, true) && record.calls.is_none() {
             // A closing event stood in for calls; from here on they are counted.
             self.models.clear();
             (self.api_ms, self.requests) = (0, 0);
             (self.input_tokens, self.output_tokens, self.cost, self.unpriced) = (None, None, None, 0);
         }
-        self.requests += 1;
+        self.requests += calls;
         self.user_requests += u64::from(usage.initiator.as_deref() == Some("user"));
         self.last = (usage.input_tokens, usage.output_tokens);
         self.untold.0 += u64::from(usage.input_tokens.is_none());
@@ -137,9 +155,11 @@ impl Totals {
         add(&mut self.input_tokens, usage.input_tokens);
         add(&mut self.output_tokens, usage.output_tokens);
         add(&mut self.cost, usage.cost);
-        self.unpriced += u64::from(usage.cost.is_none());
+        if usage.cost.is_none() {
+            self.unpriced += calls.max(1);
+        }
         let metric = self.models.entry(usage.model.clone()).or_default();
-        add(&mut metric.requests.count, Some(1));
+        add(&mut metric.requests.count, Some(calls).filter(|calls| *calls > 0));
         add(&mut metric.requests.cost, usage.cost);
         metric.usage.input_tokens += usage.input_tokens.unwrap_or(0);
         metric.usage.output_tokens += usage.output_tokens.unwrap_or(0);
@@ -222,12 +242,39 @@ mod tests {
     }
 
     #[test]
+    fn a_fork_has_the_prompts_of_its_parent_and_its_own_usage() {
+        let forked = r#"hangar.forked {"fromSessionId":"s"}"#;
+        let closed = closing(20, 4);
+        let reserved = r#"hangar.reservation {"call":1,"bound":{"model":"m","inputTokens":10}}"#;
+        let of_parent = [PROMPT, CALL, &changed("f", 1), &closed, reserved, forked];
+        let at_start = totals(&of_parent);
+        assert_eq!((at_start.prompts, at_start.requests, at_start.api_ms), (1, 0, 0));
+        assert_eq!((at_start.input_tokens, at_start.tool_calls), (None, 0));
+        assert_eq!(at_start.changes, CodeChanges::default());
+        assert!(at_start.models.is_empty() && at_start.reserved.is_empty());
+        let later = totals(&[&of_parent[..], &[PROMPT, CALL]].concat());
+        assert_eq!((later.prompts, later.requests, later.input_tokens), (2, 1, Some(10)));
+    }
+
+    #[test]
     fn calls_are_added_up_and_a_closing_event_does_not_count_them_again() {
         let totals = totals(&[PROMPT, CALL, CALL, &closing(20, 0), PROMPT, CALL]);
         assert_eq!((totals.prompts, totals.requests, totals.api_ms), (2, 3, 9));
         assert_eq!((totals.input_tokens, totals.output_tokens), (Some(30), None));
         assert_eq!(totals.untold, (0, 3));
         assert!(totals.covers_all());
+    }
+
+    #[test]
+    fn turns_that_are_recorded_as_a_whole_are_added_to_what_a_closing_event_told_before() {
+        let turn = r#"session.usage_record {"usage":{"model":"m","inputTokens":5,"cost":0.5},"calls":2}"#;
+        let untold = r#"session.usage_record {"usage":{"model":"m","inputTokens":5},"calls":0}"#;
+        let two = totals(&[PROMPT, turn, PROMPT, untold, &closing(10, 0)]);
+        assert_eq!((two.input_tokens, two.requests, two.cost, two.unpriced), (Some(10), 2, Some(0.5), 1));
+        assert!(two.covers_all());
+        assert!(!totals(&[PROMPT, turn, PROMPT]).covers_all(), "the second turn was killed");
+        let older = totals(&[PROMPT, &closing(20, 0), PROMPT, turn, &closing(25, 0)]);
+        assert_eq!((older.input_tokens, older.covers_all()), (Some(25), true));
     }
 
     #[test]

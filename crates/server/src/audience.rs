@@ -13,14 +13,15 @@ use hangar_agent::log::LogError;
 use hangar_agent::session::Command;
 use hangar_agent::tool::Tool;
 use hangar_protocol::data::{
-    AutoModeSwitchRequested, ClientCommand, CommandExecute, ExitPlanModeRequested, PlanDecision,
-    SessionError, SessionIdle, SwitchAnswer,
+    AssistantIntent, AutoModeSwitchRequested, CanvasDeclaration, ClientCommand, CommandExecute,
+    ExitPlanModeRequested, PlanDecision, SessionError, SessionIdle, StreamingDelta, SwitchAnswer,
 };
 use hangar_protocol::{Body, Event, EventId, EventKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::client::{Client, ClientId};
+use crate::github_telemetry;
 use crate::hub::{Lifecycle, ServedSession, ServerHub};
 use crate::idle_debounce::{GRACE, IdleDebounce, Publish};
 use crate::peer::notification;
@@ -47,6 +48,10 @@ pub(crate) struct Member {
     pub(crate) agent_pieces: bool,
     pub(crate) tools: Vec<ClientTool>,
     pub(crate) commands: Vec<ClientCommand>,
+    pub(crate) canvases: Vec<CanvasDeclaration>,
+    /// Id and name of the extension that the client is, if it is one.
+    pub(crate) provider: Option<String>,
+    pub(crate) provider_name: Option<String>,
 }
 
 impl Member {
@@ -61,8 +66,34 @@ impl Member {
             hooks: spec.client.hooks.unwrap_or(false),
             agent_pieces: spec.client.agent_pieces.unwrap_or(true),
             commands: spec.client.commands.clone().unwrap_or_default(),
+            canvases: spec.client.canvases.clone().unwrap_or_default(),
+            provider: None,
+            provider_name: None,
             tools,
         }
+    }
+}
+
+/// Tool by which models say what they are about to do. It need not exist.
+const REPORT_INTENT: &str = "report_intent";
+/// Bytes of an answer after which clients are told how many there are.
+const STREAMED_STEP: u64 = 1 << 10;
+
+/// Bytes of the current answer, and how many of them clients know of.
+#[derive(Default)]
+struct Streamed {
+    total: u64,
+    told: u64,
+}
+
+impl Streamed {
+    fn add(&mut self, bytes: usize) -> Option<StreamingDelta> {
+        self.total += bytes as u64;
+        let is_due = self.told == 0 || self.total >= self.told + STREAMED_STEP;
+        is_due.then(|| {
+            self.told = self.total;
+            StreamingDelta { total_response_size_bytes: self.total }
+        })
     }
 }
 
@@ -75,6 +106,7 @@ pub(crate) struct Audience {
     /// When the session began, once that is known.
     began: OnceLock<String>,
     idle_debounce: Mutex<IdleDebounce>,
+    streamed: Mutex<Streamed>,
     hub: Weak<ServerHub>,
 }
 
@@ -87,6 +119,7 @@ impl Audience {
             live: OnceLock::new(),
             began: OnceLock::new(),
             idle_debounce: Mutex::default(),
+            streamed: Mutex::default(),
             hub: Arc::downgrade(hub),
         }
     }
@@ -177,6 +210,13 @@ impl Audience {
             .map(|member| Arc::clone(&member.client))
     }
 
+    /// Closes the connections of guests: portals that were let in.
+    pub(crate) fn dismiss_guests(&self) {
+        for member in self.members().iter().filter(|member| member.client.is_guest) {
+            member.client.peer.close();
+        }
+    }
+
     pub(crate) fn direct_switches(&self) -> MutexGuard<'_, HashMap<String, ClientId>> {
         self.direct_switches.lock()
     }
@@ -201,6 +241,44 @@ impl Audience {
         let frame = notification("session.event", &json!({ "sessionId": self.session_id, "event": event }));
         let piece = is_piece_of_agent(event);
         for member in self.members().iter().filter(|member| member.agent_pieces || !piece) {
+            member.client.peer.send(Arc::clone(&frame));
+        }
+    }
+
+    /// The event that clients receive after this one: how much of an answer has arrived, or what the model is about to do.
+    fn derived(&self, event: &Event) -> Option<Event> {
+        if event.agent_id().is_some() {
+            return None;
+        }
+        let mut streamed = self.streamed.lock();
+        let body: Body = match event.body() {
+            Body::TurnStart(_) => {
+                *streamed = Streamed::default();
+                return None;
+            }
+            Body::MessageDelta(piece) => streamed.add(piece.delta_content.len())?.into(),
+            Body::ReasoningDelta(piece) => streamed.add(piece.delta_content.len())?.into(),
+            Body::ToolCallDelta(piece) => streamed.add(piece.input_delta.len())?.into(),
+            Body::AssistantMessage(message) => {
+                let reported = message.tool_requests.iter().find(|call| call.name == REPORT_INTENT)?;
+                AssistantIntent { intent: reported.arguments["intent"].as_str()?.to_owned() }.into()
+            }
+            _ => return None,
+        };
+        let id = EventId(uuid::Uuid::new_v4().to_string());
+        let parent = event.parent_id().cloned();
+        Some(Event::new(id, event.timestamp().to_owned(), parent, None, body))
+    }
+
+    /// Sends facts about the session to the clients that asked for them.
+    fn forward_telemetry(&self, event: &Event) {
+        let members = self.members();
+        if !members.iter().any(|member| member.client.wants_telemetry()) {
+            return;
+        }
+        let Some(facts) = github_telemetry::of_event(&self.session_id, event) else { return };
+        let frame = notification("gitHubTelemetry.event", &facts);
+        for member in members.iter().filter(|member| member.client.wants_telemetry()) {
             member.client.peer.send(Arc::clone(&frame));
         }
     }
@@ -232,6 +310,7 @@ impl Audience {
             message,
             status_code: None,
             error_code: None,
+            url: None,
             transient: true,
         };
         let Some(hub) = self.hub.upgrade() else { return };
@@ -375,6 +454,10 @@ impl EventSink for Broadcast {
             }
         }
         drop(idle_debounce);
+        self.0.forward_telemetry(event);
+        if let Some(derived) = self.0.derived(event) {
+            self.0.tell(&derived);
+        }
         match event.body() {
             Body::SessionStart(start) => self.0.set_began(&start.start_time),
             Body::UserInputRequested(question) => self.0.ask(question),

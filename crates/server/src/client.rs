@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::handshake::{AdmissionState, ConnectParams, PROTOCOL_VERSION};
+use crate::handshake::{AdmissionState, ConnectParams, PROTOCOL_VERSION, ServerAccess};
 use crate::hub::ServerHub;
 use crate::inference::Exchanges;
 use crate::methods::{self, Call, Failure};
@@ -37,6 +37,9 @@ pub(crate) struct Client {
     pub(crate) id: ClientId,
     pub(crate) peer: Peer,
     hub: Weak<ServerHub>,
+    access: ServerAccess,
+    /// Whether the client is a portal that remote control let in.
+    pub(crate) is_guest: bool,
     pub(crate) gate: AdmissionState,
     in_flight: AtomicUsize,
     /// Requests that can be taken back.
@@ -49,15 +52,29 @@ pub(crate) struct Client {
     pub(crate) exchanges: Exchanges,
     /// Whether the client supports client tasks.
     client_tasks: AtomicBool,
+    /// Whether the client wants telemetry about its sessions.
+    telemetry: AtomicBool,
 }
 
 impl Client {
     pub(crate) fn new(hub: &Arc<ServerHub>, peer: Peer) -> Self {
+        Self::with_access(hub, peer, hub.config().access.clone(), false)
+    }
+
+    /// A client that has to authenticate differently from the others.
+    pub(crate) fn with_access(
+        hub: &Arc<ServerHub>,
+        peer: Peer,
+        access: ServerAccess,
+        is_guest: bool,
+    ) -> Self {
         Self {
             id: hub.next_client(),
             peer,
             hub: Arc::downgrade(hub),
-            gate: AdmissionState::new(&hub.config().access),
+            gate: AdmissionState::new(&access),
+            access,
+            is_guest,
             in_flight: AtomicUsize::new(0),
             waiting: Mutex::default(),
             answered: Notify::new(),
@@ -65,6 +82,7 @@ impl Client {
             files: Mutex::default(),
             exchanges: Exchanges::default(),
             client_tasks: AtomicBool::new(false),
+            telemetry: AtomicBool::new(false),
         }
     }
 
@@ -74,6 +92,10 @@ impl Client {
 
     pub(crate) fn knows_client_tasks(&self) -> bool {
         self.client_tasks.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn wants_telemetry(&self) -> bool {
+        self.telemetry.load(Ordering::Relaxed)
     }
 
     pub(crate) fn become_request_proxy(&self) {
@@ -113,7 +135,7 @@ impl Client {
             let result = self.connect(&hub, params.as_deref());
             return self.answer(id, result);
         }
-        if let Err(error) = hub.config().access.request(&self.gate).and_then(|()| self.admit(&hub)) {
+        if let Err(error) = self.access.request(&self.gate).and_then(|()| self.admit(&hub)) {
             return self.answer(id, Err(error));
         }
         if hub.is_stopping() && method != "runtime.shutdown" {
@@ -124,7 +146,7 @@ impl Client {
             let message = format!("Unhandled method {method}");
             return self.answer(id, Err(ErrorObject { code: codes::METHOD_NOT_FOUND, message, data: None }));
         };
-        if !hub.config().access.is_trusted() && methods::needs_trust(method.name) {
+        if !self.access.is_trusted() && methods::needs_trust(method.name) {
             return self.answer(id, Err(methods::untrusted(method.name)));
         }
         if self.in_flight.fetch_add(1, Ordering::Relaxed) >= MAX_IN_FLIGHT {
@@ -193,11 +215,12 @@ impl Client {
         let params = params
             .and_then(|params| serde_json::from_str::<ConnectParams>(params.get()).ok())
             .unwrap_or_default();
-        hub.config().access.connect(&params)?;
+        self.access.connect(&params)?;
         self.admit(hub)?;
         let wanted = params.supported_task_kinds.unwrap_or_default();
         let client_tasks = wanted.iter().any(|kind| kind == "client");
         self.client_tasks.store(client_tasks, Ordering::Relaxed);
+        self.telemetry.store(params.telemetry.unwrap_or(false), Ordering::Relaxed);
         let kinds: &[&str] = if client_tasks { &["agent", "shell", "client"] } else { &["agent", "shell"] };
         Ok(json!({
             "ok": true,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use hangar_agent::permissions::Grant;
 use hangar_agent::tool::{Tool, ToolContext, ToolInput, ToolOutcome};
+use hangar_protocol::Body;
 use hangar_protocol::data::ToolType;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -14,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Maximum number of running commands of clients per session.
 const MAX_RUNNING: usize = 64;
-/// Capacity of the output queue; its content is discarded.
+/// Capacity of the queue of reports. A command that fills it waits.
 const PIECES: usize = 16;
 /// The longest that the shell tool waits for a command.
 const LONGEST_WAIT: u64 = 600;
@@ -62,8 +63,14 @@ impl Drop for ShellSlot {
 }
 
 impl ShellSlot {
-    /// Runs a command to its end.
-    pub(crate) async fn run(self, shell: Arc<dyn Tool>, call_id: String, command: &str) -> ToolOutcome {
+    /// Runs a command to its end, and hands each report of its progress on.
+    pub(crate) async fn run<F: Future<Output = ()>>(
+        self,
+        shell: Arc<dyn Tool>,
+        call_id: String,
+        command: &str,
+        report: impl Fn(Body) -> F,
+    ) -> ToolOutcome {
         let call = ToolInput {
             call_id,
             kind: ToolType::Function,
@@ -90,7 +97,7 @@ impl ShellSlot {
         loop {
             tokio::select! {
                 outcome = &mut running => return outcome,
-                Some(_) = pieces.recv() => {}
+                Some(piece) = pieces.recv() => report(*piece).await,
             }
         }
     }

@@ -93,6 +93,9 @@ pub(crate) struct ConnectParams {
     token: Option<String>,
     /// Kinds of tasks that the client supports in task events.
     pub(crate) supported_task_kinds: Option<Vec<String>>,
+    /// Whether the client wants telemetry about its sessions.
+    #[serde(rename = "enableGitHubTelemetryForwarding")]
+    pub(crate) telemetry: Option<bool>,
 }
 
 /// Admission state of a connection, and its limits until it is admitted.

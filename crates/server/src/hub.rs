@@ -33,12 +33,13 @@ use crate::foreground::Foreground;
 use crate::handshake::ServerAccess;
 use crate::inference;
 use crate::log_pages::LogReaders;
-use crate::methods::Failure;
+use crate::methods::{ClientPlugins, Failure};
 use crate::open_locks::OpenLocks;
 use crate::opener::{OpenRequest, SessionOpener};
 use crate::peer::notification;
 use crate::presence::Presence;
 use crate::recent_events::RecentEvents;
+use crate::remote::{RemoteAccess, RemoteControl};
 use crate::session_files::SessionDir;
 use crate::session_fs::FsProvider;
 use crate::task::{SessionJob, SessionTask};
@@ -59,6 +60,8 @@ pub struct ServerHubConfig {
     /// Version of the server, as clients are told it.
     pub version: String,
     pub git: Git,
+    /// Working directory of the server: relative paths of requests without a session start there.
+    pub directory: PathBuf,
     pub now: fn() -> Timestamp,
     pub features: Features,
     /// Settings of sessions that their clients do not name.
@@ -70,6 +73,8 @@ pub struct ServerHubConfig {
     /// Flushes telemetry and the like before `shutdown` is answered: clients may kill the server right after the
     /// answer.
     pub farewell: fn(),
+    /// Lets portals of this machine join sessions.
+    pub remote_access: Option<Box<dyn RemoteAccess>>,
     /// Told which sessions are alive.
     pub presence: Option<Box<dyn Presence>>,
 }
@@ -84,6 +89,9 @@ pub struct ServerHub {
     stopping: CancellationToken,
     pub(crate) log_readers: LogReaders,
     pub(crate) foreground: Foreground,
+    /// Plugins that clients bring to all later sessions.
+    pub(crate) client_plugins: Mutex<ClientPlugins>,
+    pub(crate) remote: RemoteControl,
 }
 
 /// Lifecycle events of a session as a whole.
@@ -203,6 +211,8 @@ impl ServerHub {
             stopping: CancellationToken::new(),
             log_readers: LogReaders::default(),
             foreground: Foreground::default(),
+            client_plugins: Mutex::default(),
+            remote: RemoteControl::default(),
         })
     }
 
@@ -225,6 +235,15 @@ impl ServerHub {
 
     pub(crate) fn stop(&self) {
         self.stopping.cancel();
+    }
+
+    /// Ends all sessions because of something outside, not because their users asked: a signal, or a terminal that is gone.
+    pub async fn close_from_outside(&self) {
+        let live: Vec<Arc<ServedSession>> = self.sessions.lock().values().cloned().collect();
+        let abort = || Command::Abort { reason: "remote_command".to_owned() };
+        // A session that has ended already has nothing to abort.
+        let _ = futures_util::future::join_all(live.iter().map(|live| live.command(abort()))).await;
+        self.close().await;
     }
 
     /// Ends all sessions, so that each has its last word in its log.
@@ -316,10 +335,19 @@ impl ServerHub {
 
     /// Tells of a session that it is alive, or no longer. One that a client keeps cannot be found from elsewhere.
     fn tell_presence(&self, live: &ServedSession, tell: fn(&dyn Presence, &SessionId)) {
-        let is_common = live.client_files.is_none() && live.store.root() == self.config.store.root();
-        if let Some(presence) = self.config.presence.as_deref().filter(|_| is_common) {
+        if let Some(presence) = self.config.presence.as_deref().filter(|_| self.is_common(live)) {
             tell(presence, &live.id);
         }
+    }
+
+    /// Whether other processes find the session in the home.
+    fn is_common(&self, live: &ServedSession) -> bool {
+        live.client_files.is_none() && live.store.root() == self.config.store.root()
+    }
+
+    /// Access of portals to a session, if they can have it.
+    pub(crate) fn remote_access(&self, live: &ServedSession) -> Option<&dyn RemoteAccess> {
+        self.config.remote_access.as_deref().filter(|_| self.is_common(live))
     }
 
     /// A session that is alive and stays so.
@@ -353,7 +381,11 @@ impl ServerHub {
         if self.sessions.lock().len() >= MAX_SESSIONS {
             return Err(Failure::new(format!("{MAX_SESSIONS} sessions are open already")));
         }
-        let spec = spec.over(self.config.defaults.clone());
+        let mut spec = spec.over(self.config.defaults.clone());
+        let brought: Vec<PathBuf> = self.client_plugins.lock().dirs().cloned().collect();
+        if !brought.is_empty() {
+            spec.customization.plugin_dirs.get_or_insert_default().extend(brought);
+        }
         let client_session = load_client_session(client, &id).await?;
         let store = self.store_of(&spec);
         let dir = match &client_session {
@@ -478,6 +510,7 @@ impl ServerHub {
         drop(sessions);
         if is_current {
             self.tell_presence(live, |presence, id| presence.closed(id));
+            self.remote.closed(live, self.remote_access(live));
         }
         live.shells.close();
         live.done.cancel();

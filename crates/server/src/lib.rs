@@ -16,6 +16,7 @@ mod document;
 mod elicitations;
 mod finder;
 mod foreground;
+mod github_telemetry;
 mod handshake;
 mod hub;
 mod idle_debounce;
@@ -32,6 +33,7 @@ mod pending_permissions;
 mod presence;
 mod recent_events;
 mod recompose;
+mod remote;
 mod session_files;
 mod session_fs;
 mod system;
@@ -51,5 +53,6 @@ pub use opener::{
     Todo, TodoBoard, TodoDependency, Todos, ToolGuard,
 };
 pub use presence::Presence;
-pub use transport::{serve_owner, serve_stdio, serve_tcp};
+pub use remote::RemoteAccess;
+pub use transport::{serve_guests, serve_owner, serve_stdio, serve_tcp};
 pub use user_settings::UserSettings;

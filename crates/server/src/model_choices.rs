@@ -34,13 +34,14 @@ impl SessionTask {
     pub(crate) fn keep_choice(&mut self, id: String, choice: QueuedModel) {
         // Withdrawn changes are never made.
         let waiting: HashSet<_> = self.session().queued().filter_map(|waiting| waiting.message_id).collect();
-        self.choices.retain(|(id, _)| waiting.contains(id));
-        self.choices.push((id, choice));
+        self.models.choices.retain(|(id, _)| waiting.contains(id));
+        self.models.choices.push((id, choice));
     }
 
     /// Keeps a choice that waits under another id, too. Messages are no choices.
     pub(crate) fn copy_choice(&mut self, id: &str, copy: &str) {
-        let choice = self.choices.iter().find(|(known, _)| known == id).map(|(_, choice)| choice.clone());
+        let choice =
+            self.models.choices.iter().find(|(known, _)| known == id).map(|(_, choice)| choice.clone());
         if let Some(choice) = choice {
             self.keep_choice(copy.to_owned(), choice);
         }
@@ -49,7 +50,7 @@ impl SessionTask {
     /// Takes back the choices that wait and are not allowed any more.
     pub(crate) fn drop_forbidden_choices(&mut self) {
         let Some(allowed) = self.spec.model.allowed.clone() else { return };
-        let forbidden = self.choices.iter().filter(|(_, choice)| !allowed.contains(&choice.model));
+        let forbidden = self.models.choices.iter().filter(|(_, choice)| !allowed.contains(&choice.model));
         let forbidden: Vec<String> = forbidden.map(|(id, _)| id.clone()).collect();
         for id in forbidden {
             self.command(Command::EditQueue(QueueEdit::Remove { id }));
@@ -59,8 +60,8 @@ impl SessionTask {
     /// Applies the choices whose place in the queue was reached.
     pub(crate) fn settle_choices(&mut self) {
         for made in self.engine.driver_mut().take_switched() {
-            if let Some(at) = self.choices.iter().position(|(id, _)| *id == made) {
-                let (_, choice) = self.choices.remove(at);
+            if let Some(at) = self.models.choices.iter().position(|(id, _)| *id == made) {
+                let (_, choice) = self.models.choices.remove(at);
                 self.take_choice(choice);
             }
         }

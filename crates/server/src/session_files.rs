@@ -187,6 +187,18 @@ impl SessionDir {
         checkpoints::list(&*self.0).await.map_err(Failure::from_files)
     }
 
+    pub(crate) async fn add_checkpoint(
+        &self,
+        title: &str,
+        content: &str,
+    ) -> Result<CheckpointEntry, Failure> {
+        checkpoints::add(&*self.0, title, content).await.map_err(Failure::from_files)
+    }
+
+    pub(crate) async fn truncate_checkpoints(&self, keep: usize) -> Result<usize, Failure> {
+        checkpoints::truncate(&*self.0, keep).await.map_err(Failure::from_files)
+    }
+
     pub(crate) async fn checkpoint(&self, number: u64) -> Result<Option<String>, Failure> {
         checkpoints::read(&*self.0, number).await.map_err(Failure::from_files)
     }

@@ -12,7 +12,9 @@ use hangar_agent::driver::Driver;
 use hangar_agent::log::{ListedFact, LogError};
 use hangar_agent::model::ModelProvider;
 use hangar_agent::prompt::{PromptEnvironment, SystemPrompt};
-use hangar_agent::session::{AnswerableQuestions, Command, Input, LiveSettings, Prompt, Session};
+use hangar_agent::session::{
+    AnswerableQuestions, ClientAbilities, Command, Input, LiveSettings, Prompt, Session,
+};
 use hangar_agent::tool::{Tool, ToolSource};
 use hangar_engine::commands::{CommandError, CommandOutcome, SlashCommand};
 use hangar_engine::{Engine, EngineProgress, Mcp, NoComposer, Options};
@@ -32,6 +34,7 @@ use crate::client::ClientId;
 use crate::client_tasks::ClientTasks;
 use crate::commands::CommandQueue;
 use crate::interests::Interests;
+use crate::methods::canvas::{self, CanvasLinks};
 use crate::methods::{AutoTier, Failure};
 use crate::model_choices::QueuedModel;
 use crate::opener::{OpenedSession, Recomposed, Recomposer, Todos, ToolGuard};
@@ -50,10 +53,7 @@ pub(crate) struct SessionTask {
     pub(crate) recomposer: Arc<dyn Recomposer>,
     audience: Arc<Audience>,
     builtin: Vec<Arc<dyn Tool>>,
-    environment: PromptEnvironment,
-    instructions: String,
-    /// Sections of the system prompt that the client has rewritten.
-    transformed: BTreeMap<String, String>,
+    prompt_parts: PromptParts,
     /// Slash commands of clients, as they were last published.
     client_commands: Vec<ClientCommand>,
     todos: Arc<dyn Todos>,
@@ -77,16 +77,31 @@ pub(crate) struct SessionTask {
     interests: Interests,
     /// Login that the client reported, instead of the token's own.
     pub(crate) credentials: Option<serde_json::Value>,
+    pub(crate) models: ModelSelection,
+    /// Questions about calls that are part of no turn.
+    pub(crate) asked: PendingPermissions,
+    /// Work that clients do elsewhere.
+    pub(crate) client_tasks: ClientTasks,
+    pub(crate) canvases: CanvasLinks,
+}
+
+/// Parts of the system prompt.
+struct PromptParts {
+    environment: PromptEnvironment,
+    instructions: String,
+    /// Sections that the client has rewritten.
+    transformed: BTreeMap<String, String>,
+}
+
+/// Models that the session changes to.
+#[derive(Default)]
+pub(crate) struct ModelSelection {
     /// Priority of automatic model selection.
     pub(crate) auto_tier: Option<AutoTier>,
     /// The model and the effort that the session had before it began to plan with others.
     pub(crate) plan_base: Option<(String, Option<String>)>,
     /// Models that were chosen and wait among the session's prompts, by the ids that they wait under.
     pub(crate) choices: Vec<(String, QueuedModel)>,
-    /// Questions about calls that are part of no turn.
-    pub(crate) asked: PendingPermissions,
-    /// Work that clients do elsewhere.
-    pub(crate) client_tasks: ClientTasks,
 }
 
 impl hangar_engine::FrontEndTask for SessionTask {
@@ -119,9 +134,11 @@ impl SessionTask {
             recomposer: opened.recomposer,
             audience,
             builtin: opened.tools,
-            environment: opened.environment,
-            instructions: opened.instructions,
-            transformed: BTreeMap::new(),
+            prompt_parts: PromptParts {
+                environment: opened.environment,
+                instructions: opened.instructions,
+                transformed: BTreeMap::new(),
+            },
             client_commands: Vec::new(),
             todos: opened.todos,
             guard: opened.guard,
@@ -136,11 +153,10 @@ impl SessionTask {
             host_context: serde_json::Map::new(),
             interests: Interests::default(),
             credentials: None,
-            auto_tier: None,
-            plan_base: None,
-            choices: Vec::new(),
+            models: ModelSelection::default(),
             asked: PendingPermissions::default(),
             client_tasks: ClientTasks::default(),
+            canvases: CanvasLinks::default(),
         }
     }
 
@@ -221,8 +237,8 @@ impl SessionTask {
         self.todos = opened.todos;
         self.guard = opened.guard;
         self.sandbox = opened.sandbox;
-        self.environment = opened.environment;
-        self.instructions = opened.instructions;
+        self.prompt_parts.environment = opened.environment;
+        self.prompt_parts.instructions = opened.instructions;
         self.refresh();
         self.renew_system();
         self.begin();
@@ -236,7 +252,7 @@ impl SessionTask {
     /// Replaces parts by recomposed ones; `model` is the model of the new provider.
     pub(crate) fn take_parts(&mut self, parts: Recomposed, model: &str) {
         if let Some(instructions) = parts.instructions {
-            self.instructions = instructions;
+            self.prompt_parts.instructions = instructions;
         }
         if let Some(servers) = parts.servers {
             self.set_mcp(servers);
@@ -326,25 +342,29 @@ impl SessionTask {
 
     /// Working directory of the session.
     pub(crate) fn cwd(&self) -> String {
-        self.environment.cwd.clone()
+        self.prompt_parts.environment.cwd.clone()
     }
 
     /// The prompt before the client's changes to it.
     pub(crate) fn prompt(&self) -> SystemPrompt {
         let names = self.session().config().tools.iter().map(|tool| tool.name.clone()).collect();
-        let environment = PromptEnvironment { tools: names, ..self.environment.clone() };
-        SystemPrompt::new(&environment, &self.instructions)
+        let environment = PromptEnvironment { tools: names, ..self.prompt_parts.environment.clone() };
+        SystemPrompt::new(&environment, &self.prompt_parts.instructions)
     }
 
     /// Writes the system prompt, with the sections that the client has rewritten.
     pub(crate) fn settle_system(&mut self, transformed: BTreeMap<String, String>) {
-        self.transformed = transformed;
+        self.prompt_parts.transformed = transformed;
         self.renew_system();
     }
 
     /// Writes the system prompt after one of its parts has changed.
     pub(crate) fn renew_system(&mut self) {
-        let text = system::render(self.spec.instructions.system.as_ref(), self.prompt(), &self.transformed);
+        let text = system::render(
+            self.spec.instructions.system.as_ref(),
+            self.prompt(),
+            &self.prompt_parts.transformed,
+        );
         self.engine.driver_mut().session_mut().set_system(text.into());
     }
 
@@ -419,7 +439,7 @@ impl SessionTask {
         }
         let session = self.engine.driver_mut().session_mut();
         session.set_own_tools(filter.clone());
-        session.set_reachable(permissions, questions, hooks);
+        session.set_clients(ClientAbilities { permissions, questions, hooks });
         session.set_answerable_questions(answerable);
         let offered = self.engine.set_tools(tools, filter, self.spec.agents.hidden_tools());
         self.survive(offered);
@@ -443,6 +463,7 @@ impl SessionTask {
         let is_here = |client| audience.member(client).is_some();
         self.interests.keep_of(is_here);
         self.refresh();
+        canvas::withdraw(self, is_here);
         if self.client_tasks.orphan(is_here, now) {
             self.record(BackgroundTasksChanged {});
         }
@@ -478,8 +499,11 @@ impl SessionTask {
         };
         let definitions =
             builtin.chain(files.cloned()).chain(self.spec.agents.definitions()).map(brief).collect();
-        let agent_config =
-            AgentConfig { definitions, instructions: self.instructions.clone(), ..agent_config.clone() };
+        let agent_config = AgentConfig {
+            definitions,
+            instructions: self.prompt_parts.instructions.clone(),
+            ..agent_config.clone()
+        };
         self.engine.driver_mut().session_mut().set_agent_config(Some(Arc::new(agent_config)));
     }
 

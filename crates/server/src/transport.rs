@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 
 use crate::client::Client;
-use crate::handshake::AdmissionState;
+use crate::handshake::{AdmissionState, ConnectionToken, ServerAccess};
 use crate::hub::ServerHub;
 use crate::peer;
 
@@ -17,8 +17,6 @@ use crate::peer;
 const MAX_PENDING: usize = 64;
 /// Timeout of a connection's authentication.
 const ADMISSION_TIME: Duration = Duration::from_secs(10);
-/// Delay after a failed accept.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves the one client on standard input and output until it closes its end.
 pub async fn serve_stdio(hub: &Arc<ServerHub>) {
@@ -36,25 +34,26 @@ pub async fn serve_stdio(hub: &Arc<ServerHub>) {
 
 /// Serves connections until the server stops.
 pub async fn serve_tcp(hub: &Arc<ServerHub>, listener: TcpListener) {
+    let access = hub.config().access.clone();
+    accept(hub, listener, &access, false).await;
+}
+
+/// Serves portals that remote control lets in. They have a token of their own.
+pub async fn serve_guests(hub: &Arc<ServerHub>, listener: TcpListener, token: ConnectionToken) {
+    accept(hub, listener, &ServerAccess::Token(token), true).await;
+}
+
+async fn accept(hub: &Arc<ServerHub>, listener: TcpListener, access: &ServerAccess, are_guests: bool) {
     let pending = PendingConnections::new(MAX_PENDING);
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                // Answers are small and wanted at once.
-                let _ = stream.set_nodelay(true);
-                let (hub, place) = (Arc::clone(hub), pending.register());
-                tokio::spawn(async move {
-                    let (reader, writer) = stream.into_split();
-                    serve_stranger(&hub, reader, writer, &place).await;
-                });
-            }
-            // Out of descriptors, or a client that left before it was greeted. The first lasts: asking again at once
-            // would only fill the log.
-            Err(error) => {
-                tracing::warn!(%error, "accepting a connection failed");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
+        let stream = hangar_peer::accept(&listener).await;
+        let (hub, place, access) = (Arc::clone(hub), pending.register(), access.clone());
+        tokio::spawn(async move {
+            let (reader, writer) = stream.into_split();
+            let (peer, outgoing) = peer::connect();
+            let client = Arc::new(Client::with_access(&hub, peer, access, are_guests));
+            serve_stranger(&hub, &client, outgoing, (reader, writer), &place).await;
+        });
     }
 }
 
@@ -77,22 +76,21 @@ pub async fn serve_owner(
 /// Serves a connection to its end, which comes soon unless it is admitted.
 async fn serve_stranger(
     hub: &Arc<ServerHub>,
-    reader: impl AsyncRead + Unpin,
-    writer: impl AsyncWrite + Unpin,
+    client: &Arc<Client>,
+    outgoing: Outgoing,
+    (reader, writer): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
     place: &PendingConnection,
 ) {
-    let (peer, outgoing) = peer::connect();
-    let client = Arc::new(Client::new(hub, peer));
     tokio::select! {
         // A client that is admitted at the last moment is served.
         biased;
-        () = converse(&client, reader, writer, outgoing) => {}
+        () = converse(client, reader, writer, outgoing) => {}
         () = given_up(&client.gate, place) => {
             tracing::warn!("a connection was not admitted in time; closing it");
             client.peer.close();
         }
     }
-    hub.left(&client);
+    hub.left(client);
 }
 
 /// Waits until a connection that is not admitted has had its time. Never ends for one that is.
@@ -121,7 +119,6 @@ async fn converse(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handshake::{ConnectionToken, ServerAccess};
 
     /// Longer than any timeout here. The clock is virtual.
     const HOUR: Duration = Duration::from_secs(3600);

@@ -10,6 +10,7 @@ mod exporter;
 mod file;
 mod metrics;
 mod otlp;
+mod queued;
 mod recorder;
 mod span;
 
@@ -17,6 +18,7 @@ use hangar_agent::driver::EventSink;
 use hangar_protocol::Event;
 
 pub use exporter::{Destination, Exporter, StartError};
+pub use queued::QueuedSpan;
 pub use recorder::SessionAttributes;
 
 use recorder::SpanRecorder;

@@ -113,6 +113,8 @@ impl Metrics {
                 called.insert("success".to_owned(), json!(span.error.is_none()));
                 self.count(Instrument { name: "github.copilot.tool.call.count", unit: "{call}" }, &called, 1);
             }
+            // The portal has metrics of its queue.
+            SpanWork::Queued => {}
             SpanWork::Invocation { calls, tools } => {
                 self.time("gen_ai.client.operation.duration", &common, seconds);
                 let none = Attributes::new();

@@ -17,6 +17,19 @@ use crate::span::{Attributes, ChatFigures, Kind, Span, SpanEvent, SpanWork, span
 /// Span events that one invocation keeps; more of them say nothing new.
 const MAX_SPAN_EVENTS: usize = 128;
 
+/// Trace and span of the caller, from a `traceparent` of the W3C. One that is not valid has none.
+fn caller(traceparent: &str) -> Option<(String, String)> {
+    let mut parts = traceparent.split('-');
+    let (version, trace, span) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_hex = |text: &str, length: usize| {
+        text.len() == length
+            && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+            && text.bytes().any(|digit| digit != b'0')
+    };
+    let is_version = version.len() == 2 && version != "ff";
+    (is_version && is_hex(trace, 32) && is_hex(span, 16)).then(|| (trace.to_owned(), span.to_owned()))
+}
+
 /// Facts about a session that do not change.
 #[derive(Debug, Clone)]
 pub struct SessionAttributes {
@@ -226,7 +239,13 @@ impl SpanRecorder {
             return;
         }
         let invocation = self.invocation.get_or_insert_with(|| AgentInvocation {
-            open: Open { trace: trace_id(event.id()), id: span_id(event.id()), parent: None, start: now },
+            open: {
+                let (trace, parent) = match message.traceparent.as_deref().and_then(caller) {
+                    Some((trace, parent)) => (trace, Some(parent)),
+                    None => (trace_id(event.id()), None),
+                };
+                Open { trace, id: span_id(event.id()), parent, start: now }
+            },
             events: Vec::new(),
             calls: 0,
             tools: 0,

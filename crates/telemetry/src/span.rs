@@ -40,9 +40,16 @@ pub(crate) struct SpanEvent {
 /// The kind of work that a span measures, for metrics.
 #[derive(Debug, Clone)]
 pub(crate) enum SpanWork {
-    Invocation { calls: u64, tools: u64 },
+    Invocation {
+        calls: u64,
+        tools: u64,
+    },
     Chat(Box<ChatFigures>),
-    Tool { name: String },
+    Tool {
+        name: String,
+    },
+    /// Waiting or running in the queue.
+    Queued,
 }
 
 #[derive(Debug, Clone, Default)]

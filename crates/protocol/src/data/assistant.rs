@@ -74,6 +74,37 @@ pub struct AssistantMessage {
     pub parent_tool_call_id: Option<String>,
 }
 
+/// An answer that ended before the model had finished it: it was aborted, the connection failed, or the process was killed.
+/// The reference has no such event; readers that do not know it skip it.
+#[skip_serializing_none]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AnswerCut {
+    /// Id of the message in its deltas.
+    pub message_id: String,
+    pub content: String,
+    pub reasoning_text: Option<String>,
+    pub interaction_id: Option<String>,
+    pub turn_id: Option<String>,
+    pub parent_tool_call_id: Option<String>,
+    /// Whether the process was killed, so that no other event tells of the interruption.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub recovered: bool,
+}
+
+/// What the model is about to do, in its own words.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct AssistantIntent {
+    pub intent: String,
+}
+
+/// Bytes of the current answer that have arrived.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StreamingDelta {
+    pub total_response_size_bytes: u64,
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageStart {
@@ -126,6 +157,8 @@ pub struct AssistantUsage {
     pub cost: Option<f64>,
     pub duration: Option<u64>,
     pub time_to_first_token_ms: Option<f64>,
+    /// Mean time between pieces of a streamed answer.
+    pub inter_token_latency_ms: Option<f64>,
     /// `user` or `agent`: whether a person's message or the loop caused the call.
     pub initiator: Option<String>,
     pub api_call_id: Option<String>,

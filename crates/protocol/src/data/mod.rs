@@ -3,6 +3,7 @@
 //! Unknown values are absent, never zero: token counts, costs and times are `Option`.
 
 mod assistant;
+mod canvas;
 mod compaction;
 mod hook;
 mod mcp;
@@ -15,6 +16,7 @@ mod tool;
 mod user;
 
 pub use assistant::*;
+pub use canvas::*;
 pub use compaction::*;
 pub use hook::*;
 pub use mcp::*;

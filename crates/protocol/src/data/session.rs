@@ -158,6 +158,8 @@ pub struct SessionError {
     pub message: String,
     pub status_code: Option<u16>,
     pub error_code: Option<String>,
+    /// Page that people can open about it.
+    pub url: Option<String>,
     /// Whether it is for current listeners only and not logged.
     #[serde(skip)]
     pub transient: bool,
@@ -398,6 +400,13 @@ pub struct PermissionsChanged {
     pub assisted_approval_model: Option<String>,
 }
 
+/// The events before this one are those of another session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Forked {
+    pub from_session_id: String,
+}
+
 /// The session was assigned to a run of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -410,6 +419,16 @@ pub struct RunAssigned {
     pub task: String,
     /// Whether the session drives the work rather than only doing it.
     pub driving: bool,
+}
+
+/// The session was opened with a configured agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentAssigned {
+    /// Name of the agent in the configuration.
+    pub agent: String,
+    /// Runtime that the agent is based on.
+    pub runtime: String,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -466,9 +485,21 @@ pub struct UsageInfo {
 }
 
 /// Logged counterpart of `assistant.usage`, so that totals survive a resume.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct UsageRecord {
     pub usage: super::AssistantUsage,
+    /// Number of calls that the record sums up, where an agent reports whole turns; 0 if it does not tell. Absent for one
+    /// call.
+    pub calls: Option<u64>,
+    /// Whether the cost was computed from a price, not reported.
+    pub computed: Option<bool>,
+}
+
+impl From<super::AssistantUsage> for UsageRecord {
+    fn from(usage: super::AssistantUsage) -> Self {
+        Self { usage, calls: None, computed: None }
+    }
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

@@ -204,6 +204,14 @@ pub struct PermissionCompleted {
     pub result: PermissionOutcome,
 }
 
+/// Tools that requests have from now on, behind those that they had. A resumed session offers them in the same order, and
+/// from the same place of the conversation on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolsOffered {
+    pub tool_names: Vec<String>,
+}
+
 /// Tools that a search has found, whose descriptions the model is shown from then on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

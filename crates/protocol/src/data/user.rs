@@ -66,6 +66,9 @@ pub struct UserMessage {
     pub interaction_id: Option<String>,
     pub turn_id: Option<String>,
     pub parent_agent_task_id: Option<String>,
+    /// `traceparent` of the caller, for the spans of this process. Not on the wire.
+    #[serde(skip)]
+    pub traceparent: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

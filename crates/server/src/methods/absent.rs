@@ -1,7 +1,6 @@
 //! Methods of the protocol for features that Hangar does not have. The answers say so truthfully: empty lists, nothing
 //! shared, nothing offered.
 
-use serde::Deserialize;
 use serde_json::json;
 
 use super::{Call, Failure, Method, Reply};
@@ -16,16 +15,8 @@ pub(super) const METHODS: &[Method] = &[
     // Sessions stay on this machine.
     Method { name: "session.visibility.get", run: |call| Box::pin(of(call, json!({ "synced": false }))) },
     Method { name: "session.visibility.set", run: |call| Box::pin(of(call, json!({ "synced": false }))) },
-    Method {
-        name: "sessions.getPersistedRemoteSteerable",
-        run: |_| Box::pin(async { Reply::of(json!({})) }),
-    },
-    Method { name: "session.remote.enable", run: |call| Box::pin(remote(call)) },
-    Method { name: "session.remote.disable", run: |call| Box::pin(of(call, json!(null))) },
     // Usage is not counted.
     Method { name: "session.telemetry.getEngagementId", run: |call| Box::pin(of(call, json!({}))) },
-    Method { name: "session.plugins.reload", run: |call| Box::pin(of(call, json!(null))) },
-    Method { name: "sessions.setAdditionalPlugins", run: |_| Box::pin(async { Reply::of(json!({})) }) },
     // Hooks come from files that are read when a session is opened; none of them waits to be read later.
     Method { name: "sessions.reloadPluginHooks", run: |call| Box::pin(of(call, json!({}))) },
     Method {
@@ -55,19 +46,6 @@ pub(super) const METHODS: &[Method] = &[
 async fn of(call: Call, result: serde_json::Value) -> Result<Reply, Failure> {
     call.live()?;
     Reply::of(result)
-}
-
-async fn remote(call: Call) -> Result<Reply, Failure> {
-    #[derive(Deserialize)]
-    struct Params {
-        mode: Option<String>,
-    }
-    let Params { mode } = call.params()?;
-    call.live()?;
-    match mode.as_deref() {
-        Some("off") => Reply::of(json!({ "remoteSteerable": false })),
-        _ => Err(Failure::new("Remote sessions are not available: sessions stay on this machine")),
-    }
 }
 
 async fn connect(call: Call) -> Result<Reply, Failure> {

@@ -21,6 +21,8 @@ const GIT_BOUNDS: CallLimits = CallLimits { time: Duration::from_secs(30), outpu
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.workspaces.listCheckpoints", run: |call| Box::pin(list(call)) },
     Method { name: "session.workspaces.readCheckpoint", run: |call| Box::pin(read(call)) },
+    Method { name: "session.workspaces.addSummary", run: |call| Box::pin(add_summary(call)) },
+    Method { name: "session.workspaces.truncateSummaries", run: |call| Box::pin(truncate_summaries(call)) },
     Method { name: "session.workspaces.saveLargePaste", run: |call| Box::pin(save_paste(call)) },
     Method { name: "session.workspaces.diff", run: |call| Box::pin(diff(call)) },
 ];
@@ -43,6 +45,37 @@ async fn read(call: Call) -> Result<Reply, Failure> {
     let params: Params = call.params()?;
     let live = call.live()?;
     Reply::of(json!({ "content": live.dir.checkpoint(params.number).await? }))
+}
+
+async fn add_summary(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    struct Params {
+        title: String,
+        content: String,
+    }
+    let params: Params = call.params()?;
+    let live = call.live()?;
+    if params.content.len() > MAX_PASTE {
+        return Err(Failure::new(format!("the summary is larger than {} MB", MAX_PASTE >> 20)));
+    }
+    let _one_at_a_time = live.client_metadata.lock().await;
+    let entry = live.dir.add_checkpoint(&params.title, &params.content).await?;
+    let summary = json!({ "number": entry.number, "title": entry.title, "filename": entry.file });
+    Reply::of(json!({ "summary": summary, "workspace": { "id": live.id.as_str() } }))
+}
+
+async fn truncate_summaries(call: Call) -> Result<Reply, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        keep_count: usize,
+    }
+    let Params { keep_count } = call.params()?;
+    let live = call.live()?;
+    let one_at_a_time = live.client_metadata.lock().await;
+    live.dir.truncate_checkpoints(keep_count).await?;
+    drop(one_at_a_time);
+    super::workspace_facts::told(call).await
 }
 
 async fn save_paste(call: Call) -> Result<Reply, Failure> {

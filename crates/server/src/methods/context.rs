@@ -64,7 +64,7 @@ async fn attribution(call: Call) -> Result<Reply, Failure> {
     let value = live
         .ask(|task| {
             let session = task.session();
-            let meter = session.config().meter.clone()?;
+            let meter = session.config().metering.meter.clone()?;
             let request = session.request();
             let count = session.measure()?;
             let limit = session.config().max_prompt_tokens;
@@ -119,7 +119,7 @@ async fn heaviest(call: Call) -> Result<Reply, Failure> {
     let (total, mut messages) = live
         .ask(|task| {
             let session = task.session();
-            let Some(meter) = session.config().meter.clone() else { return (0, Vec::new()) };
+            let Some(meter) = session.config().metering.meter.clone() else { return (0, Vec::new()) };
             let total = session.measure().map_or(0, hangar_agent::model::TokenCount::total);
             (total, weigh(&session.request(), &*meter))
         })

@@ -247,24 +247,27 @@ async fn list_plugins(call: Call) -> Result<Reply, Failure> {
     let mut found = call.hub.config().finder.places(Some(&cwd)).plugins;
     found.extend(hangar_custom::plugins::load(&dirs).0);
     found.dedup_by(|one, other| one.root == other.root);
-    let told: Vec<Value> = found.iter().map(tell_plugin).collect();
+    // A view beside the server shows what each plugin brings; the published form has no room for it.
+    let is_detailed = call.hub.foreground.has_view();
+    let told: Vec<Value> = found.iter().map(|plugin| tell_plugin(plugin, is_detailed)).collect();
     Reply::of(json!({ "plugins": told }))
 }
 
-fn tell_plugin(plugin: &Plugin) -> Value {
-    let contents = plugin.contents();
-    json!({
-        "name": plugin.name,
-        // It is a directory of this machine.
-        "marketplace": "",
-        "enabled": true,
-        "path": plugin.root,
-        "agents": contents.agents,
-        "skills": contents.skills,
-        "commands": contents.commands,
-        "mcpServers": contents.servers,
-        "hooks": contents.hooks,
-    })
+fn tell_plugin(plugin: &Plugin, is_detailed: bool) -> Value {
+    let mut told = json!({ "name": plugin.name, "marketplace": plugin.marketplace, "enabled": true });
+    if let Some(version) = &plugin.version {
+        told["version"] = json!(version);
+    }
+    if is_detailed {
+        let contents = plugin.contents();
+        told["path"] = json!(plugin.root);
+        told["agents"] = json!(contents.agents);
+        told["skills"] = json!(contents.skills);
+        told["commands"] = json!(contents.commands);
+        told["mcpServers"] = json!(contents.servers);
+        told["hooks"] = json!(contents.hooks);
+    }
+    told
 }
 
 fn tell_agent(agent: &AgentDefinition, source: impl Fn(&Path) -> &'static str) -> Value {

@@ -150,7 +150,7 @@ async fn confirm(
         hook_message: reason.clone(),
     };
     let asked = live
-        .ask(move |task| task.session().config().user_reachable.then(|| ask_somebody(task, request)))
+        .ask(move |task| task.session().config().clients.permissions.then(|| ask_somebody(task, request)))
         .await?;
     match asked {
         None => Ok(Some(tool_hooks::unconfirmed(reason.as_deref()))),
@@ -238,7 +238,7 @@ async fn carry_out(
     };
     ask_without_limits(&mut request, &blocked.from);
     let asked = live
-        .ask(move |task| task.session().config().user_reachable.then(|| ask_somebody(task, request)))
+        .ask(move |task| task.session().config().clients.permissions.then(|| ask_somebody(task, request)))
         .await?;
     match asked {
         None => {
@@ -310,7 +310,7 @@ fn gate(task: &mut SessionTask, access: Box<AccessRequest>, prior: PriorDecision
                     Grant::Full => Decision::Open(Admitted::fully()),
                     grant => Decision::Open(Admitted { grant, limited: Some(access.request) }),
                 },
-                _ if config.user_reachable => {
+                _ if config.clients.permissions => {
                     Decision::PendingPermissions(ask_somebody(task, access.request))
                 }
                 _ => Decision::shut(ToolOutcome::of(ToolStatus::Denied, texts::NO_USER)),

@@ -29,7 +29,9 @@ async fn log(call: Call) -> Result<Reply, Failure> {
     let body: Body = match params.level.as_deref() {
         Some("warning") => SessionWarning { warning_type: kind, message, url: params.url, transient }.into(),
         Some("error") => {
-            SessionError { error_type: kind, message, status_code: None, error_code: None, transient }.into()
+            let url = params.url;
+            SessionError { error_type: kind, message, status_code: None, error_code: None, url, transient }
+                .into()
         }
         None | Some("info") => {
             SessionInfo { info_type: kind, message, url: params.url, tip: params.tip, transient }.into()

@@ -45,7 +45,7 @@ async fn set(call: Call) -> Result<Reply, Failure> {
     let (before, model, effort, base) = live
         .ask(|task| {
             let state = task.session().state();
-            (state.mode, state.model.clone(), state.effort.clone(), task.plan_base.clone())
+            (state.mode, state.model.clone(), state.effort.clone(), task.models.plan_base.clone())
         })
         .await?;
     if params.expected_mode.is_some_and(|expected| expected != before) {
@@ -75,7 +75,7 @@ async fn set(call: Call) -> Result<Reply, Failure> {
     };
     let applied = live
         .ask(move |task| {
-            task.plan_base = base;
+            task.models.plan_base = base;
             // Another client may have changed it meanwhile.
             let mode = task.session().state().mode;
             let expected = params.expected_mode.is_none_or(|expected| expected == mode);

@@ -53,7 +53,7 @@ pub(super) fn snapshot(task: &SessionTask) -> Value {
         told["contextTier"] = json!(tier);
     }
     // Nothing here acts on it, so it never is more than a wish.
-    if let Some(tier) = task.auto_tier.filter(|_| state.model == AUTO) {
+    if let Some(tier) = task.models.auto_tier.filter(|_| state.model == AUTO) {
         told["pendingAutoTier"] = json!(tier);
     }
     told
@@ -250,7 +250,7 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
     let state = live
         .ask(move |task| {
             if params.auto_tier.is_some() {
-                task.auto_tier = params.auto_tier;
+                task.models.auto_tier = params.auto_tier;
             }
             snapshot(task)
         })
@@ -388,7 +388,7 @@ async fn switch_tier(call: Call) -> Result<Reply, Failure> {
         return Err(Failure::refused("Auto preference switching requires the selected model to be `auto`"));
     }
     let Params { auto_tier } = call.params()?;
-    let before = live.ask(move |task| std::mem::replace(&mut task.auto_tier, auto_tier)).await?;
+    let before = live.ask(move |task| std::mem::replace(&mut task.models.auto_tier, auto_tier)).await?;
     if before == auto_tier {
         return Reply::of(json!({ "status": "unchanged" }));
     }

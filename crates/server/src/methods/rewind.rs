@@ -1,14 +1,18 @@
 //! Going back: to which prompts a session can be rewound, what that would do to files, and doing it.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use hangar_agent::permissions::Policy;
 use hangar_files::LocalFiles;
 use hangar_protocol::{Body, Event};
 use hangar_store::rewind::{NetChange, Restored, SkipReason, changes_of, points, restore};
-use hangar_store::snapshots::{FileChange, Snapshots, Version};
+use hangar_store::snapshots::{FileChange, FileState, Snapshots, Version};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
 use super::history::truncate_from;
 use super::sessions::events;
@@ -19,6 +23,9 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.history.previewRewind", run: |call| Box::pin(preview(call)) },
     Method { name: "session.history.rewind", run: |call| Box::pin(rewind(call)) },
 ];
+
+/// Time for the comparison of two contents; after it, any diff will do.
+const COMPARE_LIMIT: Duration = Duration::from_millis(200);
 
 /// The session as far as rewinding goes.
 struct RewindContext {
@@ -62,10 +69,53 @@ impl RewindContext {
         changes_of(&self.changes, &self.events[from..to])
     }
 
+    /// Lines that were added and removed in all: edits of the same lines count once. `None` if a content is not known.
+    fn net_lines(&self, change: &NetChange) -> Option<(u64, u64)> {
+        let snapshots = self.snapshots.as_ref()?;
+        let before = match &change.before {
+            Version::Absent => Vec::new(),
+            Version::Content(name) => snapshots.content(name).ok()??,
+            Version::Unknown => return None,
+        };
+        let after = match &change.after {
+            Version::Absent => Vec::new(),
+            Version::Content(_) => match current(&change.path) {
+                FileState::Content(bytes) if FileState::Content(bytes.clone()).version() == change.after => {
+                    bytes
+                }
+                FileState::Absent | FileState::Content(_) | FileState::Unknown => return None,
+            },
+            Version::Unknown => return None,
+        };
+        let (before, after) = (lines(&before), lines(&after));
+        let deadline = Some(Instant::now() + COMPARE_LIMIT);
+        let ops = capture_diff_slices_deadline(Algorithm::Myers, &before, &after, deadline);
+        let changed = ops.iter().filter(|op| !matches!(op, DiffOp::Equal { .. }));
+        Some(changed.fold((0, 0), |(added, removed), op| {
+            (added + op.new_range().len() as u64, removed + op.old_range().len() as u64)
+        }))
+    }
+
     fn position(&self, event_id: &str) -> Result<usize, Failure> {
         let at = self.events.iter().position(|event| event.id().0 == event_id);
         at.ok_or_else(|| Failure::new(format!("Event {event_id} not found")))
     }
+}
+
+fn current(path: &Path) -> FileState {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(path)?.take(FileState::LIMIT + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_file() => FileState::from_read(read()),
+        _ => FileState::Unknown,
+    }
+}
+
+fn lines(text: &[u8]) -> Vec<&[u8]> {
+    text.split_inclusive(|byte| *byte == b'\n').collect()
 }
 
 /// The directories that a policy lets tools write, and a sandbox commands too.
@@ -150,12 +200,9 @@ async fn preview(call: Call) -> Result<Reply, Failure> {
                 (_, Version::Absent) => "deleted",
                 _ => "modified",
             };
-            json!({
-                "path": change.path,
-                "changeType": kind,
-                "linesAdded": change.lines_added,
-                "linesRemoved": change.lines_removed,
-            })
+            let (added, removed) =
+                past.net_lines(change).unwrap_or((change.lines_added, change.lines_removed));
+            json!({ "path": change.path, "changeType": kind, "linesAdded": added, "linesRemoved": removed })
         })
         .collect();
     Reply::of(json!({ "available": true, "fileCount": files.len(), "files": files }))

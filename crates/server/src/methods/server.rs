@@ -13,7 +13,6 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "models.list", run: |call| Box::pin(list_models(call)) },
     Method { name: "models.getBuiltInCatalog", run: |call| Box::pin(catalogue(call)) },
     Method { name: "tools.list", run: |call| Box::pin(list_tools(call)) },
-    Method { name: "plugins.builtin.set", run: |_| Box::pin(async { Reply::null() }) },
     Method { name: "runtime.shutdown", run: |call| Box::pin(shutdown(call)) },
 ];
 

@@ -113,11 +113,15 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Attached) -> 
             "ui": {
                 "elicitation": elicitation,
                 "mcpApps": spec.servers.apps.unwrap_or(false),
-                "canvases": false,
+                "canvases": spec.client.canvas_renderer.unwrap_or(false),
             },
             "extensions": false,
         },
     });
+    let open = live.ask(|task| super::canvas::opened(task)).await?;
+    if !open.is_empty() {
+        result["openCanvases"] = json!(open);
+    }
     if spec.conversation.is_infinite() {
         result["workspacePath"] = json!(live.dir.shown());
     }
@@ -131,6 +135,9 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Attached) -> 
             AttachKind::Joined if silent => Ok(()),
             AttachKind::Joined => live.command(Command::Rejoined { continue_pending }).await,
         };
+        if how == AttachKind::Joined && spec.client.canvases.is_some() {
+            super::canvas::announce(&live).await;
+        }
         if limits.is_some() {
             let _ = live.command(Command::SetLimits(limits)).await;
         }
@@ -355,6 +362,7 @@ pub(super) fn refuse_clash(task: &mut SessionTask) {
         message,
         status_code: None,
         error_code: None,
+        url: None,
         transient: false,
     };
     task.record(error);

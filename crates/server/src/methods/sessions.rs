@@ -155,13 +155,15 @@ async fn fork(call: Call) -> Result<Reply, Failure> {
         .to_string()
         .parse()
         .map_err(|error: hangar_store::InvalidId| Failure::new(error.to_string()))?;
-    let kept = forks::events(kept, params.to_event_id.as_deref(), &id).map_err(|error| match error {
+    let now = (call.hub.config().now)();
+    let kept = forks::events(kept, params.to_event_id.as_deref(), (&source, &id), now);
+    let kept = kept.map_err(|error| match error {
         ForkError::NoEvent(event) => Failure::new(format!("Event {event} not found in the session")),
         ForkError::Empty => missing(),
         other => Failure::new(other.to_string()),
     })?;
     let store = &call.hub.config().store;
-    let meta = forks::meta(store, &source, params.name.clone(), (call.hub.config().now)())?;
+    let meta = forks::meta(store, &source, params.name.clone(), now)?;
     let name = meta.name.as_ref().map(|name| name.as_str().to_owned());
     match call.client.session_files(&id) {
         None => forks::create(store, &source, &id, meta, &kept)

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_agent::tool::ToolStatus;
+use hangar_protocol::Body;
 use hangar_protocol::data::{ShellExecution, ToolComplete, ToolError, ToolResult, ToolUserRequested};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -54,7 +56,7 @@ async fn exec(call: Call) -> Result<Reply, Failure> {
     let (client, session_id, id) = (Arc::clone(&call.client), live.id.to_string(), process_id.clone());
     let shells = Arc::clone(&live.shells);
     tokio::spawn(async move {
-        let running = slot.run(shell, id.clone(), &command);
+        let running = slot.run(shell, id.clone(), &command, |_| std::future::ready(()));
         tokio::pin!(running);
         let outcome = tokio::select! {
             outcome = &mut running => outcome,
@@ -114,8 +116,24 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
         })
         .await?
         .ok_or_else(|| Failure::new("there is no shell"))?;
-    let outcome = slot.run(shell, tool_call_id.clone(), &params.command).await;
-    let output = output(&outcome);
+    let told = Arc::clone(&live);
+    // The tool drops the output of a command that is cancelled.
+    let shown: Mutex<String> = Mutex::default();
+    let report = |piece: Body| {
+        let told = Arc::clone(&told);
+        if let Body::ToolPartialResult(partial) = &piece {
+            shown.lock().clone_from(&partial.partial_output);
+        }
+        async move {
+            // A session that has ended has nobody to tell.
+            let _ = told.ask(move |task| task.record(piece)).await;
+        }
+    };
+    let outcome = slot.run(shell, tool_call_id.clone(), &params.command, report).await;
+    let output = match outcome.status {
+        ToolStatus::Interrupted => shown.into_inner(),
+        _ => output(&outcome),
+    };
     let success = outcome.status == ToolStatus::Success && outcome.exit_code.unwrap_or(0) == 0;
     let error = (!success).then(|| match outcome.status {
         ToolStatus::Interrupted => "the command was cancelled".to_owned(),

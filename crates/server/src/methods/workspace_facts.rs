@@ -16,7 +16,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.workspaces.updateMetadata", run: |call| Box::pin(update(call)) },
 ];
 
-async fn told(call: Call) -> Result<Reply, Failure> {
+pub(super) async fn told(call: Call) -> Result<Reply, Failure> {
     let live = call.live()?;
     let mut workspace = describe(&call).await?["workspace"].take();
     if let Some(meta) = live.meta().await? {
