@@ -18,9 +18,12 @@ pub(crate) enum Purpose {
     Queue,
     /// A slash command of the session; the text is shown if it is a prompt.
     Command,
+    /// `/context`, whose answer does not tell the window.
+    Context,
     /// A prompt, which goes back to the composer if it is refused.
     Prompt(String),
-    Shell,
+    /// A shell line, by the id of its request.
+    Shell(String),
     Models,
     Agents,
     Sessions,
@@ -55,8 +58,11 @@ impl State {
         match purpose {
             // Typed text is never lost.
             Purpose::Prompt(text) if self.composer.is_empty() => self.composer.set(&text),
-            Purpose::Models
-            | Purpose::Agents
+            Purpose::Models if self.overlay.is_some() => {
+                let picker = screens::unlisted_models(&reason, self.model_and_effort());
+                return self.pick(picker);
+            }
+            Purpose::Agents
             | Purpose::Sessions
             | Purpose::RewindPoints
             | Purpose::RewindPreview { .. }
@@ -79,7 +85,7 @@ impl State {
                 self.is_starting = true;
                 self.working_since.get_or_insert(self.now);
             }
-            Purpose::Nothing | Purpose::Prompt(_) | Purpose::Shell => {}
+            Purpose::Nothing | Purpose::Prompt(_) | Purpose::Shell(_) => {}
             Purpose::Commands => {
                 self.session_commands = commands::listed(answer);
                 self.commands = commands::entries(&self.session_commands);
@@ -87,6 +93,10 @@ impl State {
             }
             Purpose::Queue => self.queue = queued(answer),
             Purpose::Command => self.command_replied(answer),
+            Purpose::Context => {
+                self.command_replied(answer);
+                self.print_window();
+            }
             Purpose::Models => self.pick(screens::models(answer, self.model_and_effort())),
             Purpose::Agents => self.pick(screens::agents(answer)),
             Purpose::Sessions => self.pick(screens::sessions(answer)),
@@ -97,8 +107,12 @@ impl State {
             Purpose::Rewound(prompt) => self.rewound(answer, &prompt),
             Purpose::Tasks => self.pick(screens::tasks(answer)),
             Purpose::Diff => {
-                let rows = screens::diff(answer, &self.theme);
+                let (rows, places) = screens::diff(answer, &self.theme);
                 self.page("Changes in the working tree", rows);
+                if let Some(Overlay::Pager(pager)) = self.overlay.take() {
+                    let pager = if places.is_empty() { *pager } else { pager.with_places(places) };
+                    self.overlay = Some(Overlay::Pager(Box::new(pager)));
+                }
             }
             Purpose::Hooks => {
                 let rows = screens::hooks(answer, &self.theme);
@@ -193,6 +207,17 @@ impl State {
         }
     }
 
+    /// Tells the size of the model's window, which is known once the model was called.
+    fn print_window(&mut self) {
+        if let Some(used) = self.transcript.context() {
+            let (tokens, limit) = (crate::format::tokens(used.tokens), crate::format::tokens(used.limit));
+            let percent = used.tokens.saturating_mul(100) / used.limit.max(1);
+            self.print_text(&format!(
+                "The window has {limit} tokens; the last request used {tokens} ({percent}%)."
+            ));
+        }
+    }
+
     fn rewound(&mut self, answer: &Value, prompt: &str) {
         let outcome = answer["outcome"].as_str().unwrap_or_default();
         if let Some(error) = answer["error"].as_str() {
@@ -209,6 +234,9 @@ impl State {
                     0 => {}
                     1 => self.print_text("1 file is as it was before that prompt."),
                     files => self.print_text(&format!("{files} files are as they were before that prompt.")),
+                }
+                for left in screens::left_files(answer) {
+                    self.print_warning(&left);
                 }
             }
             "session-busy" => self.say("the agent works; stop it with esc esc first"),

@@ -68,6 +68,31 @@ pub fn rows(diff: &str, theme: &Theme, max_rows: usize) -> Vec<Row> {
     rows
 }
 
+/// Place of each of the rows that [`rows`] makes: file, line and code. Rows that are no code have none.
+pub fn places(diff: &str, max_rows: usize) -> Vec<Option<String>> {
+    let mut file = "";
+    let mut places = Vec::new();
+    for line in parse(diff).iter().take(max_rows) {
+        places.push(match line {
+            Line::File { path } => {
+                file = path;
+                None
+            }
+            Line::Code { side, number, text } => {
+                let sign = match side {
+                    Side::Both => ' ',
+                    Side::Removed => '-',
+                    Side::Added => '+',
+                };
+                let number = number.map(|number| format!(":{number}")).unwrap_or_default();
+                Some(format!("{file}{number} `{sign}{}`", text.trim_end()))
+            }
+            Line::Hunk(_) | Line::Note(_) => None,
+        });
+    }
+    places
+}
+
 /// Rows of the change from one text of a file to another.
 pub fn rows_between(old: &str, new: &str, path: &str, theme: &Theme, max_rows: usize) -> Vec<Row> {
     rows(&unified(old, new, path), theme, max_rows)
@@ -399,6 +424,33 @@ Binary files a/p.png and b/p.png differ
             Summary { added: 4, removed: 3, files: 3 }"#]],
         );
         check(GIT, 0, expect!["Summary { added: 4, removed: 3, files: 3 }"]);
+    }
+
+    #[test]
+    fn the_end_of_a_file_is_no_line_of_its_own() {
+        check(
+            "\ndiff --git a/w/a b/w/a\nindex 0000000..0000000 100644\n--- a/w/a\n+++ b/w/a\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n \n",
+            9,
+            expect![[r#"
+                w/a⏎
+                @@ -1,3 +1,3 @@⏎
+                1   one⏎
+                2 - two⏎
+                2 + TWO⏎
+                Summary { added: 1, removed: 1, files: 1 }"#]],
+        );
+        // An empty line of git's is one of the file.
+        check(
+            "diff --git a/a b/a\nindex 1111111..2222222 100644\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n-two\n+TWO\n \n",
+            9,
+            expect![[r#"
+                a⏎
+                @@ -1,2 +1,2 @@⏎
+                1 - two⏎
+                1 + TWO⏎
+                2   ⏎
+                Summary { added: 1, removed: 1, files: 1 }"#]],
+        );
     }
 
     #[test]

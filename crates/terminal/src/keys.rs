@@ -83,7 +83,8 @@ impl State {
         let end = match self.dialogs.front_mut().filter(|_| self.overlay.is_none()) {
             Some(dialog::Dialog::Host(dialog)) => Some(dialog.line(line)),
             Some(dialog::Dialog::Choice(dialog)) => Some(dialog.line(line)),
-            Some(dialog::Dialog::Form(_)) | None => None,
+            Some(dialog::Dialog::Form(dialog)) => Some(dialog.line(line)),
+            None => None,
         };
         if let Some(end) = end {
             // A question that stays is printed again.
@@ -128,7 +129,8 @@ impl State {
             return;
         }
         // A path that a terminal pastes when a file is dropped on it.
-        let path = text.trim().trim_matches('\'').trim_matches('"');
+        let path = text.trim().trim_matches('\'').trim_matches('"').replace("\\ ", " ");
+        let path = path.strip_prefix("file://").unwrap_or(&path);
         if path.starts_with('/') && !path.contains('\n') && is_image_name(path) {
             return self.effect(Effect::Attach(path.to_owned()));
         }
@@ -294,18 +296,6 @@ impl State {
         }
     }
 
-    fn shell(&mut self, line: &str) {
-        if line.is_empty() {
-            return;
-        }
-        if self.is_opening() {
-            return self.defer(format!("!{line}"));
-        }
-        let id = format!("shell-{}", self.now);
-        let params = json!({ "requestId": id, "command": line });
-        self.call("session.shell.executeUserRequested", params, Purpose::Shell);
-    }
-
     fn next_mode(&mut self) {
         let next = match self.mode() {
             "interactive" => "plan",
@@ -317,6 +307,10 @@ impl State {
 
     /// Esc: closes the open popup or dialog. Pressed again it stops the agent, or rewinds.
     fn cancel(&mut self) {
+        if self.stop_shell() {
+            // The next press is another first one.
+            return self.chord.clear();
+        }
         if self.is_working() {
             self.say("esc again stops the agent");
         }
@@ -363,6 +357,9 @@ impl State {
         if self.leaving_until.is_some() {
             return self.effect(Effect::Exit(ExitKind::Close));
         }
+        if self.stop_shell() {
+            return self.chord.clear();
+        }
         if self.is_working() {
             self.stop_agent();
         }
@@ -405,6 +402,14 @@ impl State {
                 }
             }
             OverlayEnd::Picked(pick) => self.picked(&pick),
+            OverlayEnd::Commented(message) => {
+                self.overlay = None;
+                if !self.composer.is_empty() {
+                    self.composer.stash();
+                }
+                self.composer.set(&message);
+                self.say("enter sends the comments; edit them first if you like");
+            }
         }
     }
 }

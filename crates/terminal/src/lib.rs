@@ -3,6 +3,7 @@
 //! Rows that nothing can change any more are committed: printed once and left to the terminal. Below them is the tail, which is
 //! redrawn: the open row, the composer, dialogs, the status line. Everything else is an overlay on the alternate screen.
 
+mod agent_view;
 pub mod ansi;
 pub mod arming;
 pub mod blocks;
@@ -34,6 +35,7 @@ pub mod screen;
 mod screens;
 pub mod search_prompt;
 mod session;
+mod shell_lines;
 pub mod state;
 pub mod status;
 pub mod theme;

@@ -1,7 +1,7 @@
 //! Commands that the terminal carries out, and the choices made in its pickers.
 
 use hangar_protocol::Event;
-use hangar_transcript::{BlockBody, Transcript};
+use hangar_transcript::Transcript;
 use serde_json::json;
 
 use crate::blocks::{self, Detail, Rendering};
@@ -72,7 +72,7 @@ impl State {
                 self.call("session.commands.invoke", params, Purpose::Command);
             }
             LocalCommand::Context => {
-                self.call("session.commands.invoke", json!({ "name": "context" }), Purpose::Command);
+                self.call("session.commands.invoke", json!({ "name": "context" }), Purpose::Context);
             }
             LocalCommand::Agent | LocalCommand::Subagents => {
                 self.load(screens::AGENTS);
@@ -251,6 +251,9 @@ impl State {
         for event in events {
             transcript.apply(event);
         }
+        if let Some(id) = self.awaited_agent.take() {
+            return self.page_agent(&id, transcript.agent(&id));
+        }
         let mut rows = Vec::new();
         let look = Rendering { detail: Detail::Full, reasoning: true, ..self.look() };
         if older > 0 {
@@ -359,22 +362,5 @@ impl State {
 
     fn prompt_of(&self, event_id: &str) -> String {
         self.prompts.iter().find(|(id, _)| id == event_id).map(|(_, text)| text.clone()).unwrap_or_default()
-    }
-
-    /// Opens the transcript of a sub-agent.
-    fn show_agent(&mut self, id: &str) {
-        let look = Rendering { detail: Detail::Full, reasoning: true, ..self.look() };
-        let Some(lane) = self.transcript.agent(id) else {
-            return self.say("nothing is known of that task yet");
-        };
-        let mut rows = Vec::new();
-        for (_, block) in lane.blocks() {
-            if matches!(block.body, BlockBody::Ask(_)) {
-                continue;
-            }
-            rows.extend(blocks::rows(block, look));
-            rows.push(Row::default());
-        }
-        self.page("Sub-agent", rows);
     }
 }

@@ -3,6 +3,8 @@
 //! A streamed text is committed row by row. A block that is not final holds back those after it; their current state is
 //! shown in the tail.
 
+use std::collections::BTreeSet;
+
 use hangar_transcript::{Block, BlockBody, Lane, LaneId, Transcript};
 
 use crate::blocks::{self, Detail, Rendering};
@@ -11,6 +13,9 @@ use crate::row::{Row, Span, Style};
 use crate::theme::Theme;
 use crate::wrap;
 
+/// Calls that are remembered as printed while they ran.
+const MAX_PASSED: usize = 64;
+
 #[derive(Default)]
 pub struct Printer {
     /// First block that is not committed in full.
@@ -18,6 +23,8 @@ pub struct Printer {
     open: Option<OpenText>,
     /// Kind of the last block that gave a row.
     last: Option<Kind>,
+    /// Calls that were printed while they ran, because something came after them.
+    passed: BTreeSet<String>,
 }
 
 /// Text of the model that is being committed.
@@ -40,11 +47,27 @@ enum Kind {
 
 impl Printer {
     /// Takes the rows that are final by now. The blocks before `settled` are complete, because the work that they
-    /// belong to has ended.
-    pub fn take(&mut self, transcript: &mut Transcript, look: Rendering<'_>, settled: usize) -> Vec<Row> {
+    /// belong to has ended. Calls that `passes` names hold nothing back: they run beside the agent's work.
+    pub fn take(
+        &mut self,
+        transcript: &mut Transcript,
+        look: Rendering<'_>,
+        settled: usize,
+        passes: impl Fn(&str) -> bool,
+    ) -> Vec<Row> {
         let mut rows = Vec::new();
         while let Some(block) = transcript.main().get(self.next) {
-            let settled = self.next < settled;
+            let beside = block.as_tool().filter(|tool| passes(&tool.call));
+            if let Some(tool) = beside {
+                if self.next + 1 == transcript.main().end() {
+                    break;
+                }
+                if self.passed.len() == MAX_PASSED {
+                    self.passed.pop_first();
+                }
+                self.passed.insert(tool.call.clone());
+            }
+            let settled = self.next < settled || beside.is_some();
             if let BlockBody::Text(text) = &block.body {
                 let is_final = !text.open || settled;
                 self.stream(&text.text, text.text.cut(), is_final, look, &mut rows);
@@ -104,6 +127,16 @@ impl Printer {
             }
         }
         rows
+    }
+
+    /// Whether a call was printed before it had ended. It is told once.
+    pub fn has_passed(&mut self, call: &str) -> bool {
+        self.passed.remove(call)
+    }
+
+    /// Whether a text is committed in part.
+    pub fn is_streaming(&self) -> bool {
+        self.open.is_some()
     }
 
     /// Whether a block is not committed in full.

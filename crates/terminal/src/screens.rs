@@ -62,6 +62,14 @@ pub(crate) fn models(answer: &Value, (current, effort): (Option<&str>, Option<&s
     Picker::new(MODELS, items).selecting(current.unwrap_or_default())
 }
 
+/// The model of the session alone, with the reason for which no others are listed.
+pub(crate) fn unlisted_models(reason: &str, current: (Option<&str>, Option<&str>)) -> Picker {
+    let listed = current.0.map(|id| serde_json::json!([{ "id": id }])).unwrap_or_default();
+    let mut picker = models(&serde_json::json!({ "models": listed }), current);
+    picker.note(reason);
+    picker
+}
+
 pub(crate) fn agents(answer: &Value) -> Picker {
     let listed = answer["agents"].as_array().into_iter().flatten();
     let mut items = vec![item("", "Hangar", "the usual agent")];
@@ -96,9 +104,9 @@ pub(crate) fn rewind_points(answer: &Value) -> Picker {
         let prompt = text(point, "userMessage");
         let files = point["fileCount"].as_u64().unwrap_or(0);
         let detail = match files {
-            0 => "no files changed since".to_owned(),
-            1 => "1 file changed since".to_owned(),
-            files => format!("{files} files changed since"),
+            0 => "no files edited since".to_owned(),
+            1 => "1 file edited since".to_owned(),
+            files => format!("{files} files edited since"),
         };
         let line = prompt.lines().next().unwrap_or_default();
         item(text(point, "eventId"), line, detail)
@@ -134,7 +142,7 @@ pub(crate) fn rewind_modes(answer: &Value, event_id: &str, prompt: &str) -> Pick
                 _ => "is changed back",
             };
             let lines = format!(
-                "{undo} (+{} −{} lines undone)",
+                "{undo} (edits of +{} −{} lines)",
                 file["linesAdded"].as_u64().unwrap_or(0),
                 file["linesRemoved"].as_u64().unwrap_or(0)
             );
@@ -142,7 +150,24 @@ pub(crate) fn rewind_modes(answer: &Value, event_id: &str, prompt: &str) -> Pick
             PickItem { is_note: true, ..path }
         }));
     }
+    let untracked = "changes by shell commands are not recorded and stay";
+    items.push(PickItem { is_note: true, ..item("", format!("    {untracked}"), "") });
     Picker::new(REWIND_HOW, items)
+}
+
+/// Sentences about the files that a rewind left as they are. The server tells of some in its error.
+pub(crate) fn left_files(answer: &Value) -> Vec<String> {
+    let told = answer["error"].as_str().unwrap_or_default();
+    let left = answer["skippedFiles"].as_array().into_iter().flatten();
+    let left = left.filter(|file| !told.contains(text(file, "path")));
+    left.map(|file| {
+        let why = match text(file, "reason") {
+            "user-modified" => "somebody changed it since",
+            _ => "its content before that prompt is not known",
+        };
+        format!("{} was left as it is: {why}.", text(file, "path"))
+    })
+    .collect()
 }
 
 /// Sub-agents and background commands.
@@ -176,15 +201,15 @@ pub(crate) fn themes(current: &str) -> Picker {
     Picker::new(THEMES, std::iter::once(automatic).chain(items).collect()).selecting(current)
 }
 
-/// Rows of a diff of the working tree.
-pub(crate) fn diff(answer: &Value, theme: &Theme) -> Vec<Row> {
+/// Rows of a diff of the working tree, with the place of each.
+pub(crate) fn diff(answer: &Value, theme: &Theme) -> (Vec<Row>, Vec<Option<String>>) {
     let whole = answer["diff"].as_str().map(str::to_owned);
     let parts = answer["changes"].as_array().into_iter().flatten();
     let parts: Vec<&str> = parts.filter_map(|change| change["diff"].as_str()).collect();
     let text = whole.unwrap_or_else(|| parts.join("\n"));
     match text.trim().is_empty() {
-        true => vec![Row::plain("Nothing has changed.")],
-        false => diff::rows(&text, theme, PAGE_ROWS),
+        true => (vec![Row::plain("Nothing has changed.")], Vec::new()),
+        false => (diff::rows(&text, theme, PAGE_ROWS), diff::places(&text, PAGE_ROWS)),
     }
 }
 
@@ -285,7 +310,7 @@ pub(crate) fn plugins(answer: &Value) -> String {
         lines.push("No plugin is loaded.".to_owned());
     }
     lines.push(
-        "Start with --plugin-dir DIR to load one. There are no marketplaces yet, so nothing is installed or updated."
+        "`hangar plugin` installs and updates plugins for later sessions; --plugin-dir DIR loads one for this session."
             .to_owned(),
     );
     lines.join("\n")

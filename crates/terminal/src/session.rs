@@ -13,6 +13,7 @@ use crate::dialog::{self, Dialog, FormDialog, HostDialog, HostQuestion};
 use crate::effect::Effect;
 use crate::input::{AttachedFile, SessionFacts};
 use crate::row::{Row, Style};
+use crate::shell_lines::ShellLines;
 use crate::state::State;
 
 /// Number of past events whose rows are printed when a session is reopened.
@@ -56,7 +57,7 @@ impl State {
         self.print(rows);
     }
 
-    fn print_warning(&mut self, text: &str) {
+    pub(crate) fn print_warning(&mut self, text: &str) {
         let columns = self.columns.min(blocks::PROSE_COLUMNS);
         let rows = blocks::marked("! ", text, self.theme.warning, self.theme.warning, columns);
         self.print(rows);
@@ -87,6 +88,12 @@ impl State {
         }
     }
 
+    /// Takes no more events: the rest of an answer that is arriving, and commands that run, are committed as they are.
+    pub fn settle(&mut self) {
+        self.shells = ShellLines::default();
+        self.settled = self.transcript.main().end();
+    }
+
     /// Clears everything that belongs to a session.
     fn forget_session(&mut self) {
         // The unfinished text is printed first.
@@ -99,6 +106,7 @@ impl State {
         self.agent_requests.clear();
         self.queue.clear();
         self.calls.clear();
+        self.shells = ShellLines::default();
         self.files = None;
         self.cost = 0.0;
         self.last_answer = None;
@@ -106,7 +114,6 @@ impl State {
         self.working_since = None;
         self.is_starting = false;
         self.unanswered = None;
-        self.rewound_to = None;
     }
 
     pub(crate) fn lose(&mut self, reason: String) {
@@ -155,12 +162,11 @@ impl State {
     }
 
     pub(crate) fn take_event(&mut self, event: &Event) {
-        if self.is_repeated(event) {
-            return;
-        }
         let was_working = self.is_working();
         self.count(event);
         self.transcript.apply(event);
+        self.follow_shell(event);
+        self.follow_agent(event);
         if event.event_kind().is_some_and(is_answer) {
             self.unanswered = None;
         }
@@ -201,20 +207,6 @@ impl State {
             }
             (true, false) => self.ended_work(),
             _ => {}
-        }
-    }
-
-    /// Whether an event tells of a rewind that the log has told of: a server sends both.
-    fn is_repeated(&mut self, event: &Event) -> bool {
-        match event.body() {
-            Body::HistoryTruncated(truncated) => {
-                self.rewound_to = Some(truncated.up_to_event_id.clone());
-                false
-            }
-            Body::SnapshotRewind(rewind) => {
-                self.rewound_to.take().is_some_and(|known| known == rewind.up_to_event_id)
-            }
-            _ => false,
         }
     }
 

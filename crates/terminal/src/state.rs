@@ -18,6 +18,7 @@ use crate::overlay::Overlay;
 use crate::printer::Printer;
 use crate::row::Row;
 use crate::search_prompt::SearchPrompt;
+use crate::shell_lines::ShellLines;
 use crate::status::StatusItem;
 use crate::theme::Theme;
 
@@ -92,6 +93,14 @@ pub struct State {
     pub(crate) deferred: Vec<String>,
     pub(crate) session_commands: Vec<CommandEntry>,
     pub(crate) commands: Vec<CommandEntry>,
+    /// Sub-agent whose transcript is being read from the log.
+    pub(crate) awaited_agent: Option<String>,
+    /// Sub-agent whose transcript is shown, and whether it has moved on since.
+    pub(crate) watched_agent: Option<String>,
+    pub(crate) agent_moved: bool,
+    pub(crate) shells: ShellLines,
+    /// Number of shell lines that were sent.
+    pub(crate) shells_sent: u64,
     pub(crate) calls: BTreeMap<CallId, Purpose>,
     next_call: u64,
     pub(crate) keymap: Keymap,
@@ -109,8 +118,6 @@ pub struct State {
     pub(crate) working_since: Option<u64>,
     /// Our last prompt until the agent answers it: it returns to the composer if the agent is stopped before.
     pub(crate) unanswered: Option<DraftSnapshot>,
-    /// Event to which the log was rewound last.
-    pub(crate) rewound_to: Option<String>,
     /// Whether the session has started with a prompt of ours and its agent has not answered yet.
     pub(crate) is_starting: bool,
     pub(crate) cost: f64,
@@ -150,6 +157,11 @@ impl State {
             deferred: Vec::new(),
             session_commands: Vec::new(),
             commands: commands::entries(&[]),
+            awaited_agent: None,
+            watched_agent: None,
+            agent_moved: false,
+            shells: ShellLines::default(),
+            shells_sent: 0,
             calls: BTreeMap::new(),
             next_call: 0,
             keymap: Keymap::default(),
@@ -162,7 +174,6 @@ impl State {
             leaving_until: None,
             working_since: None,
             unanswered: None,
-            rewound_to: None,
             is_starting: false,
             cost: 0.0,
             last_answer: None,
@@ -263,7 +274,7 @@ impl State {
         let rows = match dialog {
             Dialog::Host(dialog) => dialog.plain(&self.theme),
             Dialog::Choice(dialog) => dialog.plain(&self.theme),
-            Dialog::Form(_) => dialog.view(self.now, &self.theme).rows,
+            Dialog::Form(dialog) => dialog.plain(&self.theme),
         };
         Some((self.dialog_serial, rows))
     }
@@ -302,7 +313,8 @@ impl State {
 
     /// Time at which the view changes without any input. The loop sends a tick then.
     pub fn due(&self) -> Option<u64> {
-        let spinner = self.is_working().then(|| (self.now / SPINNER_TIME + 1) * SPINNER_TIME);
+        let spinner =
+            (self.is_working() || self.runs_shell()).then(|| (self.now / SPINNER_TIME + 1) * SPINNER_TIME);
         let note = self.note.as_ref().map(|(_, until)| *until);
         let dialog = self.dialogs.front().and_then(Dialog::due);
         [spinner, note, dialog, self.leaving_until].into_iter().flatten().min()

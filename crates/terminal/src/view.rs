@@ -29,6 +29,7 @@ impl State {
     /// The next frame. Its committed rows are returned only once.
     pub fn frame(&mut self) -> Frame {
         let commit = self.take_rows();
+        self.refresh_agent();
         if let Some(overlay) = &self.overlay {
             let (rows, cursor) = overlay.view(self.columns, self.rows, &self.theme);
             return Frame { commit, tail: Vec::new(), cursor, overlay: Some(rows), title: self.title() };
@@ -46,7 +47,13 @@ impl State {
             reasoning: self.options.reasoning,
             theme: &self.theme,
         };
-        rows.extend(self.printer.take(&mut self.transcript, look, self.settled));
+        let shells = &self.shells;
+        let passes = |call: &str| shells.is_running(call);
+        rows.extend(self.printer.take(&mut self.transcript, look, self.settled, passes));
+        // Between two blocks, never inside an answer that is being printed.
+        if !self.printer.is_streaming() {
+            rows.extend(self.shells.take_late());
+        }
         rows
     }
 
@@ -61,7 +68,7 @@ impl State {
             live.drain(..live.len() - most);
         }
         rows.extend(live);
-        if working {
+        if working || self.runs_shell() {
             rows.push(self.spinner(narrow));
         }
         if let Some(dialog) = self.dialogs.front() {
@@ -97,7 +104,8 @@ impl State {
 
     /// Width of the rows of the tail but dialogs, and so of the draft.
     pub(crate) fn draft_columns(&self) -> usize {
-        if self.is_working() { self.columns.min(STREAMING_COLUMNS) } else { self.columns }
+        let streams = self.is_working() || self.runs_shell();
+        if streams { self.columns.min(STREAMING_COLUMNS) } else { self.columns }
     }
 
     /// The tail within the screen: its upper rows are cut.
@@ -116,16 +124,24 @@ impl State {
         if !self.printer.is_behind(self.transcript.main()) || self.lost.is_some() {
             return Vec::new();
         }
-        let since = self.working_since;
+        let since = self.working_since.or(self.shells.since());
         let seconds = |_: &str| since.map(|since| self.now.saturating_sub(since) / 1_000);
         self.printer.live(self.transcript.main(), seconds, columns, &self.theme)
     }
 
     fn spinner(&self, columns: usize) -> Row {
         let frame = SPINNER[usize::try_from(self.now / SPINNER_TIME).unwrap_or(0) % SPINNER.len()];
-        let word = if self.dialogs.is_empty() { "working" } else { "waiting for you" };
+        let works = self.is_working();
+        let word = match (self.dialogs.is_empty(), works) {
+            (false, _) => "waiting for you",
+            (true, true) => "working",
+            (true, false) => "running a command",
+        };
         let mut told = word.to_owned();
-        let took = self.working_since.map_or(0, |since| self.now.saturating_sub(since) / 1_000);
+        let took = self
+            .working_since
+            .or(self.shells.since())
+            .map_or(0, |since| self.now.saturating_sub(since) / 1_000);
         if took > 0 {
             told.push_str(&format!(" {}", duration(took * 1_000)));
         }
@@ -135,7 +151,7 @@ impl State {
             1 => told.push_str(" · 1 agent"),
             agents => told.push_str(&format!(" · {agents} agents")),
         }
-        told.push_str(" · esc esc stops");
+        told.push_str(if works && !self.runs_shell() { " · esc esc stops" } else { " · esc stops" });
         Row::new(vec![Span::new(format!("{frame} "), self.theme.accent), Span::new(told, self.theme.dim)])
             .clipped(columns)
     }

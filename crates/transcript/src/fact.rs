@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::block::{AskKind, NoticeLevel, VerdictOutcome};
 
 /// Text of the notice that the end of a compaction replaces.
-pub(crate) const COMPACTING: &str = "Summing up the conversation to make room";
+pub(crate) const COMPACTING: &str = "Compacting the conversation to make room";
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CalledTool<'a> {
@@ -66,6 +66,14 @@ pub(crate) enum Fact<'a> {
         text: &'a str,
         reasoning: &'a str,
         requests: Vec<CalledTool<'a>>,
+    },
+    /// An answer that ended early.
+    AnswerCut {
+        message: &'a str,
+        text: &'a str,
+        reasoning: &'a str,
+        /// Whether no other event tells of the interruption.
+        recovered: bool,
     },
     ReasoningDelta {
         reasoning: &'a str,

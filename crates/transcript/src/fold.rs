@@ -8,15 +8,17 @@ use hangar_protocol::{Event, EventKind};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::block::{AgentInfo, AgentState, BlockBody, Picture, ToolState, UserBlock};
+use crate::block::{AgentInfo, AgentState, BlockBody, NoticeLevel, Picture, ToolState, UserBlock};
 use crate::changes::{Changes, LaneId};
-use crate::fact::{CalledTool, Done, Fact, StartedAgent};
+use crate::fact::{CalledTool, Done, Fact, NoticeFact, StartedAgent};
 use crate::lane::{Lane, Stamp, TextKind};
 use crate::status::{ContextUse, SessionStatus};
 use crate::{loose, typed};
 
 /// Depth of nested agents; deeper ones are shown in the deepest lane.
 const DEEPEST: usize = 8;
+/// Notice below an answer whose process was killed; other interruptions have events of their own.
+const INTERRUPTED: &str = "Interrupted";
 /// Number of agents that are remembered after their calls have been dropped.
 const AGENT_LIMIT: usize = 1_024;
 
@@ -339,6 +341,13 @@ fn apply_to(lane: &mut Lane, stamp: Stamp<'_>, fact: Fact<'_>) {
                 lane.queue_call(index, request);
             }
         }
+        Fact::AnswerCut { message, text, reasoning, recovered } => {
+            lane.finish_thinking(message, reasoning, stamp);
+            lane.finish_text(TextKind::Text, message, text, stamp);
+            if recovered {
+                lane.add_notice(&NoticeFact::new(NoticeLevel::Warning, INTERRUPTED), stamp);
+            }
+        }
         Fact::ReasoningDelta { reasoning, piece } => {
             lane.add_piece(TextKind::Reasoning, reasoning, piece, stamp);
         }
@@ -365,14 +374,15 @@ fn apply_to(lane: &mut Lane, stamp: Stamp<'_>, fact: Fact<'_>) {
         Fact::Answered { request, outcome, detail } => lane.answer(request, outcome, detail),
         Fact::Notice(notice) if notice.text.is_empty() => {}
         Fact::Notice(notice) => {
-            if notice.level == crate::NoticeLevel::Error {
+            if notice.level == NoticeLevel::Error {
                 lane.close_texts();
             }
             lane.add_notice(&notice, stamp);
         }
         Fact::Rewound { up_to } => {
-            lane.rewind(up_to);
-            lane.inform("Rewound to an earlier point".to_owned(), stamp);
+            if lane.rewind(up_to) {
+                lane.inform("Rewound to an earlier point".to_owned(), stamp);
+            }
         }
         Fact::ModelIs { model, changed: true, .. } => lane.inform(format!("Model: {model}"), stamp),
         Fact::ModeIs { mode } => lane.inform(format!("Mode: {mode}"), stamp),

@@ -29,6 +29,8 @@ pub struct Lane {
     texts: HashMap<String, usize>,
     /// Reasoning that has begun and whose message is still to come.
     thinking: Option<usize>,
+    /// Event of the last rewind: a server tells of one twice.
+    rewound_to: Option<String>,
     last_user: Option<usize>,
     last_reasoning: Option<usize>,
     last_notice: Option<usize>,
@@ -515,8 +517,12 @@ impl Lane {
         self.add_notice(&notice, stamp);
     }
 
-    /// Marks the blocks from that event on as rewound.
-    pub(crate) fn rewind(&mut self, up_to: &str) {
+    /// Marks the blocks from that event on as rewound. Returns whether this is news.
+    pub(crate) fn rewind(&mut self, up_to: &str) -> bool {
+        if self.rewound_to.as_deref() == Some(up_to) {
+            return false;
+        }
+        self.rewound_to = Some(up_to.to_owned());
         let from = if self.memory.knows_event(up_to) {
             Some(0)
         } else {
@@ -526,5 +532,6 @@ impl Lane {
             self.blocks[offset].rewound = true;
             self.changed.push(self.first + offset);
         }
+        true
     }
 }

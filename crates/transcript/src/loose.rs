@@ -29,6 +29,7 @@ pub(crate) fn is_told(kind: EventKind) -> bool {
             | K::TurnEnd
             | K::MessageDelta
             | K::AssistantMessage
+            | K::AnswerCut
             | K::ReasoningDelta
             | K::Reasoning
             | K::ToolCallDelta
@@ -93,6 +94,12 @@ pub(crate) fn read(kind: EventKind, data: &Value) -> Option<Fact<'_>> {
             text: text(data, "content"),
             reasoning: text(data, "reasoningText"),
             requests: list(data, "toolRequests").iter().map(request).collect(),
+        },
+        K::AnswerCut => Fact::AnswerCut {
+            message: text(data, "messageId"),
+            text: text(data, "content"),
+            reasoning: text(data, "reasoningText"),
+            recovered: field(data, "recovered").as_bool() == Some(true),
         },
         K::ReasoningDelta => {
             Fact::ReasoningDelta { reasoning: text(data, "reasoningId"), piece: text(data, "deltaContent") }
@@ -232,21 +239,21 @@ fn notice(kind: EventKind, data: &Value) -> Option<NoticeFact<'_>> {
 
 fn compaction_complete(data: &Value) -> NoticeFact<'_> {
     if !is_true(data, "success") {
-        return NoticeFact::new(NoticeLevel::Warning, "The conversation could not be summed up")
+        return NoticeFact::new(NoticeLevel::Warning, "The conversation could not be compacted")
             .about(text_or_none(data, "error"));
     }
     let number = |name| field(data, name).as_f64();
     let words = match (number("preCompactionTokens"), number("postCompactionTokens")) {
         (Some(before), Some(after)) => {
-            format!("Conversation summed up: {} → {} tokens", tokens(before), tokens(after)).into()
+            format!("Conversation compacted: {} → {} tokens", tokens(before), tokens(after)).into()
         }
-        _ => Cow::Borrowed("Conversation summed up"),
+        _ => Cow::Borrowed("Conversation compacted"),
     };
     NoticeFact::new(NoticeLevel::Info, words).about(text_or_none(data, "summaryContent"))
 }
 
 impl<'a> NoticeFact<'a> {
-    fn new(level: NoticeLevel, text: impl Into<Cow<'a, str>>) -> Self {
+    pub(crate) fn new(level: NoticeLevel, text: impl Into<Cow<'a, str>>) -> Self {
         Self { level, text: text.into(), detail: None, instead: None }
     }
 

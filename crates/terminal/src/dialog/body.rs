@@ -87,3 +87,11 @@ fn plain(text: &str, style: Style, columns: usize, indent: &[Span]) -> Vec<Row> 
     let lines = gate::lines(text);
     lines.flat_map(|line| wrap(&[Span::new(gate::visible(line), style)], columns, indent, indent)).collect()
 }
+
+/// A row of a body in plain lines, where answers are told apart by their numbers alone: one that begins with a number is marked.
+pub(super) fn apart(row: Row) -> Row {
+    let text = row.text();
+    let rest = text.trim_start().trim_start_matches(|char: char| char.is_ascii_digit());
+    let is_numbered = rest.len() < text.trim_start().len() && rest.starts_with(['.', ')', ':', ' ']);
+    if is_numbered { row.after(Span::plain("│ ")) } else { row }
+}

@@ -1,5 +1,7 @@
 //! Form of an MCP server or a client: one field per property of its schema.
 
+mod lines;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};

@@ -356,7 +356,7 @@ impl HostDialog {
     /// Rows where nothing can be redrawn: all items with their numbers.
     pub fn plain(&self, theme: &Theme) -> Vec<Row> {
         let mut rows = vec![Row::styled(gate::visible(&self.title), theme.accent)];
-        rows.extend_from_slice(self.body.rows());
+        rows.extend(self.body.rows().iter().cloned().map(super::body::apart));
         for (at, index) in self.matches.iter().enumerate().take(PRINTED) {
             rows.push(self.item(at, *index, true, Style::PLAIN, theme));
         }

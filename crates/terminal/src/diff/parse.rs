@@ -2,6 +2,9 @@
 
 use crate::gate;
 
+/// Index line of diffs that tools make of two texts. They split at newlines, so the end of a file is an empty line of its own.
+const OF_TEXTS: &str = "index 0000000..0000000";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Both,
@@ -31,6 +34,7 @@ pub(super) fn parse(diff: &str) -> Vec<Line<'_>> {
     let mut hunk: Option<Hunk> = None;
     // Whether `diff --git` has named the file that `---` and `+++` name again.
     let mut named = false;
+    let mut is_of_texts = false;
     let mut source = gate::lines(diff).peekable();
     while let Some(line) = source.next() {
         if let Some(open) = &mut hunk
@@ -40,6 +44,7 @@ pub(super) fn parse(diff: &str) -> Vec<Line<'_>> {
         } else if let Some(paths) = line.strip_prefix("diff --git ") {
             hunk = None;
             named = true;
+            drop_end(&mut lines, std::mem::take(&mut is_of_texts));
             lines.push(Line::File { path: new_path(paths) });
         } else if let Some(old) = line.strip_prefix("--- ")
             && let Some(new) = source.next_if(|next| next.starts_with("+++ "))
@@ -52,11 +57,21 @@ pub(super) fn parse(diff: &str) -> Vec<Line<'_>> {
         } else if line.starts_with("@@") {
             hunk = Some(Hunk::new(line));
             lines.push(Line::Hunk(line));
-        } else if !line.is_empty() && !line.starts_with("index ") {
+        } else if line.starts_with("index ") {
+            is_of_texts = line.starts_with(OF_TEXTS);
+        } else if !line.is_empty() {
             lines.push(Line::Note(line));
         }
     }
+    drop_end(&mut lines, is_of_texts);
     lines
+}
+
+/// Removes the empty line that stands for the end of a file.
+fn drop_end(lines: &mut Vec<Line<'_>>, is_of_texts: bool) {
+    if is_of_texts {
+        lines.pop_if(|line| matches!(line, Line::Code { side: Side::Both, text: "", .. }));
+    }
 }
 
 /// Path of a `---` or `+++` line, which may end in a tab and a date.

@@ -14,6 +14,9 @@ use crate::wrap::Text;
 
 /// Length in bytes after which a segment ends at the next blank, whatever is open in it.
 const LONGEST_SEGMENT: usize = 4096;
+const BLANKS: [char; 2] = [' ', '\t'];
+/// A tab between words. Its column is not known before the text is wrapped.
+const TAB: &str = "    ";
 
 #[derive(Debug, Clone)]
 pub(super) struct Paragraph {
@@ -55,7 +58,7 @@ impl Paragraph {
         for c in part.chars() {
             if matches!(c, ' ' | '\t' | '\r') {
                 if !self.line_start {
-                    self.add(' ');
+                    self.add(if c == '\t' { c } else { ' ' });
                 }
                 continue;
             }
@@ -79,7 +82,7 @@ impl Paragraph {
     }
 
     fn cuts_before(&self, c: char) -> bool {
-        let after_blank = self.segment.ends_with(' ') && c.width().unwrap_or(0) > 0;
+        let after_blank = self.segment.ends_with(BLANKS) && c.width().unwrap_or(0) > 0;
         let between_ideographs = ideograph(c) && self.segment.ends_with(ideograph);
         (after_blank || between_ideographs) && self.scan.closed()
             || after_blank && self.segment.len() > LONGEST_SEGMENT
@@ -90,6 +93,10 @@ impl Paragraph {
         let line = self.segment.trim_end_matches('\\');
         let backslash = (self.segment.len() - line.len()) % 2 == 1;
         self.hard_break = !self.scan.in_code() && (backslash || self.segment.ends_with("  "));
+        // A tab at the end of a line separates nothing.
+        while self.segment.ends_with('\t') {
+            self.segment.pop();
+        }
         if !self.hard_break && !self.segment.ends_with(' ') {
             self.add(' ');
         }
@@ -98,10 +105,11 @@ impl Paragraph {
 
     fn settle(&mut self) {
         let segment = std::mem::take(&mut self.segment);
-        let text = segment.trim_end_matches(' ');
-        self.text.append(&inline(text, self.theme.text, &self.theme));
-        if text.len() < segment.len() {
-            self.text.push(" ", self.theme.text);
+        let text = segment.trim_end_matches(BLANKS);
+        self.text.append(&inline(&text.replace('\t', TAB), self.theme.text, &self.theme));
+        let blanks = &segment[text.len()..];
+        if !blanks.is_empty() {
+            self.text.push(if blanks.contains('\t') { TAB } else { " " }, self.theme.text);
         }
         self.scan = Scan::default();
         self.taken = None;

@@ -392,3 +392,14 @@ fn odd_documents() {
     "#]],
     );
 }
+
+#[test]
+fn a_tab_between_words_is_wider_than_a_blank() {
+    let text = |source: &str| {
+        let rows = MarkdownStream::render(source, 40, Theme::ansi());
+        rows.iter().map(|row| format!("{}|", row.text())).collect::<String>()
+    };
+    assert_eq!(text("name\tvalue **b\tc** `d\te`"), "name    value b    c d    e|");
+    assert_eq!(text("name\t\nvalue \t x"), "name value    x|");
+    assert!(!text("a\tb").contains('\t'));
+}

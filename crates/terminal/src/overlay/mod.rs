@@ -1,5 +1,6 @@
 //! Overlays on the alternate screen: pagers and pickers. They leave no trace on the main screen.
 
+mod comments;
 mod pager;
 mod picker;
 mod plain;
@@ -24,6 +25,8 @@ pub enum OverlayEnd {
     Open,
     Closed,
     Picked(Pick),
+    /// Closed with comments, as a text for the next message.
+    Commented(String),
 }
 
 impl Overlay {

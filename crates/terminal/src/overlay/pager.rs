@@ -1,6 +1,7 @@
 //! Pager: a long text that is scrolled and searched.
 
 use super::OverlayEnd;
+use super::comments::Comments;
 use crate::composer::{FieldView, TextField};
 use crate::key::{Key, KeyCode};
 use crate::keymap::Keymap;
@@ -15,11 +16,13 @@ pub struct Pager {
     title: String,
     /// Lines as they were made, at the width they were made for.
     lines: Vec<Row>,
-    /// Lines wrapped to the screen, with the index of the line that each row is of.
-    rows: Vec<(usize, Row)>,
+    /// Rows of the screen: the index of the line that each is of, and its part of a line that does not fit.
+    rows: Vec<(usize, Option<Row>)>,
     columns: usize,
     top: usize,
     search: Search,
+    /// Comments, where lines can be commented.
+    comments: Option<Comments>,
 }
 
 #[derive(Default)]
@@ -39,9 +42,17 @@ impl Pager {
             columns: 0,
             top: 0,
             search: Search::default(),
+            comments: None,
         };
         pager.layout(columns);
         pager
+    }
+
+    /// A pager whose lines can be commented, at these places.
+    #[must_use]
+    pub fn with_places(mut self, places: Vec<Option<String>>) -> Self {
+        self.comments = Some(Comments::on(places));
+        self
     }
 
     /// The same, at its end.
@@ -51,21 +62,43 @@ impl Pager {
         self
     }
 
+    /// Puts other lines in place of these. A view at the end stays there.
+    pub fn replace(&mut self, lines: Vec<Row>, rows: usize) {
+        let follows = self.top >= self.last_top(rows);
+        let columns = std::mem::take(&mut self.columns);
+        let top = self.top;
+        self.lines = lines;
+        self.layout(columns);
+        self.top = if follows { self.last_top(rows) } else { top.min(self.last_top(rows)) };
+    }
+
     pub fn layout(&mut self, columns: usize) {
         if self.columns == columns {
             return;
         }
         let line = self.rows.get(self.top).map_or(0, |(line, _)| *line);
         self.columns = columns;
-        let wrapped = self.lines.iter().enumerate().flat_map(|(at, line)| {
-            let rows = match line.width() > columns {
-                true => wrap(&line.spans, columns.max(1), &[], &[]),
-                false => vec![line.clone()],
-            };
-            rows.into_iter().map(move |row| (at, row))
-        });
-        self.rows = wrapped.collect();
+        self.rows = Vec::with_capacity(self.lines.len());
+        for (at, line) in self.lines.iter().enumerate() {
+            match line.width() > columns {
+                true => {
+                    let parts = wrap(&line.spans, columns.max(1), &[], &[]);
+                    self.rows.extend(parts.into_iter().map(|part| (at, Some(part))));
+                }
+                false => self.rows.push((at, None)),
+            }
+        }
         self.top = self.rows.iter().position(|(at, _)| *at >= line).unwrap_or(0);
+    }
+
+    /// A row of the screen.
+    fn row(&self, at: usize) -> Option<&Row> {
+        let (line, part) = self.rows.get(at)?;
+        part.as_ref().or_else(|| self.lines.get(*line))
+    }
+
+    fn has(&self, at: usize) -> bool {
+        self.row(at).is_some_and(|row| row.text().to_lowercase().contains(&self.search.text))
     }
 
     fn last_top(&self, rows: usize) -> usize {
@@ -87,6 +120,9 @@ impl Pager {
             }
             return OverlayEnd::Open;
         }
+        if let Some(end) = self.comment_key(key, rows, keymap) {
+            return end;
+        }
         let page = rows.saturating_sub(FRAME + 1).max(1);
         let last = self.last_top(rows);
         match key.code {
@@ -107,6 +143,48 @@ impl Pager {
         OverlayEnd::Open
     }
 
+    /// Handles a key for the comments. `None` if it is one of the pager.
+    fn comment_key(&mut self, key: Key, rows: usize, keymap: &Keymap) -> Option<OverlayEnd> {
+        let comments = self.comments.as_mut()?;
+        if let Some(field) = &mut comments.field {
+            match key.code {
+                KeyCode::Esc => comments.field = None,
+                KeyCode::Enter => comments.finish(),
+                _ => {
+                    field.key(key, keymap);
+                }
+            }
+            return Some(OverlayEnd::Open);
+        }
+        match key.code {
+            KeyCode::Up | KeyCode::Char('k') => comments.step(false),
+            KeyCode::Down | KeyCode::Char('j') => comments.step(true),
+            KeyCode::Char('c') if !key.ctrl => comments.begin(),
+            KeyCode::Enter => comments.begin(),
+            KeyCode::Esc | KeyCode::Char('q' | 's') => {
+                return Some(comments.message().map_or(OverlayEnd::Closed, OverlayEnd::Commented));
+            }
+            _ => return None,
+        }
+        let line = comments.line;
+        if let Some(at) = self.rows.iter().position(|(of, _)| *of == line) {
+            let height = rows.saturating_sub(FRAME).max(1);
+            self.top = self.top.clamp((at + 1).saturating_sub(height), at);
+        }
+        Some(OverlayEnd::Open)
+    }
+
+    /// Mark before a row of a page that can be commented.
+    fn mark(&self, line: usize, theme: &Theme) -> Option<Span> {
+        let comments = self.comments.as_ref()?;
+        let mark = match (comments.line == line, comments.comment(line).is_some()) {
+            (true, _) => "❯ ",
+            (false, true) => "● ",
+            (false, false) => "  ",
+        };
+        Some(Span::new(mark, theme.accent))
+    }
+
     /// Moves to the next row that has the text, around the end.
     fn find(&mut self, rows: usize, forward: bool) {
         if self.search.text.is_empty() || self.rows.is_empty() {
@@ -117,8 +195,7 @@ impl Pager {
         let at = |step: usize| {
             if forward { (self.top + step) % count } else { (self.top + count - step % count) % count }
         };
-        let found =
-            steps.map(at).find(|at| self.rows[*at].1.text().to_lowercase().contains(&self.search.text));
+        let found = steps.map(at).find(|at| self.has(*at));
         if let Some(found) = found {
             self.top = found.min(self.last_top(rows));
         }
@@ -134,9 +211,14 @@ impl Pager {
         let end = (self.top + height).min(self.rows.len());
         let title = crate::gate::visible(&self.title).into_owned();
         let mut screen = vec![Row::styled(title, theme.accent.bold()).clipped(columns)];
-        for (_, row) in &self.rows[self.top.min(end)..end] {
-            let hit = !self.search.text.is_empty() && row.text().to_lowercase().contains(&self.search.text);
+        for at in self.top.min(end)..end {
+            let (Some((line, _)), Some(row)) = (self.rows.get(at), self.row(at)) else { continue };
+            let hit = !self.search.text.is_empty() && self.has(at);
             let row = if hit { row.clone().after(Span::new("▌", theme.accent)) } else { row.clone() };
+            let row = match self.mark(*line, theme) {
+                Some(mark) => row.after(mark),
+                None => row,
+            };
             screen.push(row.clipped(columns));
         }
         screen.resize_with(height + 1, Row::default);
@@ -144,6 +226,19 @@ impl Pager {
             let FieldView { row, cursor: column } = field.view(columns.saturating_sub(1), Style::PLAIN);
             screen.push(row.after(Span::new("/", theme.accent)));
             return (screen, Some((height + 1, column + 1)));
+        }
+        if let Some(field) = self.comments.as_ref().and_then(|comments| comments.field.as_ref()) {
+            let FieldView { row, cursor: column } = field.view(columns.saturating_sub(9), Style::PLAIN);
+            screen.push(row.after(Span::new("comment: ", theme.accent)));
+            return (screen, Some((height + 1, column + 9)));
+        }
+        if let Some(comments) = &self.comments {
+            let hint = match comments.comment(comments.line) {
+                Some(text) => format!("comment: {}", crate::gate::visible(text)),
+                None => "↑↓ selects · c comments · pgup pgdn g G move · / searches · q closes".to_owned(),
+            };
+            screen.push(Row::styled(hint, theme.dim).clipped(columns));
+            return (screen, None);
         }
         let place = match self.rows.len() {
             0 => "empty".to_owned(),

@@ -1,5 +1,7 @@
 //! Picker: one of many items, filtered by typing.
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::OverlayEnd;
 use super::search::search;
 use crate::composer::{FieldView, TextField};
@@ -90,6 +92,15 @@ impl Picker {
     pub fn selecting(mut self, id: &str) -> Self {
         self.selected = self.items.iter().position(|item| item.id == id).unwrap_or(0);
         self
+    }
+
+    /// Adds a message below the items. Without items it is shown in their place.
+    pub fn note(&mut self, message: &str) {
+        if self.items.is_empty() {
+            return self.say(message);
+        }
+        self.items.push(PickItem { label: message.to_owned(), is_note: true, ..PickItem::default() });
+        self.refresh();
     }
 
     pub fn say(&mut self, message: impl Into<String>) {
@@ -200,7 +211,11 @@ impl Picker {
                 row.push(Span::new(format!("  ‹ {} ›", gate::visible(variant)), theme.accent));
             }
             if !item.detail.is_empty() {
-                row.push(Span::new(format!("  {}", gate::visible(&item.detail)), theme.dim));
+                let detail = Span::new(format!("  {}", gate::visible(&item.detail)), theme.dim);
+                // A long name leaves room for the beginning of its description.
+                let room = detail.text.width().min(columns / 3);
+                row = row.clipped(columns.saturating_sub(room));
+                row.push(detail);
             }
             screen.push(row.clipped(columns));
         }

@@ -269,11 +269,11 @@ fn use_and_changes_are_shown() {
     check(
         "ready\ntype:/diff\nenter\nreply:session.workspaces.diff:{\"changes\":[{\"diff\":\"--- a/x\\n+++ b/x\\n@@ -1,1 +1,1 @@\\n-old\\n+new\\n\"}]}",
         expect![[r#"
-        Changes in the working tree
-        x
-        @@ -1,1 +1,1 @@
-        1 - old
-        1 + new
+            Changes in the working tree
+              x
+              @@ -1,1 +1,1 @@
+            ❯ 1 - old
+              1 + new
 
 
 
@@ -292,10 +292,10 @@ fn use_and_changes_are_shown() {
 
 
 
-        1–4 of 4 · ↑↓ pgup pgdn g G move · / searches, n next · q c…
-        ---
-        session.workspaces.diff {"mode":"unstaged"}
-    "#]],
+            ↑↓ selects · c comments · pgup pgdn g G move · / searches ·…
+            ---
+            session.workspaces.diff {"mode":"unstaged"}
+        "#]],
     );
     check(
         "ready\ntype:/diff branch\nenter\nreply:session.workspaces.diff:{\"changes\":[]}",
@@ -550,4 +550,26 @@ fn hooks_are_listed_with_their_command_and_file() {
             hooks.discover {}
         "#]],
     );
+}
+
+#[test]
+fn the_context_is_told_with_its_window() {
+    let told = crate::script::run(
+        r#"
+        ready
+        event:session.usage_info {"currentTokens":32000,"tokenLimit":128000,"messagesLength":3}
+        type:/context
+        enter
+        reply:session.commands.invoke:{"kind":"text","text":"32000 tokens"}
+        "#,
+    );
+    assert!(told.contains("∙ The window has 128k tokens; the last request used 32k\n"), "{told}");
+}
+
+#[test]
+fn the_path_of_a_dropped_image_is_attached() {
+    for pasted in ["/tmp/a b.png", "'/tmp/a b.png'", r"/tmp/a\u{5c} b.png", "file:///tmp/a b.png"] {
+        let told = crate::script::run(&format!("ready\npaste:{pasted}"));
+        assert!(told.contains("Attach(\"/tmp/a b.png\")"), "{pasted}: {told}");
+    }
 }

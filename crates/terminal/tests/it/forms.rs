@@ -364,3 +364,89 @@ fn an_address_is_opened_by_the_person() {
     "#]],
     );
 }
+
+/// The form in plain lines after each line, and the requests.
+fn check_lines(lines: &[&str], expected: expect_test::Expect) {
+    let mut session = crate::session::Session::new(60, 24);
+    ALL.lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .for_each(|line| crate::script::step(&mut session, line));
+    session.log.clear();
+    let mut told = String::new();
+    let plain = |session: &crate::session::Session| {
+        let rows = session.state.dialog_rows().map(|(_, rows)| rows).unwrap_or_default();
+        rows.iter().map(|row| format!("{}\n", row.text().trim_end())).collect::<String>()
+    };
+    for line in lines {
+        crate::script::step(&mut session, &format!("line:{line}"));
+        told = format!("{}{}\n", plain(&session), session.log.join("\n"));
+    }
+    expected.assert_eq(told.trim_end());
+}
+
+#[test]
+fn in_plain_lines_an_empty_line_fills_and_sends_nothing() {
+    check_lines(
+        &["", "", ""],
+        expect![[r#"
+        github asks
+        Who are you?
+        Field 1 of 7: Name, required, now empty
+        the next line is the text; - leaves it; an empty line asks again; /cancel cancels"#]],
+    );
+    check_lines(
+        &["-"],
+        expect![[r#"
+        github asks
+        Who are you?
+        Name is needed
+        Field 1 of 7: Name, required, now empty
+        the next line is the text; - leaves it; an empty line asks again; /cancel cancels"#]],
+    );
+    check_lines(
+        &["Ada", "old"],
+        expect![[r#"
+        age: a whole number is needed
+        Field 2 of 7: age, now old
+        the next line is the number; - leaves it; an empty line asks again; /cancel cancels"#]],
+    );
+    check_lines(
+        &["Ada", "36", "-", "yes", "2"],
+        expect![[r#"
+        Field 6 of 7: size, now Large
+        1. Small
+        2. Large
+        a number, then enter; - leaves it; an empty line asks again; /cancel cancels"#]],
+    );
+    let all = ["Ada", "36", "-", "yes", "to the right", "1", "1, 3", "", "", "yes"];
+    check_lines(
+        &all,
+        expect![[r#"
+        Name: Ada
+        age: 36
+        height: 1.8
+        member: yes
+        side: To the right
+        size: Small
+        tags: a, c
+        1. Send
+        2. Change it
+        3. Decline
+        a number, then enter; an empty line asks again; /cancel cancels"#]],
+    );
+    check_lines(
+        &[&all[..], &["1"]].concat(),
+        expect![[
+            r#"session.ui.handlePendingElicitation {"requestId":"f1","result":{"action":"accept","content":{"name":"Ada","age":36,"height":1.8,"member":true,"side":"right","size":"s","tags":["a","c"]}}}"#
+        ]],
+    );
+    check_lines(
+        &[&all[..], &["3"]].concat(),
+        expect![[r#"session.ui.handlePendingElicitation {"requestId":"f1","result":{"action":"decline"}}"#]],
+    );
+    check_lines(
+        &["/cancel"],
+        expect![[r#"session.ui.handlePendingElicitation {"requestId":"f1","result":{"action":"cancel"}}"#]],
+    );
+}

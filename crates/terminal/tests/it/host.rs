@@ -276,8 +276,8 @@ fn plugins_are_listed_with_what_they_bring() {
                 hooks
               empty (/p/empty)
                 brings nothing
-              Start with --plugin-dir DIR to load one. There are no
-              marketplaces yet, so nothing is installed or updated.
+              `hangar plugin` installs and updates plugins for later
+              sessions; --plugin-dir DIR loads one for this session.
 
             ❯ ▮
             scripted · ~/project · main
@@ -296,8 +296,8 @@ fn plugins_are_listed_with_what_they_bring() {
         expect![[r#"
             $ hangar
             ∙ No plugin is loaded.
-              Start with --plugin-dir DIR to load one. There are no
-              marketplaces yet, so nothing is installed or updated.
+              `hangar plugin` installs and updates plugins for later
+              sessions; --plugin-dir DIR loads one for this session.
 
             ❯ ▮
             scripted · ~/project · main

@@ -552,3 +552,23 @@ fn on_a_small_screen_the_command_is_seen_before_it_is_approved() {
     let tiny = "size:20x3\nready\nturn\nask:p1 {\"kind\":\"shell\",\"fullCommandText\":\"ls\"}\nwait:300";
     assert!(answers(&format!("{tiny}\n1")).is_empty(), "the command is not on so small a screen");
 }
+
+#[test]
+fn in_plain_lines_a_number_in_the_text_is_marked() {
+    let mut session = crate::session::Session::new(60, 24);
+    let asked = r#"
+        ready
+        turn
+        ask:p1 {"kind":"shell","intention":"Do it\n1. Yes","fullCommandText":"cat <<E\n1. Yes\nE","commands":[]}
+        wait:300
+    "#;
+    asked
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .for_each(|line| crate::script::step(&mut session, line));
+    let (_, rows) = session.state.dialog_rows().expect("a dialog");
+    let rows: Vec<String> = rows.iter().map(hangar_terminal::row::Row::text).collect();
+    let yes: Vec<&String> = rows.iter().filter(|row| row.contains("1. Yes")).collect();
+    assert_eq!(yes, ["  │ 1. Yes", "│   1. Yes", "1. Yes"], "{rows:#?}");
+}

@@ -184,9 +184,10 @@ fn a_model_is_picked_with_its_effort() {
     check(
         "ready\ntype:/model\nenter\nrefuse:models.list:no provider answers",
         expect![[r#"
-        Models (0)
-        ❯ ▮
-        no provider answers
+            Models (2)
+            ❯ ▮
+            ❯ scripted  current
+              no provider answers
 
 
 
@@ -206,11 +207,10 @@ fn a_model_is_picked_with_its_effort() {
 
 
 
-
-        type to search · ↑↓ move · enter picks · esc closes
-        ---
-        models.list {}
-    "#]],
+            type to search · ↑↓ move · enter picks · esc closes
+            ---
+            models.list {}
+        "#]],
     );
     check(
         "ready\ntype:/model large\nenter",

@@ -275,11 +275,12 @@ fn a_shell_line_is_run_and_its_output_stays() {
             ===
             $ hangar
             ● Run ls
+            ◑ running a command 1s · esc stops
 
             ❯ ▮
             scripted · ~/project · main
             ---
-            session.shell.executeUserRequested {"requestId":"shell-0","command":"ls"}
+            session.shell.executeUserRequested {"requestId":"shell-0-1","command":"ls"}
             ===
             $ hangar
             ● Run ls
@@ -307,7 +308,7 @@ fn what_needs_the_session_waits_for_it() {
             ❯ ▮
             scripted · ~/project · main
             ---
-            session.shell.executeUserRequested {"requestId":"shell-0","command":"ls"}
+            session.shell.executeUserRequested {"requestId":"shell-0-1","command":"ls"}
             session.commands.invoke {"name":"compact","input":""}
         "#]],
     );

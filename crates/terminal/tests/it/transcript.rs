@@ -377,7 +377,7 @@ fn notices_are_rows_of_their_own() {
             $ hangar
             ! Trying the model again
               streaming_error
-            ∙ Conversation summed up: 90k → 4.0k tokens
+            ∙ Conversation compacted: 90k → 4.0k tokens
               We did it.
             ! a warning
             ✗ 400 bad request

@@ -18,9 +18,9 @@ fn a_rewind_shows_what_changes_first() {
     check(
         open,
         expect![[r#"
-        Go back to (1)
-        ❯ ▮
-        ❯ make a file  2 files changed since
+            Go back to (1)
+            ❯ ▮
+            ❯ make a file  2 files edited since
 
 
 
@@ -41,16 +41,17 @@ fn a_rewind_shows_what_changes_first() {
 
 
 
-        type to search · ↑↓ move · enter picks · esc closes
-        ---
-        session.history.listRewindPoints {}
-        ===
-        Go back (4)
-        ❯ ▮
-        ❯ the conversation only  before: make a file
-          the conversation and the files  2 files, listed below
-              a.txt  is deleted (+3 −0 lines undone)
-              b.txt  is changed back (+1 −2 lines undone)
+            type to search · ↑↓ move · enter picks · esc closes
+            ---
+            session.history.listRewindPoints {}
+            ===
+            Go back (5)
+            ❯ ▮
+            ❯ the conversation only  before: make a file
+              the conversation and the files  2 files, listed below
+                  a.txt  is deleted (edits of +3 −0 lines)
+                  b.txt  is changed back (edits of +1 −2 lines)
+                  changes by shell commands are not recorded and stay
 
 
 
@@ -67,20 +68,19 @@ fn a_rewind_shows_what_changes_first() {
 
 
 
-
-        type to search · ↑↓ move · enter picks · esc closes
-        ---
-        session.history.previewRewind {"eventId":"e1"}
-    "#]],
+            type to search · ↑↓ move · enter picks · esc closes
+            ---
+            session.history.previewRewind {"eventId":"e1"}
+        "#]],
     );
     check(
         &format!(
             "{open}\ndown\ndown\nenter\nscreen\nup\nenter\nreply:session.history.rewind:{{\"outcome\":\"success\",\"restoredFiles\":[\"a.txt\",\"b.txt\"]}}"
         ),
         expect![[r#"
-        Go back to (1)
-        ❯ ▮
-        ❯ make a file  2 files changed since
+            Go back to (1)
+            ❯ ▮
+            ❯ make a file  2 files edited since
 
 
 
@@ -101,16 +101,17 @@ fn a_rewind_shows_what_changes_first() {
 
 
 
-        type to search · ↑↓ move · enter picks · esc closes
-        ---
-        session.history.listRewindPoints {}
-        ===
-        Go back (4)
-        ❯ ▮
-          the conversation only  before: make a file
-          the conversation and the files  2 files, listed below
-        ❯     a.txt  is deleted (+3 −0 lines undone)
-              b.txt  is changed back (+1 −2 lines undone)
+            type to search · ↑↓ move · enter picks · esc closes
+            ---
+            session.history.listRewindPoints {}
+            ===
+            Go back (5)
+            ❯ ▮
+              the conversation only  before: make a file
+              the conversation and the files  2 files, listed below
+            ❯     a.txt  is deleted (edits of +3 −0 lines)
+                  b.txt  is changed back (edits of +1 −2 lines)
+                  changes by shell commands are not recorded and stay
 
 
 
@@ -127,27 +128,26 @@ fn a_rewind_shows_what_changes_first() {
 
 
 
+            type to search · ↑↓ move · enter picks · esc closes
+            ---
+            session.history.previewRewind {"eventId":"e1"}
+            ===
+            $ hangar
+            ❯ make a file
+            ∙ 2 files are as they were before that prompt.
 
-        type to search · ↑↓ move · enter picks · esc closes
-        ---
-        session.history.previewRewind {"eventId":"e1"}
-        ===
-        $ hangar
-        ❯ make a file
-        ∙ 2 files are as they were before that prompt.
-
-        ❯ make a file▮
-        scripted · ~/project · main
-        ---
-        session.history.rewind {"eventId":"e1","mode":"conversation-and-files"}
-    "#]],
+            ❯ make a file▮
+            scripted · ~/project · main
+            ---
+            session.history.rewind {"eventId":"e1","mode":"conversation-and-files"}
+        "#]],
     );
     check(
         &format!("{open}\nenter"),
         expect![[r#"
-        Go back to (1)
-        ❯ ▮
-        ❯ make a file  2 files changed since
+            Go back to (1)
+            ❯ ▮
+            ❯ make a file  2 files edited since
 
 
 
@@ -168,19 +168,19 @@ fn a_rewind_shows_what_changes_first() {
 
 
 
-        type to search · ↑↓ move · enter picks · esc closes
-        ---
-        session.history.listRewindPoints {}
-        ===
-        $ hangar
-        ❯ make a file
+            type to search · ↑↓ move · enter picks · esc closes
+            ---
+            session.history.listRewindPoints {}
+            ===
+            $ hangar
+            ❯ make a file
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        session.history.previewRewind {"eventId":"e1"}
-        session.history.rewind {"eventId":"e1","mode":"conversation"}
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main
+            ---
+            session.history.previewRewind {"eventId":"e1"}
+            session.history.rewind {"eventId":"e1","mode":"conversation"}
+        "#]],
     );
     check(
         "ready\nesc esc\nreply:session.history.listRewindPoints:{\"points\":[]}",

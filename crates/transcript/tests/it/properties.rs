@@ -40,7 +40,7 @@ const KINDS: &[&str] = &[
 /// An event of any kind that matters, with few ids, so that events meet the same blocks again and again.
 fn event() -> impl Strategy<Value = Value> {
     let id = || select(vec!["1", "2", "3"]);
-    let text = || select(vec!["a", "b", "", " ", "Summing up the conversation to make room"]);
+    let text = || select(vec!["a", "b", "", " ", "Compacting the conversation to make room"]);
     let odd = prop_oneof![9 => Just(None), 1 => select(vec![json!(null), json!(7), json!([]), json!({})]).prop_map(Some)];
     let agent = prop_oneof![3 => Just(None), 1 => select(vec!["x", "y", "z"]).prop_map(Some)];
     let target = 0..60_usize;

@@ -1,6 +1,7 @@
 //! A question with a few answers in plain lines, for terminals that only print and those that are read aloud. Only the number of
 //! an answer gives it: an empty line, which a terminal may send by itself, approves nothing.
 
+use super::super::body::apart;
 use super::{ChoiceDialog, DialogEnd, TextNeed};
 use crate::composer::TextField;
 use crate::gate;
@@ -48,7 +49,7 @@ impl ChoiceDialog {
         let all = self.body.rows();
         let end = (self.scroll + self.shape().body).min(all.len());
         let mut rows = vec![Row::styled(gate::visible(&self.title), theme.accent)];
-        rows.extend_from_slice(&all[self.scroll.min(end)..end]);
+        rows.extend(all[self.scroll.min(end)..end].iter().cloned().map(apart));
         if end < all.len() {
             rows.push(Row::styled(format!("… {} more rows", all.len() - end), theme.warning));
         }

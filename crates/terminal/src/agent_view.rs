@@ -1,0 +1,80 @@
+//! View of one sub-agent: its transcript in the pager, which follows it while it works.
+
+use hangar_protocol::Event;
+use hangar_transcript::{AgentState, BlockBody, Lane};
+
+use crate::blocks::{self, Detail, Rendering};
+use crate::effect::Effect;
+use crate::overlay::{Overlay, Pager};
+use crate::row::Row;
+use crate::state::State;
+
+impl State {
+    /// Opens the transcript of a sub-agent: of a running one as it is known here, else from the log, since the blocks of
+    /// finished agents are dropped once they are printed.
+    pub(crate) fn show_agent(&mut self, id: &str) {
+        let runs = |agent: &hangar_transcript::AgentInfo| agent.state == AgentState::Running;
+        let is_running = self.transcript.agents().any(|(known, _, agent)| known == id && runs(agent));
+        let lane = self.transcript.agent(id).filter(|lane| is_running && lane.blocks().next().is_some());
+        if lane.is_none() {
+            self.awaited_agent = Some(id.to_owned());
+            return self.effect(Effect::ReadTranscript);
+        }
+        let rows = lane.map(|lane| self.agent_rows(lane)).unwrap_or_default();
+        self.open_agent(rows);
+        self.watched_agent = Some(id.to_owned());
+    }
+
+    /// Shows the lane of an agent that was read from the log.
+    pub(crate) fn page_agent(&mut self, id: &str, lane: Option<&Lane>) {
+        let rows = lane.map(|lane| self.agent_rows(lane)).unwrap_or_default();
+        if rows.is_empty() {
+            return self.say("nothing is known of that task yet");
+        }
+        self.open_agent(rows);
+        self.watched_agent = Some(id.to_owned());
+    }
+
+    fn open_agent(&mut self, rows: Vec<Row>) {
+        if self.options.screen_reader {
+            return self.print(rows);
+        }
+        let pager = Pager::new("Sub-agent", rows, self.columns).at_end(self.rows);
+        self.overlay = Some(Overlay::Pager(Box::new(pager)));
+    }
+
+    /// Notes that the view of an agent is out of date.
+    pub(crate) fn follow_agent(&mut self, event: &Event) {
+        if self.watched_agent.is_some() && event.agent_id().map(|id| &id.0) == self.watched_agent.as_ref() {
+            self.agent_moved = true;
+        }
+    }
+
+    /// Brings the view of an agent up to date, once for each frame.
+    pub(crate) fn refresh_agent(&mut self) {
+        if self.overlay.is_none() {
+            self.watched_agent = None;
+        }
+        if !std::mem::take(&mut self.agent_moved) {
+            return;
+        }
+        let lane = self.watched_agent.as_ref().and_then(|id| self.transcript.agent(id));
+        let rows = lane.map(|lane| self.agent_rows(lane)).unwrap_or_default();
+        if let Some(Overlay::Pager(pager)) = self.overlay.as_mut().filter(|_| !rows.is_empty()) {
+            pager.replace(rows, self.rows);
+        }
+    }
+
+    fn agent_rows(&self, lane: &Lane) -> Vec<Row> {
+        let look = Rendering { detail: Detail::Full, reasoning: true, ..self.look() };
+        let mut rows = Vec::new();
+        for (_, block) in lane.blocks() {
+            if matches!(block.body, BlockBody::Ask(_)) {
+                continue;
+            }
+            rows.extend(blocks::rows(block, look));
+            rows.push(Row::default());
+        }
+        rows
+    }
+}
