@@ -11,7 +11,7 @@ tasks:
   greet: { model: { category: driving }, prompt: "SAY:hello $user-input", requireUserInput: true }
   left: { model: { category: driving }, prompt: "SAY:left", requireUserInput: false }
   right: { model: { category: driving }, prompt: "SAY:right", requireUserInput: false }
-  waits: { model: { category: driving }, prompt: 'TOOL:bash:{"command":"until [ -e go ]; do sleep 0.05; done"}', requireUserInput: false }
+  waits: { model: { category: driving }, prompt: 'TOOL:bash:{"command":"until [ -e go ]; do sleep 0.05; done","initial_wait":300}', requireUserInput: false }
   fails:
     model: { category: driving }
     prompt: "SAY:done"

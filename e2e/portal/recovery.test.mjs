@@ -6,9 +6,12 @@ import { OUTAGES, REFUSALS, see, setStage, until } from "./stage.mjs";
 
 const stage = setStage(null);
 
-/** A step per tool call, each of which waits until it may go on. */
+/**
+ * A step per tool call, each of which waits until it may go on. A command that outlasts its wait moves to the background, and its
+ * end is a turn of its own: the wait is longer than the test.
+ */
 function steps(count) {
-  return Array.from({ length: count }, (_, step) => `SAY:step ${step} of many\nTOOL:bash:{"command":"until [ -e go${step} ]; do sleep 0.05; done"}`).join("\n");
+  return Array.from({ length: count }, (_, step) => `SAY:step ${step} of many\nTOOL:bash:{"command":"until [ -e go${step} ]; do sleep 0.05; done","initial_wait":300}`).join("\n");
 }
 
 function goOn(portal, step) {

@@ -57,7 +57,7 @@ test("text is shown while it is written", async () => {
 });
 
 test("an agent at work is steered, and a queued message waits", async () => {
-  const session = await stage.portal.session('TOOL:bash:{"command":"until [ -e go ]; do sleep 0.05; done"}\nSAY:first is done', { policy: "allow-all" });
+  const session = await stage.portal.session('TOOL:bash:{"command":"until [ -e go ]; do sleep 0.05; done","initial_wait":300}\nSAY:first is done', { policy: "allow-all" });
   const page = await stage.page();
   await page.goto(`/sessions/${session.id}`);
   await page.locator('.tool[data-progress="busy"]').waitFor();

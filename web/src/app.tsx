@@ -6,12 +6,15 @@ import type { Problem } from "./api/problem";
 import { helpOpen, useShortcuts } from "./keyboard";
 import { connection, loadMeta, meta, metaProblem, openApprovals, startLive } from "./live/store";
 import { ApprovalsPage } from "./pages/approvals";
+import { CostsPage } from "./pages/costs";
 import { JobsPage } from "./pages/jobs";
 import { LoginPage } from "./pages/login";
 import { NewSessionPage } from "./pages/newSession";
+import { QueuePage } from "./pages/queue";
 import { RunPage } from "./pages/run";
 import { RunsPage } from "./pages/runs";
 import { RuntimesPage } from "./pages/runtimes";
+import { SearchPage } from "./pages/search";
 import { SessionPage } from "./pages/session";
 import { SessionsPage } from "./pages/sessions";
 import { SettingsPage } from "./pages/settings";
@@ -38,6 +41,9 @@ const PLACES: readonly Place[] = [
   { page: "approvals", path: "/approvals", label: "Approvals", icon: "approvals", keys: "g a", holds: [] },
   { page: "jobs", path: "/jobs", label: "Jobs", icon: "jobs", keys: "g j", holds: [] },
   { page: "runs", path: "/runs", label: "Runs", icon: "runs", keys: "g r", holds: ["run"] },
+  { page: "queue", path: "/queue", label: "Queue", icon: "plan", keys: "g q", holds: [] },
+  { page: "costs", path: "/costs", label: "Costs", icon: "form", keys: "g c", holds: [] },
+  { page: "search", path: "/search", label: "Search", icon: "search", keys: "g /", holds: [] },
   { page: "runtimes", path: "/runtimes", label: "Runtimes", icon: "runtimes", keys: "g t", holds: [] },
   { page: "settings", path: "/settings", label: "Settings", icon: "settings", keys: "g ,", holds: [] },
 ];
@@ -59,6 +65,12 @@ function PageOf() {
       return <RunPage key={here.id} id={here.id} />;
     case "approvals":
       return <ApprovalsPage />;
+    case "queue":
+      return <QueuePage />;
+    case "costs":
+      return <CostsPage />;
+    case "search":
+      return <SearchPage />;
     case "runtimes":
       return <RuntimesPage />;
     case "settings":

@@ -10,6 +10,9 @@ export type Route =
   | { page: "runs" }
   | { page: "run"; id: string }
   | { page: "approvals" }
+  | { page: "queue" }
+  | { page: "costs" }
+  | { page: "search" }
   | { page: "runtimes" }
   | { page: "settings" }
   | { page: "unknown"; path: string };
@@ -41,6 +44,9 @@ export function parse(path: string): Route {
     case "jobs":
     case "runs":
     case "approvals":
+    case "queue":
+    case "costs":
+    case "search":
     case "runtimes":
     case "settings":
       return { page: first };

@@ -13,7 +13,19 @@ use crate::problem::Problem;
 struct Files;
 
 const INDEX: &str = "index.html";
-const PAGES: [&str; 8] = [INDEX, "sessions", "new", "jobs", "runs", "approvals", "runtimes", "settings"];
+const PAGES: [&str; 11] = [
+    INDEX,
+    "sessions",
+    "new",
+    "jobs",
+    "runs",
+    "approvals",
+    "queue",
+    "costs",
+    "search",
+    "runtimes",
+    "settings",
+];
 /// Pages of one session or run, by its id.
 const PAGES_OF_ONE: [&str; 2] = ["sessions", "runs"];
 

@@ -6,8 +6,10 @@
 pub mod api;
 mod assets;
 pub mod guard;
+mod metrics;
 mod old_addresses;
 pub mod polling;
 mod problem;
 mod roster;
 pub mod serve;
+pub mod settings;

@@ -49,6 +49,8 @@ struct AgentCheck {
 pub(crate) struct RosterEntry {
     name: String,
     label: String,
+    /// Runtime of a configured agent; absent for a runtime itself.
+    runtime: Option<String>,
     install: String,
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     capabilities: Capabilities,
@@ -116,8 +118,8 @@ impl Roster {
 
     /// Current entries.
     pub(crate) fn list(&self) -> Vec<RosterEntry> {
-        let runtimes = self.hub.runtimes().iter().enumerate();
-        runtimes.map(|(at, runtime)| self.entry(runtime, at == 0)).collect()
+        let runtimes = self.hub.runtimes();
+        runtimes.iter().enumerate().map(|(at, runtime)| self.entry(runtime, at == 0)).collect()
     }
 
     fn entry(&self, runtime: &Arc<dyn Runtime>, default: bool) -> RosterEntry {
@@ -127,6 +129,7 @@ impl Roster {
         RosterEntry {
             name: card.name.to_string(),
             label: card.label.to_string(),
+            runtime: card.runtime.as_ref().map(ToString::to_string),
             install: card.install.to_string(),
             capabilities: capabilities.unwrap_or_else(|| card.capabilities.clone()),
             checked_at: look.as_ref().map(|look| iso(look.at)),
@@ -143,7 +146,8 @@ impl Roster {
     /// Checks all agents and publishes each.
     pub(crate) async fn look(&self) {
         let _one = self.looking.lock().await;
-        let looks = self.hub.runtimes().iter().enumerate().map(|(at, runtime)| async move {
+        let runtimes = self.hub.runtimes();
+        let looks = runtimes.iter().enumerate().map(|(at, runtime)| async move {
             let found = tokio::time::timeout(LOOK_TIME, runtime.preflight()).await;
             let found = found.unwrap_or_else(|_| Preflight {
                 problems: vec![format!("it did not answer within {} s", LOOK_TIME.as_secs())],

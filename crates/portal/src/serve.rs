@@ -39,8 +39,6 @@ const HEADERS: usize = 100;
 const WRITE_TIME: Duration = Duration::from_secs(30);
 /// Time that requests have to end once the portal stops.
 const DRAIN: Duration = Duration::from_secs(5);
-/// Delay after a failed accept, when the system has no more file descriptors.
-const BREATH: Duration = Duration::from_millis(100);
 
 /// Serves until stopped, then lets requests in progress end.
 pub async fn serve(listener: TcpListener, router: Router, stopping: CancellationToken) {
@@ -52,18 +50,9 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
     loop {
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else { break };
         let stream = tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    tracing::warn!(%error, "no connection could be taken");
-                    tokio::time::sleep(BREATH).await;
-                    continue;
-                }
-            },
+            stream = hangar_peer::accept(&listener) => stream,
             () = stopping.cancelled() => break,
         };
-        // Small messages must not wait for more.
-        let _ = stream.set_nodelay(true);
         let (router, stopping, place) = (router.clone(), stopping.clone(), AdmissionSlot::new(&pending));
         connections.spawn(async move {
             let _permit = permit;

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { takeFirst } from "./first";
-import type { Answer, Delivery, NewRun, NewSession, Routes } from "./openapi";
+import type { Answer, BudgetRaise, CostsBy, Delivery, NewRun, NewSession, Routes, SettingsChanges } from "./openapi";
 import { asProblem, problemOf } from "./problem";
 
 const BASE = "/api/v1";
@@ -86,6 +86,19 @@ export const api = {
   runtimes: (check: boolean) => ask("GET /runtimes", { query: { check } }),
   models: (name: string) => ask("GET /runtimes/{name}/models", { path: { name } }),
 
+  queue: () => ask("GET /queue", {}),
+  pauseQueue: () => ask("POST /queue/pause", {}),
+  resumeQueue: () => ask("POST /queue/resume", {}),
+  drainQueue: () => ask("POST /queue/drain", {}),
+  stopQueue: () => ask("POST /queue/stop", {}),
+  raiseBudget: (body: BudgetRaise) => ask("POST /budgets/raise", { body }),
+  costs: (by: CostsBy) => ask("GET /costs", { query: { by } }),
+  changes: (id: string) => ask("GET /sessions/{id}/changes", { path: { id } }),
+  revertChange: (id: string, path: string, hunk?: number) =>
+    ask("POST /sessions/{id}/changes/revert", { path: { id }, body: { path, ...(hunk !== undefined && { hunk }) } }),
+  search: (query: string) => ask("GET /search", { query: { query } }),
+  deleteRun: (id: string) => ask("DELETE /runs/{id}", { path: { id } }),
+
   jobs: () => ask("GET /jobs", {}),
   installEntry: (path: string) => ask("PUT /jobs/entry", { body: { path } }),
 
@@ -94,6 +107,11 @@ export const api = {
   startRun: (body: NewRun) => ask("POST /runs", { body }),
   stopRun: (id: string) => ask("POST /runs/{id}/stop", { path: { id } }),
   resumeRun: (id: string) => ask("POST /runs/{id}/resume", { path: { id } }),
+  settings: () => ask("GET /settings", {}),
+  changeSettings: (changes: SettingsChanges["changes"]) => ask("PATCH /settings", { body: { changes } }),
+  testProvider: (name: string) => ask("POST /settings/providers/{name}/test", { path: { name } }),
+  schedules: () => ask("GET /schedules", {}),
+  runSchedule: (name: string) => ask("POST /schedules/{name}/run", { path: { name } }),
   retryRun: (id: string) => ask("POST /runs/{id}/retry", { path: { id } }),
 };
 

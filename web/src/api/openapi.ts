@@ -55,6 +55,51 @@ export interface Auth {
 
 export type AuthState = "found" | "missing" | "unknown";
 
+/** A budget: what was spent of it, and what running work has reserved. */
+export interface Budget {
+  /** `run`, `agent`, `project` or `day`. */
+  readonly kind: string;
+  readonly name: string;
+  readonly limitUsd: number;
+  readonly spentUsd: number;
+  readonly reservedUsd: number;
+  /** Calls whose cost is not known. */
+  readonly unpricedCalls: number;
+  /** Why nothing more is started, if nothing is. */
+  readonly held?: string;
+}
+
+export interface BudgetRaise {
+  /** `run`, `agent`, `project` or `day`. */
+  readonly kind: string;
+  /** Run, agent or project; empty for the day. */
+  readonly name?: string;
+  readonly usd: number;
+}
+
+export interface ChangedFile {
+  readonly path: string;
+  readonly linesAdded: number;
+  readonly linesRemoved: number;
+  /** Unified diff; absent if a content is not known or no text. */
+  readonly diff?: string;
+}
+
+export interface ChangedTurn {
+  /** Number of the prompt; the first is 1. */
+  readonly turn: number;
+  readonly prompt: string;
+  readonly at: string;
+  readonly files: readonly ChangedFile[];
+}
+
+export interface Changes {
+  /** Over all turns. */
+  readonly files: readonly ChangedFile[];
+  /** Turns that changed files. */
+  readonly turns: readonly ChangedTurn[];
+}
+
 export interface ChartArrow {
   readonly to: number;
   readonly loopBack: boolean;
@@ -77,6 +122,51 @@ export interface ContextUsage {
   readonly tokens: number;
   readonly limit: number;
 }
+
+/** Sums of model calls. Tokens that were not reported are in none of them; calls without a known cost are counted apart. */
+export interface CostFigures {
+  readonly calls: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cacheReadTokens: number;
+  readonly cacheWriteTokens: number;
+  readonly reasoningTokens: number;
+  /** Known cost in US dollars. It is a lower bound if there are unpriced calls. */
+  readonly costUsd: number;
+  /** Part of the cost that was computed from prices; the rest was reported. */
+  readonly computedUsd: number;
+  /** Calls whose cost is not known. */
+  readonly unpriced: number;
+}
+
+/** Sums of model calls. Tokens that were not reported are in none of them; calls without a known cost are counted apart. */
+export interface CostRow {
+  /** Name of the agent, the model and so on. */
+  readonly key: string;
+  readonly calls: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cacheReadTokens: number;
+  readonly cacheWriteTokens: number;
+  readonly reasoningTokens: number;
+  /** Known cost in US dollars. It is a lower bound if there are unpriced calls. */
+  readonly costUsd: number;
+  /** Part of the cost that was computed from prices; the rest was reported. */
+  readonly computedUsd: number;
+  /** Calls whose cost is not known. */
+  readonly unpriced: number;
+}
+
+/** Costs of a time. */
+export interface Costs {
+  readonly by: CostsBy;
+  readonly total: CostFigures;
+  /** Days in order, all others by cost. */
+  readonly rows: readonly CostRow[];
+}
+
+/** What costs are summed up by. */
+export type CostsBy = "agent" | "model" | "project" | "day" | "run" | "session";
 
 export interface Decision {
   readonly at: string;
@@ -109,6 +199,14 @@ export interface EventPage {
   readonly last: number;
 }
 
+/** Result of a request to a hook. */
+export interface FiredHook {
+  /** The run that was started; absent for an event that the hook does not run for. */
+  readonly run?: string;
+  /** Whether the delivery was taken before, so that nothing was started. */
+  readonly duplicate: boolean;
+}
+
 export interface GridColumn {
   /** Label of the button. */
   readonly name: string;
@@ -130,6 +228,17 @@ export interface HeldAccount {
 
 /** Meaning of a node: `["TaskNode", 3]` with the index of its task, or a name alone. */
 export type Hint = readonly ["TaskNode" | "CondNode", number] | "ParBegin" | "ParEnd" | "CondBegin" | "CondEnd" | "LoopEnd" | "AltEnd";
+
+export interface Hook {
+  readonly name: string;
+  readonly path: string;
+  readonly enabled: boolean;
+  /** Where its secret is kept. */
+  readonly secret: string;
+  /** When it was called last. */
+  readonly last?: string;
+  readonly run?: string;
+}
 
 export interface InstalledEntry {
   readonly path: string;
@@ -216,11 +325,15 @@ export interface NewRun {
   readonly input?: string;
   /** An absolute path. */
   readonly workspace: string;
+  /** Agent or runtime for tasks that name none; the default agent where absent. */
+  readonly agent?: string;
 }
 
 export interface NewSession {
   /** Default: the default agent. */
   readonly runtime?: string;
+  /** A configured agent; it has a runtime, a model and all else that the request leaves out. */
+  readonly agent?: string;
   readonly model?: string;
   readonly effort?: string;
   /** An absolute path. */
@@ -272,6 +385,13 @@ export interface Preflight {
   readonly ready: boolean;
 }
 
+/** Result of asking a provider. */
+export interface ProviderTest {
+  readonly ok: boolean;
+  /** The result in a sentence. */
+  readonly says: string;
+}
+
 /** The queue: what runs, what waits and why. */
 export interface Queue {
   readonly mode: QueueMode;
@@ -281,6 +401,8 @@ export interface Queue {
   readonly limits: readonly QueueLimit[];
   /** Provider accounts that are held. */
   readonly held: readonly HeldAccount[];
+  /** Budgets of work that runs or waits, and of today. */
+  readonly budgets: readonly Budget[];
   readonly running: readonly QueueItem[];
   /** In the order of age. */
   readonly waiting: readonly QueueItem[];
@@ -291,10 +413,13 @@ export interface QueueItem {
   readonly id: string;
   readonly project: string;
   readonly runtime: string;
+  /** The configured agent, if one was chosen. */
+  readonly agent?: string;
   readonly account: string;
   readonly host: string;
   readonly job?: string;
   readonly run?: string;
+  readonly labels: readonly string[];
   readonly priority: number;
   readonly attempt: number;
   readonly enqueuedAt: string;
@@ -305,7 +430,7 @@ export interface QueueItem {
 }
 
 export interface QueueLimit {
-  /** `runtime`, `provider`, `host`, `project`, `job` or `label`. */
+  /** `runtime`, `agent`, `provider`, `host`, `project`, `job` or `label`. */
   readonly kind: string;
   readonly name: string;
   readonly used: number;
@@ -317,6 +442,13 @@ export type QueueMode = "open" | "paused" | "draining";
 export interface QueueSlots {
   readonly used: number;
   readonly limit: number;
+}
+
+export interface RevertFile {
+  /** As the list of changes has it. */
+  readonly path: string;
+  /** Number of a hunk of the diff over all turns, from 0; the whole file without. */
+  readonly hunk?: number;
 }
 
 export interface Run {
@@ -400,6 +532,8 @@ export interface RunWork {
 export interface Runtime {
   readonly name: string;
   readonly label: string;
+  /** Runtime of a configured agent; absent for a runtime itself. */
+  readonly runtime?: string;
   readonly install: string;
   readonly capabilities: Readonly<Record<string, unknown>>;
   readonly preflight?: Preflight;
@@ -409,6 +543,30 @@ export interface Runtime {
 
 export interface RuntimeList {
   readonly runtimes: readonly Runtime[];
+}
+
+export interface Schedule {
+  readonly name: string;
+  readonly cron: string;
+  readonly timeZone: string;
+  readonly enabled: boolean;
+  /** When it runs next. */
+  readonly next?: string;
+  /** The time of its last run. */
+  readonly last?: string;
+  /** The run that it started last. */
+  readonly run?: string;
+  /** Times at which nothing was started, when that happened last. */
+  readonly missed: number;
+  readonly missedReason?: string;
+  /** Why the last run could not be started. */
+  readonly error?: string;
+}
+
+/** Schedules and hooks. */
+export interface Schedules {
+  readonly schedules: readonly Schedule[];
+  readonly hooks: readonly Hook[];
 }
 
 /** One after the other, up to the first failure. */
@@ -423,6 +581,8 @@ export interface Session {
   readonly name?: string;
   readonly state: SessionState;
   readonly runtime: string;
+  /** Configured agent that it was opened with. */
+  readonly agent?: string;
   readonly model?: string;
   readonly effort?: string;
   readonly workspace: string;
@@ -456,6 +616,46 @@ export interface SessionRename {
 
 export type SessionState = "working" | "waiting" | "idle" | "closed" | "failed";
 
+/** Settings of the machine. Secrets are never in it. */
+export interface Settings {
+  /** Path of `config.toml`. */
+  readonly path: string;
+  /** The settings of the file; secrets are replaced. */
+  readonly values: Readonly<Record<string, unknown>>;
+  /** JSON Schema of the settings. */
+  readonly schema: Readonly<Record<string, unknown>>;
+  readonly problems: readonly SettingsProblem[];
+  /** Names of the runtimes that agents can be based on. */
+  readonly runtimes: readonly string[];
+  /** What a change means for sessions that are open. */
+  readonly underWay: string;
+}
+
+/** A change of one setting. */
+export interface SettingsChange {
+  /** Keys of the setting, from the outermost on; an item of a list is named by its number. */
+  readonly path: readonly string[];
+  /** The new value; `null` removes the setting. */
+  readonly value?: unknown;
+}
+
+export interface SettingsChanges {
+  readonly changes: readonly SettingsChange[];
+}
+
+/** A problem in the settings. */
+export interface SettingsProblem {
+  /** Line in `config.toml`; 0 if it is none of the file. */
+  readonly line: number;
+  /** The setting, with dots between its keys. */
+  readonly key: string;
+  readonly message: string;
+}
+
+export interface StartedRun {
+  readonly run: string;
+}
+
 export interface Task {
   readonly name: string;
   readonly requireUserInput: boolean;
@@ -469,6 +669,21 @@ export interface TaskWork {
   readonly modelOverride?: Model;
   /** Whether it has a git worktree of its own. */
   readonly worktree?: boolean;
+}
+
+export interface TranscriptHit {
+  readonly session: string;
+  readonly name?: string;
+  readonly at: string;
+  /** `user` or `assistant`. */
+  readonly role: string;
+  readonly excerpt: string;
+}
+
+export interface TranscriptHits {
+  readonly hits: readonly TranscriptHit[];
+  /** Whether older sessions were not read. */
+  readonly partial: boolean;
 }
 
 /** Usage of a session. Unknown values are absent, never zero. */
@@ -630,6 +845,10 @@ export interface Routes {
   "GET /runs/{id}": {
     readonly answer: RunDetails;
   };
+  /** Delete a run that has ended; its sessions stay */
+  "DELETE /runs/{id}": {
+    readonly answer: null;
+  };
   /** Stop a run */
   "POST /runs/{id}/stop": {
     readonly answer: RunDetails;
@@ -661,6 +880,65 @@ export interface Routes {
   /** Stop all that runs */
   "POST /queue/stop": {
     readonly answer: Queue;
+  };
+  /** Sum up what all agents used and cost */
+  "GET /costs": {
+    readonly query: {
+      /** Default: day. */
+      readonly by?: CostsBy;
+      /** First day, such as `2026-11-01`. */
+      readonly since?: string;
+      /** Last day. */
+      readonly until?: string;
+    };
+    readonly answer: Costs;
+  };
+  /** Raise a budget of today or of a run */
+  "POST /budgets/raise": {
+    readonly body: BudgetRaise;
+    readonly answer: Queue;
+  };
+  /** Show the files that a session changed, in all and by turn */
+  "GET /sessions/{id}/changes": {
+    readonly answer: Changes;
+  };
+  /** Take a file or a hunk back */
+  "POST /sessions/{id}/changes/revert": {
+    readonly body: RevertFile;
+    readonly answer: Changes;
+  };
+  /** Search the transcripts of all sessions */
+  "GET /search": {
+    readonly query: {
+      /** Text to find; case-insensitive. */
+      readonly query?: string;
+    };
+    readonly answer: TranscriptHits;
+  };
+  /** Get the settings; secrets are never shown */
+  "GET /settings": {
+    readonly answer: Settings;
+  };
+  /** Change settings, all or none */
+  "PATCH /settings": {
+    readonly body: SettingsChanges;
+    readonly answer: Settings;
+  };
+  /** Ask a provider for its models */
+  "POST /settings/providers/{name}/test": {
+    readonly answer: ProviderTest;
+  };
+  /** List schedules and hooks */
+  "GET /schedules": {
+    readonly answer: Schedules;
+  };
+  /** Start a schedule now */
+  "POST /schedules/{name}/run": {
+    readonly answer: StartedRun;
+  };
+  /** Start the work of a hook; the body is signed in X-Hub-Signature-256, and X-GitHub-Delivery identifies it */
+  "POST /hooks/{name}": {
+    readonly answer: FiredHook;
   };
   /** This document */
   "GET /openapi.json": {

@@ -5,8 +5,13 @@ import type { SessionState } from "./openapi";
 export type {
   Answer,
   Approval,
+  Budget,
+  ChangedFile,
+  Changes,
   ChartGraph,
   ChartNode,
+  CostRow,
+  Costs,
   Decision,
   EventPage,
   Hint,
@@ -15,6 +20,8 @@ export type {
   Meta,
   ModelList,
   Policy,
+  Queue,
+  QueueItem,
   Run,
   RunDetails,
   RunState,
@@ -22,6 +29,9 @@ export type {
   Runtime,
   Session,
   SessionState,
+  TranscriptHits,
+  Schedules,
+  Settings,
   WorkState,
 } from "./openapi";
 

@@ -34,14 +34,16 @@ interface Props<R extends Row> {
   readonly ends?: boolean;
   readonly onFollow?: (follows: boolean) => void;
   readonly before?: ComponentChildren;
+  /** Whether the view begins at the first row, and follows nothing. */
+  readonly begins?: boolean;
 }
 
-export function VirtualList<R extends Row>({ rows, render, label, control, onEdge, ends = true, onFollow, before }: Props<R>) {
+export function VirtualList<R extends Row>({ rows, render, label, control, onEdge, ends = true, onFollow, before, begins = false }: Props<R>) {
   const scroller = useRef<HTMLDivElement>(null);
   const geometry = useRef(new Geometry());
   const known = useRef<readonly R[] | null>(null);
   const anchor = useRef<Anchor | null>(null);
-  const following = useRef(true);
+  const following = useRef(!begins);
   const lastTop = useRef(0);
   const wanted = useRef<string | null>(null);
   const [, setTick] = useState(0);

@@ -7,6 +7,7 @@ import { type Problem, asProblem } from "../api/problem";
 import type { Approval, Meta, Run, Runtime, Session } from "../api/resources";
 import { listenTogether } from "../api/shared";
 import type { StreamState } from "../api/stream";
+import { type Notice, showNotice } from "./notify";
 
 export const meta = signal<Meta | null>(null);
 export const metaProblem = signal<Problem | null>(null);
@@ -94,6 +95,9 @@ function hear(type: string, data: unknown): void {
       break;
     case "runtime":
       for (const listener of listeners) listener.runtime?.(data as Runtime);
+      break;
+    case "notice":
+      showNotice(data as Notice);
       break;
     case "gone": {
       const { kind, id } = data as { kind: string; id: string };

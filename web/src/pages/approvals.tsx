@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import type { Approval } from "../api/resources";
 import { sessionTitle } from "../format";
 import { moveFocus, useShortcuts } from "../keyboard";
+import { askToNotify, notifyPermission } from "../live/notify";
 import { loadApprovals, openApprovals } from "../live/store";
 import { paths } from "../router";
 import { AskCard, pressAnswer } from "../ask/card";
@@ -30,7 +31,13 @@ export function ApprovalsPage() {
   const open = [...openApprovals.value].sort((one, other) => one.since.localeCompare(other.since));
   return (
     <div class="page narrow">
-      <PageHead title="Approvals" sub={open.length === 0 ? undefined : `${open.length} waiting`} />
+      <PageHead title="Approvals" sub={open.length === 0 ? undefined : `${open.length} waiting`}>
+        {notifyPermission.value === "default" && (
+          <button type="button" class="button" onClick={() => void askToNotify()}>
+            Notify me in this browser
+          </button>
+        )}
+      </PageHead>
       {open.length === 0 ? (
         <Empty icon="approvals" title="Nothing waits for you">
           <p>When an agent asks for a permission or has a question, it shows up here, and as a number in the navigation.</p>

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
-import type { Jobs } from "../api/resources";
+import type { Jobs, Runtime } from "../api/resources";
 import { Chart } from "../chart/chart";
 import { moveFocus, useShortcuts } from "../keyboard";
 import { epoch, meta } from "../live/store";
@@ -109,6 +109,12 @@ function Grid({ jobs, chosen, choose }: GridProps) {
 
 function StartPanel({ name, jobs, close }: { name: string; jobs: Jobs; close: () => void }) {
   const [input, setInput] = useState("");
+  const [agents, setAgents] = useState<readonly Runtime[]>([]);
+  const [agent, setAgent] = useState("");
+  useEffect(() => {
+    // Without the list, the job runs on the default agent.
+    api.runtimes(false).then((answer) => setAgents(answer.runtimes), () => undefined);
+  }, []);
   const [folder, setFolder] = useState(() => search.peek().get("workspace") ?? meta.value?.workspace ?? meta.value?.repoRoot ?? "");
   const [problem, setProblem] = useState<Problem | null>(null);
   const needsInput = jobs.jobs[name]?.requireUserInput === true;
@@ -116,7 +122,7 @@ function StartPanel({ name, jobs, close }: { name: string; jobs: Jobs; close: ()
   const ready = folder.trim() !== "" && (!needsInput || input.trim() !== "");
   const start = async () => {
     if (!ready) return;
-    const run = await api.startRun({ job: name, workspace: folder.trim(), ...(needsInput ? { input } : {}) });
+    const run = await api.startRun({ job: name, workspace: folder.trim(), ...(needsInput ? { input } : {}), ...(agent !== "" && { agent }) });
     go(paths.run(run.id));
   };
   useShortcuts("Job", [
@@ -136,6 +142,16 @@ function StartPanel({ name, jobs, close }: { name: string; jobs: Jobs; close: ()
           What it should do {needsInput ? <span class="required">required</span> : <span class="hint">this job asks for nothing</span>}
         </span>
         <textarea class="field" rows={4} disabled={!needsInput} value={input} onInput={(event) => setInput(event.currentTarget.value)} />
+      </label>
+      <label class="form-field">
+        <span>Agent</span>
+        <select class="field" value={agent} onChange={(event) => setAgent(event.currentTarget.value)}>
+          <option value="">the default one</option>
+          {agents.map((candidate) => (
+            <option value={candidate.name}>{candidate.label}</option>
+          ))}
+        </select>
+        <span class="hint">For tasks that name none.</span>
       </label>
       <label class="form-field">
         <span>Folder</span>

@@ -11,7 +11,8 @@ import { useShortcuts } from "../keyboard";
 import { connection, now } from "../live/store";
 import { go, paths } from "../router";
 import { Icon } from "../ui/icons";
-import { Action, Empty, Loading, Sentence, StateMark, Trouble, WorkMark } from "../ui/parts";
+import { SessionBeside } from "./beside";
+import { Action, Confirm, Empty, Loading, Sentence, StateMark, Trouble, WorkMark } from "../ui/parts";
 
 /** The newest of a run: its chart and decisions from its page, its state from the stream. */
 function useRun(id: string) {
@@ -67,6 +68,13 @@ function useRun(id: string) {
   return { run, problem, lost, setProblem };
 }
 
+/** Sessions that are shown beside each other. */
+const MOST_BESIDE = 3;
+/** Steps and bounds of the zoom. */
+const ZOOM_STEP = 1.25;
+const ZOOM_LEAST = 0.4;
+const ZOOM_MOST = 2.5;
+
 const INTERRUPTED = "The server ended while this was running. Resume goes on where it was, Retry begins anew.";
 
 /** In a run that has ended nothing is running, whatever its last record says. */
@@ -77,6 +85,9 @@ function standing(run: RunDetails): readonly RunWork[] {
 export function RunPage({ id }: { id: string }) {
   const { run, problem, lost, setProblem } = useRun(id);
   const [selected, setSelected] = useState<number | null>(null);
+  const [shown, setShown] = useState<readonly string[]>([]);
+  const [zoom, setZoom] = useState(1);
+  const show = (session: string) => setShown((known) => (known.includes(session) ? known.filter((other) => other !== session) : [...known, session].slice(-MOST_BESIDE)));
   useEffect(() => {
     document.title = `${run?.job ?? "Run"} · Hangar`;
   }, [run?.job]);
@@ -89,6 +100,8 @@ export function RunPage({ id }: { id: string }) {
   useShortcuts("Run", [
     { keys: "j", does: "Next task", run: () => step(1) },
     { keys: "k", does: "Previous task", run: () => step(-1) },
+    { keys: "+", does: "Enlarge the chart", run: () => setZoom(Math.min(ZOOM_MOST, zoom * ZOOM_STEP)) },
+    { keys: "-", does: "Shrink the chart", run: () => setZoom(Math.max(ZOOM_LEAST, zoom / ZOOM_STEP)) },
     { keys: "Escape", does: "Select no task", run: () => setSelected(null) },
   ]);
   if (run === null) {
@@ -120,7 +133,7 @@ export function RunPage({ id }: { id: string }) {
         </div>
       )}
       <div class="run-columns">
-        <section class="run-chart" aria-label="Flow">
+        <section class="run-chart" aria-label="Flow" style={{ zoom }}>
           {run.chart ? (
             <Chart chart={run.chart} works={works} selected={selected} onSelect={(workId) => setSelected(workId === selected ? null : workId)} />
           ) : (
@@ -128,12 +141,28 @@ export function RunPage({ id }: { id: string }) {
           )}
         </section>
         <aside class="run-side" aria-label="Details">
-          {work ? <WorkPanel work={work} close={() => setSelected(null)} /> : <Overview run={run} works={works} />}
+          {work ? <WorkPanel work={work} shown={shown} show={show} close={() => setSelected(null)} /> : <Overview run={run} works={works} />}
           <Decisions decisions={run.decisions ?? []} workId={work?.workId ?? null} />
         </aside>
       </div>
+      {shown.length > 0 && (
+        <div class="besides">
+          {shown.map((session) => (
+            <SessionBeside key={session} id={session} title={titleOf(works, session)} close={() => show(session)} />
+          ))}
+        </div>
+      )}
     </div>
   );
+}
+
+/** Task and attempt of a session. */
+function titleOf(works: readonly RunWork[], id: string): string {
+  for (const work of works) {
+    const at = work.sessions.findIndex((session) => session.id === id);
+    if (at !== -1) return `${work.task}, attempt ${work.sessions[at]?.attempt ?? at + 1}`;
+  }
+  return id;
 }
 
 function RunHead({ run, lost, onFail }: { run: RunDetails; lost: boolean; onFail: (problem: Problem | null) => void }) {
@@ -159,6 +188,10 @@ function RunHead({ run, lost, onFail }: { run: RunDetails; lost: boolean; onFail
         {run.resumable && !running && (
           <Action label="Resume" icon="play" tone="primary" title="Go on where it was" act={() => api.resumeRun(run.id)} onFail={onFail} />
         )}
+        <a class="button" href={`/api/v1/runs/${encodeURIComponent(run.id)}`} target="_blank" rel="noreferrer">
+          JSON
+        </a>
+        {!running && <DeleteRun run={run} onFail={onFail} />}
         {!running && (
           <Action
             label="Retry"
@@ -173,6 +206,29 @@ function RunHead({ run, lost, onFail }: { run: RunDetails; lost: boolean; onFail
         )}
       </div>
     </header>
+  );
+}
+
+function DeleteRun({ run, onFail }: { run: RunDetails; onFail: (problem: Problem | null) => void }) {
+  const [asks, setAsks] = useState(false);
+  const remove = () => {
+    setAsks(false);
+    api.deleteRun(run.id).then(
+      () => go("/runs"),
+      (error: unknown) => onFail(asProblem(error)),
+    );
+  };
+  return (
+    <>
+      <button type="button" class="button icon-only" aria-label="Delete" title="Delete" onClick={() => setAsks(true)}>
+        <Icon name="trash" />
+      </button>
+      {asks && (
+        <Confirm title="Delete this run?" action="Delete" onClose={() => setAsks(false)} onConfirm={remove}>
+          <p>Its record is removed for good. Its sessions and their costs stay.</p>
+        </Confirm>
+      )}
+    </>
   );
 }
 
@@ -207,7 +263,7 @@ function Overview({ run, works }: { run: RunDetails; works: readonly RunWork[] }
   );
 }
 
-function WorkPanel({ work, close }: { work: RunWork; close: () => void }) {
+function WorkPanel({ work, shown, show, close }: { work: RunWork; shown: readonly string[]; show: (session: string) => void; close: () => void }) {
   return (
     <section class="panel" aria-label={`Task ${work.task}`}>
       <header>
@@ -230,6 +286,9 @@ function WorkPanel({ work, close }: { work: RunWork; close: () => void }) {
                 </span>
                 <span class="row-sub">{session.succeeded === undefined ? "open" : session.succeeded ? "succeeded" : "failed"}</span>
               </a>
+              <button type="button" class="button small" aria-pressed={shown.includes(session.id)} onClick={() => show(session.id)}>
+                {shown.includes(session.id) ? "Hide" : "Show here"}
+              </button>
             </li>
           ))}
         </ul>

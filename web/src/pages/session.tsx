@@ -11,6 +11,7 @@ import { connection, epoch, openApprovals } from "../live/store";
 import { go, paths } from "../router";
 import { AskCard, pressAnswer } from "../ask/card";
 import { Composer } from "../session/composer";
+import { ChangesView } from "../session/changes";
 import { SessionFeed } from "../session/feed";
 import { TranscriptView } from "../session/transcript";
 import { Folder } from "../text/diffView";
@@ -59,6 +60,7 @@ export function SessionPage({ id }: { id: string }) {
 
 function SessionView({ feed, session }: { feed: SessionFeed; session: Session }) {
   const [problem, setProblem] = useState<Problem | null>(null);
+  const [tab, setTab] = useState<"transcript" | "changes">("transcript");
   const asks = openApprovals.value.filter((approval) => approval.sessionId === session.id);
   const title = sessionTitle(session);
   useEffect(() => {
@@ -70,6 +72,7 @@ function SessionView({ feed, session }: { feed: SessionFeed; session: Session })
     { keys: "a", does: "Allow what is asked", run: () => answer("approve") },
     { keys: "s", does: "Allow it for this session", run: () => answer("session") },
     { keys: "d", does: "Deny what is asked", run: () => answer("deny") },
+    { keys: "v", does: "Transcript or changes", run: () => setTab((now) => (now === "changes" ? "transcript" : "changes")) },
     { keys: "X", does: "Abort what is being done", run: () => void api.abort(session.id).catch((error: unknown) => setProblem(asProblem(error))) },
   ]);
   return (
@@ -88,7 +91,19 @@ function SessionView({ feed, session }: { feed: SessionFeed; session: Session })
                 </p>
               </div>
             )}
-            <TranscriptView feed={feed} session={session} />
+            <div class="tabs">
+              <div role="tablist" aria-label="View">
+                {(["transcript", "changes"] as const).map((name) => (
+                  <button type="button" role="tab" class="tab" aria-selected={tab === name} onClick={() => setTab(name)}>
+                    {name === "changes" ? "Changes" : "Transcript"}
+                  </button>
+                ))}
+              </div>
+              <a class="tab" href={`/api/v1/sessions/${encodeURIComponent(session.id)}/events?limit=500`} target="_blank" rel="noreferrer">
+                Raw
+              </a>
+            </div>
+            {tab === "changes" ? <ChangesView session={session} onSent={() => setTab("transcript")} /> : <TranscriptView feed={feed} session={session} />}
             <div class="session-foot">
               {asks.length > 0 && (
                 <div class="asks">

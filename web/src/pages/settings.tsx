@@ -1,4 +1,4 @@
-// Preferences of this browser, and facts about the server.
+// Preferences of this browser, the settings of the machine, and facts about the server.
 
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";
@@ -6,6 +6,7 @@ import { type Problem, asProblem } from "../api/problem";
 import type { Jobs } from "../api/resources";
 import { helpOpen } from "../keyboard";
 import { loadMeta, meta } from "../live/store";
+import { ConfigForms } from "../settings/forms";
 import { type Theme, theme } from "../theme";
 import { Action, PageHead, Trouble } from "../ui/parts";
 
@@ -40,6 +41,7 @@ export function SettingsPage() {
         </div>
       </section>
       <EntryFile />
+      <ConfigForms />
       <section class="panel">
         <h2>Access</h2>
         {known?.tokenRequired ? <Token /> : <p>This portal listens on this machine only and needs no token.</p>}

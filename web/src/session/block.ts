@@ -100,8 +100,10 @@ export interface Lane {
   readonly texts: Map<string, number>;
   /** Reasoning that has begun and whose message is still to come. */
   thinking: number | null;
+  /** Event of the last rewind: a server tells of one twice. */
+  rewoundTo: string | null;
 }
 
 export function emptyLane(): Lane {
-  return { blocks: [], calls: new Map(), asks: new Map(), texts: new Map(), thinking: null };
+  return { blocks: [], calls: new Map(), asks: new Map(), texts: new Map(), thinking: null, rewoundTo: null };
 }

@@ -7,7 +7,7 @@ import type { WireEvent } from "./wire";
 /**
  * Written by `hangar --model scripted --output-format json`, or heard by a client of `hangar --headless`; pieces and progress
  * are in them. `claude`, `codex` and `acp` are translations by `hangar run --rehearse`: the first two of stand-ins that print
- * lines in the agent's format, the third of our own agent. `odd` is written by hand: what old logs may have.
+ * lines in the agent's format, the third of our own agent. `odd` and `cut` are written by hand: what old logs may have, and answers that ended early.
  */
 const FIXTURES = import.meta.glob<string>("./fixtures/*.jsonl", { query: "?raw", import: "default", eager: true });
 
@@ -188,12 +188,12 @@ describe("questions", () => {
   });
 });
 
-test("a conversation that was summed up is told once", () => {
+test("a conversation that was compacted is told once", () => {
   const [start, end] = [event("session.compaction_start", {}), event("session.compaction_complete", { success: true, preCompactionTokens: 118_204, postCompactionTokens: 21_330 })];
-  check(fold([start]), ["info: Summing up the conversation to make room"]);
-  check(fold([start, end]), ["info: Conversation summed up: 118k → 21k tokens"]);
-  check(fold([end]), ["info: Conversation summed up: 118k → 21k tokens"]);
-  check(fold([start, end, start]), ["info: Conversation summed up: 118k → 21k tokens", "info: Summing up the conversation to make room"]);
+  check(fold([start]), ["info: Compacting the conversation to make room"]);
+  check(fold([start, end]), ["info: Conversation compacted: 118k → 21k tokens"]);
+  check(fold([end]), ["info: Conversation compacted: 118k → 21k tokens"]);
+  check(fold([start, end, start]), ["info: Conversation compacted: 118k → 21k tokens", "info: Compacting the conversation to make room"]);
 });
 
 test("a model may use the id of a call again", () => {
@@ -215,6 +215,13 @@ test("what was rewound is marked, not lost", () => {
   const dropped = event("user.message", { content: "two" });
   const transcript = fold([kept, dropped, event("hangar.history_truncated", { upToEventId: dropped.id })]);
   expect(transcript.main.blocks.map((block) => block.rewound)).toEqual([false, true, false]);
+});
+
+test("a rewind that is told of twice is shown once", () => {
+  const dropped = event("user.message", { content: "one" });
+  const told = ["hangar.history_truncated", "session.snapshot_rewind"].map((type) => event(type, { upToEventId: dropped.id }));
+  const transcript = fold([dropped, ...told]);
+  expect(transcript.main.blocks.map((block) => block.rewound)).toEqual([true, false]);
 });
 
 test("a change within an agent is a change of its block", () => {

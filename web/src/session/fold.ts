@@ -249,6 +249,12 @@ function applyTo(transcript: Transcript, lane: Lane, event: WireEvent, fact: Fac
         }));
       }
       return;
+    case "answerCut":
+      finishThinking(lane, fact.message, fact.reasoning, event);
+      finishText(lane, "text", `m:${fact.message}`, fact.text, event);
+      // Other interruptions have events of their own.
+      if (fact.recovered) push(lane, newNotice("warning", "Interrupted", null, event));
+      return;
     case "reasoningDelta":
       addPiece(lane, "reasoning", fact.reasoning, fact.piece, event);
       return;
@@ -357,6 +363,8 @@ function applyTo(transcript: Transcript, lane: Lane, event: WireEvent, fact: Fac
       addNotice(lane, fact, event);
       return;
     case "rewound":
+      if (lane.rewoundTo === fact.upTo) return;
+      lane.rewoundTo = fact.upTo;
       rewind(lane, fact.upTo);
       push(lane, newNotice("info", "Rewound to an earlier point", null, event));
       return;

@@ -23,7 +23,8 @@ export class Passing {
       return;
     }
     const { type, agentId } = event;
-    if (type === "assistant.message") this.drop((piece) => piece.agentId === agentId && callOf(piece) === undefined);
+    const ends = type === "assistant.message" || type === "hangar.answer_cut";
+    if (ends) this.drop((piece) => piece.agentId === agentId && callOf(piece) === undefined);
     else if (type === "tool.execution_complete") this.drop((piece) => callOf(piece) === callOf(event));
     else if (type === "assistant.turn_end") this.drop((piece) => piece.agentId === agentId);
   }

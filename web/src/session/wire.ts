@@ -32,6 +32,7 @@ export type Fact =
   | { is: "turnEnded" }
   | { is: "messageDelta"; message: string; piece: string }
   | { is: "messageDone"; message: string; text: string; reasoning: string; requests: ToolRequest[] }
+  | { is: "answerCut"; message: string; text: string; reasoning: string; recovered: boolean }
   | { is: "reasoningDelta"; reasoning: string; piece: string }
   | { is: "reasoningDone"; reasoning: string; text: string }
   | { is: "toolWriting"; call: string; name: string | null; piece: string }
@@ -116,7 +117,7 @@ function notice(level: NoticeLevel, words: string, detail: string | null = null,
   return { is: "notice", level, text: words, detail, instead };
 }
 
-const COMPACTING = "Summing up the conversation to make room";
+const COMPACTING = "Compacting the conversation to make room";
 
 function attachmentName(value: unknown): string {
   const data = fields(value);
@@ -149,6 +150,14 @@ export function read(event: WireEvent): Fact | null {
         text: text(data["content"]),
         reasoning: text(data["reasoningText"]),
         requests: list(data["toolRequests"]).map(toolRequest),
+      };
+    case "hangar.answer_cut":
+      return {
+        is: "answerCut",
+        message: text(data["messageId"]),
+        text: text(data["content"]),
+        reasoning: text(data["reasoningText"]),
+        recovered: data["recovered"] === true,
       };
     case "assistant.reasoning_delta":
       return { is: "reasoningDelta", reasoning: text(data["reasoningId"]), piece: text(data["deltaContent"]) };
@@ -245,12 +254,12 @@ export function read(event: WireEvent): Fact | null {
       return notice("info", COMPACTING);
     case "session.compaction_complete": {
       if (data["success"] !== true) {
-        return notice("warning", "The conversation could not be summed up", textOrNull(data["error"]), COMPACTING);
+        return notice("warning", "The conversation could not be compacted", textOrNull(data["error"]), COMPACTING);
       }
       const before = count(data["preCompactionTokens"]);
       const after = count(data["postCompactionTokens"]);
       const change = before === null || after === null ? "" : `: ${tokens(before)} → ${tokens(after)} tokens`;
-      return notice("info", `Conversation summed up${change}`, textOrNull(data["summaryContent"]), COMPACTING);
+      return notice("info", `Conversation compacted${change}`, textOrNull(data["summaryContent"]), COMPACTING);
     }
     case "session.truncation":
       return notice("info", "Old messages left out of the model's view");

@@ -1,6 +1,9 @@
 //! `/api/v1`: one table of routes, from which the router and its description are made.
 
 mod approvals;
+mod changes;
+mod costs;
+mod hooks;
 mod input;
 mod meta;
 mod openapi;
@@ -8,6 +11,7 @@ mod queue;
 mod runs;
 mod runtimes;
 mod sessions;
+mod settings;
 mod stream;
 
 use std::path::PathBuf;
@@ -27,9 +31,11 @@ use hangar_registry::runs::Runs;
 
 use crate::assets;
 use crate::guard::{self, AccessGuard};
+use crate::metrics;
 use crate::polling::{self, Polling};
 use crate::problem::Problem;
 use crate::roster::Roster;
+use crate::settings::SettingsHost;
 
 /// Largest body of a request: a long prompt.
 const MAX_BODY: usize = 16 << 20;
@@ -48,6 +54,7 @@ pub struct App {
     pub guard: Arc<AccessGuard>,
     pub about: Arc<About>,
     pub(crate) roster: Arc<Roster>,
+    pub(crate) settings: Option<Arc<dyn SettingsHost>>,
     polling: Arc<Polling>,
 }
 
@@ -69,7 +76,13 @@ impl App {
         let hub = runs.hub().clone();
         let roster = Arc::new(Roster::new(hub.clone()));
         let polling = Arc::new(Polling::new(hub.clone(), runs.clone(), Arc::clone(&roster), &about));
-        Self { hub, runs, guard: Arc::new(guard), about: Arc::new(about), roster, polling }
+        Self { hub, runs, guard: Arc::new(guard), about: Arc::new(about), roster, settings: None, polling }
+    }
+
+    /// The same with settings, schedules and hooks.
+    #[must_use]
+    pub fn with_settings(self, settings: Arc<dyn SettingsHost>) -> Self {
+        Self { settings: Some(settings), ..self }
     }
 }
 
@@ -87,6 +100,9 @@ pub fn router(app: App) -> Router {
         .fold(Router::new(), |router, endpoint| router.route(endpoint.path, endpoint.route));
     Router::new()
         .merge(api)
+        .route("/metrics", routing::get(metrics::metrics))
+        .route("/livez", routing::get(metrics::livez))
+        .route("/readyz", routing::get(metrics::readyz))
         .route("/api/v1", routing::any(nothing_here))
         .route("/api/v1/", routing::any(nothing_here))
         .route("/api/v1/{*rest}", routing::any(nothing_here))
@@ -225,6 +241,10 @@ fn endpoints() -> Vec<Endpoint> {
     all.extend(runtimes::endpoints());
     all.extend(runs::endpoints());
     all.extend(queue::endpoints());
+    all.extend(costs::endpoints());
+    all.extend(changes::endpoints());
+    all.extend(settings::endpoints());
+    all.extend(hooks::endpoints());
     all.push(get("/api/v1/stream", "Stream changes of resources", stream::resources).streams(
         "`hello` with an id of this start of the server, then `session`, `run`, `approval` and `runtime` with the \
          resource when it changes; `gone` with the `kind` and the `id` when it is deleted",

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::input::{Json, Name, Query};
-use super::{App, Endpoint, Of, get, input, post, put, stream};
+use super::{App, Endpoint, Of, delete, get, input, post, put, stream};
 use crate::problem::Problem;
 
 const DEFAULT_LIMIT: u64 = 50;
@@ -31,6 +31,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/api/v1/runs", "List runs, newest first", list).query::<Listing>().answers::<Listed>(200),
         post("/api/v1/runs", "Run a job", start).body::<Start>().answers::<RunDetails>(201),
         get("/api/v1/runs/{id}", "Get a run", look).answers::<RunDetails>(200),
+        delete("/api/v1/runs/{id}", "Delete a run that has ended; its sessions stay", erase).empty(204),
         post("/api/v1/runs/{id}/stop", "Stop a run", stop).answers::<RunDetails>(202),
         post("/api/v1/runs/{id}/resume", "Continue a run whose process ended", resume)
             .answers::<RunDetails>(200),
@@ -118,17 +119,25 @@ struct Start {
     /// An absolute path.
     #[schemars(regex(pattern = "^/"))]
     workspace: PathBuf,
+    /// Agent or runtime for tasks that name none; the default agent where absent.
+    agent: Option<String>,
 }
 
 async fn start(
     State(app): Of,
-    Json(Start { job, input, workspace }): Json<Start>,
+    Json(Start { job, input, workspace, agent }): Json<Start>,
 ) -> Result<(StatusCode, Answer<RunDetails>), Problem> {
-    Ok((StatusCode::CREATED, Answer(app.runs.start_job(&job, input, workspace)?)))
+    let agent = agent.filter(|agent| !agent.is_empty());
+    Ok((StatusCode::CREATED, Answer(app.runs.start_job(&job, input, workspace, agent)?)))
 }
 
 async fn look(State(app): Of, Name(id): Name) -> Result<Answer<RunDetails>, Problem> {
     Ok(Answer(aside(&app, |runs| runs.details(&RunId(id))).await?))
+}
+
+async fn erase(State(app): Of, Name(id): Name) -> Result<StatusCode, Problem> {
+    aside(&app, |runs| runs.delete(&RunId(id))).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 async fn stop(State(app): Of, Name(id): Name) -> Result<(StatusCode, Answer<RunDetails>), Problem> {

@@ -51,6 +51,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 
 async fn list(State(app): Of, Query(search): Query<Search>) -> Result<Answer<SessionList>, Problem> {
     let limit = input::count(search.limit, search::DEFAULT_LIMIT, search::MOST)? as usize;
+    app.hub.meet_all().await;
     let hub = app.hub.clone();
     // Thousands of small files are read.
     let found = tokio::task::spawn_blocking(move || hub.search(&search, limit)).await;
@@ -64,6 +65,8 @@ async fn list(State(app): Of, Query(search): Query<Search>) -> Result<Answer<Ses
 struct New {
     /// Default: the default agent.
     runtime: Option<String>,
+    /// A configured agent; it has a runtime, a model and all else that the request leaves out.
+    agent: Option<String>,
     model: Option<String>,
     effort: Option<String>,
     /// An absolute path.
@@ -80,6 +83,7 @@ struct New {
 async fn open(State(app): Of, Json(new): Json<New>) -> Result<(StatusCode, Answer<Session>), Problem> {
     let new = NewSession {
         runtime: new.runtime,
+        agent: new.agent.filter(|agent| !agent.is_empty()),
         model: new.model.filter(|model| !model.is_empty()),
         effort: new.effort.filter(|effort| !effort.is_empty()),
         workspace: new.workspace,
@@ -92,6 +96,9 @@ async fn open(State(app): Of, Json(new): Json<New>) -> Result<(StatusCode, Answe
 }
 
 async fn look(State(app): Of, Id(id): Id) -> Result<Answer<Session>, Problem> {
+    if let Err(error) = app.hub.meet(&id).await {
+        tracing::warn!(session = %id, %error, "the session of another process cannot be joined");
+    }
     let hub = app.hub.clone();
     let found =
         tokio::task::spawn_blocking(move || hub.session(&id).ok_or(RegistryError::NoSession(id.to_string())));

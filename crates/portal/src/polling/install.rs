@@ -90,7 +90,7 @@ fn wanted_models(entry: &ValidEntry) -> BTreeSet<(Option<&str>, &str)> {
     let overridden =
         works.filter_map(|work| Some((entry.tasks.get(&work.task_id)?, work.model_override.as_ref())));
     for (task, model) in of_tasks.chain(overridden) {
-        wanted.extend(model.and_then(|model| entry.model_id(model)).map(|id| (task.runtime.as_deref(), id)));
+        wanted.extend(model.and_then(|model| entry.model_id(model)).map(|id| (task.worker(), id)));
     }
     // A model of a category that no task uses yet is checked with the default agent.
     let used: BTreeSet<&str> = wanted.iter().map(|(_, model)| *model).collect();

@@ -43,7 +43,7 @@ impl Polling {
         }
         let directory = directory.trim();
         let workspace = if directory.is_empty() { self.workspace.clone() } else { PathBuf::from(directory) };
-        match self.hub.check_workspace(&workspace, [self.hub.default_runtime()]) {
+        match self.hub.check_workspace(&workspace, [&*self.hub.default_runtime()]) {
             Err(BadWorkspace::NotAbsolute) => return PollingError::WorkingDirectoryNotAbsolutePath.into(),
             Err(BadWorkspace::NotADirectory) => return PollingError::WorkingDirectoryNotExists.into(),
             Ok(()) => {}
@@ -61,6 +61,7 @@ impl Polling {
         let opened = self
             .hub
             .open(NewSession {
+                agent: None,
                 model: Some(model.to_owned()),
                 workspace: workspace.clone(),
                 policy: Some(Policy::AllowAll),

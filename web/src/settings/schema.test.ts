@@ -1,0 +1,45 @@
+import { expect, test } from "vitest";
+import { shapesAt, shown, typed } from "./schema";
+
+const schema = {
+  properties: {
+    limits: { $ref: "#/$defs/Limits" },
+    agents: { type: "object", additionalProperties: { $ref: "#/$defs/Agent" } },
+    schedules: { type: "array", items: { $ref: "#/$defs/Schedule" } },
+  },
+  $defs: {
+    Limits: {
+      type: "object",
+      properties: {
+        global: { type: ["integer", "null"], description: "How much." },
+        per_job: { type: "object", additionalProperties: { type: "integer" } },
+      },
+    },
+    Agent: { type: "object", properties: { effort: { type: ["string", "null"], enum: ["low", "high"] }, hosts: { type: "array", items: { type: "string" } } } },
+    Schedule: { type: "object", properties: { enabled: { anyOf: [{ type: "boolean" }, { type: "null" }] } } },
+  },
+};
+
+function kinds(path: string[]) {
+  return shapesAt(schema, path).map(({ key, kind }) => `${key}: ${kind}`);
+}
+
+test("each setting has the field of its type", () => {
+  expect(kinds(["limits"])).toEqual(["global: number", "per_job: numbers"]);
+  expect(kinds(["agents", "*"])).toEqual(["effort: choice", "hosts: words"]);
+  expect(kinds(["schedules", "*"])).toEqual(["enabled: switch"]);
+});
+
+test("a value that is shown and typed again is the same", () => {
+  const check = (path: string[], key: string, value: unknown) => {
+    const shape = shapesAt(schema, path).find((one) => one.key === key);
+    if (shape === undefined) throw new Error(key);
+    expect(typed(shape, shown(shape, value))).toEqual(value);
+  };
+  check(["limits"], "global", 3);
+  check(["limits"], "per_job", { "a = b": 2, c: 1 });
+  check(["agents", "*"], "effort", "low");
+  check(["agents", "*"], "hosts", ["a", "b"]);
+  check(["schedules", "*"], "enabled", false);
+  check(["limits"], "global", null);
+});
