@@ -11,19 +11,29 @@
 
 use anyhow::{Context, Result, bail};
 use hangar_agent::budget::Budget;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::args::BudgetArgs;
 use crate::settings::{Settings, parse_toml};
 
 /// `[budget]`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct BudgetTable {
+    /// Minutes that the shares of [[just_in_time]] are shares of.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub(crate) minutes: Option<f64>,
+    /// Turns that the shares of [[just_in_time]] are shares of.
     pub(crate) turns: Option<u32>,
+    /// Maximum cost of a session, in US dollars.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     max_cost: Option<f64>,
+    /// Maximum number of model calls of a session.
+    #[schemars(range(min = 1))]
     max_turns: Option<u64>,
+    /// Maximum number of input and output tokens of a session.
+    #[schemars(range(min = 1))]
     max_tokens: Option<u64>,
 }
 
@@ -42,6 +52,11 @@ pub(crate) fn load(settings: &Settings, flags: &BudgetArgs) -> Result<Budget> {
         max_tokens: flags.max_tokens.or(file.max_tokens),
         max_turns: flags.max_turns.or(file.max_turns),
     })
+}
+
+/// Checks the table of a text of `config.toml`.
+pub(crate) fn check(text: &str) -> Result<()> {
+    parse(text).map(drop)
 }
 
 fn parse(text: &str) -> Result<Budget> {

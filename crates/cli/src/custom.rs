@@ -58,7 +58,7 @@ impl ConfigSources<'_> {
     pub(crate) fn plugins(&self) -> (Vec<Plugin>, Vec<String>) {
         let given = self.extensions.plugin_dirs.iter().chain(self.options.plugin_dirs.iter().flatten());
         let dirs: Vec<PathBuf> = given.map(|dir| self.cwd.join(dir)).collect();
-        hangar_custom::plugins::load(&dirs)
+        load_plugins(self.settings, &dirs)
     }
 
     /// Directories of skills from the environment, the options and the settings.
@@ -105,6 +105,20 @@ impl ConfigSources<'_> {
     pub(crate) fn agents(&self) -> (Vec<AgentDefinition>, Vec<String>) {
         hangar_custom::agents::find_agents(&self.places(), &self.plugins().0)
     }
+}
+
+/// Plugins of these folders, then the installed ones, and sentences about those that cannot be loaded. Of two with the same
+/// name the first counts.
+pub(crate) fn load_plugins(settings: &Settings, dirs: &[PathBuf]) -> (Vec<Plugin>, Vec<String>) {
+    let (mut plugins, mut problems) = hangar_custom::plugins::load(dirs);
+    let (installed, more) = hangar_plugins::enabled(&settings.home);
+    problems.extend(more);
+    for plugin in installed {
+        if plugins.iter().all(|known| known.name != plugin.name) {
+            plugins.push(plugin);
+        }
+    }
+    (plugins, problems)
 }
 
 /// Loaded configuration.

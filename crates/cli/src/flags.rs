@@ -21,29 +21,29 @@ use crate::workspace::trust::Trust;
 pub(crate) fn spec(args: &RunArgs) -> SessionSpec {
     SessionSpec {
         model: ModelOptions {
-            name: args.model.clone(),
-            effort: args.reasoning_effort.as_deref().map(str::to_ascii_lowercase),
+            name: args.models.model.clone(),
+            effort: args.models.reasoning_effort.as_deref().map(str::to_ascii_lowercase),
             ..ModelOptions::default()
         },
         tools: ToolOptions {
-            available: args.available_tools.as_deref().map(names),
-            excluded: Some(names(&args.excluded_tools)),
+            available: args.permissions.available_tools.as_deref().map(names),
+            excluded: Some(names(&args.permissions.excluded_tools)),
             tracks_files: Some(true),
             ..ToolOptions::default()
         },
         workspace: WorkspaceOptions {
-            directory: args.directory.clone(),
-            additional: Some(args.add_dir.clone()),
+            directory: args.input.directory.clone(),
+            additional: Some(args.permissions.add_dir.clone()),
             ..WorkspaceOptions::default()
         },
         instructions: InstructionOptions {
-            skip: Some(args.no_custom_instructions),
+            skip: Some(args.input.no_custom_instructions),
             ..InstructionOptions::default()
         },
-        agents: AgentOptions { selected: args.agent.clone(), ..AgentOptions::default() },
+        agents: AgentOptions { selected: args.agents.agent.clone(), ..AgentOptions::default() },
         customization: CustomizationOptions { discovery: Some(true), ..CustomizationOptions::default() },
         conversation: ConversationOptions {
-            streaming: Some(args.stream == Switch::On),
+            streaming: Some(args.output.stream == Switch::On),
             ..ConversationOptions::default()
         },
         ..SessionSpec::default()
@@ -60,33 +60,33 @@ pub(crate) fn host(settings: &Settings, args: &RunArgs) -> Result<HostSettings> 
     Ok(HostSettings {
         permissions: Permissions {
             policy: policy(args, settings)?,
-            temp_dir: !args.disallow_temp_dir,
+            temp_dir: !args.permissions.disallow_temp_dir,
             sandbox: sandbox::wanted(settings, args)?,
-            requires_sandbox: args.sandbox,
-            secrets: args.secret_env_vars.clone(),
+            requires_sandbox: args.confinement.sandbox,
+            secrets: args.permissions.secret_env_vars.clone(),
             hidden: Vec::new(),
         },
         extensions: extensions(args),
         conduct: Conduct {
             mode: Some(mode(args)),
-            autopilot_cap: args.max_autopilot_continues.0,
-            may_ask: !args.no_ask_user,
+            autopilot_cap: args.conduct.max_autopilot_continues.0,
+            may_ask: !args.conduct.no_ask_user,
             // Only a reader of all events sees the count, and the tokenizer is not free.
-            metered: args.all_events,
+            metered: args.output.all_events,
             // No client shows the report of an agent, so the model gets it with the notification.
             reporting: Reporting::Delivered,
             names_client: false,
             budget: budget::load(settings, &args.budget)?,
         },
         models: ModelSource {
-            record: args.record.clone(),
-            replay: args.replay.clone(),
+            record: args.models.record.clone(),
+            replay: args.models.replay.clone(),
             is_fixed: settings.var("COPILOT_MODEL").is_some(),
             checks_list: true,
             ..ModelSource::default()
         },
         features: settings.features()?,
-        reads_instructions: !args.no_custom_instructions,
+        reads_instructions: !args.input.no_custom_instructions,
     })
 }
 
@@ -115,9 +115,9 @@ pub(crate) fn extensions(args: &RunArgs) -> Extensions {
 }
 
 fn mode(args: &RunArgs) -> Mode {
-    match args.mode {
-        _ if args.plan => Mode::Plan,
-        _ if args.autopilot => Mode::Autopilot,
+    match args.conduct.mode {
+        _ if args.conduct.plan => Mode::Plan,
+        _ if args.conduct.autopilot => Mode::Autopilot,
         Some(ModeArg::Plan) => Mode::Plan,
         Some(ModeArg::Autopilot) => Mode::Autopilot,
         Some(ModeArg::Interactive) | None => Mode::Interactive,
@@ -142,16 +142,18 @@ pub(crate) fn policy(args: &RunArgs, settings: &Settings) -> Result<Policy> {
             })
             .collect()
     };
-    let mut allow = rules("--allow-tool", &args.allow_tool)?;
-    allow.extend(urls("--allow-url", &args.allow_url)?);
-    let mut deny = rules("--deny-tool", &args.deny_tool)?;
-    deny.extend(urls("--deny-url", &args.deny_url)?);
+    let mut allow = rules("--allow-tool", &args.permissions.allow_tool)?;
+    allow.extend(urls("--allow-url", &args.permissions.allow_url)?);
+    let mut deny = rules("--deny-tool", &args.permissions.deny_tool)?;
+    deny.extend(urls("--deny-url", &args.permissions.deny_url)?);
     Ok(Policy {
         allow,
         deny,
-        allow_all_tools: args.allow_all_tools || args.allow_all || settings.flag("COPILOT_ALLOW_ALL"),
-        allow_all_paths: args.allow_all_paths || args.allow_all,
-        allow_all_urls: args.allow_all_urls || args.allow_all,
+        allow_all_tools: args.permissions.allow_all_tools
+            || args.permissions.allow_all
+            || settings.flag("COPILOT_ALLOW_ALL"),
+        allow_all_paths: args.permissions.allow_all_paths || args.permissions.allow_all,
+        allow_all_urls: args.permissions.allow_all_urls || args.permissions.allow_all,
         ..Policy::default()
     })
 }

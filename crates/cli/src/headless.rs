@@ -40,13 +40,13 @@ struct Afterwards {
 
 impl Afterwards {
     fn of(args: &RunArgs) -> Result<Self> {
-        let usage_output_file = args.usage_output_file.as_deref().map(std::path::absolute).transpose();
+        let usage_output_file = args.output.usage_output_file.as_deref().map(std::path::absolute).transpose();
         Ok(Self {
-            output_format: args.output_format,
-            silent: args.silent,
-            all_events: args.all_events,
+            output_format: args.output.output_format,
+            silent: args.output.silent,
+            all_events: args.output.all_events,
             usage_output_file: usage_output_file.context("the current directory is gone")?,
-            share: args.share.clone(),
+            share: args.output.share.clone(),
         })
     }
 
@@ -68,7 +68,7 @@ impl Afterwards {
 }
 
 pub(crate) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
-    let prompt = read_prompt(args.prompt.as_deref().or(args.interactive.as_deref()))?;
+    let prompt = read_prompt(args.input.prompt.as_deref().or(args.input.interactive.as_deref()))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -105,16 +105,16 @@ pub(crate) fn read_prompt(typed: Option<&str>) -> Result<String> {
 
 /// Order for the session that the flags describe.
 fn order(settings: &Settings, args: RunArgs, text: &str, after: &Afterwards) -> Result<NativeOrder> {
-    let first = FirstMessage { fleet: args.fleet, implements_plan: args.implements_plan() };
+    let first = FirstMessage { fleet: args.agents.fleet, implements_plan: args.implements_plan() };
     let selection = selection::select(&Store::new(&settings.home), &args)?;
     let session = SessionOrder {
         outputs: after.files(&settings.program, selection.id()),
         selection,
-        directory: args.directory.clone(),
+        directory: args.input.directory.clone(),
         system: None,
         // A slash command is no name.
         named_after: Some(text.to_owned()).filter(|text| commands::parse(text).is_none()),
-        attachments: args.attachment.clone(),
+        attachments: args.input.attachment.clone(),
         resumed: Resumed::AsNew,
         questions: Questions::Nobody,
         client: None,
@@ -130,7 +130,12 @@ fn order(settings: &Settings, args: RunArgs, text: &str, after: &Afterwards) -> 
 async fn drive(settings: &Settings, args: RunArgs, text: String) -> Result<Exit> {
     let started = Instant::now();
     let seen = SeenHandle::default();
-    let printer = OutputPrinter::new(args.output_format, args.silent, args.all_events, seen.clone());
+    let printer = OutputPrinter::new(
+        args.output.output_format,
+        args.output.silent,
+        args.output.all_events,
+        seen.clone(),
+    );
     // Signals are caught before the first effect, so that none can end the process without a result.
     let interrupts = Interrupts::new()?;
     let after = Afterwards::of(&args)?;

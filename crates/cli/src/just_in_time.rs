@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use hangar_agent::session::{Due, JustInTime};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::budget::BudgetTable;
@@ -31,17 +32,23 @@ struct File {
     just_in_time: Vec<Table>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Table {
+#[schemars(rename = "JustInTimeTable")]
+pub(crate) struct Table {
+    /// Percent of the budget.
+    #[schemars(range(min = 0, max = 100))]
     at: f64,
+    /// Budget that it is a share of.
     of: Of,
+    /// Whether it appears only if nothing has changed since the session began.
     #[serde(default)]
     unchanged: bool,
+    /// The instruction.
     text: String,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Of {
     Time,
@@ -51,6 +58,11 @@ enum Of {
 pub(crate) fn load(settings: &Settings) -> Result<Vec<JustInTime>> {
     let text = settings.config_text()?;
     parse(&text).with_context(|| format!("cannot use {}", settings.config_path().display()))
+}
+
+/// Checks the tables of a text of `config.toml`.
+pub(crate) fn check(text: &str) -> Result<()> {
+    parse(text).map(drop)
 }
 
 fn parse(text: &str) -> Result<Vec<JustInTime>> {

@@ -7,7 +7,7 @@ use crate::args::{LogLevel, RunArgs};
 use crate::settings::Settings;
 
 pub(crate) fn start(settings: &Settings, args: &RunArgs) -> Result<()> {
-    let level = match (args.log_level, &args.log_dir) {
+    let level = match (args.diagnostics.log_level, &args.diagnostics.log_dir) {
         (None, None) | (Some(LogLevel::None), _) => return Ok(()),
         (Some(LogLevel::Error), _) => LevelFilter::ERROR,
         (Some(LogLevel::Warning), _) => LevelFilter::WARN,
@@ -15,7 +15,7 @@ pub(crate) fn start(settings: &Settings, args: &RunArgs) -> Result<()> {
         (Some(LogLevel::Debug), _) => LevelFilter::DEBUG,
         (Some(LogLevel::All), _) => LevelFilter::TRACE,
     };
-    let dir = args.log_dir.clone().unwrap_or_else(|| settings.home.join("logs"));
+    let dir = args.diagnostics.log_dir.clone().unwrap_or_else(|| settings.home.join("logs"));
     let path =
         dir.join(format!("process-{}-{}.log", jiff::Timestamp::now().as_millisecond(), std::process::id()));
     std::fs::create_dir_all(&dir)

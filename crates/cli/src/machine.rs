@@ -9,13 +9,15 @@ use hangar_models::config::ProviderConfig;
 use hangar_protocol::data::CodeChanges;
 use hangar_protocol::{Event, LogPosition};
 use hangar_registry::host::{
-    AgentHost, JoinedSession, LogWriter, LogWriterError, PastSession, SessionRequest,
+    AgentHost, JoinedSession, LogWriter, LogWriterError, PastSession, Placement, SessionRequest,
 };
 use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{AgentOrder, Resume, Runtime};
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, Store, StoreError};
+use parking_lot::Mutex;
 
+use crate::config::live::FileStamp;
 use crate::endpoint;
 use crate::portal::joined;
 use crate::providers;
@@ -25,47 +27,53 @@ use crate::runtimes::record;
 use crate::runtimes::{Fleet, choice};
 use crate::settings::{LoginPlaces, Settings};
 
+/// The machine with its current configuration. A change of `config.toml` applies to what is opened after it; a file that cannot be
+/// used leaves the configuration as it was.
 pub(crate) struct Machine {
     store: Store,
-    config: RuntimesConfig,
-    /// The default one first.
-    runtimes: Vec<Arc<dyn Runtime>>,
     settings: Settings,
+    current: Mutex<Current>,
+}
+
+struct Current {
+    /// The file that the configuration was read from.
+    stamp: FileStamp,
+    configured: Arc<Configuration>,
+}
+
+/// Agents and providers, as they are configured.
+struct Configuration {
+    config: RuntimesConfig,
+    /// Runtimes and named agents, the default one first.
+    runtimes: Arc<[Arc<dyn Runtime>]>,
     redactor: Redactor,
+    /// Settings that start no program to find a login.
+    quiet: Settings,
     /// Configured providers, resolved on first use.
     providers: OnceLock<Vec<ProviderConfig>>,
 }
 
-impl Machine {
-    pub(crate) fn new(settings: &Settings) -> Result<Self> {
+impl Configuration {
+    fn load(settings: &Settings) -> Result<Self> {
         let fleet = Fleet::assemble(settings)?;
         let default = fleet.config.default.as_deref().unwrap_or(choice::NATIVE);
         fleet.find(default)?;
-        let mut runtimes: Vec<Arc<dyn Runtime>> = fleet.iter().cloned().collect();
+        let mut runtimes: Vec<Arc<dyn Runtime>> = fleet.iter().chain(fleet.named()).cloned().collect();
         runtimes.sort_by_key(|runtime| runtime.card().name != default);
         // The window of a model does not depend on the login, so no program is started to find one.
         let mut quiet = settings.clone();
         quiet.logins = LoginPlaces::Variables;
         Ok(Self {
-            store: Store::new(&settings.home),
             config: fleet.config,
             redactor: fleet.redactor,
-            runtimes,
-            settings: quiet,
+            runtimes: runtimes.into(),
+            quiet,
             providers: OnceLock::new(),
         })
     }
-}
-
-impl Machine {
-    /// Whether some agent of a run works on this machine.
-    pub(crate) fn works_here(&self, order: &RunOrder) -> bool {
-        let default = || self.runtimes.first().map_or(choice::NATIVE, |runtime| &*runtime.card().name);
-        order.runtimes().iter().any(|name| self.location(name.unwrap_or_else(default)) == Host::Local)
-    }
 
     fn providers(&self) -> &[ProviderConfig] {
-        self.providers.get_or_init(|| providers::configured(&self.settings).unwrap_or_default())
+        self.providers.get_or_init(|| providers::configured(&self.quiet).unwrap_or_default())
     }
 
     /// Whether it is our own agent, which takes our own flags.
@@ -75,20 +83,57 @@ impl Machine {
     }
 }
 
+impl Machine {
+    pub(crate) fn new(settings: &Settings) -> Result<Self> {
+        let stamp = FileStamp::of(&settings.config_path());
+        let configured = Arc::new(Configuration::load(settings)?);
+        Ok(Self {
+            store: Store::new(&settings.home),
+            settings: settings.clone(),
+            current: Mutex::new(Current { stamp, configured }),
+        })
+    }
+
+    fn configured(&self) -> Arc<Configuration> {
+        let mut current = self.current.lock();
+        let stamp = FileStamp::of(&self.settings.config_path());
+        if stamp != current.stamp {
+            current.stamp = stamp;
+            match Configuration::load(&self.settings) {
+                Ok(configured) => current.configured = Arc::new(configured),
+                Err(error) => tracing::error!("the configuration stays as it was: {error:#}"),
+            }
+        }
+        Arc::clone(&current.configured)
+    }
+
+    /// Whether some agent of a run works on this machine.
+    pub(crate) fn works_here(&self, order: &RunOrder) -> bool {
+        let runtimes = self.configured().runtimes.clone();
+        let default = || runtimes.first().map_or(choice::NATIVE, |runtime| &*runtime.card().name);
+        order.runtimes().iter().any(|name| self.location(name.unwrap_or_else(default)) == Host::Local)
+    }
+}
+
 impl AgentHost for Machine {
-    fn runtimes(&self) -> &[Arc<dyn Runtime>] {
-        &self.runtimes
+    fn runtimes(&self) -> Arc<[Arc<dyn Runtime>]> {
+        self.configured().runtimes.clone()
     }
 
     fn order(&self, wanted: SessionRequest) -> Result<AgentOrder, String> {
-        let host = self.location(&wanted.runtime);
-        let order = choice::configured(&self.config, &wanted.runtime)
-            .and_then(|usual| usual.order(&self.config, wanted.id.to_string(), wanted.workspace, host));
+        let configured = self.configured();
+        let config = &configured.config;
+        let host = match &wanted.host {
+            Some(target) => choice::host_named(config, &wanted.runtime, target),
+            None => choice::host_of(config, &wanted.runtime),
+        };
+        let order = choice::configured(config, &wanted.runtime)
+            .and_then(|usual| usual.order(config, wanted.id.to_string(), wanted.workspace, host));
         let mut order = order.map_err(|error| format!("{error:#}"))?;
         order.model = wanted.model.or(order.model);
         order.effort = wanted.effort.or(order.effort);
         order.consent = wanted.consent;
-        if self.keeps_log(&wanted.runtime) {
+        if configured.keeps_log(&wanted.runtime) {
             // Clients may display how full its context is.
             order.extra.push("--all-events".to_owned());
         }
@@ -97,16 +142,28 @@ impl AgentHost for Machine {
     }
 
     fn location(&self, runtime: &str) -> Host {
-        choice::host_of(&self.config, runtime)
+        choice::host_of(&self.configured().config, runtime)
+    }
+
+    fn placement(&self, runtime: &str) -> Placement {
+        match self.configured().config.named.get(runtime) {
+            Some(agent) => {
+                Placement { pool: agent.pool().to_vec(), labels: agent.labels.iter().cloned().collect() }
+            }
+            None => Placement::default(),
+        }
     }
 
     fn account(&self, runtime: &str, model: Option<&str>) -> String {
-        if !self.keeps_log(runtime) {
-            return runtime.to_owned();
+        let configured = self.configured();
+        let base = configured.config.base(runtime);
+        if !configured.keeps_log(runtime) {
+            return base.to_owned();
         }
-        let providers = self.providers();
-        let found = hangar_models::config::find(providers, model.unwrap_or_default());
-        found.map_or_else(|| runtime.to_owned(), |(provider, _)| provider.name.clone())
+        let usual = configured.config.of(runtime).model;
+        let model = model.or(usual.as_deref()).unwrap_or_default();
+        let found = hangar_models::config::find(configured.providers(), model);
+        found.map_or_else(|| base.to_owned(), |(provider, _)| provider.name.clone())
     }
 
     fn begin(
@@ -117,23 +174,25 @@ impl AgentHost for Machine {
     ) -> Result<Box<dyn LogWriter>, LogWriterError> {
         let log = record::SessionRecorder::create(&self.store, id, &order.workspace, None, runtime)
             .map_err(trouble)?;
-        Ok(Box::new(Logged { log, named: false, redactor: self.redactor.clone() }))
+        Ok(Box::new(Logged { log, named: false, redactor: self.configured().redactor.clone() }))
     }
 
     fn take_up(&self, id: &SessionId) -> Result<Box<dyn LogWriter>, LogWriterError> {
         let log = record::SessionRecorder::open(&self.store, id).map_err(trouble)?;
-        Ok(Box::new(Logged { log, named: true, redactor: self.redactor.clone() }))
+        Ok(Box::new(Logged { log, named: true, redactor: self.configured().redactor.clone() }))
     }
 
     fn context_limit(&self, model: &str) -> Option<u64> {
-        Some(providers::prompt_limit(self.providers(), model))
+        Some(providers::prompt_limit(self.configured().providers(), model))
     }
 
     fn past(&self, id: &SessionId) -> Result<PastSession, LogWriterError> {
-        let knows = |name: &str| self.runtimes.iter().any(|runtime| runtime.card().name == name);
+        let runtimes = self.runtimes();
+        let knows = |name: &str| runtimes.iter().any(|runtime| runtime.card().name == name);
         let past = record::SessionPast::read(&self.store, id, knows).map_err(trouble)?;
         Ok(PastSession {
             runtime: past.runtime,
+            agent: past.agent,
             agent_session: past.agent_session,
             workspace: past.workspace,
         })

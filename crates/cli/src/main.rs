@@ -2,9 +2,12 @@
 
 mod acp_agent;
 mod args;
+mod automation;
 mod budget;
 mod commands;
 mod compose;
+mod config;
+mod costs;
 mod credentials;
 mod custom;
 mod endpoint;
@@ -17,7 +20,9 @@ mod just_in_time;
 mod logging;
 mod machine;
 mod mcp;
+mod notify;
 mod opening;
+mod orchestrate;
 mod output;
 mod portal;
 mod prose;
@@ -97,7 +102,7 @@ fn usage_error(error: &clap::Error) -> Exit {
 
 fn dispatch(cli: Cli) -> Result<Exit> {
     let mut settings = Settings::from_process()?;
-    if let Some(home) = &cli.run.config_dir {
+    if let Some(home) = &cli.run.diagnostics.config_dir {
         settings = settings.in_home(home)?;
     }
     if cli.version {
@@ -109,7 +114,7 @@ fn dispatch(cli: Cli) -> Result<Exit> {
         None if cli.run.acp => acp_agent::run(&settings, &cli.server, cli.run),
         None if cli.run.wants_terminal() && terminal::is_possible() => terminal::run(&settings, cli.run),
         None => {
-            let json = cli.run.output_format == OutputFormat::Json;
+            let json = cli.run.output.output_format == OutputFormat::Json;
             run(&settings, cli.run).inspect_err(|_| {
                 if json {
                     output::result_of_nothing(Exit::Failed);
@@ -122,10 +127,18 @@ fn dispatch(cli: Cli) -> Result<Exit> {
         Some(Subcommands::Run(args)) => runtimes::run::run(&settings, *args),
         Some(Subcommands::Runtimes(args)) => runtimes::commands::run(&settings, args),
         Some(Subcommands::Mcp { command }) => commands::mcp::run(&settings, command),
+        Some(Subcommands::Memory { command }) => commands::memory::run(&settings, command),
+        Some(Subcommands::Plugin { command }) => commands::plugin::run(&settings, command),
         Some(Subcommands::Sessions { command }) => commands::sessions::run(&settings, command),
         Some(Subcommands::Features(args)) => commands::features::run(&settings, &args),
         Some(Subcommands::Job { command }) => jobs::run(&settings, command),
+        Some(Subcommands::Orchestrate(args)) => orchestrate::run(&settings, args),
+        Some(Subcommands::Issues(args)) => orchestrate::issues(&settings, &args),
+        Some(Subcommands::Issue(args)) => orchestrate::issue(&settings, args),
+        Some(Subcommands::Config { command }) => config::commands::run(&settings, command),
         Some(Subcommands::Queue(args)) => queue::show(&settings, &args),
+        Some(Subcommands::Costs(args)) => costs::show(&settings, &args),
+        Some(Subcommands::Budget(args)) => costs::budget(&settings, &args),
         Some(Subcommands::Pause) => queue::pause(&settings),
         Some(Subcommands::Resume) => queue::resume(&settings),
         Some(Subcommands::Drain) => queue::drain(&settings),
@@ -153,7 +166,7 @@ fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
     }
     logging::start(settings, &args)?;
     let ignored = named.given();
-    let quiet = args.silent && args.output_format == OutputFormat::Text;
+    let quiet = args.output.silent && args.output.output_format == OutputFormat::Text;
     if !ignored.is_empty() && !quiet {
         remark(&format!("note: accepted without effect: {}", ignored.join(", ")));
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use hangar_agent::driver::EventSink;
-use hangar_agent::session::{AnswerableQuestions, Command, Input};
+use hangar_agent::session::{AnswerableQuestions, ClientAbilities, Command, Input};
 use hangar_engine::commands::CommandRefusal;
 use hangar_engine::{
     BackgroundWork, DEFAULT_TASK_WAIT, Engine, EngineParts, Naming, OfferedModel, Options, ServerStart,
@@ -220,12 +220,14 @@ impl Composing {
         let mut driver = composed.driver;
         let questions = self.wanted.questions;
         let session = driver.session_mut();
-        let hooks = session.config().client_hooks;
+        let hooks = session.config().clients.hooks;
         match questions {
             Questions::Nobody => {}
-            Questions::Permissions => session.set_reachable(true, false, hooks),
+            Questions::Permissions => {
+                session.set_clients(ClientAbilities { permissions: true, questions: false, hooks });
+            }
             Questions::Listener | Questions::Person => {
-                session.set_reachable(true, true, hooks);
+                session.set_clients(ClientAbilities { permissions: true, questions: true, hooks });
                 let plans = questions == Questions::Person;
                 session.set_answerable_questions(AnswerableQuestions { plans, switches: false });
             }

@@ -233,7 +233,10 @@ fn is_shown(event: &Event) -> bool {
                 | EventKind::PermissionsChanged
                 | EventKind::UsageRecord
                 | EventKind::ModelItems
+                | EventKind::AnswerCut
                 | EventKind::Reservation
+                | EventKind::Forked
+                | EventKind::ToolsOffered
                 | EventKind::UsageInfo
                 | EventKind::Truncation
                 | EventKind::CompactionStart

@@ -20,6 +20,7 @@ use hangar_models::{Secret, Ways};
 use hangar_process::credentials::Child;
 
 use crate::credentials;
+use crate::runtimes::named::AgentTable;
 use crate::settings::{GitHubLogin, LoginPlaces, LoginSource, Settings};
 
 /// Name of the scripted model. It is used only if this name is given.
@@ -75,27 +76,20 @@ pub(crate) struct FilePreferences {
     models: ModelPreferences,
     /// The tables `[agents.NAME]`.
     #[serde(default)]
-    agents: BTreeMap<String, AgentPreferences>,
-}
-
-/// A table `[agents.NAME]`.
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct AgentPreferences {
-    model: Option<String>,
-    effort: Option<String>,
-    disabled: bool,
+    agents: BTreeMap<String, AgentTable>,
 }
 
 impl FilePreferences {
     /// Settings of sub-agents.
     pub(crate) fn agent_settings(&self) -> AgentSettings {
-        let setting = |(name, agent): (&String, &AgentPreferences)| {
+        let setting = |(name, agent): (&String, &AgentTable)| {
             (name.clone(), AgentSetting { model: agent.model.clone(), effort: agent.effort.clone() })
         };
-        let disabled = self.agents.iter().filter(|(_, agent)| agent.disabled).map(|(name, _)| name.clone());
+        // A named agent is no sub-agent: its model is one of its runtime.
+        let subs = || self.agents.iter().filter(|(_, agent)| agent.runtime.is_none());
+        let disabled = subs().filter(|(_, agent)| agent.disabled).map(|(name, _)| name.clone());
         AgentSettings {
-            agents: self.agents.iter().map(setting).collect(),
+            agents: subs().map(setting).collect(),
             disabled: disabled.collect(),
             ..AgentSettings::default()
         }
@@ -103,9 +97,9 @@ impl FilePreferences {
 }
 
 /// The table `[models]`.
-#[derive(Debug, Default, serde::Deserialize)]
+#[derive(Debug, Default, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-struct ModelPreferences {
+pub(crate) struct ModelPreferences {
     /// Whether prompts may be so long that a provider charges more for them.
     use_full_window: bool,
 }
@@ -315,6 +309,11 @@ impl KeySources for HomeKeys<'_> {
     }
 }
 
+/// Checks the providers of a text of `config.toml`.
+pub(crate) fn check(settings: &Settings, text: &str) -> Result<()> {
+    Ok(config::table::providers(text, HomeKeys(settings)).map(drop)?)
+}
+
 /// Every provider that could be asked, the preferred one first.
 pub(crate) fn configured(settings: &Settings) -> Result<Vec<ProviderConfig>> {
     let lookup = |name: &str| settings.var(name).map(str::to_owned);
@@ -351,6 +350,7 @@ pub(crate) fn learn(settings: &Settings, providers: &mut [ProviderConfig]) -> Re
         provider.full_window = full_window;
         provider.learnt.listed = cache.read(provider, now).map(Into::into);
         provider.learnt.user.clone_from(&user);
+        provider.learnt.memory = Some(cache.dir.clone());
     }
     Ok(())
 }

@@ -59,8 +59,8 @@ pub(crate) fn wanted(settings: &Settings, args: &RunArgs) -> Result<SandboxConfi
         None
     };
     let mut config = configured.unwrap_or_default();
-    config.enabled = (config.enabled || args.sandbox) && !args.no_sandbox;
-    if args.sandbox_network {
+    config.enabled = (config.enabled || args.confinement.sandbox) && !args.confinement.no_sandbox;
+    if args.confinement.sandbox_network {
         config.user_policy.network.allow_outbound = Some(true);
     }
     Ok(config)

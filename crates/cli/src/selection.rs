@@ -36,10 +36,10 @@ pub(crate) struct Typed<'a> {
 impl<'a> From<&'a RunArgs> for Typed<'a> {
     fn from(args: &'a RunArgs) -> Self {
         Self {
-            session_id: args.session_id.as_deref(),
-            resume: args.resume.as_deref(),
-            continue_last: args.continue_last,
-            name: args.name.as_deref(),
+            session_id: args.selection.session_id.as_deref(),
+            resume: args.selection.resume.as_deref(),
+            continue_last: args.selection.continue_last,
+            name: args.selection.name.as_deref(),
         }
     }
 }
@@ -52,6 +52,10 @@ pub(crate) fn select<'a>(store: &Store, typed: impl Into<Typed<'a>>) -> Result<S
     if let Some(text) = args.session_id {
         let known = text.parse::<SessionId>().ok().filter(|id| store.contains(id));
         return match known {
+            Some(id) if args.name.is_some() => bail!(
+                "--name is for a new session, and session {id} exists already: leave --name out, or pass the UUID of a new \
+                 session"
+            ),
             Some(id) => Ok(SessionSelection::Resume(id)),
             None if uuid::Uuid::try_parse(text).is_ok() => new(text),
             None => bail!(
@@ -90,7 +94,9 @@ fn latest(store: &Store) -> Result<Option<SessionId>> {
 pub(crate) fn resolve(store: &Store, text: &str) -> Result<SessionId> {
     store.resolve(text).map_err(|error| match error {
         ResolveError::NotFound { .. } => {
-            anyhow!("no session has the id, prefix or name `{text}`; `hangar sessions` lists them")
+            anyhow!(
+                "no session has the id `{text}`, its beginning (at least 7 characters) or its name; `hangar sessions` lists them"
+            )
         }
         ResolveError::Ambiguous { ref ids, .. } => {
             let ids: Vec<&str> = ids.iter().take(5).map(SessionId::as_str).collect();

@@ -178,7 +178,7 @@ pub(crate) fn parse_toml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T
     toml::from_str(text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
-        anyhow!("line {line}: {}", error.message())
+        anyhow!("config.toml:{line}: {}", error.message())
     })
 }
 

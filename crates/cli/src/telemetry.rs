@@ -23,10 +23,15 @@ pub(crate) fn tap(
     conversation: &str,
     provider: ProviderFacts,
 ) -> Box<dyn EventSink> {
-    let Some(exporter) = EXPORTER.get_or_init(|| start(settings)) else { return sink };
+    let Some(exporter) = exporter(settings) else { return sink };
     let content = settings.flag("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT");
     let subject = SessionAttributes { conversation: conversation.to_owned(), provider, content };
-    Box::new(Tap::new(sink, subject, exporter.clone()))
+    Box::new(Tap::new(sink, subject, exporter))
+}
+
+/// The exporter of the process; `None` if telemetry is off.
+pub(crate) fn exporter(settings: &Settings) -> Option<Exporter> {
+    EXPORTER.get_or_init(|| start(settings)).clone()
 }
 
 /// Writes what is left before the program ends.

@@ -110,10 +110,56 @@ pub(crate) fn cost(cost: Option<f64>, unpriced: u64) -> Option<String> {
     })
 }
 
+/// The same of a session's log. Calls without an end were under way when their process was killed: the provider may have charged them.
+pub(crate) fn logged_cost(totals: &Totals) -> Option<String> {
+    let calls = totals.reserved.len() as u64;
+    if calls == 0 {
+        return cost(totals.cost, totals.unpriced);
+    }
+    let known = totals.cost.unwrap_or(0.0);
+    let bounds: Option<f64> = totals.reserved.values().map(|bound| bound.cost).sum();
+    match bounds.filter(|_| totals.unpriced == 0) {
+        Some(bounds) => Some(format!(
+            "at least ${known:.4}, at most ${:.4} ({calls} call(s) were interrupted)",
+            known + bounds
+        )),
+        None => cost(Some(known), totals.unpriced + calls),
+    }
+}
+
 fn short(count: u64) -> String {
     match count {
         0..1000 => count.to_string(),
         1000..1_000_000 => format!("{:.1}k", count as f64 / 1000.0),
         _ => format!("{:.1}m", count as f64 / 1_000_000.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cost_of_an_interrupted_call_is_told_as_a_bound() {
+        let check = |cost: Option<f64>, unpriced: u64, reserved: &[Option<f64>], expected: Option<&str>| {
+            let reserved = reserved.iter().zip(1..).map(|(cost, call)| {
+                (call, hangar_protocol::data::AssistantUsage { cost: *cost, ..Default::default() })
+            });
+            let mut totals = Totals::default();
+            totals.reserved.extend(reserved);
+            (totals.cost, totals.unpriced) = (cost, unpriced);
+            assert_eq!(logged_cost(&totals).as_deref(), expected);
+        };
+        check(None, 0, &[], None);
+        check(Some(0.5), 0, &[], Some("$0.5000"));
+        check(
+            Some(0.5),
+            0,
+            &[Some(0.25)],
+            Some("at least $0.5000, at most $0.7500 (1 call(s) were interrupted)"),
+        );
+        check(None, 0, &[Some(0.25)], Some("at least $0.0000, at most $0.2500 (1 call(s) were interrupted)"));
+        check(None, 0, &[None], Some("at least $0.0000 (the price of 1 call is not known)"));
+        check(Some(0.5), 1, &[Some(0.25)], Some("at least $0.5000 (the prices of 2 calls are not known)"));
     }
 }

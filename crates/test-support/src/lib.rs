@@ -5,6 +5,7 @@
 //! for and what had been printed until then.
 
 pub mod attacks;
+pub mod github;
 pub mod model;
 pub mod normal;
 pub mod process;
@@ -12,6 +13,7 @@ pub mod pty;
 pub mod scratch;
 pub mod vendor;
 
+pub use github::GitHubServer;
 pub use model::{ModelServer, Request};
 pub use process::{Finished, Invocation, Running, Signal};
 pub use scratch::Scratch;

@@ -14,7 +14,7 @@ use hangar_runtimes::runtime::{Lookup, Runtime};
 use hangar_sandbox::Gap;
 use serde_json::json;
 
-use super::{print_line, probe};
+use super::{checks, print_line, probe};
 use crate::args::DoctorArgs;
 use crate::exit::Exit;
 use crate::portal::args::ListenArgs;
@@ -55,6 +55,7 @@ impl Finding {
 pub(crate) fn run(settings: &Settings, args: &DoctorArgs) -> Result<Exit> {
     let mut findings = vec![home(&settings.home)];
     findings.extend(tokens(settings));
+    findings.extend(checks::configuration(settings));
     findings.extend(providers(settings)?);
     if args.probe {
         findings.extend(probe::run(settings)?);
@@ -62,6 +63,10 @@ pub(crate) fn run(settings: &Settings, args: &DoctorArgs) -> Result<Exit> {
     findings.extend(tools(settings));
     findings.extend(agents(settings)?);
     findings.push(portal(settings, &args.portal)?);
+    findings.extend(checks::agents(settings));
+    findings.extend(checks::hosts(settings));
+    findings.push(checks::disk(&settings.home));
+    findings.push(checks::clock(&settings.home));
     findings.extend(confinement(settings));
     let bad = findings.iter().any(|finding| finding.health == Health::Bad);
     if args.json {
@@ -153,7 +158,13 @@ fn providers(settings: &Settings) -> Result<Vec<Finding>> {
 }
 
 async fn look_at(provider: &ProviderConfig) -> Finding {
-    let subject = format!("provider {}", provider.name);
+    let (ok, says) = ask_provider(provider).await;
+    let health = if ok { Health::Good } else { Health::Bad };
+    Finding::new(health, format!("provider {}", provider.name), says)
+}
+
+/// Asks a provider for its models: whether it answers, and the result in a sentence.
+pub(crate) async fn ask_provider(provider: &ProviderConfig) -> (bool, String) {
     let auth = match provider.auth {
         Auth::None => "no credentials",
         Auth::ApiKey(_) => "an API key",
@@ -161,15 +172,9 @@ async fn look_at(provider: &ProviderConfig) -> Finding {
         Auth::Command(_) => "a key command",
     };
     match tokio::time::timeout(PROVIDER_PATIENCE, catalogue::list_models(provider)).await {
-        Ok(Ok(models)) => {
-            Finding::new(Health::Good, subject, format!("answers with {auth}, {} models", models.len()))
-        }
-        Ok(Err(error)) => Finding::new(Health::Bad, subject, format!("with {auth}: {error}")),
-        Err(_) => Finding::new(
-            Health::Bad,
-            subject,
-            format!("gave no answer within {} s", PROVIDER_PATIENCE.as_secs()),
-        ),
+        Ok(Ok(models)) => (true, format!("answers with {auth}, {} models", models.len())),
+        Ok(Err(error)) => (false, format!("with {auth}: {error}")),
+        Err(_) => (false, format!("gave no answer within {} s", PROVIDER_PATIENCE.as_secs())),
     }
 }
 

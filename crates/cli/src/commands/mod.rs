@@ -1,9 +1,12 @@
 //! Commands beside running a prompt.
 
+mod checks;
 pub(crate) mod doctor;
 pub(crate) mod features;
 pub(crate) mod mcp;
+pub(crate) mod memory;
 pub(crate) mod models;
+pub(crate) mod plugin;
 pub(crate) mod probe;
 pub(crate) mod rewind;
 pub(crate) mod serve;

@@ -146,6 +146,7 @@ fn request(model: &str, resolved: &ResolvedModel) -> ModelRequest {
         system: "You are being tested. Do what is asked and nothing else.".into(),
         messages: vec![Arc::new(Message::User(vec![Part::Text(QUESTION.to_owned())]))],
         tools: [Arc::new(tool)].into(),
+        late_tools: Vec::new(),
         tool_choice: ToolChoice::Auto,
         effort: lowest,
         stream: true,

@@ -29,11 +29,13 @@ fn no_event(session: &str, event: &str) -> anyhow::Error {
 pub(super) fn fork(store: &Store, session: &str, before: Option<String>, name: Option<String>) -> Result<()> {
     let from = selection::resolve(store, session)?;
     let id: SessionId = uuid::Uuid::new_v4().to_string().parse()?;
-    let kept = fork::events(events(store, &from)?, before.as_deref(), &id).map_err(|error| match error {
+    let now = jiff::Timestamp::now();
+    let kept = fork::events(events(store, &from)?, before.as_deref(), (&from, &id), now);
+    let kept = kept.map_err(|error| match error {
         ForkError::NoEvent(event) => no_event(session, &event),
         other => other.into(),
     })?;
-    let meta = fork::meta(store, &from, name, jiff::Timestamp::now())?;
+    let meta = fork::meta(store, &from, name, now)?;
     fork::create(store, &from, &id, meta, &kept)?;
     print_line(&format!("Forked {from} as {id}. Go on with: hangar --resume={id} -p \"...\""))
 }

@@ -30,6 +30,10 @@ pub(crate) fn run(settings: &Settings, command: Option<SessionsCommand>) -> Resu
         }
         SessionsCommand::Delete { session } => {
             let id = selection::resolve(&store, &session)?;
+            // Its costs stay in the ledger.
+            if store.contains(&id) {
+                crate::costs::ledger(settings)?.take_in([id.clone()])?;
+            }
             store.delete(&id)?;
             print_line(&format!("Deleted session {id}."))?;
         }
@@ -52,7 +56,7 @@ fn list(store: &Store, as_json: bool) -> Result<()> {
         return print_line("No sessions yet. Start one with: hangar -p \"...\"");
     }
     for (place, session) in sessions.iter().enumerate() {
-        let cost = figures((place, session)).and_then(|totals| usage::cost(totals.cost, totals.unpriced));
+        let cost = figures((place, session)).and_then(|totals| usage::logged_cost(&totals));
         let cost = cost.map(|cost| format!("  {cost}")).unwrap_or_default();
         let updated = session.meta.updated_at.strftime("%Y-%m-%d %H:%M");
         let cwd = session.meta.context.as_ref().map_or("", |context| context.cwd.as_str());
@@ -87,7 +91,7 @@ fn row(session: &SessionSummary, totals: Option<&Totals>) -> serde_json::Value {
         "inputTokens": totals.and_then(|totals| totals.input_tokens),
         "outputTokens": totals.and_then(|totals| totals.output_tokens),
         "costUsd": totals.and_then(|totals| totals.cost),
-        "unpricedCalls": totals.map(|totals| totals.unpriced),
+        "unpricedCalls": totals.map(|totals| totals.unpriced + totals.reserved.len() as u64),
     })
 }
 

@@ -13,6 +13,7 @@ use super::tuning::Tuning;
 use crate::custom::ConfigSources;
 use crate::mcp;
 use crate::providers::SelectedModel;
+use crate::runtimes::named;
 
 pub(crate) struct SessionAgents {
     /// Agents of files and of the client. Later ones replace earlier ones of the same name.
@@ -48,6 +49,13 @@ impl SessionAgents {
         // Of two agents with one name the first found takes precedence, which is the last here.
         found.reverse();
         found.extend(options.definitions());
+        // A named agent of config.toml is no sub-agent, so it is there only where it is selected. Files of that name win, as in
+        // Copilot CLI.
+        if let Some(name) = &options.selected
+            && !found.iter().any(|agent| agent.name.eq_ignore_ascii_case(name))
+        {
+            found.extend(named::definition(sources.settings, name)?);
+        }
         let excluded = options.excluded.clone().unwrap_or_default();
         let mut agents = Self { custom: found, excluded, active_role: None, warnings };
         agents.active_role = options.selected.as_deref().map(|name| agents.by_name(name)).transpose()?;

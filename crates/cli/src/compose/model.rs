@@ -12,9 +12,7 @@ use hangar_engine::OfferedModel;
 use hangar_images::{ImageLimits, ScaledImages};
 use hangar_models::base_url::BaseUrl;
 use hangar_models::config::{self, AnswerStyle, Auth, ProviderConfig, ProviderKind, WireApi};
-use hangar_models::facts::{
-    DEFAULT_PROMPT_TOKENS, ImageFacts, Level, ModelFacts, Reasoning, is_same, nearest,
-};
+use hangar_models::facts::{self, DEFAULT_PROMPT_TOKENS, ImageFacts, Level, ModelFacts, Reasoning, is_same};
 use hangar_models::{Secret, Ways};
 use hangar_spec::{ModelOptions, ModelSpec, ProviderSpec};
 
@@ -146,8 +144,9 @@ pub(crate) fn provider(
     Ok(OfferedModel { provider, effort_notice })
 }
 
-/// Refuses a model that its provider does not list, with the nearest ones that it does. Without a list, and with a provider
-/// that the client brought, every name may be right.
+/// Refuses a model that its provider does not list, with the nearest ones that it does, and with the other providers that have
+/// it. Without a list, a name is refused where the families of the host's models are known. Of a provider that the client
+/// brought every name may be right.
 pub(crate) fn check_listed(settings: &Settings, options: &ModelOptions) -> Result<()> {
     let Some(name) = options.name.as_deref().filter(|name| *name != AUTO && !providers::is_scripted(name))
     else {
@@ -159,16 +158,29 @@ pub(crate) fn check_listed(settings: &Settings, options: &ModelOptions) -> Resul
     let Ok(providers) = providers::configured(settings) else { return Ok(()) };
     providers::check_provider(&providers, name)?;
     let Some((provider, model)) = config::find(&providers, name) else { return Ok(()) };
-    let Some(list) = provider.learnt.listed.as_deref() else { return Ok(()) };
-    if list.is_empty() || list.iter().any(|listed| is_same(&listed.id, model)) {
+    if !facts::is_missing(provider, model) {
         return Ok(());
     }
-    let near = nearest(model, list.iter().map(|listed| listed.id.as_str()));
-    let near = match near.as_slice() {
+    bail!("{}", missing_model(&providers, provider, model))
+}
+
+/// Error of a model that a provider does not have.
+fn missing_model(providers: &[ProviderConfig], provider: &ProviderConfig, model: &str) -> String {
+    let near = match facts::suggestions(provider, model).as_slice() {
         [] => String::new(),
         names => format!("; the nearest models are {}", names.join(", ")),
     };
-    bail!("the provider `{}` has no model `{model}`{near}; `hangar models` lists them", provider.name)
+    let others =
+        providers.iter().filter(|other| other.name != provider.name && facts::is_served(other, model));
+    let others: Vec<String> = others.map(|other| format!("`{}/{model}`", other.name)).collect();
+    let elsewhere = match others.as_slice() {
+        [] => String::new(),
+        names => format!("; another provider has {}", names.join(", ")),
+    };
+    format!(
+        "the provider `{}` has no model `{model}`{near}{elsewhere}; `hangar models` lists them",
+        provider.name
+    )
 }
 
 fn find(settings: &Settings, options: &ModelOptions, request: ProviderRequest<'_>) -> Result<SelectedModel> {

@@ -12,7 +12,9 @@ use hangar_agent::hook::HookSet;
 use hangar_agent::model::{Message, TokenMeter};
 use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::{PromptEnvironment, SystemPrompt};
-use hangar_agent::session::{Command, Input, Opening, Role, Session, SessionConfig, State};
+use hangar_agent::session::{
+    ClientAbilities, Command, Input, Metering, Opening, Role, Session, SessionConfig, StartNotices, State,
+};
 use hangar_agent::tool::{Tool, ToolFilter, ToolSpec};
 use hangar_agent::tool_search::Deferral;
 use hangar_custom::skills::Skills;
@@ -23,6 +25,7 @@ use hangar_sandbox::Sandbox;
 use hangar_spec::SessionSpec;
 use hangar_store::snapshots::Snapshots;
 use hangar_store::{SessionId, SessionMeta, SessionName, Store};
+use hangar_tools::memory::Memory;
 use hangar_tools::shell::Shells;
 use hangar_tools::spill::Spill;
 use hangar_tools::sql::Database;
@@ -107,10 +110,22 @@ impl Checked<'_> {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             tools: tools.shown.names().map(str::to_owned).collect(),
         };
-        let instructions = instructions::render(self.instructions.as_ref(), &self.request.spec.instructions);
+        let mut instructions =
+            instructions::render(self.instructions.as_ref(), &self.request.spec.instructions);
+        if let Some(notes) = self.memory().and_then(|memory| memory.prompt()) {
+            let gap = if instructions.is_empty() { "" } else { "\n\n" };
+            instructions = format!("{instructions}{gap}{notes}");
+        }
         let git_state = self.git_state();
         let made = Made { log, past, inbox, commands, storage, tools, mcp, environment, instructions };
         Ok(Opened { git_state, ..self.assemble(made) })
+    }
+
+    /// Memory of the session's repository, if the session has one: by the feature, or because the client asks for it.
+    pub(super) fn memory(&self) -> Option<Memory> {
+        let asked = self.request.spec.customization.memory.and_then(|memory| memory.enabled);
+        let wanted = asked.unwrap_or_else(|| self.request.host.features.is_on("memory"));
+        wanted.then(|| crate::commands::memory::of_directory(self.settings, &self.paths.cwd))
     }
 
     /// Creates the log of a new session, or opens that of a resumed one.
@@ -272,26 +287,24 @@ impl Checked<'_> {
             policy,
             provider: self.model.provider.facts(),
             max_prompt_tokens: self.model.max_prompt_tokens,
-            meter: Some(Arc::new(Meter(Counter::new(&self.model.model)))),
-            reports_usage: host.conduct.metered,
+            metering: Metering {
+                meter: Some(Arc::new(Meter(Counter::new(&self.model.model)))),
+                reports_usage: host.conduct.metered,
+            },
             just_in_time: std::mem::take(&mut self.tuning.just_in_time).into(),
             streaming: spec.conversation.streaming.unwrap_or(false),
             vision: spec.model.has_vision(),
             compaction: spec.conversation.compaction(),
             autopilot_cap: host.conduct.autopilot_cap,
-            user_reachable: false,
-            questions_answered: false,
+            clients: ClientAbilities::default(),
             may_ask: host.conduct.may_ask(&spec.conversation),
             hooks: HookSet::NONE,
-            client_hooks: false,
-            skills: skills.list(),
-            warnings,
+            notices: StartNotices { skills: skills.list(), warnings, disabled_tools: tools.disabled.clone() },
             headers: headers(spec, host),
             own_tools,
             session_dir: log.dir(),
             deferral: self.deferral(),
             facts: self.facts(&log.dir()),
-            disabled_tools: tools.disabled.clone(),
             discovers_instructions: self.instructions.is_some() && on_demand,
             role: Role::Main,
             agent_config: Some(Arc::new(agents)),

@@ -10,6 +10,7 @@ use hangar_images::ImageLimits;
 use hangar_models::facts;
 use hangar_models::hosted::{WEB_SEARCH, WebSearchTool};
 use hangar_store::snapshots::Snapshots;
+use hangar_tools::memory::StoreMemory;
 use hangar_tools::shell::{ShellCompletion, ShellOptions, Shells};
 use hangar_tools::spill::{DEFAULT_THRESHOLD, Spill};
 use hangar_tools::sql::Database;
@@ -67,6 +68,9 @@ impl BuiltinTools {
         }));
         if offers_search(checked) {
             tools.push(Arc::new(WebSearchTool::default()));
+        }
+        if let Some(memory) = checked.memory() {
+            tools.push(Arc::new(StoreMemory::new(memory)));
         }
         if checked.configured.offers_skills(&request.spec.tools) {
             tools.push(checked.configured.skills.tool());

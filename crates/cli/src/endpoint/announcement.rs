@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use hangar_server::Presence;
 use hangar_store::SessionId;
 use parking_lot::Mutex;
+use serde::Serialize;
 
-use super::{ProcessEndpoint, jobs_dir, portals_dir, sessions_dir};
+use super::{ProcessEndpoint, portals_dir, sessions_dir};
 
 /// An endpoint that can be found. Dropping it removes the file.
 #[derive(Debug)]
@@ -29,19 +30,15 @@ impl Announcement {
         Self::publish(&portals_dir(home), &format!("{}.json", endpoint.pid), endpoint)
     }
 
-    pub(crate) fn of_job(home: &Path, endpoint: &ProcessEndpoint) -> io::Result<Self> {
-        Self::publish(&jobs_dir(home), &format!("{}.json", endpoint.pid), endpoint)
-    }
-
     /// Writes the file and locks it before it gets its name, so that no reader takes it for that of a dead process.
-    fn publish(dir: &Path, name: &str, endpoint: &ProcessEndpoint) -> io::Result<Self> {
+    pub(super) fn publish(dir: &Path, name: &str, content: &impl Serialize) -> io::Result<Self> {
         hangar_disk::ensure_dir(dir)?;
         let draft = dir.join(format!("{}.tmp", uuid::Uuid::new_v4().simple()));
         let path = dir.join(name);
         let mut file = hangar_disk::private().write(true).create_new(true).open(&draft)?;
         let published = file
             .lock()
-            .and_then(|()| file.write_all(&serde_json::to_vec(endpoint)?))
+            .and_then(|()| file.write_all(&serde_json::to_vec(content)?))
             .and_then(|()| std::fs::rename(&draft, &path));
         match published {
             Ok(()) => Ok(Self { path, file }),

@@ -5,15 +5,18 @@
 //! killed is recognised and removed by the next reader.
 
 mod announcement;
+mod job;
 
 use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use hangar_store::SessionId;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use announcement::{Announcement, TerminalPresence};
+pub(crate) use job::{JobPresence, job_views};
 
 /// Largest file that is read.
 const MAX_FILE: u64 = 4096;
@@ -40,10 +43,6 @@ fn sessions_dir(home: &Path) -> PathBuf {
     home.join("run/sessions")
 }
 
-fn jobs_dir(home: &Path) -> PathBuf {
-    home.join("run/jobs")
-}
-
 fn portals_dir(home: &Path) -> PathBuf {
     home.join("run/portals")
 }
@@ -56,7 +55,7 @@ pub(crate) fn of_session(home: &Path, id: &SessionId) -> Option<ProcessEndpoint>
 /// Sessions that terminals have open.
 pub(crate) fn open_sessions(home: &Path) -> Vec<SessionId> {
     let files = files(&sessions_dir(home));
-    let live = files.filter(|file| read(file).is_some());
+    let live = files.filter(|file| read::<ProcessEndpoint>(file).is_some());
     live.filter_map(|file| file.file_stem()?.to_str()?.parse().ok()).take(MAX_LISTED).collect()
 }
 
@@ -65,18 +64,13 @@ pub(crate) fn portals(home: &Path) -> Vec<ProcessEndpoint> {
     files(&portals_dir(home)).filter_map(|file| read(&file)).take(MAX_LISTED).collect()
 }
 
-/// Endpoints of the processes that run a job by themselves.
-pub(crate) fn jobs(home: &Path) -> Vec<ProcessEndpoint> {
-    files(&jobs_dir(home)).filter_map(|file| read(&file)).take(MAX_LISTED).collect()
-}
-
 fn files(dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "json"))
 }
 
-/// Reads an endpoint whose process is alive, and removes the file of one that is not.
-fn read(path: &Path) -> Option<ProcessEndpoint> {
+/// Reads the file of a process that is alive, and removes that of one that is not.
+fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let file = File::open(path).ok()?;
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => {}

@@ -56,8 +56,8 @@ pub(crate) struct JobRunArgs {
     /// Work in this directory
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// Agent for tasks that name none
-    #[arg(long, value_name = "NAME")]
+    /// Named agent or runtime for tasks that name none
+    #[arg(long, visible_alias = "agent", value_name = "NAME")]
     pub(crate) runtime: Option<String>,
     /// Print text, or JSON lines
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Text)]

@@ -1,7 +1,6 @@
 //! A run from the command line: carried out, shown, and stopped by a signal.
 
 use std::convert::Infallible;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,10 +14,13 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{JobRunArgs, ResumeArgs};
 use super::progress::Shown;
-use super::views;
+use super::views::{self, ViewRequests};
 use crate::args::OutputFormat;
+use crate::config::live::follow_limits;
+use crate::costs;
 use crate::exit::Exit;
 use crate::machine::Machine;
+use crate::notify;
 use crate::output::remark;
 use crate::queue;
 use crate::settings::Settings;
@@ -84,9 +86,14 @@ fn carry_out(
     let hub = Hub::new(HubConfig {
         host: Arc::new(Machine::new(settings)?),
         store: Store::new(&settings.home),
-        scheduler: queue::scheduler(settings)?,
+        scheduler: queue::working_scheduler(settings)?,
+        ledger: costs::ledger(settings)?,
         now: jiff::Timestamp::now,
     });
+    if !hub.scheduler().budgets().is_empty() {
+        // What was spent by others counts from the beginning.
+        hub.charge_all();
+    }
     let store = super::store(settings);
     forget_ended(&hub, &store);
     let executor = Arc::new(Executor {
@@ -99,12 +106,13 @@ fn carry_out(
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
+        notify::start(settings, &hub)?;
         let running = begin(&executor, Arc::new(Shown::new(format)))?;
         let (run, controls) = (running.run().clone(), running.controls());
-        // Without it the run is carried out all the same; nobody can attach to its sessions.
-        let _views = views::open(settings, &hub, &token, Path::new("."))
-            .await
-            .inspect_err(|error| tracing::warn!(%error, "no view can join the sessions of the run"));
+        let order = running.order();
+        let (subject, project) =
+            (order.subject.name().to_owned(), order.working_directory.display().to_string());
+        let mut requests = ViewRequests::new(settings);
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
         let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
         let to_end = running.to_end();
@@ -116,10 +124,16 @@ fn carry_out(
                 return Ok(Exit::Done);
             }
             never = tell_waits(&hub, &run, format) => match never {},
+            () = follow_limits(settings.clone(), hub.scheduler().clone()) => return Ok(Exit::Failed),
+            never = requests.serve(settings, &hub, &token) => match never {},
             () = hub.scheduler().stopped() => { controls.stop().await; to_end.await }
             _ = interrupt.recv() => { controls.stop().await; to_end.await }
             _ = terminate.recv() => { controls.stop().await; to_end.await }
         };
+        if let Ok(end) = &end {
+            let failure = (*end != RunEnd::Succeeded).then(|| format!("The run {end}."));
+            hub.notify_run(&run.0, &subject, &project, failure.as_deref());
+        }
         hub.close().await;
         let end = end.with_context(|| {
             format!("the run stopped; go on with it: {} job resume {run}", settings.program)

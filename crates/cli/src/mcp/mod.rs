@@ -167,7 +167,7 @@ pub(crate) fn configured(
     }
     // Problems of plugins are reported where all of them is loaded.
     let dirs: Vec<PathBuf> = sources.plugin_dirs.iter().map(|dir| cwd.join(dir)).collect();
-    let (plugins, _) = hangar_custom::plugins::load(&dirs);
+    let (plugins, _) = crate::custom::load_plugins(settings, &dirs);
     layers.extend(
         plugins.into_iter().map(|plugin| Layer { source: ConfigSource::Plugin, servers: plugin.mcp_servers }),
     );

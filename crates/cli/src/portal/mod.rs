@@ -3,6 +3,7 @@
 pub(crate) mod args;
 pub(crate) mod client;
 pub(crate) mod joined;
+mod settings_host;
 
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
@@ -20,19 +21,24 @@ use hangar_registry::hub::{Hub, HubConfig};
 use hangar_registry::runs::{Runs, RunsConfig};
 use hangar_store::Store;
 
+use crate::automation::Automation;
 use crate::commands::print_line;
 use crate::compose::working_dir;
+use crate::config::live::follow_limits;
+use crate::costs;
 use crate::credentials;
 use crate::endpoint::{Announcement, ProcessEndpoint};
 use crate::exit::Exit;
 use crate::headless::Interrupts;
 use crate::jobs;
 use crate::machine::Machine;
+use crate::notify;
 use crate::output::remark;
 use crate::queue;
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
 use args::{ListenArgs, UpArgs};
+use settings_host::PortalSettings;
 
 /// Maximum number of worker threads. Agents and clients wait more than they work.
 const MOST_THREADS: usize = 4;
@@ -128,7 +134,8 @@ async fn up(
     let hub = Hub::new(HubConfig {
         host: Arc::new(Machine::new(settings)?),
         store: Store::new(&settings.home),
-        scheduler: queue::scheduler(settings)?,
+        scheduler: queue::working_scheduler(settings)?,
+        ledger: costs::ledger(settings)?,
         now: jiff::Timestamp::now,
     });
     let runs = Runs::new(
@@ -140,6 +147,9 @@ async fn up(
             now: jiff::Timestamp::now,
         },
     );
+    notify::start(settings, &hub)?;
+    let charged = hub.clone();
+    tokio::task::spawn_blocking(move || charged.charge_all());
     if let Some(file) = &args.entry {
         let file = std::path::absolute(file).with_context(|| format!("invalid path {}", file.display()))?;
         runs.install_file(&file)?;
@@ -160,7 +170,11 @@ async fn up(
     // Without it the portal serves all the same; terminals do not find it.
     let _announced = Announcement::of_portal(&settings.home, &endpoint)
         .inspect_err(|error| tracing::warn!(%error, "terminals cannot find the portal"));
-    let app = App::new(runs, guard, about);
+    let automation = Arc::new(Automation::new(settings, runs.clone(), workspace.to_owned()));
+    hub.spawn(Arc::clone(&automation).run());
+    let _limits = AbortOnDrop(tokio::spawn(follow_limits(settings.clone(), hub.scheduler().clone())));
+    let host = PortalSettings { settings: settings.clone(), automation };
+    let app = App::new(runs, guard, about).with_settings(Arc::new(host));
     let router = router(app);
     let url = match address.ip() == IpAddr::V4(Ipv4Addr::LOCALHOST) {
         true => format!("http://localhost:{}", address.port()),
@@ -181,6 +195,15 @@ async fn up(
     hub.close().await;
     serving.await.context("serving failed")?;
     Ok(Exit::Done)
+}
+
+/// Aborts a task when dropped.
+struct AbortOnDrop(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// The command that stops the portal. The token stays where it is.

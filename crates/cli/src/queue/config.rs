@@ -20,8 +20,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use hangar_scheduler::limits::{Limits, ScopeKind};
 use hangar_scheduler::retry::RetryPolicy;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::runtimes::named::AgentTable;
 use crate::settings::{Settings, parse_toml};
 
 /// Slots for each core, where nothing is configured: agents mostly wait for models.
@@ -36,26 +38,45 @@ const MAX_SCALE: f64 = 1000.0;
 type Table = BTreeMap<String, u32>;
 
 /// `[limits]`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct LimitsTable {
+pub(crate) struct LimitsTable {
+    /// Work that runs at once; four times the number of cores unless it is set.
+    #[schemars(range(min = 1, max = 100_000))]
     global: Option<u32>,
+    /// By runtime; "*" is each one that is not named.
     per_runtime: Table,
+    /// By named agent.
+    per_agent: Table,
+    /// By provider account.
     per_provider: Table,
+    /// By ssh target; "local" is this machine.
     per_host: Table,
+    /// By working directory.
     per_project: Table,
+    /// By job.
     per_job: Table,
+    /// By label.
     per_label: Table,
+    /// Shares of projects; 1 unless it is set.
     weights: Table,
 }
 
 /// `[retry]`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct RetryTable {
+pub(crate) struct RetryTable {
+    /// Seconds before the second attempt; doubled with each further one.
+    #[schemars(range(min = 0, max = 86_400))]
     first: Option<f64>,
+    /// Seconds of the longest delay.
+    #[schemars(range(min = 0, max = 86_400))]
     longest: Option<f64>,
+    /// Random part of a delay.
+    #[schemars(range(min = 0, max = 1))]
     jitter: Option<f64>,
+    /// Seconds for which an account is held after a failed login or a used-up quota.
+    #[schemars(range(min = 0, max = 86_400))]
     hold: Option<f64>,
 }
 
@@ -64,10 +85,11 @@ struct RetryTable {
 struct File {
     limits: LimitsTable,
     retry: RetryTable,
+    agents: BTreeMap<String, AgentTable>,
 }
 
 /// Limits and retry policy of the home.
-pub(super) fn load(settings: &Settings) -> Result<(Limits, RetryPolicy)> {
+pub(crate) fn load(settings: &Settings) -> Result<(Limits, RetryPolicy)> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let text = settings.config_text()?;
     let loaded = parse(&text, cores);
@@ -78,8 +100,19 @@ pub(super) fn load(settings: &Settings) -> Result<(Limits, RetryPolicy)> {
     Ok((limits, policy.scaled(scale)))
 }
 
+/// Checks the tables of a text of `config.toml`.
+pub(crate) fn check(text: &str) -> Result<()> {
+    parse(text, 1).map(drop)
+}
+
 fn parse(text: &str, cores: usize) -> Result<(Limits, RetryPolicy)> {
-    let File { limits, retry } = parse_toml(text)?;
+    let File { mut limits, retry, agents } = parse_toml(text)?;
+    // A limit in the agent's own table is the same as one in [limits], which wins.
+    for (name, agent) in agents {
+        if let Some(most) = agent.max_running {
+            limits.per_agent.entry(name).or_insert(most);
+        }
+    }
     Ok((limits_of(limits, cores)?, policy(&retry)?))
 }
 
@@ -91,6 +124,7 @@ fn limits_of(table: LimitsTable, cores: usize) -> Result<Limits> {
     }
     let scopes = [
         (ScopeKind::Runtime, "per_runtime", table.per_runtime),
+        (ScopeKind::Agent, "per_agent", table.per_agent),
         (ScopeKind::Provider, "per_provider", table.per_provider),
         (ScopeKind::Host, "per_host", table.per_host),
         (ScopeKind::Project, "per_project", table.per_project),
@@ -98,15 +132,15 @@ fn limits_of(table: LimitsTable, cores: usize) -> Result<Limits> {
         (ScopeKind::Label, "per_label", table.per_label),
     ];
     for (_, key, named) in &scopes {
-        check(key, named)?;
+        check_numbers(key, named)?;
     }
-    check("weights", &table.weights)?;
+    check_numbers("weights", &table.weights)?;
     let scopes = scopes.into_iter().filter(|(_, _, named)| !named.is_empty());
     let scopes = scopes.map(|(kind, _, named)| (kind, named)).collect();
-    Ok(Limits { global, scopes, weights: table.weights })
+    Ok(Limits { scopes, weights: table.weights, ..Limits::global(global) })
 }
 
-fn check(key: &str, named: &Table) -> Result<()> {
+fn check_numbers(key: &str, named: &Table) -> Result<()> {
     match named.iter().find(|(_, limit)| !(1..=MOST).contains(*limit)) {
         Some((name, limit)) => bail!("`{key}.{name}` in [limits] is {limit}; it must be from 1 to {MOST}"),
         None => Ok(()),
@@ -137,7 +171,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, expected: &str) {
+    fn check_parsed(text: &str, expected: &str) {
         let parsed = match parse(text, 2) {
             Ok((limits, policy)) => format!("{limits:?} {policy:?}"),
             Err(error) => format!("{error:#}"),
@@ -147,29 +181,32 @@ mod tests {
 
     #[test]
     fn limits_are_read_and_default_to_the_cores() {
-        check("", "global: 8, scopes: {}");
-        check(
+        check_parsed("", "global: 8, scopes: {}");
+        check_parsed(
             "[limits]\nglobal = 3\nper_runtime = { codex = 2 }",
             "global: 3, scopes: {Runtime: {\"codex\": 2}}",
         );
-        check("[limits.weights]\n\"/a\" = 3", "weights: {\"/a\": 3}");
+        check_parsed("[limits.weights]\n\"/a\" = 3", "weights: {\"/a\": 3}");
     }
 
     #[test]
     fn invalid_limits_are_sentences() {
-        check("[limits]\nglobal = 0", "`global` in [limits] is 0; it must be from 1 to 100000");
-        check("[limits]\nper_job = { a = 0 }", "`per_job.a` in [limits] is 0");
-        check(
+        check_parsed("[limits]\nglobal = 0", "`global` in [limits] is 0; it must be from 1 to 100000");
+        check_parsed("[limits]\nper_job = { a = 0 }", "`per_job.a` in [limits] is 0");
+        check_parsed(
             "\n[limits]\nper_runtimes = { a = 1 }",
-            "line 3: unknown field `per_runtimes`, expected one of `global`",
+            "config.toml:3: unknown field `per_runtimes`, expected one of `global`",
         );
     }
 
     #[test]
     fn retries_are_read_and_checked() {
-        check("[retry]\nfirst = 0.5\njitter = 0", "first: 500ms, longest: 300s, jitter: 0.0, hold: 300s");
-        check("[retry]\nfirst = -1", "`first` in [retry] is -1; it must be from 0 to 86400 seconds");
-        check("[retry]\nfirst = 9\nlongest = 5", "`first` in [retry] is longer than `longest`");
-        check("[retry]\njitter = 2", "`jitter` in [retry] is 2; it must be from 0 to 1");
+        check_parsed(
+            "[retry]\nfirst = 0.5\njitter = 0",
+            "first: 500ms, longest: 300s, jitter: 0.0, hold: 300s",
+        );
+        check_parsed("[retry]\nfirst = -1", "`first` in [retry] is -1; it must be from 0 to 86400 seconds");
+        check_parsed("[retry]\nfirst = 9\nlongest = 5", "`first` in [retry] is longer than `longest`");
+        check_parsed("[retry]\njitter = 2", "`jitter` in [retry] is 2; it must be from 0 to 1");
     }
 }

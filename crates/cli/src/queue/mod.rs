@@ -1,6 +1,8 @@
 //! `hangar queue`, `pause`, `resume`, `drain` and `stop-all`: the queue of the home, whichever processes work on it.
 
-mod config;
+pub(crate) mod budgets;
+pub(crate) mod config;
+mod spans;
 
 use std::time::Duration;
 
@@ -26,15 +28,24 @@ pub(crate) struct QueueArgs {
 
 /// The queue of the home.
 pub(crate) fn scheduler(settings: &Settings) -> Result<Scheduler> {
-    let (limits, retries) = config::load(settings)?;
-    Ok(Scheduler::open(SchedulerConfig {
+    let (mut limits, retries) = config::load(settings)?;
+    limits.budgets = budgets::load(settings)?;
+    let scheduler = Scheduler::open(SchedulerConfig {
         dir: settings.home.join("queue"),
         limits,
         retries,
         now: jiff::Timestamp::now,
         random,
         zone: TimeZone::UTC,
-    })?)
+    })?;
+    Ok(scheduler)
+}
+
+/// The same for a process that works: its work is traced.
+pub(crate) fn working_scheduler(settings: &Settings) -> Result<Scheduler> {
+    let scheduler = scheduler(settings)?;
+    spans::listen(&scheduler, crate::telemetry::exporter(settings));
+    Ok(scheduler)
 }
 
 /// A random number from 0 to 1.
@@ -67,6 +78,11 @@ fn lines(view: &QueueView) -> Vec<String> {
         vec![format!("{} of {} slots are taken, {waiting} waiting{mode}", slots.used, slots.limit)];
     for limit in &view.limits {
         lines.push(format!("  {} {}: {} of {}", limit.kind, limit.name, limit.used, limit.limit));
+    }
+    for budget in &view.budgets {
+        if let Some(held) = &budget.held {
+            lines.push(format!("  {held}"));
+        }
     }
     for held in &view.held {
         lines.push(format!("  account {} is held: {}", held.account, held.reason));

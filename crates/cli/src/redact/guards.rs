@@ -329,6 +329,11 @@ impl SessionLog for GuardedLog {
         self.log.append(expected, &events)
     }
 
+    fn keep_unfinished(&mut self, events: &[Event]) {
+        let clean = |event: &Event| self.redactor.event(event).unwrap_or_else(|| event.clone());
+        self.log.keep_unfinished(&events.iter().map(clean).collect::<Vec<_>>());
+    }
+
     fn appended(&self) -> &[LogPosition] {
         self.log.appended()
     }

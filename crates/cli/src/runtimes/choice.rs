@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::args::RunWithArgs;
 use super::config::RuntimesConfig;
 use super::mcp_config::mcp_config;
+use super::named::AgentTable;
 use crate::args::Switch;
 
 /// Default agent.
@@ -30,7 +31,9 @@ pub(crate) enum ValueSource {
     Flag(&'static str),
     /// The resumed session.
     Session,
-    /// The table of the agent.
+    /// The table of the named agent.
+    Named(String),
+    /// The table of the runtime.
     Agent(String),
     /// The table for all agents.
     Fleet,
@@ -42,6 +45,7 @@ impl std::fmt::Display for ValueSource {
         match self {
             ValueSource::Flag(name) => f.write_str(name),
             ValueSource::Session => f.write_str("the session"),
+            ValueSource::Named(name) => write!(f, "[agents.{name}] of config.toml"),
             ValueSource::Agent(name) => write!(f, "[runtimes.{name}] of config.toml"),
             ValueSource::Fleet => f.write_str("[runtimes] of config.toml"),
             ValueSource::Default => f.write_str("default"),
@@ -58,6 +62,8 @@ impl Serialize for ValueSource {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunChoice {
+    /// The named agent, if one was chosen.
+    pub(crate) agent: Sourced<Option<String>>,
     pub(crate) runtime: Sourced<String>,
     pub(crate) model: Sourced<Option<String>>,
     pub(crate) effort: Sourced<Option<String>>,
@@ -95,6 +101,7 @@ impl Serialize for McpServers {
 #[derive(Default)]
 struct Requested {
     runtime: Option<String>,
+    agent: Option<String>,
     model: Option<String>,
     effort: Option<String>,
     ssh: Option<String>,
@@ -114,6 +121,8 @@ struct Requested {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResumedAgent<'a> {
     pub(crate) runtime: &'a str,
+    /// Named agent that it was opened with.
+    pub(crate) agent: Option<&'a str>,
     /// Its requested model, for agents that do not remember it.
     pub(crate) model: Option<&'a str>,
     pub(crate) effort: Option<&'a str>,
@@ -125,53 +134,47 @@ impl RunChoice {
         config: &RuntimesConfig,
         before: Option<ResumedAgent<'_>>,
     ) -> Result<Self> {
+        let (agent, persona) = named_or_persona(args, config)?;
         let asked = Requested {
-            runtime: args.runtime.clone(),
-            model: args.model.clone(),
-            effort: args.effort.map(|effort| effort.as_str().to_owned()),
-            ssh: args.ssh.clone(),
-            turn_timeout: args.turn_timeout,
-            stall_timeout: args.stall_timeout,
-            startup_timeout: args.startup_timeout,
-            max_steps: args.max_steps,
-            budget: args.budget,
+            runtime: args.agent.runtime.clone(),
+            agent,
+            model: args.agent.model.clone(),
+            effort: args.agent.effort.map(|effort| effort.as_str().to_owned()),
+            ssh: args.agent.ssh.clone(),
+            turn_timeout: args.limits.turn_timeout,
+            stall_timeout: args.limits.stall_timeout,
+            startup_timeout: args.limits.startup_timeout,
+            max_steps: args.limits.max_steps,
+            budget: args.limits.budget,
             options: AgentOptions {
-                bare: args.bare.then_some(true),
-                stream: args.stream.map(|stream| stream == Switch::On),
-                builtin_mcp: args.no_builtin_mcp.then_some(false),
-                agents_md: args.no_agents_md.then_some(false),
-                persona: args.persona.clone(),
-                experimental: args.experimental.then_some(true),
+                bare: args.switches.bare.then_some(true),
+                stream: args.switches.stream.map(|stream| stream == Switch::On),
+                builtin_mcp: args.switches.no_builtin_mcp.then_some(false),
+                agents_md: args.switches.no_agents_md.then_some(false),
+                persona,
+                experimental: args.switches.experimental.then_some(true),
             },
-            allow_all: args.allow_all_tools,
+            allow_all: args.tools.allow_all_tools,
             tools: ToolPolicy {
-                allow: args.allow_tool.clone(),
-                deny: args.deny_tool.clone(),
-                available: args.available_tools.clone(),
-                excluded: args.excluded_tools.clone(),
+                allow: args.tools.allow_tool.clone(),
+                deny: args.tools.deny_tool.clone(),
+                available: args.tools.available_tools.clone(),
+                excluded: args.tools.excluded_tools.clone(),
             },
-            mcp_config: args.mcp_config.clone(),
+            mcp_config: args.tools.mcp_config.clone(),
         };
         Self::of(asked, config, before)
     }
 
     fn of(args: Requested, config: &RuntimesConfig, before: Option<ResumedAgent<'_>>) -> Result<Self> {
-        let runtime = match (&args.runtime, before.map(|before| before.runtime)) {
-            (Some(wanted), Some(before)) if wanted != before => {
-                bail!("the session was started with {before} and cannot continue with {wanted}")
-            }
-            (_, Some(before)) => Sourced { value: before.to_owned(), source: ValueSource::Session },
-            (Some(wanted), None) => Sourced { value: wanted.clone(), source: ValueSource::Flag("--runtime") },
-            (None, None) => match &config.default {
-                Some(default) => Sourced { value: default.clone(), source: ValueSource::Fleet },
-                None => Sourced { value: NATIVE.to_owned(), source: ValueSource::Default },
-            },
-        };
-        let agent = config.of(&runtime.value);
+        let (agent, runtime) = chosen_agent(&args, config, before)?;
+        let chosen = agent.clone();
+        let name = agent.value.clone().unwrap_or_else(|| runtime.value.clone());
+        let named = config.named.get(&name).cloned();
+        let agent = config.of(&name);
         let all = config.common();
         let usual = TurnLimits::default();
-        let name = runtime.value.clone();
-        let from = Sources { name };
+        let from = Sources { name, runtime: runtime.value.clone(), named };
         let seconds = |limit: Option<Duration>| limit.map(|limit| limit.as_secs_f64());
         Ok(Self {
             model: from
@@ -247,8 +250,14 @@ impl RunChoice {
                 None,
                 None,
             ),
+            agent: chosen,
             runtime,
         })
+    }
+
+    /// Name of the agent: that of the named one, or of the runtime.
+    pub(crate) fn name(&self) -> &str {
+        self.agent.value.as_deref().unwrap_or(&self.runtime.value)
     }
 
     pub(crate) fn limits(&self) -> Result<TurnLimits> {
@@ -267,7 +276,7 @@ impl RunChoice {
     }
 
     pub(crate) fn host(&self, args: &RunWithArgs, config: &RuntimesConfig) -> Host {
-        ssh_host(self.ssh.value.as_deref(), args.ssh_port, config, &self.runtime.value)
+        ssh_host(self.ssh.value.as_deref(), args.agent.ssh_port, config, self.name())
     }
 
     /// Order for a session, as far as this choice determines it: the same for a run, a job and the portal.
@@ -278,7 +287,7 @@ impl RunChoice {
         workspace: PathBuf,
         host: Host,
     ) -> Result<AgentOrder> {
-        let agent = config.of(&self.runtime.value);
+        let agent = config.of(self.name());
         let list = |said: &Sourced<Option<Vec<String>>>| said.value.clone().unwrap_or_default();
         let mut order = AgentOrder::new(id, workspace);
         order.model.clone_from(&self.model.value);
@@ -303,6 +312,9 @@ impl RunChoice {
         order.extra = agent.args;
         order.env = agent.env.into_iter().collect();
         order.host = host;
+        if let Some(named) = config.named.get(self.name()) {
+            named.complete(&mut order, &config.directory)?;
+        }
         Ok(order)
     }
 
@@ -352,6 +364,7 @@ impl RunChoice {
         let row =
             |name: &str, value: String, source: &ValueSource| format!("{name:<16} {value:<24} {source}");
         let mut lines = vec![
+            row("agent", shown(self.agent.value.as_ref()), &self.agent.source),
             row("runtime", self.runtime.value.clone(), &self.runtime.source),
             row("model", shown(self.model.value.as_ref()), &self.model.source),
             row("effort", shown(self.effort.value.as_ref()), &self.effort.source),
@@ -372,13 +385,23 @@ pub(crate) fn configured(config: &RuntimesConfig, name: &str) -> Result<RunChoic
     RunChoice::of(
         Requested::default(),
         config,
-        Some(ResumedAgent { runtime: name, model: None, effort: None }),
+        Some(ResumedAgent {
+            runtime: config.base(name),
+            agent: config.named.contains_key(name).then_some(name),
+            model: None,
+            effort: None,
+        }),
     )
 }
 
 /// Host of an agent from the configuration alone.
 pub(crate) fn host_of(config: &RuntimesConfig, name: &str) -> Host {
     ssh_host(config.of(name).ssh.as_deref(), None, config, name)
+}
+
+/// Host of a pool, by its name.
+pub(crate) fn host_named(config: &RuntimesConfig, name: &str, target: &str) -> Host {
+    ssh_host(Some(target), None, config, name)
 }
 
 fn ssh_host(target: Option<&str>, port: Option<u16>, config: &RuntimesConfig, name: &str) -> Host {
@@ -397,8 +420,74 @@ fn said(word: Option<String>) -> Option<String> {
     word.filter(|word| !word.is_empty())
 }
 
+/// The named agent that `--agent` means, and the custom agent of the runtime: `--agent` names the former if there is one, and the
+/// latter otherwise.
+fn named_or_persona(args: &RunWithArgs, config: &RuntimesConfig) -> Result<(Option<String>, Option<String>)> {
+    let Some(name) = &args.switches.agent else { return Ok((None, args.switches.persona.clone())) };
+    let Some(agent) = config.named.get(name) else {
+        if args.switches.persona.is_some() {
+            bail!(
+                "there is no [agents.{name}], so --agent means a custom agent of the runtime, as --persona does"
+            );
+        }
+        return Ok((None, Some(name.clone())));
+    };
+    let base = agent.runtime.as_deref().unwrap_or_default();
+    match &args.agent.runtime {
+        Some(runtime) if runtime != base => bail!(
+            "agent `{name}` of config.toml runs on {base}, not on {runtime}; --persona names a custom agent of {runtime}"
+        ),
+        Some(_) | None => Ok((Some(name.clone()), args.switches.persona.clone())),
+    }
+}
+
+/// The named agent and the runtime of a session.
+fn chosen_agent(
+    args: &Requested,
+    config: &RuntimesConfig,
+    before: Option<ResumedAgent<'_>>,
+) -> Result<(Sourced<Option<String>>, Sourced<String>)> {
+    let none = || Sourced { value: None, source: ValueSource::Default };
+    // A runtime may be asked for by the name of an agent.
+    let split = |name: &str, source: ValueSource| {
+        let runtime = Sourced { value: config.base(name).to_owned(), source: source.clone() };
+        match config.named.contains_key(name) {
+            true => (Sourced { value: Some(name.to_owned()), source }, runtime),
+            false => (none(), runtime),
+        }
+    };
+    let wanted = match (&args.agent, &args.runtime) {
+        (Some(agent), _) => Some((agent, "--agent")),
+        (None, Some(runtime)) => Some((runtime, "--runtime")),
+        (None, None) => None,
+    };
+    Ok(match (wanted, before) {
+        (Some((wanted, _)), Some(before)) if config.base(wanted) != before.runtime => {
+            bail!("the session was started with {} and cannot continue with {wanted}", before.runtime)
+        }
+        (Some((wanted, flag)), Some(before)) => {
+            let (agent, _) = split(wanted, ValueSource::Flag(flag));
+            (agent, Sourced { value: before.runtime.to_owned(), source: ValueSource::Session })
+        }
+        (None, Some(before)) => {
+            // An agent that is configured no more, or on another runtime now, leaves the runtime.
+            let named = before.agent.filter(|name| config.base(name) == before.runtime);
+            let named = named.filter(|name| config.named.contains_key(*name));
+            let runtime = Sourced { value: before.runtime.to_owned(), source: ValueSource::Session };
+            (Sourced { value: named.map(str::to_owned), source: ValueSource::Session }, runtime)
+        }
+        (Some((wanted, flag)), None) => split(wanted, ValueSource::Flag(flag)),
+        (None, None) => match &config.default {
+            Some(default) => split(default, ValueSource::Fleet),
+            None => split(NATIVE, ValueSource::Default),
+        },
+    })
+}
+
 struct Sources {
     name: String,
+    runtime: String,
+    named: Option<AgentTable>,
 }
 
 impl Sources {
@@ -422,7 +511,12 @@ impl Sources {
         let (value, source) = if typed.is_some() {
             (typed, ValueSource::Flag(flag))
         } else if agent.is_some() {
-            (agent, ValueSource::Agent(self.name.clone()))
+            let own = self.named.as_ref().is_some_and(|named| named.sets(flag));
+            let source = match own {
+                true => ValueSource::Named(self.name.clone()),
+                false => ValueSource::Agent(self.runtime.clone()),
+            };
+            (agent, source)
         } else if all.is_some() {
             (all, ValueSource::Fleet)
         } else {
@@ -438,7 +532,11 @@ impl Sourced<Option<String>> {
         match (before, &self.source) {
             (
                 Some(before),
-                ValueSource::Session | ValueSource::Agent(_) | ValueSource::Fleet | ValueSource::Default,
+                ValueSource::Session
+                | ValueSource::Named(_)
+                | ValueSource::Agent(_)
+                | ValueSource::Fleet
+                | ValueSource::Default,
             ) => Self { value: Some(before.to_owned()), source: ValueSource::Session },
             (None, _) | (_, ValueSource::Flag(_)) => self,
         }

@@ -133,6 +133,12 @@ fn show(fleet: &Fleet, looks: &[Look], as_json: bool) -> Result<()> {
             print_line(&format!("    to install: {}", look.card.install))?;
         }
     }
+    for agent in fleet.named() {
+        let card = agent.card();
+        let model = fleet.config.of(&card.name).model.unwrap_or_else(|| "its default model".to_owned());
+        let mark = if card.name == default { "*" } else { " " };
+        print_line(&format!("{mark} {:<10} agent of {} with {model}", card.name, card.base()))?;
+    }
     Ok(())
 }
 
@@ -229,4 +235,27 @@ pub(crate) fn copilot_models(
         })
     }
     Box::pin(discover(settings.clone(), lookup, Some(provider)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(told: Value, expected: Option<&str>) {
+        let mut model = json!({ "id": "m", "provider": "github" });
+        for (name, value) in told.as_object().into_iter().flatten() {
+            model[name] = value.clone();
+        }
+        let model: ModelInfo = serde_json::from_value(model).expect("a model");
+        assert_eq!(offered(model).and_then(|model| model.provider).as_deref(), expected, "{told}");
+    }
+
+    #[test]
+    fn models_that_the_account_may_use_are_offered_as_their_vendor_s() {
+        check(json!({ "vendor": "Anthropic", "entitled": true }), Some("Anthropic"));
+        check(json!({ "vendor": "Anthropic", "entitled": false }), None);
+        // A provider of one's own names no vendor, and tells nothing about the account.
+        check(json!({}), Some("github"));
+    }
 }

@@ -5,71 +5,114 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
 use hangar_runtimes::host::HostKeys;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
+use super::named::AgentTable;
 use crate::settings::{Settings, parse_toml};
 
 /// The whole table: settings for all agents, and a table for each agent with its own.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct RuntimesConfig {
+    /// Runtime or named agent of work that names none.
     pub(crate) default: Option<String>,
     #[serde(flatten)]
     common: Common,
     #[serde(flatten)]
+    #[schemars(with = "BTreeMap<String, RuntimeConfig>")]
     by_name: BTreeMap<String, toml::Value>,
     #[serde(skip)]
     pub(crate) agents: BTreeMap<String, RuntimeConfig>,
+    /// Named agents: the tables `[agents.NAME]` that have a runtime.
+    #[serde(skip)]
+    pub(crate) named: BTreeMap<String, AgentTable>,
     /// The directory that paths in it are relative to.
     #[serde(skip)]
     pub(crate) directory: PathBuf,
 }
 
 /// Settings for all agents at once.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub(crate) struct Common {
+    /// Model, by the agent's own name for it.
     pub(crate) model: Option<String>,
+    /// Reasoning effort.
+    #[schemars(extend("enum" = ["none", "minimal", "low", "medium", "high", "xhigh", "max"]))]
     pub(crate) effort: Option<String>,
+    /// Seconds after which a turn is ended; 0 means never.
+    #[schemars(range(min = 0))]
     pub(crate) turn_timeout: Option<f64>,
+    /// Seconds of silence after which a turn is ended; 0 means never.
+    #[schemars(range(min = 0))]
     pub(crate) stall_timeout: Option<f64>,
+    /// Seconds that the agent has to start; 0 means no limit.
+    #[schemars(range(min = 0))]
     pub(crate) startup_timeout: Option<f64>,
+    /// Maximum number of steps of a turn.
     pub(crate) max_steps: Option<u32>,
+    /// Maximum cost of a turn, in US dollars.
     pub(crate) budget_usd: Option<f64>,
 }
 
 /// `[runtimes.NAME]`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RuntimeConfig {
     /// Path of its program, or its name on `PATH`.
     pub(crate) program: Option<String>,
+    /// Model, by the agent's own name for it.
     pub(crate) model: Option<String>,
+    /// Reasoning effort.
+    #[schemars(extend("enum" = ["none", "minimal", "low", "medium", "high", "xhigh", "max"]))]
     pub(crate) effort: Option<String>,
+    /// Seconds after which a turn is ended; 0 means never.
+    #[schemars(range(min = 0))]
     pub(crate) turn_timeout: Option<f64>,
+    /// Seconds of silence after which a turn is ended; 0 means never.
+    #[schemars(range(min = 0))]
     pub(crate) stall_timeout: Option<f64>,
+    /// Seconds that the agent has to start; 0 means no limit.
+    #[schemars(range(min = 0))]
     pub(crate) startup_timeout: Option<f64>,
+    /// Maximum number of steps of a turn.
     pub(crate) max_steps: Option<u32>,
+    /// Maximum cost of a turn, in US dollars.
     pub(crate) budget_usd: Option<f64>,
+    /// Machine to work on: HOST, USER@HOST, or a name of your ssh configuration.
     pub(crate) ssh: Option<String>,
+    /// Port of ssh.
     pub(crate) ssh_port: Option<u16>,
     /// For `-o` of ssh.
     pub(crate) ssh_options: Vec<String>,
     /// Policy for unknown hosts: `accept-new`, `yes` (known hosts only) or `no` (any host).
     #[serde(deserialize_with = "host_keys")]
+    #[schemars(with = "Option<String>", extend("enum" = ["accept-new", "yes", "no"]))]
     pub(crate) ssh_host_keys: HostKeys,
+    /// Whether the agent loads as little as possible.
     pub(crate) bare: Option<bool>,
+    /// Whether answers are streamed.
     pub(crate) stream: Option<bool>,
+    /// Whether the MCP servers that come with the agent are started.
     pub(crate) builtin_mcp: Option<bool>,
+    /// Whether AGENTS.md and other instruction files are read.
     pub(crate) agents_md: Option<bool>,
+    /// Custom agent of the runtime.
     pub(crate) persona: Option<String>,
+    /// Whether experimental features are on.
     pub(crate) experimental: Option<bool>,
+    /// Tools to allow; without any rule, all are allowed.
     pub(crate) allow_tools: Vec<String>,
+    /// Tools to deny.
     pub(crate) deny_tools: Vec<String>,
+    /// The only tools that the model is offered.
     pub(crate) available_tools: Vec<String>,
+    /// Tools that the model is not offered.
     pub(crate) excluded_tools: Vec<String>,
     /// MCP servers: JSON, or a file, relative to the directory of `config.toml`.
     pub(crate) mcp_config: Option<String>,
     /// Arguments for this agent alone.
     pub(crate) args: Vec<String>,
+    /// Variables for the agent.
     pub(crate) env: BTreeMap<String, String>,
     /// Command that starts an agent of the Agent Client Protocol. With it, the table defines a further agent.
     pub(crate) acp: Option<Vec<String>>,
@@ -88,13 +131,23 @@ impl RuntimesConfig {
         Ok(Self { directory: settings.home.clone(), ..config })
     }
 
-    fn parse(text: &str) -> Result<Self> {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
         #[derive(Default, Deserialize)]
         struct File {
             #[serde(default)]
             runtimes: RuntimesConfig,
+            #[serde(default)]
+            agents: BTreeMap<String, AgentTable>,
         }
-        let mut config = parse_toml::<File>(text)?.runtimes;
+        let File { runtimes: mut config, agents } = parse_toml::<File>(text)?;
+        for (name, agent) in agents {
+            if let Err((_, why)) = agent.check(&name) {
+                return Err(anyhow!("[agents.{name}] is invalid: {why}"));
+            }
+            if agent.runtime.is_some() {
+                config.named.insert(name, agent);
+            }
+        }
         for (name, table) in std::mem::take(&mut config.by_name) {
             if !table.is_table() {
                 // Flattened members appear here too.
@@ -131,9 +184,18 @@ impl RuntimesConfig {
         self.directory.join(servers.trim_start_matches('@')).display().to_string()
     }
 
-    /// Settings of one agent; the defaults if there are none.
+    /// Settings of a runtime or of a named agent; the defaults if there are none.
     pub(crate) fn of(&self, name: &str) -> RuntimeConfig {
-        self.agents.get(name).cloned().unwrap_or_default()
+        let of_runtime = |name: &str| self.agents.get(name).cloned().unwrap_or_default();
+        match self.named.get(name) {
+            Some(agent) => agent.over(of_runtime(agent.runtime.as_deref().unwrap_or_default())),
+            None => of_runtime(name),
+        }
+    }
+
+    /// Name of the runtime of an agent.
+    pub(crate) fn base<'a>(&'a self, name: &'a str) -> &'a str {
+        self.named.get(name).and_then(|agent| agent.runtime.as_deref()).unwrap_or(name)
     }
 }
 

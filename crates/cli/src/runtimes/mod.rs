@@ -6,6 +6,7 @@ pub(crate) mod commands;
 pub(crate) mod config;
 mod drift;
 mod mcp_config;
+pub(crate) mod named;
 pub(crate) mod native;
 pub(crate) mod plan;
 mod probe;
@@ -18,10 +19,11 @@ pub(crate) mod run;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use hangar_runtimes::acp::AcpRuntime;
 use hangar_runtimes::agents;
 use hangar_runtimes::environment::{Drift, ModelLister, RuntimeEnvironment, RuntimeSettings};
+use hangar_runtimes::named::NamedAgent;
 use hangar_runtimes::runtime::Runtime;
 
 use crate::credentials;
@@ -33,6 +35,8 @@ use native::Native;
 /// All agents that this machine could use, ours first.
 pub(crate) struct Fleet {
     runtimes: Vec<Arc<dyn Runtime>>,
+    /// Agents with a name and settings of their own.
+    named: Vec<Arc<dyn Runtime>>,
     pub(crate) config: RuntimesConfig,
     /// Knows the secrets of this machine.
     pub(crate) redactor: Redactor,
@@ -72,8 +76,22 @@ fn drift(settings: &Settings, redactor: &Redactor) -> Drift {
 }
 
 impl Fleet {
+    /// Checks the agents of a text of `config.toml`.
+    pub(crate) fn check(settings: &Settings, text: &str) -> Result<()> {
+        let mut config = RuntimesConfig::parse(text)?;
+        config.directory.clone_from(&settings.home);
+        let fleet = Self::configured(settings, config)?;
+        match &fleet.config.default {
+            Some(default) => fleet.find(default).map(drop).context("`default` of [runtimes]"),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn assemble(settings: &Settings) -> Result<Self> {
-        let config = RuntimesConfig::load(settings)?;
+        Self::configured(settings, RuntimesConfig::load(settings)?)
+    }
+
+    fn configured(settings: &Settings, config: RuntimesConfig) -> Result<Self> {
         let redactor = redact::of_machine(settings);
         let surroundings = RuntimeEnvironment {
             vars: settings.vars().clone(),
@@ -107,18 +125,37 @@ impl Fleet {
                 None => bail!("[runtimes.{name}] is not a built-in agent and has no `acp` command"),
             }
         }
-        Ok(Self { runtimes, config, redactor })
+        let names: Vec<&str> = runtimes.iter().map(|runtime| &*runtime.card().name).collect();
+        named::check(&config.named, &names)?;
+        let named = config.named.iter().filter_map(|(name, agent)| {
+            let base = runtimes
+                .iter()
+                .find(|runtime| runtime.card().name == agent.runtime.as_deref().unwrap_or(name))?;
+            let agent = NamedAgent::new(name, agent.description.as_deref(), Arc::clone(base));
+            Some(Arc::new(agent) as Arc<dyn Runtime>)
+        });
+        let named = named.collect();
+        Ok(Self { runtimes, named, config, redactor })
     }
 
+    /// The runtimes, without the agents that are based on them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<dyn Runtime>> {
         self.runtimes.iter()
     }
 
+    /// The named agents.
+    pub(crate) fn named(&self) -> impl Iterator<Item = &Arc<dyn Runtime>> {
+        self.named.iter()
+    }
+
+    /// A runtime or a named agent.
     pub(crate) fn find(&self, name: &str) -> Result<&Arc<dyn Runtime>> {
-        match self.runtimes.iter().find(|runtime| runtime.card().name == name) {
+        let mut all = self.iter().chain(self.named());
+        match all.find(|runtime| runtime.card().name == name) {
             Some(runtime) => Ok(runtime),
             None => {
-                let names: Vec<&str> = self.runtimes.iter().map(|runtime| &*runtime.card().name).collect();
+                let all = self.iter().chain(self.named());
+                let names: Vec<&str> = all.map(|runtime| &*runtime.card().name).collect();
                 bail!("there is no agent `{name}`; there are {}", names.join(", "))
             }
         }

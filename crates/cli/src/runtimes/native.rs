@@ -73,6 +73,7 @@ impl Native {
         let card = AgentCard {
             name: NATIVE.into(),
             label: "Hangar".into(),
+            runtime: None,
             capabilities,
             install: "it is built in".into(),
             shell_tool: Some(ShellTool::new("bash", "command")),
@@ -144,7 +145,7 @@ impl Runtime for Native {
             let opened = NativeOrder::of(order, warnings).and_then(|wanted| open(settings, wanted));
             opened.map(|opened| opened.live).map_err(|error| {
                 let kind = match error.is::<providers::NotSetUp>() {
-                    true => ErrorKind::Auth,
+                    true => ErrorKind::NoProvider,
                     false => ErrorKind::TurnFailed,
                 };
                 refusal(kind, format!("{error:#}"))
@@ -219,29 +220,40 @@ pub(crate) fn flags(order: &AgentOrder) -> Result<RunArgs> {
     };
     set_options(&mut args, &order.options);
     if let Some(effort) = &order.effort {
-        args.reasoning_effort.get_or_insert_with(|| effort.clone());
+        args.models.reasoning_effort.get_or_insert_with(|| effort.clone());
     }
     if order.tools.allow.is_empty() && order.consent != Consent::Asked {
-        args.allow_all = true;
+        args.permissions.allow_all = true;
+    }
+    match order.sandbox {
+        Some(true) => args.confinement.sandbox = true,
+        Some(false) => args.confinement.no_sandbox = true,
+        None => {}
     }
     // Where the kernel cannot confine commands, they run with the rights of the user.
-    if order.consent == Consent::Confined && hangar_sandbox::available().is_ok() && !args.no_sandbox {
-        args.sandbox = true;
-        args.sandbox_network = true;
+    if order.consent == Consent::Confined
+        && hangar_sandbox::available().is_ok()
+        && !args.confinement.no_sandbox
+    {
+        args.confinement.sandbox = true;
+        args.confinement.sandbox_network = true;
     }
-    args.model = args.model.or_else(|| order.model.clone());
-    args.allow_tool.extend(order.tools.allow.iter().cloned());
-    args.deny_tool.extend(order.tools.deny.iter().cloned());
+    args.models.model = args.models.model.or_else(|| order.model.clone());
+    args.permissions.allow_tool.extend(order.tools.allow.iter().cloned());
+    args.permissions.deny_tool.extend(order.tools.deny.iter().cloned());
     if !order.tools.available.is_empty() {
-        args.available_tools.get_or_insert_default().extend(order.tools.available.iter().cloned());
+        args.permissions
+            .available_tools
+            .get_or_insert_default()
+            .extend(order.tools.available.iter().cloned());
     }
-    args.excluded_tools.extend(order.tools.excluded.iter().cloned());
+    args.permissions.excluded_tools.extend(order.tools.excluded.iter().cloned());
     args.extensions.additional_mcp_config.extend(order.mcp_config.clone());
-    args.add_dir.extend(order.add_dirs.iter().cloned());
-    args.secret_env_vars.extend(order.secret_variables.iter().cloned());
+    args.permissions.add_dir.extend(order.add_dirs.iter().cloned());
+    args.permissions.secret_env_vars.extend(order.secret_variables.iter().cloned());
     if let Some(steps) = order.limits.steps {
-        args.max_autopilot_continues = ContinueLimit(steps);
-        args.autopilot = true;
+        args.conduct.max_autopilot_continues = ContinueLimit(steps);
+        args.conduct.autopilot = true;
     }
     Ok(args)
 }
@@ -255,12 +267,12 @@ fn parse(typed: &[String]) -> Result<RunArgs> {
 
 /// `experimental` has no effect: nothing here is hidden behind it.
 fn set_options(args: &mut RunArgs, options: &AgentOptions) {
-    args.no_custom_instructions |= options.is_bare() || options.without_agents_md();
+    args.input.no_custom_instructions |= options.is_bare() || options.without_agents_md();
     args.extensions.disable_builtin_mcps |= options.is_bare() || options.builtin_mcp == Some(false);
     if let Some(stream) = options.stream {
-        args.stream = stream.into();
+        args.output.stream = stream.into();
     }
-    args.agent = args.agent.take().or_else(|| options.persona.clone());
+    args.agents.agent = args.agents.agent.take().or_else(|| options.persona.clone());
 }
 
 /// Session that runs in a task of its own.
@@ -327,8 +339,8 @@ mod tests {
         order.options = options;
         order.extra = extra.iter().map(|&word| word.to_owned()).collect();
         let args = flags(&order).expect("valid flags");
-        let (bare, no_mcp) = (args.no_custom_instructions, args.extensions.disable_builtin_mcps);
-        assert_eq!(format!("{bare} {no_mcp} {:?} {:?}", args.stream, args.agent), expected);
+        let (bare, no_mcp) = (args.input.no_custom_instructions, args.extensions.disable_builtin_mcps);
+        assert_eq!(format!("{bare} {no_mcp} {:?} {:?}", args.output.stream, args.agents.agent), expected);
     }
 
     #[test]

@@ -45,13 +45,14 @@ impl SessionPlan {
             let forgets = fleet.find(&past.runtime).is_ok_and(|agent| !agent.card().capabilities.own_log);
             ResumedAgent {
                 runtime: &past.runtime,
+                agent: past.agent.as_deref(),
                 model: past.model.as_deref().filter(|_| forgets),
                 effort: past.effort.as_deref().filter(|_| forgets),
             }
         });
         let choice = RunChoice::make(args, &fleet.config, before)?;
         let runtime = fleet
-            .find(&choice.runtime.value)
+            .find(choice.name())
             .map_err(|error| NamedError::because(ErrorKind::AgentNotFound, &error))?;
         Ok(Self { selection, runtime: Arc::clone(runtime), choice, past })
     }
@@ -81,7 +82,7 @@ impl SessionPlan {
         let clean = |text: &str| fleet.redactor.text(text.to_owned());
         let given = name.map(|name| SessionName::Given(clean(name)));
         let name = given.or_else(|| SessionName::from_prompt(&clean(prompt)));
-        SessionRecorder::create(store, self.selection.id(), workspace, name, &self.runtime.card().name)
+        SessionRecorder::create(store, self.selection.id(), workspace, name, self.runtime.card().base())
     }
 
     /// Order for the session. `record` is its log, if it goes on and we keep that.
@@ -96,12 +97,12 @@ impl SessionPlan {
         let host = self.choice.host(args, &fleet.config);
         let card = self.runtime.card();
         let takes_files = card.capabilities.attachments && host == Host::Local;
-        if !takes_files && !args.attachment.is_empty() {
+        if !takes_files && !args.input.attachment.is_empty() {
             let place = if host == Host::Local { "" } else { " on another machine" };
             bail!("{}{place} takes no --attachment; name the files in the prompt instead", card.label);
         }
         let stored = self.past.as_ref().and_then(|past| past.workspace.clone());
-        let workspace = match (&host, &args.directory, stored) {
+        let workspace = match (&host, &args.input.directory, stored) {
             // Only the other machine knows its directories.
             (Host::Ssh(_), Some(directory), _) => directory.clone(),
             (_, None, Some(stored)) => stored,
@@ -109,15 +110,16 @@ impl SessionPlan {
                 .map_err(|error| NamedError::because(ErrorKind::InvalidWorkspace, &error))?,
         };
         let below = |paths: &[PathBuf]| paths.iter().map(|path| workspace.join(path)).collect::<Vec<_>>();
-        let (add_dirs, attachments) = (below(&args.add_dir), below(&args.attachment));
+        let (add_dirs, attachments) = (below(&args.tools.add_dir), below(&args.input.attachment));
         let mut order = self.choice.order(&fleet.config, id.to_string(), workspace, host)?;
-        order.system = match &args.system_file {
+        let system = match &args.input.system_file {
             Some(file) => {
                 let text = std::fs::read_to_string(file);
                 Some(text.with_context(|| format!("cannot read the instructions in {}", file.display()))?)
             }
-            None => args.system.clone(),
+            None => args.input.system.clone(),
         };
+        order.system = system.or(order.system);
         if let SessionSelection::New { name, .. } = &self.selection {
             order.name.clone_from(name);
         }
@@ -128,7 +130,7 @@ impl SessionPlan {
         order.add_dirs = add_dirs;
         order.attachments = attachments;
         order.extra.extend(args.extra.iter().cloned());
-        order.secret_variables.clone_from(&args.secret_env_vars);
+        order.secret_variables.clone_from(&args.tools.secret_env_vars);
         order.scratch = Some(store.session_dir(id));
         Ok(order)
     }
@@ -140,7 +142,7 @@ impl SessionPlan {
 
 /// Starts what `--rehearse` asks for. It has to live as long as the sessions.
 pub(crate) async fn rehearsal(settings: &Settings, args: &RunWithArgs) -> Result<Option<Rehearsal>> {
-    let Some(url) = &args.rehearse else { return Ok(None) };
+    let Some(url) = &args.agent.rehearse else { return Ok(None) };
     let home = rehearsal::home_of(&settings.home);
     let rehearsal = match url.as_str() {
         "" => Rehearsal::start(&home).await?,

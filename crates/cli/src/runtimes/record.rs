@@ -23,6 +23,8 @@ const UNTOLD_MODEL: &str = "unknown";
 #[derive(Debug)]
 pub(crate) struct SessionPast {
     pub(crate) runtime: String,
+    /// Named agent that it was opened with.
+    pub(crate) agent: Option<String>,
     pub(crate) agent_session: Option<String>,
     pub(crate) workspace: Option<PathBuf>,
     /// Last requested model.
@@ -35,6 +37,7 @@ impl SessionPast {
     pub(crate) fn read(store: &Store, id: &SessionId, knows: impl Fn(&str) -> bool) -> Result<Self> {
         let mut past = SessionPast {
             runtime: NATIVE.to_owned(),
+            agent: None,
             agent_session: None,
             workspace: None,
             model: None,
@@ -49,6 +52,7 @@ impl SessionPast {
                         | EventKind::SessionResume
                         | EventKind::ContextChanged
                         | EventKind::Handoff
+                        | EventKind::AgentAssigned
                 )
         };
         for event in store.read_kinds(id, wanted)? {
@@ -66,6 +70,7 @@ impl SessionPast {
                 Body::SessionResume(resume) => {
                     past.asked_for(resume.selected_model.as_ref(), resume.reasoning_effort.as_ref());
                 }
+                Body::AgentAssigned(assigned) => past.agent = Some(assigned.agent.clone()),
                 Body::ContextChanged(changed) => past.workspace = Some(PathBuf::from(&changed.directory.cwd)),
                 Body::Handoff(handoff) => {
                     past.agent_session.clone_from(&handoff.remote_session_id);

@@ -39,6 +39,7 @@ impl NamedError {
             message: format!("{error:#}"),
             status_code: None,
             error_code: None,
+            url: None,
             transient: false,
         };
         let id = EventId(uuid::Uuid::new_v4().to_string());

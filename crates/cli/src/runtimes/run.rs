@@ -37,7 +37,7 @@ use crate::usage::{self, Footer};
 const NOBODY: &str = "Nobody is here to answer. Decide by yourself, and say what you decided.";
 
 pub(crate) fn run(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
-    let json = args.output_format == OutputFormat::Json && !args.explain;
+    let json = args.output.output_format == OutputFormat::Json && !args.agent.explain;
     begin(settings, args).inspect_err(|error| {
         if json {
             let mut printer = OutputPrinter::new(OutputFormat::Json, true, false, SeenHandle::default());
@@ -51,20 +51,20 @@ fn begin(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
     let fleet = Fleet::assemble(settings)?;
     let store = Store::new(&settings.home);
     let typed = Typed {
-        session_id: args.session_id.as_deref(),
-        resume: args.resume.as_deref(),
-        continue_last: args.continue_last,
-        name: args.name.as_deref(),
+        session_id: args.selection.session_id.as_deref(),
+        resume: args.selection.resume.as_deref(),
+        continue_last: args.selection.continue_last,
+        name: args.selection.name.as_deref(),
     };
     let selection = selection::select(&store, typed)?;
     let plan = SessionPlan::make(&fleet, &store, &args, selection)?;
-    if args.explain {
-        return explain(&plan.choice, plan.runtime.card(), args.output_format);
+    if args.agent.explain {
+        return explain(&plan.choice, plan.runtime.card(), args.output.output_format);
     }
     if args.wants_terminal() && terminal::is_possible() {
         return terminal::run_agent(settings, args, fleet, plan);
     }
-    let prompt = read_prompt(args.prompt.as_deref())?;
+    let prompt = read_prompt(args.input.prompt.as_deref())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -100,7 +100,12 @@ impl Run<'_> {
         let mut interrupts = Interrupts::new()?;
         let seen = SeenHandle::default();
         let args = &self.args;
-        let printer = OutputPrinter::new(args.output_format, args.silent, args.all_events, seen.clone());
+        let printer = OutputPrinter::new(
+            args.output.output_format,
+            args.output.silent,
+            args.output.all_events,
+            seen.clone(),
+        );
         let mut printer = printer.with_beginning();
         let plan = &self.plan;
         let (id, name) = match &plan.selection {
@@ -119,7 +124,7 @@ impl Run<'_> {
         let opened = tokio::select! {
             opened = plan.open(order) => opened,
             () = interrupts.next() => {
-                if args.output_format == OutputFormat::Json {
+                if args.output.output_format == OutputFormat::Json {
                     result_of_nothing(Exit::Done);
                 }
                 return Ok(Exit::Done);
@@ -158,7 +163,7 @@ impl Run<'_> {
                 usage::of_agent(&used, changes, duration_ms)
             }
         };
-        if args.output_format == OutputFormat::Text && !args.silent {
+        if args.output.output_format == OutputFormat::Text && !args.output.silent {
             let resume = format!("{} run --resume={id}", self.settings.program);
             remark(&Footer { usage: &usage, counts_changes, resume }.to_string());
         }
@@ -169,7 +174,8 @@ impl Run<'_> {
             exit_code: exit.code(),
             usage,
         };
-        let mut printer = OutputPrinter::new(args.output_format, args.silent, args.all_events, seen);
+        let mut printer =
+            OutputPrinter::new(args.output.output_format, args.output.silent, args.output.all_events, seen);
         printer.result(&result);
         Ok(printer.exit(exit))
     }

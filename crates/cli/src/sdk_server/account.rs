@@ -1,6 +1,7 @@
 //! Login of the server or of a session.
 
 use anyhow::{Context, Result, bail};
+use hangar_agent::model::{ModelError, ModelErrorKind};
 use hangar_models::Secret;
 use hangar_models::account::copilot_user;
 use hangar_models::base_url::BaseUrl;
@@ -43,6 +44,11 @@ pub(super) async fn quota(settings: &Settings, token: Option<String>) -> Result<
     Ok(Value::Object(snapshots.collect()))
 }
 
+/// Whether GitHub answered that the token is not valid.
+fn is_refusal(error: &ModelError) -> bool {
+    matches!(error.kind, ModelErrorKind::Authentication | ModelErrorKind::AccessDenied)
+}
+
 /// The login behind the server's token, or behind another one.
 pub(super) async fn status(settings: &Settings, token: Option<String>) -> Result<AuthStatus> {
     let asked = token.is_some();
@@ -53,8 +59,25 @@ pub(super) async fn status(settings: &Settings, token: Option<String>) -> Result
             ..AuthStatus::default()
         });
     };
-    let user = copilot_user(github(settings)?, Secret::new(token)).await;
-    let user = if asked { user? } else { user.unwrap_or_default() };
+    let user = match copilot_user(github(settings)?, Secret::new(token)).await {
+        Ok(user) => user,
+        // A token that is asked about and refused is an error of the caller.
+        Err(error) if is_refusal(&error) && asked => return Err(error.into()),
+        Err(error) if is_refusal(&error) => {
+            return Ok(AuthStatus {
+                status_message: Some(format!(
+                    "Not authenticated: GitHub refuses the token ({})",
+                    error.message
+                )),
+                ..AuthStatus::default()
+            });
+        }
+        // A token cannot be judged while GitHub is out of reach. It may not even be needed.
+        Err(error) => {
+            tracing::debug!(%error, "the owner of the token is not known");
+            Default::default()
+        }
+    };
     let (kind, by) = match from {
         LoginSource::Given => ("token", String::new()),
         LoginSource::Account => ("user", String::new()),

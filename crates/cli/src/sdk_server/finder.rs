@@ -32,7 +32,7 @@ impl ConfiguredPlaces {
             settings,
             extensions: flags::extensions(args),
             options: CustomizationOptions { discovery: Some(true), ..CustomizationOptions::default() },
-            reads_instructions: !args.no_custom_instructions,
+            reads_instructions: !args.input.no_custom_instructions,
         }
     }
 

@@ -7,13 +7,16 @@ mod finder;
 pub(crate) mod instructions;
 mod models;
 mod opener;
+mod remote;
 
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use hangar_server::{Presence, ServerAccess, ServerHub, ServerHubConfig, serve_stdio, serve_tcp};
+use hangar_server::{
+    Presence, RemoteAccess, ServerAccess, ServerHub, ServerHubConfig, serve_stdio, serve_tcp,
+};
 use hangar_spec::SessionSpec;
 use hangar_store::Store;
 use tokio::signal::unix::{SignalKind, signal};
@@ -26,6 +29,7 @@ use crate::settings::{LoginPlaces, LoginSource, Settings};
 pub(crate) use access::Admission;
 use finder::ConfiguredPlaces;
 use opener::{Front, Opener};
+use remote::PortalAccess;
 
 /// Time that a stopped server waits for its client to close the connection.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -69,7 +73,11 @@ pub(crate) fn terminal_hub(
 ) -> Result<Arc<ServerHub>> {
     let defaults = crate::flags::spec(&args);
     let config = hub_config(settings, args, access, None, Front::Person)?;
-    Ok(ServerHub::new(ServerHubConfig { defaults, presence, ..config }))
+    let remote_access: Option<Box<dyn RemoteAccess>> = match presence {
+        Some(_) => Some(Box::new(PortalAccess::to_announced(settings.home.clone()))),
+        None => config.remote_access,
+    };
+    Ok(ServerHub::new(ServerHubConfig { defaults, presence, remote_access, ..config }))
 }
 
 fn hub_config(
@@ -83,6 +91,7 @@ fn hub_config(
         store: Store::new(&settings.home),
         access,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        directory: std::env::current_dir().context("the working directory cannot be read")?,
         git: crate::credentials::git(),
         now: jiff::Timestamp::now,
         features: settings.features()?,
@@ -91,6 +100,7 @@ fn hub_config(
         idle_timeout: None,
         farewell: crate::telemetry::finish,
         presence: None,
+        remote_access: Some(Box::new(PortalAccess::new(settings.home.clone()))),
         finder: Box::new(ConfiguredPlaces::new(settings.clone(), &args)),
         opener: Box::new(Opener::new(settings.clone(), given, args, front)?),
     })

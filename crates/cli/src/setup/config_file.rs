@@ -82,16 +82,27 @@ pub(crate) fn configured_providers(settings: &Settings) -> Vec<ConfiguredProvide
 fn parse(text: &str) -> Result<DocumentMut> {
     text.parse().map_err(|error: toml_edit::TomlError| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-        anyhow!("line {} of the configuration: {}", before.matches('\n').count() + 1, error.message())
+        anyhow!("config.toml:{}: {}", before.matches('\n').count() + 1, error.message())
     })
 }
 
 fn added(text: &str, draft: &Draft, model: &str) -> Result<String> {
     let mut document = parse(text)?;
+    let has_model = document.contains_key("model");
     set(&mut document, "model", &format!("{}/{model}", draft.name));
+    if !has_model && last_table(&document).is_none() {
+        let end = take_end(&mut document);
+        if let Some(mut key) = document.key_mut("model") {
+            key.leaf_decor_mut().set_prefix(end);
+        }
+    }
     if draft.is_built_in {
         return Ok(document.to_string());
     }
+    let providers = document.get("providers").and_then(Item::as_table_like);
+    let is_added = providers.is_none_or(|tables| !tables.contains_key(&draft.name));
+    let is_last = providers.is_none() || last_table(&document) == Some("providers");
+    let end = if is_added && is_last { take_end(&mut document) } else { String::new() };
     let tables = document.entry("providers").or_insert_with(|| {
         let mut tables = Table::new();
         // Only its tables have headers.
@@ -101,9 +112,28 @@ fn added(text: &str, draft: &Draft, model: &str) -> Result<String> {
     let Some(tables) = tables.as_table_mut() else {
         bail!("`providers` of the configuration is no table of tables; write it as [providers.NAME]");
     };
-    let table = filled(tables.get(&draft.name), draft)?;
+    let mut table = filled(tables.get(&draft.name), draft)?;
+    if !end.is_empty() {
+        table.decor_mut().set_prefix(format!("{end}\n"));
+    }
     tables.insert(&draft.name, Item::Table(table));
     Ok(document.to_string())
+}
+
+/// Name of the last table of the file.
+fn last_table(document: &DocumentMut) -> Option<&str> {
+    let is_table = |item: &Item| item.is_table() || item.is_array_of_tables();
+    document.iter().filter(|(_, item)| is_table(item)).map(|(name, _)| name).last()
+}
+
+/// Removes and returns the comments at the end of the file, which go before an item that is added there.
+fn take_end(document: &mut DocumentMut) -> String {
+    let end = document.trailing().as_str().unwrap_or_default().to_owned();
+    if end.trim().is_empty() {
+        return String::new();
+    }
+    document.set_trailing("");
+    end
 }
 
 /// The table of a provider as it is written.
@@ -210,6 +240,16 @@ mod tests {
     }
 
     #[test]
+    fn comments_at_the_end_stay_before_what_is_added() {
+        for text in ["# mine\n", "model = \"a/b\" # why\n# mine\n", "[budget]\nmax_turns = 5\n\n# mine\n"] {
+            let written = added(text, &draft(KeyKind::Usual), "m").unwrap();
+            let (mine, table) = (written.find("# mine"), written.find("[providers."));
+            assert!(mine.is_some() && mine < table, "{written}");
+            assert!(!text.contains("# why") || written.contains("\" # why\n"), "{written}");
+        }
+    }
+
+    #[test]
     fn another_credential_takes_the_place_of_the_one_before() {
         let text =
             "[providers.anthropic]\ntype = \"anthropic\"\napi_key = \"sk-old\"\nweb_search = true # yes\n";
@@ -271,9 +311,6 @@ mod tests {
     #[test]
     fn a_file_that_is_no_toml_is_named_by_its_line() {
         let error = added("a = 1\napi_key = sk-secret", &draft(KeyKind::Usual), "m").unwrap_err().to_string();
-        assert!(
-            error.starts_with("line 2 of the configuration: ") && !error.contains("sk-secret"),
-            "{error}"
-        );
+        assert!(error.starts_with("config.toml:2: ") && !error.contains("sk-secret"), "{error}");
     }
 }

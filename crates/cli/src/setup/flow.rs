@@ -67,14 +67,23 @@ pub(crate) struct Setup {
     step: Step,
     draft: Option<Draft>,
     models: Vec<ListedModel>,
+    /// Local servers that were listed, if the provider was chosen among them.
+    servers: Option<Vec<FoundServer>>,
     /// Why the step before was of no use.
     problem: Option<String>,
 }
 
 impl Setup {
     pub(crate) fn new(offers: Offers, is_unasked: bool) -> (Self, Next) {
-        let mut setup =
-            Self { offers, is_unasked, step: Step::Provider, draft: None, models: Vec::new(), problem: None };
+        let mut setup = Self {
+            offers,
+            is_unasked,
+            step: Step::Provider,
+            draft: None,
+            models: Vec::new(),
+            servers: None,
+            problem: None,
+        };
         let first = setup.go(Step::Provider);
         // Later questions follow from keys.
         setup.is_unasked = false;
@@ -147,7 +156,8 @@ impl Setup {
         let before = match &self.step {
             Step::Provider => return Next::Done(Outcome::Left),
             Step::Way if self.draft.as_ref().is_some_and(|draft| draft.base_url.is_some()) => Step::Address,
-            Step::Servers(_) | Step::GitHub | Step::Way | Step::Finding | Step::Address => Step::Provider,
+            Step::Address => self.first_choice(),
+            Step::Servers(_) | Step::GitHub | Step::Way | Step::Finding => Step::Provider,
             Step::Key(_) => Step::Way,
             Step::Listing | Step::Models | Step::Unlisted(_) => self.before_models(),
             Step::ModelName if self.models.is_empty() => self.before_models(),
@@ -169,16 +179,25 @@ impl Setup {
             KeyKind::Command(_) => Step::Key(COMMAND),
             KeyKind::Usual if draft.preset.is_none() => Step::Way,
             KeyKind::Usual if draft.base_url.is_some() => Step::Address,
-            KeyKind::Usual => Step::Provider,
+            KeyKind::Usual => self.first_choice(),
         }
+    }
+
+    /// The list in which the provider was chosen.
+    fn first_choice(&self) -> Step {
+        self.servers.clone().map_or(Step::Provider, Step::Servers)
     }
 
     fn picked(&mut self, id: &str) -> Next {
         match self.step.clone() {
             Step::Provider => self.provider(id),
             Step::Servers(_) if id == AGAIN => self.go(Step::Finding),
-            Step::Servers(_) if id == COMPATIBLE => self.compatible(),
-            Step::Servers(_) => {
+            Step::Servers(servers) if id == COMPATIBLE => {
+                self.servers = Some(servers);
+                self.compatible()
+            }
+            Step::Servers(servers) => {
+                self.servers = Some(servers);
                 self.begin(id);
                 self.go(Step::Listing)
             }
@@ -264,6 +283,7 @@ impl Setup {
     }
 
     fn provider(&mut self, id: &str) -> Next {
+        self.servers = None;
         match id {
             SCRIPTED => return Next::Done(Outcome::Demo),
             LOCAL_SERVER => return self.go(Step::Finding),
@@ -332,6 +352,11 @@ impl Setup {
                 HostAsk::Pick(vec![item(TYPED, "Type or paste a token now", "")]),
             ),
             Step::Way => {
+                // Labels begin a list item elsewhere.
+                let name = match name.strip_prefix("The ") {
+                    Some(rest) => format!("the {rest}"),
+                    None => (*name).to_owned(),
+                };
                 (format!("How does {name} get its key?"), String::new(), HostAsk::Pick(self.way_items()))
             }
             Step::Key(way) => {

@@ -1,10 +1,10 @@
 //! What a step has to ask of a provider: whether local servers answer, which models there are, whether one works.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use hangar_agent::model::ModelError;
-use hangar_models::catalogue::{Cache, ModelInfo, list_models};
+use hangar_models::catalogue::{ModelInfo, list_models};
 use hangar_models::config::ProviderConfig;
 use hangar_models::facts::{self, is_same};
 
@@ -19,8 +19,6 @@ const LOCAL_TIME: Duration = Duration::from_secs(2);
 const LIST_TIME: Duration = Duration::from_secs(15);
 /// Models that are offered. OpenRouter has some hundreds.
 const MAX_MODELS: usize = 2_000;
-/// Age of the list that is kept.
-const LIST_AGE: Duration = Duration::from_secs(3600);
 
 /// Work for a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,8 +117,8 @@ async fn list(settings: &Settings, draft: &Draft) -> Result<Vec<ListedModel>, Li
     };
     let problem =
         |message: String, is_refused| ListProblem { message, is_refused, known: known(&provider, draft) };
-    let cache = Cache { dir: settings.home.join("cache"), ttl: LIST_AGE };
-    let listed = tokio::time::timeout(LIST_TIME, cache.refresh(&provider, SystemTime::now())).await;
+    // The list is not kept on disk: nothing is written before the last step.
+    let listed = tokio::time::timeout(LIST_TIME, list_models(&provider)).await;
     let listed = match listed {
         Ok(Ok(listed)) => listed,
         Ok(Err(error)) => return Err(problem(error.to_string(), is_refused(&error))),

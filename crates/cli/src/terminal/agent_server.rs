@@ -162,12 +162,13 @@ impl AgentServer {
 
     /// Flags for a session: all for the one that they were typed for and for new ones like it.
     fn args_for(&self, params: &OpenParams, is_new: bool) -> RunWithArgs {
-        let same = self.args.runtime.as_ref() == Some(&params.runtime);
+        let same = self.args.agent.runtime.as_ref() == Some(&params.runtime);
         let mut args = if same && (is_new || params.typed) { self.args.clone() } else { self.args.common() };
         if !params.typed {
-            args.attachment.clear();
+            args.input.attachment.clear();
         }
-        RunWithArgs { runtime: Some(params.runtime.clone()), ..args }
+        args.agent.runtime = Some(params.runtime.clone());
+        args
     }
 
     fn delete(&self, request: ViewRequest) {

@@ -425,6 +425,7 @@ impl ServedSession {
             message: problem.to_owned(),
             status_code: None,
             error_code: None,
+            url: None,
             transient: true,
         };
         self.publish(&made(error.into()));

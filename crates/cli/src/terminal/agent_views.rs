@@ -17,8 +17,6 @@ use super::host::Listening;
 const MAX_PENDING: usize = 16;
 /// Timeout for authentication.
 const ADMISSION_TIME: Duration = Duration::from_secs(10);
-/// Delay after a failed accept.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// JSON-RPC message of an attached view.
 pub(super) struct ViewMessage {
@@ -36,18 +34,9 @@ pub(super) async fn listen(listening: Option<Listening>, messages: mpsc::Sender<
     };
     let pending = PendingConnections::new(MAX_PENDING);
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let (place, token, messages) = (pending.register(), token.clone(), messages.clone());
-                tokio::spawn(
-                    async move { serve(stream, &place, &ConnectionToken::new(token), &messages).await },
-                );
-            }
-            Err(error) => {
-                tracing::warn!(%error, "accepting a connection failed");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
+        let stream = hangar_peer::accept(&listener).await;
+        let (place, token, messages) = (pending.register(), token.clone(), messages.clone());
+        tokio::spawn(async move { serve(stream, &place, &ConnectionToken::new(token), &messages).await });
     }
 }
 
@@ -58,8 +47,6 @@ async fn serve(
     token: &ConnectionToken,
     messages: &mpsc::Sender<ViewMessage>,
 ) {
-    // Responses are small and should not wait for more data.
-    let _ = stream.set_nodelay(true);
     let (reader, mut writer) = stream.into_split();
     let (peer, mut outgoing) = Peer::new(Framing::Length);
     let writing = peer.clone();

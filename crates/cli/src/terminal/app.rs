@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::Launch;
 use super::agents::Agents;
 use super::detach::CLOSING;
+use super::host::Ending;
 use super::hosts::{HostKind, Hosts};
 use super::link::{Link, LinkNews};
 use super::login::{LoginNews, ModelSetup, SWITCHING};
@@ -105,6 +106,7 @@ pub(super) struct App {
     pub(super) suspending: bool,
     /// Exit code of the signal that ended the view.
     ended_by: Option<u8>,
+    ending: Ending,
     inbox: mpsc::Sender<Input>,
     later: Vec<Input>,
     began: Instant,
@@ -118,7 +120,7 @@ pub(super) async fn run(launch: Launch) -> Result<Exit> {
     let store = Store::new(&settings.home);
     let rehearsal = plan::rehearsal(&settings, &for_agents).await?;
     if let Some(rehearsal) = &rehearsal {
-        for_agents.rehearse = Some(rehearsal.stage.model_url.clone());
+        for_agents.agent.rehearse = Some(rehearsal.stage.model_url.clone());
     }
     let (preferences, problem) = TerminalPreferences::read(&settings.home);
     let (inbox, mut inputs) = mpsc::channel(INBOX);
@@ -139,8 +141,8 @@ pub(super) async fn run(launch: Launch) -> Result<Exit> {
         Err(problem) => problems.push(problem),
     }
     let now = Instant::now();
-    let first = own.interactive.clone();
-    let models = ModelSetup::new(&own, rehearsal.is_some() || for_agents.rehearse.is_some());
+    let first = own.input.interactive.clone();
+    let models = ModelSetup::new(&own, rehearsal.is_some() || for_agents.agent.rehearse.is_some());
     let mut app = App {
         history: HistoryFile::of(&settings.home),
         hosts: Hosts::new(own, for_agents, agents.clone(), listening),
@@ -170,6 +172,7 @@ pub(super) async fn run(launch: Launch) -> Result<Exit> {
         leaving: None,
         suspending: false,
         ended_by: None,
+        ending: Ending::ByUser,
         inbox,
         later: Vec::new(),
         began: now,
@@ -300,12 +303,16 @@ impl App {
                         self.schedule(Duration::ZERO);
                     }
                     // The terminal is gone.
-                    None => return,
+                    None => {
+                        self.ending = Ending::FromOutside;
+                        return;
+                    }
                 },
                 caught = signals.next() => match caught {
                     Caught::Resize => self.draw_at = Some(Instant::now() + RESIZE_QUIET),
                     caught => {
                         self.ended_by = caught.exit_code();
+                        self.ending = Ending::FromOutside;
                         return;
                     }
                 },
@@ -433,7 +440,7 @@ impl App {
         self.surface.leave(&mut self.state);
         let goes_on = self.goes_on();
         self.link = None;
-        self.hosts.close();
+        self.hosts.close(self.ending);
         if let Some(line) = self.state.unsent_line() {
             // The draft is found again with the up key.
             let _ = self.history.add(&line);

@@ -3,6 +3,7 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -72,6 +73,8 @@ impl Listening {
 pub(super) struct LocalHost {
     thread: JoinHandle<()>,
     stop: CancellationToken,
+    /// Whether the user did not ask for the end.
+    from_outside: Arc<AtomicBool>,
     hub: Arc<ServerHub>,
 }
 
@@ -106,11 +109,13 @@ impl LocalHost {
         let (near, far) = tokio::io::duplex(PIPE);
         let stop = CancellationToken::new();
         let (stopped, served) = (stop.clone(), Arc::clone(&hub));
+        let from_outside = Arc::new(AtomicBool::new(false));
+        let outside = Arc::clone(&from_outside);
         let thread = std::thread::Builder::new()
             .name("sessions".to_owned())
-            .spawn(move || serve(&served, far, listening, &stopped))
+            .spawn(move || serve(&served, far, listening, &stopped, &outside))
             .context("cannot start the thread of the sessions")?;
-        Ok(StartedHost { host: Self { thread, stop, hub }, stream: near, shows })
+        Ok(StartedHost { host: Self { thread, stop, from_outside, hub }, stream: near, shows })
     }
 
     /// Records the session that the view shows.
@@ -119,7 +124,8 @@ impl LocalHost {
     }
 
     /// Closes all sessions and waits for that.
-    pub(super) fn close(self) {
+    pub(super) fn close(self, ending: Ending) {
+        self.from_outside.store(ending == Ending::FromOutside, Ordering::Release);
         self.stop.cancel();
         if self.thread.join().is_err() {
             tracing::error!("the thread of the sessions panicked");
@@ -127,7 +133,21 @@ impl LocalHost {
     }
 }
 
-fn serve(hub: &Arc<ServerHub>, stream: DuplexStream, listening: Option<Listening>, stop: &CancellationToken) {
+/// Cause of the end of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    ByUser,
+    /// A signal, or a terminal that is gone.
+    FromOutside,
+}
+
+fn serve(
+    hub: &Arc<ServerHub>,
+    stream: DuplexStream,
+    listening: Option<Listening>,
+    stop: &CancellationToken,
+    from_outside: &AtomicBool,
+) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -142,7 +162,10 @@ fn serve(hub: &Arc<ServerHub>, stream: DuplexStream, listening: Option<Listening
             () = serve_views(hub, listening) => {}
             () = stop.cancelled() => {}
         }
-        hub.close().await;
+        match from_outside.load(Ordering::Acquire) {
+            true => hub.close_from_outside().await,
+            false => hub.close().await,
+        }
     });
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
 }

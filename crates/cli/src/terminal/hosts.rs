@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::agent_host::AgentHost;
 use super::agents::Agents;
-use super::host::{Listening, LocalHost, StartedHost};
+use super::host::{Ending, Listening, LocalHost, StartedHost};
 use super::link::Link;
 use crate::args::RunArgs;
 use crate::runtimes::args::RunWithArgs;
@@ -143,7 +143,7 @@ impl Hosts {
 
     /// Settings of our own sessions, which ask the scripted model too if the others do.
     fn rehearsed(&self, settings: &Settings) -> Result<Settings> {
-        let Some(url) = &self.for_agents.rehearse else { return Ok(settings.clone()) };
+        let Some(url) = &self.for_agents.agent.rehearse else { return Ok(settings.clone()) };
         let fleet = self.agents.fleet()?;
         let variables = rehearsal::variables(&**fleet.find(NATIVE)?, url, &settings.home)?;
         Ok(variables.iter().fold(settings.clone(), |settings, (name, value)| settings.with_var(name, value)))
@@ -157,10 +157,10 @@ impl Hosts {
     }
 
     /// Closes all sessions and waits for that.
-    pub(super) fn close(self) {
+    pub(super) fn close(self, ending: Ending) {
         drop(self.parked);
         if let Some(host) = self.local {
-            host.close();
+            host.close(ending);
         }
         if let Some(host) = self.agent {
             host.close();

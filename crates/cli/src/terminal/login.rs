@@ -51,8 +51,8 @@ pub(super) enum LoginNews {
 
 impl ModelSetup {
     pub(super) fn new(own: &RunArgs, is_rehearsed: bool) -> Self {
-        let is_known = is_rehearsed || own.replay.is_some();
-        Self { is_known, flag: own.model.clone(), ..Self::default() }
+        let is_known = is_rehearsed || own.models.replay.is_some();
+        Self { is_known, flag: own.models.model.clone(), ..Self::default() }
     }
 
     /// Model that a session is opened with, unless its flags say another.

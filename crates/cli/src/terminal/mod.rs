@@ -88,7 +88,7 @@ impl Launch {
     /// A session of our own, or the one that is resumed, whoever's it is.
     fn of(settings: &Settings, own: RunArgs) -> Result<Self> {
         let agents = Agents::new(settings);
-        let directory = working_dir(own.directory.as_deref())?;
+        let directory = working_dir(own.input.directory.as_deref())?;
         let start = Start::of(&Store::new(&settings.home), &agents, &own, directory.clone())?;
         let for_agents = RunWithArgs::like(&own, start.agent().map(str::to_owned));
         let settings = settings.clone();
@@ -140,7 +140,7 @@ pub(crate) fn run_agent(
     own.budget.max_cost = own.budget.max_cost.or(plan.choice.budget_usd.value.filter(|_| is_own));
     let runtime = plan.runtime.card().name.to_string();
     let agent = (!is_own).then(|| runtime.clone());
-    args.runtime = Some(runtime);
+    args.agent.runtime = Some(runtime);
     let wanted = Wanted {
         selection: plan.selection,
         directory: directory.clone(),

@@ -45,7 +45,7 @@ pub(super) enum Start {
 
 impl Start {
     pub(super) fn of(store: &Store, agents: &Agents, args: &RunArgs, directory: PathBuf) -> Result<Self> {
-        if args.resume.as_deref() == Some("") && args.session_id.is_none() {
+        if args.selection.resume.as_deref() == Some("") && args.selection.session_id.is_none() {
             return Ok(Self::Pick);
         }
         let selection = selection::select(store, args)?;
@@ -96,6 +96,7 @@ impl Wanted {
     /// Events of the session so far: the last ones, and whether there are more.
     pub(super) fn past(&self, store: &Store) -> Result<(Vec<Event>, u64)> {
         let SessionSelection::Resume(id) = &self.selection else { return Ok((Vec::new(), 0)) };
+        store.recover(id);
         let events = store.read_back(id, PAST_EVENTS)?;
         let older = u64::from(events.len() == PAST_EVENTS);
         Ok((events, older))

@@ -30,16 +30,14 @@ impl Owner {
             Some(endpoint) => return Self::Terminal(endpoint),
             None => {}
         }
-        let portals = endpoint::portals(home).into_iter().map(Self::Portal);
-        for owner in portals.chain(endpoint::jobs(home).into_iter().map(Self::Job)) {
-            if let Self::Portal(endpoint) | Self::Job(endpoint) = &owner
-                && let Ok(client) = PortalClient::new(endpoint)
-                && client.has_open(id).await
-            {
-                return owner;
-            }
+        if let Some(portal) = first_with(endpoint::portals(home), id).await {
+            return Self::Portal(portal);
         }
-        if store.is_in_use(id) { Self::Other } else { Self::Nobody }
+        // Jobs begin to listen when they are asked for views: not for a session that no process has.
+        if !store.is_in_use(id) {
+            return Self::Nobody;
+        }
+        first_with(endpoint::job_views(home).await, id).await.map_or(Self::Other, Self::Job)
     }
 
     /// Whether the session runs in another process.
@@ -89,4 +87,16 @@ fn busy(id: &SessionId) -> String {
     format!(
         "session {id} is at work in a process that takes no views; wait until it is done, or see it in the portal"
     )
+}
+
+/// The first of these processes that has the session open.
+async fn first_with(endpoints: Vec<ProcessEndpoint>, id: &SessionId) -> Option<ProcessEndpoint> {
+    for endpoint in endpoints {
+        if let Ok(client) = PortalClient::new(&endpoint)
+            && client.has_open(id).await
+        {
+            return Some(endpoint);
+        }
+    }
+    None
 }

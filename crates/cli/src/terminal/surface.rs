@@ -118,7 +118,10 @@ impl Surface {
     pub(super) fn size(&self) -> (usize, usize) {
         match self {
             Self::Screen(surface) => surface.tty.size(),
-            Self::Lines(_) => LINE_SIZE,
+            Self::Lines(_) => match rustix::termios::tcgetwinsize(std::io::stdout()) {
+                Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
+                Ok(_) | Err(_) => LINE_SIZE,
+            },
         }
     }
 
@@ -201,6 +204,7 @@ impl Surface {
 
     /// Shows the last rows and leaves the terminal as it was.
     pub(super) fn leave(&mut self, state: &mut State) {
+        state.settle();
         match self {
             Self::Screen(surface) => {
                 let last = Frame { tail: Vec::new(), cursor: None, overlay: None, ..state.frame() };

@@ -103,7 +103,7 @@ fn no_call_is_made_that_could_pass_a_cap() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
     let (kind, message, calls) = stopped(&scratch, &model, "SAY:x", &["--max-cost", "0.0001"]);
     assert_eq!((kind.as_str(), calls), ("budget", 0));
-    assert!(message.contains("$0.0000 of $0.0001") && message.contains("`--max-cost`"), "{message}");
+    assert!(message.contains("$0.00 of $0.0001") && message.contains("`--max-cost`"), "{message}");
     let (kind, message, calls) = stopped(&scratch, &model, "SAY:x", &["--max-tokens", "100"]);
     assert_eq!((kind.as_str(), calls), ("budget", 0));
     assert!(message.contains("0 of 100 tokens"), "{message}");

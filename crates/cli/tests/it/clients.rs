@@ -137,3 +137,61 @@ fn the_rust_sdk_finds_everything_as_it_should_be() {
     ];
     check("cargo", &args, "`cargo xtask test` builds these tests beforehand");
 }
+
+/// Runs a program of `docs/sdk.md`, which is a file here and there, and expects the model's answer as its output.
+fn check_page(file: &str, program: &str, args: &[&str]) {
+    let text = std::fs::read_to_string(root().join(file)).expect("the program");
+    let page = std::fs::read_to_string(root().join("docs/sdk.md")).expect("the page");
+    assert!(page.contains(text.trim_end()), "docs/sdk.md does not show {file} as it is");
+    let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
+    assert!(lines <= 20, "{file} has {lines} lines");
+    let scratch = Scratch::new();
+    let model = ModelServer::start();
+    let home = std::env::var("HOME").unwrap_or_default();
+    let variable = |name: &str, default: &str| std::env::var(name).unwrap_or(format!("{home}/{default}"));
+    let run = scratch
+        .run(program)
+        .provider(model.url())
+        .env("HANGAR", HANGAR)
+        .env("CARGO_HOME", variable("CARGO_HOME", ".cargo"))
+        .env("RUSTUP_HOME", variable("RUSTUP_HOME", ".rustup"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .args(args)
+        .arg("SAY:Oslo, of course")
+        .within(LIMIT)
+        .finish();
+    assert_eq!((run.exit, run.stdout.as_str()), (0, "Oslo, of course\n"), "{file}: {}", run.stderr);
+}
+
+#[test]
+fn the_node_program_of_the_documentation_runs() {
+    let file = "e2e/sdk-node/hello.mjs";
+    check_page(file, "node", &[&root().join(file).to_string_lossy()]);
+}
+
+#[test]
+fn the_python_program_of_the_documentation_runs() {
+    let file = "e2e/sdk-python/hello.py";
+    let python = root().join("e2e/sdk-python/.venv/bin/python");
+    check_page(file, &python.to_string_lossy(), &[&root().join(file).to_string_lossy()]);
+}
+
+#[test]
+fn the_rust_program_of_the_documentation_runs() {
+    let (manifest, target) = (root().join("e2e/sdk-rust/Cargo.toml"), root().join("target/sdk-rust"));
+    let args = [
+        "--config",
+        "env.COPILOT_SKIP_CLI_DOWNLOAD=\"1\"",
+        "run",
+        "--quiet",
+        "--locked",
+        "--manifest-path",
+        &manifest.to_string_lossy(),
+        "--target-dir",
+        &target.to_string_lossy(),
+        "--example",
+        "hello",
+        "--",
+    ];
+    check_page("e2e/sdk-rust/examples/hello.rs", "cargo", &args);
+}

@@ -179,7 +179,18 @@ fn a_session_is_forked_and_rewound_to_a_prompt() {
     let forked = bare(&scratch, &["sessions", "fork", &session, "--before", &second, "--name", "before two"])
         .expect_exit(0);
     assert!(forked.stdout.contains("Forked"), "{}", forked.stdout);
-    hangar(&scratch, &model).args(["--resume=before two", "-p", "SAY:other"]).finish().expect_exit(0);
+    let output_tokens = || {
+        let listed = bare(&scratch, &["sessions", "list", "--json"]).expect_exit(0).stdout;
+        let listed: Vec<serde_json::Value> = serde_json::from_str(&listed).expect("JSON");
+        let fork = listed.into_iter().find(|row| row["name"] == "before two");
+        fork.expect("the fork")["outputTokens"].clone()
+    };
+    assert_eq!(output_tokens(), serde_json::Value::Null, "usage of the other session");
+    let run = ["--resume=before two", "-p", "SAY:other", "--output-format", "json", "--all-events"];
+    let run = hangar(&scratch, &model).args(run).finish().expect_exit(0);
+    let events = run.events();
+    let usage = &Finished::of_type(&events, "assistant.usage")[0]["data"];
+    assert_eq!(output_tokens(), usage["outputTokens"], "{usage}");
     let asked = model.last_request()["messages"].to_string();
     assert!(asked.contains("SAY:one") && !asked.contains("SAY:two"), "{asked}");
     bare(&scratch, &["sessions", "rewind", &session, "--to", &second]).expect_exit(0);

@@ -188,6 +188,22 @@ fn a_name_and_instructions_of_the_host_reach_our_own_agent() {
 }
 
 #[test]
+fn a_name_for_a_session_that_exists_is_refused() {
+    const ID: &str = "11111111-2222-4333-8444-555555555555";
+    for way in WAYS {
+        let (scratch, model) = (Scratch::new(), ModelServer::start());
+        let named = |name| run(&scratch, &model, way, "SAY:one").args(["--session-id", ID, "--name", name]);
+        named("first").finish().expect_exit(0);
+        let refused = named("second").finish().expect_exit(1);
+        let says = format!("--name is for a new session, and session {ID} exists already");
+        assert!(refused.stderr.contains(&says), "{way:?}: {}", refused.stderr);
+        let listed = hangar(&scratch, &model).args(["sessions", "list"]).finish().expect_exit(0);
+        assert!(listed.stdout.contains("first") && !listed.stdout.contains("second"), "{}", listed.stdout);
+        assert_eq!(model.requests().len(), 1, "{way:?}: the refused run asked no model");
+    }
+}
+
+#[test]
 fn output_that_cannot_be_written_is_a_failure_that_is_said() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
     for way in WAYS {

@@ -102,9 +102,16 @@ fn a_session_of_a_job_is_attached_to() {
     let mut running = job(&scratch, &model, &args).start();
     while running.wait_for_event("sessionEvent")["event"]["type"] != "tool.execution_start" {}
     let id = scratch.sessions()[0].clone();
+    let jobs = scratch.state().join("run/jobs");
+    let endpoint = || {
+        let file = std::fs::read_dir(&jobs).unwrap().next().unwrap().unwrap().path();
+        serde_json::from_str::<Value>(&std::fs::read_to_string(file).unwrap()).unwrap()["views"].clone()
+    };
+    assert_eq!(endpoint(), Value::Null, "nothing listens before it is asked for");
     let attach = hangar(&scratch, &model).env("TERM", "xterm-256color").env("NO_COLOR", "1");
     let mut view = attach.args(["attach", &id]).in_terminal(100, 30);
     view.wait_for("attached to a session in a job");
+    assert!(endpoint()["address"].is_string());
     scratch.file("go", "");
     view.wait_for("of the job");
     running.finish().expect_exit(0);
@@ -112,7 +119,7 @@ fn a_session_of_a_job_is_attached_to() {
     view.type_bytes(b"\x04");
     view.wait_for("status 0");
     view.finish();
-    assert_eq!(std::fs::read_dir(scratch.state().join("run/jobs")).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(jobs).unwrap().count(), 0);
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn to_the_key(screen: &mut Screen, url: &str) {
     screen.provider("another");
     screen.wait_for("What is the address of the API?");
     screen.keys(&format!("{url}/v1\r"));
-    screen.wait_for("How does The server get its key?");
+    screen.wait_for("How does the server get its key?");
     screen.wait_for(NUMBERS);
     screen.keys("1");
     screen.wait_for("which only you can read");
@@ -142,6 +142,7 @@ fn a_provider_is_set_up_and_the_session_goes_on_with_it() {
     // This model calls no tool.
     screen.wait_for("mock-model does not work as it should");
     assert_eq!(config(&scratch), before, "nothing is written before the end");
+    assert_eq!(files(&scratch.state().join("cache")), [] as [PathBuf; 0]);
     assert_eq!(holders(&scratch), [] as [PathBuf; 0]);
     screen.wait_for("Use it all the same");
     screen.keys("3");

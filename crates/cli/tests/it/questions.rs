@@ -168,9 +168,10 @@ fn a_provider_of_the_session_goes_before_the_login_of_the_server() {
     assert_eq!(client.event("assistant.message")["content"], "by the provider");
     client.event("session.idle");
     assert_eq!(model.last_request()["model"], "mine");
-    // A token of the session is looked at when it is created, whatever else it brings.
+    // A token that cannot be checked does not keep a session from being created.
     let other = json!({ "sessionId": "0b5a2a57-6f0a-4b5e-9f0c-0c8f0e4ad002", "gitHubToken": "gho_x" });
-    assert!(client.answer("session.create", other).get("error").is_some());
+    let created = client.answer("session.create", other);
+    assert!(created.get("error").is_none(), "{created}");
     client.finish();
 }
 

@@ -17,9 +17,9 @@ use crate::hangar;
 /// Slots of all processes together, tasks of each run, runs, and kills. `HANGAR_QUEUE_LIMIT=8 HANGAR_QUEUE_TASKS=63
 /// HANGAR_QUEUE_RUNS=16 HANGAR_QUEUE_KILLS=100` is a thousand tasks.
 const LIMIT: usize = 3;
-const TASKS: usize = 8;
+const TASKS: usize = 16;
 const RUNS: usize = 3;
-const KILLS: usize = 4;
+const KILLS: usize = 24;
 /// Most that one process may take.
 const TIME: Duration = Duration::from_secs(1800);
 

@@ -9,8 +9,10 @@ use crate::captures::run::{Subject, run_all};
 use crate::published::{EVENTS, Shapes, document};
 
 /// Types that the reference emits and the SDK's schema does not know yet.
-const UNPUBLISHED: [&str; 5] = [
+const UNPUBLISHED: [&str; 7] = [
+    "hangar.answer_cut",
     "hangar.model_items",
+    "hangar.tools_offered",
     "model.call_final_result",
     "tool.shell_output",
     "session.autopilot_stopped",

@@ -51,6 +51,15 @@ fn every_command_that_is_listed_is_carried_out() {
 }
 
 #[test]
+fn a_command_that_is_sent_as_a_prompt_goes_to_the_model() {
+    let (_scratch, model, mut client) = session(json!({}));
+    call(&mut client, "session.send", json!({ "prompt": "/compact\nSAY:pong" }));
+    client.event("session.idle");
+    assert!(model.last_request().to_string().contains("/compact"), "the reference sends it, too");
+    client.finish();
+}
+
+#[test]
 fn what_a_command_does_not_take_is_answered_with_what_it_takes() {
     let (_scratch, _model, mut client) = session(json!({}));
     for (line, expected) in [

@@ -52,6 +52,10 @@ fn a_model_that_the_provider_does_not_list_is_refused_with_the_nearest_and_leave
     let wanted = |model: &str| json!({ "sessionId": ID, "model": model });
     let told = refused(&mut client, "session.create", wanted("v/gpt-5.6-tera"));
     assert!(told.contains("`gpt-5.6-tera`") && told.contains("gpt-5.6-terra"), "{told}");
+    // A name alone is one of the default provider.
+    let told = refused(&mut client, "session.create", wanted("nosuch"));
+    assert!(told.contains("the provider `v` has no model `nosuch`"), "{told}");
+    assert!(told.ends_with("`hangar models` lists them"), "{told}");
     assert_eq!(stage.sessions(), 0);
     client.call("session.create", wanted("v/gpt-5.6-terra"));
     let other = json!({ "modelId": "v/gpt-5.6-tera" });
@@ -70,6 +74,26 @@ fn a_model_that_the_provider_does_not_list_is_refused_with_the_nearest_and_leave
 }
 
 #[test]
+fn a_model_of_another_provider_is_refused_with_its_name_there() {
+    let stage = Stage::new();
+    let (path, other) = (stage.scratch.state().join("config.toml"), VendorServer::start("anthropic"));
+    let mut config = std::fs::read_to_string(&path).unwrap();
+    config += &format!(
+        "[providers.other]\ntype = \"anthropic\"\nbase_url = \"{}\"\napi_key = \"k\"\nhost = \"anthropic\"\n",
+        other.base_url()
+    );
+    std::fs::write(&path, config).unwrap();
+    stage.scratch.run(HANGAR).env("COPILOT_OFFLINE", "true").arg("models").finish().expect_exit(0);
+    let expected = "another provider has `other/claude-opus-5-5`";
+    let mut client = stage.client();
+    let wanted = json!({ "sessionId": ID, "model": "v/claude-opus-5-5" });
+    let told = refused(&mut client, "session.create", wanted);
+    assert!(told.contains(expected), "{told}");
+    assert_eq!(stage.sessions(), 0);
+    client.finish();
+}
+
+#[test]
 fn a_session_without_a_provider_lacks_authentication() {
     let scratch = Scratch::new();
     let mut client = Client::of(scratch.run(HANGAR).env("COPILOT_OFFLINE", "true"));
@@ -82,7 +106,8 @@ fn a_session_without_a_provider_lacks_authentication() {
     let run = scratch.run(HANGAR).env("COPILOT_OFFLINE", "true");
     let run = run.args(["run", "--runtime", "native", "-p", "hi", "--output-format", "json"]).finish();
     let printed = run.expect_exit(1).stdout;
-    assert!(printed.contains(r#""errorType":"auth_failed""#), "{printed}");
+    assert!(printed.contains(r#""errorType":"authentication""#), "{printed}");
+    assert!(printed.contains("no model provider is configured: `hangar` in a terminal"), "{printed}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Answers in text mode: pieces as they come, and each answer once, whatever happens to it.
 
-use hangar_test_support::{ModelServer, Scratch, Signal};
+use hangar_test_support::{Finished, ModelServer, Scratch, Signal};
+use serde_json::json;
 
 use crate::{HANGAR, hangar};
 
@@ -41,6 +42,54 @@ fn an_answer_that_the_output_limit_cut_goes_on_without_a_message_between() {
     let told: Vec<&str> = kinds.skip_while(|kind| *kind != turn[0]).collect();
     let expected = [turn.as_slice(), &turn, &["assistant.idle", "result"]].concat();
     assert_eq!(told, expected);
+}
+
+/// As the reference tells it (1.0.102): all calls start in their order, and end in the order in which they are done.
+#[test]
+fn parallel_calls_start_in_order_and_each_ends_when_it_is_done() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    // Each call but the last waits until the one after it is on record as done.
+    let log = scratch.state().join("session-state");
+    let call = |name: &str, after: usize| {
+        let ended = format!("grep -rhs '\"tool.execution_complete\"' {} | wc -l", log.display());
+        let command = format!("echo {name}; until [ $({ended}) -ge {after} ]; do sleep 0.02; done; echo end");
+        json!({ "command": command, "description": name }).to_string()
+    };
+    let prompt = format!(
+        "PTOOL:bash:{}\nPTOOL:bash:{}\nTOOL:bash:{}\nSAY:done",
+        call("a", 2),
+        call("b", 1),
+        call("c", 0)
+    );
+    let run = hangar(&scratch, &model).args(["-p", &prompt, "--allow-all", "--output-format", "json"]);
+    let events = run.finish().expect_exit(0).events();
+    let calls = |kind: &str| -> Vec<String> {
+        let events = Finished::of_type(&events, kind);
+        events.iter().map(|event| event["data"]["toolCallId"].to_string()).collect()
+    };
+    let (started, ended) = (calls("tool.execution_start"), calls("tool.execution_complete"));
+    assert_eq!(started.len(), 3);
+    assert_eq!(ended, [&started[2], &started[1], &started[0]].map(String::clone));
+    // A call ends with a piece that has its whole output.
+    let of_calls = events.iter().filter(|event| event["data"]["toolCallId"].is_string());
+    let of_calls: Vec<(&str, String)> = of_calls
+        .map(|event| (event["type"].as_str().unwrap_or_default(), event["data"]["toolCallId"].to_string()))
+        .collect();
+    for call in &started {
+        let kinds: Vec<&str> = of_calls.iter().filter(|(_, of)| of == call).map(|(kind, _)| *kind).collect();
+        let place = |kind: &str| kinds.iter().rposition(|known| *known == kind);
+        let (piece, complete) = (place("tool.execution_partial_result"), place("tool.execution_complete"));
+        assert!(place("tool.execution_start") < piece && piece < complete, "{kinds:?}");
+        assert_eq!(complete, Some(kinds.len() - 1), "{kinds:?}");
+    }
+    // The model gets the results in the order of its calls.
+    let request = model.last_request();
+    let messages = request["messages"].as_array().into_iter().flatten();
+    let results: Vec<String> = messages
+        .filter(|message| message["role"] == "tool")
+        .map(|message| message["tool_call_id"].to_string())
+        .collect();
+    assert_eq!(results, started);
 }
 
 #[test]

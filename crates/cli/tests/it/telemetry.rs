@@ -216,3 +216,24 @@ fn without_a_word_about_telemetry_there_is_no_file_and_no_thread() {
     let on = hangar(&scratch, &model).env("COPILOT_OTEL_FILE_EXPORTER_PATH", "otel.jsonl");
     assert!(threads(on).contains("telemetry"), "the test would see the thread");
 }
+
+#[test]
+fn queued_work_has_spans_of_its_wait_and_its_run() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    scratch.file(
+        "jobs.yaml",
+        "models: { driving: mock-model }\ntasks:\n  say: { model: { category: driving }, prompt: 'SAY:x', requireUserInput: false }\njobs:\n  say: { work: { kind: Ref, taskId: say } }\n",
+    );
+    let path = scratch.root().join("spans.jsonl");
+    let run = crate::hangar(&scratch, &model).env("COPILOT_OTEL_FILE_EXPORTER_PATH", &path);
+    run.args(["job", "run", "jobs.yaml", "say"]).finish().expect_exit(0);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let named =
+        |name: &str| lines.iter().find(|line| line["name"] == name).unwrap_or_else(|| panic!("{text}"));
+    let (wait, work) = (named("queue.wait"), named("queue.run"));
+    assert_eq!(wait["traceId"], work["traceId"]);
+    assert_ne!(wait["spanId"], work["spanId"]);
+    assert_eq!(work["attributes"]["hangar.job"], "say", "{work}");
+}

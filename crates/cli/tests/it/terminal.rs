@@ -1,5 +1,7 @@
 //! `hangar` in a terminal of its own: the screen, the session behind it, and the terminal afterwards.
 
+mod work;
+
 use std::time::{Duration, Instant};
 
 use hangar_test_support::process::{Signal, Witness};
@@ -476,4 +478,169 @@ fn a_rewind_is_told_of_once() {
     terminal.keys("\x03");
     let text = terminal.leave();
     assert_eq!(text.matches("Rewound").count(), 1, "{text}");
+}
+
+/// Last word of the answer that is on the screen.
+fn last_token(text: &str) -> String {
+    let token = text.split_whitespace().rfind(|word| word.starts_with("tok"));
+    token.expect("a token").to_owned()
+}
+
+/// Prompts, answers and reasons of the log of the one session.
+fn reasons(scratch: &Scratch) -> Vec<String> {
+    let session = scratch.sessions().pop().expect("a session");
+    let log = scratch.log(&session);
+    let events = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+    let aborts = events.filter(|event| event["type"] == "abort");
+    aborts.map(|event| event["data"]["reason"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// The part of an answer that was on the screen when it was cut off is there after a resume, and the session goes on.
+fn check_kept(scratch: &Scratch, shown: &str) {
+    let mut again = Terminal::open(hangar(scratch).arg("--continue"));
+    again.wait_until("the cut answer", |terminal| {
+        terminal.text().split_whitespace().any(|word| word == shown)
+    });
+    let text = again.text();
+    assert_eq!(text.matches("tok0 tok1 ").count(), 1, "{text}");
+    again.keys("SAY:second answer\r");
+    again.wait_until("the answer", |terminal| terminal.text().contains("\nsecond answer"));
+    again.leave();
+}
+
+#[test]
+fn an_answer_that_a_key_cut_off_is_in_the_log() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("STREAM:2000:20\r");
+    terminal.wait_for("tok9 ");
+    terminal.keys("\x1b\x1b");
+    terminal.wait_for("Aborted");
+    let shown = last_token(&terminal.text());
+    terminal.leave();
+    assert_eq!(reasons(&scratch), ["user_initiated"]);
+    check_kept(&scratch, &shown);
+}
+
+#[test]
+fn an_answer_that_a_signal_cut_off_is_in_the_log() {
+    for (number, status) in [(Signal::TERM, "status 143"), (Signal::HUP, "status 129")] {
+        let scratch = Scratch::new();
+        let mut terminal = Terminal::open(hangar(&scratch));
+        terminal.keys("STREAM:2000:20\r");
+        terminal.wait_for("tok9 ");
+        signal(process_in(&scratch), number);
+        terminal.wait_for(status);
+        let shown = last_token(&terminal.text());
+        terminal.pty.finish();
+        assert_eq!(reasons(&scratch), ["remote_command"]);
+        check_kept(&scratch, &shown);
+    }
+}
+
+#[test]
+fn an_answer_that_a_closed_terminal_cut_off_is_in_the_log() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("STREAM:2000:20\r");
+    terminal.wait_for("tok9 ");
+    let process = Witness::of(process_in(&scratch).try_into().expect("a process id"));
+    terminal.pty.hang_up();
+    assert!(process.is_gone_within(LIMIT));
+    assert_eq!(reasons(&scratch), ["remote_command"]);
+    check_kept(&scratch, "tok9");
+}
+
+#[test]
+fn of_an_answer_that_a_kill_cut_off_only_the_end_is_lost() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("STREAM:2000:20\r");
+    // A second after this one it has been stored.
+    terminal.wait_for("tok9 ");
+    terminal.wait_until("more", |terminal| terminal.text().split_whitespace().any(|word| word == "tok99"));
+    signal(process_in(&scratch), Signal::KILL);
+    terminal.wait_for("status 137");
+    terminal.pty.finish();
+    check_kept(&scratch, "tok9");
+    let session = scratch.sessions().pop().expect("a session");
+    let log = scratch.log(&session);
+    let cut: Vec<&str> = log.lines().filter(|line| line.contains("hangar.answer_cut")).collect();
+    assert_eq!(cut.len(), 1, "{log}");
+    assert!(!scratch.state().join("session-state").join(&session).join("unfinished.jsonl").exists());
+}
+
+#[test]
+fn a_shell_line_is_shown_while_it_runs_and_a_key_stops_it() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    for stop in ["\x1b", "\x03"] {
+        terminal.keys("!echo live-$((40+2)); sleep 600\r");
+        terminal.wait_until("the output", |terminal| {
+            let seen = terminal.seen();
+            seen.contains("live-42") && seen.contains("running a command")
+        });
+        terminal.wait_for("running a command 1s");
+        terminal.keys(stop);
+        terminal.wait_until("its end", |terminal| !terminal.seen().contains("running a command"));
+    }
+    let text = terminal.leave();
+    assert_eq!(text.matches("live-42").count(), 2, "{text}");
+}
+
+#[test]
+fn the_output_of_a_shell_line_is_printed_behind_a_prompt_that_came_meanwhile() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("!while [ ! -e go ]; do sleep 0.05; done; echo out-of-$((40+2))\r");
+    terminal.wait_for("running a command");
+    terminal.keys("SAY:Meanwhile.\r");
+    terminal.wait_until("the answer", |terminal| terminal.text().contains("\nMeanwhile."));
+    scratch.file("go", "");
+    terminal.wait_for("out-of-42");
+    terminal.wait_until("its end", |terminal| !terminal.seen().contains("running a command"));
+    let text = terminal.leave();
+    assert_eq!(text.matches("out-of-42").count(), 1, "{text}");
+}
+
+#[test]
+fn a_finished_sub_agent_is_read_in_its_view() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch).arg("--allow-all-tools"));
+    terminal.prompt(
+        "TOOL:task:{\"description\":\"look\",\"agent_type\":\"general-purpose\",\"name\":\"looker\",\"prompt\":\"SAY:words-of-the-agent\",\"mode\":\"sync\"}\nSAY:It was asked.",
+    );
+    terminal.wait_until("the answer", |terminal| terminal.text().contains("\nIt was asked."));
+    terminal.keys("/tasks\r");
+    terminal.wait_until("the list", |terminal| {
+        let seen = terminal.seen();
+        seen.contains("enter picks") && seen.contains("looker")
+    });
+    terminal.keys("\r");
+    terminal.wait_until("its transcript", |terminal| {
+        let seen = terminal.seen();
+        seen.contains("Sub-agent") && seen.contains("words-of-the-agent")
+    });
+    terminal.keys("q");
+    terminal.leave();
+}
+
+#[test]
+fn comments_on_a_diff_become_the_next_message() {
+    let scratch = Scratch::new();
+    scratch.file("a.txt", "one\n");
+    for line in ["init -q", "add .", "-c user.name=a -c user.email=a@b commit -qm one"] {
+        let done = scratch.run("git").args(line.split(' ')).finish();
+        assert_eq!(done.exit, 0);
+    }
+    scratch.file("a.txt", "one\ntwo\n");
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("/diff\r");
+    terminal.wait_for("c comments");
+    terminal.keys("jcwhy-two\r");
+    terminal.wait_for("comment: why-two");
+    terminal.keys("q");
+    terminal.wait_until("the draft", |terminal| terminal.seen().contains("a.txt:2 `+two`: why-two"));
+    terminal.keys("\x03");
+    terminal.leave();
 }

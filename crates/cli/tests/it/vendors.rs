@@ -131,3 +131,51 @@ fn a_search_is_not_offered_against_a_rule_or_a_cap() {
         assert!(!tools.contains("web_search") && tools.contains("view"), "{args:?}: {tools}");
     }
 }
+
+/// Ends of answers that are not complete: the vendor's turns, the exit code of a run, and a part of what it prints.
+const ENDS: &[(&str, &str, i32, &str)] = &[
+    (
+        "a text that is cut goes on",
+        "[[turn]]\nsay = [{ text = \"one \" }]\nend = \"length\"\n[[turn]]\nsay = [{ text = \"two\" }]",
+        0,
+        "two",
+    ),
+    (
+        "a call that is cut is not made",
+        "[[turn]]\nsay = [{ call = \"bash\", arguments = '{\"command\": \"echo hi > made' }]\nend = \"length\"\n[[turn]]\nsay = [{ text = \"smaller\" }]",
+        0,
+        "smaller",
+    ),
+    ("a refusal", "[[turn]]\nsay = [{ text = \"no\" }]\nend = \"refusal\"", 1, "refused to answer"),
+    (
+        "an answer that is paused each time",
+        "[[turn]]\nsay = [{ text = \"a\" }]\nend = \"pause\"\n[[turn]]\nsay = [{ text = \"b\" }]\nend = \"pause\"\n[[turn]]\nsay = [{ text = \"c\" }]\nend = \"pause\"\n[[turn]]\nsay = [{ text = \"d\" }]\nend = \"pause\"\n[[turn]]\nsay = [{ text = \"e\" }]\nend = \"pause\"\n[[turn]]\nsay = [{ text = \"f\" }]\nend = \"pause\"",
+        1,
+        "paused the model's answer again and again",
+    ),
+    ("a filter", "[[turn]]\nsay = [{ text = \"no\" }]\nend = \"content_filter\"", 1, "withheld the answer"),
+];
+
+#[test]
+fn a_run_whose_answer_is_not_complete_exits_accordingly() {
+    for (name, kind, wire) in
+        [("anthropic", "anthropic", "completions"), ("openai-responses", "openai", "responses")]
+    {
+        for (what, turns, exit, printed) in ENDS {
+            // Anthropic has no filter: its models refuse, and it pauses long answers.
+            let is_only = if *what == "a filter" { "openai-responses" } else { "anthropic" };
+            let is_general = what.contains("is cut");
+            if !is_general && name != is_only {
+                continue;
+            }
+            let (scratch, vendor) = (Scratch::new(), VendorServer::with_scenario(name, turns));
+            let run = with_vendor(&scratch, &vendor, kind, wire)
+                .args(["-s", "--allow-all-tools", "-p", "go"])
+                .finish();
+            let run = run.expect_exit(*exit);
+            assert!(format!("{}{}", run.stdout, run.stderr).contains(printed), "{name}, {what}: {run:?}");
+            assert!(!scratch.work().join("made").exists(), "{name}, {what}");
+            vendor.finish();
+        }
+    }
+}

@@ -312,6 +312,7 @@ impl NativeTask {
                     message: message.clone(),
                     status_code: None,
                     error_code: None,
+                    url: None,
                     transient: false,
                 };
                 self.command(session::Command::Record(error.into()))

@@ -227,6 +227,20 @@ fn local_servers_are_asked_once_they_were_chosen() {
         "#]],
     );
     check(&[], "pick:local found:ollama pick:ollama", expect!["list ollama None Usual"]);
+    for step in ["pick:ollama", "pick:ollama listed:a", "pick:compatible"] {
+        check(
+            &[],
+            &format!("pick:local found:ollama {step} esc"),
+            expect![[r#"
+                Which server?
+                - Ollama | 2 models at http://localhost:11434/v1
+                - Look again
+                - At another address
+            "#]],
+        );
+    }
+    check(&[], "pick:local found:ollama pick:ollama listed:a esc esc esc", expect!["Left"]);
+    check(&[], "pick:local found:ollama pick:ollama esc esc pick:compatible esc esc", expect!["Left"]);
     check(
         &[],
         "pick:local found:",

@@ -198,9 +198,17 @@ impl Machine {
         self.harm_within(PATIENCE, run, watch)
     }
 
-    /// The same where processes are not expected to go away.
-    pub(super) fn harm_at_once(&mut self, run: &Finished, watch: &[Watch]) -> Vec<String> {
-        self.harm_within(Duration::ZERO, run, watch)
+    /// The same where processes are not expected to go away. One that a command leaves behind may begin after the command
+    /// has ended.
+    pub(super) fn harm_without_limits(&mut self, run: &Finished, watch: &[Watch]) -> Vec<String> {
+        let began = Instant::now();
+        loop {
+            let harm = self.harm_within(Duration::ZERO, run, watch);
+            if !harm.is_empty() || began.elapsed() > PATIENCE {
+                return harm;
+            }
+            std::thread::yield_now();
+        }
     }
 
     fn harm_within(&mut self, patience: Duration, run: &Finished, watch: &[Watch]) -> Vec<String> {

@@ -18,7 +18,7 @@ fn what_is_no_page_is_not_found() {
     for path in ["/", "/sessions", "/sessions/a", "/runs/b", "/new", "/settings"] {
         assert_eq!(get(&portal, path, "*/*").status, 200, "{path}");
     }
-    for path in ["/metrics", "/livez", "/readyz", "/sessions/a/b", "/jobs/x", "/assets/gone.js"] {
+    for path in ["/metricz", "/live", "/sessions/a/b", "/jobs/x", "/assets/gone.js"] {
         refused(&get(&portal, path, "*/*"), 404, "route_not_found", path);
         // People are shown a page that says so.
         let page = get(&portal, path, BROWSER);

@@ -4,15 +4,18 @@
 
 mod addresses;
 mod approvals;
+mod automation;
 mod client;
 mod described;
 mod guard;
 mod lifecycle;
 mod listing;
 mod machine;
+mod metrics;
 mod others;
 mod pages;
 mod queue;
+mod remote;
 mod runs;
 mod secrets;
 mod sessions;

@@ -426,3 +426,16 @@ fn the_foreground_session_is_the_one_that_the_terminal_shows() {
     said(&scratch, second, "typed here");
     leave(view);
 }
+
+#[test]
+fn a_session_of_a_terminal_is_listed_as_open_before_anybody_follows_it() {
+    let portal = Portal::start();
+    let mut view = terminal(&portal.scratch, &portal.model, &["-i", "SAY:of the terminal"]);
+    view.wait_for("of the terminal");
+    let id = announced(&portal.scratch);
+    said(&portal.scratch, &id, "of the terminal");
+    let listed = portal.get("/api/v1/sessions");
+    let session = listed["sessions"].as_array().unwrap().iter().find(|session| session["id"] == id.as_str());
+    assert_eq!(session.unwrap()["open"], "terminal", "{listed}");
+    leave(view);
+}

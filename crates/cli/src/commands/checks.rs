@@ -1,0 +1,198 @@
+//! Checks of `hangar doctor` about the configuration, named agents, hosts, the disk and the clock.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use hangar_process::credentials::Child;
+use hangar_runtimes::host::Host;
+use hangar_runtimes::runtime::{Lookup, Runtime};
+use jiff::Timestamp;
+
+use super::doctor::{Finding, Health};
+use crate::automation::tables;
+use crate::config;
+use crate::credentials;
+use crate::providers;
+use crate::runtimes::{Fleet, choice};
+use crate::settings::Settings;
+
+/// Time limit of an ssh connection.
+const SSH_PATIENCE: Duration = Duration::from_secs(10);
+/// Time limit of an agent's list of models.
+const MODELS_PATIENCE: Duration = Duration::from_secs(20);
+/// Free bytes below which the disk is a problem, and below which it is worth a note.
+const DISK_FULL: u64 = 100 << 20;
+const DISK_LOW: u64 = 1 << 30;
+/// How far a file of ours may be in the future.
+const CLOCK_SLACK: Duration = Duration::from_secs(120);
+/// Hosts that are tried.
+const MOST_HOSTS: usize = 32;
+
+/// Problems of `config.toml`, and when its schedules run next.
+pub(super) fn configuration(settings: &Settings) -> Vec<Finding> {
+    let text = settings.config_text().unwrap_or_default();
+    let found = config::problems(settings, &text);
+    let mut findings: Vec<Finding> =
+        found.iter().map(|problem| Finding::new(Health::Bad, "configuration", problem.to_string())).collect();
+    if found.is_empty() && !text.is_empty() {
+        findings.push(Finding::new(Health::Good, "configuration", "config.toml is valid"));
+    }
+    let now = Timestamp::now();
+    for schedule in tables::read(&text).schedules {
+        let subject = format!("schedule {}", schedule.table.name);
+        findings.push(match (schedule.is_enabled(), schedule.next(now)) {
+            (false, _) => Finding::new(Health::Plain, subject, "is disabled"),
+            (true, Some(next)) => {
+                let next = next.to_zoned(schedule.zone.clone()).strftime("%Y-%m-%d %H:%M %Q").to_string();
+                Finding::new(Health::Good, subject, format!("runs next at {next}, if `hangar up` is running"))
+            }
+            // It is among the problems of the file.
+            (true, None) => continue,
+        });
+    }
+    findings
+}
+
+/// Whether each named agent has a model that its runtime offers.
+pub(super) fn agents(settings: &Settings) -> Vec<Finding> {
+    // Other checks report a configuration that cannot be used.
+    let Ok(fleet) = Fleet::assemble(settings) else { return Vec::new() };
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return Vec::new();
+    };
+    fleet.named().map(|agent| runtime.block_on(agent_finding(settings, &fleet, &**agent))).collect()
+}
+
+async fn agent_finding(settings: &Settings, fleet: &Fleet, agent: &dyn Runtime) -> Finding {
+    let card = agent.card();
+    let (subject, base) = (format!("agent {}", card.name), card.base());
+    let fallbacks = fleet.config.named.get(&*card.name).map(|table| table.fallback_models.clone());
+    let model = fleet.config.of(&card.name).model;
+    let models: Vec<String> = model.into_iter().chain(fallbacks.unwrap_or_default()).collect();
+    if models.is_empty() {
+        return Finding::new(Health::Good, subject, format!("runs on {base} with its default model"));
+    }
+    if card.capabilities.own_log {
+        let known = providers::configured(settings).unwrap_or_default();
+        let missing = models.iter().find(|model| {
+            !providers::is_scripted(model)
+                && (known.is_empty() || providers::check_provider(&known, model).is_err())
+        });
+        return match missing {
+            Some(model) => {
+                Finding::new(Health::Bad, subject, format!("no provider offers its model `{model}`"))
+            }
+            None => Finding::new(Health::Good, subject, format!("runs on {base} with {}", models.join(", "))),
+        };
+    }
+    let listed = tokio::time::timeout(MODELS_PATIENCE, agent.models(Lookup::Cached)).await.ok().flatten();
+    let missing = listed
+        .as_ref()
+        .and_then(|listed| models.iter().find(|model| listed.iter().all(|offered| offered.id != **model)));
+    match (missing, listed) {
+        (Some(model), Some(listed)) => {
+            let says = format!("its model `{model}` is none of the {} that {base} lists", listed.len());
+            Finding::new(Health::Bad, subject, says)
+        }
+        (_, None) => {
+            let says = format!("runs on {base} with {}; {base} does not list its models", models.join(", "));
+            Finding::new(Health::Plain, subject, says)
+        }
+        (None, Some(_)) => {
+            Finding::new(Health::Good, subject, format!("runs on {base} with {}", models.join(", ")))
+        }
+    }
+}
+
+/// Whether each configured machine can be reached by ssh.
+pub(super) fn hosts(settings: &Settings) -> Vec<Finding> {
+    let Ok(fleet) = Fleet::assemble(settings) else { return Vec::new() };
+    let config = &fleet.config;
+    let names = config.agents.keys().chain(config.named.keys());
+    let mut targets: BTreeSet<String> = names
+        .filter_map(|name| match choice::host_of(config, name) {
+            Host::Ssh(ssh) => Some(ssh.target),
+            Host::Local => None,
+        })
+        .collect();
+    targets.extend(config.named.values().flat_map(|agent| agent.pool().iter().cloned()));
+    targets.iter().take(MOST_HOSTS).map(|target| host_finding(settings, target)).collect()
+}
+
+fn host_finding(settings: &Settings, target: &str) -> Finding {
+    let subject = format!("host {target}");
+    let seconds = SSH_PATIENCE.as_secs();
+    let child = Command::new("ssh")
+        .args(["-o", "BatchMode=yes", "-o"])
+        .arg(format!("ConnectTimeout={seconds}"))
+        .args(["--", target, "true"])
+        .env_clear()
+        .envs(credentials::environment(settings, Child::Helper, &[]))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => return Finding::new(Health::Bad, subject, format!("ssh cannot be started: {error}")),
+    };
+    let deadline = Instant::now() + SSH_PATIENCE + Duration::from_secs(1);
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => {
+                return Finding::new(Health::Good, subject, "can be reached by ssh");
+            }
+            Ok(Some(_)) => {
+                let says = format!("cannot be reached without a question; try `ssh {target} true`");
+                return Finding::new(Health::Bad, subject, says);
+            }
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(20)),
+            Ok(None) | Err(_) => {
+                // An error means that it has ended already.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Finding::new(Health::Bad, subject, format!("gave no answer within {seconds} s"));
+            }
+        }
+    }
+}
+
+/// Free space where the state is kept.
+pub(super) fn disk(home: &Path) -> Finding {
+    let Ok(room) = rustix::fs::statvfs(home) else {
+        return Finding::new(Health::Plain, "disk", "its free space is unknown");
+    };
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    let says = format!("{} MB are free in {}", free >> 20, home.display());
+    let health = match free {
+        ..DISK_FULL => Health::Bad,
+        DISK_FULL..DISK_LOW => Health::Plain,
+        _ => Health::Good,
+    };
+    Finding::new(health, "disk", says)
+}
+
+/// Whether the clock is behind files that this machine wrote.
+pub(super) fn clock(home: &Path) -> Finding {
+    let now = SystemTime::now();
+    let written = |path: &Path| std::fs::metadata(path).and_then(|data| data.modified()).ok();
+    let places = ["", "config.toml", "queue", "runs", "session-state", "automation"];
+    let newest = places.iter().filter_map(|place| written(&home.join(place))).max();
+    match newest.and_then(|newest| newest.duration_since(now).ok()).filter(|ahead| *ahead > CLOCK_SLACK) {
+        Some(ahead) => Finding::new(
+            Health::Bad,
+            "clock",
+            format!(
+                "is {} s behind a file that was written here; schedules and retries depend on it",
+                ahead.as_secs()
+            ),
+        ),
+        None => Finding::new(
+            Health::Good,
+            "clock",
+            Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        ),
+    }
+}

@@ -1,0 +1,356 @@
+//! Carries the plan out: facts are written down, then effects are done, and how they went is written down again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use hangar_orchestrator::plan::{Busy, Effect, Snapshot, Step, next_wake, plan, watched};
+use hangar_orchestrator::record::{Fact, Record, Request};
+use hangar_orchestrator::state::{Phase, State};
+use hangar_trackers::{IssueId, TrackerError};
+use jiff::{SignedDuration, Timestamp};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::effects::{Context, Done, item_id};
+use super::log::{self, RecordLog};
+use super::session::LiveSession;
+use super::show::Shown;
+use super::source::{Source, Version};
+use crate::output::remark;
+
+/// How often the workflow file and the requests are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Most steps that are taken without looking at anything else.
+const MAX_ROUNDS: usize = 10_000;
+
+/// Makes a context for a workflow that was loaded again.
+pub(super) type Rebuild = Box<dyn Fn(super::source::Loaded, &Context) -> Context>;
+
+pub(super) struct Driver {
+    pub(super) source: Source,
+    pub(super) context: Context,
+    pub(super) state: State,
+    pub(super) log: RecordLog,
+    pub(super) shown: Shown,
+    /// Makes the parts of a context that a new workflow needs.
+    pub(super) rebuild: Rebuild,
+    pub(super) until_idle: bool,
+    /// Factor of all delays, for tests.
+    pub(super) retry_scale: f64,
+    pub(super) work: Work,
+}
+
+/// Work under way.
+pub(super) struct Work {
+    snapshot: Option<Snapshot>,
+    effects: JoinSet<Finished>,
+    owners: HashMap<tokio::task::Id, IssueId>,
+    under_way: BTreeMap<IssueId, Running>,
+    live: BTreeMap<IssueId, LiveSession>,
+    polling: bool,
+    next_poll: Timestamp,
+    /// When something was last written down.
+    noted: Timestamp,
+    version: Version,
+}
+
+struct Running {
+    handle: AbortHandle,
+    aborted: bool,
+}
+
+enum Finished {
+    Effect(Box<Done>),
+    Polled(Result<Snapshot, TrackerError>),
+}
+
+impl Work {
+    pub(super) fn new(version: Version) -> Self {
+        Self {
+            snapshot: None,
+            effects: JoinSet::new(),
+            owners: HashMap::new(),
+            under_way: BTreeMap::new(),
+            live: BTreeMap::new(),
+            polling: false,
+            next_poll: Timestamp::UNIX_EPOCH,
+            noted: Timestamp::UNIX_EPOCH,
+            version,
+        }
+    }
+}
+
+impl Driver {
+    /// Works until a signal comes, or until there is nothing to do if that was asked for.
+    pub(super) async fn run(mut self) -> Result<()> {
+        let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
+        let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
+        let hub = self.context.hub.clone();
+        let stopped = hub.scheduler().stopped();
+        tokio::pin!(stopped);
+        self.note(Fact::Resumed)?;
+        self.withdraw_strangers();
+        loop {
+            self.take_requests()?;
+            self.advance()?;
+            self.log.compact(&self.state, Timestamp::now())?;
+            if self.until_idle && self.is_idle() {
+                return Ok(());
+            }
+            self.poll_if_due();
+            let wait = self.wait();
+            tokio::select! {
+                Some(done) = self.work.effects.join_next_with_id() => self.done(done)?,
+                () = tokio::time::sleep(wait) => self.reload_if_changed(),
+                () = &mut stopped => return Ok(()),
+                _ = interrupt.recv() => return Ok(()),
+                _ = terminate.recv() => return Ok(()),
+            }
+        }
+    }
+
+    fn wait(&self) -> Duration {
+        let now = Timestamp::now();
+        let until = |at: Timestamp| Duration::try_from(at.duration_since(now)).unwrap_or_default();
+        let poll = (!self.work.polling).then(|| until(self.work.next_poll));
+        let retry = next_wake(&self.state).map(until).filter(|left| !left.is_zero());
+        [poll, retry].into_iter().flatten().fold(LOOK_EVERY, Duration::min)
+    }
+
+    fn is_idle(&self) -> bool {
+        let parked = |phase: &Phase| matches!(phase, Phase::Parked { .. });
+        let work = &self.work;
+        work.effects.is_empty()
+            && self.state.claims.values().all(|claim| parked(&claim.phase))
+            && work.snapshot.as_ref().is_some_and(|snapshot| snapshot.asked > work.noted)
+    }
+
+    /// Takes steps until only effects are waited for.
+    fn advance(&mut self) -> Result<()> {
+        for _ in 0..MAX_ROUNDS {
+            let busy = Busy { issues: self.work.under_way.keys().cloned().collect(), draining: false };
+            let config = &self.context.workflow.config;
+            let steps = plan(config, self.work.snapshot.as_ref(), &self.state, &busy, Timestamp::now());
+            if steps.is_empty() {
+                return Ok(());
+            }
+            for step in steps {
+                match step {
+                    Step::Note(fact) => self.note(fact)?,
+                    Step::Do(effect) => self.start(effect),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a fact down, then lets it have its consequences.
+    fn note(&mut self, fact: Fact) -> Result<()> {
+        let now = Timestamp::now();
+        let fact = self.scaled(fact, now);
+        let record = Record { seq: self.state.next_seq, at: now, fact };
+        self.log.append(&record)?;
+        // Times have milliseconds in the log; what is decided here must be what is read there.
+        let at = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
+        let record = Record { at, ..record };
+        self.state.apply(&record);
+        self.work.noted = now;
+        match &record.fact {
+            Fact::SessionEnded { issue, .. }
+            | Fact::Requested { issue, request: Request::Stop | Request::Park, .. } => {
+                if let Some(running) = self.work.under_way.get_mut(issue) {
+                    running.handle.abort();
+                    running.aborted = true;
+                }
+            }
+            Fact::Released { issue, .. } | Fact::Parked { issue, .. } => self.withdraw(issue),
+            _ => {}
+        }
+        self.shown.record(&record, &self.state);
+        Ok(())
+    }
+
+    fn scaled(&self, fact: Fact, now: Timestamp) -> Fact {
+        match fact {
+            Fact::RetryAt { issue, due, cause, error } => {
+                let delay = due.duration_since(now).as_secs_f64() * self.retry_scale;
+                let delay = SignedDuration::try_from_secs_f64(delay).unwrap_or_default();
+                Fact::RetryAt { issue, due: now + delay, cause, error }
+            }
+            other => other,
+        }
+    }
+
+    /// Removes the work on an issue from the queue, where it waits for a retry.
+    fn withdraw(&self, issue: &IssueId) {
+        let key = super::source::hash(&issue.0);
+        let id = format!("issue/{}/{key}", self.context.key);
+        self.context.hub.scheduler().withdraw(|item| item.id.0 == id);
+    }
+
+    /// Removes work from the queue that no claim stands for: its process was killed before it could.
+    fn withdraw_strangers(&self) {
+        let prefix = format!("issue/{}/", self.context.key);
+        let mut ours: Vec<String> = Vec::new();
+        for claim in self.state.claims.values() {
+            if !matches!(claim.phase, Phase::Parked { .. }) {
+                ours.push(item_id(&self.context.key, claim).0);
+            }
+        }
+        self.context
+            .hub
+            .scheduler()
+            .withdraw(|item| item.id.0.starts_with(&prefix) && !ours.contains(&item.id.0));
+    }
+
+    fn start(&mut self, effect: Effect) {
+        let issue = effect.issue().clone();
+        if self.work.under_way.contains_key(&issue) {
+            return;
+        }
+        let context = self.context.clone();
+        let live = self.work.live.remove(&issue);
+        let handle = match (effect, self.state.claims.get(&issue).cloned()) {
+            (Effect::RemoveWorkspace { issue }, _) => {
+                let Some(place) = self.state.workspaces.get(&issue).cloned() else { return };
+                self.spawn(async move { context.remove(issue, &place).await })
+            }
+            (_, None) => return,
+            (Effect::Write { write, .. }, Some(claim)) => {
+                // A write needs no session; it waits for the next step.
+                if let Some(live) = live {
+                    self.work.live.insert(issue.clone(), live);
+                }
+                self.spawn(async move { context.write(&claim, write).await })
+            }
+            (Effect::Open { .. }, Some(claim)) => self.spawn(async move { context.open(&claim).await }),
+            (Effect::Turn { .. }, Some(claim)) => self.spawn(async move { context.turn(&claim, live).await }),
+            (Effect::Check { .. }, Some(claim)) => {
+                self.spawn(async move { context.check(&claim, live).await })
+            }
+            (Effect::Close { .. }, Some(claim)) => {
+                self.spawn(async move { context.close(&claim, live).await })
+            }
+        };
+        self.work.owners.insert(handle.id(), issue.clone());
+        self.work.under_way.insert(issue, Running { handle, aborted: false });
+    }
+
+    fn spawn(&mut self, effect: impl Future<Output = Done> + Send + 'static) -> AbortHandle {
+        self.work.effects.spawn(async move { Finished::Effect(Box::new(effect.await)) })
+    }
+
+    fn done(&mut self, done: Result<(tokio::task::Id, Finished), tokio::task::JoinError>) -> Result<()> {
+        let id = match &done {
+            Ok((id, _)) => *id,
+            Err(error) => error.id(),
+        };
+        let owner = self.work.owners.remove(&id);
+        let aborted = owner
+            .as_ref()
+            .and_then(|issue| self.work.under_way.remove(issue))
+            .is_some_and(|running| running.aborted);
+        match done {
+            Ok((_, Finished::Polled(polled))) => self.polled(polled),
+            Ok((_, Finished::Effect(done))) => {
+                let done = *done;
+                if let (Some(issue), Some(live)) = (owner, done.live) {
+                    self.work.live.insert(issue, live);
+                }
+                // The facts of an effect that was stopped meanwhile come too late.
+                if aborted {
+                    return Ok(());
+                }
+                return done.facts.into_iter().try_for_each(|fact| self.note(fact));
+            }
+            Err(error) => {
+                if let Ok(panic) = error.try_into_panic() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    // ---- the tracker ----
+
+    fn poll_if_due(&mut self) {
+        let now = Timestamp::now();
+        let is_stale = self.work.snapshot.as_ref().is_none_or(|snapshot| snapshot.asked <= self.work.noted);
+        let wanted = self.until_idle && self.work.effects.is_empty() && is_stale;
+        if self.work.polling || (now < self.work.next_poll && !wanted) {
+            return;
+        }
+        self.work.polling = true;
+        let interval = SignedDuration::try_from(self.context.workflow.config.poll_interval);
+        self.work.next_poll = now + interval.unwrap_or(SignedDuration::from_secs(30));
+        let (tracker, ids) = (Arc::clone(&self.context.tracker), watched(&self.state));
+        let states = self.context.workflow.config.tracker.active_states.clone();
+        self.work.effects.spawn(async move {
+            let read = async {
+                let list: Vec<IssueId> = ids.iter().cloned().collect();
+                let candidates = tracker.by_states(&states).await?;
+                let found = tracker.by_ids(&list).await?;
+                let watched = found.into_iter().map(|issue| (issue.id.clone(), issue)).collect();
+                Ok(Snapshot { asked: now, candidates, asked_for: ids, watched })
+            };
+            Finished::Polled(read.await)
+        });
+    }
+
+    fn polled(&mut self, polled: Result<Snapshot, TrackerError>) {
+        self.work.polling = false;
+        match polled {
+            Ok(snapshot) => self.work.snapshot = Some(snapshot),
+            Err(error) => {
+                remark(&format!("the tracker cannot be read: {error} ({})", error.kind.as_str()));
+                if let Some(wait) = error.retry_after.and_then(|wait| SignedDuration::try_from(wait).ok()) {
+                    self.work.next_poll = self.work.next_poll.max(Timestamp::now() + wait);
+                }
+            }
+        }
+    }
+
+    // ---- people ----
+
+    fn take_requests(&mut self) -> Result<()> {
+        let directory = self.source.records();
+        for (path, fact) in log::take_requests(&directory) {
+            let known = matches!(&fact, Fact::Requested { id, .. } if self.state.requests.contains(id));
+            if !known {
+                self.note(fact)?;
+            }
+            remove(path);
+        }
+        Ok(())
+    }
+
+    /// Takes over a workflow file that was changed. One with errors changes nothing.
+    fn reload_if_changed(&mut self) {
+        let version = self.source.version();
+        if version == self.work.version {
+            return;
+        }
+        self.work.version = version;
+        match self.source.load() {
+            Ok(loaded) => {
+                loaded.warnings.iter().for_each(|warning| remark(&warning.line(&self.source.name())));
+                self.context = (self.rebuild)(loaded, &self.context);
+                self.work.next_poll = Timestamp::now();
+                self.shown.reloaded();
+            }
+            Err(report) => {
+                report.all().for_each(|problem| remark(&problem.line(&self.source.name())));
+                remark("the workflow is invalid; the last valid one stays in use");
+            }
+        }
+    }
+}
+
+fn remove(path: PathBuf) {
+    // A request that stays is known by its id.
+    let _ = std::fs::remove_file(path);
+}

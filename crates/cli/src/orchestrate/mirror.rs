@@ -1,0 +1,186 @@
+//! One mirror per repository, of which the workspaces are worktrees.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hangar_git::{CallLimits, Git};
+use tokio::sync::Mutex;
+
+use super::source::hash;
+
+/// Timeout of one git command; a first fetch is slow.
+const PATIENCE: Duration = Duration::from_secs(900);
+const MAX_OUTPUT: usize = 8 << 20;
+const FETCH: &str = "+refs/heads/*:refs/remotes/origin/*";
+/// Author of commits that keep work.
+const IDENTITY: [&str; 4] = ["-c", "user.name=hangar", "-c", "user.email=hangar@localhost"];
+
+pub(super) struct Mirror {
+    git: Git,
+    path: PathBuf,
+    url: String,
+    agent_socket: Option<OsString>,
+    /// One change at a time in this process; the lock of the directory does it for others.
+    changes: Mutex<()>,
+    /// Whether locks of an earlier process were removed.
+    is_mended: AtomicBool,
+}
+
+impl Mirror {
+    /// The mirror of a repository, which is created when it is first used.
+    pub(super) fn new(git: Git, directory: &Path, url: &str, agent_socket: Option<OsString>) -> Self {
+        let path = directory.join(format!("{}.git", hash(url)));
+        Self {
+            git,
+            path,
+            url: url.to_owned(),
+            agent_socket,
+            changes: Mutex::new(()),
+            is_mended: AtomicBool::new(false),
+        }
+    }
+
+    async fn run(&self, args: &[&str]) -> Result<String, String> {
+        let git_dir = self.path.to_string_lossy().into_owned();
+        let args = [&["--git-dir", git_dir.as_str()], args].concat();
+        self.call(&self.path, &args).await
+    }
+
+    async fn call(&self, directory: &Path, args: &[&str]) -> Result<String, String> {
+        let failed = |why: String| format!("`git {}` failed: {why}", args.join(" "));
+        let limits = CallLimits { time: PATIENCE, output: MAX_OUTPUT };
+        let answer = async {
+            let tree = self.git.open_remote(directory, self.agent_socket.clone()).await?;
+            tree.run(args, limits).await
+        };
+        let answer = answer.await.map_err(|error| failed(error.to_string()))?;
+        match answer.code == 0 {
+            true => Ok(answer.text()),
+            false => Err(failed(answer.stderr)),
+        }
+    }
+
+    /// Holds the mirror for a change. Locks that a killed git left behind go.
+    async fn held(&self) -> Result<File, String> {
+        let directory = self.path.clone();
+        // Later ones may be those of agents that are at work.
+        let mend = !self.is_mended.swap(true, Ordering::Relaxed);
+        let held = tokio::task::spawn_blocking(move || {
+            fs::create_dir_all(&directory)?;
+            let file = File::open(&directory)?;
+            file.lock()?;
+            if mend {
+                remove_locks(&directory, 0);
+            }
+            Ok::<_, std::io::Error>(file)
+        });
+        let held = held.await.map_err(|error| error.to_string())?;
+        held.map_err(|error| format!("the mirror {} cannot be held: {error}", self.path.display()))
+    }
+
+    async fn fetch(&self) -> Result<(), String> {
+        if !self.path.join("HEAD").exists() {
+            let path = self.path.to_string_lossy().into_owned();
+            self.call(&self.path, &["init", "--quiet", "--bare", &path]).await?;
+        }
+        self.run(&["config", "remote.origin.url", &self.url]).await?;
+        self.run(&["config", "remote.origin.fetch", FETCH]).await?;
+        self.run(&["fetch", "--quiet", "--prune", "--no-tags", "origin", FETCH]).await.map(drop)
+    }
+
+    /// Commit that new branches begin at.
+    async fn base(&self, named: Option<&str>) -> Result<String, String> {
+        if let Some(name) = named {
+            for candidate in [format!("refs/remotes/origin/{name}"), name.to_owned()] {
+                let commit = format!("{candidate}^{{commit}}");
+                if let Ok(found) =
+                    self.run(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]).await
+                {
+                    return Ok(found);
+                }
+            }
+            return Err(format!("the repository {} has no branch or commit `{name}`", self.url));
+        }
+        let head = self.run(&["ls-remote", "--symref", "origin", "HEAD"]).await?;
+        let found = head
+            .lines()
+            .find_map(|line| line.strip_suffix("\tHEAD").filter(|line| !line.starts_with("ref:")));
+        found.map(str::to_owned).ok_or_else(|| format!("the repository {} has no commit yet", self.url))
+    }
+
+    /// Checks a branch out. One that is there goes on where it was; a new one begins at the base.
+    pub(super) async fn check_out(
+        &self,
+        path: &Path,
+        branch: &str,
+        base: Option<&str>,
+    ) -> Result<(), String> {
+        let _changes = self.changes.lock().await;
+        let _held = self.held().await?;
+        self.fetch().await?;
+        self.run(&["worktree", "prune"]).await?;
+        let place = path.to_string_lossy().into_owned();
+        let own = format!("refs/heads/{branch}");
+        let theirs = format!("refs/remotes/origin/{branch}");
+        let is_there = async |name: &str| self.run(&["rev-parse", "--verify", "--quiet", name]).await.is_ok();
+        let mut args = vec!["worktree", "add", "--quiet", "--no-checkout"];
+        let start;
+        if is_there(&own).await {
+            args.extend([place.as_str(), branch]);
+        } else {
+            start = if is_there(&theirs).await { theirs.clone() } else { self.base(base).await? };
+            args.extend(["-b", branch, &place, &start]);
+        }
+        self.run(&args).await?;
+        // The configuration of the new worktree is looked at before its files are written.
+        self.call(path, &["reset", "--quiet", "--hard", "HEAD"]).await.map(drop)
+    }
+
+    /// Keeps work that was not committed as a commit under a ref of its own.
+    pub(super) async fn keep_changes(&self, path: &Path) -> Result<Option<String>, String> {
+        let _changes = self.changes.lock().await;
+        let _held = self.held().await?;
+        if self.call(path, &["status", "--porcelain", "--ignore-submodules=dirty"]).await?.is_empty() {
+            return Ok(None);
+        }
+        self.call(path, &["add", "--all"]).await?;
+        let tree = self.call(path, &["write-tree"]).await?;
+        let message = "Work that was not committed when the workspace was removed";
+        let commit = [&IDENTITY[..], &["commit-tree", &tree, "-p", "HEAD", "-m", message]].concat();
+        let commit = self.call(path, &commit).await?;
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let kept = format!("refs/hangar/kept/{name}/{}", &commit[..commit.len().min(12)]);
+        self.run(&["update-ref", &kept, &commit]).await?;
+        Ok(Some(kept))
+    }
+
+    /// Makes the mirror forget a worktree. Its branch stays.
+    pub(super) async fn forget(&self, path: &Path) {
+        let _changes = self.changes.lock().await;
+        let Ok(_held) = self.held().await else { return };
+        let place = path.to_string_lossy().into_owned();
+        let _ = self.run(&["worktree", "remove", "--force", &place]).await;
+        let _ = fs::remove_dir_all(path);
+        let _ = self.run(&["worktree", "prune"]).await;
+    }
+}
+
+/// Deepest directory that may have a lock of a ref.
+const MAX_DEPTH: usize = 8;
+
+/// Removes the lock files of a repository that nobody changes now.
+fn remove_locks(directory: &Path, depth: usize) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_dir() && depth < MAX_DEPTH && name != "objects" {
+            remove_locks(&path, depth + 1);
+        } else if kind.is_file() && name.to_string_lossy().ends_with(".lock") {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}

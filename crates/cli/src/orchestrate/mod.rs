@@ -1,0 +1,222 @@
+//! `hangar orchestrate`, `hangar issues` and `hangar issue`: work on the issues of a tracker, as a workflow file says.
+//!
+//! The decisions are those of `hangar_orchestrator`; here are their effects. [`driver`] is the loop, [`effects`] what it does,
+//! [`session`] an agent at work in a slot of the queue, [`workspace`] and [`mirror`] its directory, [`log`] the records.
+
+pub(crate) mod args;
+mod driver;
+mod effects;
+mod hooks;
+mod log;
+mod mirror;
+mod mock;
+mod session;
+mod show;
+mod source;
+mod workspace;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use hangar_orchestrator::plan::{Snapshot, watched};
+use hangar_orchestrator::record::{Fact, Record, Request};
+use hangar_orchestrator::state::State;
+use hangar_registry::hub::{Hub, HubConfig};
+use hangar_store::Store;
+use hangar_trackers::IssueId;
+use hangar_workflow::Report;
+use jiff::Timestamp;
+
+use crate::commands::print_line;
+use crate::credentials;
+use crate::exit::Exit;
+use crate::machine::Machine;
+use crate::output::remark;
+use crate::queue;
+use crate::runtimes::Fleet;
+use crate::settings::Settings;
+use args::{IssueArgs, IssueCommand, IssuesArgs, OrchestrateArgs, OrchestrateCommand, WorkflowArgs};
+use driver::{Driver, Work};
+use effects::Context;
+use log::RecordLog;
+use mirror::Mirror;
+use show::Shown;
+use source::{Loaded, Source};
+
+pub(crate) fn run(settings: &Settings, args: OrchestrateArgs) -> Result<Exit> {
+    if let Some(OrchestrateCommand::Validate { file, format, env_file }) = args.command {
+        let source = source(settings, file, env_file)?;
+        let report = match source.load() {
+            Ok(loaded) => Report::of(loaded.warnings),
+            Err(report) => report,
+        };
+        return show::report(&source, &report, format);
+    }
+    let source = source(settings, args.workflow.clone(), args.env_file.clone())?;
+    let loaded = match source.load() {
+        Ok(loaded) => loaded,
+        Err(report) => {
+            report.all().for_each(|problem| remark(&problem.line(&source.name())));
+            bail!("{} is invalid; nothing was started", source.name());
+        }
+    };
+    loaded.warnings.iter().for_each(|warning| remark(&warning.line(&source.name())));
+    if args.dry_run {
+        let state = log::read(&source.records())?;
+        let snapshot = runtime()?.block_on(snapshot(&loaded, &state))?;
+        return show::dry_run(&loaded.workflow.config, &snapshot, &state, args.output_format);
+    }
+    work(settings, source, loaded, &args)
+}
+
+fn source(settings: &Settings, path: Option<PathBuf>, env_file: Option<PathBuf>) -> Result<Source> {
+    let fleet = Fleet::assemble(settings)?;
+    let agents = fleet.iter().map(|runtime| runtime.card().name.to_string()).collect();
+    Source::new(settings, path, env_file, agents)
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+}
+
+fn work(settings: &Settings, source: Source, loaded: Loaded, args: &OrchestrateArgs) -> Result<Exit> {
+    let Some((state, log)) = RecordLog::open(&source.records())? else {
+        bail!("another process works on the issues of {}", source.path.display());
+    };
+    let settings = &hiding_key(settings, &loaded);
+    let hub = Hub::new(HubConfig {
+        host: Arc::new(Machine::new(settings)?),
+        store: Store::new(&settings.home),
+        scheduler: queue::scheduler(settings)?,
+        ledger: crate::costs::ledger(settings)?,
+        now: Timestamp::now,
+    });
+    let mirrors = settings.home.join("orchestrator").join("mirrors");
+    let agent_socket = settings.var("SSH_AUTH_SOCK").map(std::ffi::OsString::from);
+    let mirror = move |loaded: &Loaded| {
+        let url = loaded.workflow.config.workspace.repository.as_deref()?;
+        Some(Arc::new(Mirror::new(credentials::git(), &mirrors, url, agent_socket.clone())))
+    };
+    let context = Context {
+        mirror: mirror(&loaded),
+        workflow: Arc::new(loaded.workflow),
+        tracker: loaded.tracker,
+        hub: hub.clone(),
+        hook_variables: Arc::new(hooks::variables(settings)),
+        project: source.project(),
+        key: source.key(),
+    };
+    let rebuild = Box::new(move |loaded: Loaded, before: &Context| {
+        let same = loaded.workflow.config.workspace.repository == before.workflow.config.workspace.repository;
+        let mirror = if same { before.mirror.clone() } else { mirror(&loaded) };
+        Context { mirror, workflow: Arc::new(loaded.workflow), tracker: loaded.tracker, ..before.clone() }
+    });
+    let driver = Driver {
+        work: Work::new(source.version()),
+        source,
+        context,
+        state,
+        log,
+        shown: Shown { format: args.output_format },
+        rebuild,
+        until_idle: args.until_idle,
+        retry_scale: settings.number("HANGAR_RETRY_SCALE")?.unwrap_or(1.0),
+    };
+    runtime()?.block_on(async {
+        let ended = driver.run().await;
+        hub.close().await;
+        ended
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Settings in which the key of the tracker is a secret: agents do not see it, and it is redacted in their output.
+fn hiding_key(settings: &Settings, loaded: &Loaded) -> Settings {
+    let key = &loaded.workflow.config.tracker.api_key.0;
+    if key.is_empty() {
+        return settings.clone();
+    }
+    let holders: Vec<&str> =
+        settings.variables().filter(|(_, value)| value == key).map(|(name, _)| name).collect();
+    let hidden = settings.with_secret(None, key);
+    holders.iter().fold(hidden, |settings, name| settings.with_secret(Some(name), key))
+}
+
+async fn snapshot(loaded: &Loaded, state: &State) -> Result<Snapshot> {
+    let (asked, ids) = (Timestamp::now(), watched(state));
+    let list: Vec<IssueId> = ids.iter().cloned().collect();
+    let candidates = loaded.tracker.by_states(&loaded.workflow.config.tracker.active_states).await?;
+    let found = loaded.tracker.by_ids(&list).await?;
+    let watched: HashMap<_, _> = found.into_iter().map(|issue| (issue.id.clone(), issue)).collect();
+    Ok(Snapshot { asked, candidates, asked_for: ids, watched })
+}
+
+/// A workflow that is looked at, with its records.
+fn looked_at(settings: &Settings, args: &WorkflowArgs) -> Result<(Source, Loaded, State)> {
+    let source = source(settings, args.workflow.clone(), args.env_file.clone())?;
+    let loaded = source.load().map_err(|report| {
+        let lines: Vec<String> = report.all().map(|problem| problem.line(&source.name())).collect();
+        anyhow::anyhow!("{}", lines.join("\n"))
+    })?;
+    let state = log::read(&source.records())?;
+    Ok((source, loaded, state))
+}
+
+pub(crate) fn issues(settings: &Settings, args: &IssuesArgs) -> Result<Exit> {
+    let (_, loaded, state) = looked_at(settings, &args.workflow)?;
+    let snapshot = runtime()?.block_on(snapshot(&loaded, &state))?;
+    let issues = show::issues(&loaded.workflow.config, &snapshot, &state);
+    if args.workflow.json {
+        print_line(&serde_json::to_string_pretty(&issues)?)?;
+        return Ok(Exit::Done);
+    }
+    for issue in &issues {
+        print_line(&show::line(issue))?;
+    }
+    Ok(Exit::Done)
+}
+
+pub(crate) fn issue(settings: &Settings, args: IssueArgs) -> Result<Exit> {
+    let (source, loaded, state) = looked_at(settings, &args.workflow)?;
+    let snapshot = runtime()?.block_on(snapshot(&loaded, &state))?;
+    let issues = show::issues(&loaded.workflow.config, &snapshot, &state);
+    let (name, request) = match &args.command {
+        IssueCommand::Show { issue } => (issue, None),
+        IssueCommand::Start { issue } => (issue, Some(Request::Start)),
+        IssueCommand::Stop { issue } => (issue, Some(Request::Stop)),
+        IssueCommand::Park { issue } => (issue, Some(Request::Park)),
+        IssueCommand::Retry { issue } => (issue, Some(Request::Retry)),
+    };
+    let found = issues.iter().find(|issue| issue["identifier"] == **name || issue["id"] == **name);
+    let Some(found) = found else {
+        bail!("`{name}` is neither an active issue nor one that is worked on; `hangar issues` lists them");
+    };
+    let Some(request) = request else {
+        print_line(&if args.workflow.json {
+            serde_json::to_string_pretty(found)?
+        } else {
+            show::line(found)
+        })?;
+        return Ok(Exit::Done);
+    };
+    let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+    let (issue, identifier) = (IssueId(text("id")), text("identifier"));
+    let id = uuid::Uuid::new_v4().to_string();
+    ask(&source, Fact::Requested { issue, identifier, request, id: id.clone() }, &id)?;
+    Ok(Exit::Done)
+}
+
+/// Hands a request to the process that works on the issues, or writes it down if there is none.
+fn ask(source: &Source, fact: Fact, id: &str) -> Result<()> {
+    let directory = source.records();
+    if let Some((state, mut log)) = RecordLog::open(&directory)? {
+        log.append(&Record { seq: state.next_seq, at: Timestamp::now(), fact })?;
+        return print_line("Written down for the next `hangar orchestrate`.");
+    }
+    let requests = log::requests(&directory);
+    hangar_disk::ensure_dir(&requests)?;
+    hangar_disk::replace(&requests.join(format!("{id}.json")), serde_json::to_vec(&fact)?)?;
+    print_line("Asked the orchestrator that runs.")
+}

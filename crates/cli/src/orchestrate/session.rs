@@ -1,0 +1,147 @@
+//! Session of an agent that works on an issue, in a slot of the queue.
+
+use hangar_orchestrator::record::{Failure, Tokens, TurnEnd};
+use hangar_orchestrator::timing::{Overdue, TurnClock};
+use hangar_protocol::{Body, Event};
+use hangar_registry::queue::Slot;
+use hangar_runtimes::outcome::{ErrorKind, TurnFailure, TurnOutcome, TurnResult};
+use hangar_runtimes::runtime::{AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews};
+use hangar_scheduler::retry::{Failure as QueueFailure, FailureKind};
+use hangar_trackers::Issue;
+use hangar_workflow::config::AgentConfig;
+use jiff::Timestamp;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Grace period of a session that was told to stop.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// Answer to a question of an agent.
+const NOBODY_THERE: &str = "Nobody is here to answer. Decide yourself and go on.";
+
+pub(super) struct LiveSession {
+    pub(super) agent: AgentSession,
+    pub(super) slot: Slot,
+    pub(super) workspace: PathBuf,
+    /// The issue as it was last read.
+    pub(super) issue: Issue,
+    /// The failure that ended its last turn.
+    pub(super) failure: Option<QueueFailure>,
+}
+
+impl LiveSession {
+    /// One turn, within the limits of the workflow.
+    pub(super) async fn turn(&mut self, prompt: String, limits: &AgentConfig) -> (TurnEnd, Tokens) {
+        let gone = || {
+            let message = "the session has ended".to_owned();
+            (
+                TurnEnd::Failed(Failure { kind: "port_exit".to_owned(), message, retryable: true }),
+                Tokens::default(),
+            )
+        };
+        if self.agent.commands.send(SessionCommand::Send(prompt)).await.is_err() {
+            return gone();
+        }
+        let started = Timestamp::now();
+        let mut clock = TurnClock { started, heard: started };
+        loop {
+            let left = clock.left(limits, Timestamp::now());
+            match tokio::time::timeout(left, self.agent.news.recv()).await {
+                Ok(Some(SessionNews::Event(event))) => {
+                    clock.heard = Timestamp::now();
+                    if matches!(event.body(), Body::AssistantMessage(_)) {
+                        self.slot.answered();
+                    }
+                    self.answer(&event).await;
+                }
+                Ok(Some(SessionNews::TurnEnded(ended))) => return self.ended(&ended.outcome),
+                Ok(None) => return gone(),
+                Err(_) => {
+                    if let Some(overdue) = clock.overdue(limits, Timestamp::now()) {
+                        return (self.overdue(overdue), Tokens::default());
+                    }
+                }
+            }
+        }
+    }
+
+    fn overdue(&mut self, overdue: Overdue) -> TurnEnd {
+        let message = overdue.sentence();
+        self.failure = Some(QueueFailure::new(FailureKind::Transient, &message));
+        TurnEnd::Failed(Failure { kind: overdue.kind().to_owned(), message, retryable: true })
+    }
+
+    fn ended(&mut self, outcome: &TurnOutcome) -> (TurnEnd, Tokens) {
+        let count = |figure: hangar_runtimes::usage::Figure| figure.count().unwrap_or_default();
+        let usage = &outcome.usage;
+        let tokens = Tokens {
+            input: count(usage.input_tokens),
+            output: count(usage.output_tokens),
+            cache_read: count(usage.cache_read_tokens),
+        };
+        let end = match &outcome.end {
+            TurnResult::Completed => {
+                self.failure = None;
+                TurnEnd::Completed
+            }
+            TurnResult::Failed(failed) => {
+                self.failure = Some(for_queue(failed));
+                TurnEnd::Failed(failure(failed))
+            }
+        };
+        (end, tokens)
+    }
+
+    /// Answers a question: nobody watches, and the permissions were set when the agent was configured.
+    async fn answer(&mut self, event: &Event) {
+        let command = match event.body() {
+            Body::PermissionRequested(asked) => SessionCommand::Answer {
+                request_id: asked.request_id.clone(),
+                answer: AgentAnswer::Permission(PermissionReply::Once),
+            },
+            Body::UserInputRequested(asked) => SessionCommand::Answer {
+                request_id: asked.request_id.clone(),
+                answer: AgentAnswer::Question(NOBODY_THERE.to_owned()),
+            },
+            _ => return,
+        };
+        // A session that is gone says so with its next news.
+        let _ = self.agent.commands.send(command).await;
+    }
+
+    /// Ends the agent in order, then gives its slot back.
+    pub(super) async fn leave(self) {
+        let Self { mut agent, slot, failure, .. } = self;
+        if agent.commands.try_send(SessionCommand::Stop).is_ok() {
+            let farewell = async { while agent.news.recv().await.is_some() {} };
+            // Dropping it ends what is left.
+            let _ = tokio::time::timeout(FAREWELL, farewell).await;
+        }
+        drop(agent);
+        match failure {
+            Some(failure) => slot.fail(&failure),
+            None => slot.finish(),
+        }
+    }
+}
+
+/// A failure of an agent as the records have it.
+pub(super) fn failure(failed: &TurnFailure) -> Failure {
+    Failure {
+        kind: failed.kind.as_str().to_owned(),
+        message: failed.message.clone(),
+        retryable: failed.kind.is_retryable(),
+    }
+}
+
+/// The same as the queue knows it.
+pub(super) fn for_queue(failed: &TurnFailure) -> QueueFailure {
+    let kind = match failed.kind {
+        ErrorKind::Auth => FailureKind::Login,
+        ErrorKind::BudgetExceeded => FailureKind::Quota,
+        ErrorKind::RateLimited => FailureKind::RateLimited,
+        ErrorKind::Overloaded => FailureKind::Overloaded,
+        kind if !kind.is_retryable() => FailureKind::BadRequest,
+        _ => FailureKind::Transient,
+    };
+    QueueFailure::new(kind, &failed.message)
+}

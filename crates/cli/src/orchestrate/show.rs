@@ -1,0 +1,174 @@
+//! Output: records while the orchestrator works, and lists of issues.
+
+use anyhow::Result;
+use hangar_orchestrator::hold::{self, Hold};
+use hangar_orchestrator::plan::{Snapshot, candidates};
+use hangar_orchestrator::record::{Fact, Record, Release};
+use hangar_orchestrator::state::{Claim, State};
+use hangar_workflow::{Config, Report};
+use serde_json::{Value, json};
+
+use super::source::Source;
+use crate::args::OutputFormat;
+use crate::commands::print_line;
+use crate::exit::Exit;
+
+/// Prints records as lines of JSON, or the important ones as lines of text.
+pub(super) struct Shown {
+    pub(super) format: OutputFormat,
+}
+
+impl Shown {
+    pub(super) fn record(&self, record: &Record, state: &State) {
+        let line = match self.format {
+            OutputFormat::Json => serde_json::to_string(record).ok(),
+            OutputFormat::Text => told(record, state),
+        };
+        self.print(line);
+    }
+
+    pub(super) fn reloaded(&self) {
+        self.print(match self.format {
+            OutputFormat::Json => Some(json!({ "type": "reloaded" }).to_string()),
+            OutputFormat::Text => Some("the workflow was loaded again".to_owned()),
+        });
+    }
+
+    fn print(&self, line: Option<String>) {
+        if let Some(line) = line {
+            use std::io::Write;
+            // A reader that went away does not end the work.
+            let _ = writeln!(std::io::stdout().lock(), "{line}");
+        }
+    }
+}
+
+fn told(record: &Record, state: &State) -> Option<String> {
+    let name = |issue: &hangar_trackers::IssueId| {
+        let claimed = state.claims.get(issue).map(|claim| claim.identifier.clone());
+        let released = || state.history.get(issue).map(|history| history.identifier.clone());
+        claimed.or_else(released).unwrap_or_else(|| issue.0.clone())
+    };
+    let (issue, what) = match &record.fact {
+        Fact::Claimed { issue, title, agent, .. } => (issue, format!("claimed for {agent}: {title}")),
+        Fact::Opened { issue, session, workspace, .. } => {
+            (issue, format!("session {session} in {}", workspace.display()))
+        }
+        Fact::TurnStarted { issue, turn } => (issue, format!("turn {turn}")),
+        Fact::RetryAt { issue, due, error: Some(error), .. } => {
+            (issue, format!("{error}; again at {due:.0}"))
+        }
+        Fact::RetryAt { issue, due, error: None, .. } => (issue, format!("goes on at {due:.0}")),
+        Fact::Parked { issue, reason } => (issue, format!("parked: {}", reason.sentence())),
+        Fact::Released { issue, release } => (issue, released(release)),
+        Fact::WorkspaceRemoved { issue, kept: Some(kept) } => {
+            (issue, format!("workspace removed, changes kept as {kept}"))
+        }
+        Fact::WorkspaceRemoved { issue, kept: None } => (issue, "workspace removed".to_owned()),
+        Fact::Written { issue, error: Some(error), .. } => (issue, format!("the tracker refuses: {error}")),
+        Fact::Requested { issue, request, .. } => (issue, format!("request: {request:?}").to_lowercase()),
+        Fact::Written { error: None, .. }
+        | Fact::Restarted { .. }
+        | Fact::TurnEnded { .. }
+        | Fact::Checked { .. }
+        | Fact::SessionEnded { .. }
+        | Fact::Finished { .. }
+        | Fact::Resumed
+        | Fact::Compacted { .. }
+        | Fact::Unknown => return None,
+    };
+    Some(format!("{} {} {what}", record.at.strftime("%H:%M:%S"), name(issue)))
+}
+
+fn released(release: &Release) -> String {
+    match release {
+        Release::HandedOff { state } => format!("handed over as `{state}`"),
+        Release::Inactive { state } => format!("released: its state is `{state}`"),
+        Release::Gone => "released: it no longer exists".to_owned(),
+        Release::Unparked => "released: a person has acted".to_owned(),
+    }
+}
+
+pub(super) fn report(source: &Source, report: &Report, format: OutputFormat) -> Result<Exit> {
+    match format {
+        OutputFormat::Json => print_line(&serde_json::to_string_pretty(report)?)?,
+        OutputFormat::Text => {
+            for problem in report.all() {
+                print_line(&problem.line(&source.name()))?;
+            }
+            if report.valid {
+                print_line(&format!("{} is valid", source.name()))?;
+            }
+        }
+    }
+    Ok(if report.valid { Exit::Done } else { Exit::Failed })
+}
+
+/// All candidates with their reasons, then the totals.
+pub(super) fn dry_run(
+    config: &Config,
+    snapshot: &Snapshot,
+    state: &State,
+    format: OutputFormat,
+) -> Result<Exit> {
+    let judged = candidates(config, snapshot, state);
+    for candidate in &judged {
+        let (issue, hold) = (candidate.issue, &candidate.hold);
+        print_line(&match format {
+            OutputFormat::Json => json!({
+                "type": "candidate", "id": issue.id, "identifier": issue.identifier, "state": issue.state,
+                "priority": issue.priority, "would_dispatch": hold.is_none(),
+                "code": hold.as_ref().map(Hold::code), "reason": hold.as_ref().map(Hold::sentence),
+            })
+            .to_string(),
+            OutputFormat::Text => {
+                let fate = hold.as_ref().map_or_else(|| "would be started".to_owned(), Hold::sentence);
+                format!("{}  {}  {}: {fate}", issue.identifier, issue.state, issue.title)
+            }
+        })?;
+    }
+    let started = judged.iter().filter(|candidate| candidate.hold.is_none()).count();
+    print_line(&match format {
+        OutputFormat::Json => json!({
+            "type": "summary", "candidates": judged.len(), "would_dispatch": started,
+            "slots": config.agent.max_concurrent, "running": state.running().count(),
+        })
+        .to_string(),
+        OutputFormat::Text => format!("{started} of {} would be started", judged.len()),
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Issues as `hangar issues` lists them: claims first, then candidates.
+pub(super) fn issues(config: &Config, snapshot: &Snapshot, state: &State) -> Vec<Value> {
+    let claimed = state.claims.values().map(claim);
+    let judged = candidates(config, snapshot, state);
+    let others = judged.iter().filter(|candidate| !state.claims.contains_key(&candidate.issue.id));
+    let others = others.map(|candidate| {
+        let (issue, hold) = (candidate.issue, &candidate.hold);
+        json!({
+            "id": issue.id, "identifier": issue.identifier, "title": issue.title, "state": issue.state,
+            "status": if hold.is_none() { "eligible" } else { "held" },
+            "code": hold.as_ref().map(Hold::code), "reason": hold.as_ref().map(Hold::sentence),
+        })
+    });
+    claimed.chain(others).collect()
+}
+
+fn claim(claim: &Claim) -> Value {
+    let hold = hold::of_claim(claim);
+    json!({
+        "id": claim.issue, "identifier": claim.identifier, "title": claim.title, "state": claim.state,
+        "status": hold.code(), "code": hold.code(), "reason": hold.sentence(), "agent": claim.agent,
+        "turn": claim.turn, "turns": claim.turns, "sessions": claim.sessions, "attempt": claim.failures,
+        "tokens": claim.tokens, "session": claim.session, "workspace": claim.workspace, "branch": claim.branch,
+        "error": claim.error, "since": format!("{:.3}", claim.since),
+    })
+}
+
+/// One line about an issue.
+pub(super) fn line(issue: &Value) -> String {
+    let text = |name: &str| issue[name].as_str().unwrap_or_default().to_owned();
+    let reason = issue["reason"].as_str().map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("{}  {}  {}  {}{reason}", text("identifier"), text("state"), text("title"), text("status"))
+}

@@ -1,0 +1,207 @@
+//! Workspaces: a directory for each issue, a plain one or a worktree of a mirror of the repository.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hangar_workflow::Config;
+use serde::{Deserialize, Serialize};
+
+use super::mirror::Mirror;
+use super::source::hash;
+
+/// Directory of files between the orchestrator and the agent.
+pub(super) const SIDE: &str = ".sortie";
+const STATUS: &str = "status";
+const OWNER: &str = "owner.json";
+/// Longest first line of the status file.
+const MAX_STATUS: usize = 1024;
+/// Longest part of an identifier in the name of a directory.
+const MAX_KEY: usize = 96;
+
+/// Issue that a workspace belongs to. Another workflow with the same root may have one of the same name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Owner {
+    pub(super) workflow: String,
+    pub(super) issue: String,
+}
+
+/// Name of the directory of an issue. Distinct identifiers have distinct names: one that had to be changed has a hash.
+pub(super) fn key(identifier: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
+    let key: String = identifier.chars().map(plain).take(MAX_KEY).collect();
+    match key == identifier && !key.is_empty() && !key.starts_with('.') {
+        true => key,
+        false => format!("{}-{}", key.trim_start_matches('.'), hash(identifier)),
+    }
+}
+
+/// A workspace that is ready.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) path: PathBuf,
+    pub(super) branch: Option<String>,
+    /// Whether it was created now. It counts as created once [`Ready::finish`] was called.
+    pub(super) is_new: bool,
+    draft: PathBuf,
+}
+
+impl Ready {
+    /// Notes that the workspace is complete.
+    pub(super) fn finish(&self) -> Result<(), String> {
+        match fs::remove_file(&self.draft) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(failed("completing", &self.draft, &error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn failed(doing: &str, path: &Path, error: &io::Error) -> String {
+    format!("{doing} {}: {error}", path.display())
+}
+
+/// Creates the workspace of an issue, or takes the one that is there.
+pub(super) async fn prepare(
+    config: &Config,
+    mirror: Option<&Mirror>,
+    identifier: &str,
+    branch: &str,
+    owner: &Owner,
+) -> Result<Ready, String> {
+    let root = &config.workspace.root;
+    fs::create_dir_all(root).map_err(|error| failed("creating", root, &error))?;
+    let root = root.canonicalize().map_err(|error| failed("opening", root, &error))?;
+    let key = key(identifier);
+    let path = root.join(&key);
+    let draft = root.join(format!(".{key}.creating"));
+    // One that was being created when the process was killed was never used.
+    if draft.exists() {
+        if let Some(mirror) = mirror {
+            mirror.forget(&path).await;
+        }
+        discard(&path)?;
+    }
+    let branch = mirror.map(|_| branch.to_owned());
+    if is_workspace(&path)? {
+        check_owner(&path, owner)?;
+        side_files(&path, owner)?;
+        return Ok(Ready { path, branch, is_new: false, draft });
+    }
+    File::create(&draft).map_err(|error| failed("creating", &draft, &error))?;
+    match (mirror, &branch) {
+        (Some(mirror), Some(branch)) => {
+            mirror.check_out(&path, branch, config.workspace.base.as_deref()).await?;
+        }
+        _ => fs::create_dir(&path).map_err(|error| failed("creating", &path, &error))?,
+    }
+    side_files(&path, owner)?;
+    Ok(Ready { path, branch, is_new: true, draft })
+}
+
+/// Whether there is a workspace. A link or a file in its place is refused.
+fn is_workspace(path: &Path) -> Result<bool, String> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => Ok(true),
+        Ok(_) => Err(format!(
+            "{} is in the place of a workspace and is no directory; move it away",
+            path.display()
+        )),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(failed("looking at", path, &error)),
+    }
+}
+
+fn check_owner(path: &Path, owner: &Owner) -> Result<(), String> {
+    let Ok(bytes) = fs::read(path.join(SIDE).join(OWNER)) else { return Ok(()) };
+    match serde_json::from_slice::<Owner>(&bytes) {
+        Ok(found) if found != *owner => Err(format!(
+            "{} is the workspace of an issue of another workflow; give each its own `workspace.root`",
+            path.display()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Files that git does not see.
+fn side_files(path: &Path, owner: &Owner) -> Result<(), String> {
+    let side = path.join(SIDE);
+    let written = (|| {
+        fs::create_dir_all(&side)?;
+        fs::write(side.join(".gitignore"), "*\n")?;
+        fs::write(side.join(OWNER), serde_json::to_vec(owner)?)
+    })();
+    written.map_err(|error| failed("writing", &side, &error))
+}
+
+/// Removes the word of an earlier session.
+pub(super) fn clear_status(path: &Path) {
+    let _ = fs::remove_file(path.join(SIDE).join(STATUS));
+}
+
+/// First line of the status file, if the agent wrote one.
+pub(super) fn status(path: &Path) -> Option<String> {
+    let file = path.join(SIDE).join(STATUS);
+    if !fs::symlink_metadata(&file).is_ok_and(|found| found.is_file()) {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    io::Read::read_to_end(&mut io::Read::take(File::open(file).ok()?, MAX_STATUS as u64), &mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let word = text.lines().next().unwrap_or_default().trim();
+    (!word.is_empty()).then(|| word.to_owned())
+}
+
+/// Removes a workspace. Work that was not committed is kept under a ref, whose name is the result.
+pub(super) async fn remove(mirror: Option<&Mirror>, path: &Path) -> Result<Option<String>, String> {
+    if !is_workspace(path)? {
+        return Ok(None);
+    }
+    let kept = match mirror {
+        Some(mirror) => mirror.keep_changes(path).await?,
+        None => None,
+    };
+    if let Some(mirror) = mirror {
+        mirror.forget(path).await;
+    }
+    discard(path)?;
+    Ok(kept)
+}
+
+fn discard(path: &Path) -> Result<(), String> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("removing", path, &error)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain_and_distinct() {
+        assert_eq!(key("PROJ-1"), "PROJ-1");
+        assert_eq!(key("a_b"), "a_b");
+        let changed = ["a/b", "a b", "..", ".", "", ".x", "ä", &"x".repeat(200), &"x".repeat(201)];
+        let keys: std::collections::BTreeSet<String> = changed.iter().map(|name| key(name)).collect();
+        assert_eq!(keys.len(), changed.len(), "{keys:?}");
+        for key in keys {
+            assert!(!key.contains('/') && !key.starts_with('.') && key.len() < 128, "{key}");
+        }
+    }
+
+    #[test]
+    fn the_status_is_a_first_line_of_a_plain_file() {
+        let place = tempfile::tempdir().unwrap();
+        let side = place.path().join(SIDE);
+        fs::create_dir(&side).unwrap();
+        assert_eq!(status(place.path()), None);
+        fs::write(side.join(STATUS), "blocked\nmore\n").unwrap();
+        assert_eq!(status(place.path()).as_deref(), Some("blocked"));
+        clear_status(place.path());
+        std::os::unix::fs::symlink("/etc/hostname", side.join(STATUS)).unwrap();
+        assert_eq!(status(place.path()), None, "a link is not followed");
+    }
+}

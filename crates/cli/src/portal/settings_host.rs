@@ -1,0 +1,94 @@
+//! Settings for the portal: the same functions as `hangar config`, and the schedules and hooks.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use hangar_portal::settings::{
+    FiredHook, HookRequest, ProviderTest, SchedulesView, SettingsChange, SettingsHost, SettingsProblem,
+    SettingsView,
+};
+use serde_json::{Value, json};
+
+use crate::automation::Automation;
+use crate::commands::doctor;
+use crate::config::{ConfigEdit, EditError, KeyPath, Problem, Schema, apply, problems, shown};
+use crate::providers;
+use crate::redact;
+use crate::runtimes::Fleet;
+use crate::settings::Settings;
+
+pub(super) struct PortalSettings {
+    pub(super) settings: Settings,
+    pub(super) automation: Arc<Automation>,
+}
+
+fn told(problem: Problem) -> SettingsProblem {
+    SettingsProblem { line: problem.line, key: problem.key, message: problem.message }
+}
+
+fn sentence(message: String) -> SettingsProblem {
+    SettingsProblem { line: 0, key: String::new(), message }
+}
+
+impl SettingsHost for PortalSettings {
+    fn view(&self) -> SettingsView {
+        let text = self.settings.config_text().unwrap_or_default();
+        let values = shown(&text, &[]).ok().flatten().unwrap_or_else(|| json!({}));
+        let fleet = Fleet::assemble(&self.settings);
+        let runtimes =
+            fleet.map(|fleet| fleet.iter().map(|runtime| runtime.card().name.to_string()).collect());
+        SettingsView {
+            path: self.settings.config_path().display().to_string(),
+            values,
+            schema: Schema::of_config().as_value().clone(),
+            problems: problems(&self.settings, &text).into_iter().map(told).collect(),
+            runtimes: runtimes.unwrap_or_default(),
+            under_way: "New sessions use a change. Sessions under way keep what they began with.".to_owned(),
+        }
+    }
+
+    fn change(&self, changes: Vec<SettingsChange>) -> Result<(), Vec<SettingsProblem>> {
+        let edit = |change: SettingsChange| match change.value {
+            None | Some(Value::Null) => ConfigEdit::Unset(KeyPath(change.path)),
+            Some(value) => ConfigEdit::SetJson(KeyPath(change.path), value),
+        };
+        let edits: Vec<ConfigEdit> = changes.into_iter().map(edit).collect();
+        apply(&self.settings, &edits).map_err(|error| match error {
+            EditError::Invalid(problems) => problems.into_iter().map(told).collect(),
+            EditError::Refused(why) | EditError::File(why) => vec![sentence(why)],
+        })
+    }
+
+    fn test_provider(&self, name: String) -> BoxFuture<'static, ProviderTest> {
+        let settings = self.settings.clone();
+        Box::pin(async move {
+            let configured = match providers::configured(&settings) {
+                Ok(configured) => configured,
+                Err(error) => return ProviderTest { ok: false, says: format!("{error:#}") },
+            };
+            match configured.iter().find(|provider| provider.name == name) {
+                None => ProviderTest { ok: false, says: format!("there is no provider `{name}`") },
+                Some(provider) => {
+                    let (ok, says) = doctor::ask_provider(provider).await;
+                    ProviderTest { ok, says: redact::of_machine(&settings).text(says) }
+                }
+            }
+        })
+    }
+
+    fn schedules(&self) -> SchedulesView {
+        SchedulesView { schedules: self.automation.schedules(), hooks: self.automation.hooks() }
+    }
+
+    fn run_schedule(&self, name: &str) -> Result<String, String> {
+        self.automation.run_now(name).map_err(|error| format!("{error:#}"))
+    }
+
+    fn hook_secret(&self, name: &str) -> Option<Vec<u8>> {
+        self.automation.hook_secret(name)
+    }
+
+    fn fire(&self, request: HookRequest) -> Result<FiredHook, String> {
+        self.automation.fire(&request).map_err(|error| format!("{error:#}"))
+    }
+}

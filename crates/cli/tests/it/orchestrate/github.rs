@@ -1,0 +1,46 @@
+//! Issues of a simulated GitHub.
+
+use hangar_test_support::github::TOKEN;
+use hangar_test_support::{GitHubServer, Signal};
+
+use super::Place;
+
+#[test]
+fn issues_of_github_are_handed_over_once_through_kills_and_limits() {
+    let server = GitHubServer::start();
+    (1..=3).for_each(|number| server.issue(number, "Mend it", &["backlog"]));
+    server.issue(4, "Not ours", &[]);
+    let place = Place::new("", "x", &[]);
+    let root = place.scratch.work().join("ws");
+    place.scratch.file(
+        "WORKFLOW.md",
+        &format!(
+            "---\ntracker:\n  kind: github\n  endpoint: {}\n  project: octo/app\n  api_key: $TRACKER_TOKEN\n  active_states: [backlog, in-progress]\n  in_progress_state: in-progress\n  handoff_state: review\n  terminal_states: [done]\n  comments: {{ on_dispatch: true, on_completion: true }}\npolling: {{ interval_ms: 100 }}\nworkspace: {{ root: {} }}\nagent: {{ kind: mock, max_turns: 2 }}\n---\nDo {{{{ .issue.title }}}}.\n",
+            server.url,
+            root.display()
+        ),
+    );
+    let args = ["orchestrate", "--until-idle", "--output-format", "json"];
+    for round in 0..12 {
+        let mut running = place.command(&args).env("TRACKER_TOKEN", TOKEN).start();
+        for _ in 0..round + 1 {
+            if running.next_line().is_none() {
+                break;
+            }
+        }
+        running.try_signal(Signal::KILL);
+        running.finish();
+    }
+    place.command(&args).env("TRACKER_TOKEN", TOKEN).finish().expect_exit(0);
+    for number in 1..=3 {
+        let (comments, labels, state) = server.look(number);
+        assert_eq!((comments, labels, state.as_str()), (2, vec!["review".to_owned()], "open"), "{number}");
+    }
+    assert_eq!(server.look(4), (0, Vec::new(), "open".to_owned()));
+    let second = place.command(&["orchestrate", "validate"]).finish().expect_exit(1);
+    assert!(
+        second.stdout.contains("WORKFLOW.md:6: error: `tracker.api_key` is missing"),
+        "{}",
+        second.stdout
+    );
+}

@@ -1,0 +1,220 @@
+//! Issues that are worked on.
+
+use serde_json::{Value, json};
+
+use super::{Place, git, issue, lines, of_type};
+
+const HANDOFF: &str = "  handoff_state: Review\n  in_progress_state: In Progress\n";
+const RUN: &[&str] = &["orchestrate", "--until-idle", "--output-format", "json"];
+
+#[test]
+fn issues_get_their_turns_and_are_handed_over() {
+    let yaml = format!(
+        "{HANDOFF}  comments: {{ on_dispatch: true, on_completion: true }}\nagent: {{ kind: mock, max_turns: 2 }}\n"
+    );
+    let place = Place::new(&yaml, "Do {{ .issue.title }}.", &[issue("A"), issue("B"), issue("C")]);
+    let found = place.command(RUN).finish().expect_exit(0);
+    let found = lines(&found.stdout);
+    assert_eq!(of_type(&found, "turnStarted").len(), 6);
+    assert_eq!(of_type(&found, "released").len(), 3);
+    for name in ["A", "B", "C"] {
+        let issue = place.issue(name);
+        assert_eq!(issue["state"], "Review");
+        assert_eq!(issue["comments"].as_array().unwrap().len(), 2, "{issue}");
+        assert!(place.workspace(name).join(".sortie/.gitignore").exists());
+    }
+    let again = place.command(RUN).finish().expect_exit(0);
+    assert!(of_type(&lines(&again.stdout), "claimed").is_empty(), "nothing is done twice");
+}
+
+#[test]
+fn a_real_agent_works_in_a_worktree_of_the_repository() {
+    let script = r#"TOOL:bash:{"command":"echo mended > mended.txt; cat base.txt > copy.txt"}
+SAY:done"#;
+    let place = Place::new("", "x", &[]);
+    let origin = place.scratch.work().join("origin");
+    std::fs::create_dir(&origin).unwrap();
+    git(&origin, "git init -q -b main . && echo base > base.txt && git add base.txt && git commit -qm one");
+    place.scratch.file("issues.json", &json!([issue("A/1")]).to_string());
+    let hooks = "hooks:\n  after_create: 'git status --short --branch > .sortie/created; echo $SORTIE_ISSUE_IDENTIFIER >> .sortie/created'\n  after_run: 'git add -A && git -c user.name=t -c user.email=t@x commit -qm work'\n";
+    place.workflow(
+        &format!(
+            "{HANDOFF}agent: {{ kind: native, max_turns: 1 }}\nnative: {{ model: mock-model }}\n{hooks}"
+        ),
+        script,
+    );
+    let found = place.command(RUN).finish().expect_exit(0);
+    assert_eq!(place.issue("A/1")["state"], "Review", "{}", found.stdout);
+    let found = lines(&found.stdout);
+    let opened = of_type(&found, "opened")[0];
+    assert_eq!(opened["branch"], "hangar/A/1");
+    let workspace = std::path::PathBuf::from(opened["workspace"].as_str().unwrap());
+    assert_eq!(std::fs::read_to_string(workspace.join("copy.txt")).unwrap(), "base\n");
+    let created = std::fs::read_to_string(workspace.join(".sortie/created")).unwrap();
+    assert_eq!(created, "## hangar/A/1\nA/1\n");
+    assert_eq!(git(&workspace, "git show --stat --format=%s HEAD | head -1; git status --short"), "work");
+    // The issue is closed, with changes that nobody committed: they are kept.
+    std::fs::write(workspace.join("dirty.txt"), "x").unwrap();
+    place.edit("A/1", "state", &json!("Done"));
+    let found = place.command(RUN).finish().expect_exit(0);
+    let found = lines(&found.stdout);
+    let kept = of_type(&found, "workspaceRemoved")[0]["kept"].as_str().unwrap().to_owned();
+    assert!(!workspace.exists());
+    let mirrors = place.scratch.state().join("orchestrator/mirrors");
+    let mirror = std::fs::read_dir(mirrors).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(
+        git(
+            &mirror,
+            &format!(
+                "git --git-dir . show {kept}:dirty.txt; git --git-dir . rev-parse --verify -q hangar/A/1 >/dev/null"
+            )
+        ),
+        "x"
+    );
+}
+
+#[test]
+fn an_agent_that_is_blocked_parks_its_issue_until_a_person_acts() {
+    let script = r#"{{ if .run.is_continuation }}SAY:again{{ else }}TOOL:bash:{"command":"echo blocked > .sortie/status"}{{ end }}"#;
+    let place = Place::new("agent: { kind: native, max_turns: 1, max_sessions: 1 }\n", script, &[issue("A")]);
+    let found = place.command(RUN).finish().expect_exit(0);
+    assert_eq!(of_type(&lines(&found.stdout), "parked")[0]["reason"]["why"], "blocked");
+    assert_eq!(place.issue("A")["labels"], json!(["needs-human"]));
+    let shown = place.command(&["issue", "show", "A"]).finish().expect_exit(0);
+    assert!(
+        shown.stdout.contains("parked until a person acts: the agent reports that it is blocked"),
+        "{}",
+        shown.stdout
+    );
+    let again = place.command(RUN).finish().expect_exit(0);
+    assert!(of_type(&lines(&again.stdout), "turnStarted").is_empty());
+    place.edit("A", "labels", &json!([]));
+    let again = place.command(RUN).finish().expect_exit(0);
+    assert_eq!(of_type(&lines(&again.stdout), "turnStarted").len(), 1);
+}
+
+#[test]
+fn an_issue_that_is_closed_elsewhere_stops_its_agent() {
+    let script = r#"TOOL:bash:{"command":"touch started; sleep 1000"}"#;
+    let place = Place::new("agent: { kind: native }\n", script, &[issue("A")]);
+    let mut running = place.command(RUN).start();
+    running.wait_for_event("turnStarted");
+    place.edit("A", "state", &json!("Done"));
+    assert_eq!(running.wait_for_event("released")["release"]["why"], "inactive");
+    running.wait_for_event("workspaceRemoved");
+    running.finish().expect_exit(0);
+    assert!(!place.workspace("A").exists());
+}
+
+#[test]
+fn a_turn_that_takes_too_long_is_ended_and_tried_again() {
+    let script = r#"{{ if .attempt }}SAY:better{{ else }}TOOL:bash:{"command":"sleep 1000"}{{ end }}"#;
+    let place = Place::new(
+        &format!("{HANDOFF}agent: {{ kind: native, max_turns: 1, turn_timeout_ms: 1500 }}\n"),
+        script,
+        &[issue("A")],
+    );
+    let found = place.command(RUN).finish().expect_exit(0);
+    let found = lines(&found.stdout);
+    assert_eq!(of_type(&found, "turnEnded")[0]["end"]["kind"], "turn_timeout");
+    assert_eq!(place.issue("A")["state"], "Review");
+}
+
+#[test]
+fn a_failure_that_would_happen_again_parks_the_issue() {
+    let place = Place::new(
+        "agent: { kind: mock }\nmock: { turn_outcomes: [turn_input_required] }\n",
+        "x",
+        &[issue("A")],
+    );
+    let found = place.command(RUN).finish().expect_exit(0);
+    let found = lines(&found.stdout);
+    assert_eq!(of_type(&found, "parked")[0]["reason"]["kind"], "turn_input_required");
+    place.workflow("agent: { kind: mock }\n", "{{ .issue.nothing }}");
+    place.command(&["issue", "retry", "A"]).finish().expect_exit(0);
+    let found = place.command(RUN).finish().expect_exit(0);
+    let reason = &of_type(&lines(&found.stdout), "parked")[0]["reason"].clone();
+    assert_eq!(reason["kind"], "template_render_error");
+    assert!(reason["message"].as_str().unwrap().contains("WORKFLOW.md:12: `.issue.nothing`"), "{reason}");
+}
+
+#[test]
+fn a_failing_hook_fails_the_attempt_and_a_new_one_creates_the_workspace_again() {
+    let hooks = "hooks:\n  after_create: 'echo x >> ../created; [ $(wc -l < ../created) -gt 1 ] || { touch half; exit 7; }'\n  before_run: '[ ! -e half ]'\n";
+    let place =
+        Place::new(&format!("{HANDOFF}agent: {{ kind: mock, max_turns: 1 }}\n{hooks}"), "x", &[issue("A")]);
+    let found = place.command(RUN).finish().expect_exit(0);
+    let found = lines(&found.stdout);
+    let ends: Vec<&Value> =
+        of_type(&found, "sessionEnded").into_iter().map(|line| &line["end"]["kind"]).collect();
+    assert_eq!(ends[0], "hook_failed", "{ends:?}");
+    assert_eq!(place.issue("A")["state"], "Review");
+}
+
+#[test]
+fn the_workflow_is_loaded_again_while_it_runs_and_an_invalid_one_is_not() {
+    let place = Place::new("agent: { kind: mock, max_turns: 1 }\nmock: { turn_delay_ms: 10 }\n", "x", &[]);
+    let mut running = place.command(&["orchestrate", "--output-format", "json"]).start();
+    running.wait_for_event("resumed");
+    place.workflow("agent: { kind: mock, max_turns: 0 }\n", "x");
+    // The tracker is another one, too.
+    place.scratch.file("other.json", &json!([issue("A")]).to_string());
+    let text = std::fs::read_to_string(place.scratch.work().join("WORKFLOW.md")).unwrap();
+    let text = text
+        .replace("max_turns: 0", "max_turns: 1")
+        .replace("issues.json", "other.json")
+        .replace("  kind: file\n", "  kind: file\n  handoff_state: Review\n");
+    let draft = place.scratch.file("WORKFLOW.draft", &text);
+    std::fs::rename(draft, place.scratch.work().join("WORKFLOW.md")).unwrap();
+    running.wait_for_event("reloaded");
+    assert_eq!(running.wait_for_event("released")["release"]["state"], "Review");
+    running.signal(hangar_test_support::Signal::TERM);
+    running.finish().expect_exit(0);
+}
+
+#[test]
+fn issues_are_stopped_and_retried_from_another_process() {
+    let place = Place::new(
+        "agent: { kind: mock }\nmock: { turn_delay_ms: 600000 }\n",
+        "x",
+        &[issue("A"), issue("B")],
+    );
+    let mut running = place.command(&["orchestrate", "--output-format", "json"]).start();
+    running.wait_for_event("turnStarted");
+    running.wait_for_event("turnStarted");
+    let listed = place.command(&["issues"]).finish().expect_exit(0);
+    assert!(listed.stdout.contains("A  To Do  Mend it  running: it runs, in turn 1\n"), "{}", listed.stdout);
+    let second = place.command(&["orchestrate"]).finish().expect_exit(1);
+    assert!(second.stderr.contains("another process works on the issues"), "{}", second.stderr);
+    place.command(&["issue", "stop", "A"]).finish().expect_exit(0);
+    assert_eq!(running.wait_for_event("parked")["reason"]["why"], "stopped");
+    place.command(&["issue", "retry", "A"]).finish().expect_exit(0);
+    assert_eq!(running.wait_for_event("turnStarted")["issue"], "id-A");
+    let queue = place.command(&["queue", "--json"]).finish().expect_exit(0);
+    let queue: Value = serde_json::from_str(&queue.stdout).unwrap();
+    assert_eq!(queue["running"].as_array().unwrap().len(), 2, "each session has a slot of the queue");
+    running.signal(hangar_test_support::Signal::TERM);
+    running.finish().expect_exit(0);
+}
+
+#[test]
+fn the_limits_of_the_home_hold_for_issues() {
+    let place = Place::new(
+        "agent: { kind: mock, max_turns: 1 }\nmock: { turn_delay_ms: 600000 }\n",
+        "x",
+        &[issue("A"), issue("B")],
+    );
+    std::fs::create_dir_all(place.scratch.state()).unwrap();
+    std::fs::write(place.scratch.state().join("config.toml"), "[limits]\nglobal = 1\n").unwrap();
+    let mut running = place.command(&["orchestrate", "--output-format", "json"]).start();
+    running.wait_for_event("turnStarted");
+    let queue = place.command(&["queue", "--json"]).finish().expect_exit(0);
+    let queue: Value = serde_json::from_str(&queue.stdout).unwrap();
+    assert_eq!(
+        (queue["running"].as_array().unwrap().len(), queue["waiting"].as_array().unwrap().len()),
+        (1, 1),
+        "{queue}"
+    );
+    running.signal(hangar_test_support::Signal::TERM);
+    running.finish().expect_exit(0);
+}

@@ -1,0 +1,169 @@
+//! Plugins over the SDK's methods and by `hangar plugin`: installed from a marketplace or directly, and part of later sessions.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use hangar_test_support::{ModelServer, Scratch};
+use serde_json::{Value, json};
+
+use crate::hangar;
+use crate::sdk::{Client, ID, of_session, stage};
+
+/// A marketplace with one plugin that has a skill, an agent and an MCP server.
+fn marketplace(scratch: &Scratch) -> String {
+    let list = json!({ "name": "yard", "plugins": [
+        { "name": "tidy", "source": "./tidy", "description": "Tidies.", "version": "1.0.0" },
+    ] });
+    scratch.file("market/marketplace.json", &list.to_string());
+    scratch.file(
+        "market/tidy/skills/sweep/SKILL.md",
+        "---\nname: sweep\ndescription: Sweeps the floor.\n---\nSweep.\n",
+    );
+    scratch.file(
+        "market/tidy/agents/janitor.agent.md",
+        "---\nname: janitor\ndescription: Cleans.\n---\nClean.\n",
+    );
+    let servers = json!({ "mcpServers": { "broom": { "command": "false", "args": [] } } });
+    let path = scratch.file("market/tidy/.mcp.json", &servers.to_string());
+    path.parent().unwrap().parent().unwrap().display().to_string()
+}
+
+/// Names of the plugins, each with whether it is enabled.
+fn listed(client: &mut Client) -> Vec<(String, bool)> {
+    let listed = client.call("plugins.list", json!({}));
+    let plugins = listed["plugins"].as_array().unwrap().iter();
+    plugins.map(|plugin| (plugin["name"].as_str().unwrap().to_owned(), plugin["enabled"] == true)).collect()
+}
+
+fn names(list: &Value) -> Vec<String> {
+    list.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_plugin_of_a_marketplace_is_part_of_later_sessions() {
+    let (scratch, model) = stage();
+    let market = marketplace(&scratch);
+    let mut client = Client::start(&scratch, &model);
+    assert_eq!(client.call("plugins.marketplaces.add", json!({ "source": market }))["name"], "yard");
+    let browsed = client.call("plugins.marketplaces.browse", json!({ "name": "yard" }));
+    assert_eq!(browsed["plugins"], json!([{ "name": "tidy", "description": "Tidies." }]));
+    let done = client.call("plugins.install", json!({ "source": "tidy@yard" }));
+    assert_eq!(
+        done,
+        json!({
+            "plugin": { "name": "tidy", "marketplace": "yard", "version": "1.0.0", "enabled": true },
+            "skillsInstalled": 1,
+        })
+    );
+    client.create(json!({ "enableConfigDiscovery": true }));
+    let skills = client.call("session.skills.list", of_session(json!({})));
+    assert!(names(&skills["skills"]).contains(&"sweep".to_owned()), "{skills}");
+    let agents = client.call("session.agent.list", of_session(json!({})));
+    assert!(names(&agents["agents"]).contains(&"janitor".to_owned()), "{agents}");
+    let servers = client.call("session.mcp.list", of_session(json!({})));
+    assert!(names(&servers["servers"]).contains(&"broom".to_owned()), "{servers}");
+    let loaded = client.call("session.plugins.list", of_session(json!({})));
+    assert_eq!(loaded["plugins"][0]["marketplace"], "yard");
+    client.call("session.destroy", of_session(json!({})));
+    client.call("plugins.disable", json!({ "names": ["tidy@yard", "unknown"] }));
+    assert_eq!(listed(&mut client), [("tidy".to_owned(), false)]);
+    client.call("session.create", json!({ "sessionId": ID, "enableConfigDiscovery": true }));
+    let skills = client.call("session.skills.list", of_session(json!({})));
+    assert!(!names(&skills["skills"]).contains(&"sweep".to_owned()), "{skills}");
+    client.finish();
+}
+
+#[test]
+fn plugins_are_updated_and_removed() {
+    let (scratch, model) = stage();
+    let market = marketplace(&scratch);
+    let mut client = Client::start(&scratch, &model);
+    client.call("plugins.marketplaces.add", json!({ "source": market }));
+    client.call("plugins.install", json!({ "source": "tidy@yard" }));
+    let one = client.call("plugins.update", json!({ "name": "tidy@yard" }));
+    assert_eq!(one, json!({ "previousVersion": "1.0.0", "newVersion": "1.0.0", "skillsInstalled": 1 }));
+    let all = client.call("plugins.updateAll", json!({}));
+    assert_eq!(all["results"][0]["success"], true, "{all}");
+    let refreshed = client.call("plugins.marketplaces.refresh", json!({ "name": "yard" }));
+    assert_eq!(refreshed["results"], json!([{ "name": "yard", "success": true }]));
+    client.call("plugins.uninstall", json!({ "name": "tidy" }));
+    assert_eq!(listed(&mut client), []);
+    assert_eq!(
+        client.call("plugins.marketplaces.remove", json!({ "name": "yard" })),
+        json!({ "removed": true })
+    );
+    let known = client.call("plugins.marketplaces.list", json!({}));
+    assert_eq!(names(&known["marketplaces"]), ["awesome-copilot"]);
+    assert_eq!(known["marketplaces"][0]["isDefault"], true);
+    client.finish();
+}
+
+#[test]
+fn a_direct_installation_warns_and_is_removed_by_its_source() {
+    let (scratch, model) = stage();
+    let manifest = scratch.file("alone/plugin.json", r#"{"name": "alone", "version": "2.0.0"}"#);
+    scratch.file("alone/SKILL.md", "---\nname: one\ndescription: One.\n---\n");
+    let mut client = Client::start(&scratch, &model);
+    let done = client.call("plugins.install", json!({ "source": manifest.parent().unwrap() }));
+    assert!(done["deprecationWarning"].as_str().unwrap().contains("deprecated"), "{done}");
+    assert_eq!((&done["plugin"]["marketplace"], &done["skillsInstalled"]), (&json!(""), &json!(1)));
+    let id = &done["plugin"]["directSourceId"];
+    client.call("plugins.uninstall", json!({ "name": "alone", "directSourceId": id }));
+    assert_eq!(listed(&mut client), []);
+    let error = client.answer("plugins.install", json!({ "source": "nothing here" }));
+    assert!(error["error"]["message"].as_str().unwrap().contains("`nothing here` is no source"), "{error}");
+    client.finish();
+}
+
+#[test]
+fn clients_bring_plugins_to_all_later_sessions() {
+    let (scratch, model) = stage();
+    let market = marketplace(&scratch);
+    let mut client = Client::start(&scratch, &model);
+    client.call("plugins.builtin.set", json!({ "paths": [format!("{market}/tidy")] }));
+    client.create(json!({}));
+    let loaded = client.call("session.plugins.list", of_session(json!({})));
+    assert_eq!(names(&loaded["plugins"]), ["tidy"]);
+    client.finish();
+}
+
+/// Runs `hangar plugin` and returns what it printed.
+fn plugin(scratch: &Scratch, model: &ModelServer, args: &[&str], exit: i32) -> String {
+    let run = hangar(scratch, model).arg("plugin").args(args).finish().expect_exit(exit);
+    format!("{}{}", run.stdout, run.stderr)
+}
+
+#[test]
+fn the_command_has_the_words_of_copilot_cli() {
+    let (scratch, model) = stage();
+    let market = marketplace(&scratch);
+    let say = |args: &[&str], exit: i32, expected: &str| {
+        let said = plugin(&scratch, &model, args, exit);
+        assert!(said.contains(expected), "{args:?}: {said}");
+    };
+    say(&["list"], 0, "No plugins installed.");
+    say(&["marketplace", "add", &market], 0, "Marketplace \"yard\" added successfully.");
+    say(&["marketplace", "add", &market], 1, "Marketplace \"yard\" already registered");
+    say(&["marketplace", "list"], 0, "• yard (Local: ");
+    say(&["marketplace", "browse", "yard"], 0, "• tidy - Tidies.");
+    say(&["install", "tidy@yard"], 0, "Plugin \"tidy\" installed successfully. Installed 1 skill.");
+    say(&["install", "broom@yard"], 1, "Plugin \"broom\" not found in marketplace \"yard\"");
+    say(&["list"], 0, "• tidy@yard (v1.0.0)");
+    say(&["disable", "tidy"], 0, "Disabled plugin \"tidy\".");
+    say(&["list"], 0, "[disabled]");
+    say(&["enable", "tidy@yard"], 0, "Enabled plugin \"tidy@yard\".");
+    say(&["update", "--all"], 0, "there is nothing to update");
+    say(&["install", &format!("{market}/tidy")], 0, "Warning: Direct plugin installs");
+    say(&["marketplace", "remove", "yard"], 0, "Marketplace \"yard\" removed successfully.");
+    say(&["uninstall", "tidy"], 0, "Plugin \"tidy\" uninstalled successfully.");
+    say(&["uninstall", "tidy"], 1, "Plugin \"tidy\" is not installed");
+}
+
+#[test]
+fn a_prompt_has_the_skills_of_installed_plugins() {
+    let (scratch, model) = stage();
+    let market = marketplace(&scratch);
+    plugin(&scratch, &model, &["marketplace", "add", &market], 0);
+    plugin(&scratch, &model, &["install", "tidy@yard"], 0);
+    hangar(&scratch, &model).args(["-p", "SAY:hi"]).finish().expect_exit(0);
+    assert!(model.last_request().to_string().contains("Sweeps the floor."));
+}

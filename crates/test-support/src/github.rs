@@ -1,0 +1,347 @@
+//! GitHub's issues API on loopback: stateful, paginated, with entity tags and limits. It refuses what the real one refuses.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use serde_json::{Value, json};
+
+/// Token that the simulator accepts.
+pub const TOKEN: &str = "github_pat_simulated";
+const REPOSITORY: &str = "/repos/octo/app";
+/// Largest request.
+const MAX_BODY: usize = 1 << 20;
+/// Largest page that the API gives.
+const MAX_PER_PAGE: usize = 100;
+
+/// A repository `octo/app` with issues.
+pub struct GitHubServer {
+    pub url: String,
+    state: Arc<Mutex<Repository>>,
+}
+
+#[derive(Default)]
+pub struct Repository {
+    issues: BTreeMap<u64, Entry>,
+    /// Lines `METHOD path STATUS`.
+    pub requests: Vec<String>,
+    /// Answer to the next requests, instead of theirs.
+    pub refusals: Vec<Refusal>,
+    next_comment: u64,
+}
+
+#[derive(Debug, Clone)]
+pub struct Refusal {
+    pub status: u16,
+    pub headers: Vec<(&'static str, String)>,
+    pub message: &'static str,
+}
+
+struct Entry {
+    title: String,
+    state: &'static str,
+    labels: Vec<String>,
+    comments: Vec<Value>,
+    is_pull_request: bool,
+}
+
+struct Answer {
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: Value,
+}
+
+impl Answer {
+    fn new(status: u16, body: Value) -> Self {
+        Self { status, headers: Vec::new(), body }
+    }
+
+    fn refused(status: u16, message: &str) -> Self {
+        Self::new(status, json!({ "message": message, "status": status.to_string() }))
+    }
+}
+
+struct Request {
+    method: String,
+    path: String,
+    query: BTreeMap<String, String>,
+    headers: BTreeMap<String, String>,
+    body: Value,
+}
+
+impl GitHubServer {
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("its address"));
+        let state = Arc::new(Mutex::new(Repository::default()));
+        let (shared, base) = (Arc::clone(&state), url.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (shared, base) = (Arc::clone(&shared), base.clone());
+                // A client that goes away in the middle is its own affair.
+                std::thread::spawn(move || drop(serve(&stream, &shared, &base)));
+            }
+        });
+        Self { url, state }
+    }
+
+    pub fn repository(&self) -> MutexGuard<'_, Repository> {
+        self.state.lock().expect("no test panicked with it")
+    }
+
+    pub fn issue(&self, number: u64, title: &str, labels: &[&str]) {
+        let labels = labels.iter().map(|label| (*label).to_owned()).collect();
+        let title = title.to_owned();
+        let entry = Entry { title, state: "open", labels, comments: Vec::new(), is_pull_request: false };
+        self.repository().issues.insert(number, entry);
+    }
+
+    pub fn pull_request(&self, number: u64) {
+        self.issue(number, "a pull request", &[]);
+        if let Some(entry) = self.repository().issues.get_mut(&number) {
+            entry.is_pull_request = true;
+        }
+    }
+
+    /// Number of comments of an issue, its labels and its state.
+    pub fn look(&self, number: u64) -> (usize, Vec<String>, String) {
+        let repository = self.repository();
+        let entry = &repository.issues[&number];
+        (entry.comments.len(), entry.labels.clone(), entry.state.to_owned())
+    }
+}
+
+fn serve(stream: &TcpStream, state: &Mutex<Repository>, base: &str) -> std::io::Result<()> {
+    let Some(request) = read(stream)? else { return Ok(()) };
+    let mut answer = {
+        let mut repository = state.lock().expect("no test panicked with it");
+        let answer = repository.answer(&request, base);
+        repository.requests.push(format!("{} {} {}", request.method, request.path, answer.status));
+        answer
+    };
+    let mut body =
+        if answer.status == 204 || answer.status == 304 { String::new() } else { answer.body.to_string() };
+    if answer.status == 200 && request.method == "GET" {
+        let tag = format!(
+            "W/\"{:x}\"",
+            body.bytes().fold(7u64, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into()))
+        );
+        if request.headers.get("if-none-match") == Some(&tag) {
+            (answer.status, body) = (304, String::new());
+            if let Some(last) = state.lock().expect("no test panicked with it").requests.last_mut() {
+                *last = last.replace(" 200", " 304");
+            }
+        }
+        answer.headers.push(("etag".to_owned(), tag));
+    }
+    let mut head =
+        format!("HTTP/1.1 {} x\r\nconnection: close\r\ncontent-length: {}\r\n", answer.status, body.len());
+    for (name, value) in &answer.headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    let mut stream = stream;
+    stream.write_all(format!("{head}\r\n{body}").as_bytes())
+}
+
+fn read(stream: &TcpStream) -> std::io::Result<Option<Request>> {
+    let mut reader = BufReader::new(stream);
+    let mut first = String::new();
+    reader.read_line(&mut first)?;
+    let mut words = first.split_whitespace().map(str::to_owned);
+    let (Some(method), Some(target)) = (words.next(), words.next()) else { return Ok(None) };
+    let mut headers = BTreeMap::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        match line.trim_end().split_once(':') {
+            Some((name, value)) => drop(headers.insert(name.to_lowercase(), value.trim().to_owned())),
+            None => break,
+        }
+    }
+    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0usize);
+    let mut body = vec![0; length.min(MAX_BODY)];
+    reader.read_exact(&mut body)?;
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let query = query.split('&').filter_map(|pair| pair.split_once('='));
+    let query = query.map(|(name, value)| (name.to_owned(), decoded(value))).collect();
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    Ok(Some(Request { method, path: decoded(path), query, headers, body }))
+}
+
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let code = (*first == b'%').then(|| tail.get(..2)).flatten();
+        match code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+impl Repository {
+    fn answer(&mut self, request: &Request, base: &str) -> Answer {
+        if !self.refusals.is_empty() {
+            let refusal = self.refusals.remove(0);
+            let mut answer = Answer::refused(refusal.status, refusal.message);
+            answer.headers =
+                refusal.headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+            return answer;
+        }
+        let header = |name: &str| request.headers.get(name).map(String::as_str);
+        if header("authorization") != Some(&format!("Bearer {TOKEN}")) {
+            return Answer::refused(401, "Bad credentials");
+        }
+        if header("user-agent").is_none_or(str::is_empty) {
+            return Answer::refused(403, "Request forbidden by administrative rules.");
+        }
+        if header("accept") != Some("application/vnd.github+json") || header("x-github-api-version").is_none()
+        {
+            return Answer::refused(415, "Must accept 'application/vnd.github+json'");
+        }
+        if request.path == "/search/issues" {
+            return self.search(request, base);
+        }
+        let Some(rest) = request.path.strip_prefix(REPOSITORY).and_then(|rest| rest.strip_prefix("/issues"))
+        else {
+            return Answer::refused(404, "Not Found");
+        };
+        let parts: Vec<&str> = rest.split('/').skip(1).collect();
+        if let ("GET", []) = (request.method.as_str(), &parts[..]) {
+            let wanted = request.query.get("state").map_or("open", String::as_str);
+            let found = self.issues.iter().filter(|(_, entry)| wanted == "all" || entry.state == wanted);
+            let found: Vec<Value> = found.map(|(number, entry)| entry.json(*number)).collect();
+            return page(request, base, found, |found| found);
+        }
+        let number = parts.first().and_then(|number| number.parse().ok()).unwrap_or(0);
+        self.next_comment += 1;
+        let comment = self.next_comment;
+        match self.issues.get_mut(&number) {
+            Some(entry) => entry.answer(request, base, number, &parts[1..], comment),
+            None => Answer::refused(404, "Not Found"),
+        }
+    }
+
+    /// `repo:`, `is:` and `label:` of a search.
+    fn search(&self, request: &Request, base: &str) -> Answer {
+        let query = request.query.get("q").cloned().unwrap_or_default();
+        if !query.contains("repo:octo/app") || !query.contains("is:issue") {
+            return Answer::refused(422, "Validation Failed");
+        }
+        let labels: Vec<&str> =
+            query.split_whitespace().filter_map(|word| word.strip_prefix("label:")).collect();
+        let fits = |entry: &Entry| {
+            entry.state == "open"
+                && !entry.is_pull_request
+                && labels
+                    .iter()
+                    .all(|label| entry.labels.iter().any(|known| known.eq_ignore_ascii_case(label)))
+        };
+        let found = self.issues.iter().filter(|(_, entry)| fits(entry));
+        let found: Vec<Value> = found.map(|(number, entry)| entry.json(*number)).collect();
+        let total = found.len();
+        page(
+            request,
+            base,
+            found,
+            |found| json!({ "total_count": total, "incomplete_results": false, "items": found }),
+        )
+    }
+}
+
+/// One page of a list, with the link to the next.
+fn page(request: &Request, base: &str, all: Vec<Value>, wrapped: impl FnOnce(Value) -> Value) -> Answer {
+    let number = |name: &str, default: usize| {
+        request.query.get(name).and_then(|value| value.parse().ok()).unwrap_or(default).max(1)
+    };
+    let (per_page, page) = (number("per_page", 30).min(MAX_PER_PAGE), number("page", 1));
+    let is_last = all.len() <= per_page * page;
+    let part: Vec<Value> = all.into_iter().skip(per_page * (page - 1)).take(per_page).collect();
+    let mut answer = Answer::new(200, wrapped(Value::Array(part)));
+    if !is_last {
+        let query: Vec<String> = request
+            .query
+            .iter()
+            .filter(|(name, _)| *name != "page")
+            .map(|(name, value)| {
+                format!("{name}={}", value.replace(' ', "%20").replace(':', "%3A").replace('/', "%2F"))
+            })
+            .collect();
+        let next = format!("<{base}{}?{}&page={}>; rel=\"next\"", request.path, query.join("&"), page + 1);
+        answer.headers.push(("link".to_owned(), next));
+    }
+    answer
+}
+
+impl Entry {
+    fn json(&self, number: u64) -> Value {
+        let labels: Vec<Value> = self.labels.iter().map(|label| json!({ "name": label })).collect();
+        let mut issue = json!({
+            "number": number, "id": 1_000_000 + number, "title": self.title, "body": null, "state": self.state,
+            "labels": labels, "assignee": null, "comments": self.comments.len(),
+            "html_url": format!("https://github.com/octo/app/issues/{number}"),
+            "created_at": format!("2026-01-01T00:{:02}:{:02}Z", number / 60 % 60, number % 60),
+        });
+        if self.is_pull_request {
+            issue["pull_request"] = json!({ "url": "x" });
+        }
+        issue
+    }
+
+    fn answer(&mut self, request: &Request, base: &str, number: u64, parts: &[&str], comment: u64) -> Answer {
+        match (request.method.as_str(), parts) {
+            ("GET", []) => Answer::new(200, self.json(number)),
+            ("PATCH", []) => match request.body["state"].as_str() {
+                Some("open") => {
+                    self.state = "open";
+                    Answer::new(200, self.json(number))
+                }
+                Some("closed") => {
+                    self.state = "closed";
+                    Answer::new(200, self.json(number))
+                }
+                _ => Answer::refused(422, "Validation Failed"),
+            },
+            ("GET", ["comments"]) => page(request, base, self.comments.clone(), |found| found),
+            ("POST", ["comments"]) => match request.body["body"].as_str().filter(|body| !body.is_empty()) {
+                Some(body) => {
+                    let user = json!({ "login": "octo-bot" });
+                    let at = "2026-01-02T00:00:00Z";
+                    self.comments
+                        .push(json!({ "id": comment, "body": body, "user": user, "created_at": at }));
+                    Answer::new(201, json!({ "id": comment }))
+                }
+                None => Answer::refused(422, "Validation Failed"),
+            },
+            ("POST", ["labels"]) => match request.body["labels"].as_array() {
+                Some(labels) => {
+                    for label in labels.iter().filter_map(Value::as_str) {
+                        if !self.labels.iter().any(|known| known.eq_ignore_ascii_case(label)) {
+                            self.labels.push(label.to_owned());
+                        }
+                    }
+                    Answer::new(200, json!([]))
+                }
+                None => Answer::refused(422, "Validation Failed"),
+            },
+            ("DELETE", ["labels", label]) => {
+                let before = self.labels.len();
+                self.labels.retain(|known| !known.eq_ignore_ascii_case(label));
+                match self.labels.len() < before {
+                    true => Answer::new(200, json!([])),
+                    false => Answer::refused(404, "Label does not exist"),
+                }
+            }
+            _ => Answer::refused(404, "Not Found"),
+        }
+    }
+}
