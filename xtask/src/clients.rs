@@ -98,6 +98,7 @@ pub(crate) fn install_python() -> Result<()> {
 
 /// The tests of the Rust SDK, compiled beforehand so that running them is all that is left.
 pub(crate) fn build_rust() -> Result<()> {
+    // Examples are built by a test run too: one of them is the program of the documentation.
     let build = ["test", "--locked", "--no-run", "--target-dir"];
     shell::run(
         shell::program("cargo")
