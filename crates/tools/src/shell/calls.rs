@@ -44,7 +44,7 @@ pub(super) async fn bash(
             let ended = tokio::select! {
                 // The end of a command is reported even if its call was cancelled at the same moment.
                 biased;
-                phase = shell.ended_within(limit) => phase,
+                phase = shell.ended_within(limit, shell.first_wait()) => phase,
                 () = context.cancel.cancelled() => {
                     shell.stop.cancel();
                     shell.ended().await;
@@ -156,7 +156,7 @@ async fn wait_and_tell(
 ) -> ToolOutcome {
     tokio::select! {
         biased;
-        _ = shell.ended_within(delay) => tell(&registry.options.spill, &registry.options.cwd, shell, delay),
+        _ = shell.ended_within(delay, shell.wait()) => tell(&registry.options.spill, &registry.options.cwd, shell, delay),
         // The command is not this call's: it goes on.
         () = context.cancel.cancelled() => answer::interrupted(),
     }

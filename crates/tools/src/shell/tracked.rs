@@ -64,7 +64,8 @@ pub(super) struct Tracked {
 
 struct State {
     transcript: Transcript,
-    /// Calls that wait for the end.
+    /// Calls that wait for the end. A call of [`CommandMode::Sync`] counts from the start: its command can end before the
+    /// call gets to wait for it.
     waiting: usize,
     /// The whole output of the ended command has been handed out.
     was_read: bool,
@@ -109,7 +110,12 @@ impl Tracked {
             left_alone: CancellationToken::new(),
             started: Instant::now(),
             phase: watch::Sender::new(CommandPhase::Running),
-            state: Mutex::new(State { transcript, waiting: 0, was_read: false, input }),
+            state: Mutex::new(State {
+                transcript,
+                waiting: usize::from(mode == CommandMode::Sync),
+                was_read: false,
+                input,
+            }),
         }
     }
 
@@ -148,9 +154,20 @@ impl Tracked {
         }
     }
 
+    /// The wait of the call that started this command and has counted as waiting since. Taken once, of a command in
+    /// [`CommandMode::Sync`].
+    pub(super) fn first_wait(&self) -> WaitGuard<'_> {
+        WaitGuard(self)
+    }
+
+    /// Counts a further call as waiting.
+    pub(super) fn wait(&self) -> WaitGuard<'_> {
+        self.state().waiting += 1;
+        WaitGuard(self)
+    }
+
     /// Waits for the end, but not for longer than `limit`.
-    pub(super) async fn ended_within(&self, limit: Duration) -> CommandPhase {
-        let _waiting = WaitGuard::new(self);
+    pub(super) async fn ended_within(&self, limit: Duration, _waiting: WaitGuard<'_>) -> CommandPhase {
         let mut phase = self.phase.subscribe();
         let ended = phase.wait_for(|phase| *phase != CommandPhase::Running);
         // The sender lives as long as `self`: the wait cannot fail, only take too long.
@@ -229,15 +246,8 @@ impl Tracked {
     }
 }
 
-/// Drop guard that counts a call as waiting.
-struct WaitGuard<'a>(&'a Tracked);
-
-impl<'a> WaitGuard<'a> {
-    fn new(shell: &'a Tracked) -> Self {
-        shell.state().waiting += 1;
-        Self(shell)
-    }
-}
+/// Drop guard of a call that counts as waiting.
+pub(super) struct WaitGuard<'a>(&'a Tracked);
 
 impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {

@@ -1,5 +1,9 @@
 //! Commands that go on after their call.
 
+use std::time::Duration;
+
+use super::super::registry::StartRequest;
+use super::super::tracked::{CommandMode, CommandPhase};
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -232,4 +236,23 @@ async fn a_command_does_not_keep_those_waiting_who_have_something_to_say() {
     );
     fifo.write("went on\n").await;
     assert_eq!(stage.completions.recv().await.unwrap().read.text, "went on\n<exited with exit code 0>");
+}
+
+#[tokio::test]
+async fn a_command_that_ends_before_its_call_waits_for_it_is_reported_by_the_call_alone() {
+    let mut stage = Stage::new();
+    let order = StartRequest {
+        call_id: "c".to_owned(),
+        command: "true".to_owned(),
+        description: "quick".to_owned(),
+        shell_id: None,
+        mode: CommandMode::Sync,
+        grant: Grant::Full,
+    };
+    let Ok(shell) = stage.shells.0.start(order, stage.progress.0.clone()) else { panic!("it starts") };
+    shell.ended().await;
+    let phase = shell.ended_within(Duration::ZERO, shell.first_wait()).await;
+    assert!(matches!(phase, CommandPhase::Ended { code: 0, .. }), "{phase:?}");
+    stage.shells.shutdown().await;
+    assert!(stage.completions.try_recv().is_err(), "its call has the result");
 }
