@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::answers::{answer, error, internal};
-use crate::opener::{OpenError, RequestedSession, SessionOpener};
+use crate::opener::{EditorOpenError, EditorSessionOpener, RequestedSession};
 use crate::schema::{
     ListSessions, LoadSession, NewSession, PROTOCOL_VERSION, PromptParams, SessionParams, SetConfigOption,
     SetMode, SetModel,
@@ -37,7 +37,7 @@ const PAGE: usize = 100;
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
 pub struct EditorAgentConfig {
-    pub opener: Box<dyn SessionOpener>,
+    pub opener: Box<dyn EditorSessionOpener>,
     pub store: Store,
     /// Version of the agent, as clients are told it.
     pub version: String,
@@ -160,7 +160,7 @@ impl EditorAgent {
         }
     }
 
-    /// Opens a session of the store. What was said in it is told again before the answer.
+    /// Opens a session of the store. Its conversation is sent again before the answer.
     async fn load(&mut self, id: Id, params: LoadSession) {
         let session_id = params.session_id;
         let absent = || {
@@ -174,7 +174,7 @@ impl EditorAgent {
             let message = format!("Session {session_id} is already loaded");
             return self.peer.refuse(Some(id), error(codes::INVALID_PARAMS, message));
         }
-        // Read before the session is opened: what opening adds to the log is told as news.
+        // Read before the session is opened: events of the opening are sent as live ones.
         let events = match self.config.store.read(&stored).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
             Ok(events) => project(events),
             Err(error) => return self.peer.refuse(Some(id), internal(error.to_string())),
@@ -223,8 +223,8 @@ impl EditorAgent {
         let (mcp_servers, warnings) = servers::configured(mcp_servers);
         let wanted = RequestedSession { id: id.clone(), directory: cwd, mcp_servers, warnings, sink };
         let engine = self.config.opener.open(wanted).map_err(|refused| match refused {
-            OpenError::Directory(message) => error(codes::INVALID_PARAMS, message),
-            OpenError::Failed(message) => internal(message),
+            EditorOpenError::Directory(message) => error(codes::INVALID_PARAMS, message),
+            EditorOpenError::Failed(message) => internal(message),
         })?;
         let (jobs, waiting) = mpsc::channel(JOBS);
         Ok((EditorSession::new(channel, engine, waiting), jobs))

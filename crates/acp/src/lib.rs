@@ -2,7 +2,7 @@
 //!
 //! A [`hangar_peer::Peer`] carries messages both ways over one connection. An [`agent`] answers the requests of one client and owns
 //! its sessions, each driven by one task ([`session`]). What happens in a session is the one stream of events;
-//! [`updates`] says it in the protocol's words. How a session is put together is handed in ([`SessionOpener`]).
+//! [`updates`] says it in the protocol's words. How a session is put together is handed in ([`EditorSessionOpener`]).
 
 mod agent;
 mod answers;
@@ -19,5 +19,5 @@ mod transport;
 mod updates;
 
 pub use agent::EditorAgentConfig;
-pub use opener::{OpenError, RequestedSession, SessionOpener};
+pub use opener::{EditorOpenError, EditorSessionOpener, RequestedSession};
 pub use transport::{serve_stdio, serve_tcp};

@@ -8,9 +8,9 @@ use hangar_store::SessionId;
 use serde_json::{Map, Value};
 
 /// Opens sessions.
-pub trait SessionOpener: Send + Sync {
+pub trait EditorSessionOpener: Send + Sync {
     /// Opens a session of the store, or a new one with this id. Nothing has happened in it when this returns.
-    fn open(&self, wanted: RequestedSession) -> Result<Engine, OpenError>;
+    fn open(&self, wanted: RequestedSession) -> Result<Engine, EditorOpenError>;
 }
 
 pub struct RequestedSession {
@@ -27,7 +27,7 @@ pub struct RequestedSession {
 
 /// Error of opening a session, as a message for the client.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum EditorOpenError {
     /// The client's request names a directory that no session can work in.
     #[error("{0}")]
     Directory(String),

@@ -1,6 +1,6 @@
 //! The budget of a session: caps on cost, tokens and turns that hold before a call is made.
 //!
-//! Every call of a session passes its [`Ledger`]: calls of the main agent, of its sub-agents, for summaries, and beside
+//! Every call of a session passes its [`BudgetLedger`]: calls of the main agent, of its sub-agents, for summaries, and beside
 //! the conversation. The ledger reserves the most that a call could use before it is made, and settles the reservation
 //! to the actual usage when it ends. A call that does not fit gets a lower output limit; if that would leave too little
 //! for an answer, it waits for the calls in flight or is refused.
@@ -91,8 +91,8 @@ impl Spending {
 }
 
 impl From<&Totals> for Spending {
-    /// What is on record. Calls that nobody told the cost of count as nothing here; the process that made them knew better.
-    /// Calls that were under way when their process was killed count as what they could use at most.
+    /// Spending on record. Calls of unknown cost count as nothing here. Calls that were in flight when their process was
+    /// killed count as their reservation.
     fn from(totals: &Totals) -> Self {
         let tokens =
             |input: Option<u64>, output: Option<u64>| input.unwrap_or(0).saturating_add(output.unwrap_or(0));
@@ -113,7 +113,7 @@ impl From<&Totals> for Spending {
 
 /// Ledger of a session's budget, shared by all providers that its calls go to.
 #[derive(Debug, Clone, Default)]
-pub struct Ledger(Arc<Shared>);
+pub struct BudgetLedger(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -154,14 +154,14 @@ struct Account {
     ended: Vec<u64>,
 }
 
-/// A call that no session puts on record: one that was broken off, which the provider may charge though its answer never came
+/// A call that no session puts on record: one that was interrupted, which the provider may charge though its answer never came
 /// to its end, or one that a server made by the session's model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnloggedCall {
     pub model: String,
-    /// What it used. Of one that was broken off what it could have used, if a cap made that known.
+    /// Usage of the call; the reservation if it was interrupted and a cap required one.
     pub usage: TokenUsage,
-    /// Whether it was broken off.
+    /// Whether it was interrupted.
     pub cut: bool,
     /// Numbers of the reservations that it ends.
     pub calls: Vec<u64>,
@@ -175,7 +175,7 @@ pub struct ReservedCall {
     pub bound: TokenUsage,
 }
 
-impl Ledger {
+impl BudgetLedger {
     /// Ledger of a session that has spent something before.
     pub fn new(budget: Budget, spent: Spending) -> Self {
         let account = Mutex::new(Account { session: budget, spent, ..Account::default() });
@@ -474,7 +474,7 @@ impl From<OverBudget> for ModelError {
 struct BudgetedProvider {
     provider: Arc<dyn ModelProvider>,
     bounds: Arc<InputBounds>,
-    ledger: Ledger,
+    ledger: BudgetLedger,
     /// Whether no session puts its answers on record.
     unattended: bool,
 }

@@ -29,7 +29,7 @@ pub use agents::Refused;
 
 use crate::agents::config::Models;
 use crate::agents::toolset::AgentToolProvider;
-use crate::budget::{Budget, Cap, Ledger, ReservedCall, USD_PER_CREDIT, UnloggedCall};
+use crate::budget::{Budget, BudgetLedger, Cap, ReservedCall, USD_PER_CREDIT, UnloggedCall};
 use crate::entropy::Entropy;
 use crate::hook::{HookAnswer, HookKind, HookRequest};
 use crate::interned;
@@ -91,7 +91,7 @@ pub struct SessionHost {
     /// Models for agents beside the session's own.
     pub models: Option<Arc<dyn Models>>,
     /// The account of the budget that all calls share.
-    pub ledger: Ledger,
+    pub ledger: BudgetLedger,
     pub now: Box<dyn Fn() -> Timestamp + Send>,
     pub entropy: Entropy,
     /// Factor for the waits before retries; 1 outside tests.
@@ -154,7 +154,7 @@ impl Driver {
     }
 
     /// The account of the session's budget.
-    pub fn ledger(&self) -> &Ledger {
+    pub fn ledger(&self) -> &BudgetLedger {
         &self.host.ledger
     }
 
@@ -323,7 +323,7 @@ impl Driver {
         self.lanes.iter().find(|(_, lane)| asks(lane)).map_or(MAIN, |(id, _)| *id)
     }
 
-    /// Puts calls on record that no session does: those that were broken off, which a provider may charge, and those that servers
+    /// Puts calls on record that no session does: those that were interrupted, which a provider may charge, and those that servers
     /// made. The next process of this session must know.
     fn record_unlogged_calls(&mut self) -> Result<(), LogError> {
         for UnloggedCall { model, usage, cut, calls } in self.host.ledger.take_unlogged() {
@@ -618,7 +618,7 @@ impl Driver {
     }
 }
 
-/// What a call used, as events tell it.
+/// Usage of a call, as the data of an event.
 fn usage_of(model: String, usage: TokenUsage) -> data::AssistantUsage {
     data::AssistantUsage {
         model,

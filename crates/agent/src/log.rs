@@ -12,7 +12,7 @@ use crate::session::Checkpoint;
 pub struct Seq(pub u64);
 
 /// The one writer of one session's log. Holding it is holding the session's lock.
-pub trait SessionLog: Send {
+pub trait SessionLog: SessionNotes + Send {
     /// Appends events at `expected`, all or none of them, and returns the new end. After that a killed process loses
     /// none of them.
     fn append(&mut self, expected: Seq, events: &[Event]) -> Result<Seq, LogError>;
@@ -20,12 +20,6 @@ pub trait SessionLog: Send {
     /// Positions in the log after each event of the last append, in order. Empty for a log that does not count bytes.
     fn appended(&self) -> &[LogPosition] {
         &[]
-    }
-
-    /// Stores the answers that are arriving, in place of those of the last time, for the next process to log if this one is
-    /// killed. A log that cannot store them does without.
-    fn keep_unfinished(&mut self, events: &[Event]) {
-        let _ = events;
     }
 
     /// Syncs the log to disk, so that it survives a power cut too.
@@ -40,8 +34,17 @@ pub trait SessionLog: Send {
     /// Releases the lock while the session is idle, so that another process may take it over. The next append takes it
     /// back, if it can.
     fn rest(&mut self) {}
+}
 
-    /// The plan beside the log, if there is one.
+/// State beside the log. A log that stores nothing else implements none of it.
+pub trait SessionNotes {
+    /// Stores the answers that are arriving, in place of those of the last time, for the next process to log if this one is
+    /// killed.
+    fn keep_unfinished(&mut self, events: &[Event]) {
+        let _ = events;
+    }
+
+    /// The plan, if there is one.
     fn plan(&mut self) -> Option<String> {
         None
     }

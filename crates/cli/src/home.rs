@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
-use hangar_agent::log::{ListedFact, ListedProvider, SessionLog};
+use hangar_agent::log::{ListedFact, ListedProvider, SessionLog, SessionNotes};
 use hangar_agent::session::State;
 use hangar_agent::session::state::project;
 use hangar_disk::Folder;

@@ -9,7 +9,8 @@ use hangar_models::config::ProviderConfig;
 use hangar_protocol::data::CodeChanges;
 use hangar_protocol::{Event, LogPosition};
 use hangar_registry::host::{
-    AgentHost, JoinedSession, LogWriter, LogWriterError, PastSession, Placement, SessionRequest,
+    AgentHost, JoinedSession, LogWriter, LogWriterError, OtherProcesses, PastSession, Placement, SessionLogs,
+    SessionRequest,
 };
 use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{AgentOrder, Resume, Runtime};
@@ -111,7 +112,7 @@ impl Machine {
     pub(crate) fn works_here(&self, order: &RunOrder) -> bool {
         let runtimes = self.configured().runtimes.clone();
         let default = || runtimes.first().map_or(choice::NATIVE, |runtime| &*runtime.card().name);
-        order.runtimes().iter().any(|name| self.location(name.unwrap_or_else(default)) == Host::Local)
+        order.runtimes().iter().any(|name| self.placement(name.unwrap_or_else(default)).host == Host::Local)
     }
 }
 
@@ -141,17 +142,14 @@ impl AgentHost for Machine {
         Ok(order)
     }
 
-    fn location(&self, runtime: &str) -> Host {
-        choice::host_of(&self.configured().config, runtime)
-    }
-
     fn placement(&self, runtime: &str) -> Placement {
-        match self.configured().config.named.get(runtime) {
-            Some(agent) => {
-                Placement { pool: agent.pool().to_vec(), labels: agent.labels.iter().cloned().collect() }
-            }
-            None => Placement::default(),
-        }
+        let configured = self.configured();
+        let host = choice::host_of(&configured.config, runtime);
+        let (pool, labels) = match configured.config.named.get(runtime) {
+            Some(agent) => (agent.pool().to_vec(), agent.labels.iter().cloned().collect()),
+            None => Default::default(),
+        };
+        Placement { host, pool, labels }
     }
 
     fn account(&self, runtime: &str, model: Option<&str>) -> String {
@@ -166,6 +164,12 @@ impl AgentHost for Machine {
         found.map_or_else(|| base.to_owned(), |(provider, _)| provider.name.clone())
     }
 
+    fn context_limit(&self, model: &str) -> Option<u64> {
+        Some(providers::prompt_limit(self.configured().providers(), model))
+    }
+}
+
+impl SessionLogs for Machine {
     fn begin(
         &self,
         id: &SessionId,
@@ -182,10 +186,6 @@ impl AgentHost for Machine {
         Ok(Box::new(Logged { log, named: true, redactor: self.configured().redactor.clone() }))
     }
 
-    fn context_limit(&self, model: &str) -> Option<u64> {
-        Some(providers::prompt_limit(self.configured().providers(), model))
-    }
-
     fn past(&self, id: &SessionId) -> Result<PastSession, LogWriterError> {
         let runtimes = self.runtimes();
         let knows = |name: &str| runtimes.iter().any(|runtime| runtime.card().name == name);
@@ -197,7 +197,9 @@ impl AgentHost for Machine {
             workspace: past.workspace,
         })
     }
+}
 
+impl OtherProcesses for Machine {
     fn open_elsewhere(&self) -> Vec<SessionId> {
         endpoint::open_sessions(&self.settings.home)
     }

@@ -9,8 +9,8 @@ use hangar_agent::driver::EventSink;
 use hangar_agent::session::{AnswerableQuestions, ClientAbilities, Command, Input};
 use hangar_engine::commands::CommandRefusal;
 use hangar_engine::{
-    BackgroundWork, DEFAULT_TASK_WAIT, Engine, EngineParts, Naming, OfferedModel, Options, ServerStart,
-    SessionComposer, SessionRecord,
+    BackgroundWork, DEFAULT_TASK_WAIT, Engine, EngineParts, Naming, Options, ServerStart, SessionComposer,
+    SessionRecord, SwitchedModel,
 };
 use hangar_files::LocalFiles;
 use hangar_mcp::Interest;
@@ -260,7 +260,7 @@ fn refused(error: anyhow::Error) -> CommandRefusal {
 }
 
 impl SessionComposer for OwnComposer {
-    fn provider(&self, model: &str, effort: Option<&str>) -> Result<OfferedModel, CommandRefusal> {
+    fn provider(&self, model: &str, effort: Option<&str>) -> Result<SwitchedModel, CommandRefusal> {
         let host = self.composing.host().map_err(refused)?;
         let options = ModelOptions {
             name: Some(model.to_owned()),

@@ -176,7 +176,7 @@ pub(crate) fn read_script(path: &Path) -> Result<Script> {
     Script::parse(&text).with_context(|| format!("{} is not a script", path.display()))
 }
 
-/// No provider or no model is configured. Programs are told of it as of a missing login.
+/// No provider or no model is configured. Programs get the error of a missing login.
 #[derive(Debug)]
 pub(crate) struct NotSetUp(String);
 
@@ -217,7 +217,7 @@ fn real(settings: &Settings, model: Option<&str>, replaying: bool, ways: Ways) -
     Ok(SelectedModel { small, ..SelectedModel::of(provider.clone(), name, ways) })
 }
 
-/// Refuses a model whose name begins with that of a provider that there is not.
+/// Refuses a model whose name has an unknown provider in front.
 pub(crate) fn check_provider(providers: &[ProviderConfig], model: &str) -> Result<()> {
     let Some(name) = config::unknown_provider(providers, model) else { return Ok(()) };
     let known: Vec<&str> = providers.iter().map(|provider| provider.name.as_str()).collect();

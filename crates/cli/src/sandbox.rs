@@ -279,7 +279,7 @@ fn repository(cwd: &Path) -> Vec<PathBuf> {
             return None;
         }
         let shared = own.join(pointer(&own.join("commondir"))?.trim()).canonicalize().ok()?;
-        // Both ends were written by whoever wrote the first; what Git makes lies in what Git makes, and holds no project.
+        // Both ends come from the author of the first one; directories that Git creates are inside of others, and hold no project.
         let is_worktree = own.parent() == Some(&shared.join("worktrees"));
         let is_git_dir =
             shared.join("HEAD").is_file() && shared.join("objects").is_dir() && shared.join("refs").is_dir();

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use hangar_agent::features::Features;
 
+/// Largest factor of the delays before retries.
+const MAX_RETRY_SCALE: f64 = 1000.0;
+
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     /// Name by which the program was started, for hints: `hangar`, or `copilot` through a symlink.
@@ -139,6 +142,14 @@ impl Settings {
         }
     }
 
+    /// Factor of every delay before a retry, of model calls, MCP servers, jobs, issues and notifications alike. It exists for
+    /// tests, which do not wait for a minute.
+    pub(crate) fn retry_scale(&self) -> Result<f64> {
+        let scale: Option<f64> = self.number("HANGAR_RETRY_SCALE")?;
+        // Delays cannot be multiplied by a negative number or by one without end.
+        Ok(scale.filter(|scale| scale.is_finite()).unwrap_or(1.0).clamp(0.0, MAX_RETRY_SCALE))
+    }
+
     /// Enabled features: the defaults, as changed by `HANGAR_FEATURES`.
     pub(crate) fn features(&self) -> Result<Features> {
         let mut features = Features::default();
@@ -212,6 +223,19 @@ mod tests {
         check("hangar", &[("HOME", "/u"), ("COPILOT_HOME", "/c")], "/c");
         check("copilot", &[("HOME", "/u"), ("COPILOT_HOME", "/c"), ("HANGAR_HOME", "/h")], "/h");
         check("hangar", &[("HOME", "/u"), ("HANGAR_HOME", "")], "/u/.hangar");
+    }
+
+    #[test]
+    fn delays_are_never_multiplied_by_what_they_cannot_be() {
+        let scale = |text: &str| {
+            let env = [("HOME", "/u"), ("HANGAR_RETRY_SCALE", text)];
+            let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            Settings::new("hangar".to_owned(), env).unwrap().retry_scale()
+        };
+        for (text, expected) in [("0.5", 0.5), ("-1", 0.0), ("1e30", 1000.0), ("NaN", 1.0), ("inf", 1.0)] {
+            assert_eq!(scale(text).unwrap(), expected, "{text}");
+        }
+        assert_eq!(scale("x").unwrap_err().to_string(), "HANGAR_RETRY_SCALE is `x`, which is not a number");
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub fn of_project(places: &CustomPaths) -> Vec<AgentDefinition> {
     found.agents
 }
 
-/// The agents that are there wherever the user works.
+/// Agents of the user, which exist in every project.
 pub fn of_host(places: &CustomPaths, plugins: &[Plugin]) -> Vec<AgentDefinition> {
     let mut found = AgentSearch::default();
     found.host(places, plugins);
@@ -87,7 +87,7 @@ impl AgentSearch {
     }
 }
 
-/// A file is known by where it is below the directory of agents.
+/// Name of an agent: the path of its file below the directory of agents.
 fn id_of(dir: &Path, path: &Path) -> String {
     let inside = path.strip_prefix(dir).unwrap_or(path);
     let names: Vec<_> = inside.iter().map(|name| name.to_string_lossy()).collect();

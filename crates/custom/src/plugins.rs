@@ -33,7 +33,7 @@ pub struct Plugin {
     pub mcp_servers: Map<String, Value>,
 }
 
-/// What a plugin brings, by name.
+/// Contents of a plugin, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PluginContents {
     pub agents: Vec<String>,

@@ -15,8 +15,8 @@ mod wait;
 
 pub use engine::{Engine, EngineProgress, SubmissionEnd};
 pub use parts::{
-    Background, BackgroundWork, EngineParts, Mcp, Naming, NoComposer, OfferedModel, Options, ServerStart,
-    SessionComposer, SessionRecord,
+    Background, BackgroundWork, EngineParts, Mcp, Naming, NoComposer, Options, ServerStart, SessionComposer,
+    SessionRecord, SwitchedModel,
 };
 pub use supervise::{FrontEndTask, supervise};
 pub use wait::DEFAULT_TASK_WAIT;

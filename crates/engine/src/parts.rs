@@ -119,7 +119,7 @@ impl Background for Shells {
 /// Composer of the session, for slash commands that recompose a part of it.
 pub trait SessionComposer: Send + Sync {
     /// The provider that answers for a model with this effort.
-    fn provider(&self, model: &str, effort: Option<&str>) -> Result<OfferedModel, CommandRefusal>;
+    fn provider(&self, model: &str, effort: Option<&str>) -> Result<SwitchedModel, CommandRefusal>;
 
     /// Composes the session anew, to work in this directory. The engine has let go of its log.
     fn recompose(&self, directory: &Path) -> Result<EngineParts, CommandRefusal>;
@@ -132,7 +132,7 @@ pub trait SessionComposer: Send + Sync {
 }
 
 /// A model that the session can have.
-pub struct OfferedModel {
+pub struct SwitchedModel {
     pub provider: Arc<dyn ModelProvider>,
     /// A sentence for people, if the model gets another effort than they asked for.
     pub effort_notice: Option<String>,
@@ -149,7 +149,7 @@ pub struct SessionRecord {
 pub struct NoComposer;
 
 impl SessionComposer for NoComposer {
-    fn provider(&self, _: &str, _: Option<&str>) -> Result<OfferedModel, CommandRefusal> {
+    fn provider(&self, _: &str, _: Option<&str>) -> Result<SwitchedModel, CommandRefusal> {
         Err(CommandRefusal::new("the model of this session cannot be changed"))
     }
 

@@ -13,7 +13,7 @@ use hangar_agent::agents::config::{AgentConfig, AgentLimits, AgentSettings, Repo
 use hangar_agent::driver::{Driver, EventSink, SessionHost};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::hook::HookSet;
-use hangar_agent::log::{LogError, Seq, SessionLog};
+use hangar_agent::log::{LogError, Seq, SessionLog, SessionNotes};
 use hangar_agent::model::*;
 use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::PromptEnvironment;
@@ -123,6 +123,8 @@ impl Tool for Prop {
 
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<Event>>>);
+
+impl SessionNotes for Log {}
 
 impl SessionLog for Log {
     fn append(&mut self, _: Seq, events: &[Event]) -> Result<Seq, LogError> {
@@ -246,7 +248,7 @@ impl Stage {
             discovery: None,
             hooks: None,
             surroundings: None,
-            ledger: hangar_agent::budget::Ledger::default(),
+            ledger: hangar_agent::budget::BudgetLedger::default(),
             models: None,
             now: Box::new(|| jiff::Timestamp::UNIX_EPOCH),
             entropy: Entropy::seeded(7),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::prompt::Prompt;
+use crate::prompt::TaskPrompt;
 use crate::record::{CheckFailure, CrashError};
 use crate::tools::JobTool;
 
@@ -14,7 +14,7 @@ pub enum Decision {
     AvailabilityPassed,
     /// The condition was not answered with yes.
     AvailabilityFailed {
-        condition: Prompt,
+        condition: TaskPrompt,
     },
     /// The task before was none of those that must come before.
     PreviousTaskMissing {
@@ -29,7 +29,7 @@ pub enum Decision {
     },
     ConditionPassed,
     ConditionFailed {
-        condition: Prompt,
+        condition: TaskPrompt,
     },
     RetryStarted {
         retry: u32,
@@ -122,6 +122,6 @@ pub(crate) fn names(tools: &[JobTool]) -> String {
     tools.iter().map(|tool| tool.name()).collect::<Vec<_>>().join(", ")
 }
 
-fn as_json(prompt: &Prompt) -> String {
+fn as_json(prompt: &TaskPrompt) -> String {
     serde_json::to_string(prompt).unwrap_or_default()
 }

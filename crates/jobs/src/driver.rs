@@ -356,7 +356,7 @@ impl RunDriver {
         self.under_way.keys().cloned().collect()
     }
 
-    /// Writes a fact down, then lets it have its consequences. The end of the run is told by [`tell_end`](Self::tell_end).
+    /// Logs a fact, then applies its consequences. [`tell_end`](Self::tell_end) reports the end of the run.
     fn note(&mut self, fact: Fact) -> Result<(), RunStoreError> {
         let record = Record { seq: self.state.next_seq(), at: (self.executor.now)(), fact };
         let record = (self.executor.environment.clean)(record);

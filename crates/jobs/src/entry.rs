@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::prompt::Prompt;
+use crate::prompt::TaskPrompt;
 use crate::tools::JobTool;
 
 /// The category of model that decides: it checks conditions in sessions of its own.
@@ -28,7 +28,7 @@ pub struct Entry {
     pub models: IndexMap<String, String>,
     /// Texts that prompts use as `$name`.
     #[serde(default)]
-    pub prompt_variables: IndexMap<String, Prompt>,
+    pub prompt_variables: IndexMap<String, TaskPrompt>,
     #[serde(default)]
     pub tasks: IndexMap<String, Task>,
     #[serde(default)]
@@ -88,7 +88,7 @@ pub struct Task {
     /// Limits that fail the task.
     #[serde(default, skip_serializing_if = "TaskLimits::is_empty")]
     pub limits: TaskLimits,
-    pub prompt: Prompt,
+    pub prompt: TaskPrompt,
     /// Whether the prompt uses `$user-input`.
     pub require_user_input: bool,
     pub availability: Option<Availability>,
@@ -120,7 +120,7 @@ pub struct Availability {
     /// One of these must have been the task before it in the job.
     pub previous_tasks: Option<Vec<String>>,
     /// A prompt that ends in `job_boolean_true` if the task may begin.
-    pub condition: Option<Prompt>,
+    pub condition: Option<TaskPrompt>,
 }
 
 /// When a task has succeeded. All that is given has to hold.
@@ -137,7 +137,7 @@ pub struct Criteria {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// A prompt that ends in `job_boolean_true` if the task is done.
-    pub condition: Option<Prompt>,
+    pub condition: Option<TaskPrompt>,
     /// Whether the condition is put to the session that did the work. Defaults to true.
     pub run_condition_in_same_session: Option<bool>,
     pub failure_action: TaskRetry,
@@ -171,7 +171,7 @@ pub struct CommandCheck {
 pub struct TaskRetry {
     pub retry_times: u32,
     /// Said after the prompt when it is sent again.
-    pub additional_prompt: Option<Prompt>,
+    pub additional_prompt: Option<TaskPrompt>,
 }
 
 #[skip_serializing_none]
@@ -182,8 +182,8 @@ pub struct Job {
     pub require_user_input: Option<bool>,
     pub work: Work,
     /// Limits that stop the job.
-    #[serde(default, skip_serializing_if = "Limits::is_empty")]
-    pub limits: Limits,
+    #[serde(default, skip_serializing_if = "JobLimits::is_empty")]
+    pub limits: JobLimits,
     /// Its work goes before that of a lower priority, within the project. Default: 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub priority: i32,
@@ -199,7 +199,8 @@ fn is_zero(priority: &i32) -> bool {
 #[skip_serializing_none]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Limits {
+#[schemars(rename = "Limits")]
+pub struct JobLimits {
     /// Prompts that may be sent, of all its tasks together.
     pub turns: Option<u64>,
     /// Time at work, without that in the queue and between a crash and its continuation.
@@ -208,7 +209,7 @@ pub struct Limits {
     pub tokens: Option<u64>,
 }
 
-impl Limits {
+impl JobLimits {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -1,4 +1,4 @@
-//! The job tools as an MCP server: a pure function from one message to its answer. Whoever has a stream of lines can
+//! The job tools as an MCP server: a pure function from one message to its answer. Any owner of a stream of lines can
 //! serve them; that is all an agent needs to have the tools.
 
 use serde_json::{Value, json};

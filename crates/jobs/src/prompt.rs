@@ -16,7 +16,7 @@ use crate::validate::Invalid;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(schema_with = "prompt_schema")]
-pub struct Prompt(pub Vec<String>);
+pub struct TaskPrompt(pub Vec<String>);
 
 fn prompt_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
@@ -25,32 +25,32 @@ fn prompt_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     })
 }
 
-impl<const N: usize> From<[&str; N]> for Prompt {
+impl<const N: usize> From<[&str; N]> for TaskPrompt {
     fn from(lines: [&str; N]) -> Self {
         Self(lines.into_iter().map(str::to_owned).collect())
     }
 }
 
-impl<'de> Deserialize<'de> for Prompt {
+impl<'de> Deserialize<'de> for TaskPrompt {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Lines;
         impl<'de> Visitor<'de> for Lines {
-            type Value = Prompt;
+            type Value = TaskPrompt;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a text or a list of lines")
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Prompt, E> {
-                Ok(Prompt(vec![text.to_owned()]))
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<TaskPrompt, E> {
+                Ok(TaskPrompt(vec![text.to_owned()]))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Prompt, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<TaskPrompt, A::Error> {
                 let mut lines = Vec::new();
                 while let Some(line) = seq.next_element()? {
                     lines.push(line);
                 }
-                Ok(Prompt(lines))
+                Ok(TaskPrompt(lines))
             }
         }
         deserializer.deserialize_any(Lines)
@@ -155,11 +155,11 @@ pub fn uses(text: &str, variable: RuntimeVariable) -> bool {
 
 /// Replaces the variables of an entry. What comes out is one text in which only variables of a run are left.
 pub fn expand_static(
-    variables: &IndexMap<String, Prompt>,
+    variables: &IndexMap<String, TaskPrompt>,
     path: &str,
-    prompt: &Prompt,
+    prompt: &TaskPrompt,
     asks: RequiredTool,
-) -> Result<Prompt, Invalid> {
+) -> Result<TaskPrompt, Invalid> {
     let mut text = String::new();
     expand_into(variables, path, prompt, &mut Vec::new(), &mut text)?;
     let answers = [crate::tools::JobTool::BooleanTrue, crate::tools::JobTool::BooleanFalse];
@@ -167,13 +167,13 @@ pub fn expand_static(
         let reason = "Boolean tool (job_boolean_true or job_boolean_false) must be mentioned.";
         return Err(Invalid::at(path, reason));
     }
-    Ok(Prompt(vec![text]))
+    Ok(TaskPrompt(vec![text]))
 }
 
 fn expand_into<'a>(
-    variables: &'a IndexMap<String, Prompt>,
+    variables: &'a IndexMap<String, TaskPrompt>,
     path: &str,
-    prompt: &Prompt,
+    prompt: &TaskPrompt,
     inside: &mut Vec<&'a str>,
     out: &mut String,
 ) -> Result<(), Invalid> {
@@ -218,7 +218,7 @@ fn expand_into<'a>(
 pub struct NotExpanded(pub usize);
 
 /// Replaces the variables of a run. One pass: what a value contains is text.
-pub fn expand_dynamic(prompt: &Prompt, values: &Values) -> Result<String, NotExpanded> {
+pub fn expand_dynamic(prompt: &TaskPrompt, values: &Values) -> Result<String, NotExpanded> {
     let [text] = prompt.0.as_slice() else { return Err(NotExpanded(prompt.0.len())) };
     let mut out = String::with_capacity(text.len());
     for piece in pieces(text) {
@@ -268,14 +268,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn variables(pairs: &[(&str, &[&str])]) -> IndexMap<String, Prompt> {
-        let prompt = |lines: &[&str]| Prompt(lines.iter().map(|line| (*line).to_owned()).collect());
+    fn variables(pairs: &[(&str, &[&str])]) -> IndexMap<String, TaskPrompt> {
+        let prompt = |lines: &[&str]| TaskPrompt(lines.iter().map(|line| (*line).to_owned()).collect());
         pairs.iter().map(|(name, lines)| ((*name).to_owned(), prompt(lines))).collect()
     }
 
     #[track_caller]
     fn check(pairs: &[(&str, &[&str])], prompt: &[&str], expected: Result<&str, &str>) {
-        let prompt = Prompt(prompt.iter().map(|line| (*line).to_owned()).collect());
+        let prompt = TaskPrompt(prompt.iter().map(|line| (*line).to_owned()).collect());
         let expanded = expand_static(&variables(pairs), "root", &prompt, RequiredTool::Anything);
         let expanded = expanded.map(|prompt| prompt.0.concat()).map_err(|invalid| invalid.to_string());
         assert_eq!(expanded, expected.map(str::to_owned).map_err(str::to_owned));
@@ -333,16 +333,17 @@ mod tests {
         let letters: Vec<String> = ('a'..='z').map(|c| c.to_string()).collect();
         let mut all = variables(&[("z", &["0123456789"])]);
         for pair in letters.windows(2) {
-            all.insert(pair[0].clone(), Prompt(vec![format!("${0}${0}", pair[1])]));
+            all.insert(pair[0].clone(), TaskPrompt(vec![format!("${0}${0}", pair[1])]));
         }
-        let result = expand_static(&all, "root", &Prompt::from(["$a"]), RequiredTool::Anything);
+        let result = expand_static(&all, "root", &TaskPrompt::from(["$a"]), RequiredTool::Anything);
         assert!(result.unwrap_err().to_string().ends_with("Prompt is longer than 4194304 bytes."));
     }
 
     #[test]
     fn a_question_mentions_one_of_its_answers() {
-        let ask =
-            |text: &str| expand_static(&IndexMap::new(), "p", &Prompt::from([text]), RequiredTool::YesOrNo);
+        let ask = |text: &str| {
+            expand_static(&IndexMap::new(), "p", &TaskPrompt::from([text]), RequiredTool::YesOrNo)
+        };
         assert!(ask("call job_boolean_true").is_ok());
         assert!(ask("call job_boolean_false").is_ok());
         assert_eq!(
@@ -354,7 +355,7 @@ mod tests {
     #[test]
     fn values_replace_variables_once() {
         let values = Values { user_input: Some("$task-model".to_owned()), ..Values::default() };
-        let text = expand_dynamic(&Prompt::from(["$user-input $task-model"]), &values).unwrap();
+        let text = expand_dynamic(&TaskPrompt::from(["$user-input $task-model"]), &values).unwrap();
         assert_eq!(text, "$task-model <MISSING>");
     }
 
@@ -362,13 +363,13 @@ mod tests {
     fn one_reason_replaces_the_other() {
         let values =
             Values { answer: Some(ToolAnswer { value: false, reason: "r".to_owned() }), ..Values::default() };
-        let prompt = Prompt::from(["$reported-true-reason $reported-false-reason"]);
+        let prompt = TaskPrompt::from(["$reported-true-reason $reported-false-reason"]);
         assert_eq!(expand_dynamic(&prompt, &values).unwrap(), "<MISSING> r");
     }
 
     #[test]
     fn what_was_not_expanded_is_not_sent() {
-        let error = expand_dynamic(&Prompt::from(["a", "b"]), &Values::default()).unwrap_err();
+        let error = expand_dynamic(&TaskPrompt::from(["a", "b"]), &Values::default()).unwrap_err();
         assert!(error.to_string().contains("must have exactly one item"));
     }
 
@@ -389,9 +390,9 @@ mod tests {
             values in proptest::collection::vec("[ab$ c\\-]{0,12}", 3),
             prompt in "[abc$ \\-]{0,20}",
         ) {
-            let all: IndexMap<String, Prompt> =
-                ["a", "b", "c"].iter().zip(values).map(|(name, value)| ((*name).to_owned(), Prompt(vec![value]))).collect();
-            if let Ok(expanded) = expand_static(&all, "p", &Prompt(vec![prompt]), RequiredTool::Anything) {
+            let all: IndexMap<String, TaskPrompt> =
+                ["a", "b", "c"].iter().zip(values).map(|(name, value)| ((*name).to_owned(), TaskPrompt(vec![value]))).collect();
+            if let Ok(expanded) = expand_static(&all, "p", &TaskPrompt(vec![prompt]), RequiredTool::Anything) {
                 prop_assert_eq!(expanded.0.len(), 1);
                 let left = pieces(&expanded.0[0]).filter_map(|piece| match piece {
                     PromptPiece::Variable(name) => Some(name),
@@ -407,7 +408,7 @@ mod tests {
         #[test]
         fn the_users_words_are_never_read_as_variables(input in "\\PC{0,60}") {
             let values = Values { user_input: Some(input.clone()), ..Values::default() };
-            let text = expand_dynamic(&Prompt::from(["<$user-input>"]), &values).unwrap();
+            let text = expand_dynamic(&TaskPrompt::from(["<$user-input>"]), &values).unwrap();
             prop_assert_eq!(text, format!("<{input}>"));
         }
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::decision::Decision;
-use crate::entry::{Job, Limits, Model, TaskWork, Work, WorkId};
+use crate::entry::{Job, JobLimits, Model, TaskWork, Work, WorkId};
 use crate::tools::Round;
 use crate::validate::ValidEntry;
 
@@ -148,10 +148,10 @@ impl RunOrder {
             .collect()
     }
 
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> JobLimits {
         match &self.subject {
             Subject::Job { name } => self.entry.jobs.get(name).map(|job| job.limits).unwrap_or_default(),
-            Subject::Task { .. } => Limits::default(),
+            Subject::Task { .. } => JobLimits::default(),
         }
     }
 }

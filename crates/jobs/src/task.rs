@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::decision::{Decision, names};
 use crate::entry::{Criteria, DrivingRetry, Task, ToolName, WorkId};
-use crate::prompt::{Prompt, Values, expand_dynamic};
+use crate::prompt::{TaskPrompt, Values, expand_dynamic};
 use crate::record::{CheckFailure, CrashError, Fact, SessionId, TaskEnd, TaskId, TurnReport};
 use crate::retry;
 use crate::state::{RunEffect, RunStep};
@@ -200,7 +200,7 @@ impl TaskRun {
         self.order.previous.as_ref().is_some_and(|previous| wanted.contains(previous))
     }
 
-    fn availability_condition(&self) -> Option<&Prompt> {
+    fn availability_condition(&self) -> Option<&TaskPrompt> {
         let availability = self.order.task.availability.as_ref().filter(|_| self.order.check_availability)?;
         availability.condition.as_ref()
     }
@@ -213,7 +213,7 @@ impl TaskRun {
     }
 
     /// Values change, so a prompt is made when it is about to be sent.
-    fn mission(&self, purpose: Purpose, prompt: &Prompt, suffix: &str) -> Phase {
+    fn mission(&self, purpose: Purpose, prompt: &TaskPrompt, suffix: &str) -> Phase {
         match expand_dynamic(prompt, &self.values) {
             Ok(prompt) => {
                 let prompt = format!("{prompt}{suffix}");

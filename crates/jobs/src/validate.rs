@@ -5,7 +5,7 @@ use std::ops::Deref;
 use serde::{Deserialize, Serialize};
 
 use crate::entry::{DRIVING, Entry, Model, Task, Work};
-use crate::prompt::{Prompt, RequiredTool, RuntimeVariable, expand_static, uses};
+use crate::prompt::{RequiredTool, RuntimeVariable, TaskPrompt, expand_static, uses};
 
 /// Maximum number of retries of a crashed driving session on one model.
 const MAX_DRIVING_RETRIES: u32 = 100;
@@ -115,7 +115,7 @@ fn check_task(
     mut task: Task,
     path: &str,
 ) -> Result<Task, Invalid> {
-    let expand = |prompt: &mut Prompt, field: &str, asks: RequiredTool| -> Result<(), Invalid> {
+    let expand = |prompt: &mut TaskPrompt, field: &str, asks: RequiredTool| -> Result<(), Invalid> {
         *prompt = expand_static(&entry.prompt_variables, &format!("{path}.{field}"), prompt, asks)?;
         Ok(())
     };

@@ -93,7 +93,7 @@ impl Checkout<'_> {
         let bounds = CallLimits { time: PATIENCE, output: MAX_OUTPUT };
         let answer = async { self.git.open(self.directory, Filters::User).await?.run(args, bounds).await };
         let answer = answer.await.map_err(|error| failed(error.to_string()))?;
-        // One that printed too much was ended for it.
+        // Git was killed if it printed too much; the output up to there is used.
         match answer.code == 0 || answer.cut {
             true => Ok(answer.text()),
             false => Err(failed(answer.stderr)),

@@ -5,7 +5,7 @@ use hangar_agent::agents::toolset::{AgentToolProvider, AgentToolset, ToolServers
 use hangar_agent::agents::{AgentDefinition, AgentSource};
 use hangar_protocol::data::SessionWarning;
 
-use crate::config::{ConfigError, ConfigSource, Layer, ServerConfig, merge};
+use crate::config::{ConfigSource, Layer, McpConfigError, ServerConfig, merge};
 use crate::host::McpHost;
 
 impl AgentToolProvider for McpHost {
@@ -38,7 +38,7 @@ impl McpHost {
         }
     }
 
-    fn servers_of(&self, agent: &AgentDefinition) -> (Vec<ServerConfig>, Vec<ConfigError>) {
+    fn servers_of(&self, agent: &AgentDefinition) -> (Vec<ServerConfig>, Vec<McpConfigError>) {
         let layer = Layer { source: ConfigSource::User, servers: agent.mcp_servers.clone() };
         match agent.source {
             // Written by hand, for a machine that is not known yet.

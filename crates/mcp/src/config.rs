@@ -75,7 +75,7 @@ pub struct OAuthClient {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
+pub enum McpConfigError {
     #[error("MCP server `{server}`: {problem}")]
     Server { server: String, problem: String },
     #[error("{0}")]
@@ -84,15 +84,15 @@ pub enum ConfigError {
 
 impl Layer {
     /// Reads a document: an object with `mcpServers`, or the servers themselves.
-    pub fn parse(source: ConfigSource, text: &str) -> Result<Self, ConfigError> {
+    pub fn parse(source: ConfigSource, text: &str) -> Result<Self, McpConfigError> {
         let document: Value = serde_json::from_str(text)
-            .map_err(|error| ConfigError::Document(format!("not JSON: {error}")))?;
+            .map_err(|error| McpConfigError::Document(format!("not JSON: {error}")))?;
         let Value::Object(mut document) = document else {
-            return Err(ConfigError::Document("not a JSON object".to_owned()));
+            return Err(McpConfigError::Document("not a JSON object".to_owned()));
         };
         let servers = match document.remove("mcpServers") {
             Some(Value::Object(servers)) => servers,
-            Some(_) => return Err(ConfigError::Document("`mcpServers` is not an object".to_owned())),
+            Some(_) => return Err(McpConfigError::Document("`mcpServers` is not an object".to_owned())),
             // A bare map, told from other documents by what its members look like.
             None => document.into_iter().filter(|(_, value)| is_server(value)).collect(),
         };
@@ -110,7 +110,7 @@ fn is_server(value: &Value) -> bool {
 pub fn merge(
     layers: &[Layer],
     lookup: &dyn Fn(&str) -> Option<String>,
-) -> (Vec<ServerConfig>, Vec<ConfigError>) {
+) -> (Vec<ServerConfig>, Vec<McpConfigError>) {
     let mut merged: BTreeMap<&str, (ConfigSource, &Value)> = BTreeMap::new();
     for layer in layers {
         for (name, value) in &layer.servers {
@@ -134,21 +134,21 @@ impl ServerConfig {
         value: &Value,
         source: ConfigSource,
         lookup: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Self, ConfigError> {
+    ) -> Result<Self, McpConfigError> {
         let bad =
-            |problem: &str| ConfigError::Server { server: name.to_owned(), problem: problem.to_owned() };
+            |problem: &str| McpConfigError::Server { server: name.to_owned(), problem: problem.to_owned() };
         if name.is_empty() || name.chars().any(char::is_control) {
             return Err(bad("its name is not one"));
         }
         let fields = value.as_object().ok_or_else(|| bad("its configuration is not an object"))?;
-        let text = |key: &str| -> Result<Option<String>, ConfigError> {
+        let text = |key: &str| -> Result<Option<String>, McpConfigError> {
             match fields.get(key) {
                 None | Some(Value::Null) => Ok(None),
                 Some(Value::String(text)) => Ok(Some(expand(text, lookup))),
                 Some(_) => Err(bad(&format!("`{key}` is not a string"))),
             }
         };
-        let list = |key: &str| -> Result<Option<Vec<String>>, ConfigError> {
+        let list = |key: &str| -> Result<Option<Vec<String>>, McpConfigError> {
             let Some(value) = fields.get(key).filter(|value| !value.is_null()) else { return Ok(None) };
             let items = value.as_array().ok_or_else(|| bad(&format!("`{key}` is not a list")))?;
             items
@@ -158,7 +158,7 @@ impl ServerConfig {
                 .map(Some)
                 .ok_or_else(|| bad(&format!("`{key}` is not a list of strings")))
         };
-        let table = |key: &str| -> Result<BTreeMap<String, String>, ConfigError> {
+        let table = |key: &str| -> Result<BTreeMap<String, String>, McpConfigError> {
             let Some(value) = fields.get(key).filter(|value| !value.is_null()) else {
                 return Ok(BTreeMap::new());
             };
@@ -169,7 +169,7 @@ impl ServerConfig {
                 .collect::<Option<_>>()
                 .ok_or_else(|| bad(&format!("`{key}` is not an object of strings")))
         };
-        let remote = || -> Result<Remote, ConfigError> {
+        let remote = || -> Result<Remote, McpConfigError> {
             let url = text("url")?.ok_or_else(|| bad("it has no `url`"))?;
             let address = reqwest::Url::parse(&url).ok();
             if !address.is_some_and(|address| matches!(address.scheme(), "http" | "https")) {

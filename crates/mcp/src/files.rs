@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use crate::config::{ConfigError, ConfigSource, Layer};
+use crate::config::{ConfigSource, Layer, McpConfigError};
 
 /// The key of the settings that names servers which are not to be started.
 const DISABLED: &str = "disabledMcpServers";
@@ -27,16 +27,16 @@ impl UserFile {
         &self.config
     }
 
-    pub fn layer(&self) -> Result<Option<Layer>, ConfigError> {
+    pub fn layer(&self) -> Result<Option<Layer>, McpConfigError> {
         read(&self.config, ConfigSource::User)
     }
 
-    pub fn servers(&self) -> Result<Map<String, Value>, ConfigError> {
+    pub fn servers(&self) -> Result<Map<String, Value>, McpConfigError> {
         Ok(self.layer()?.map(|layer| layer.servers).unwrap_or_default())
     }
 
     /// Sets a server, or removes it.
-    pub fn put(&self, name: &str, config: Option<Value>) -> Result<(), ConfigError> {
+    pub fn put(&self, name: &str, config: Option<Value>) -> Result<(), McpConfigError> {
         let mut servers = self.servers()?;
         match config {
             Some(config) => servers.insert(name.to_owned(), config),
@@ -52,7 +52,7 @@ impl UserFile {
         names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
     }
 
-    pub fn set_disabled(&self, names: &[String], disabled: bool) -> Result<(), ConfigError> {
+    pub fn set_disabled(&self, names: &[String], disabled: bool) -> Result<(), McpConfigError> {
         let mut document = read_json(&self.settings)?.unwrap_or_else(|| json!({}));
         let mut all = self.disabled();
         all.retain(|known| !names.contains(known));
@@ -65,7 +65,7 @@ impl UserFile {
 }
 
 /// Configuration of the directories from the root of a project down to `cwd`; the deepest wins.
-pub fn workspace(cwd: &Path, root: Option<&Path>) -> (Vec<Layer>, Vec<ConfigError>) {
+pub fn workspace(cwd: &Path, root: Option<&Path>) -> (Vec<Layer>, Vec<McpConfigError>) {
     let mut dirs: Vec<&Path> = match root {
         Some(root) => cwd.ancestors().take_while(|dir| dir.starts_with(root)).collect(),
         None => vec![cwd],
@@ -76,8 +76,8 @@ pub fn workspace(cwd: &Path, root: Option<&Path>) -> (Vec<Layer>, Vec<ConfigErro
 }
 
 fn collect(
-    found: impl Iterator<Item = Result<Option<Layer>, ConfigError>>,
-) -> (Vec<Layer>, Vec<ConfigError>) {
+    found: impl Iterator<Item = Result<Option<Layer>, McpConfigError>>,
+) -> (Vec<Layer>, Vec<McpConfigError>) {
     let mut layers = Vec::new();
     let mut errors = Vec::new();
     for layer in found {
@@ -90,31 +90,32 @@ fn collect(
 }
 
 /// One file; absent is nothing.
-pub fn read(path: &Path, source: ConfigSource) -> Result<Option<Layer>, ConfigError> {
+pub fn read(path: &Path, source: ConfigSource) -> Result<Option<Layer>, McpConfigError> {
     let Some(text) = read_text(path)? else { return Ok(None) };
     let layer = Layer::parse(source, &text)
-        .map_err(|error| ConfigError::Document(format!("{}: {error}", path.display())))?;
+        .map_err(|error| McpConfigError::Document(format!("{}: {error}", path.display())))?;
     Ok(Some(layer))
 }
 
-fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
+fn read_text(path: &Path) -> Result<Option<String>, McpConfigError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(None)
         }
-        Err(error) => Err(ConfigError::Document(format!("cannot read {}: {error}", path.display()))),
+        Err(error) => Err(McpConfigError::Document(format!("cannot read {}: {error}", path.display()))),
     }
 }
 
-fn read_json(path: &Path) -> Result<Option<Value>, ConfigError> {
+fn read_json(path: &Path) -> Result<Option<Value>, McpConfigError> {
     let Some(text) = read_text(path)? else { return Ok(None) };
-    let bad = |error| ConfigError::Document(format!("{} is not JSON: {error}", path.display()));
+    let bad = |error| McpConfigError::Document(format!("{} is not JSON: {error}", path.display()));
     serde_json::from_str(&text).map(Some).map_err(bad)
 }
 
-fn write(path: &Path, document: &Value) -> Result<(), ConfigError> {
-    let failed = |error: String| ConfigError::Document(format!("cannot write {}: {error}", path.display()));
+fn write(path: &Path, document: &Value) -> Result<(), McpConfigError> {
+    let failed =
+        |error: String| McpConfigError::Document(format!("cannot write {}: {error}", path.display()));
     let text = serde_json::to_string_pretty(document).map_err(|error| failed(error.to_string()))?;
     hangar_disk::keep(path, text + "\n").map_err(|error| failed(error.to_string()))
 }

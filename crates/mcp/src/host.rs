@@ -45,8 +45,6 @@ const AT_ONCE: usize = 8;
 const HEAD_START: Duration = Duration::from_secs(1);
 /// Capacity of the queue of news.
 const NEWS: usize = 256;
-/// The most that waits before another attempt are multiplied by.
-const MAX_RETRY_SCALE: f64 = 1000.0;
 /// Progress of calls that no session waits for.
 const UNHEARD: usize = 1;
 /// Timeout of connecting over the network.
@@ -239,11 +237,7 @@ impl McpHost {
             tokens_dir: options.tokens_dir,
             launcher: Arc::new(launcher),
             pending: PendingQuestions::default(),
-            // A wait can be neither negative nor without an end.
-            retry_scale: Some(options.retry_scale)
-                .filter(|scale| scale.is_finite())
-                .unwrap_or(1.0)
-                .clamp(0.0, MAX_RETRY_SCALE),
+            retry_scale: options.retry_scale,
             sampler: Mutex::new(options.sampler),
             samplings: Mutex::default(),
             hooks: options.hooks,
@@ -638,7 +632,7 @@ impl Drop for SamplingGuard<'_> {
 /// Options of a login.
 #[derive(Debug, Clone)]
 pub struct Login {
-    /// Forget the login that there is.
+    /// Forget the stored login.
     pub force: bool,
     /// Client name that is sent to the server.
     pub client_name: String,

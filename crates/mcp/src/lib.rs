@@ -1,7 +1,7 @@
 //! MCP servers: their configuration, their connections and their tools.
 //!
 //! A [`McpHost`] holds the servers of one session. Nothing is started before [`McpHost::ready`]; a server whose tools are
-//! known from an earlier run is not started before one of them is called. What happens to servers is told as
+//! known from an earlier run is not started before one of them is called. Changes of servers are reported as
 //! [`News`], in the vocabulary of the session's events. No type of the protocol library leaves this crate.
 
 mod agent_tools;
@@ -25,7 +25,7 @@ mod sse;
 mod stdio;
 mod tool;
 
-pub use config::{ConfigError, ConfigSource, Layer, ServerConfig};
+pub use config::{ConfigSource, Layer, McpConfigError, ServerConfig};
 pub use expand::expand;
 pub use host::{HostError, HostOptions, Login, McpHost, News, ToolGuard};
 pub use oauth::Token;

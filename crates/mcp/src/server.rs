@@ -129,7 +129,7 @@ impl ManagedServer {
         let state = self.state();
         match state.phase {
             Phase::Disabled | Phase::Stopped | Phase::NeedsAuth => None,
-            // One that died may come back: a call tries it. One that was never there has no tools.
+            // A server that died may come back: a call tries it. A server that never started has no tools.
             Phase::Failed { .. } if !state.worked => None,
             Phase::Idle | Phase::Connecting | Phase::Connected(_) | Phase::Failed { .. } => {
                 state.offer.clone()
@@ -361,7 +361,7 @@ impl ManagedServer {
     }
 
     async fn relist(self: &Arc<Self>) {
-        // One that is gone again is not started for this, and without an answer what was known stays.
+        // A server that is gone is not started for this. Without an answer, the known list stays.
         let connection = match &self.state().phase {
             Phase::Connected(connection) if !connection.is_closed() => Arc::clone(connection),
             _ => return,

@@ -43,7 +43,7 @@ pub(crate) async fn window(
     Ok(read(server, &ask(provider, server).await?, model))
 }
 
-/// What the server says of the models that it has loaded.
+/// Asks the server for the models that it has loaded.
 async fn ask(provider: &Provider, server: LocalServer) -> Result<Value, ModelError> {
     let (path, body): (&[&str], Option<Value>) = match server {
         LocalServer::Ollama => (&["api", "ps"], None),

@@ -20,7 +20,7 @@ pub struct Snapshot {
     pub candidates: Vec<Issue>,
     /// Ids that were asked for one by one: those of claims and workspaces.
     pub asked_for: BTreeSet<IssueId>,
-    /// What was found of them.
+    /// Those of them that the tracker returned.
     pub watched: HashMap<IssueId, Issue>,
 }
 

@@ -163,7 +163,7 @@ impl Phase {
     }
 }
 
-/// What is remembered of an issue that was released.
+/// Record of an issue that was released.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

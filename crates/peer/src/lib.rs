@@ -2,7 +2,7 @@
 //! connection reads and interprets messages; [`LineReader`] reads those that are framed by lines.
 //!
 //! The write queue is bounded by bytes. A peer that stops reading is disconnected: it can reconnect and resume its sessions,
-//! while memory that grows behind it cannot be had back.
+//! while the memory of a queue that grows cannot be reclaimed.
 
 mod accept;
 mod lines;

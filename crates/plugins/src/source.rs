@@ -142,7 +142,7 @@ impl Source {
         }
     }
 
-    /// What to clone, unless the source is a directory of this machine.
+    /// The repository to clone, or the directory of this machine.
     pub(crate) fn remote(&self) -> Result<Remote, &Path> {
         let of =
             |url: String, reference: &Option<String>, sha: &Option<String>, path: &Option<String>| Remote {

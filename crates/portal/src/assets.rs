@@ -57,7 +57,7 @@ pub(crate) async fn serve(State(app): State<App>, uri: Uri, headers: HeaderMap) 
         None => StatusCode::NOT_FOUND.into_response(),
     };
     if !is_page(name) {
-        // People are told by the page, and programs by the status.
+        // The page tells people, and the status tells programs.
         *response.status_mut() = StatusCode::NOT_FOUND;
     }
     response

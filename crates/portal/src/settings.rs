@@ -14,7 +14,10 @@ pub trait SettingsHost: Send + Sync {
 
     /// Asks a configured provider for its models.
     fn test_provider(&self, name: String) -> BoxFuture<'static, ProviderTest>;
+}
 
+/// Work that a time or a request from outside starts.
+pub trait AutomationHost: Send + Sync {
     fn schedules(&self) -> SchedulesView;
 
     /// Starts a schedule now. The error is a sentence.
@@ -24,7 +27,7 @@ pub trait SettingsHost: Send + Sync {
     fn hook_secret(&self, name: &str) -> Option<Vec<u8>>;
 
     /// Starts the work of a hook whose signature was verified. The error is a sentence.
-    fn fire(&self, request: HookRequest) -> Result<FiredHook, String>;
+    fn fire(&self, request: HookDelivery) -> Result<FiredHook, String>;
 }
 
 /// Settings of the machine. Secrets are never in it.
@@ -121,7 +124,7 @@ pub struct HookView {
 
 /// Request to a hook, with a valid signature.
 #[derive(Debug, Clone)]
-pub struct HookRequest {
+pub struct HookDelivery {
     pub name: String,
     /// Id of the delivery, which a repeated request has again.
     pub delivery: String,

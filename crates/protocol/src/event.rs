@@ -84,7 +84,7 @@ impl Event {
         self.position = Some(position);
     }
 
-    /// Where it ends in its log, if whoever appended it said so. It is not a part of the event as it is written.
+    /// Its end in the log, if the writer reported it. It is not serialised with the event.
     pub fn position(&self) -> Option<LogPosition> {
         self.position
     }

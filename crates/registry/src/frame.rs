@@ -5,8 +5,8 @@ use hangar_protocol::EventKind;
 use hangar_protocol::event::type_at_start;
 use serde::Serialize;
 
-/// Whether those who watch a session are told of an event. The vendor's items of an answer, reservations and the mark of a fork
-/// are for the session that resumes from the log. Records of usage and lists of tools are told: they are small, and may be
+/// Whether subscribers of a session get an event. The vendor's items of an answer, reservations and the mark of a fork
+/// are for the session that resumes from the log. Records of usage and lists of tools are sent: they are small, and may be
 /// the last line.
 pub(crate) fn is_told(kind: Option<EventKind>) -> bool {
     !matches!(kind, Some(EventKind::ModelItems | EventKind::Reservation | EventKind::Forked))

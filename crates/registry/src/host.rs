@@ -13,6 +13,11 @@ use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, StoreError};
 
 /// The machine as the registry sees it.
+pub trait RegistryHost: AgentHost + SessionLogs + OtherProcesses {}
+
+impl<T: AgentHost + SessionLogs + OtherProcesses> RegistryHost for T {}
+
+/// The agents of the machine and their configuration.
 pub trait AgentHost: Send + Sync {
     /// All runtimes and named agents, the default one first. They change with the configuration.
     fn runtimes(&self) -> Arc<[Arc<dyn Runtime>]>;
@@ -20,16 +25,19 @@ pub trait AgentHost: Send + Sync {
     /// An order for a session, with what is configured for its agent.
     fn order(&self, wanted: SessionRequest) -> Result<AgentOrder, String>;
 
-    /// Host of an agent; of a pool, the first. A directory on another machine cannot be checked here.
-    fn location(&self, runtime: &str) -> Host;
-
     /// How the queue counts and places the sessions of an agent.
     fn placement(&self, runtime: &str) -> Placement;
 
     /// Provider account that an agent calls with a model, by which limits and breakers are counted.
     fn account(&self, runtime: &str, model: Option<&str>) -> String;
 
-    /// Begins the log of a session whose agent keeps none.
+    /// Context limit of Hangar's own agent with a model, in tokens.
+    fn context_limit(&self, model: &str) -> Option<u64>;
+}
+
+/// Logs of the sessions whose agents keep none.
+pub trait SessionLogs: Send + Sync {
+    /// Begins the log of a new session.
     fn begin(
         &self,
         id: &SessionId,
@@ -37,15 +45,15 @@ pub trait AgentHost: Send + Sync {
         runtime: &str,
     ) -> Result<Box<dyn LogWriter>, LogWriterError>;
 
-    /// Takes up the log of such a session again.
+    /// Opens the log of an earlier session again.
     fn take_up(&self, id: &SessionId) -> Result<Box<dyn LogWriter>, LogWriterError>;
 
-    /// Context limit of Hangar's own agent with a model, in tokens.
-    fn context_limit(&self, model: &str) -> Option<u64>;
-
-    /// Earlier agent and settings of a session.
+    /// Agent and settings of an earlier session, of any agent.
     fn past(&self, id: &SessionId) -> Result<PastSession, LogWriterError>;
+}
 
+/// Other processes of the home that have sessions open.
+pub trait OtherProcesses: Send + Sync {
     /// Sessions that other processes have open and let others join.
     fn open_elsewhere(&self) -> Vec<SessionId>;
 
@@ -54,8 +62,10 @@ pub trait AgentHost: Send + Sync {
 }
 
 /// How the queue counts and places the sessions of an agent, beside its runtime and account.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
+    /// Host of the agent; of a pool, the first. A directory on another machine cannot be checked here.
+    pub host: Host,
     /// Hosts of a pool. The one with the least work is used.
     pub pool: Vec<String>,
     pub labels: BTreeSet<String>,

@@ -34,7 +34,7 @@ use crate::approvals::Approvals;
 use crate::catalogue::SessionCatalogue;
 use crate::error::RegistryError;
 use crate::frame::{self, StreamItem};
-use crate::host::{AgentHost, Placement};
+use crate::host::{Placement, RegistryHost};
 use crate::ledger::Ledger;
 use crate::live::LiveSession;
 use crate::notice::Notice;
@@ -56,7 +56,7 @@ const LOCAL: &str = "local";
 
 /// Configuration of the hub.
 pub struct HubConfig {
-    pub host: Arc<dyn AgentHost>,
+    pub host: Arc<dyn RegistryHost>,
     pub store: Store,
     pub scheduler: Scheduler,
     pub ledger: Ledger,
@@ -67,7 +67,7 @@ pub struct HubConfig {
 pub struct Hub(Arc<Inner>);
 
 struct Inner {
-    host: Arc<dyn AgentHost>,
+    host: Arc<dyn RegistryHost>,
     store: Store,
     scheduler: Scheduler,
     ledger: Ledger,
@@ -133,7 +133,7 @@ impl Hub {
         &self.0.scheduler
     }
 
-    /// What all model calls used and cost.
+    /// Usage and cost of all model calls.
     pub fn ledger(&self) -> &Ledger {
         &self.0.ledger
     }
@@ -150,10 +150,11 @@ impl Hub {
 
     /// Name of the machine that an agent is to work on, for limits: of a pool, the one with the least work.
     pub fn host_name(&self, runtime: &str) -> String {
-        if let Some(host) = self.0.scheduler.least_loaded(&self.placement(runtime).pool) {
+        let placement = self.placement(runtime);
+        if let Some(host) = self.0.scheduler.least_loaded(&placement.pool) {
             return host;
         }
-        match self.0.host.location(runtime) {
+        match placement.host {
             Host::Local => LOCAL.to_owned(),
             Host::Ssh(ssh) => ssh.target,
         }

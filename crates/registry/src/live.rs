@@ -14,7 +14,7 @@ use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::frame::{SseFrame, StreamItem, is_told};
-use crate::resource::{Policy, SessionState};
+use crate::resource::{SessionPolicy, SessionState};
 use crate::session_stats::{SessionStats, Used};
 
 /// Capacity of a subscriber's queue. A subscriber that falls further behind is cut off.
@@ -25,7 +25,7 @@ pub(crate) const MOST_PROMPTS: usize = 32;
 pub(crate) struct LiveSession {
     pub(crate) id: SessionId,
     pub(crate) runtime: String,
-    pub(crate) policy: Policy,
+    pub(crate) policy: SessionPolicy,
     pub(crate) own_log: bool,
     /// Whether another process runs it, which it was joined in.
     pub(crate) elsewhere: bool,
@@ -142,7 +142,7 @@ impl LiveSession {
             || store.log_bytes(&self.id).is_some_and(|length| length <= known)
     }
 
-    /// Ends the agent. What it is told by then, it still hears.
+    /// Ends the agent. Commands that were sent before are still delivered.
     pub(crate) async fn end(&self) {
         self.state().ending = true;
         let _ = self.commands.send(SessionCommand::Stop).await;
@@ -428,7 +428,7 @@ mod tests {
         let live = LiveSession {
             id,
             runtime: "native".to_owned(),
-            policy: Policy::Ask,
+            policy: SessionPolicy::Ask,
             own_log: true,
             elsewhere: false,
             steers: false,

@@ -33,7 +33,7 @@ pub struct Session {
     pub resumable: bool,
     /// Error of the last turn, if it failed.
     pub error: Option<String>,
-    pub policy: Option<Policy>,
+    pub policy: Option<SessionPolicy>,
     /// Where it is open; absent if it is closed.
     pub open: Option<OpenIn>,
 }
@@ -66,16 +66,17 @@ pub enum SessionState {
 /// Permission policy of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Policy {
+#[schemars(rename = "Policy")]
+pub enum SessionPolicy {
     Ask,
     AllowAll,
 }
 
-impl From<PermissionMode> for Policy {
+impl From<PermissionMode> for SessionPolicy {
     fn from(mode: PermissionMode) -> Self {
         match mode {
-            PermissionMode::Manual | PermissionMode::Assisted => Policy::Ask,
-            PermissionMode::AllowAll => Policy::AllowAll,
+            PermissionMode::Manual | PermissionMode::Assisted => SessionPolicy::Ask,
+            PermissionMode::AllowAll => SessionPolicy::AllowAll,
         }
     }
 }

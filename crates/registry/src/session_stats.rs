@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-use crate::resource::{Policy, RunLink};
+use crate::resource::{RunLink, SessionPolicy};
 
 /// Lines between two remembered positions, so that a distant page is found without reading all lines before it.
 const MARK_EVERY: u64 = 2048;
@@ -88,7 +88,7 @@ pub struct SessionStats {
     /// Run of a job that it works for.
     pub run: Option<RunLink>,
     /// Permission policy of its agent, if one was set.
-    policy: Option<Policy>,
+    policy: Option<SessionPolicy>,
     /// Tokens of the last model request, and the limit of the model.
     tokens: Option<u64>,
     limit: Option<u64>,
@@ -204,10 +204,10 @@ impl SessionStats {
     }
 
     /// Permission policy when it is opened again: the earlier one, or the one that its agent supports.
-    pub fn policy(&self, capabilities: &Capabilities) -> Policy {
+    pub fn policy(&self, capabilities: &Capabilities) -> SessionPolicy {
         match capabilities.permission_callbacks {
-            true => self.policy.unwrap_or(Policy::Ask),
-            false => Policy::AllowAll,
+            true => self.policy.unwrap_or(SessionPolicy::Ask),
+            false => SessionPolicy::AllowAll,
         }
     }
 
@@ -333,15 +333,15 @@ mod tests {
     #[test]
     fn who_decides_is_who_was_said_to_last_and_can() {
         let mode = |mode: &str| format!(r#"session.permissions_changed {{"mode":"{mode}"}}"#);
-        let check = |lines: &[&str], asks: bool, expected: Policy| {
+        let check = |lines: &[&str], asks: bool, expected: SessionPolicy| {
             let capabilities = Capabilities { permission_callbacks: asks, ..Capabilities::in_a_process() };
             assert_eq!(stats(lines).policy(&capabilities), expected, "{lines:?}");
         };
-        check(&[], true, Policy::Ask);
-        check(&[&mode("allow-all")], true, Policy::AllowAll);
-        check(&[&mode("allow-all"), &mode("manual")], true, Policy::Ask);
-        check(&[&mode("allow-all"), &mode("of another day")], true, Policy::AllowAll);
-        check(&[&mode("manual")], false, Policy::AllowAll);
+        check(&[], true, SessionPolicy::Ask);
+        check(&[&mode("allow-all")], true, SessionPolicy::AllowAll);
+        check(&[&mode("allow-all"), &mode("manual")], true, SessionPolicy::Ask);
+        check(&[&mode("allow-all"), &mode("of another day")], true, SessionPolicy::AllowAll);
+        check(&[&mode("manual")], false, SessionPolicy::AllowAll);
     }
 
     #[test]

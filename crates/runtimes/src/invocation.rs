@@ -10,7 +10,7 @@ pub(crate) const MAX_REPORT: u64 = 4 << 20;
 /// A command line with what goes in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation {
-    /// As found here; over ssh as people wrote it.
+    /// Path of the program here; over ssh the configured one.
     pub program: String,
     pub args: Vec<Argument>,
     pub env: Vec<(String, String)>,
@@ -115,7 +115,7 @@ impl TurnFiles {
 impl Drop for TurnFiles {
     fn drop(&mut self) {
         for file in self.inputs.iter().chain(&self.report) {
-            // One that the agent did not write is not there.
+            // A report that the agent did not write does not exist.
             let _ = std::fs::remove_file(file);
         }
     }

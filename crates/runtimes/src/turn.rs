@@ -79,7 +79,7 @@ impl TurnProcess<'_> {
             }
         };
         output.report_mark = process.report_mark.take();
-        // One that closed its output is about to leave, and may have its state to write.
+        // An agent that closed its output is about to exit, and may still be writing its state.
         facts.exit = match self.hear_out(&mut process, &mut output).await {
             OutputEnd::Closed => process.wait(self.cancel.clone(), &mut output).await,
             OutputEnd::Judged => process.end(&mut output).await,

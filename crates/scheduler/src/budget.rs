@@ -1,7 +1,7 @@
 //! Budgets: the money that work may use, by run, agent, project and day.
 //!
 //! A budget is checked before work is placed: what has been spent, a reservation for each item that runs, and one for the
-//! item itself have to fit. The sums that were spent are told as absolute figures, so telling one twice changes nothing.
+//! item itself have to fit. Spending is recorded as absolute figures, so a repeated record changes nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -202,9 +202,9 @@ impl Cron {
         }
     }
 
-    /// What has become due between the last time that was dealt with and now.
-    pub fn due(&self, last: Timestamp, now: Timestamp, zone: &TimeZone) -> Due {
-        let mut due = Due { slot: None, missed: 0, last };
+    /// Times that have become due after `last`, up to now.
+    pub fn due(&self, last: Timestamp, now: Timestamp, zone: &TimeZone) -> DueTimes {
+        let mut due = DueTimes { slot: None, missed: 0, last };
         let mut at = last;
         while let Some(next) = self.next(at, zone).filter(|next| *next <= now) {
             if due.missed >= MOST_MISSED {
@@ -227,12 +227,12 @@ impl Cron {
 
 /// Times of a schedule that have passed since it was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Due {
+pub struct DueTimes {
     /// The newest one, unless it is too long ago.
     pub slot: Option<Timestamp>,
-    /// Those that nothing was started at. They are reported once, not made up for.
+    /// Number of times that were missed. They are reported once and not made up for.
     pub missed: u32,
-    /// The newest of both, up to which all is dealt with.
+    /// The latest time that was handled, started or missed.
     pub last: Timestamp,
 }
 

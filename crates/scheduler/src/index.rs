@@ -47,10 +47,10 @@ pub(crate) fn place(item: &WorkItem) -> Place {
     (Reverse(item.priority), item.enqueued, item.id.clone())
 }
 
-/// What holds lanes up.
+/// Reason why the first item of a lane cannot start.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Gate {
-    /// Nothing that is known.
+    /// No known reason.
     Open,
     Scope(Scope),
     Account(String),

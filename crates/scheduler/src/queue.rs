@@ -11,17 +11,17 @@ use crate::item::{ItemId, OwnerId, WorkItem};
 use crate::limits::{Limits, Scope};
 use crate::record::{Fact, Outcome, Record};
 use crate::retry::{Failure, RetryPolicy};
-use crate::state::{Delay, Entry, ItemStatus, Mode, QueueState};
+use crate::state::{Delay, ItemStatus, Mode, QueueEntry, QueueState};
 
 /// An item that gets a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decision {
+pub struct QueueDecision {
     pub item: ItemId,
     /// The account that it tries, if a breaker held that.
     pub probes: Option<String>,
 }
 
-impl Decision {
+impl QueueDecision {
     /// The decision as it is logged. A log that ends between the two lets another item try too; the other way round, none
     /// would.
     pub fn facts(&self) -> Vec<Fact> {
@@ -72,7 +72,7 @@ impl Queue {
         used
     }
 
-    pub fn entry(&self, id: &ItemId) -> Option<&Entry> {
+    pub fn entry(&self, id: &ItemId) -> Option<&QueueEntry> {
         self.state.items.get(id)
     }
 
@@ -89,7 +89,7 @@ impl Queue {
 
     fn restored(limits: Limits, state: QueueState) -> Self {
         let mut queue = Self { limits, state, index: Index::default(), day: None };
-        let entries: Vec<Entry> = queue.state.items.values().cloned().collect();
+        let entries: Vec<QueueEntry> = queue.state.items.values().cloned().collect();
         entries.iter().for_each(|entry| queue.indexed(entry));
         queue
     }
@@ -118,7 +118,7 @@ impl Queue {
             Fact::Counted { item, owner } => {
                 self.removed(&item.id);
                 let status = ItemStatus::Running { since: record.at, queued: false };
-                self.put(Entry { item: item.clone(), owner: owner.clone(), status });
+                self.put(QueueEntry { item: item.clone(), owner: owner.clone(), status });
             }
             Fact::Finished { item, .. } | Fact::Withdrawn { item } => {
                 self.unprobed(item);
@@ -129,7 +129,7 @@ impl Queue {
                 let Some(mut entry) = self.removed(item) else { return };
                 entry.item.attempt = entry.item.attempt.saturating_add(1);
                 let delay = Some(Delay { due: *due, failure: failure.clone() });
-                self.put(Entry { status: ItemStatus::Parked { delay }, ..entry });
+                self.put(QueueEntry { status: ItemStatus::Parked { delay }, ..entry });
             }
             Fact::Parked { item } => self.parked(item),
             Fact::OwnerGone { owner } => {
@@ -192,7 +192,7 @@ impl Queue {
                 ItemStatus::Running { .. } => None,
             };
         }
-        self.put(Entry { item, owner: owner.clone(), status: ItemStatus::Waiting { delay } });
+        self.put(QueueEntry { item, owner: owner.clone(), status: ItemStatus::Waiting { delay } });
     }
 
     fn granted(&mut self, id: &ItemId, at: Timestamp) {
@@ -201,7 +201,7 @@ impl Queue {
         let start = self.pass(project).max(self.state.virtual_time);
         self.state.virtual_time = start;
         self.state.passes.insert(project.clone(), start + UNIT / self.limits.weight(project));
-        self.put(Entry { status: ItemStatus::Running { since: at, queued: true }, ..entry });
+        self.put(QueueEntry { status: ItemStatus::Running { since: at, queued: true }, ..entry });
     }
 
     /// Work that was not queued has nothing to come back to.
@@ -213,7 +213,7 @@ impl Queue {
             ItemStatus::Running { .. } => None,
             ItemStatus::Waiting { delay } | ItemStatus::Parked { delay } => delay,
         };
-        self.put(Entry { status: ItemStatus::Parked { delay }, ..entry });
+        self.put(QueueEntry { status: ItemStatus::Parked { delay }, ..entry });
     }
 
     /// An item that ends without a word about its account leaves the try to another one.
@@ -226,12 +226,12 @@ impl Queue {
         }
     }
 
-    fn put(&mut self, entry: Entry) {
+    fn put(&mut self, entry: QueueEntry) {
         self.indexed(&entry);
         self.state.items.insert(entry.item.id.clone(), entry);
     }
 
-    fn indexed(&mut self, entry: &Entry) {
+    fn indexed(&mut self, entry: &QueueEntry) {
         let item = &entry.item;
         match &entry.status {
             ItemStatus::Waiting { delay: Some(delay) } => self.index.delay(delay.due, &item.id),
@@ -252,7 +252,7 @@ impl Queue {
         self.state.passes.get(project).copied().unwrap_or_default()
     }
 
-    fn removed(&mut self, id: &ItemId) -> Option<Entry> {
+    fn removed(&mut self, id: &ItemId) -> Option<QueueEntry> {
         let entry = self.state.items.remove(id)?;
         let delayed = match &entry.status {
             ItemStatus::Waiting { delay: Some(delay) } => self.index.undelay(delay.due, id),
@@ -273,7 +273,7 @@ impl Queue {
     // ---- decisions ----
 
     /// The items that get a slot now, as records that have been applied. The caller logs them before it tells anybody.
-    pub fn next(&mut self, now: Timestamp) -> Vec<Decision> {
+    pub fn next(&mut self, now: Timestamp) -> Vec<QueueDecision> {
         let mut decisions = Vec::new();
         while let Some(decision) = self.next_decision(now) {
             for fact in decision.facts() {
@@ -284,7 +284,7 @@ impl Queue {
         decisions
     }
 
-    fn next_decision(&mut self, now: Timestamp) -> Option<Decision> {
+    fn next_decision(&mut self, now: Timestamp) -> Option<QueueDecision> {
         if self.state.mode != Mode::Open {
             return None;
         }
@@ -324,7 +324,7 @@ impl Queue {
                 Some(gate) => self.index.hold(&lane, gate, &self.limits),
                 None => {
                     let probes = self.state.breakers.contains_key(&lane.account);
-                    return Some(Decision { item, probes: probes.then(|| lane.account.clone()) });
+                    return Some(QueueDecision { item, probes: probes.then(|| lane.account.clone()) });
                 }
             }
         }

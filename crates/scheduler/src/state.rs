@@ -17,7 +17,7 @@ use crate::retry::Failure;
 pub struct QueueState {
     pub mode: Mode,
     #[serde(with = "entries")]
-    pub items: BTreeMap<ItemId, Entry>,
+    pub items: BTreeMap<ItemId, QueueEntry>,
     /// Breakers that are not closed, by account.
     pub breakers: BTreeMap<String, Breaker>,
     /// Virtual time at which each project's last grant ends. Projects that are not ahead of `virtual_time` are left out.
@@ -42,7 +42,7 @@ pub enum Mode {
 
 /// An item and where it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct QueueEntry {
     pub item: WorkItem,
     pub owner: OwnerId,
     #[serde(flatten)]
@@ -85,10 +85,10 @@ mod entries {
 
     use serde::{Deserialize, Deserializer, Serializer};
 
-    use super::{Entry, ItemId};
+    use super::{ItemId, QueueEntry};
 
     pub(super) fn serialize<S: Serializer>(
-        items: &BTreeMap<ItemId, Entry>,
+        items: &BTreeMap<ItemId, QueueEntry>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(items.values())
@@ -96,8 +96,8 @@ mod entries {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<BTreeMap<ItemId, Entry>, D::Error> {
-        let entries = Vec::<Entry>::deserialize(deserializer)?;
+    ) -> Result<BTreeMap<ItemId, QueueEntry>, D::Error> {
+        let entries = Vec::<QueueEntry>::deserialize(deserializer)?;
         Ok(entries.into_iter().map(|entry| (entry.item.id.clone(), entry)).collect())
     }
 }

@@ -35,7 +35,7 @@ use crate::inference;
 use crate::log_pages::LogReaders;
 use crate::methods::{ClientPlugins, Failure};
 use crate::open_locks::OpenLocks;
-use crate::opener::{OpenRequest, SessionOpener};
+use crate::opener::{AccountHost, OpenRequest, SessionOpener};
 use crate::peer::notification;
 use crate::presence::Presence;
 use crate::recent_events::RecentEvents;
@@ -54,6 +54,7 @@ const MAX_CLIENTS: usize = 256;
 
 pub struct ServerHubConfig {
     pub opener: Box<dyn SessionOpener>,
+    pub account: Box<dyn AccountHost>,
     pub finder: Box<dyn Finder>,
     pub store: Store,
     pub access: ServerAccess,
@@ -266,7 +267,7 @@ impl ServerHub {
 
     /// Removes a client. Its sessions continue without it if they have other clients or are working.
     pub(crate) fn left(self: &Arc<Self>, client: &Arc<Client>) {
-        // One that was never admitted has no sessions.
+        // A client that was never admitted has no sessions.
         if self.clients.lock().remove(&client.id).is_none() {
             return;
         }
@@ -333,7 +334,7 @@ impl ServerHub {
         self.announce(what, session_id, live.as_ref().and_then(|live| live.audience.began()));
     }
 
-    /// Tells of a session that it is alive, or no longer. One that a client keeps cannot be found from elsewhere.
+    /// Announces to other processes that a session is open, or closed. A session whose files a client keeps is not announced.
     fn tell_presence(&self, live: &ServedSession, tell: fn(&dyn Presence, &SessionId)) {
         if let Some(presence) = self.config.presence.as_deref().filter(|_| self.is_common(live)) {
             tell(presence, &live.id);
@@ -423,7 +424,7 @@ impl ServerHub {
             done: CancellationToken::new(),
         });
         audience.watch(&live);
-        // One that cannot be looked up has no name that anyone could see.
+        // A session whose metadata cannot be read counts as unnamed.
         let named = live.meta().await.ok().flatten().is_some_and(|meta| meta.name.is_some());
         audience.set_began(&opened.parts.driver.session().state().started);
         let options = Options {

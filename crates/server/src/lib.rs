@@ -48,9 +48,9 @@ pub use handshake::{ConnectionToken, ServerAccess};
 pub use hub::{ServerHub, ServerHubConfig};
 pub use locations::trust as trust_folder;
 pub use opener::{
-    AuthStatus, InstructionKind, InstructionLocation, InstructionSource, ModelTransport, OpenError,
-    OpenRequest, OpenedSession, RecomposeRequest, RecomposeScope, Recomposed, Recomposer, SessionOpener,
-    Todo, TodoBoard, TodoDependency, Todos, ToolGuard,
+    AccountHost, AuthStatus, InstructionKind, InstructionLocation, InstructionSource, ModelTransport,
+    OpenError, OpenRequest, OpenedSession, RecomposeRequest, RecomposeScope, Recomposed, Recomposer,
+    SessionOpener, TodoBoard, TodoDependency, TodoItem, Todos,
 };
 pub use presence::Presence;
 pub use remote::RemoteAccess;

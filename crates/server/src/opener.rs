@@ -1,4 +1,4 @@
-//! Dependencies that the host hands to the server: sessions to drive, models and the login.
+//! Dependencies that the host hands to the server: sessions to drive, and the login with its models.
 
 use serde_with::skip_serializing_none;
 use std::path::Path;
@@ -11,6 +11,7 @@ use hangar_agent::prompt::PromptEnvironment;
 use hangar_agent::request_proxy::{RequestProxy, TokenSource};
 use hangar_agent::tool::{Tool, ToolSpec};
 use hangar_engine::{EngineParts, Mcp};
+use hangar_mcp::ToolGuard;
 use hangar_sandbox::Sandbox;
 use hangar_spec::SessionSpec;
 use hangar_store::SessionId;
@@ -25,29 +26,31 @@ pub trait SessionOpener: Send + Sync {
     /// MCP servers that are configured for a directory, serialised for clients.
     fn discover_mcp(&self, directory: Option<&Path>) -> Result<Vec<serde_json::Value>, OpenError>;
 
-    /// Available models, serialised for clients.
-    fn models(&self, token: Option<String>) -> BoxFuture<'static, Result<Vec<serde_json::Value>, OpenError>>;
-
-    /// Names of known models of all providers.
-    fn known_models(&self) -> &'static [&'static str];
-
     /// Built-in tools of a session with this model.
     fn tools(&self, model: Option<&str>) -> Vec<Arc<ToolSpec>>;
-
-    /// Remaining quota of the account, by its parts.
-    fn quota(&self, token: Option<String>) -> BoxFuture<'static, Result<serde_json::Value, OpenError>>;
-
-    /// The token that the server was given, as opposed to one that it found.
-    fn given_token(&self) -> Option<String>;
 
     /// Endpoint and credentials of a session's model, for clients that call it themselves.
     fn endpoint(&self, spec: &SessionSpec, model: &str) -> Result<serde_json::Value, OpenError>;
 
     /// Values that the tools of later sessions must not show.
     fn hide(&self, values: Vec<String>) -> Result<(), OpenError>;
+}
 
-    /// Login of the server, or of the given token.
+/// The login of the server, and the models that it gives access to. A token stands for another login.
+pub trait AccountHost: Send + Sync {
     fn auth(&self, token: Option<String>) -> BoxFuture<'static, Result<AuthStatus, OpenError>>;
+
+    /// The token that the server was given, as opposed to one that it found.
+    fn given_token(&self) -> Option<String>;
+
+    /// Remaining quota of the account, by its parts.
+    fn quota(&self, token: Option<String>) -> BoxFuture<'static, Result<serde_json::Value, OpenError>>;
+
+    /// Available models, serialised for clients.
+    fn models(&self, token: Option<String>) -> BoxFuture<'static, Result<Vec<serde_json::Value>, OpenError>>;
+
+    /// Names of known models of all providers.
+    fn known_models(&self) -> &'static [&'static str];
 }
 
 /// Recomposes parts of one live session, in the same way as when it was opened, in its working directory.
@@ -161,9 +164,6 @@ pub struct OpenedSession {
     pub guard: ToolGuard,
 }
 
-/// Puts something around a tool.
-pub type ToolGuard = Arc<dyn Fn(Arc<dyn Tool>) -> Arc<dyn Tool> + Send + Sync>;
-
 /// The todos that a session keeps.
 pub trait Todos: Send + Sync {
     fn read(&self) -> BoxFuture<'static, Result<TodoBoard, String>>;
@@ -171,14 +171,14 @@ pub trait Todos: Send + Sync {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct TodoBoard {
-    pub rows: Vec<Todo>,
+    pub rows: Vec<TodoItem>,
     pub dependencies: Vec<TodoDependency>,
 }
 
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Todo {
+pub struct TodoItem {
     pub id: String,
     pub title: String,
     pub description: Option<String>,

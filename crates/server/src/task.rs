@@ -1,4 +1,4 @@
-//! The one task that drives one session. Whoever wants something of the session gives the task a job; jobs and the
+//! The one task that drives one session. Other code sends it jobs; jobs and the
 //! session's own happenings take turns, so nothing here needs a lock.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use hangar_agent::session::{
 use hangar_agent::tool::{Tool, ToolSource};
 use hangar_engine::commands::{CommandError, CommandOutcome, SlashCommand};
 use hangar_engine::{Engine, EngineProgress, Mcp, NoComposer, Options};
-use hangar_mcp::{Interest, McpHost};
+use hangar_mcp::{Interest, McpHost, ToolGuard};
 use hangar_protocol::Body;
 use hangar_protocol::data::{
     BackgroundTasksChanged, CapabilitiesChanged, ClientCommand, CommandsChanged, SkillsLoaded, UiCapabilities,
@@ -37,7 +37,7 @@ use crate::interests::Interests;
 use crate::methods::canvas::{self, CanvasLinks};
 use crate::methods::{AutoTier, Failure};
 use crate::model_choices::QueuedModel;
-use crate::opener::{OpenedSession, Recomposed, Recomposer, Todos, ToolGuard};
+use crate::opener::{OpenedSession, Recomposed, Recomposer, Todos};
 use crate::pending_permissions::PendingPermissions;
 use crate::system;
 

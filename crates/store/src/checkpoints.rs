@@ -125,7 +125,7 @@ fn is_plain(file: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use hangar_agent::log::{ListedFact, SessionLog};
+    use hangar_agent::log::{ListedFact, SessionNotes};
     use hangar_files::block_on;
     use jiff::Timestamp;
 

@@ -47,7 +47,7 @@ impl ClientSession {
             return Ok(Self { files: client, stored: None });
         }
         let checkpoints = checkpoints::list(files).await?;
-        // From here on the plan is known; that there is none is no error.
+        // From here on the plan is known; its absence is not an error.
         files.read(PLAN_FILE).await?;
         let stored = StoredSession {
             log: log.unwrap_or_default(),
@@ -170,7 +170,7 @@ mod tests {
     use std::path::PathBuf;
 
     use futures_util::future::BoxFuture;
-    use hangar_agent::log::{ListedFact, SessionLog};
+    use hangar_agent::log::{ListedFact, SessionLog, SessionNotes};
     use hangar_agent::session::Checkpoint;
     use hangar_files::{ClientReply, ClientRequest, Conventions, FileReply, FilesClient, Site};
     use hangar_protocol::Body;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_agent::log::{ListedFact, LogError, Seq, SessionLog};
+use hangar_agent::log::{ListedFact, LogError, Seq, SessionLog, SessionNotes};
 use hangar_agent::session::Checkpoint;
 use hangar_disk::Folder;
 use hangar_files::{FileError, FileRequest, LocalFiles, SessionFiles};
@@ -245,18 +245,6 @@ impl SessionLog for OpenSession {
         self.log.rest();
     }
 
-    fn plan(&mut self) -> Option<String> {
-        self.files.plan()
-    }
-
-    fn note(&mut self, fact: ListedFact) -> Result<(), LogError> {
-        if let ListedFact::Checkpoint(checkpoint) = &fact {
-            self.write_checkpoint(checkpoint).map_err(|error| self.write_error(error.into()))?;
-        }
-        self.meta.note(fact);
-        self.save_meta().map_err(|error| self.write_error(io::Error::other(error)))
-    }
-
     /// Ephemeral events may be among `events`; they are not written and take no position.
     fn append(&mut self, expected: Seq, events: &[Event]) -> Result<Seq, LogError> {
         if expected != self.end {
@@ -280,6 +268,18 @@ impl SessionLog for OpenSession {
         Ok(self.end)
     }
 
+    fn appended(&self) -> &[LogPosition] {
+        &self.appended
+    }
+
+    /// Also brings the time in `workspace.yaml` up to that of the last event.
+    fn sync(&mut self) -> Result<(), LogError> {
+        self.log.sync().map_err(|error| self.write_error(error))?;
+        self.save_meta().map_err(|error| self.write_error(io::Error::other(error)))
+    }
+}
+
+impl SessionNotes for OpenSession {
     fn keep_unfinished(&mut self, events: &[Event]) {
         // An event that cannot be encoded cannot be logged later either.
         if encode(&mut self.buffer, events).is_ok() {
@@ -289,13 +289,15 @@ impl SessionLog for OpenSession {
         self.buffer.shrink_to(KEPT_BUFFER);
     }
 
-    fn appended(&self) -> &[LogPosition] {
-        &self.appended
+    fn plan(&mut self) -> Option<String> {
+        self.files.plan()
     }
 
-    /// Also brings the time in `workspace.yaml` up to that of the last event.
-    fn sync(&mut self) -> Result<(), LogError> {
-        self.log.sync().map_err(|error| self.write_error(error))?;
+    fn note(&mut self, fact: ListedFact) -> Result<(), LogError> {
+        if let ListedFact::Checkpoint(checkpoint) = &fact {
+            self.write_checkpoint(checkpoint).map_err(|error| self.write_error(error.into()))?;
+        }
+        self.meta.note(fact);
         self.save_meta().map_err(|error| self.write_error(io::Error::other(error)))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A [`SpanRecorder`](recorder::Recorder) folds the events of one session into spans. An [`Exporter`] takes finished spans
 //! from all sessions, keeps the metrics, and writes both to a file or a collector in a thread of its own. Nothing in a
-//! session knows of this: a [`Tap`] stands beside whoever else listens.
+//! session knows of this: a [`Tap`] is one more listener.
 //!
 //! The shapes are few and JSON on both ways out, so they are written by hand.
 

@@ -9,6 +9,16 @@ use crate::overlay::{Overlay, Pager};
 use crate::row::Row;
 use crate::state::State;
 
+/// The sub-agent whose transcript is shown.
+#[derive(Default)]
+pub(crate) struct AgentView {
+    /// Sub-agent whose transcript is being read from the log.
+    pub(crate) awaited: Option<String>,
+    watched: Option<String>,
+    /// Whether the shown one has moved on since.
+    moved: bool,
+}
+
 impl State {
     /// Opens the transcript of a sub-agent: of a running one as it is known here, else from the log, since the blocks of
     /// finished agents are dropped once they are printed.
@@ -17,12 +27,12 @@ impl State {
         let is_running = self.transcript.agents().any(|(known, _, agent)| known == id && runs(agent));
         let lane = self.transcript.agent(id).filter(|lane| is_running && lane.blocks().next().is_some());
         if lane.is_none() {
-            self.awaited_agent = Some(id.to_owned());
+            self.agent_view.awaited = Some(id.to_owned());
             return self.effect(Effect::ReadTranscript);
         }
         let rows = lane.map(|lane| self.agent_rows(lane)).unwrap_or_default();
         self.open_agent(rows);
-        self.watched_agent = Some(id.to_owned());
+        self.agent_view.watched = Some(id.to_owned());
     }
 
     /// Shows the lane of an agent that was read from the log.
@@ -32,7 +42,7 @@ impl State {
             return self.say("nothing is known of that task yet");
         }
         self.open_agent(rows);
-        self.watched_agent = Some(id.to_owned());
+        self.agent_view.watched = Some(id.to_owned());
     }
 
     fn open_agent(&mut self, rows: Vec<Row>) {
@@ -45,20 +55,22 @@ impl State {
 
     /// Notes that the view of an agent is out of date.
     pub(crate) fn follow_agent(&mut self, event: &Event) {
-        if self.watched_agent.is_some() && event.agent_id().map(|id| &id.0) == self.watched_agent.as_ref() {
-            self.agent_moved = true;
+        if self.agent_view.watched.is_some()
+            && event.agent_id().map(|id| &id.0) == self.agent_view.watched.as_ref()
+        {
+            self.agent_view.moved = true;
         }
     }
 
     /// Brings the view of an agent up to date, once for each frame.
     pub(crate) fn refresh_agent(&mut self) {
         if self.overlay.is_none() {
-            self.watched_agent = None;
+            self.agent_view.watched = None;
         }
-        if !std::mem::take(&mut self.agent_moved) {
+        if !std::mem::take(&mut self.agent_view.moved) {
             return;
         }
-        let lane = self.watched_agent.as_ref().and_then(|id| self.transcript.agent(id));
+        let lane = self.agent_view.watched.as_ref().and_then(|id| self.transcript.agent(id));
         let rows = lane.map(|lane| self.agent_rows(lane)).unwrap_or_default();
         if let Some(Overlay::Pager(pager)) = self.overlay.as_mut().filter(|_| !rows.is_empty()) {
             pager.replace(rows, self.rows);

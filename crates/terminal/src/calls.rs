@@ -82,16 +82,16 @@ impl State {
         match purpose {
             // An agent in another process may take a while to start, and can be stopped meanwhile.
             Purpose::Prompt(_) if answer["started"] == true => {
-                self.is_starting = true;
-                self.working_since.get_or_insert(self.now);
+                self.turn.is_starting = true;
+                self.turn.since.get_or_insert(self.now);
             }
             Purpose::Nothing | Purpose::Prompt(_) | Purpose::Shell(_) => {}
             Purpose::Commands => {
-                self.session_commands = commands::listed(answer);
-                self.commands = commands::entries(&self.session_commands);
+                self.known.session_commands = commands::listed(answer);
+                self.known.commands = commands::entries(&self.known.session_commands);
                 self.run_deferred();
             }
-            Purpose::Queue => self.queue = queued(answer),
+            Purpose::Queue => self.outbox.queue = queued(answer),
             Purpose::Command => self.command_replied(answer),
             Purpose::Context => {
                 self.command_replied(answer);
@@ -119,7 +119,7 @@ impl State {
                 self.page("Hooks", rows);
             }
             Purpose::Usage => {
-                let text = screens::usage(answer, self.cost);
+                let text = screens::usage(answer, self.told.cost);
                 self.print_text(&text);
             }
             Purpose::Plugins => {

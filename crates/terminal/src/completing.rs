@@ -46,11 +46,11 @@ impl State {
                 self.argument_choices(command, &trigger.query)
             }
             TriggerKind::Argument { .. } | TriggerKind::Issue => Filtered::default(),
-            TriggerKind::File => match &self.files {
+            TriggerKind::File => match &self.known.files {
                 Some(files) => filter_paths(&trigger.query, files),
                 None => {
                     // They are listed once per session, when the first file is named.
-                    self.files = Some(Vec::new());
+                    self.known.files = Some(Vec::new());
                     self.effect(Effect::ListFiles);
                     Filtered::default()
                 }
@@ -60,8 +60,12 @@ impl State {
     }
 
     fn command_choices(&self, query: &str) -> Filtered {
-        let choices: Vec<Suggestion> =
-            self.commands.iter().map(|entry| Suggestion::command(&entry.name, &entry.description)).collect();
+        let choices: Vec<Suggestion> = self
+            .known
+            .commands
+            .iter()
+            .map(|entry| Suggestion::command(&entry.name, &entry.description))
+            .collect();
         filter(query, &choices)
     }
 
@@ -70,11 +74,12 @@ impl State {
         let Some((name, "")) = commands::parse(draft) else { return false };
         let listed =
             |entry: &CommandEntry| entry.name == name || entry.aliases.iter().any(|alias| alias == name);
-        commands::find(name).is_some() || self.session_commands.iter().any(listed)
+        commands::find(name).is_some() || self.known.session_commands.iter().any(listed)
     }
 
     fn argument_choices(&self, command: &str, query: &str) -> Filtered {
         let entry = self
+            .known
             .commands
             .iter()
             .find(|entry| entry.name == command || entry.aliases.iter().any(|a| a == command));

@@ -34,15 +34,15 @@ const CONTEXT: usize = 3;
 
 /// Size of a diff.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct DiffSummary {
     pub added: usize,
     pub removed: usize,
     pub files: usize,
 }
 
 /// Numbers of added and removed lines and of files of a unified diff.
-pub fn summary(diff: &str) -> Summary {
-    let mut summary = Summary::default();
+pub fn summary(diff: &str) -> DiffSummary {
+    let mut summary = DiffSummary::default();
     for line in parse(diff) {
         match line {
             Line::File { .. } => summary.files += 1,
@@ -400,7 +400,7 @@ Binary files a/p.png and b/p.png differ
                 rename to new name.txt⏎
                 p.png⏎
                 Binary files a/p.png and b/p.png differ⏎
-                Summary { added: 4, removed: 3, files: 3 }"#]],
+                DiffSummary { added: 4, removed: 3, files: 3 }"#]],
         );
     }
 
@@ -414,14 +414,14 @@ Binary files a/p.png and b/p.png differ
             @@ -98,5 +98,5 @@ fn main() {⏎
             98           let a = 1;⏎
             … 16 more lines⏎
-            Summary { added: 4, removed: 3, files: 3 }"#]],
+            DiffSummary { added: 4, removed: 3, files: 3 }"#]],
         );
         check(
             GIT,
             1,
             expect![[r#"
             … 19 more lines⏎
-            Summary { added: 4, removed: 3, files: 3 }"#]],
+            DiffSummary { added: 4, removed: 3, files: 3 }"#]],
         );
         check(GIT, 0, expect!["Summary { added: 4, removed: 3, files: 3 }"]);
     }
@@ -437,7 +437,7 @@ Binary files a/p.png and b/p.png differ
                 1   one⏎
                 2 - two⏎
                 2 + TWO⏎
-                Summary { added: 1, removed: 1, files: 1 }"#]],
+                DiffSummary { added: 1, removed: 1, files: 1 }"#]],
         );
         // An empty line of git's is one of the file.
         check(
@@ -449,7 +449,7 @@ Binary files a/p.png and b/p.png differ
                 1 - two⏎
                 1 + TWO⏎
                 2   ⏎
-                Summary { added: 1, removed: 1, files: 1 }"#]],
+                DiffSummary { added: 1, removed: 1, files: 1 }"#]],
         );
     }
 
@@ -462,7 +462,7 @@ Binary files a/p.png and b/p.png differ
             @@ fn main⏎
             - a⏎
             + b⏎
-            Summary { added: 1, removed: 1, files: 0 }"#]],
+            DiffSummary { added: 1, removed: 1, files: 0 }"#]],
         );
         check(
             "--- a/x\t2026\n+++ b/x\n@@ -1,9 +1 @@\n-a\n+b\n--- a/y\n+++ /dev/null\n@@ -1 +0,0 @@\n-c\n+d\n",
@@ -476,7 +476,7 @@ Binary files a/p.png and b/p.png differ
                 @@ -1 +0,0 @@⏎
                 1 - c⏎
                 0 + d⏎
-                Summary { added: 2, removed: 2, files: 2 }"#]],
+                DiffSummary { added: 2, removed: 2, files: 2 }"#]],
         );
         check(
             "no diff at all\n\n+but\n",
@@ -484,7 +484,7 @@ Binary files a/p.png and b/p.png differ
             expect![[r#"
             no diff at all⏎
             +but⏎
-            Summary { added: 0, removed: 0, files: 0 }"#]],
+            DiffSummary { added: 0, removed: 0, files: 0 }"#]],
         );
         check(
             "@@ -99999999999999999999 +18446744073709551615,2 @@\n+a\n+b",
@@ -493,7 +493,7 @@ Binary files a/p.png and b/p.png differ
             @@ -99999999999999999999 +18446744073709551615,2 @@⏎
             + a⏎
             + b⏎
-            Summary { added: 2, removed: 0, files: 0 }"#]],
+            DiffSummary { added: 2, removed: 0, files: 0 }"#]],
         );
     }
 
@@ -528,7 +528,7 @@ Binary files a/p.png and b/p.png differ
     fn huge_texts_are_replaced_between_their_common_ends() {
         let text = |middle: &str| format!("{}{}{}", "a\n".repeat(3), middle.repeat(6000), "z\n".repeat(3));
         let diff = unified(&text("old\n"), &text("new\n"), "x");
-        assert_eq!(summary(&diff), Summary { added: 6000, removed: 6000, files: 1 });
+        assert_eq!(summary(&diff), DiffSummary { added: 6000, removed: 6000, files: 1 });
         assert!(diff.starts_with("--- x\n+++ x\n@@ -4,6000 +4,6000 @@\n-old\n"));
     }
 
@@ -570,7 +570,7 @@ Binary files a/p.png and b/p.png differ
                 @@ -1 +1 @@ <U+202E>⏎
                 1 - <U+[009B]>[2J]⏎
                 1 + [a       b]<U+[200B]>⏎
-                Summary { added: 1, removed: 1, files: 1 }"#]],
+                DiffSummary { added: 1, removed: 1, files: 1 }"#]],
         );
     }
 }

@@ -20,25 +20,25 @@ const LEAVE_TIME: u64 = 2_000;
 
 impl State {
     pub(crate) fn take_key(&mut self, key: Key) {
-        self.last_key = self.now;
+        self.keys.last = self.now;
         if let Some(overlay) = &mut self.overlay {
-            let end = overlay.key(key, self.rows, &self.keymap);
+            let end = overlay.key(key, self.rows, &self.keys.map);
             self.overlay_ended(end);
             if self.overlay.is_none() {
                 self.show_dialog();
             }
             return;
         }
-        if let Some(dialog) = self.dialogs.front_mut() {
+        if let Some(dialog) = self.questions.dialogs.front_mut() {
             if dialog.takes_key(self.now) {
-                let end = dialog.key(key, &self.keymap);
+                let end = dialog.key(key, &self.keys.map);
                 return self.dialog_ended(end);
             }
             return self.edit_unseen(key);
         }
         if let Some(search) = &mut self.search {
             if let SearchOutcome::Accept(draft) | SearchOutcome::Restore(draft) =
-                search.key(key, &self.keymap)
+                search.key(key, &self.keys.map)
             {
                 self.composer.restore(&draft);
                 self.search = None;
@@ -55,7 +55,7 @@ impl State {
         }
         let context =
             KeyContext { empty: self.composer.is_empty(), completing: self.completions.open().is_some() };
-        match self.keymap.resolve(&mut self.chord, key, context) {
+        match self.keys.map.resolve(&mut self.keys.chord, key, context) {
             KeyMeaning::Action(action) => self.act(action),
             KeyMeaning::Insert(char) => {
                 self.composer.insert(char.encode_utf8(&mut [0; 4]));
@@ -75,12 +75,12 @@ impl State {
             }
             return;
         }
-        let is_asked = self.dialogs.front().is_some_and(|dialog| dialog.due().is_none());
+        let is_asked = self.questions.dialogs.front().is_some_and(|dialog| dialog.due().is_none());
         if self.overlay.is_none() && !is_asked {
             self.composer.set(line);
             return self.send(false);
         }
-        let end = match self.dialogs.front_mut().filter(|_| self.overlay.is_none()) {
+        let end = match self.questions.dialogs.front_mut().filter(|_| self.overlay.is_none()) {
             Some(dialog::Dialog::Host(dialog)) => Some(dialog.line(line)),
             Some(dialog::Dialog::Choice(dialog)) => Some(dialog.line(line)),
             Some(dialog::Dialog::Form(dialog)) => Some(dialog.line(line)),
@@ -88,16 +88,16 @@ impl State {
         };
         if let Some(end) = end {
             // A question that stays is printed again.
-            self.dialog_serial += 1;
+            self.questions.serial += 1;
             return self.dialog_ended(end);
         }
-        let question = self.dialog_serial;
+        let question = self.questions.serial;
         // A number alone is the key: an answer with a text waits for the next line.
         let is_number = line.len() == 1 && line.starts_with(|char: char| char.is_ascii_digit());
         let end = (!is_number).then(|| Key::plain(KeyCode::Enter));
         for key in line.chars().map(Key::char).chain(end) {
             // A number answers at once; the rest of the line is ignored.
-            if self.overlay.is_none() && self.dialog_serial != question {
+            if self.overlay.is_none() && self.questions.serial != question {
                 return;
             }
             self.take_key(key);
@@ -107,7 +107,7 @@ impl State {
     /// Edits the draft with a key that came too early for a dialog: it was meant for the draft. Keys with other effects
     /// are ignored.
     fn edit_unseen(&mut self, key: Key) {
-        match self.keymap.resolve(&mut self.chord, key, KeyContext::default()) {
+        match self.keys.map.resolve(&mut self.keys.chord, key, KeyContext::default()) {
             KeyMeaning::Insert(char) => self.composer.insert(char.encode_utf8(&mut [0; 4])),
             KeyMeaning::Action(Action::Edit(edit)) => {
                 self.composer.edit(edit, self.draft_columns());
@@ -117,11 +117,11 @@ impl State {
     }
 
     pub(crate) fn take_paste(&mut self, text: &str) {
-        self.last_key = self.now;
+        self.keys.last = self.now;
         if self.overlay.is_some() {
             return;
         }
-        if let Some(dialog) = self.dialogs.front_mut() {
+        if let Some(dialog) = self.questions.dialogs.front_mut() {
             if dialog.takes_key(self.now) {
                 return dialog.paste(text);
             }
@@ -142,7 +142,7 @@ impl State {
 
     fn act(&mut self, action: Action) {
         if action != Action::Clear && action != Action::Exit {
-            self.leaving_until = None;
+            self.keys.leaving_until = None;
         }
         match action {
             Action::Send => self.send(false),
@@ -151,7 +151,7 @@ impl State {
             Action::Cancel => self.cancel(),
             Action::Interrupt => self.interrupt(),
             Action::Clear => self.clear_or_leave(),
-            Action::Exit if self.leaving_until.is_some() => self.effect(Effect::Exit(ExitKind::Close)),
+            Action::Exit if self.keys.leaving_until.is_some() => self.effect(Effect::Exit(ExitKind::Close)),
             Action::Exit => self.leave(),
             Action::Suspend => self.effect(Effect::Suspend),
             Action::Redraw => self.effect(Effect::Redraw),
@@ -211,12 +211,12 @@ impl State {
     /// Up: brings back the queued message for editing, then the history.
     fn history_prev(&mut self) {
         if self.composer.is_empty()
-            && let Some(last) = self.unsent.pop_back()
+            && let Some(last) = self.outbox.unsent.pop_back()
         {
             return self.composer.restore(&last.draft);
         }
         if self.composer.is_empty()
-            && let Some(last) = self.queue.pop()
+            && let Some(last) = self.outbox.queue.pop()
         {
             self.composer.set(&last.text);
             return match last.id {
@@ -271,23 +271,23 @@ impl State {
             return self.keep_unsent(text, attachments, snapshot);
         }
         if !self.is_working() {
-            self.unanswered = Some(snapshot);
+            self.turn.unanswered = Some(snapshot);
         }
         self.submit_prompt(text, attachments, queued);
     }
 
     /// Keeps a command or a shell line until the session is open.
     pub(crate) fn defer(&mut self, line: String) {
-        if self.deferred.len() == MAX_UNSENT {
+        if self.outbox.deferred.len() == MAX_UNSENT {
             self.composer.set(&line);
             return self.say("too much waits for the session; send this when it is open");
         }
-        self.deferred.push(line);
+        self.outbox.deferred.push(line);
     }
 
     /// Runs what waited for the session.
     pub(crate) fn run_deferred(&mut self) {
-        for line in std::mem::take(&mut self.deferred) {
+        for line in std::mem::take(&mut self.outbox.deferred) {
             match (commands::parse(&line), line.strip_prefix('!')) {
                 (Some((name, argument)), _) => _ = self.command(name, argument),
                 (None, Some(line)) => self.shell(line),
@@ -309,7 +309,7 @@ impl State {
     fn cancel(&mut self) {
         if self.stop_shell() {
             // The next press is another first one.
-            return self.chord.clear();
+            return self.keys.chord.clear();
         }
         if self.is_working() {
             self.say("esc again stops the agent");
@@ -332,8 +332,9 @@ impl State {
     /// that the agent has not answered yet.
     fn stop_agent(&mut self) {
         let draft = self.composer.snapshot().pieces;
-        let prompt = self.unanswered.take().filter(|_| draft.is_empty());
-        let queue = std::mem::take(&mut self.queue).into_iter().map(|item| vec![DraftPiece::Text(item.text)]);
+        let prompt = self.turn.unanswered.take().filter(|_| draft.is_empty());
+        let queue =
+            std::mem::take(&mut self.outbox.queue).into_iter().map(|item| vec![DraftPiece::Text(item.text)]);
         let parts: Vec<Vec<DraftPiece>> =
             prompt.map(|prompt| prompt.pieces).into_iter().chain(queue).collect();
         if !parts.is_empty() {
@@ -352,18 +353,18 @@ impl State {
             self.remember(&snapshot);
             self.composer.take();
             // Only a press after this one begins to quit.
-            return self.chord.clear();
+            return self.keys.chord.clear();
         }
-        if self.leaving_until.is_some() {
+        if self.keys.leaving_until.is_some() {
             return self.effect(Effect::Exit(ExitKind::Close));
         }
         if self.stop_shell() {
-            return self.chord.clear();
+            return self.keys.chord.clear();
         }
         if self.is_working() {
             self.stop_agent();
         }
-        self.leaving_until = Some(self.now + LEAVE_TIME);
+        self.keys.leaving_until = Some(self.now + LEAVE_TIME);
     }
 
     /// Ctrl+D on an empty prompt, and `/exit`.
@@ -379,8 +380,8 @@ impl State {
 
     fn dialog_ended(&mut self, end: DialogEnd) {
         let DialogEnd::Answered(reply) = end else { return };
-        if let Some(id) = self.dialogs.pop_front().as_ref().and_then(dialog::Dialog::request_id) {
-            self.agent_requests.remove(id);
+        if let Some(id) = self.questions.dialogs.pop_front().as_ref().and_then(dialog::Dialog::request_id) {
+            self.questions.of_agents.remove(id);
         }
         self.show_dialog();
         match reply {

@@ -22,7 +22,7 @@ impl State {
             self.local(local, name, argument);
             return true;
         }
-        let known = self.session_commands.iter().find(|entry| {
+        let known = self.known.session_commands.iter().find(|entry| {
             entry.name.eq_ignore_ascii_case(name)
                 || entry.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(name))
         });
@@ -31,7 +31,7 @@ impl State {
                 self.defer(format!("/{name} {argument}").trim_end().to_owned());
                 return true;
             }
-            let nearest = commands::nearest(name, &self.commands)
+            let nearest = commands::nearest(name, &self.known.commands)
                 .map(|near| format!("; /{near} is"))
                 .unwrap_or_default();
             self.print_error(&format!("/{name} is not a command{nearest}. /help lists them."));
@@ -207,7 +207,7 @@ impl State {
     }
 
     fn copy(&mut self) {
-        let last = self.last_answer.clone();
+        let last = self.told.last_answer.clone();
         match last {
             Some(text) => {
                 self.effect(Effect::Copy(text));
@@ -251,7 +251,7 @@ impl State {
         for event in events {
             transcript.apply(event);
         }
-        if let Some(id) = self.awaited_agent.take() {
+        if let Some(id) = self.agent_view.awaited.take() {
             return self.page_agent(&id, transcript.agent(&id));
         }
         let mut rows = Vec::new();
@@ -279,8 +279,8 @@ impl State {
     pub(crate) fn open_help(&mut self) {
         let theme = &self.theme;
         let mut rows = vec![Row::styled("Commands", theme.heading)];
-        let width = self.commands.iter().map(|entry| entry.name.len()).max().unwrap_or(0) + 3;
-        for entry in &self.commands {
+        let width = self.known.commands.iter().map(|entry| entry.name.len()).max().unwrap_or(0) + 3;
+        for entry in &self.known.commands {
             let name = format!("/{:<width$}", entry.name);
             let aliases = match entry.aliases.is_empty() {
                 true => String::new(),
@@ -295,7 +295,7 @@ impl State {
         }
         rows.push(Row::default());
         rows.push(Row::styled("Keys", theme.heading));
-        for help in self.keymap.rows() {
+        for help in self.keys.map.rows() {
             let when = if help.when.is_empty() { String::new() } else { format!(" ({})", help.when) };
             rows.push(Row::new(vec![
                 Span::new(format!("{:<width$} ", help.keys, width = width.max(22)), theme.code),
@@ -361,6 +361,11 @@ impl State {
     }
 
     fn prompt_of(&self, event_id: &str) -> String {
-        self.prompts.iter().find(|(id, _)| id == event_id).map(|(_, text)| text.clone()).unwrap_or_default()
+        self.told
+            .prompts
+            .iter()
+            .find(|(id, _)| id == event_id)
+            .map(|(_, text)| text.clone())
+            .unwrap_or_default()
     }
 }

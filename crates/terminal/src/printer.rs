@@ -129,7 +129,7 @@ impl Printer {
         rows
     }
 
-    /// Whether a call was printed before it had ended. It is told once.
+    /// Whether a call was printed before it had ended. True only the first time.
     pub fn has_passed(&mut self, call: &str) -> bool {
         self.passed.remove(call)
     }

@@ -155,7 +155,7 @@ pub(crate) fn rewind_modes(answer: &Value, event_id: &str, prompt: &str) -> Pick
     Picker::new(REWIND_HOW, items)
 }
 
-/// Sentences about the files that a rewind left as they are. The server tells of some in its error.
+/// Sentences about the files that a rewind left as they are. The server reports some of them in its error.
 pub(crate) fn left_files(answer: &Value) -> Vec<String> {
     let told = answer["error"].as_str().unwrap_or_default();
     let left = answer["skippedFiles"].as_array().into_iter().flatten();

@@ -14,7 +14,7 @@ use crate::effect::Effect;
 use crate::input::{AttachedFile, SessionFacts};
 use crate::row::{Row, Style};
 use crate::shell_lines::ShellLines;
-use crate::state::State;
+use crate::state::{SessionRecap, State, TurnInProgress};
 
 /// Number of past events whose rows are printed when a session is reopened.
 const SHOWN_BLOCKS: usize = 40;
@@ -37,7 +37,7 @@ impl State {
 
     /// Prints rows above the tail.
     pub(crate) fn print(&mut self, rows: Vec<Row>) {
-        self.pending_rows.extend(rows);
+        self.printed.pending.extend(rows);
     }
 
     pub(crate) fn print_text(&mut self, text: &str) {
@@ -80,9 +80,9 @@ impl State {
         self.lost = None;
         self.facts = Some(facts);
         self.call("session.commands.list", json!({}), Purpose::Commands);
-        for prompt in std::mem::take(&mut self.unsent) {
+        for prompt in std::mem::take(&mut self.outbox.unsent) {
             if !self.is_working() {
-                self.unanswered = Some(prompt.draft);
+                self.turn.unanswered = Some(prompt.draft);
             }
             self.submit_prompt(&prompt.text, prompt.attachments, false);
         }
@@ -91,43 +91,39 @@ impl State {
     /// Takes no more events: the rest of an answer that is arriving, and commands that run, are committed as they are.
     pub fn settle(&mut self) {
         self.shells = ShellLines::default();
-        self.settled = self.transcript.main().end();
+        self.printed.settled = self.transcript.main().end();
     }
 
     /// Clears everything that belongs to a session.
     fn forget_session(&mut self) {
         // The unfinished text is printed first.
-        self.settled = self.transcript.main().end();
-        self.pending_rows = self.take_rows();
-        self.settled = 0;
+        self.printed.settled = self.transcript.main().end();
+        self.printed.pending = self.take_rows();
+        self.printed.settled = 0;
         self.transcript = hangar_transcript::Transcript::new();
-        self.printer.reset();
-        self.dialogs.clear();
-        self.agent_requests.clear();
-        self.queue.clear();
+        self.printed.printer.reset();
+        self.questions.dialogs.clear();
+        self.questions.of_agents.clear();
+        self.outbox.queue.clear();
         self.calls.clear();
         self.shells = ShellLines::default();
-        self.files = None;
-        self.cost = 0.0;
-        self.last_answer = None;
-        self.prompts.clear();
-        self.working_since = None;
-        self.is_starting = false;
-        self.unanswered = None;
+        self.known.files = None;
+        self.told = SessionRecap::default();
+        self.turn = TurnInProgress::default();
     }
 
     pub(crate) fn lose(&mut self, reason: String) {
-        self.settled = self.transcript.main().end();
-        self.pending_rows = self.take_rows();
+        self.printed.settled = self.transcript.main().end();
+        self.printed.pending = self.take_rows();
         self.print_error(&reason);
         self.bring_back_unsent();
-        if !self.deferred.is_empty() && self.composer.is_empty() {
-            self.composer.set(&std::mem::take(&mut self.deferred).join("\n"));
+        if !self.outbox.deferred.is_empty() && self.composer.is_empty() {
+            self.composer.set(&std::mem::take(&mut self.outbox.deferred).join("\n"));
         }
-        self.dialogs.clear();
-        self.agent_requests.clear();
-        self.working_since = None;
-        self.is_starting = false;
+        self.questions.dialogs.clear();
+        self.questions.of_agents.clear();
+        self.turn.since = None;
+        self.turn.is_starting = false;
         self.lost = Some(reason);
     }
 
@@ -147,16 +143,16 @@ impl State {
         }
         let end = self.transcript.main().end();
         if !is_live || !self.transcript.is_working() {
-            self.settled = end;
+            self.printed.settled = end;
         }
         let first = end.saturating_sub(SHOWN_BLOCKS);
         if first > 0 || older > 0 {
             let told = "… earlier in this session: ctrl+o shows everything";
-            self.pending_rows.push(Row::styled(told, self.theme.dim));
+            self.printed.pending.push(Row::styled(told, self.theme.dim));
         }
-        self.printer.skip_to(first);
+        self.printed.printer.skip_to(first);
         if is_cut && !is_live {
-            self.pending_rows = self.take_rows();
+            self.printed.pending = self.take_rows();
             self.print_warning(CUT_OFF);
         }
     }
@@ -168,7 +164,7 @@ impl State {
         self.follow_shell(event);
         self.follow_agent(event);
         if event.event_kind().is_some_and(is_answer) {
-            self.unanswered = None;
+            self.turn.unanswered = None;
         }
         match event.event_kind() {
             Some(
@@ -177,7 +173,7 @@ impl State {
                 | EventKind::SessionIdle
                 | EventKind::Abort
                 | EventKind::SessionShutdown,
-            ) => self.is_starting = false,
+            ) => self.turn.is_starting = false,
             Some(EventKind::PermissionRequested) => self.ask(event, AskKind::Permission),
             Some(EventKind::UserInputRequested) => self.ask(event, AskKind::Question),
             Some(EventKind::ElicitationRequested) => self.ask(event, AskKind::Elicitation),
@@ -197,11 +193,11 @@ impl State {
             self.set_branch(start.context.as_ref());
         }
         if event.agent_id().is_none() && !self.is_working() && event.event_kind().is_some_and(is_end) {
-            self.settled = self.transcript.main().end();
+            self.printed.settled = self.transcript.main().end();
         }
         match (was_working, self.is_working()) {
             (false, true) => {
-                self.working_since = Some(self.now);
+                self.turn.since = Some(self.now);
                 // The terminal tells only of changes, and was not asked to before.
                 self.is_focused = true;
             }
@@ -217,12 +213,12 @@ impl State {
     }
 
     fn ended_work(&mut self) {
-        let took = self.working_since.take().map_or(0, |since| self.now.saturating_sub(since));
+        let took = self.turn.since.take().map_or(0, |since| self.now.saturating_sub(since));
         // A sub-agent in the background still waits for its answer.
-        let agents = std::mem::take(&mut self.agent_requests);
+        let agents = std::mem::take(&mut self.questions.of_agents);
         self.keep_dialogs(|dialog| dialog.request_id().is_none_or(|id| agents.contains(id)));
-        self.agent_requests = agents;
-        if !self.queue.is_empty() {
+        self.questions.of_agents = agents;
+        if !self.outbox.queue.is_empty() {
             self.call("session.queue.pendingItems", json!({}), Purpose::Queue);
         }
         // A person who is watching needs no notification.
@@ -235,17 +231,17 @@ impl State {
         if let Body::AssistantUsage(usage) = event.body()
             && let Some(cost) = usage.cost
         {
-            self.cost += cost;
+            self.told.cost += cost;
         }
         match event.body() {
             Body::UserMessage(message) if event.agent_id().is_none() => {
-                if self.prompts.len() == MAX_PROMPTS {
-                    self.prompts.pop_front();
+                if self.told.prompts.len() == MAX_PROMPTS {
+                    self.told.prompts.pop_front();
                 }
-                self.prompts.push_back((event.id().0.clone(), message.content.clone()));
+                self.told.prompts.push_back((event.id().0.clone(), message.content.clone()));
             }
             Body::AssistantMessage(message) if event.agent_id().is_none() && !message.content.is_empty() => {
-                self.last_answer = Some(message.content.clone());
+                self.told.last_answer = Some(message.content.clone());
             }
             _ => {}
         }
@@ -266,7 +262,7 @@ impl State {
             AskKind::Plan => dialog::plan(&data, self.now),
         };
         if let (Some(_), Some(id)) = (event.agent_id(), dialog.request_id()) {
-            self.agent_requests.insert(id.to_owned());
+            self.questions.of_agents.insert(id.to_owned());
         }
         self.open_dialog(dialog);
         if self.options.notify {
@@ -275,7 +271,7 @@ impl State {
     }
 
     pub(crate) fn open_dialog(&mut self, dialog: Dialog) {
-        self.dialogs.push_back(dialog);
+        self.questions.dialogs.push_back(dialog);
         self.completions = Completions::default();
         self.lay_out_dialog();
     }
@@ -283,17 +279,19 @@ impl State {
     /// Asks whether the directory is trusted.
     pub fn ask_trust(&mut self, directory: &str) {
         let dialog = dialog::trust(directory, self.now);
-        self.dialogs.push_front(dialog);
+        self.questions.dialogs.push_front(dialog);
         self.lay_out_dialog();
     }
 
     /// Asks a question of the program itself, in place of the one before.
     pub(crate) fn ask_host(&mut self, question: Option<Box<HostQuestion>>) {
-        self.dialogs.retain(|dialog| !matches!(dialog, Dialog::Host(_)));
+        self.questions.dialogs.retain(|dialog| !matches!(dialog, Dialog::Host(_)));
         match question {
             Some(question) => {
                 self.completions = Completions::default();
-                self.dialogs.push_front(Dialog::Host(Box::new(HostDialog::new(*question, self.now))));
+                self.questions
+                    .dialogs
+                    .push_front(Dialog::Host(Box::new(HostDialog::new(*question, self.now))));
                 self.lay_out_dialog();
             }
             None => self.show_dialog(),
@@ -304,14 +302,14 @@ impl State {
     fn answered(&mut self, event: &Event) {
         let data = serde_json::to_value(event).map(|mut event| event["data"].take()).unwrap_or(Value::Null);
         let Some(id) = data["requestId"].as_str() else { return };
-        self.agent_requests.remove(id);
+        self.questions.of_agents.remove(id);
         self.keep_dialogs(|dialog| dialog.request_id() != Some(id));
     }
 
     /// Drops the other dialogs. The next one takes keys only after a moment on the screen.
     fn keep_dialogs(&mut self, keep: impl Fn(&Dialog) -> bool) {
-        let first_stays = self.dialogs.front().is_none_or(&keep);
-        self.dialogs.retain(&keep);
+        let first_stays = self.questions.dialogs.front().is_none_or(&keep);
+        self.questions.dialogs.retain(&keep);
         if !first_stays {
             self.show_dialog();
         }
@@ -319,7 +317,7 @@ impl State {
 
     /// Makes the first dialog wait again before it takes keys, because it is shown now.
     pub(crate) fn show_dialog(&mut self) {
-        if let Some(dialog) = self.dialogs.front_mut() {
+        if let Some(dialog) = self.questions.dialogs.front_mut() {
             dialog.arm(self.now);
         }
         self.lay_out_dialog();
@@ -335,7 +333,7 @@ impl State {
     /// Puts the prompts that wait before the draft: the session cannot be opened, and another one is not sent them unseen.
     fn bring_back_unsent(&mut self) {
         let draft = self.composer.snapshot().pieces;
-        let unsent = std::mem::take(&mut self.unsent).into_iter().map(|prompt| prompt.draft.pieces);
+        let unsent = std::mem::take(&mut self.outbox.unsent).into_iter().map(|prompt| prompt.draft.pieces);
         let parts: Vec<Vec<DraftPiece>> = unsent.collect();
         if !parts.is_empty() {
             let parts = parts.into_iter().chain([draft].into_iter().filter(|draft| !draft.is_empty()));
@@ -346,8 +344,8 @@ impl State {
 
     /// Keeps a prompt until the session is open.
     pub(crate) fn keep_unsent(&mut self, text: &str, attachments: Vec<Value>, draft: DraftSnapshot) {
-        if self.unsent.len() < crate::state::MAX_UNSENT {
-            self.unsent.push_back(crate::state::Unsent { text: text.to_owned(), attachments, draft });
+        if self.outbox.unsent.len() < crate::state::MAX_UNSENT {
+            self.outbox.unsent.push_back(crate::state::Unsent { text: text.to_owned(), attachments, draft });
         } else {
             self.composer.restore(&draft);
             self.say("too many prompts wait for the session; send this one when it is open");

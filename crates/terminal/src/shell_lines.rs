@@ -94,7 +94,7 @@ impl State {
                 if self.shells.running.is_empty() {
                     self.shells.since = None;
                 }
-                if self.printer.has_passed(&complete.tool_call_id) {
+                if self.printed.printer.has_passed(&complete.tool_call_id) {
                     let rows = self.ended_shell(&asked, event);
                     self.shells.late.extend(rows);
                 }

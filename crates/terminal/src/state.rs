@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use hangar_transcript::Transcript;
 use serde_json::Value;
 
+use crate::agent_view::AgentView;
 use crate::calls::Purpose;
 use crate::commands::{self, CommandEntry};
 use crate::completion::Completions;
@@ -68,63 +69,107 @@ pub(crate) struct Unsent {
     pub(crate) draft: DraftSnapshot,
 }
 
-pub struct State {
-    pub(crate) facts: Option<SessionFacts>,
-    pub(crate) transcript: Transcript,
+/// Progress of printing the transcript.
+#[derive(Default)]
+pub(crate) struct Printed {
     pub(crate) printer: Printer,
     /// First block of the work in progress: those before it are complete.
     pub(crate) settled: usize,
     /// Rows to print before those of the transcript.
-    pub(crate) pending_rows: Vec<Row>,
+    pub(crate) pending: Vec<Row>,
+}
+
+/// Names that are completed: of commands and files.
+#[derive(Default)]
+pub(crate) struct KnownNames {
+    /// Commands of the session alone.
+    pub(crate) session_commands: Vec<CommandEntry>,
+    /// Commands of the session and of the view.
+    pub(crate) commands: Vec<CommandEntry>,
+    /// Files of the directory, once they were listed.
+    pub(crate) files: Option<Vec<String>>,
+}
+
+/// Questions that wait for an answer of the person; the first one is shown.
+#[derive(Default)]
+pub(crate) struct Questions {
+    pub(crate) dialogs: VecDeque<Dialog>,
+    /// Number of times that the dialogs have changed.
+    pub(crate) serial: u64,
+    /// Questions of sub-agents, which may continue after the main agent.
+    pub(crate) of_agents: BTreeSet<String>,
+}
+
+/// Messages that the agent has not got yet.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    /// Messages that the server has queued.
+    pub(crate) queue: Vec<QueuedItem>,
+    /// Prompts that are sent once the session is open.
+    pub(crate) unsent: VecDeque<Unsent>,
+    /// Commands and shell lines that run once the session is open.
+    pub(crate) deferred: Vec<String>,
+}
+
+/// Keys that were pressed, as far as the next one depends on them.
+#[derive(Default)]
+pub(crate) struct KeyState {
+    pub(crate) map: Keymap,
+    /// Keys of a sequence that is not complete.
+    pub(crate) chord: PendingKeys,
+    /// When the last key came.
+    pub(crate) last: u64,
+    /// Time until which a second press of the key quits the program.
+    pub(crate) leaving_until: Option<u64>,
+}
+
+/// The turn in progress.
+#[derive(Default)]
+pub(crate) struct TurnInProgress {
+    /// When it began.
+    pub(crate) since: Option<u64>,
+    /// Our last prompt until the agent answers it: it returns to the composer if the agent is stopped before.
+    pub(crate) unanswered: Option<DraftSnapshot>,
+    /// Whether the session has started with a prompt of ours and its agent has not answered yet.
+    pub(crate) is_starting: bool,
+}
+
+/// Facts about the session so far, for commands of the view.
+#[derive(Default)]
+pub(crate) struct SessionRecap {
+    pub(crate) cost: f64,
+    /// Last answer of the main agent, for `/copy`.
+    pub(crate) last_answer: Option<String>,
+    /// The last prompts, each after the id of its event.
+    pub(crate) prompts: VecDeque<(String, String)>,
+}
+
+pub struct State {
+    pub(crate) facts: Option<SessionFacts>,
+    pub(crate) transcript: Transcript,
+    pub(crate) printed: Printed,
     pub(crate) composer: Composer,
     pub(crate) history: History,
     pub(crate) search: Option<SearchPrompt>,
     pub(crate) completions: Completions,
-    pub(crate) files: Option<Vec<String>>,
-    pub(crate) dialogs: VecDeque<Dialog>,
-    /// Number of times that the dialogs have changed.
-    pub(crate) dialog_serial: u64,
-    /// Questions of sub-agents, which may continue after the main agent.
-    pub(crate) agent_requests: BTreeSet<String>,
+    pub(crate) known: KnownNames,
+    pub(crate) questions: Questions,
     pub(crate) overlay: Option<Overlay>,
-    pub(crate) queue: Vec<QueuedItem>,
-    pub(crate) unsent: VecDeque<Unsent>,
-    /// Commands and shell lines that run once the session is open.
-    pub(crate) deferred: Vec<String>,
-    pub(crate) session_commands: Vec<CommandEntry>,
-    pub(crate) commands: Vec<CommandEntry>,
-    /// Sub-agent whose transcript is being read from the log.
-    pub(crate) awaited_agent: Option<String>,
-    /// Sub-agent whose transcript is shown, and whether it has moved on since.
-    pub(crate) watched_agent: Option<String>,
-    pub(crate) agent_moved: bool,
+    pub(crate) outbox: Outbox,
+    pub(crate) agent_view: AgentView,
     pub(crate) shells: ShellLines,
     /// Number of shell lines that were sent.
     pub(crate) shells_sent: u64,
     pub(crate) calls: BTreeMap<CallId, Purpose>,
     next_call: u64,
-    pub(crate) keymap: Keymap,
-    pub(crate) chord: PendingKeys,
-    /// When the last key came.
-    pub(crate) last_key: u64,
+    pub(crate) keys: KeyState,
     pub(crate) theme: Theme,
     /// Whether the theme follows the terminal's background.
     pub(crate) theme_follows: bool,
     pub options: ViewOptions,
     pub(crate) note: Option<(String, u64)>,
-    /// Time until which a second press of the key quits the program.
-    pub(crate) leaving_until: Option<u64>,
-    /// When the work in progress began.
-    pub(crate) working_since: Option<u64>,
-    /// Our last prompt until the agent answers it: it returns to the composer if the agent is stopped before.
-    pub(crate) unanswered: Option<DraftSnapshot>,
-    /// Whether the session has started with a prompt of ours and its agent has not answered yet.
-    pub(crate) is_starting: bool,
-    pub(crate) cost: f64,
-    /// Last answer of the main agent, for `/copy`.
-    pub(crate) last_answer: Option<String>,
-    /// Prompts of the session with the ids of their events, the last ones.
-    pub(crate) prompts: VecDeque<(String, String)>,
+    pub(crate) turn: TurnInProgress,
+    pub(crate) told: SessionRecap,
     /// Whether the initial session is still to be picked.
     pub(crate) is_choosing: bool,
     pub(crate) is_focused: bool,
@@ -140,44 +185,27 @@ impl State {
         Self {
             facts: None,
             transcript: Transcript::new(),
-            printer: Printer::default(),
-            settled: 0,
-            pending_rows: Vec::new(),
+            printed: Printed::default(),
             composer: Composer::new(),
             history: History::default(),
             search: None,
             completions: Completions::default(),
-            files: None,
-            dialogs: VecDeque::new(),
-            dialog_serial: 0,
-            agent_requests: BTreeSet::new(),
+            known: KnownNames { commands: commands::entries(&[]), ..KnownNames::default() },
+            questions: Questions::default(),
             overlay: None,
-            queue: Vec::new(),
-            unsent: VecDeque::new(),
-            deferred: Vec::new(),
-            session_commands: Vec::new(),
-            commands: commands::entries(&[]),
-            awaited_agent: None,
-            watched_agent: None,
-            agent_moved: false,
+            outbox: Outbox::default(),
+            agent_view: AgentView::default(),
             shells: ShellLines::default(),
             shells_sent: 0,
             calls: BTreeMap::new(),
             next_call: 0,
-            keymap: Keymap::default(),
-            chord: PendingKeys::default(),
-            last_key: 0,
+            keys: KeyState::default(),
             theme: Theme::ansi(),
             theme_follows: false,
             options: ViewOptions::default(),
             note: None,
-            leaving_until: None,
-            working_since: None,
-            unanswered: None,
-            is_starting: false,
-            cost: 0.0,
-            last_answer: None,
-            prompts: VecDeque::new(),
+            turn: TurnInProgress::default(),
+            told: SessionRecap::default(),
             is_choosing: false,
             is_focused: true,
             lost: None,
@@ -197,7 +225,7 @@ impl State {
 
     #[must_use]
     pub fn with_keymap(mut self, keymap: Keymap) -> Self {
-        self.keymap = keymap;
+        self.keys.map = keymap;
         self
     }
 
@@ -233,7 +261,7 @@ impl State {
             Input::Lost(reason) => self.lose(reason),
             Input::Reply { call, result } => self.take_reply(call, result),
             Input::Files(files) => {
-                self.files = Some(files);
+                self.known.files = Some(files);
                 self.complete();
             }
             Input::Edited(Ok(text)) => self.composer.set(text.trim_end_matches('\n')),
@@ -270,18 +298,18 @@ impl State {
 
     /// Rows of the open dialog once it takes answers, with a number that changes when another one opens.
     pub fn dialog_rows(&self) -> Option<(u64, Vec<Row>)> {
-        let dialog = self.dialogs.front().filter(|dialog| dialog.due().is_none())?;
+        let dialog = self.questions.dialogs.front().filter(|dialog| dialog.due().is_none())?;
         let rows = match dialog {
             Dialog::Host(dialog) => dialog.plain(&self.theme),
             Dialog::Choice(dialog) => dialog.plain(&self.theme),
             Dialog::Form(dialog) => dialog.plain(&self.theme),
         };
-        Some((self.dialog_serial, rows))
+        Some((self.questions.serial, rows))
     }
 
     /// Whether the text that is being typed must not be shown.
     pub fn is_hidden(&self) -> bool {
-        matches!(self.dialogs.front(), Some(Dialog::Host(dialog)) if dialog.is_hidden())
+        matches!(self.questions.dialogs.front(), Some(Dialog::Host(dialog)) if dialog.is_hidden())
     }
 
     /// Lines of the open picker once its items are there, for a terminal that only prints.
@@ -294,20 +322,20 @@ impl State {
 
     /// Fits the first dialog to the screen, after the dialogs or the size have changed.
     pub(crate) fn lay_out_dialog(&mut self) {
-        self.dialog_serial += 1;
-        if let Some(dialog) = self.dialogs.front_mut() {
+        self.questions.serial += 1;
+        if let Some(dialog) = self.questions.dialogs.front_mut() {
             dialog.layout(self.columns, self.rows.saturating_sub(1), &self.theme);
         }
     }
 
     fn forget_what_passed(&mut self) {
         self.note.take_if(|(_, until)| *until <= self.now);
-        if let Some(dialog) = self.dialogs.front_mut() {
+        if let Some(dialog) = self.questions.dialogs.front_mut() {
             dialog.pass_time(self.now);
         }
-        let stays = self.leaving_until.take_if(|until| *until <= self.now).is_none();
-        if !stays || self.now.saturating_sub(self.last_key) >= CHORD_TIME {
-            self.chord.clear();
+        let stays = self.keys.leaving_until.take_if(|until| *until <= self.now).is_none();
+        if !stays || self.now.saturating_sub(self.keys.last) >= CHORD_TIME {
+            self.keys.chord.clear();
         }
     }
 
@@ -316,13 +344,13 @@ impl State {
         let spinner =
             (self.is_working() || self.runs_shell()).then(|| (self.now / SPINNER_TIME + 1) * SPINNER_TIME);
         let note = self.note.as_ref().map(|(_, until)| *until);
-        let dialog = self.dialogs.front().and_then(Dialog::due);
-        [spinner, note, dialog, self.leaving_until].into_iter().flatten().min()
+        let dialog = self.questions.dialogs.front().and_then(Dialog::due);
+        [spinner, note, dialog, self.keys.leaving_until].into_iter().flatten().min()
     }
 
     /// Whether the agent is working.
     pub fn is_working(&self) -> bool {
-        self.lost.is_none() && (self.is_starting || self.transcript.is_working())
+        self.lost.is_none() && (self.turn.is_starting || self.transcript.is_working())
     }
 
     /// Shows a transient message above the status line.
@@ -364,7 +392,7 @@ impl State {
 
     /// Whether the session has any message.
     pub fn has_content(&self) -> bool {
-        !self.prompts.is_empty()
+        !self.told.prompts.is_empty()
     }
 
     /// The draft as a line of the history file, for a view that ends before it was sent.

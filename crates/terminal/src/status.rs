@@ -95,7 +95,7 @@ impl State {
                 let text = format!("{percent}% of {}", tokens(used.limit));
                 Some(Span::new(text, if percent >= 80 { theme.warning } else { theme.dim }))
             }
-            StatusItem::Cost if self.cost > 0.0 => Some(dim(dollars(self.cost))),
+            StatusItem::Cost if self.told.cost > 0.0 => Some(dim(dollars(self.told.cost))),
             StatusItem::Cost => None,
             StatusItem::Directory => Some(dim(facts?.directory.clone())),
             StatusItem::Branch => Some(dim(facts?.branch.clone()?)),

@@ -40,7 +40,7 @@ impl State {
 
     /// Rows that are final and were not printed yet.
     pub(crate) fn take_rows(&mut self) -> Vec<Row> {
-        let mut rows = std::mem::take(&mut self.pending_rows);
+        let mut rows = std::mem::take(&mut self.printed.pending);
         let look = crate::blocks::Rendering {
             columns: self.columns,
             detail: crate::blocks::Detail::Brief,
@@ -49,9 +49,9 @@ impl State {
         };
         let shells = &self.shells;
         let passes = |call: &str| shells.is_running(call);
-        rows.extend(self.printer.take(&mut self.transcript, look, self.settled, passes));
+        rows.extend(self.printed.printer.take(&mut self.transcript, look, self.printed.settled, passes));
         // Between two blocks, never inside an answer that is being printed.
-        if !self.printer.is_streaming() {
+        if !self.printed.printer.is_streaming() {
             rows.extend(self.shells.take_late());
         }
         rows
@@ -71,10 +71,10 @@ impl State {
         if working || self.runs_shell() {
             rows.push(self.spinner(narrow));
         }
-        if let Some(dialog) = self.dialogs.front() {
+        if let Some(dialog) = self.questions.dialogs.front() {
             let view = dialog.view(self.now, &self.theme);
             // An answer may open the session, which sends them.
-            if !self.unsent.is_empty() {
+            if !self.outbox.unsent.is_empty() {
                 rows.extend(self.queue_rows(narrow));
             }
             rows.push(Row::default());
@@ -121,27 +121,25 @@ impl State {
     }
 
     fn live_rows(&self, columns: usize) -> Vec<Row> {
-        if !self.printer.is_behind(self.transcript.main()) || self.lost.is_some() {
+        if !self.printed.printer.is_behind(self.transcript.main()) || self.lost.is_some() {
             return Vec::new();
         }
-        let since = self.working_since.or(self.shells.since());
+        let since = self.turn.since.or(self.shells.since());
         let seconds = |_: &str| since.map(|since| self.now.saturating_sub(since) / 1_000);
-        self.printer.live(self.transcript.main(), seconds, columns, &self.theme)
+        self.printed.printer.live(self.transcript.main(), seconds, columns, &self.theme)
     }
 
     fn spinner(&self, columns: usize) -> Row {
         let frame = SPINNER[usize::try_from(self.now / SPINNER_TIME).unwrap_or(0) % SPINNER.len()];
         let works = self.is_working();
-        let word = match (self.dialogs.is_empty(), works) {
+        let word = match (self.questions.dialogs.is_empty(), works) {
             (false, _) => "waiting for you",
             (true, true) => "working",
             (true, false) => "running a command",
         };
         let mut told = word.to_owned();
-        let took = self
-            .working_since
-            .or(self.shells.since())
-            .map_or(0, |since| self.now.saturating_sub(since) / 1_000);
+        let took =
+            self.turn.since.or(self.shells.since()).map_or(0, |since| self.now.saturating_sub(since) / 1_000);
         if took > 0 {
             told.push_str(&format!(" {}", duration(took * 1_000)));
         }
@@ -163,14 +161,14 @@ impl State {
 
     fn queue_rows(&self, columns: usize) -> Vec<Row> {
         let word = |item: &QueuedItem| if item.id.is_some() { "next" } else { "steers" };
-        let queue = self.queue.iter().map(|item| (word(item), &item.text));
-        let unsent = self.unsent.iter().map(|prompt| ("next", &prompt.text));
+        let queue = self.outbox.queue.iter().map(|item| (word(item), &item.text));
+        let unsent = self.outbox.unsent.iter().map(|prompt| ("next", &prompt.text));
         let shown = queue.chain(unsent).take(QUEUE_ROWS).map(|(word, text)| {
             let line = text.lines().next().unwrap_or_default();
             Row::styled(format!("  {word}: {}", gate::visible(line)), self.theme.dim).clipped(columns)
         });
         let mut rows: Vec<Row> = shown.collect();
-        let more = (self.queue.len() + self.unsent.len()).saturating_sub(QUEUE_ROWS);
+        let more = (self.outbox.queue.len() + self.outbox.unsent.len()).saturating_sub(QUEUE_ROWS);
         if more > 0 {
             rows.push(Row::styled(format!("  … {more} more"), self.theme.dim));
         }
@@ -204,7 +202,7 @@ impl State {
 
     /// The last rows: a transient message in full, or the status line.
     fn last_rows(&self, columns: usize) -> Vec<Row> {
-        if self.leaving_until.is_none()
+        if self.keys.leaving_until.is_none()
             && let Some((note, _)) = &self.note
         {
             let note = [Span::new(gate::visible(note), self.theme.accent)];
@@ -216,11 +214,11 @@ impl State {
     }
 
     fn last_row(&self, columns: usize) -> Row {
-        if self.leaving_until.is_some() {
+        if self.keys.leaving_until.is_some() {
             return Row::styled("press it again to leave", self.theme.warning).clipped(columns);
         }
         if self.facts.is_none() && self.lost.is_none() {
-            let word = if self.unsent.is_empty() && self.deferred.is_empty() {
+            let word = if self.outbox.unsent.is_empty() && self.outbox.deferred.is_empty() {
                 "opening the session …"
             } else {
                 "opening the session; your prompt is sent then …"
@@ -237,7 +235,7 @@ impl State {
     fn title(&self) -> Option<String> {
         let facts = self.facts.as_ref()?;
         let name = self.transcript.title().unwrap_or(&facts.directory);
-        let mark = match (self.dialogs.is_empty(), self.is_working()) {
+        let mark = match (self.questions.dialogs.is_empty(), self.is_working()) {
             (false, _) => "? ",
             (true, true) => "● ",
             (true, false) => "",

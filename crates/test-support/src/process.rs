@@ -257,7 +257,7 @@ impl Witness {
         let (mut found, mut next) = (Vec::new(), vec![pid]);
         while let Some(parent) = next.pop() {
             for child in children_of(parent) {
-                // One that has ended meanwhile is no matter.
+                // A process that has ended meanwhile is fine.
                 if let Ok(process) = pidfd_open(child, PidfdFlags::empty()) {
                     found.push(Self(process));
                     next.push(child);

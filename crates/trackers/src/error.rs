@@ -13,7 +13,7 @@ pub enum TrackerErrorKind {
     NotFound,
     /// The answer has no valid issues.
     Payload,
-    /// A page says that there is a next one and not which.
+    /// A page announces a next one without its cursor.
     MissingEndCursor,
     UnsupportedKind,
     MissingApiKey,

@@ -1,12 +1,12 @@
 //! The reservation of one call: from what it could use at most to what it did use.
 
-use super::{Ledger, Spending, UnloggedCall};
+use super::{BudgetLedger, Spending, UnloggedCall};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, Price, Reply, TokenUsage};
 
-/// What a call under way could use at most. Dropping it before the end of the answer takes it all as used: what a provider
-/// charges for an answer that nobody waited for is not known.
+/// Upper bound of a call in flight. Dropping it before the end of the answer counts all of it as used: nobody knows what a
+/// provider charges for an answer that was not awaited.
 pub(super) struct Reservation {
-    pub(super) ledger: Ledger,
+    pub(super) ledger: BudgetLedger,
     pub(super) number: u64,
     /// Whether it is put on record, because a cap holds.
     pub(super) logged: bool,
@@ -41,7 +41,7 @@ impl Reservation {
         }
     }
 
-    /// What an answer used. What is not reported is taken to be what could have been used.
+    /// Spending of an answer. Figures that the provider does not report are taken from the bound.
     fn used(&self, reply: &Reply) -> Spending {
         let usage = &reply.usage;
         let cost = usage.cost.or_else(|| self.price.as_ref()?.cost(usage));
@@ -80,7 +80,7 @@ impl Reservation {
         }
     }
 
-    /// What the call could use at most, if a cap made that known.
+    /// Upper bound of the call; zero if no cap required one.
     pub(super) fn bound(&self) -> TokenUsage {
         if !self.capped {
             return TokenUsage::default();

@@ -1,7 +1,7 @@
 //! Facts about a session and its working directory, which the model is told in user messages.
 //!
 //! They are not in the system prompt, so that all sessions of a repository share that, and with it the provider's
-//! prefix cache. A fact is one line. It is told once, and again when it has changed.
+//! prefix cache. A fact is one line. It is sent once, and again when it has changed.
 
 const BEGIN: &str = "<system_reminder>\n<session_context>\n";
 const END: &str = "\n</session_context>\n</system_reminder>";

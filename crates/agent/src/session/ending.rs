@@ -117,7 +117,7 @@ impl Endings {
         let verdict = self.judge_usable(reply, half.as_ref(), empty);
         let paused = reply.finish == Finish::Paused && !matches!(verdict, AnswerEnd::Calls { .. });
         let cut = matches!(reply.finish, Finish::Length | Finish::ContextFull);
-        // Pauses and cuts in turns are one row: neither begins anew behind the other.
+        // Alternating pauses and cuts are counted as one series.
         let goes_on = paused || cut && !matches!(verdict, AnswerEnd::Calls { .. });
         self.paused = if goes_on { self.paused + u32::from(paused) } else { 0 };
         self.cut = if goes_on || cut { self.cut + u32::from(cut) } else { 0 };

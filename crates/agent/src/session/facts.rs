@@ -1,4 +1,4 @@
-//! Facts of the session that the model is told in messages: where it works, as which model, what it may do.
+//! Facts of the session that are sent to the model in messages: its directory, its own name, its permissions.
 
 use super::Session;
 use crate::prompt::context;

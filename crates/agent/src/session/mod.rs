@@ -129,7 +129,7 @@ pub struct Metering {
     pub reports_usage: bool,
 }
 
-/// What the clients of a session can do together.
+/// Combined abilities of the clients of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClientAbilities {
     /// Whether one can answer permission requests.

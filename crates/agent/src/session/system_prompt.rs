@@ -1,5 +1,5 @@
 //! The system prompt of a conversation. It stays the same when the session is resumed, because models bind their
-//! reasoning to it and providers cache it. Instructions that have changed since are told in a message.
+//! reasoning to it and providers cache it. Instructions that have changed since are sent in a message.
 
 use std::sync::Arc;
 

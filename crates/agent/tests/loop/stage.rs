@@ -11,11 +11,11 @@ use futures_core::stream::BoxStream;
 use futures_util::future::BoxFuture;
 use hangar_agent::agents::builtin;
 use hangar_agent::agents::config::{AgentConfig, AgentLimits, AgentSettings, ModelChoice, Models, Reporting};
-use hangar_agent::budget::{Budget, Ledger, Spending};
+use hangar_agent::budget::{Budget, BudgetLedger, Spending};
 use hangar_agent::driver::{Driver, EventSink, SessionHost, Surroundings};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::hook::HookSet;
-use hangar_agent::log::{LogError, Seq, SessionLog};
+use hangar_agent::log::{LogError, Seq, SessionLog, SessionNotes};
 use hangar_agent::model::*;
 use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::PromptEnvironment;
@@ -50,6 +50,8 @@ impl Surroundings for Place {
 
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Vec<Event>>>);
+
+impl SessionNotes for Memory {}
 
 impl SessionLog for Memory {
     fn append(&mut self, expected: Seq, events: &[Event]) -> Result<Seq, LogError> {
@@ -236,7 +238,7 @@ impl Stage {
         for event in &setting.log {
             state.apply_event(event);
         }
-        let ledger = Ledger::new(setting.budget, Spending::from(&state.totals));
+        let ledger = BudgetLedger::new(setting.budget, Spending::from(&state.totals));
         let models = ModelChoice {
             provider: Arc::clone(&provider),
             model: "other".to_owned(),

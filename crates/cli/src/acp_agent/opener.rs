@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use hangar_acp::{OpenError, RequestedSession, SessionOpener};
+use hangar_acp::{EditorOpenError, EditorSessionOpener, RequestedSession};
 use hangar_engine::{Engine, Naming, ServerStart};
 use hangar_protocol::data::SessionWarning;
 use hangar_store::Store;
@@ -28,11 +28,11 @@ impl Opener {
     }
 }
 
-impl SessionOpener for Opener {
-    fn open(&self, wanted: RequestedSession) -> Result<Engine, OpenError> {
+impl EditorSessionOpener for Opener {
+    fn open(&self, wanted: RequestedSession) -> Result<Engine, EditorOpenError> {
         let RequestedSession { id, directory, mcp_servers, warnings, sink } = wanted;
-        let directory =
-            working_dir(Some(&directory)).map_err(|error| OpenError::Directory(format!("{error:#}")))?;
+        let directory = working_dir(Some(&directory))
+            .map_err(|error| EditorOpenError::Directory(format!("{error:#}")))?;
         let stored = Store::new(&self.settings.home).contains(&id);
         let order = SessionOrder {
             args: Arc::clone(&self.args),
@@ -51,6 +51,6 @@ impl SessionOpener for Opener {
         let settings = self.settings.clone();
         opening::open(settings, order, ServerStart::WithPrompt, Naming::Announced, sink)
             .map(|opened| opened.engine)
-            .map_err(|error| OpenError::Failed(format!("{error:#}")))
+            .map_err(|error| EditorOpenError::Failed(format!("{error:#}")))
     }
 }

@@ -73,7 +73,7 @@ pub(crate) struct PromptArgs {
     pub(crate) no_custom_instructions: bool,
 }
 
-/// What is printed and written.
+/// Output of the run.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
@@ -166,7 +166,7 @@ pub(crate) struct SessionArgs {
     pub(crate) name: Option<String>,
 }
 
-/// What tools may do.
+/// Permissions of tools.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Permissions")]
 pub(crate) struct PermissionArgs {

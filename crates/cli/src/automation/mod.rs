@@ -14,7 +14,7 @@ use hangar_jobs::entry::{DRIVING, Entry, Model, Task};
 use hangar_jobs::read::load;
 use hangar_jobs::record::{RunId, RunOrder, Subject};
 use hangar_jobs::validate::validate_entry;
-use hangar_portal::settings::{FiredHook, HookRequest, HookView, ScheduleView};
+use hangar_portal::settings::{FiredHook, HookDelivery, HookView, ScheduleView};
 use hangar_process::credentials::Child;
 use hangar_registry::hub::iso;
 use hangar_registry::runs::{RunState, Runs};
@@ -27,7 +27,7 @@ use tables::{Automations, HookTable, Schedule, Work};
 
 /// How often the clock and the configuration are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Bytes of a request that its work is told of.
+/// Bytes of a request that are passed to its work.
 const PAYLOAD_BYTES: usize = 64 << 10;
 /// Bytes of the longest secret.
 const SECRET_BYTES: u64 = 16 << 10;
@@ -254,8 +254,8 @@ impl Automation {
     }
 
     /// Starts the work of a hook whose signature was verified. A delivery that was taken before starts nothing.
-    pub(crate) fn fire(&self, request: &HookRequest) -> Result<FiredHook> {
-        let HookRequest { name, delivery, event, body } = request;
+    pub(crate) fn fire(&self, request: &HookDelivery) -> Result<FiredHook> {
+        let HookDelivery { name, delivery, event, body } = request;
         let hook = self.configured().hooks.remove(name).filter(HookTable::is_enabled);
         let hook = hook.with_context(|| format!("there is no hook `{name}`"))?;
         let wanted = event.as_ref().is_none_or(|event| hook.events.is_empty() || hook.events.contains(event));

@@ -1,4 +1,4 @@
-//! `hangar plugin`: installed plugins and their marketplaces, with the words of Copilot CLI.
+//! `hangar plugin`: installed plugins and their marketplaces, with the command names of Copilot CLI.
 
 use std::path::Path;
 

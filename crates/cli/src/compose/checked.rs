@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use hangar_agent::agents::config::Models;
-use hangar_agent::budget::{Budget, Ledger, Spending, no_price};
+use hangar_agent::budget::{Budget, BudgetLedger, Spending, no_price};
 use hangar_agent::driver::{EventSink, Hooks};
 use hangar_protocol::data::Attachment;
 use hangar_spec::SessionSpec;
@@ -77,7 +77,7 @@ pub(crate) struct Checked<'a> {
     pub(super) model: SelectedModel,
     pub(super) budget: Budget,
     /// The account of the budget.
-    pub(super) ledger: Ledger,
+    pub(super) ledger: BudgetLedger,
     pub(super) redactor: Redactor,
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Chec
     model::check_effort(&model, spec.model.effort.as_deref())?;
     Ok(Checked {
         budget,
-        ledger: Ledger::new(budget, Spending::default()),
+        ledger: BudgetLedger::new(budget, Spending::default()),
         redactor: redactor(settings, host, &model),
         settings,
         store,

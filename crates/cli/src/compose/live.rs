@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use hangar_agent::budget::Ledger;
+use hangar_agent::budget::BudgetLedger;
 use hangar_agent::driver::Hooks;
 use hangar_agent::model::ModelProvider;
 use hangar_mcp::{McpHost, News};
@@ -26,7 +26,7 @@ pub(crate) struct LiveSession {
     pub(super) spill: SpillDir,
     pub(super) hooks: Option<Arc<dyn Hooks>>,
     /// The account of the budget, which calls of MCP servers pass, too.
-    pub(super) ledger: Ledger,
+    pub(super) ledger: BudgetLedger,
 }
 
 /// The parts to recompose.
@@ -96,7 +96,7 @@ impl LiveSession {
                 redactor,
                 sandboxes: SessionSandboxes::check(settings, &sandbox, &paths)?.servers,
                 hooks: self.hooks.clone(),
-                retry_scale: settings.number("HANGAR_RETRY_SCALE")?.unwrap_or(1.0),
+                retry_scale: settings.retry_scale()?,
             };
             let wanted = !servers.configs.is_empty() || agents.have_servers();
             recomposed.servers = Some(wanted.then(|| mcp::host(settings, servers, context)));

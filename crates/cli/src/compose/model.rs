@@ -8,7 +8,7 @@ use hangar_agent::log::ListedProvider;
 use hangar_agent::model::{
     ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, ProviderFacts,
 };
-use hangar_engine::OfferedModel;
+use hangar_engine::SwitchedModel;
 use hangar_images::{ImageLimits, ScaledImages};
 use hangar_models::base_url::BaseUrl;
 use hangar_models::config::{self, AnswerStyle, Auth, ProviderConfig, ProviderKind, WireApi};
@@ -136,12 +136,12 @@ pub(crate) fn provider(
     settings: &Settings,
     host: &HostSettings,
     options: &ModelOptions,
-) -> Result<OfferedModel> {
+) -> Result<SwitchedModel> {
     check_listed(settings, options)?;
     let chosen = choose(settings, &host.models, options, None)?;
     let effort_notice = effort_warning(&chosen, options.effort.as_deref());
     let provider = redactor(settings, host, &chosen).provider(chosen.provider);
-    Ok(OfferedModel { provider, effort_notice })
+    Ok(SwitchedModel { provider, effort_notice })
 }
 
 /// Refuses a model that its provider does not list, with the nearest ones that it does, and with the other providers that have

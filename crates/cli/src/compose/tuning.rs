@@ -33,7 +33,7 @@ impl Tuning {
     pub(super) fn read(settings: &Settings) -> Result<Self> {
         let preferences = providers::preferences(settings)?;
         Ok(Self {
-            retry_scale: settings.number("HANGAR_RETRY_SCALE")?.unwrap_or(1.0),
+            retry_scale: settings.retry_scale()?,
             large_output: spill::threshold(settings)?,
             tool_tokens: settings.number("HANGAR_MCP_TOOL_TOKENS")?.unwrap_or(DEFAULT_TOKENS),
             agents: agents(settings)?,

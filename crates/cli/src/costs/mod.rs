@@ -96,7 +96,7 @@ pub(crate) fn budget(settings: &Settings, args: &BudgetCommandArgs) -> Result<Ex
             bail!("there is no budget for {}; [budgets] in config.toml sets one", wanted(&scope));
         }
     }
-    // What was spent before anything was queued counts too.
+    // Spending from before the first queued item counts too.
     let ledger = ledger(settings)?;
     ledger.collect()?;
     let figures = ledger.spent(&scheduler.budgets(), &scheduler.runs(), jiff::Timestamp::now());

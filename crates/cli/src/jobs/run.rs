@@ -91,7 +91,7 @@ fn carry_out(
         now: jiff::Timestamp::now,
     });
     if !hub.scheduler().budgets().is_empty() {
-        // What was spent by others counts from the beginning.
+        // Spending of other processes counts from the start.
         hub.charge_all();
     }
     let store = super::store(settings);

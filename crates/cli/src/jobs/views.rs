@@ -14,7 +14,7 @@ use hangar_registry::runs::{Runs, RunsConfig};
 use crate::endpoint::{JobPresence, ProcessEndpoint};
 use crate::settings::Settings;
 
-/// Views that other processes may request. Dropping it removes the file that tells of this process.
+/// Views that other processes may request. Dropping it removes the file that announces this process.
 pub(super) struct ViewRequests {
     presence: Option<JobPresence>,
 }

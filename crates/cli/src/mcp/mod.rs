@@ -210,7 +210,7 @@ pub(crate) fn configured(
 }
 
 /// Servers that a trusted project configures.
-fn workspace(settings: &Settings, trust: Trust, cwd: &Path) -> (Vec<Layer>, Vec<hangar_mcp::ConfigError>) {
+fn workspace(settings: &Settings, trust: Trust, cwd: &Path) -> (Vec<Layer>, Vec<hangar_mcp::McpConfigError>) {
     let root = Repository::find(cwd).map(|repository| repository.root);
     if !may_configure(settings, trust, root.as_deref().unwrap_or(cwd)) {
         return (Vec::new(), Vec::new());

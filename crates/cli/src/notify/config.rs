@@ -1,4 +1,4 @@
-//! `[[notifications]]` of `config.toml`: who is told of what, and when not.
+//! `[[notifications]]` of `config.toml`: which notices are sent where, and the quiet hours.
 //!
 //! ```toml
 //! [[notifications]]

@@ -38,11 +38,10 @@ pub(crate) fn start(settings: &Settings, hub: &Hub) -> Result<()> {
     if rules.is_empty() {
         return Ok(());
     }
-    let scale: f64 = settings.number("HANGAR_RETRY_SCALE")?.unwrap_or(1.0);
     let sender = Arc::new(Sender {
         settings: settings.clone(),
         http: client()?,
-        delay: FIRST_DELAY.mul_f64(scale.clamp(0.0, 10.0)),
+        delay: FIRST_DELAY.mul_f64(settings.retry_scale()?),
     });
     let rules: Vec<(Rule, Vec<mpsc::Sender<Notice>>)> = rules
         .into_iter()
@@ -55,7 +54,7 @@ pub(crate) fn start(settings: &Settings, hub: &Hub) -> Result<()> {
     hub.spawn(async move {
         loop {
             let notice = tokio::select! {
-                // What was told before the end is delivered.
+                // Notices from before the end are delivered.
                 biased;
                 notice = notices.recv() => notice,
                 () = listening.stopping().cancelled() => return,

@@ -122,7 +122,7 @@ fn work(settings: &Settings, source: Source, loaded: Loaded, args: &OrchestrateA
         shown: Shown { format: args.output_format },
         rebuild,
         until_idle: args.until_idle,
-        retry_scale: settings.number("HANGAR_RETRY_SCALE")?.unwrap_or(1.0),
+        retry_scale: settings.retry_scale()?,
     };
     runtime()?.block_on(async {
         let ended = driver.run().await;

@@ -76,7 +76,7 @@ pub(super) async fn prepare(
     let key = key(identifier);
     let path = root.join(&key);
     let draft = root.join(format!(".{key}.creating"));
-    // One that was being created when the process was killed was never used.
+    // A directory whose creation was interrupted by a kill was never used.
     if draft.exists() {
         if let Some(mirror) = mirror {
             mirror.forget(&path).await;

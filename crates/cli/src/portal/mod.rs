@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use hangar_portal::api::{About, App, router};
+use hangar_portal::api::{About, App, SettingsParts, router};
 use hangar_portal::guard::AccessGuard;
 use hangar_portal::serve::serve;
 use hangar_process::credentials::Child;
@@ -173,8 +173,8 @@ async fn up(
     let automation = Arc::new(Automation::new(settings, runs.clone(), workspace.to_owned()));
     hub.spawn(Arc::clone(&automation).run());
     let _limits = AbortOnDrop(tokio::spawn(follow_limits(settings.clone(), hub.scheduler().clone())));
-    let host = PortalSettings { settings: settings.clone(), automation };
-    let app = App::new(runs, guard, about).with_settings(Arc::new(host));
+    let parts = SettingsParts { settings: Arc::new(PortalSettings(settings.clone())), automation };
+    let app = App::new(runs, guard, about).with_settings(parts);
     let router = router(app);
     let url = match address.ip() == IpAddr::V4(Ipv4Addr::LOCALHOST) {
         true => format!("http://localhost:{}", address.port()),

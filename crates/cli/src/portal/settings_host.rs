@@ -1,11 +1,9 @@
 //! Settings for the portal: the same functions as `hangar config`, and the schedules and hooks.
 
-use std::sync::Arc;
-
 use futures_util::future::BoxFuture;
 use hangar_portal::settings::{
-    FiredHook, HookRequest, ProviderTest, SchedulesView, SettingsChange, SettingsHost, SettingsProblem,
-    SettingsView,
+    AutomationHost, FiredHook, HookDelivery, ProviderTest, SchedulesView, SettingsChange, SettingsHost,
+    SettingsProblem, SettingsView,
 };
 use serde_json::{Value, json};
 
@@ -17,10 +15,7 @@ use crate::redact;
 use crate::runtimes::Fleet;
 use crate::settings::Settings;
 
-pub(super) struct PortalSettings {
-    pub(super) settings: Settings,
-    pub(super) automation: Arc<Automation>,
-}
+pub(super) struct PortalSettings(pub(super) Settings);
 
 fn told(problem: Problem) -> SettingsProblem {
     SettingsProblem { line: problem.line, key: problem.key, message: problem.message }
@@ -32,16 +27,16 @@ fn sentence(message: String) -> SettingsProblem {
 
 impl SettingsHost for PortalSettings {
     fn view(&self) -> SettingsView {
-        let text = self.settings.config_text().unwrap_or_default();
+        let text = self.0.config_text().unwrap_or_default();
         let values = shown(&text, &[]).ok().flatten().unwrap_or_else(|| json!({}));
-        let fleet = Fleet::assemble(&self.settings);
+        let fleet = Fleet::assemble(&self.0);
         let runtimes =
             fleet.map(|fleet| fleet.iter().map(|runtime| runtime.card().name.to_string()).collect());
         SettingsView {
-            path: self.settings.config_path().display().to_string(),
+            path: self.0.config_path().display().to_string(),
             values,
             schema: Schema::of_config().as_value().clone(),
-            problems: problems(&self.settings, &text).into_iter().map(told).collect(),
+            problems: problems(&self.0, &text).into_iter().map(told).collect(),
             runtimes: runtimes.unwrap_or_default(),
             under_way: "New sessions use a change. Sessions under way keep what they began with.".to_owned(),
         }
@@ -53,14 +48,14 @@ impl SettingsHost for PortalSettings {
             Some(value) => ConfigEdit::SetJson(KeyPath(change.path), value),
         };
         let edits: Vec<ConfigEdit> = changes.into_iter().map(edit).collect();
-        apply(&self.settings, &edits).map_err(|error| match error {
+        apply(&self.0, &edits).map_err(|error| match error {
             EditError::Invalid(problems) => problems.into_iter().map(told).collect(),
             EditError::Refused(why) | EditError::File(why) => vec![sentence(why)],
         })
     }
 
     fn test_provider(&self, name: String) -> BoxFuture<'static, ProviderTest> {
-        let settings = self.settings.clone();
+        let settings = self.0.clone();
         Box::pin(async move {
             let configured = match providers::configured(&settings) {
                 Ok(configured) => configured,
@@ -75,20 +70,22 @@ impl SettingsHost for PortalSettings {
             }
         })
     }
+}
 
+impl AutomationHost for Automation {
     fn schedules(&self) -> SchedulesView {
-        SchedulesView { schedules: self.automation.schedules(), hooks: self.automation.hooks() }
+        SchedulesView { schedules: Automation::schedules(self), hooks: self.hooks() }
     }
 
     fn run_schedule(&self, name: &str) -> Result<String, String> {
-        self.automation.run_now(name).map_err(|error| format!("{error:#}"))
+        self.run_now(name).map_err(|error| format!("{error:#}"))
     }
 
     fn hook_secret(&self, name: &str) -> Option<Vec<u8>> {
-        self.automation.hook_secret(name)
+        Automation::hook_secret(self, name)
     }
 
-    fn fire(&self, request: HookRequest) -> Result<FiredHook, String> {
-        self.automation.fire(&request).map_err(|error| format!("{error:#}"))
+    fn fire(&self, request: HookDelivery) -> Result<FiredHook, String> {
+        Automation::fire(self, &request).map_err(|error| format!("{error:#}"))
     }
 }

@@ -32,8 +32,6 @@ const SLOTS_PER_CORE: usize = 4;
 const MOST: u32 = 100_000;
 /// Longest delay.
 const LONGEST: f64 = 86_400.0;
-/// Largest factor of delays in tests.
-const MAX_SCALE: f64 = 1000.0;
 
 type Table = BTreeMap<String, u32>;
 
@@ -95,9 +93,7 @@ pub(crate) fn load(settings: &Settings) -> Result<(Limits, RetryPolicy)> {
     let loaded = parse(&text, cores);
     let (limits, policy) =
         loaded.with_context(|| format!("cannot use {}", settings.config_path().display()))?;
-    let scale: Option<f64> = settings.number("HANGAR_RETRY_SCALE")?;
-    let scale = scale.filter(|scale| scale.is_finite()).unwrap_or(1.0).clamp(0.0, MAX_SCALE);
-    Ok((limits, policy.scaled(scale)))
+    Ok((limits, policy.scaled(settings.retry_scale()?)))
 }
 
 /// Checks the tables of a text of `config.toml`.

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use hangar_agent::agents::config::{ModelChoice, Models};
 use hangar_agent::driver::EventSink;
-use hangar_agent::log::{ListedFact, LogError, Seq, SessionLog};
+use hangar_agent::log::{ListedFact, LogError, Seq, SessionLog, SessionNotes};
 use hangar_agent::model::{
     AssistantTurn, Message, ModelError, ModelEvent, ModelProvider, ModelRequest, Part, ProviderFacts, Reply,
 };
@@ -329,11 +329,6 @@ impl SessionLog for GuardedLog {
         self.log.append(expected, &events)
     }
 
-    fn keep_unfinished(&mut self, events: &[Event]) {
-        let clean = |event: &Event| self.redactor.event(event).unwrap_or_else(|| event.clone());
-        self.log.keep_unfinished(&events.iter().map(clean).collect::<Vec<_>>());
-    }
-
     fn appended(&self) -> &[LogPosition] {
         self.log.appended()
     }
@@ -342,16 +337,23 @@ impl SessionLog for GuardedLog {
         self.log.sync()
     }
 
-    fn plan(&mut self) -> Option<String> {
-        self.log.plan().map(|plan| self.redactor.text(plan))
-    }
-
     fn settle(&mut self) -> Option<BoxFuture<'static, Result<(), LogError>>> {
         self.log.settle()
     }
 
     fn rest(&mut self) {
         self.log.rest();
+    }
+}
+
+impl SessionNotes for GuardedLog {
+    fn keep_unfinished(&mut self, events: &[Event]) {
+        let clean = |event: &Event| self.redactor.event(event).unwrap_or_else(|| event.clone());
+        self.log.keep_unfinished(&events.iter().map(clean).collect::<Vec<_>>());
+    }
+
+    fn plan(&mut self) -> Option<String> {
+        self.log.plan().map(|plan| self.redactor.text(plan))
     }
 
     fn note(&mut self, fact: ListedFact) -> Result<(), LogError> {

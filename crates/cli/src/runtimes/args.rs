@@ -152,7 +152,7 @@ pub(crate) struct RunPromptArgs {
     pub(crate) directory: Option<PathBuf>,
 }
 
-/// What is printed.
+/// Output of the run.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct RunOutputArgs {

@@ -87,6 +87,8 @@ fn hub_config(
     given: Option<String>,
     front: Front,
 ) -> Result<ServerHubConfig> {
+    let finder = Box::new(ConfiguredPlaces::new(settings.clone(), &args));
+    let opener = Opener::new(settings.clone(), given, args, front)?;
     Ok(ServerHubConfig {
         store: Store::new(&settings.home),
         access,
@@ -101,8 +103,9 @@ fn hub_config(
         farewell: crate::telemetry::finish,
         presence: None,
         remote_access: Some(Box::new(PortalAccess::new(settings.home.clone()))),
-        finder: Box::new(ConfiguredPlaces::new(settings.clone(), &args)),
-        opener: Box::new(Opener::new(settings.clone(), given, args, front)?),
+        finder,
+        account: Box::new(opener.clone()),
+        opener: Box::new(opener),
     })
 }
 

@@ -11,9 +11,9 @@ use hangar_agent::tool::{ToolFilter, ToolSpec};
 use hangar_engine::EngineParts;
 use hangar_models::facts;
 use hangar_server::{
-    Accounts, AuthStatus, InstructionSource, ModelTransport, OpenError, OpenRequest, OpenedSession,
-    RecomposeRequest, Recomposed, Recomposer, SessionOpener, Todo, TodoBoard, TodoDependency, Todos,
-    UserSettings,
+    AccountHost, Accounts, AuthStatus, InstructionSource, ModelTransport, OpenError, OpenRequest,
+    OpenedSession, RecomposeRequest, Recomposed, Recomposer, SessionOpener, TodoBoard, TodoDependency,
+    TodoItem, Todos, UserSettings,
 };
 use hangar_spec::{CustomizationOptions, IdentityOptions, SessionSpec};
 use hangar_store::Store;
@@ -265,35 +265,12 @@ impl SessionOpener for Opener {
         discover().map_err(|error| OpenError(format!("{error:#}")))
     }
 
-    fn models(&self, token: Option<String>) -> BoxFuture<'static, Result<Vec<serde_json::Value>, OpenError>> {
-        let settings =
-            self.0.settings(&IdentityOptions { github_token: token, ..IdentityOptions::default() });
-        Box::pin(
-            async move { models::list(&settings).await.map_err(|error| OpenError(format!("{error:#}"))) },
-        )
-    }
-
-    fn known_models(&self) -> &'static [&'static str] {
-        facts::ids()
-    }
-
     fn tools(&self, model: Option<&str>) -> Vec<Arc<ToolSpec>> {
         let absent: Vec<&str> =
             self.0.settings.features().map(|features| features.absent_tools().collect()).unwrap_or_default();
         let mut tools = compose::tool_specs(&self.0.settings, model.unwrap_or_default());
         tools.retain(|tool| !absent.contains(&tool.name.as_str()));
         tools
-    }
-
-    fn quota(&self, token: Option<String>) -> BoxFuture<'static, Result<serde_json::Value, OpenError>> {
-        let settings = self.0.settings(&IdentityOptions::default());
-        Box::pin(async move {
-            account::quota(&settings, token).await.map_err(|error| OpenError(format!("{error:#}")))
-        })
-    }
-
-    fn given_token(&self) -> Option<String> {
-        self.0.given.clone()
     }
 
     fn endpoint(&self, spec: &SessionSpec, model: &str) -> Result<serde_json::Value, OpenError> {
@@ -309,12 +286,37 @@ impl SessionOpener for Opener {
         hidden.extend(values.into_iter().filter(|value| !value.is_empty()));
         Ok(())
     }
+}
 
+impl AccountHost for Opener {
     fn auth(&self, token: Option<String>) -> BoxFuture<'static, Result<AuthStatus, OpenError>> {
         let settings = self.0.settings(&IdentityOptions::default());
         Box::pin(async move {
             account::status(&settings, token).await.map_err(|error| OpenError(format!("{error:#}")))
         })
+    }
+
+    fn given_token(&self) -> Option<String> {
+        self.0.given.clone()
+    }
+
+    fn quota(&self, token: Option<String>) -> BoxFuture<'static, Result<serde_json::Value, OpenError>> {
+        let settings = self.0.settings(&IdentityOptions::default());
+        Box::pin(async move {
+            account::quota(&settings, token).await.map_err(|error| OpenError(format!("{error:#}")))
+        })
+    }
+
+    fn models(&self, token: Option<String>) -> BoxFuture<'static, Result<Vec<serde_json::Value>, OpenError>> {
+        let settings =
+            self.0.settings(&IdentityOptions { github_token: token, ..IdentityOptions::default() });
+        Box::pin(
+            async move { models::list(&settings).await.map_err(|error| OpenError(format!("{error:#}"))) },
+        )
+    }
+
+    fn known_models(&self) -> &'static [&'static str] {
+        facts::ids()
     }
 }
 
@@ -328,7 +330,7 @@ impl Todos for SqlTodos {
             let Some(database) = database else { return Ok(TodoBoard::default()) };
             let read = tokio::task::spawn_blocking(move || database.todos()).await;
             let list = read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
-            let rows = list.rows.into_iter().map(|row| Todo {
+            let rows = list.rows.into_iter().map(|row| TodoItem {
                 id: row.id,
                 title: row.title,
                 description: row.description,

@@ -22,7 +22,7 @@ const NO_KEY: &str = "none";
 const OTHER_MODEL: &str = "other";
 const USE: &str = "use";
 
-/// What is to be done after an input.
+/// Next step after an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
     Ask(HostQuestion),
@@ -37,7 +37,7 @@ pub(crate) enum Outcome {
     Left,
     /// The scripted model is tried.
     Demo,
-    /// A provider and a model are to be written down, with what its probe said.
+    /// Writes a provider and a model to `config.toml`, and shows the result of the probe.
     Chosen { draft: Draft, model: String, says: String },
 }
 

@@ -37,7 +37,7 @@ const SERVER: &str = "server";
 /// Bytes of a name that is made from an address.
 const MAX_NAME: usize = 60;
 
-/// What is known of this machine before anything is asked.
+/// Facts about this machine that are known before anything is asked.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Offers {
     /// Variables that are set, by name.

@@ -1,4 +1,4 @@
-//! What a step has to ask of a provider: whether local servers answer, which models there are, whether one works.
+//! Requests of a setup step to providers: which local servers answer, which models there are, whether one works.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(crate) enum Work {
     Probe(Draft, String),
 }
 
-/// What came of it.
+/// Result of the work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WorkDone {
     Local(Vec<FoundServer>),
@@ -74,7 +74,7 @@ impl Work {
         }
     }
 
-    /// What is done, for people.
+    /// The work in words, for people.
     pub(crate) fn told(&self, settings: &Settings) -> String {
         match self {
             Self::FindLocal => "Asking the usual ports of this machine …".to_owned(),

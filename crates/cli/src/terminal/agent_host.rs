@@ -99,7 +99,7 @@ fn serve(
         let (reader, mut writer) = tokio::io::split(stream);
         tokio::spawn(async move {
             peer.write(&mut writer, &mut outgoing).await;
-            // Nobody reads any more: whoever waits for that need not.
+            // Nobody reads any more, so callers that wait for room are released.
             peer.close();
         });
         let (views, requests) = mpsc::channel(VIEW_REQUESTS);

@@ -228,7 +228,7 @@ impl ServedSession {
         }
     }
 
-    /// Another view joins: it is told everything from here on.
+    /// Another view joins: it gets everything from here on.
     fn join(&mut self, view: &Peer) -> Value {
         self.views.retain(|known| !known.is_closed());
         self.views.push(view.clone());
@@ -468,7 +468,7 @@ fn made(body: Body) -> Event {
     Event::new(id, iso(jiff::Timestamp::now()), None, None, body)
 }
 
-/// The prompt with the files that go with it, which agents are told by their paths.
+/// The prompt with the paths of its attachments.
 fn prompt_text(params: &Value) -> String {
     let mut text = params["prompt"].as_str().unwrap_or_default().to_owned();
     let files = params["attachments"].as_array().into_iter().flatten();

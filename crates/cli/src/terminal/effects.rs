@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use hangar_terminal::effect::{Effect, ExitKind, ExportFormat, SessionTarget};
-use hangar_terminal::html::Page;
+use hangar_terminal::html::HtmlPage;
 use hangar_terminal::input::{AttachedFile, Input};
 use serde_json::Value;
 
@@ -136,7 +136,7 @@ impl App {
                 match format {
                     ExportFormat::Markdown => hangar_store::export_markdown(store.read(&id)?, &mut text)?,
                     ExportFormat::Html => {
-                        let mut page = Page::default();
+                        let mut page = HtmlPage::default();
                         for event in store.read(&id)? {
                             page.add(&event?);
                         }

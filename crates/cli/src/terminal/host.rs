@@ -38,7 +38,7 @@ impl Listening {
         Ok(Self { listener, token: Some(uuid::Uuid::new_v4().simple().to_string()) })
     }
 
-    /// The port that `--ui-server` names, for the clients that it is for. It is told before the view takes the screen.
+    /// The port that `--ui-server` names, for the clients that it is for. It is printed before the view takes the screen.
     pub(super) fn for_clients(settings: &Settings, server: &ServerArgs) -> Result<Self> {
         let admission = Admission::of(server, settings)?;
         let host = server.host.as_deref().unwrap_or("127.0.0.1");

@@ -217,7 +217,7 @@ fn parse_string(bytes: &[u8]) -> Parsed {
             (0x07, _) => index + 1,
             (0x1b, Some(b'\\')) => index + 2,
             (0x1b, None) => return Parsed::Part,
-            // Another sequence begins: this one was broken off.
+            // Another sequence begins: this one is incomplete.
             (0x1b, Some(_)) => index,
             _ => continue,
         };
@@ -419,7 +419,7 @@ mod tests {
             (b"\x1b[?62;4c\x1b[24;80R\x1b[<0;3;4Mx", "x"),
             (b"\x1bP1+r544e\x1b\\x", "x"),
             (b"\x1b[I\x1b[O", "focus true, focus false"),
-            // A sequence that was broken off takes nothing with it.
+            // An incomplete sequence is dropped alone.
             (b"\x1b[1;\x1b[A", "up"),
             (b"\x1b]11;rgb\x1b[A", "up"),
             (b"\xff\xc3(x", "\u{fffd}, \u{fffd}, (, x"),

@@ -21,7 +21,7 @@ use crate::endpoint::ProcessEndpoint;
 
 /// Capacity of the queue of news; the server waits beyond it.
 const NEWS: usize = 1024;
-/// Time that a server gets to answer. Turns are told by events, so no answer takes long but those of side questions.
+/// Time that a server gets to answer. Turns are reported by events, so only answers to side questions take long.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Time that a terminal of this machine gets to accept a connection.

@@ -85,7 +85,7 @@ struct Launch {
 }
 
 impl Launch {
-    /// A session of our own, or the one that is resumed, whoever's it is.
+    /// A new session of our own agent, or a resumed one of any agent.
     fn of(settings: &Settings, own: RunArgs) -> Result<Self> {
         let agents = Agents::new(settings);
         let directory = working_dir(own.input.directory.as_deref())?;

@@ -16,7 +16,7 @@ use crate::runtimes::choice;
 use crate::selection::{self, SessionSelection};
 use crate::settings::Settings;
 
-/// Events of the past that the view is told.
+/// Number of past events that the view gets.
 pub(super) const PAST_EVENTS: usize = 400;
 /// Events that the pager shows.
 pub(super) const PAGER_EVENTS: usize = 20_000;

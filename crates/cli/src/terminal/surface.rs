@@ -50,7 +50,7 @@ impl Echo {
         if self.before.is_some() {
             return;
         }
-        // What is no terminal echoes nothing.
+        // Input that is not a terminal is not echoed.
         let Ok(before) = tcgetattr(std::io::stdin()) else { return };
         let mut hidden = before.clone();
         hidden.local_modes.remove(LocalModes::ECHO);
@@ -132,7 +132,7 @@ impl Surface {
             Self::Lines(surface) => {
                 let line = surface.lines.next_line().await.ok()??;
                 surface.prompted = false;
-                // What the line did to the list is told, also if it stayed as it was.
+                // The list is printed again after the line, even if it has not changed.
                 surface.listed = None;
                 Some(Input::Line(line))
             }

@@ -96,7 +96,7 @@ impl Skills {
         Arc::new(Self { places: Some(places), shelf: Mutex::new(shelf) })
     }
 
-    /// No skills, whatever comes to be in their places.
+    /// No skills, now and later.
     pub fn none() -> Arc<Self> {
         Arc::new(Self { places: None, shelf: Mutex::default() })
     }

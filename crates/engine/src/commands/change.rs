@@ -12,7 +12,7 @@ use super::{
     Proposal, SkillsCommand, SlashCommand, prompts, tell,
 };
 use crate::engine::Engine;
-use crate::parts::OfferedModel;
+use crate::parts::SwitchedModel;
 
 impl Engine {
     /// Carries a command out as far as the session itself can. The caller receives the rest.
@@ -139,7 +139,7 @@ impl Engine {
     /// Has another model answer.
     pub fn switch_model(&mut self, model: &str) -> Result<CommandReply, CommandError> {
         let effort = self.session().state().effort.clone();
-        let OfferedModel { provider, effort_notice } = self.composer.provider(model, effort.as_deref())?;
+        let SwitchedModel { provider, effort_notice } = self.composer.provider(model, effort.as_deref())?;
         self.set_provider(provider, model);
         let before = self.session().state().model.clone();
         self.command(Command::SetModel { model: model.to_owned(), effort })?;

@@ -12,7 +12,7 @@ use super::cut;
 
 /// Bytes of a provider's error that are kept.
 pub(super) const BODY_KEPT: usize = 8 * 1024;
-/// Bytes of a body that is not JSON that people are shown.
+/// Bytes of a body other than JSON that are shown to people.
 const TEXT_SHOWN: usize = 300;
 
 /// Codes and types that are unambiguous. Those that a vendor uses for several errors (`invalid_request_error`) are not

@@ -65,7 +65,7 @@ pub enum Reasoning {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
     pub reasoning: Reasoning,
-    /// The requested level, if the model does not accept it and gets another one. People are told once.
+    /// The requested level, if the model does not accept it and gets another one. It is reported once.
     pub instead_of: Option<Level>,
 }
 

@@ -187,7 +187,7 @@ impl<'a> Likeness<'a> {
 
 /// The words of a name, and its version as one number: `gpt-5-6-sol` is `gpt-sol` and 5006.
 fn split(key: &str) -> (String, Option<i64>) {
-    /// What a major version counts in minor ones.
+    /// Weight of a major version in minor versions.
     const MAJOR: i64 = 1000;
     let mut words: Vec<&str> = Vec::new();
     let mut numbers: Vec<i64> = Vec::new();

@@ -7,10 +7,10 @@ use axum::http::{HeaderMap, StatusCode};
 use ring::hmac;
 
 use super::input::Name;
-use super::settings::{aside, host};
+use super::settings::{aside, automation};
 use super::{Endpoint, Of, post};
 use crate::problem::Problem;
-use crate::settings::{FiredHook, HookRequest};
+use crate::settings::{FiredHook, HookDelivery};
 
 /// Largest body of a request.
 const MAX_BODY: usize = 1 << 20;
@@ -44,7 +44,7 @@ async fn fire(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<(StatusCode, Answer<FiredHook>), Problem> {
-    let host = host(&app)?;
+    let automation = automation(&app)?;
     // A hook that does not exist is refused like a wrong signature, so that names cannot be guessed.
     let refused = || {
         Problem::new(
@@ -54,7 +54,7 @@ async fn fire(
         )
     };
     let signature = header(&headers, &SIGNATURES).and_then(signature_bytes).ok_or_else(refused)?;
-    let (keys, called) = (std::sync::Arc::clone(&host), name.clone());
+    let (keys, called) = (std::sync::Arc::clone(&automation), name.clone());
     let secret = aside(move || keys.hook_secret(&called)).await?.ok_or_else(refused)?;
     let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
     // It compares in constant time.
@@ -65,14 +65,14 @@ async fn fire(
             "name the delivery: X-GitHub-Delivery or X-Hangar-Delivery, with up to 200 characters",
         )
     })?;
-    let request = HookRequest {
+    let request = HookDelivery {
         name,
         delivery: delivery.to_owned(),
         event: header(&headers, &EVENTS).filter(|event| event.len() <= MAX_ID).map(str::to_owned),
         body: String::from_utf8_lossy(&body).into_owned(),
     };
     // Runs are started on the runtime.
-    let fired = host.fire(request);
+    let fired = automation.fire(request);
     let failed = |why| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "not_started", why);
     let fired = fired.map_err(failed)?;
     let status = if fired.duplicate { StatusCode::OK } else { StatusCode::ACCEPTED };

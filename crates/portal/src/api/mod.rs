@@ -35,7 +35,7 @@ use crate::metrics;
 use crate::polling::{self, Polling};
 use crate::problem::Problem;
 use crate::roster::Roster;
-use crate::settings::SettingsHost;
+use crate::settings::{AutomationHost, SettingsHost};
 
 /// Largest body of a request: a long prompt.
 const MAX_BODY: usize = 16 << 20;
@@ -54,8 +54,15 @@ pub struct App {
     pub guard: Arc<AccessGuard>,
     pub about: Arc<About>,
     pub(crate) roster: Arc<Roster>,
-    pub(crate) settings: Option<Arc<dyn SettingsHost>>,
+    pub(crate) settings: Option<SettingsParts>,
     polling: Arc<Polling>,
+}
+
+/// Settings of the machine, and the work that they start; a portal of a single run has neither.
+#[derive(Clone)]
+pub struct SettingsParts {
+    pub settings: Arc<dyn SettingsHost>,
+    pub automation: Arc<dyn AutomationHost>,
 }
 
 /// Description of the portal.
@@ -81,7 +88,7 @@ impl App {
 
     /// The same with settings, schedules and hooks.
     #[must_use]
-    pub fn with_settings(self, settings: Arc<dyn SettingsHost>) -> Self {
+    pub fn with_settings(self, settings: SettingsParts) -> Self {
         Self { settings: Some(settings), ..self }
     }
 }

@@ -9,7 +9,7 @@ use axum::response::Response;
 use hangar_registry::error::RegistryError;
 use hangar_registry::hub::{MAX_NAME, MessageDelivery, NewSession};
 use hangar_registry::page::{MOST_EVENTS, Page, PageRange};
-use hangar_registry::resource::{Policy, Session, SessionState};
+use hangar_registry::resource::{Session, SessionPolicy, SessionState};
 use hangar_registry::search::{self, Search, SessionList};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ struct New {
     #[schemars(regex(pattern = "^/"))]
     workspace: PathBuf,
     /// Default: `ask`, if the agent can ask.
-    policy: Option<Policy>,
+    policy: Option<SessionPolicy>,
     /// The first message.
     prompt: Option<String>,
     #[schemars(regex(pattern = r"\S"), length(max = MAX_NAME))]

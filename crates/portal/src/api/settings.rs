@@ -9,9 +9,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::input::{Json, Name};
-use super::{App, Endpoint, Of, get, patch, post};
+use super::{App, Endpoint, Of, SettingsParts, get, patch, post};
 use crate::problem::Problem;
-use crate::settings::{ProviderTest, SchedulesView, SettingsChange, SettingsHost, SettingsView};
+use crate::settings::{
+    AutomationHost, ProviderTest, SchedulesView, SettingsChange, SettingsHost, SettingsView,
+};
 
 /// Changes of one request.
 const MOST_CHANGES: usize = 200;
@@ -30,8 +32,15 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// The host of the settings; a portal of a single run has none.
-pub(super) fn host(app: &App) -> Result<Arc<dyn SettingsHost>, Problem> {
+fn host(app: &App) -> Result<Arc<dyn SettingsHost>, Problem> {
+    Ok(parts(app)?.settings)
+}
+
+pub(super) fn automation(app: &App) -> Result<Arc<dyn AutomationHost>, Problem> {
+    Ok(parts(app)?.automation)
+}
+
+fn parts(app: &App) -> Result<SettingsParts, Problem> {
     app.settings.clone().ok_or_else(|| {
         Problem::new(
             StatusCode::NOT_FOUND,
@@ -85,8 +94,8 @@ async fn test(State(app): Of, Name(name): Name) -> Result<Answer<ProviderTest>, 
 }
 
 async fn schedules(State(app): Of) -> Result<Answer<SchedulesView>, Problem> {
-    let host = host(&app)?;
-    Ok(Answer(aside(move || host.schedules()).await?))
+    let automation = automation(&app)?;
+    Ok(Answer(aside(move || automation.schedules()).await?))
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -95,7 +104,7 @@ struct StartedRun {
 }
 
 async fn run_now(State(app): Of, Name(name): Name) -> Result<(StatusCode, Answer<StartedRun>), Problem> {
-    let started = host(&app)?.run_schedule(&name);
+    let started = automation(&app)?.run_schedule(&name);
     let refused = |why| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "not_started", why);
     Ok((StatusCode::ACCEPTED, Answer(StartedRun { run: started.map_err(refused)? })))
 }

@@ -1,6 +1,6 @@
 //! The records of a run in the words of the callbacks of its job, its tasks and their sessions.
 //!
-//! Records are facts in their order, and so are callbacks: what is told here is told in the order of the records. A job that
+//! Callbacks have the order of the records. A job that
 //! was stopped says so and nothing else; one that could not be carried out has failed first and says why then.
 
 use parking_lot::Mutex;

@@ -1,11 +1,11 @@
-//! Sessions that clients start, talk to and stop. The hub keeps them; what they say is told as callbacks.
+//! Sessions that clients start, talk to and stop. The hub keeps them; their events become callbacks.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use hangar_registry::error::RegistryError;
 use hangar_registry::hub::{BadWorkspace, MessageDelivery, NewSession};
-use hangar_registry::resource::Policy;
+use hangar_registry::resource::SessionPolicy;
 use hangar_registry::{SessionListener, SessionUpdate};
 use hangar_store::SessionId;
 use serde_json::json;
@@ -64,7 +64,7 @@ impl Polling {
                 agent: None,
                 model: Some(model.to_owned()),
                 workspace: workspace.clone(),
-                policy: Some(Policy::AllowAll),
+                policy: Some(SessionPolicy::AllowAll),
                 mcp_config: self.runs.job_tools(),
                 ..NewSession::default()
             })

@@ -80,8 +80,8 @@ pub struct ModelItems {
     pub prefix: Option<NonZeroU64>,
 }
 
-/// What a call can use at most, logged before the call is made, and its end. A call without an end was under way when its
-/// process was killed: the provider may charge it, so it counts as its bound.
+/// Reservation of a model call, logged before the call is made, or its end. A call without an end was in flight when its
+/// process was killed: the provider may charge it, so the whole reservation counts as used.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -20,7 +20,7 @@ pub(super) struct Uncharged {
 }
 
 impl Hub {
-    /// Notes that an event tells of model calls, and has them taken in soon.
+    /// Notes that an event reports model calls, and schedules their entry in the ledger.
     pub(super) fn note_calls(&self, id: &SessionId, event: &Event) {
         if !matches!(event.event_kind(), Some(EventKind::UsageRecord | EventKind::SessionShutdown)) {
             return;

@@ -148,7 +148,7 @@ impl Hub {
         Some(watch.as_mut()?.look(self.store(), |id| self.live(id).is_some()))
     }
 
-    /// Removes the files of a session. No look falls between that and its being noted, so it is told once.
+    /// Removes the files of a session. No scan runs between the removal and its record, so it is reported once.
     pub(super) fn erase(&self, id: &SessionId) -> Result<(), StoreError> {
         let mut watch = self.0.directory_watch.lock();
         self.store().delete(id)?;

@@ -16,7 +16,7 @@ use super::pump::Pump;
 use crate::error::RegistryError;
 use crate::host::JoinedSession;
 use crate::live::{LiveSession, LiveState};
-use crate::resource::Policy;
+use crate::resource::SessionPolicy;
 
 /// Lines of a log that may be ahead of what the other process has told.
 const MOST_AHEAD: usize = 4096;
@@ -97,7 +97,7 @@ impl Hub {
             id: id.clone(),
             runtime,
             // Its questions are for people, whatever else it may do.
-            policy: Policy::Ask,
+            policy: SessionPolicy::Ask,
             own_log: true,
             elsewhere: true,
             steers: true,

@@ -38,7 +38,7 @@ impl Hub {
         self.notify(Notice { session: Some(live.id.to_string()), run, project, ..notice });
     }
 
-    /// Tells that a turn has ended. Turns of runs are told by their runs.
+    /// Sends the notice that a turn has ended. Runs send those of their own turns.
     pub(super) fn notify_turn(&self, live: &LiveSession, failure: Option<&str>) {
         if live.state().stats.run.is_some() || live.elsewhere {
             return;
@@ -60,7 +60,7 @@ impl Hub {
         self.notify(Notice { run: Some(run.to_owned()), project: Some(project.to_owned()), ..notice });
     }
 
-    /// Tells of budgets that hold work since this was last called.
+    /// Sends notices of budgets that have begun to hold work since the last call.
     pub(super) fn notify_budgets(&self) {
         let Ok(view) = self.0.scheduler.view() else { return };
         let held: std::collections::BTreeMap<(String, String), String> = view

@@ -24,7 +24,7 @@ use crate::error::RegistryError;
 use crate::host::{LogWriter, SessionRequest};
 use crate::live::{LiveSession, LiveState};
 use crate::queue::Slot;
-use crate::resource::{Policy, Session};
+use crate::resource::{Session, SessionPolicy};
 use crate::session_stats::SessionStats;
 
 /// Names on their way into the log of a session.
@@ -41,7 +41,7 @@ pub struct NewSession {
     pub effort: Option<String>,
     pub workspace: PathBuf,
     /// Defaults to `ask`, where the agent supports it.
-    pub policy: Option<Policy>,
+    pub policy: Option<SessionPolicy>,
     pub name: Option<String>,
     pub prompt: Option<String>,
     /// For agents that take MCP servers.
@@ -73,8 +73,8 @@ impl Hub {
         let workspace = new.workspace;
         self.check_workspace(&workspace, [&*runtime.card().name]).map_err(|bad| bad.of(&workspace))?;
         let asks = runtime.card().capabilities.permission_callbacks;
-        let policy = new.policy.unwrap_or(if asks { Policy::Ask } else { Policy::AllowAll });
-        if policy == Policy::Ask && !asks {
+        let policy = new.policy.unwrap_or(if asks { SessionPolicy::Ask } else { SessionPolicy::AllowAll });
+        if policy == SessionPolicy::Ask && !asks {
             return Err(RegistryError::CannotAsk(runtime.card().name.to_string()));
         }
         if let Some(effort) = &new.effort {
@@ -139,7 +139,7 @@ impl Hub {
         let configured = self.0.host.order(wanted).map_err(RegistryError::Unprocessable)?;
         let mcp_config = merged_mcp_config(configured.mcp_config.clone(), order.mcp_config);
         let order = AgentOrder { mcp_config, opening: order.opening, ..configured };
-        let live = self.start(runtime, order, Policy::AllowAll, Log::New).await?;
+        let live = self.start(runtime, order, SessionPolicy::AllowAll, Log::New).await?;
         self.grant_lease(&live, AtRelease::Ends)
     }
 
@@ -229,7 +229,7 @@ impl Hub {
         &self,
         runtime: &Arc<dyn Runtime>,
         mut order: AgentOrder,
-        policy: Policy,
+        policy: SessionPolicy,
         log: Log,
     ) -> Result<Arc<LiveSession>, RegistryError> {
         if self.0.stopping.is_cancelled() {
@@ -243,7 +243,7 @@ impl Hub {
             Log::Resumed(_) => self.0.catalogue.stats(&id)?,
         };
         // It is logged, so that the next process that opens the session knows it. An agent that cannot ask needs no record.
-        if matches!(log, Log::New) && capabilities.permission_callbacks && policy == Policy::AllowAll {
+        if matches!(log, Log::New) && capabilities.permission_callbacks && policy == SessionPolicy::AllowAll {
             let previous_mode = Some(PermissionMode::Manual);
             let mode = PermissionMode::AllowAll;
             let changed = PermissionsChanged { previous_mode, mode, assisted_approval_model: None };
@@ -337,10 +337,10 @@ fn check_effort(effort: &str, card: &AgentCard) -> Result<(), RegistryError> {
     Err(RegistryError::Unprocessable(why))
 }
 
-fn consent(policy: Policy) -> Consent {
+fn consent(policy: SessionPolicy) -> Consent {
     match policy {
-        Policy::Ask => Consent::Asked,
-        Policy::AllowAll => Consent::Given,
+        SessionPolicy::Ask => Consent::Asked,
+        SessionPolicy::AllowAll => Consent::Given,
     }
 }
 
@@ -376,7 +376,7 @@ impl Hub {
         if !workspace.is_absolute() {
             return Err(BadWorkspace::NotAbsolute);
         }
-        let mut hosts = runtimes.into_iter().map(|runtime| self.0.host.location(runtime));
+        let mut hosts = runtimes.into_iter().map(|runtime| self.placement(runtime).host);
         match hosts.any(|host| host == Host::Local) && !workspace.is_dir() {
             true => Err(BadWorkspace::NotADirectory),
             false => Ok(()),

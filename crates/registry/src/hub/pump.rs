@@ -14,7 +14,7 @@ use crate::approvals::{ApprovalKind, QuestionChange, asking};
 use crate::host::LogWriter;
 use crate::live::{self, LiveSession, SessionUpdate};
 use crate::queue::Slot;
-use crate::resource::Policy;
+use crate::resource::SessionPolicy;
 use crate::subscription;
 
 /// Maximum number of pending approvals of one agent, which asks and never reads answers.
@@ -140,7 +140,9 @@ impl Pump {
             self.counted = self.hub.counted(self.counts_as.as_ref());
         }
         match asking(event) {
-            Some(QuestionChange::Asks(ApprovalKind::Permission, id)) if live.policy == Policy::AllowAll => {
+            Some(QuestionChange::Asks(ApprovalKind::Permission, id))
+                if live.policy == SessionPolicy::AllowAll =>
+            {
                 if self.approvals.len() == MOST_APPROVALS {
                     return Some(format!("the agent asked {MOST_APPROVALS} times and took no answer"));
                 }

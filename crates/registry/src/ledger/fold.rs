@@ -30,7 +30,7 @@ pub(super) struct Call {
     pub(super) figures: Figures,
 }
 
-/// What is known of a session at a position of its log, to go on from there.
+/// State of the fold over a session at a position of its log, to continue from there.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -67,7 +67,7 @@ impl Ledger {
         let Inner { config, book } = &*self.0;
         let mut book = book.lock();
         let behind: Vec<SessionId> = {
-            // What another process has taken in is not read again.
+            // Calls that another process has recorded are not read again.
             book.refresh()?;
             ids.into_iter().filter(|id| book.is_behind(id, config.store.log_bytes(id))).collect()
         };

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Figures;
 use super::book::Sums;
 
-/// What costs are summed up by.
+/// Grouping of costs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CostsBy {

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Any process of the home may append, one at a time: it takes the lock, folds what others have appended, decides,
-//! appends, and lets go. So there is one queue, whoever runs. A record is a whole line of one `write(2)`, so it survives
+//! appends, and lets go. So there is one queue for all processes. A record is a whole line of one `write(2)`, so it survives
 //! the death of the process; milestones are synced. An unfinished last line is cut off by the next process that has the lock.
 
 use std::collections::BTreeSet;
@@ -147,7 +147,7 @@ impl QueueLog {
         // The lock ends with the process in any case.
         let _ = self.lock.unlock();
         if done.is_err() {
-            // What was decided may not have been written; the file knows.
+            // The decisions may not have been written: the state is read again from the file.
             self.forget();
         }
         done
@@ -182,7 +182,7 @@ impl QueueLog {
         }
         let decisions = self.queue.next(now);
         decisions.iter().for_each(|decision| self.granted(&decision.item));
-        let decided = decisions.iter().flat_map(hangar_scheduler::queue::Decision::facts);
+        let decided = decisions.iter().flat_map(hangar_scheduler::queue::QueueDecision::facts);
         records.extend(decided.map(|fact| Record { at: now, fact }));
         if records.is_empty() {
             return Ok(());

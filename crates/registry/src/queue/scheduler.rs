@@ -88,7 +88,7 @@ impl LogState {
             if self.is_running(&id)
                 && let Some(waiting) = self.waiting.remove(&id)
             {
-                // One that waits no longer has parked its item.
+                // A receiver that is gone has parked its item.
                 let _ = waiting.send(());
             }
         }

@@ -2,7 +2,7 @@
 
 use hangar_scheduler::limits::ScopeKind;
 use hangar_scheduler::queue::Queue;
-use hangar_scheduler::state::{Entry, ItemStatus, Mode};
+use hangar_scheduler::state::{ItemStatus, Mode, QueueEntry};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use schemars::JsonSchema;
@@ -109,7 +109,7 @@ pub struct QueueItem {
 impl QueueView {
     pub(super) fn of(queue: &Queue, now: Timestamp, zone: &TimeZone) -> Self {
         let state = queue.state();
-        let item = |entry: &Entry| {
+        let item = |entry: &QueueEntry| {
             let item = &entry.item;
             let started_at = match entry.status {
                 ItemStatus::Running { since, .. } => Some(iso(since)),
@@ -132,7 +132,7 @@ impl QueueView {
                 reason: queue.reason(&item.id, now, zone),
             }
         };
-        let mut entries: Vec<&Entry> = state.items.values().collect();
+        let mut entries: Vec<&QueueEntry> = state.items.values().collect();
         entries.sort_by_key(|entry| (entry.item.enqueued, &entry.item.id));
         let (running, waiting) =
             entries.into_iter().map(item).partition(|item: &QueueItem| item.started_at.is_some());

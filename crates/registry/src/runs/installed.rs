@@ -16,7 +16,7 @@ use super::Runs;
 use crate::error::RegistryError;
 
 #[derive(Debug, Clone)]
-pub struct Installed {
+pub struct InstalledJobs {
     pub path: PathBuf,
     pub entry: Arc<ValidEntry>,
 }
@@ -73,7 +73,7 @@ impl Runs {
 
     /// Offers these jobs from now on. Runs that are under way keep theirs.
     pub fn install(&self, path: &Path, entry: Arc<ValidEntry>) {
-        *self.0.installed.lock() = Some(Installed { path: path.to_owned(), entry });
+        *self.0.installed.lock() = Some(InstalledJobs { path: path.to_owned(), entry });
     }
 
     /// Offers the jobs of a file.
@@ -90,7 +90,7 @@ impl Runs {
     }
 
     pub fn jobs(&self) -> JobsView {
-        let Some(Installed { path, entry }) = self.0.installed.lock().clone() else {
+        let Some(InstalledJobs { path, entry }) = self.0.installed.lock().clone() else {
             return JobsView {
                 entry: None,
                 grid: Vec::new(),
@@ -100,7 +100,7 @@ impl Runs {
                 models: Map::new(),
             };
         };
-        // A file that was edited is told about; what it says counts once it is installed again.
+        // A file that was edited is reported; its new content counts once it is installed again.
         let problems = load(&path).err().map(|error| sentence(&error)).into_iter().collect();
         let jobs = entry.jobs.iter().map(|(name, job)| {
             let view =

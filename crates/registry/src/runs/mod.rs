@@ -27,7 +27,7 @@ pub use agents::hub_runtimes;
 pub use slots::HubSlots;
 use view::RunView;
 
-pub use installed::{Installed, JobsView};
+pub use installed::{InstalledJobs, JobsView};
 pub use stream::Following;
 pub use view::{DecisionView, Run, RunDetails, RunState, SessionView, WorkState, WorkView};
 
@@ -53,7 +53,7 @@ struct Inner {
     store: FileStore,
     executor: Arc<Executor>,
     active_runs: Arc<ActiveRuns>,
-    installed: Mutex<Option<Installed>>,
+    installed: Mutex<Option<InstalledJobs>>,
 }
 
 /// Active runs and their listeners.

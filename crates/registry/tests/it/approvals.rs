@@ -1,6 +1,6 @@
 //! Questions of agents in sessions with all permissions.
 
-use hangar_registry::resource::Policy;
+use hangar_registry::resource::SessionPolicy;
 use hangar_runtimes::runtime::{SessionCommand, SessionNews};
 
 use crate::stage::Stage;
@@ -11,7 +11,7 @@ const MANY: usize = 500;
 #[tokio::test]
 async fn every_question_is_answered_however_many_come_at_once() {
     let stage = Stage::new();
-    let id = stage.open(Policy::AllowAll).await;
+    let id = stage.open(SessionPolicy::AllowAll).await;
     let mut lease = stage.hub.lease(&id).await.unwrap();
     lease.commands.send(SessionCommand::Send(format!("ask {MANY}"))).await.unwrap();
     let mut asked = 0;

@@ -1,5 +1,6 @@
 //! An agent that does what its prompt says, and a machine that has it.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use hangar_protocol::data::CodeChanges;
 use hangar_protocol::data::{AssistantMessage, ModelItems, PermissionRequested, UserMessage};
 use hangar_protocol::{Body, Event, EventId, LogPosition};
 use hangar_registry::host::{
-    AgentHost, JoinedSession, LogWriter, LogWriterError, PastSession, Placement, SessionRequest,
+    AgentHost, JoinedSession, LogWriter, LogWriterError, OtherProcesses, PastSession, Placement, SessionLogs,
+    SessionRequest,
 };
 use hangar_runtimes::host::Host;
 use hangar_runtimes::outcome::{ErrorKind, Evidence, TurnFailure, TurnOutcome, TurnResult};
@@ -171,18 +173,20 @@ impl AgentHost for Machine {
         Ok(AgentOrder { consent: wanted.consent, ..AgentOrder::new(wanted.id.to_string(), wanted.workspace) })
     }
 
-    fn location(&self, _: &str) -> Host {
-        Host::Local
-    }
-
     fn placement(&self, _: &str) -> Placement {
-        Placement::default()
+        Placement { host: Host::Local, pool: Vec::new(), labels: BTreeSet::new() }
     }
 
     fn account(&self, runtime: &str, _: Option<&str>) -> String {
         runtime.to_owned()
     }
 
+    fn context_limit(&self, _: &str) -> Option<u64> {
+        None
+    }
+}
+
+impl SessionLogs for Machine {
     fn begin(
         &self,
         id: &SessionId,
@@ -198,10 +202,6 @@ impl AgentHost for Machine {
         Ok(Log::of(self.store.open(id)?))
     }
 
-    fn context_limit(&self, _: &str) -> Option<u64> {
-        None
-    }
-
     fn past(&self, _: &SessionId) -> Result<PastSession, LogWriterError> {
         Ok(PastSession {
             runtime: NAME.to_owned(),
@@ -210,7 +210,9 @@ impl AgentHost for Machine {
             workspace: Some("/".into()),
         })
     }
+}
 
+impl OtherProcesses for Machine {
     fn open_elsewhere(&self) -> Vec<SessionId> {
         Vec::new()
     }

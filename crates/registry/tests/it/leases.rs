@@ -2,7 +2,7 @@
 
 use hangar_protocol::Body;
 use hangar_registry::error::RegistryError;
-use hangar_registry::resource::Policy;
+use hangar_registry::resource::SessionPolicy;
 use hangar_runtimes::runtime::{AgentSession, SessionCommand, SessionNews};
 
 use crate::stage::Stage;
@@ -25,7 +25,7 @@ async fn turn(live: &mut AgentSession) -> Vec<String> {
 #[tokio::test]
 async fn a_session_has_one_lease_at_a_time() {
     let stage = Stage::new();
-    let id = stage.open(Policy::AllowAll).await;
+    let id = stage.open(SessionPolicy::AllowAll).await;
     let lease = stage.hub.lease(&id).await.unwrap();
     assert!(matches!(stage.hub.lease(&id).await, Err(RegistryError::Leased(_))));
     drop(lease);
@@ -36,7 +36,7 @@ async fn a_session_has_one_lease_at_a_time() {
 #[tokio::test]
 async fn what_was_asked_under_an_earlier_lease_is_no_answer_to_the_next() {
     let stage = Stage::new();
-    let id = stage.open(Policy::AllowAll).await;
+    let id = stage.open(SessionPolicy::AllowAll).await;
     let mut first = stage.hub.lease(&id).await.unwrap();
     first.commands.send(SessionCommand::Send("wait".to_owned())).await.unwrap();
     let SessionNews::Event(event) = first.news.recv().await.unwrap() else {

@@ -4,7 +4,7 @@ use hangar_protocol::LogPosition;
 use hangar_registry::frame::StreamItem;
 use hangar_registry::hub::{Hub, MessageDelivery};
 use hangar_registry::page::PageRange;
-use hangar_registry::resource::Policy;
+use hangar_registry::resource::SessionPolicy;
 use hangar_registry::subscription::Subscription;
 use hangar_store::SessionId;
 
@@ -37,7 +37,7 @@ fn log(hub: &Hub, id: &SessionId) -> Vec<(u64, String)> {
 #[tokio::test]
 async fn watchers_are_told_each_line_of_the_log_with_its_number() {
     let stage = Stage::new();
-    let id = stage.open(Policy::AllowAll).await;
+    let id = stage.open(SessionPolicy::AllowAll).await;
     let mut subscription = stage.hub.subscribe(&id, 0).unwrap();
     let mut all = Vec::new();
     for word in ["one", "two", "three"] {
@@ -54,7 +54,7 @@ async fn watchers_are_told_each_line_of_the_log_with_its_number() {
 #[tokio::test]
 async fn a_session_that_is_opened_again_is_counted_on() {
     let stage = Stage::new();
-    let id = stage.open(Policy::AllowAll).await;
+    let id = stage.open(SessionPolicy::AllowAll).await;
     let mut subscription = stage.hub.subscribe(&id, 0).unwrap();
     stage.hub.send(&id, "say one".to_owned(), MessageDelivery::Enqueue).await.unwrap();
     let mut all = heard(&mut subscription, "one").await;
@@ -69,7 +69,7 @@ async fn a_session_that_is_opened_again_is_counted_on() {
 #[tokio::test]
 async fn what_is_for_the_session_alone_is_told_to_nobody_who_watches() {
     let stage = Stage::new();
-    let id = stage.open(Policy::AllowAll).await;
+    let id = stage.open(SessionPolicy::AllowAll).await;
     let mut subscription = stage.hub.subscribe(&id, 0).unwrap();
     let mut all = Vec::new();
     for word in ["one", "two"] {

@@ -10,7 +10,7 @@ use hangar_jobs::validate::validate_entry;
 use hangar_registry::hub::{Hub, HubConfig, NewSession};
 use hangar_registry::ledger::{Ledger, LedgerConfig};
 use hangar_registry::queue::{Scheduler, SchedulerConfig};
-use hangar_registry::resource::Policy;
+use hangar_registry::resource::SessionPolicy;
 use hangar_registry::runs::{Runs, RunsConfig};
 use hangar_scheduler::limits::Limits;
 use hangar_scheduler::retry::RetryPolicy;
@@ -83,7 +83,7 @@ impl Stage {
         Self::on(home)
     }
 
-    pub(crate) async fn open(&self, policy: Policy) -> SessionId {
+    pub(crate) async fn open(&self, policy: SessionPolicy) -> SessionId {
         let workspace = self.home.path().to_owned();
         let new = NewSession { workspace, policy: Some(policy), ..NewSession::default() };
         self.hub.open(new).await.unwrap().id.parse().unwrap()

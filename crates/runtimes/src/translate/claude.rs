@@ -336,7 +336,7 @@ impl ClaudeTranslator {
     }
 }
 
-/// A count of a turn. One that was cut short is summed up as nothing, though the account by model knows better.
+/// A count of a turn. The sum of an interrupted turn is zero; the counts by model are right.
 fn told(value: &Value, turn: &str, model: &str) -> Figure {
     let cut_short =
         count(value, "usage.input_tokens") == Some(0) && count(value, "usage.output_tokens") == Some(0);

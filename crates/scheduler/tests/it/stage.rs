@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hangar_scheduler::item::{ItemId, OwnerId, WorkItem, WorkKind};
 use hangar_scheduler::limits::Limits;
-use hangar_scheduler::queue::{Decision, Queue};
+use hangar_scheduler::queue::{Queue, QueueDecision};
 use hangar_scheduler::record::{Fact, Record};
 use hangar_scheduler::retry::{Failure, FailureKind, RetryPolicy};
 use jiff::Timestamp;
@@ -87,7 +87,7 @@ impl Stage {
     /// The items that are granted, in order.
     pub(crate) fn next(&mut self) -> String {
         let decisions = self.queue.next(self.now);
-        for fact in decisions.iter().flat_map(Decision::facts) {
+        for fact in decisions.iter().flat_map(QueueDecision::facts) {
             self.log.push(Record { at: self.now, fact });
         }
         let names = decisions.iter().map(|decision| match &decision.probes {

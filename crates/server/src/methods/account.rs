@@ -29,7 +29,7 @@ async fn quota(call: Call) -> Result<Reply, Failure> {
         git_hub_token: Option<String>,
     }
     let params: Params = call.params()?;
-    let snapshots = call.hub.config().opener.quota(params.git_hub_token).await?;
+    let snapshots = call.hub.config().account.quota(params.git_hub_token).await?;
     Reply::of(json!({ "quotaSnapshots": snapshots }))
 }
 
@@ -41,7 +41,7 @@ async fn current(call: Call) -> Result<Reply, Failure> {
     if let Some(account) = Accounts::of(&call.hub.home()).current() {
         return Reply::of(json!({ "authInfo": described(&account) }));
     }
-    Reply::of(match call.hub.config().opener.given_token() {
+    Reply::of(match call.hub.config().account.given_token() {
         Some(token) => {
             json!({ "authInfo": { "type": "token", "host": "https://github.com", "token": token } })
         }
@@ -58,7 +58,7 @@ async fn login(call: Call) -> Result<Reply, Failure> {
     }
     let Params { host, login, token } = call.params()?;
     // A token that is not good is better refused now than with the first message.
-    let status = call.hub.config().opener.auth(Some(token.clone())).await?;
+    let status = call.hub.config().account.auth(Some(token.clone())).await?;
     let login = login.or(status.login).unwrap_or_default();
     Accounts::of(&call.hub.home())
         .add(Account { host, login, token })

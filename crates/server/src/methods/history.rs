@@ -123,7 +123,7 @@ async fn compact(call: Call) -> Result<Reply, Failure> {
     Reply::of(result)
 }
 
-/// Sums the conversation up now and waits for the summary. That there is nothing to sum up is a failure.
+/// Summarizes the conversation now and waits for the summary. It fails if there is nothing to summarize.
 pub(super) async fn sum_up(
     call: &Call,
     instructions: Option<String>,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use hangar_mcp::files::UserFile;
-use hangar_mcp::{ConfigError, ConfigSource, ServerConfig};
+use hangar_mcp::{ConfigSource, McpConfigError, ServerConfig};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -20,8 +20,8 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "mcp.discover", run: |call| Box::pin(discover(call)) },
 ];
 
-impl From<ConfigError> for Failure {
-    fn from(error: ConfigError) -> Self {
+impl From<McpConfigError> for Failure {
+    fn from(error: McpConfigError) -> Self {
         Failure::Failed(error.to_string())
     }
 }

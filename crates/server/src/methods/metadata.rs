@@ -238,7 +238,7 @@ async fn auth_status(call: Call) -> Result<Reply, Failure> {
             "copilotPlan": credentials["copilotUser"]["copilot_plan"],
         }));
     }
-    let status = call.hub.config().opener.auth(token).await?;
+    let status = call.hub.config().account.auth(token).await?;
     Reply::of(json!(status))
 }
 

@@ -268,7 +268,7 @@ async fn switch(call: Call) -> Result<Reply, Failure> {
 
 /// Refuses a model that the server's providers do not list. One that the client brought is the client's affair.
 pub(super) async fn available(call: &Call, live: &ServedSession, model: &str) -> Result<(), Failure> {
-    let opener = &call.hub.config().opener;
+    let account = &call.hub.config().account;
     let (token, own) = live
         .ask(|task| {
             (
@@ -277,8 +277,8 @@ pub(super) async fn available(call: &Call, live: &ServedSession, model: &str) ->
             )
         })
         .await?;
-    let by_github = !own && (token.is_some() || opener.given_token().is_some());
-    let known = match opener.models(token).await {
+    let by_github = !own && (token.is_some() || account.given_token().is_some());
+    let known = match account.models(token).await {
         Ok(listed) => own || listed.iter().any(|known| known["id"] == *model),
         Err(error) if by_github => return Err(error.into()),
         // A provider that lists nothing may have any model.

@@ -84,7 +84,7 @@ async fn list(call: Call) -> Result<Reply, Failure> {
     let mut list = own;
     // A session with a provider of its own reaches no other; without one, what the server has comes first.
     if !alone {
-        match call.hub.config().opener.models(token).await {
+        match call.hub.config().account.models(token).await {
             Ok(offered) => list.splice(..0, offered).for_each(drop),
             Err(error) if list.is_empty() => return Err(error.into()),
             Err(_) => {}

@@ -35,7 +35,7 @@ async fn status(call: Call) -> Result<Reply, Failure> {
 }
 
 async fn auth_status(call: Call) -> Result<Reply, Failure> {
-    let status = call.hub.config().opener.auth(None).await?;
+    let status = call.hub.config().account.auth(None).await?;
     Reply::of(json!(status))
 }
 
@@ -46,12 +46,12 @@ async fn list_models(call: Call) -> Result<Reply, Failure> {
         git_hub_token: Option<String>,
     }
     let params: Params = call.params()?;
-    let models = call.hub.config().opener.models(params.git_hub_token).await?;
+    let models = call.hub.config().account.models(params.git_hub_token).await?;
     Reply::of(json!({ "models": models }))
 }
 
 async fn catalogue(call: Call) -> Result<Reply, Failure> {
-    let known = call.hub.config().opener.known_models();
+    let known = call.hub.config().account.known_models();
     let models: Vec<Value> = known.iter().map(|id| json!({ "id": id })).collect();
     Reply::of(json!({ "models": models }))
 }

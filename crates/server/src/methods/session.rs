@@ -56,7 +56,7 @@ async fn create(call: Call) -> Result<Reply, Failure> {
     };
     if let Some(token) = &spec.identity.github_token {
         // A token that is not good is better refused now than with the first message.
-        call.hub.config().opener.auth(Some(token.clone())).await?;
+        call.hub.config().account.auth(Some(token.clone())).await?;
     }
     let entered = call.hub.enter(id, spec.clone(), &call.client).await?;
     if entered.how == AttachKind::Opened {

@@ -92,7 +92,7 @@ async fn save(call: Call) -> Result<Reply, Failure> {
             .map_err(|error| Failure::new(error.to_string()))?;
         return Reply::of(json!({}));
     }
-    // One that is not alive has been saved already.
+    // A session that is not open has been saved already.
     match parse_id(&session_id) {
         Ok(id) if call.hub.config().store.contains(&id) => Reply::of(json!({})),
         _ => Err(Failure::new(format!("Session not found: {session_id}"))),
@@ -213,7 +213,7 @@ async fn delete_all(call: Call) -> Result<Reply, Failure> {
     let params: IdsParams = call.params()?;
     let mut freed = Map::new();
     for id in params.session_ids {
-        // One that cannot be deleted frees nothing; the others are not its fault.
+        // A session that cannot be deleted frees nothing and does not stop the others.
         let bytes = remove(&call, &id).await.unwrap_or(0);
         freed.insert(id, json!(bytes));
     }

@@ -47,7 +47,7 @@ impl Composer {
         (widths, usize::from(self.is_shell() && widths.gutter > 0))
     }
 
-    /// Shows at most `max_rows` rows around the cursor. Rows that are cut off are told by an arrow in the gutter.
+    /// Shows at most `max_rows` rows around the cursor. An arrow in the gutter marks rows that are cut off.
     pub fn view(&self, columns: usize, max_rows: usize, styles: &ComposerStyles) -> ComposerView {
         let widths = Widths::of(columns);
         let max_rows = max_rows.max(1);

@@ -149,7 +149,7 @@ impl HostDialog {
                 }
             }
         }
-        // What is called so goes before what is only described so.
+        // Matches of the name come before matches of the description.
         scored.sort_by_key(|(described, score, at)| (*described, std::cmp::Reverse(*score), *at));
         self.matches = scored.into_iter().map(|(_, _, at)| at).collect();
     }
@@ -208,7 +208,7 @@ impl HostDialog {
         DialogEnd::Open
     }
 
-    /// What is hidden can be added to at its end, shortened there, and cleared.
+    /// Keys in a hidden field: it can be extended and shortened at its end, and cleared.
     fn hidden_key(&mut self, key: Key) -> DialogEnd {
         match key.code {
             KeyCode::Backspace => {

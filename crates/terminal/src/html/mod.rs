@@ -22,11 +22,11 @@ const STYLE: &str = include_str!("page.css");
 
 /// Page of a session, from its events.
 #[derive(Default)]
-pub struct Page {
+pub struct HtmlPage {
     transcript: Transcript,
 }
 
-impl Page {
+impl HtmlPage {
     pub fn add(&mut self, event: &Event) {
         self.transcript.apply(event);
     }

@@ -5,7 +5,7 @@ use super::*;
 
 /// The page of events, without its head.
 fn body(events: &[(&str, Value)]) -> String {
-    let mut page = Page::default();
+    let mut page = HtmlPage::default();
     for (at, (kind, data)) in events.iter().enumerate() {
         let event = json!({
             "type": kind, "data": data, "id": format!("e{at}"), "timestamp": "2026-11-17T12:00:00.000Z", "parentId": null,

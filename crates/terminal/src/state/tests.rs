@@ -52,5 +52,5 @@ fn fifty_thousand_events_keep_few_blocks() {
         assert!(known <= FEW_BLOCKS, "{known} blocks after {id} events");
     }
     assert!(printed > 5_000 * 5, "{printed} rows");
-    assert!(state.pending_rows.is_empty() && state.dialogs.is_empty() && state.calls.len() <= 1);
+    assert!(state.printed.pending.is_empty() && state.questions.dialogs.is_empty() && state.calls.len() <= 1);
 }

@@ -102,7 +102,7 @@ impl Tool for Edit {
         let plan = match plan(&self.workspace.files, &location, &arguments) {
             Ok(plan) => plan,
             Err(answer) if self.workspace.contains(&location.real) => return Err(answer),
-            // That a text is not in a file outside the workspace is not told before a permission is given.
+            // Whether a file outside the workspace contains the text is not revealed before a permission is given.
             Err(_) => return Ok(Access::Needs(Box::new(request.into_access()))),
         };
         request.diff = report_edit(&location, &plan).diff;
@@ -153,7 +153,7 @@ fn plan(files: &ToolFiles, location: &Location, arguments: &Arguments) -> Result
     let lacking = |name: &str| ToolOutcome::failure(format!("Invalid inputs: {name} is required"));
     let content = files.read(&location.real).map_err(|error| unusable(&location.shown, &error))?;
     let old = arguments.old.as_deref().unwrap_or_default();
-    // Nothing can be replaced by something in an empty file alone.
+    // An empty `old_str` can only match an empty file.
     if old.is_empty() && !content.is_empty() {
         return Err(lacking("old_str"));
     }

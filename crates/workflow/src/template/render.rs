@@ -53,7 +53,7 @@ impl Renderer<'_> {
     fn scoped(&mut self, nodes: &[Node]) -> Result<Flow, TemplateError> {
         let before = self.variables.len();
         let flow = self.nodes(nodes);
-        // What Liquid assigns in a block stays.
+        // Variables that Liquid assigns in a block outlive it.
         if self.language == Language::Go {
             self.variables.truncate(before);
         }

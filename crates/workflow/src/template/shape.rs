@@ -6,7 +6,7 @@ use super::ast::{Expression, Member, Node, Path, Root};
 use super::{Language, Template};
 use crate::problem::check;
 
-/// What is known of a value without having it.
+/// Static type of a value, as far as it is known.
 #[derive(Debug, Clone)]
 enum Shape {
     Any,

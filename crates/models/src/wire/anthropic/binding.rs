@@ -66,7 +66,7 @@ impl Binding {
         self.dropped.contains(&at)
     }
 
-    /// What people are told.
+    /// Notice for people.
     pub(crate) fn notice(&self) -> Option<String> {
         let answers = self.dropped.len();
         (answers > 0).then(|| {

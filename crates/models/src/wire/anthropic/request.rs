@@ -21,7 +21,7 @@ const DEFAULT_OUTPUT: u64 = 8192;
 const LEAST_BUDGET: u64 = 1024;
 /// Tokens that are kept for the answer of a model that thinks by budget.
 const LEAST_ANSWER: u64 = 8192;
-/// What the model is told where nobody says anything and it is its turn again.
+/// User message for a request whose conversation ends with an answer.
 pub(super) const GO_ON: &str = "Continue.";
 
 pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {

@@ -123,7 +123,7 @@ fn reason(ask: &Ask<'_>, body: &mut Map<String, Value>) {
 }
 
 impl Ask<'_> {
-    /// What people are told where a model that would reason does not, because it is offered tools here.
+    /// Notice that the model does not reason, because this endpoint rules out an effort together with tools.
     pub(crate) fn unreasoned(&self) -> Option<String> {
         let wanted = self.request.effort.as_deref().and_then(Level::parse);
         if !self.refuses_tools_with_effort() || wanted == Some(Level::None) {

@@ -91,7 +91,7 @@ async fn compose(call: &Call, request: ComposerRequest) -> Result<CommandReply, 
         ComposerRequest::SwitchModel(model) => {
             // A name is checked against the lists of the providers as far as they are known. What cannot be listed may be right.
             let token = live.ask(|task| task.spec.identity.github_token.clone()).await?;
-            if let Err(error) = call.hub.config().opener.models(token).await {
+            if let Err(error) = call.hub.config().account.models(token).await {
                 tracing::debug!(%error, "models cannot be listed before one is chosen");
             }
             let choice = RequestedModel { model, ..RequestedModel::default() };

@@ -175,7 +175,7 @@ impl<'a> GitCall<'a> {
                 _ if text.starts_with('-') => {
                     // `--version` and `--help` have no subcommand; every other flag is distrusted.
                     call.is_redirected |= text != "--version";
-                    // One that is not known may take the next argument, and then the subcommand is another.
+                    // An unknown option may take the next argument, which would make another word the subcommand.
                     call.is_unclear |= !text.contains('=') && !WITHOUT_VALUE.contains(&text);
                 }
                 subcommand => {

@@ -257,7 +257,7 @@ impl<'a> Visitor<'a> {
         }
     }
 
-    /// However the parser read it, the shell expands a line that begins with `((` while it finds out.
+    /// A line that begins with `((`: the shell expands it before it knows whether it is arithmetic, whatever the parser says.
     fn visit_calculation(&mut self, text: &str) {
         if let Some(text) = text.strip_prefix("((") {
             self.visit_text(text);

@@ -409,7 +409,7 @@ impl Visitor<'_> {
             read_only = paths::note_path(self, &target) == Certainty::Known;
             let to: Vec<_> =
                 from.iter().map(|place| crate::paths::resolve(&place.join(&target.text))).collect();
-            // One that cannot be entered leaves the shell where it was.
+            // A directory that cannot be entered leaves the shell where it was.
             let stays = to.iter().any(|place| !place.is_dir());
             self.places = to;
             if stays {
