@@ -49,7 +49,7 @@ impl SessionOpener for Opener {
             notes_script: false,
         };
         let settings = self.settings.clone();
-        opening::open(settings, order, ServerStart::WithPrompt, Naming::Announced, sink)
+        opening::open(settings, order, ServerStart::WithPrompt, Naming::Titled, sink)
             .map(|opened| opened.engine)
             .map_err(|error| OpenError::Failed(format!("{error:#}")))
     }
