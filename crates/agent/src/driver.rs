@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 
 pub use agents::Refused;
 
-use crate::agents::config::Models;
+use crate::agents::config::{ModelChoice, Models};
 use crate::agents::toolset::AgentToolProvider;
 use crate::budget::{Budget, BudgetLedger, Cap, ReservedCall, USD_PER_CREDIT, UnloggedCall};
 use crate::entropy::Entropy;
@@ -161,6 +161,14 @@ impl Driver {
     /// The provider of the main agent, within the budget.
     pub fn provider(&self) -> Arc<dyn ModelProvider> {
         Arc::clone(&self.lanes[&MAIN].provider)
+    }
+
+    /// The model that makes titles, with its name. Its calls are made within the session's budget and put on record; they need
+    /// [`Self::turn`] to go on.
+    pub fn title_model(&self) -> Option<(Arc<dyn ModelProvider>, String)> {
+        let name = self.session().config().agent_config.as_ref()?.title_model()?.to_owned();
+        let ModelChoice { provider, model, .. } = self.host.models.as_ref()?.find(&name)?;
+        Some((self.host.ledger.unattended(provider), model))
     }
 
     /// A provider whose calls are made within the session's budget.

@@ -1,6 +1,8 @@
 //! JSON Schema as text. Schemas of tools are only passed on; a tree of values would be several times as large and
 //! serialised again for every request.
 
+mod portable;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,6 +16,17 @@ pub struct Schema(Arc<Box<RawValue>>);
 impl Schema {
     pub fn as_str(&self) -> &str {
         self.0.get()
+    }
+
+    /// The schema of a tool in the form that every vendor accepts: the same text wherever possible.
+    #[must_use]
+    pub fn portable(self) -> Self {
+        if !portable::may_change(self.as_str()) {
+            return self;
+        }
+        let value = self.to_value();
+        let changed = portable::portable(&value);
+        if changed == value { self } else { changed.into() }
     }
 
     /// The schema as a value.

@@ -78,8 +78,9 @@ pub enum ToolSchema {
 }
 
 impl ToolSchema {
+    /// A tool whose argument object has this schema.
     pub fn function(schema: impl Into<Schema>) -> Self {
-        Self::Function(schema.into())
+        Self::Function(schema.into().portable())
     }
 
     /// Size as text, in bytes.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::FuturesUnordered;
 use hangar_agent::agents::toolset::AgentToolProvider;
 use hangar_agent::driver::Driver;
@@ -29,6 +29,7 @@ use crate::parts::{
     Background, BackgroundWork, EngineParts, Mcp, Naming, Options, ServerStart, SessionComposer,
 };
 use crate::servers::{self, Servers};
+use crate::title;
 use crate::wait::{Activity, Wait};
 
 /// The type of events that carry the answer of a slash command, and of those that say why there is none.
@@ -65,6 +66,8 @@ pub struct Engine {
     ended: VecDeque<SubmissionEnd>,
     /// Permissions that the front end knows to be asked for.
     asked: HashSet<String>,
+    /// A better title that is being made.
+    title: Option<BoxFuture<'static, Option<String>>>,
 }
 
 /// Tools that the model is shown beside the session's own.
@@ -121,6 +124,7 @@ impl Engine {
             replies: FuturesUnordered::new(),
             ended: VecDeque::new(),
             asked: HashSet::new(),
+            title: None,
         };
         engine.share_provider();
         engine
@@ -321,6 +325,7 @@ impl Engine {
                 self.take_fact(fact);
                 self.servers_arrived()?;
             }
+            title = arrival(&mut self.title) => self.take_title(title)?,
             Some(reply) = self.replies.next(), if !self.replies.is_empty() => self.answer(reply)?,
             going = self.driver.turn() => if !going? {
                 return Ok(EngineProgress::Closed);
@@ -405,9 +410,32 @@ impl Engine {
             Naming::Named => return Ok(()),
             Naming::Quiet => {}
             Naming::Announced => self.record(TitleChanged { title: name.as_str().to_owned() })?,
+            Naming::Titled => {
+                self.record(TitleChanged { title: name.as_str().to_owned() })?;
+                self.make_title(&prompt);
+            }
         }
         // A list without the name is a poorer list, not a failure.
         let _ = self.driver.note(ListedFact::FirstPrompt(prompt));
+        Ok(())
+    }
+
+    /// Has the model for titles make one, if there is such a model.
+    fn make_title(&mut self, prompt: &str) {
+        let session_id = self.session().state().session_id.clone();
+        self.title = self
+            .driver
+            .title_model()
+            .map(|(provider, model)| title::title(provider, model, session_id, prompt.to_owned()).boxed());
+    }
+
+    /// Takes a title that was made. A name that somebody gave meanwhile stays.
+    fn take_title(&mut self, title: Option<String>) -> Result<(), LogError> {
+        self.title = None;
+        let Some(title) = title else { return Ok(()) };
+        let _ = self.driver.note(ListedFact::DerivedName(title.clone()));
+        self.record(TitleChanged { title })?;
+        self.rest();
         Ok(())
     }
 
@@ -420,6 +448,7 @@ impl Engine {
     /// The same without an event.
     pub fn keep_name(&mut self, fact: ListedFact) -> Result<(), LogError> {
         self.driver.note(fact)?;
+        self.title = None;
         self.options.naming = Naming::Named;
         Ok(())
     }
@@ -620,7 +649,7 @@ async fn found(fact: Option<BoxFuture<'static, Option<String>>>) -> Option<Strin
     }
 }
 
-/// Waits until the servers that are starting are there, and the fact is known.
+/// Waits for something that is on its way; forever if nothing is.
 async fn arrival(starting: &mut Option<BoxFuture<'static, Option<String>>>) -> Option<String> {
     match starting {
         Some(starting) => starting.await,

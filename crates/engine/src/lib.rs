@@ -11,6 +11,7 @@ mod engine;
 mod parts;
 mod servers;
 mod supervise;
+mod title;
 mod wait;
 
 pub use engine::{Engine, EngineProgress, SubmissionEnd};

@@ -95,6 +95,8 @@ pub enum Naming {
     Quiet,
     /// It names the session, and an event (`session.title_changed`) says so.
     Announced,
+    /// The same, and a small model then makes a better title of it, if there is such a model.
+    Titled,
 }
 
 /// Work that outlives the calls that began it: commands that run on.

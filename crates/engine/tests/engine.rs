@@ -9,11 +9,11 @@ use futures_core::stream::BoxStream;
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, join_all};
 use hangar_agent::agents::builtin;
-use hangar_agent::agents::config::{AgentConfig, AgentLimits, AgentSettings, Reporting};
+use hangar_agent::agents::config::{AgentConfig, AgentLimits, AgentSettings, ModelChoice, Models, Reporting};
 use hangar_agent::driver::{Driver, EventSink, SessionHost};
 use hangar_agent::entropy::Entropy;
 use hangar_agent::hook::HookSet;
-use hangar_agent::log::{LogError, Seq, SessionLog, SessionNotes};
+use hangar_agent::log::{ListedFact, LogError, Seq, SessionLog, SessionNotes};
 use hangar_agent::model::*;
 use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::PromptEnvironment;
@@ -25,8 +25,8 @@ use hangar_agent::tool::*;
 use hangar_agent::tool_search::Deferral;
 use hangar_custom::skills::Skills;
 use hangar_engine::{
-    Background, BackgroundWork, Engine, EngineParts, EngineProgress, FrontEndTask, NoComposer, Options,
-    SessionComposer, SubmissionEnd, supervise,
+    Background, BackgroundWork, Engine, EngineParts, EngineProgress, FrontEndTask, Naming, NoComposer,
+    Options, SessionComposer, SubmissionEnd, supervise,
 };
 use hangar_protocol::data::{Mode, ToolType, WorkingDirectory};
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
@@ -84,6 +84,33 @@ impl ModelProvider for Model {
             max_output_tokens: None,
             price: None,
         }
+    }
+}
+
+/// Answers every question with a title.
+struct Titles;
+
+impl ModelProvider for Titles {
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+        assert!(request.tools.is_empty() && request.model == "small");
+        let turn = AssistantTurn { text: "\"Painting a house.\"".to_owned(), ..AssistantTurn::default() };
+        let usage = TokenUsage { input_tokens: Some(7), ..TokenUsage::default() };
+        let reply = Reply { id: None, turn, finish: Finish::Stop, usage };
+        futures_util::stream::iter([Ok(ModelEvent::Finished(Box::new(reply)))]).boxed()
+    }
+
+    fn facts(&self) -> ProviderFacts {
+        Model.facts()
+    }
+}
+
+/// The one model beside the session's.
+struct SmallModel;
+
+impl Models for SmallModel {
+    fn find(&self, name: &str) -> Option<ModelChoice> {
+        let provider = Arc::new(Titles);
+        (name == "small").then(|| ModelChoice { provider, model: name.to_owned(), max_prompt_tokens: 1000 })
     }
 }
 
@@ -195,7 +222,7 @@ fn agents() -> AgentConfig {
         instructions: String::new(),
         settings: AgentSettings::default(),
         client_settings: AgentSettings::default(),
-        small_model: None,
+        small_model: Some("small".to_owned()),
     }
 }
 
@@ -249,7 +276,7 @@ impl Stage {
             hooks: None,
             surroundings: None,
             ledger: hangar_agent::budget::BudgetLedger::default(),
-            models: None,
+            models: Some(Arc::new(SmallModel)),
             now: Box::new(|| jiff::Timestamp::UNIX_EPOCH),
             entropy: Entropy::seeded(7),
             retry_scale: 1.0,
@@ -504,6 +531,36 @@ async fn the_first_prompt_names_the_session_and_a_command_does_not() {
     assert_eq!(title(&stage), None);
     stage.submit("paint the house").await;
     assert_eq!(title(&stage).as_deref(), Some("paint the house"));
+}
+
+/// Titles of a session so far, the latest last.
+fn titles(stage: &Stage) -> Vec<String> {
+    let events = stage.events.0.lock();
+    let titles = events.iter().filter_map(|event| match event.body() {
+        Body::TitleChanged(changed) => Some(changed.title.clone()),
+        _ => None,
+    });
+    titles.collect()
+}
+
+#[tokio::test]
+async fn a_small_model_makes_a_better_title_and_a_given_name_stays() {
+    let titled = || Options { naming: Naming::Titled, ..Options::default() };
+    let mut stage = Stage::begun(titled()).await;
+    stage.submit("paint the house").await;
+    stage.submit("and the fence").await;
+    assert_eq!(titles(&stage), ["paint the house", "Painting a house"]);
+    let usage = stage.log.find(|body| match body {
+        Body::UsageRecord(record) if record.usage.model == "small" => record.usage.input_tokens,
+        _ => None,
+    });
+    assert_eq!(usage, Some(7), "it is on record");
+
+    let mut stage = Stage::begun(titled()).await;
+    stage.engine.submit(Prompt::user("paint the house")).unwrap();
+    stage.engine.rename(ListedFact::GivenName("Mine".to_owned()), "Mine".to_owned()).unwrap();
+    stage.ended().await;
+    assert_eq!(titles(&stage), ["paint the house", "Mine"]);
 }
 
 #[tokio::test]

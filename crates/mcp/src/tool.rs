@@ -30,7 +30,7 @@ impl McpTool {
                 name,
                 title: Some(offered.title.clone().unwrap_or_else(|| offered.name.clone())),
                 description: offered.description.clone(),
-                input: ToolSchema::Function(offered.schema.clone()),
+                input: ToolSchema::function(offered.schema.clone()),
             }),
             server: Arc::clone(server),
             tool: offered.name.clone(),

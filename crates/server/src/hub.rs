@@ -67,6 +67,8 @@ pub struct ServerHubConfig {
     pub features: Features,
     /// Settings of sessions that their clients do not name.
     pub defaults: SessionSpec,
+    /// How the first prompt names a session.
+    pub naming: Naming,
     /// Maximum wait for background work before a prompt is reported as ended.
     pub task_wait: Duration,
     /// Idle time after which a session is closed; `None` keeps it open.
@@ -429,7 +431,7 @@ impl ServerHub {
         audience.set_began(&opened.parts.driver.session().state().started);
         let options = Options {
             servers: ServerStart::WithPrompt,
-            naming: if named { Naming::Named } else { Naming::Announced },
+            naming: if named { Naming::Named } else { self.config.naming },
             waits_for: BackgroundWork::All,
             task_wait: self.config.task_wait,
             announces_tools: true,

@@ -44,6 +44,17 @@ pub struct AgentSettings {
     pub running: Option<usize>,
 }
 
+impl AgentSettings {
+    fn disables(&self, name: &str) -> bool {
+        self.disabled.iter().any(|disabled| disabled == name)
+    }
+}
+
+/// Name of the setting for titles of sessions, which a model makes beside them.
+const TITLE: &str = "title";
+/// Name of the setting for summaries of conversations.
+const SUMMARY: &str = "summary";
+
 /// Settings for one agent. Absent values leave the definition as it is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentSetting {
@@ -85,8 +96,8 @@ impl AgentConfig {
 
     /// Whether the model may start an agent.
     pub fn may_start(&self, agent: &AgentDefinition) -> bool {
-        let disabled = |settings: &AgentSettings| settings.disabled.contains(&agent.name);
-        agent.model_invocable && !disabled(&self.settings) && !disabled(&self.client_settings)
+        let name = &agent.name;
+        agent.model_invocable && !self.settings.disables(name) && !self.client_settings.disables(name)
     }
 
     /// The limits that hold.
@@ -112,6 +123,26 @@ impl AgentConfig {
             }
         }
         agent
+    }
+
+    /// Model that makes the title of a session: the configured one, else the small one; none if titles are disabled.
+    pub fn title_model(&self) -> Option<&str> {
+        if self.settings.disables(TITLE) || self.client_settings.disables(TITLE) {
+            return None;
+        }
+        self.model_of(TITLE).or(self.small_model.as_deref())
+    }
+
+    /// Model that makes summaries, if one is configured. The session's own reads the conversation from its cache.
+    pub fn summary_model(&self) -> Option<&str> {
+        self.model_of(SUMMARY)
+    }
+
+    /// Configured model of something that is no agent.
+    fn model_of(&self, name: &str) -> Option<&str> {
+        [&self.client_settings, &self.settings]
+            .into_iter()
+            .find_map(|settings| settings.agents.get(name)?.model.as_deref())
     }
 
     /// The agents that users and clients defined.

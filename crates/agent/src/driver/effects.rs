@@ -10,8 +10,9 @@ use tokio::time::Instant;
 use super::lane::{LaneId, MAIN, renew};
 use super::tools::Inspected;
 use super::{Driver, Inputs};
+use crate::agents::config::ModelChoice;
 use crate::log::{ListedFact, LogError};
-use crate::model::ModelRequest;
+use crate::model::{ModelEvent, ModelRequest, TokenUsage};
 use crate::retry::RetryReason;
 use crate::session::{CallSeq, Command, Effect, Input, Reminder};
 
@@ -98,12 +99,33 @@ impl Driver {
         self.running.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
     }
 
-    fn summarize(&mut self, id: LaneId, seq: CallSeq, request: ModelRequest) {
+    fn summarize(&mut self, id: LaneId, seq: CallSeq, mut request: ModelRequest) {
+        let other = self.summary_model(id, &request);
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         let stop = renew(&mut lane.summary);
-        let pieces = self.rate_limits.ask(&lane.provider, request);
+        let pieces = match other {
+            None => self.rate_limits.ask(&lane.provider, request),
+            Some(ModelChoice { provider, model, .. }) => {
+                let most = provider.facts().max_output_tokens;
+                request.max_output_tokens = request.max_output_tokens.into_iter().chain(most).min();
+                (request.model, request.effort) = (model, None);
+                let provider = self.host.ledger.unattended(provider);
+                self.rate_limits.ask(&provider, request).map(|piece| piece.map(accounted)).boxed()
+            }
+        };
         let pieces = pieces.map(move |piece| (id, Input::Summary(seq, piece)));
         self.running.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
+    }
+
+    /// The model that is configured for summaries, if the conversation fits into its window.
+    fn summary_model(&self, id: LaneId, request: &ModelRequest) -> Option<ModelChoice> {
+        let config = self.lanes.get(&id)?.session.config();
+        let choice = self.host.models.as_ref()?.find(config.agent_config.as_ref()?.summary_model()?)?;
+        let fits = config.metering.meter.as_ref().is_none_or(|meter| {
+            let messages = request.messages.iter().map(|message| meter.message(message)).sum::<u64>();
+            messages + meter.system(&request.system) + meter.tools(&request.tools) <= choice.max_prompt_tokens
+        });
+        fits.then_some(choice)
     }
 
     fn retry_after(&mut self, id: LaneId, seq: CallSeq, delay: Duration, reason: RetryReason) {
@@ -136,5 +158,16 @@ impl Driver {
         // The plan and the todos belong to the session, not to its sub-agents.
         let surroundings = self.host.surroundings.as_mut().filter(|_| id == MAIN);
         surroundings.map(|place| place.plan_and_todos()).unwrap_or_default()
+    }
+}
+
+/// The answer of another model, whose usage is put on record with its call, under its own name.
+fn accounted(event: ModelEvent) -> ModelEvent {
+    match event {
+        ModelEvent::Finished(mut reply) => {
+            reply.usage = TokenUsage::default();
+            ModelEvent::Finished(reply)
+        }
+        event => event,
     }
 }

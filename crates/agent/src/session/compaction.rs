@@ -17,7 +17,8 @@ use super::checkpoint::Checkpoint;
 use super::run::{Phase, Run, millis_between};
 use super::{CallOptions, CallSeq, Context, Effect, Session, Step};
 use crate::model::{
-    Finish, Initiator, Message, ModelError, ModelEvent, ModelRequest, Part, Reply, TokenCount, ToolChoice,
+    Finish, Initiator, Message, ModelError, ModelEvent, ModelRequest, Part, Reply, TokenCount, TokenUsage,
+    ToolChoice,
 };
 use crate::prompt::notices;
 
@@ -303,8 +304,16 @@ impl Session {
         }
     }
 
+    fn has_summary_model(&self) -> bool {
+        self.config.agent_config.as_ref().is_some_and(|agents| agents.summary_model().is_some())
+    }
+
     /// Logs the usage of a summary. Listeners hear of it when the compaction is complete.
     fn account_summary(&mut self, reply: &Reply, step: &mut Step) {
+        // The call of another model is on record already.
+        if reply.usage == TokenUsage::default() && self.has_summary_model() {
+            return;
+        }
         let usage = self.usage_of(reply, "agent");
         let record = self.usage_record(reply, usage);
         self.emit(step, record);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 use futures_util::StreamExt;
+use hangar_agent::agents::config::{AgentConfig, AgentSetting, AgentSettings};
 use hangar_agent::budget::{Budget, Cap};
 use hangar_agent::model::{ModelErrorKind, Price, Rates};
 use hangar_agent::session::{Command, Compaction};
@@ -287,6 +288,34 @@ async fn a_summary_is_accounted() {
     stage.command(hangar_agent::session::Command::Compact { instructions: None, trigger: None });
     stage.until("session.compaction_complete").await;
     assert_eq!(stage.driver.session().state().totals.requests, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summary_of_another_model_is_on_record_under_its_name() {
+    let other = AgentSetting { model: Some("other".to_owned()), effort: None };
+    let agents = [("summary".to_owned(), other)].into();
+    let settings = AgentSettings { agents, ..AgentSettings::default() };
+    let setting = Setting {
+        price: price(),
+        compaction: Some(Compaction::default()),
+        agent_config: Some(AgentConfig { settings, ..agent_config() }),
+        ..Setting::default()
+    };
+    let mut stage = Stage::set(setting, vec![Line::Say("one"), Line::Say("a summary")]);
+    stage.play("go").await;
+    stage.command(hangar_agent::session::Command::Compact { instructions: None, trigger: None });
+    stage.until("session.compaction_complete").await;
+    let models: Vec<String> = stage.requests().into_iter().map(|request| request.model).collect();
+    assert_eq!(models, ["m", "other"]);
+    stage.play("on").await;
+    let recorded = stage.log().into_iter().filter_map(|event| match event.body() {
+        Body::UsageRecord(record) => Some((record.usage.model.clone(), record.usage.cost.is_some())),
+        _ => None,
+    });
+    assert_eq!(
+        recorded.filter(|(model, _)| model == "other").collect::<Vec<_>>(),
+        [("other".to_owned(), true)]
+    );
 }
 
 #[tokio::test(start_paused = true)]

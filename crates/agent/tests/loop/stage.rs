@@ -210,7 +210,7 @@ impl Stage {
                         name: name.to_owned(),
                         title: None,
                         description: String::new(),
-                        input: ToolSchema::function(json!({"type": "object"})),
+                        input: ToolSchema::Function(json!({"type": "object"}).into()),
                     }),
                     cancelled: Arc::clone(&cancelled),
                 }) as Arc<dyn Tool>

@@ -49,7 +49,7 @@ impl EditorSessionOpener for Opener {
             notes_script: false,
         };
         let settings = self.settings.clone();
-        opening::open(settings, order, ServerStart::WithPrompt, Naming::Announced, sink)
+        opening::open(settings, order, ServerStart::WithPrompt, Naming::Titled, sink)
             .map(|opened| opened.engine)
             .map_err(|error| EditorOpenError::Failed(format!("{error:#}")))
     }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use hangar_engine::Naming;
 use hangar_server::{
     Presence, RemoteAccess, ServerAccess, ServerHub, ServerHubConfig, serve_stdio, serve_tcp,
 };
@@ -98,6 +99,11 @@ fn hub_config(
         now: jiff::Timestamp::now,
         features: settings.features()?,
         defaults: SessionSpec::default(),
+        // SDK clients get the title that the reference gives, a person one that a model made.
+        naming: match front {
+            Front::Person => Naming::Titled,
+            Front::Program => Naming::Announced,
+        },
         task_wait: crate::opening::task_wait(settings)?,
         idle_timeout: None,
         farewell: crate::telemetry::finish,

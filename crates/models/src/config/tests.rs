@@ -238,6 +238,25 @@ fn a_preset_needs_three_lines_at_most() {
     );
 }
 
+/// The documented configuration of every preset is valid, short, and names a model that is known.
+#[test]
+fn every_preset_is_documented_in_three_lines() {
+    let documented = include_str!("../../../../docs/models.md");
+    let (_, block) = documented.split_once("```toml\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let providers = table::providers(block, |_: &str| Some("a-key".to_owned())).unwrap();
+    for preset in crate::facts::presets() {
+        let (_, lines) =
+            block.split_once(&format!("[providers.{preset}]\n")).unwrap_or_else(|| panic!("{preset}"));
+        assert!(lines.lines().take_while(|line| !line.is_empty()).count() <= 3, "{preset}");
+        let provider = providers.iter().find(|provider| provider.name == preset).unwrap();
+        let is_local = crate::facts::host(provider).local.is_some();
+        if let Some(model) = provider.model.as_deref().filter(|_| !is_local) {
+            assert!(crate::facts::of(model).known, "{model} of {preset}");
+        }
+    }
+}
+
 #[test]
 fn the_usual_key_of_a_vendor_is_not_for_another_address() {
     let toml = "[providers.x]\ntype = \"anthropic\"\nbase_url = \"https://proxy.example\"";

@@ -27,14 +27,14 @@ pub struct HostFacts {
     pub cache_key: Option<CacheKey>,
     /// Whether it takes `cache_control` marks.
     pub cache_marks: bool,
-    /// Whether it refuses fields that it does not know.
-    pub strict: bool,
     /// Whether an assistant message is required between a tool message and a user message.
     pub filler: bool,
     /// Whether content that is only text has to be a string, not a list of parts.
     pub plain_content: bool,
     /// Whether schemas of tools are limited to a small subset: no `null` unions, no siblings of `$ref`.
     pub strict_schemas: bool,
+    /// Whether a value in a schema has one type, not a list of them.
+    pub single_types: bool,
     /// Whether custom tools are accepted, for models that call them.
     pub custom_tools: bool,
     /// Whether chat completions refuse functions while a model reasons, for models with that limit in [`ChatTools`].
@@ -97,6 +97,8 @@ pub enum ReasoningBack {
     ReasoningDetails,
     /// As `extra_content.google.thought_signature` of each call.
     ThoughtSignatures,
+    /// As parts of the content, before its text.
+    ThinkingParts,
 }
 
 /// Which requests have the same `prompt_cache_key`. Hosts route requests with the same key to the same cache.
@@ -212,10 +214,10 @@ impl Default for HostFacts {
             max_tokens: MaxTokensField::ByModel,
             cache_key: None,
             cache_marks: false,
-            strict: false,
             filler: false,
             plain_content: false,
             strict_schemas: false,
+            single_types: false,
             custom_tools: false,
             reasons_without_tools: false,
             verified_summaries: false,

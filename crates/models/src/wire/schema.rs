@@ -24,21 +24,33 @@ const KNOWN: &[&str] = &[
     "maxItems",
 ];
 
-/// The schema as the host accepts it. It stays the same text where possible.
+/// The schema as the host accepts it: the same text, unless the host has a small subset.
 pub(super) fn conform(schema: Schema, host: &HostFacts) -> Schema {
-    let text = schema.as_str();
     if host.strict_schemas {
         let root = schema.to_value();
         return Schema::from(as_object(reduced(&root, &root, DEPTH)));
     }
-    let has_object_root = text.contains(r#""type":"object""#) || text.contains(r#""type": "object""#);
-    let may_have_booleans = text.contains(":true") || text.contains(": true");
-    if has_object_root && !(host.strict && may_have_booleans) {
-        return schema;
+    let has_lists = || schema.as_str().contains(r#""type":["#) || schema.as_str().contains(r#""type": ["#);
+    if host.single_types && has_lists() {
+        let mut value = schema.to_value();
+        single_types(&mut value);
+        return value.into();
     }
-    let mut value = schema.to_value();
-    spell_booleans(&mut value);
-    Schema::from(as_object(value))
+    schema
+}
+
+/// Leaves each value the first of its types that is not `null`.
+fn single_types(value: &mut Value) {
+    if let Some(kind) = value.get_mut("type")
+        && let Some(kinds) = kind.as_array()
+    {
+        *kind = kinds.iter().find(|kind| **kind != "null").cloned().unwrap_or(json!("string"));
+    }
+    match value {
+        Value::Object(fields) => fields.values_mut().for_each(single_types),
+        Value::Array(list) => list.iter_mut().for_each(single_types),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// Whether a tool has no arguments, which some hosts expect to be expressed by no schema.
@@ -56,30 +68,6 @@ fn as_object(schema: Value) -> Value {
             Value::Object(fields)
         }
         _ => json!({ "type": "object", "properties": {} }),
-    }
-}
-
-/// Expands schemas that are `true` or `false`: anything, or nothing.
-fn spell_booleans(schema: &mut Value) {
-    let Value::Object(fields) = schema else { return };
-    for (name, field) in fields.iter_mut() {
-        match (name.as_str(), field) {
-            ("properties" | "$defs" | "definitions" | "patternProperties", Value::Object(named)) => {
-                named.values_mut().for_each(spell_boolean);
-            }
-            ("items" | "not" | "contains", item) => spell_boolean(item),
-            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(list)) => {
-                list.iter_mut().for_each(spell_boolean);
-            }
-            _ => {}
-        }
-    }
-}
-
-fn spell_boolean(schema: &mut Value) {
-    match schema {
-        Value::Bool(_) => *schema = json!({}),
-        _ => spell_booleans(schema),
     }
 }
 
@@ -229,18 +217,16 @@ mod tests {
     }
 
     #[test]
+    fn a_host_of_single_types_gets_the_first_of_several() {
+        let host = HostFacts { single_types: true, ..HostFacts::default() };
+        let list = json!({ "type": "array", "items": { "type": ["null", "integer"] } });
+        check(&host, of(list), of(json!({ "type": "array", "items": { "type": "integer" } })));
+    }
+
+    #[test]
     fn other_hosts_get_the_schema_as_it_is() {
         let schema =
             Schema::from(json!({ "type": "object", "properties": { "a": { "type": ["string", "null"] } } }));
         assert_eq!(conform(schema.clone(), &HostFacts::default()).as_str(), schema.as_str());
-    }
-
-    #[test]
-    fn a_strict_host_gets_no_boolean_schemas_and_every_host_an_object() {
-        let strict = HostFacts { strict: true, ..HostFacts::default() };
-        check(&strict, of(json!(true)), of(json!({})));
-        let closed = json!({ "type": "object", "properties": {}, "additionalProperties": false });
-        check(&strict, closed.clone(), closed);
-        check(&HostFacts::default(), json!({}), json!({ "type": "object", "properties": {} }));
     }
 }

@@ -103,7 +103,33 @@ fn schema(path: &str, schema: &Value) -> Result<(), Refusal> {
             "{path}: input_schema does not support oneOf, allOf, or anyOf at the top level"
         )));
     }
-    Ok(())
+    if is_valid(schema) {
+        return Ok(());
+    }
+    Err(invalid(format!(
+        "{path}: JSON schema is invalid. It must match JSON Schema draft 2020-12 (https://json-schema.org/draft/2020-12). Learn \
+         more about tool use at https://docs.anthropic.com/en/docs/tool-use."
+    )))
+}
+
+/// Whether a schema has nothing that the draft of 2020 does not have: other types, lists of items, bounds that are booleans.
+fn is_valid(schema: &Value) -> bool {
+    const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
+    let Value::Object(fields) = schema else { return schema.is_boolean() };
+    let is_type = |kind: &Value| kind.as_str().is_some_and(|kind| TYPES.contains(&kind));
+    fields.iter().all(|(name, value)| match name.as_str() {
+        "type" => is_type(value) || value.as_array().is_some_and(|kinds| kinds.iter().all(is_type)),
+        "exclusiveMinimum" | "exclusiveMaximum" => value.is_number(),
+        "required" | "enum" => value.is_array(),
+        "items" | "additionalProperties" | "not" | "contains" => is_valid(value),
+        "properties" | "$defs" | "definitions" | "patternProperties" => {
+            value.as_object().is_some_and(|named| named.values().all(is_valid))
+        }
+        "anyOf" | "oneOf" | "allOf" | "prefixItems" => {
+            value.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(is_valid))
+        }
+        _ => true,
+    })
 }
 
 fn uses_tools(body: &Value) -> bool {

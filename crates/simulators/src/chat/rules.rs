@@ -114,6 +114,10 @@ pub(crate) struct PatternRule {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SchemaRule {
     ObjectRoot,
+    NoRootAlternatives,
+    RootProperties,
+    KnownType,
+    ListItems,
     NoBoolean,
     StringEnum,
     NoTypeList,

@@ -19,7 +19,7 @@ fn base() -> Value {
         "model": "gpt-5.6-sol", "store": false, "input": [{"role": "user", "content": "SAY:hi"}],
         "include": [],
         "tools": [
-            {"type": "function", "name": "bash", "parameters": {"type": "object"}},
+            {"type": "function", "name": "bash", "parameters": {"type": "object", "properties": {}}},
             {"type": "custom", "name": "apply_patch"},
         ],
     })

@@ -10,6 +10,7 @@ use crate::refusal::Refusal;
 use crate::vendor::InputKind;
 
 const MAX_NAME: usize = 64;
+const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
 /// Depth to which a schema is checked.
 const MAX_DEPTH: usize = 32;
 
@@ -97,6 +98,17 @@ impl Schema<'_> {
             );
             return Err(invalid(message, self.param, "invalid_function_parameters"));
         }
+        if ["oneOf", "anyOf", "allOf", "enum", "not"].iter().any(|word| schema.get(word).is_some()) {
+            let message = format!(
+                "Invalid schema for function '{}': schema must have type 'object' and not have \
+                 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level.",
+                self.name
+            );
+            return Err(invalid(message, self.param, "invalid_function_parameters"));
+        }
+        if schema.get("properties").is_none() {
+            return Err(self.wrong(&[], "object schema missing properties."));
+        }
         self.node(schema, &mut Vec::new())
     }
 
@@ -108,6 +120,13 @@ impl Schema<'_> {
             let word = if schema == &Value::Bool(true) { "True" } else { "False" };
             return Err(self.wrong(context, &format!("{word} is not of type 'object'.")));
         };
+        if let Some(kind) = fields.get("type").and_then(Value::as_str).filter(|kind| !TYPES.contains(kind)) {
+            let message = format!(
+                "Invalid schema for function '{}': '{kind}' is not valid under any of the given schemas.",
+                self.name
+            );
+            return Err(invalid(message, self.param, "invalid_function_parameters"));
+        }
         let is = |kind: &str| fields.get("type").is_some_and(|found| found == kind);
         if is("array") && !fields.contains_key("items") && !fields.contains_key("prefixItems") {
             return Err(self.wrong(context, "array schema missing items."));

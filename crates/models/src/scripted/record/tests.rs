@@ -101,7 +101,7 @@ async fn an_exchange_is_one_line() {
     let fixture = Fixture::new();
     fixture.record(&[], &session()[1..2]).await;
     expect![[r#"
-        {"version":1,"model":"scripted","after":"1679fa28dd2e9830","asked":[{"tool":"a.txt"}],"tools":["bash","apply_patch"],"events":[{"text":"done: a.txt"},{"finished":{"id":"scripted-10001","turn":{"text":"done: a.txt","reasoning":null,"tool_calls":[]},"finish":"stop","usage":{"input_tokens":42,"output_tokens":2,"cache_read_tokens":null,"cache_write_tokens":null,"reasoning_tokens":null}}}]}
+        {"version":1,"model":"scripted","after":"1679fa28dd2e9830","asked":[{"tool":"a.txt"}],"tools":["bash","apply_patch"],"events":[{"text":"done: a.txt"},{"finished":{"id":"scripted-10001","turn":{"text":"done: a.txt","reasoning":null,"tool_calls":[]},"finish":"stop","usage":{"input_tokens":46,"output_tokens":2,"cache_read_tokens":null,"cache_write_tokens":null,"reasoning_tokens":null}}}]}
     "#]]
     .assert_eq(&fixture.written());
 }

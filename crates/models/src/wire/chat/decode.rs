@@ -5,6 +5,7 @@ use hangar_protocol::data::ToolType;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::request::THINKING;
 use crate::error;
 use crate::wire::assembly::Assembly;
 use crate::wire::{Decode, Progress, cost, count};
@@ -76,7 +77,7 @@ pub(crate) struct Decoder {
 /// Parts of a message that are sent back unchanged, beside its text and its calls.
 #[derive(Default)]
 struct Kept {
-    /// Name of the field that the reasoning came in.
+    /// Name of the field that the reasoning came in, or of the parts of the content.
     thoughts_in: Option<&'static str>,
     opaque: Option<String>,
     details: Vec<Value>,
@@ -151,7 +152,10 @@ impl Decoder {
         }
         for said in [delta.content, delta.refusal].into_iter().flatten() {
             let thought = thinking(&said);
-            self.assembly.thought(&thought, out);
+            if !thought.is_empty() {
+                self.kept.thoughts_in = Some(THINKING);
+                self.assembly.thought(&thought, out);
+            }
             self.assembly.text(&text(&said), out);
         }
         for call in delta.tool_calls.into_iter().flatten() {

@@ -22,6 +22,9 @@ const FILLER: &str = "Noted.";
 /// Signature for another model's call at a host that requires every call to be signed.
 pub(super) const UNSIGNED: &str = "skip_thought_signature_validator";
 
+/// Name under which reasoning is kept that came in parts of the content.
+pub(super) const THINKING: &str = "thinking";
+
 pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let request = ask.request;
     let mut body = Map::new();
@@ -297,6 +300,14 @@ fn add_reasoning(
             let thoughts = thoughts.or_else(|| thoughts_of(kin)).or_else(|| owed.then(|| json!("")));
             if let Some(thoughts) = thoughts {
                 message.insert("reasoning_content".into(), thoughts);
+            }
+        }
+        ReasoningBack::ThinkingParts => {
+            let thought = kept.get(THINKING).map(|thought| json!([{ "type": "text", "text": thought }]));
+            if let Some(thought) = thought {
+                let text = (!turn.text.is_empty()).then(|| json!({ "type": "text", "text": turn.text }));
+                let parts = [json!({ "type": "thinking", "thinking": thought })].into_iter().chain(text);
+                message.insert("content".into(), parts.collect());
             }
         }
         ReasoningBack::ReasoningDetails => match (kept.get("reasoning_details"), thoughts) {

@@ -196,22 +196,38 @@ impl Decoder {
             Item::Call { .. } => true,
             Item::Reasoning { .. } | Item::Search | Item::Other => false,
         };
-        // An item that broke off is only in the text and the calls. Unencrypted reasoning is left out: the provider
-        // would look it up, and nothing is stored.
-        let is_sealed =
-            |raw: &RawValue| read(raw)["encrypted_content"].as_str().is_some_and(|sealed| !sealed.is_empty());
+        // An item that broke off is only in the text and the calls.
         let is_whole = self.items.iter().all(|(index, item)| match (item, self.done.get(index)) {
             (Item::Message { said }, done) => !said || done.is_some(),
             (call @ Item::Call { .. }, done) => done.is_some() || is_cut(call),
-            (Item::Reasoning { .. }, Some(raw)) => is_sealed(raw),
-            (Item::Reasoning { .. }, None) | (Item::Search | Item::Other, _) => true,
+            (Item::Reasoning { .. } | Item::Search | Item::Other, _) => true,
         });
+        // Unencrypted reasoning is left out: the provider would look it up, and nothing is stored. The ids of the others would
+        // bind them to it.
+        let is_open = |(item, raw): &(&Item, &RawValue)| {
+            matches!(item, Item::Reasoning { .. })
+                && read(raw)["encrypted_content"].as_str().is_none_or(str::is_empty)
+        };
+        let is_unsealed = items.iter().any(is_open);
+        items.retain(|item| !is_open(item));
         if !is_whole || items.iter().enumerate().all(is_plain) {
             return None;
+        }
+        if is_unsealed {
+            return Some(items.iter().map(|(_, raw)| without_id(raw)).collect::<Value>().to_string());
         }
         let written: Vec<&str> = items.iter().map(|(_, raw)| raw.get()).collect();
         Some(format!("[{}]", written.join(",")))
     }
+}
+
+/// An item for a request that leaves out the reasoning before it.
+fn without_id(raw: &RawValue) -> Value {
+    let mut item = read(raw);
+    if let Some(fields) = item.as_object_mut() {
+        fields.shift_remove("id");
+    }
+    item
 }
 
 impl Decode for Decoder {

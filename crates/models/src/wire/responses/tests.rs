@@ -205,6 +205,25 @@ fn several_reasoning_items_are_kept_as_they_came() {
 }
 
 #[test]
+fn reasoning_that_was_not_encrypted_is_left_out_and_the_phase_of_the_answer_stays() {
+    check(
+        r#"
+        {"type":"response.output_item.done","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[]}}
+        {"type":"response.output_item.done","output_index":1,"item":{"id":"msg_1","type":"message","role":"assistant","phase":"final_answer","content":[{"type":"output_text","text":"pong"}]}}
+        {"type":"response.completed","response":{"id":"r","status":"completed","output":[]}}
+        "#,
+        expect![[r#"
+            text "pong"
+            -- Stop r
+            text "pong"
+            reasoning "" opaque Some("rs_1") encrypted None
+            items [{"type":"message","role":"assistant","phase":"final_answer","content":[{"type":"output_text","text":"pong"}]}]
+            input ? output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
 fn failures_inside_the_stream_are_errors() {
     check(
         r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"Slow down"}}}"#,

@@ -4,6 +4,8 @@ use serde_json::{Map, Value};
 
 use crate::chat::rules::SchemaRule;
 
+const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
+
 /// A place where a schema breaks a rule that some hosts have.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Defect {
@@ -71,6 +73,16 @@ pub(super) fn defects(schema: &Value) -> Vec<Defect> {
         let place = SchemaPath::default();
         found.push(Defect { rule: SchemaRule::ObjectRoot, place, value, keyword: "type".to_owned() });
     }
+    if let Some(word) =
+        ["oneOf", "anyOf", "allOf", "enum", "not"].iter().find(|word| schema.get(word).is_some())
+    {
+        let (rule, place) = (SchemaRule::NoRootAlternatives, SchemaPath::default());
+        found.push(Defect { rule, place, value: Value::Null, keyword: (*word).to_owned() });
+    }
+    if schema.get("properties").is_none() {
+        let (rule, place) = (SchemaRule::RootProperties, SchemaPath::default());
+        found.push(Defect { rule, place, value: Value::Null, keyword: "properties".to_owned() });
+    }
     walk(schema, SchemaPath::default(), &mut found);
     found
 }
@@ -116,6 +128,13 @@ fn own_defects(fields: &Map<String, Value>, place: &SchemaPath) -> Vec<Defect> {
     let kind = fields.get("type");
     if let Some(types @ Value::Array(_)) = kind {
         add(SchemaRule::NoTypeList, types, "type");
+    }
+    if let Some(kind) = kind.filter(|kind| kind.as_str().is_some_and(|kind| !TYPES.contains(&kind))) {
+        add(SchemaRule::KnownType, kind, "type");
+    }
+    let has_items = ["items", "prefixItems"].iter().any(|word| fields.contains_key(*word));
+    if kind.is_some_and(|kind| kind == "array") && !has_items {
+        add(SchemaRule::ListItems, &Value::Null, "items");
     }
     let values = fields.get("enum").and_then(Value::as_array);
     if let Some(value) = values.into_iter().flatten().find(|value| !value.is_string()) {
@@ -163,7 +182,14 @@ mod tests {
     fn each_rule_finds_its_defect_where_it_is() {
         use SchemaRule::*;
         check(&json!({"type": "object", "properties": {"a": {"type": "string"}}}), &[]);
-        check(&json!({}), &[(ObjectRoot, "root", "")]);
+        check(&json!({}), &[(ObjectRoot, "root", ""), (RootProperties, "root", "")]);
+        check(
+            &json!({"type": "object", "properties": {"a": {"type": "array"}, "b": {"type": "any"}}}),
+            &[
+                (ListItems, "properties.a", ".properties[0].value"),
+                (KnownType, "properties.b", ".properties[1].value"),
+            ],
+        );
         check(
             &json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"enum": ["x", 1]}, "c": true}}),
             &[
@@ -181,6 +207,8 @@ mod tests {
         check(
             &json!({"type": "object", "anyOf": [{"$ref": "#/$defs/x", "description": "d"}], "$defs": {"x": {"type": "object"}}}),
             &[
+                (NoRootAlternatives, "root", ""),
+                (RootProperties, "root", ""),
                 (NoEmptyObject, "root", ""),
                 (NoTypeBesideAnyOf, "root", ""),
                 (NoEmptyObject, "$defs.x", ".$defs[0].value"),

@@ -148,6 +148,26 @@ fn openai_refuses_messages_and_tools_of_another_form() {
                 "Invalid schema for function 'view': true is not of type 'object'.",
             ),
             (
+                tools(json!({"type": "object"})),
+                400,
+                "Invalid schema for function 'view': In context=(), object schema missing properties.",
+            ),
+            (
+                tools(json!({"type": "object", "properties": {}, "oneOf": [{"required": ["a"]}]})),
+                400,
+                "Invalid schema for function 'view': schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level.",
+            ),
+            (
+                tools(json!({"type": "object", "properties": {"a": {"type": "array"}}})),
+                400,
+                "Invalid schema for function 'view': In context=(properties.a), array schema missing items.",
+            ),
+            (
+                tools(json!({"type": "object", "properties": {"a": {"type": "any"}}})),
+                400,
+                "Invalid schema for function 'view': 'any' is not valid under any of the given schemas.",
+            ),
+            (
                 request(
                     "gpt-4.1",
                     &json!({"messages": [{"role": "user", "content": [{"type": "thinking"}]}]}),
