@@ -80,6 +80,7 @@ impl State {
         self.lost = None;
         self.facts = Some(facts);
         self.call("session.commands.list", json!({}), Purpose::Commands);
+        self.run_status_command();
         for prompt in std::mem::take(&mut self.unsent) {
             if !self.is_working() {
                 self.unanswered = Some(prompt.draft);
@@ -105,10 +106,12 @@ impl State {
         self.dialogs.clear();
         self.agent_requests.clear();
         self.queue.clear();
+        self.queued_drafts.clear();
         self.calls.clear();
         self.shells = ShellLines::default();
         self.files = None;
         self.cost = 0.0;
+        self.cost_limit = None;
         self.last_answer = None;
         self.prompts.clear();
         self.working_since = None;
@@ -164,7 +167,9 @@ impl State {
     pub(crate) fn take_event(&mut self, event: &Event) {
         let was_working = self.is_working();
         self.count(event);
-        self.transcript.apply(event);
+        if self.transcript.apply(event).status {
+            self.run_status_command();
+        }
         self.follow_shell(event);
         self.follow_agent(event);
         if event.event_kind().is_some_and(is_answer) {
@@ -238,6 +243,9 @@ impl State {
             self.cost += cost;
         }
         match event.body() {
+            Body::SessionLimitsChanged(changed) => {
+                self.cost_limit = changed.session_limits.and_then(|limits| limits.max_ai_credits);
+            }
             Body::UserMessage(message) if event.agent_id().is_none() => {
                 if self.prompts.len() == MAX_PROMPTS {
                     self.prompts.pop_front();

@@ -17,6 +17,7 @@ use crate::keymap::{Keymap, PendingKeys};
 use crate::overlay::Overlay;
 use crate::printer::Printer;
 use crate::row::Row;
+use crate::screens::DiffView;
 use crate::search_prompt::SearchPrompt;
 use crate::shell_lines::ShellLines;
 use crate::status::StatusItem;
@@ -43,11 +44,20 @@ pub struct ViewOptions {
     /// Flat text for screen readers: no redrawn tail, no decoration.
     pub screen_reader: bool,
     pub status: Vec<StatusItem>,
+    /// Command that prints a part of the status line.
+    pub status_command: Option<String>,
 }
 
 impl Default for ViewOptions {
     fn default() -> Self {
-        Self { vim: false, reasoning: false, notify: true, screen_reader: false, status: StatusItem::usual() }
+        Self {
+            vim: false,
+            reasoning: false,
+            notify: true,
+            screen_reader: false,
+            status: StatusItem::usual(),
+            status_command: None,
+        }
     }
 }
 
@@ -88,11 +98,19 @@ pub struct State {
     pub(crate) agent_requests: BTreeSet<String>,
     pub(crate) overlay: Option<Overlay>,
     pub(crate) queue: Vec<QueuedItem>,
+    /// Drafts of messages that were sent while the agent worked, the last ones, by their text: the server lists only that.
+    pub(crate) queued_drafts: VecDeque<(String, DraftSnapshot)>,
     pub(crate) unsent: VecDeque<Unsent>,
     /// Commands and shell lines that run once the session is open.
     pub(crate) deferred: Vec<String>,
     pub(crate) session_commands: Vec<CommandEntry>,
     pub(crate) commands: Vec<CommandEntry>,
+    /// Changes that the page of changes shows.
+    pub(crate) diff_view: DiffView,
+    /// Text that is searched for in the transcript once it is read.
+    pub(crate) sought: Option<String>,
+    /// Whether the draft was put away for a command, after which it comes back.
+    pub(crate) is_beside: bool,
     /// Sub-agent whose transcript is being read from the log.
     pub(crate) awaited_agent: Option<String>,
     /// Sub-agent whose transcript is shown, and whether it has moved on since.
@@ -111,6 +129,10 @@ pub struct State {
     /// Whether the theme follows the terminal's background.
     pub(crate) theme_follows: bool,
     pub options: ViewOptions,
+    /// Line of the user's command for the status line, whether that runs, and whether the facts have changed since it began.
+    pub(crate) status_text: Option<String>,
+    pub(crate) status_command_runs: bool,
+    pub(crate) status_is_stale: bool,
     pub(crate) note: Option<(String, u64)>,
     /// Time until which a second press of the key quits the program.
     pub(crate) leaving_until: Option<u64>,
@@ -121,6 +143,8 @@ pub struct State {
     /// Whether the session has started with a prompt of ours and its agent has not answered yet.
     pub(crate) is_starting: bool,
     pub(crate) cost: f64,
+    /// Most that the session may cost, in credits, if a client has set it.
+    pub(crate) cost_limit: Option<f64>,
     /// Last answer of the main agent, for `/copy`.
     pub(crate) last_answer: Option<String>,
     /// Prompts of the session with the ids of their events, the last ones.
@@ -153,10 +177,14 @@ impl State {
             agent_requests: BTreeSet::new(),
             overlay: None,
             queue: Vec::new(),
+            queued_drafts: VecDeque::new(),
             unsent: VecDeque::new(),
             deferred: Vec::new(),
             session_commands: Vec::new(),
             commands: commands::entries(&[]),
+            diff_view: DiffView::default(),
+            sought: None,
+            is_beside: false,
             awaited_agent: None,
             watched_agent: None,
             agent_moved: false,
@@ -170,12 +198,16 @@ impl State {
             theme: Theme::ansi(),
             theme_follows: false,
             options: ViewOptions::default(),
+            status_text: None,
+            status_command_runs: false,
+            status_is_stale: false,
             note: None,
             leaving_until: None,
             working_since: None,
             unanswered: None,
             is_starting: false,
             cost: 0.0,
+            cost_limit: None,
             last_answer: None,
             prompts: VecDeque::new(),
             is_choosing: false,
@@ -239,6 +271,7 @@ impl State {
             Input::Edited(Ok(text)) => self.composer.set(text.trim_end_matches('\n')),
             Input::Edited(Err(reason)) | Input::Told(reason) => self.say(reason),
             Input::Printed(text) => self.print_text(&text),
+            Input::StatusText(text) => self.take_status_text(text),
             Input::Ask(question) => self.ask_host(question),
             Input::Attached(Ok(attachment)) => self.attach(attachment),
             Input::Attached(Err(reason)) => self.say(reason),
