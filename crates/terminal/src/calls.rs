@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::commands;
 use crate::effect::{CallId, Effect, SessionTarget};
 use crate::overlay::{Overlay, Pager, PickItem, Picker};
+use crate::program::Reload;
 use crate::row::Row;
 use crate::screens;
 use crate::state::{QueuedItem, State};
@@ -18,8 +19,12 @@ pub(crate) enum Purpose {
     Queue,
     /// A slash command of the session; the text is shown if it is a prompt.
     Command,
-    /// `/context`, whose answer does not tell the window.
+    /// What fills the model's window.
+    ContextInfo,
+    /// The same in words, which do not tell the window.
     Context,
+    /// The running task is moved to the background.
+    Background,
     /// A prompt, which goes back to the composer if it is refused.
     Prompt(String),
     /// A shell line, by the id of its request.
@@ -40,6 +45,13 @@ pub(crate) enum Purpose {
     Usage,
     Plugins,
     Aside,
+    /// A prompt to be rewritten, as it was typed.
+    Refine(String),
+    /// The limit of the session's cost, as a sentence.
+    Limit(String),
+    Logs,
+    McpLogin,
+    Program(Reload),
     Fork,
     /// A list that is shown as text under a title.
     Text(&'static str),
@@ -57,7 +69,9 @@ impl State {
     fn take_refusal(&mut self, purpose: Purpose, reason: String) {
         match purpose {
             // Typed text is never lost.
-            Purpose::Prompt(text) if self.composer.is_empty() => self.composer.set(&text),
+            Purpose::Prompt(text) | Purpose::Refine(text) if self.composer.is_empty() => {
+                self.composer.set(&text)
+            }
             Purpose::Models if self.overlay.is_some() => {
                 let picker = screens::unlisted_models(&reason, self.model_and_effort());
                 return self.pick(picker);
@@ -73,6 +87,7 @@ impl State {
                 }
             }
             Purpose::Commands => self.run_deferred(),
+            Purpose::ContextInfo => return self.tell_context(),
             _ => {}
         }
         self.print_error(&reason);
@@ -93,6 +108,11 @@ impl State {
             }
             Purpose::Queue => self.outbox.queue = queued(answer),
             Purpose::Command => self.command_replied(answer),
+            Purpose::ContextInfo => self.show_context(answer),
+            Purpose::Background if answer["task"].is_null() => {
+                self.say("no task is running that could be moved to the background");
+            }
+            Purpose::Background => self.say("it goes on in the background; /tasks lists it"),
             Purpose::Context => {
                 self.command_replied(answer);
                 self.print_window();
@@ -107,10 +127,12 @@ impl State {
             Purpose::Rewound(prompt) => self.rewound(answer, &prompt),
             Purpose::Tasks => self.pick(screens::tasks(answer)),
             Purpose::Diff => {
-                let (rows, places) = screens::diff(answer, &self.theme);
-                self.page("Changes in the working tree", rows);
+                let page = screens::diff(answer, &self.theme);
+                self.page(&screens::diff_title(answer, self.diff_view), page.rows);
                 if let Some(Overlay::Pager(pager)) = self.overlay.take() {
-                    let pager = if places.is_empty() { *pager } else { pager.with_places(places) };
+                    let pager = pager.with_keys(screens::DIFF_KEYS);
+                    let is_empty = page.places.is_empty();
+                    let pager = if is_empty { pager } else { pager.with_places(page.places, page.files) };
                     self.overlay = Some(Overlay::Pager(Box::new(pager)));
                 }
             }
@@ -127,11 +149,25 @@ impl State {
                 self.print_text(&text);
             }
             Purpose::Aside => {
-                let text =
-                    answer["response"].as_str().or_else(|| answer["answer"].as_str()).unwrap_or("no answer");
-                let text = text.to_owned();
+                let text = aside(answer).unwrap_or("no answer").to_owned();
                 self.print_markdown(&text);
             }
+            Purpose::Refine(typed) => self.refined(answer, &typed),
+            Purpose::Limit(sentence) => self.print_text(&sentence),
+            Purpose::Logs => {
+                let path = answer["path"].as_str().unwrap_or_default().to_owned();
+                self.print_text(&format!(
+                    "The logs are in {path}; look through them before you send them to anybody."
+                ));
+            }
+            Purpose::McpLogin => match answer["authorizationUrl"].as_str().map(str::to_owned) {
+                Some(url) => {
+                    self.print_text("Open this address in a browser to log in:");
+                    self.print_output(&url);
+                }
+                None => self.print_text("The server is logged in to."),
+            },
+            Purpose::Program(reload) => self.program_ended(answer, reload),
             Purpose::Fork => {
                 if let Some(id) = answer["sessionId"].as_str() {
                     self.effect(Effect::Open(SessionTarget::Resume(id.to_owned())));
@@ -244,6 +280,11 @@ impl State {
             _ => {}
         }
     }
+}
+
+/// Text of the answer to `session.ui.ephemeralQuery`.
+pub(crate) fn aside(answer: &Value) -> Option<&str> {
+    answer["response"].as_str().or_else(|| answer["answer"].as_str())
 }
 
 /// Queued messages, from the answer to `session.queue.pendingItems`.

@@ -2,6 +2,10 @@
 
 use std::cmp::Reverse;
 
+use crate::program::{self, ProgramCommand};
+use crate::status::StatusItem;
+use crate::theme::Theme;
+
 /// A slash command as lists and completion have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandEntry {
@@ -21,7 +25,9 @@ pub struct CommandEntry {
 pub enum LocalCommand {
     Agent,
     Ask,
+    Changelog,
     Clear,
+    CollectLogs,
     Context,
     Copy,
     Detach,
@@ -32,13 +38,18 @@ pub enum LocalCommand {
     Help,
     Hooks,
     Instructions,
+    Limits,
     Login,
     Logout,
     Model,
     New,
     Notify,
     Plugin,
+    /// A subcommand of the program, in a process of its own.
+    Program(ProgramCommand),
+    Raw,
     Reasoning,
+    Refine,
     Resume,
     Rewind,
     Search,
@@ -71,6 +82,8 @@ const fn spec(
 }
 
 const NEEDS_GITHUB: &str = "This needs GitHub's own service, which Hangar does not use.";
+
+const SCHEDULES: &str = "`[[schedules]]` in config.toml starts jobs and sessions at set times, inside `hangar up`; a session sends itself no prompts.";
 
 const TABLE: &[Spec] = &[
     spec("agent", &[], "Chooses the agent that answers", LocalCommand::Agent),
@@ -114,12 +127,7 @@ const TABLE: &[Spec] = &[
     spec("usage", &["cost"], "Says what the session used and cost", LocalCommand::Usage),
     spec("version", &[], "Says which version this is", LocalCommand::Version),
     spec("vim", &[], "Switches vim keys on or off", LocalCommand::Vim),
-    spec(
-        "changelog",
-        &["release-notes"],
-        "Says what is new",
-        LocalCommand::Absent("What is new is in CHANGELOG.md of the program."),
-    ),
+    spec("changelog", &["release-notes"], "Shows what is new in this version", LocalCommand::Changelog),
     spec("app", &[], "", LocalCommand::Absent(NEEDS_GITHUB)),
     spec("computer", &[], "", LocalCommand::Absent(NEEDS_GITHUB)),
     spec("delegate", &[], "", LocalCommand::Absent(NEEDS_GITHUB)),
@@ -154,14 +162,14 @@ const TABLE: &[Spec] = &[
     spec(
         "diagnose",
         &[],
-        "",
-        LocalCommand::Absent("`hangar doctor` checks models, logins and this machine."),
+        "Checks models, logins and this machine, as `hangar doctor` does",
+        LocalCommand::Program(ProgramCommand::Diagnose),
     ),
     spec(
         "collect-debug-logs",
         &[],
-        "",
-        LocalCommand::Absent("Logs are written to the directory of --log-dir, at the level of --log-level."),
+        "Copies the session's log and the program's logs to a directory",
+        LocalCommand::CollectLogs,
     ),
     spec(
         "update",
@@ -200,45 +208,25 @@ const TABLE: &[Spec] = &[
         "",
         LocalCommand::Absent("Extensions are not there yet; MCP servers, hooks and skills are."),
     ),
-    spec("plugin", &[], "Lists the plugins that are loaded and what each brings", LocalCommand::Plugin),
+    spec("plugin", &["plugins"], "Lists, installs, updates and removes plugins", LocalCommand::Plugin),
     spec(
         "memory",
         &[],
-        "",
-        LocalCommand::Absent(
-            "There is no memory across sessions; instruction files are read by every session.",
-        ),
+        "Lists the notes about this repository, or switches them on or off",
+        LocalCommand::Program(ProgramCommand::Memory),
     ),
     spec(
         "experimental",
         &[],
-        "",
-        LocalCommand::Absent("`hangar features` lists what can be switched on and off."),
+        "Lists the features that can be switched on and off",
+        LocalCommand::Program(ProgramCommand::Features),
     ),
-    spec(
-        "limits",
-        &[],
-        "",
-        LocalCommand::Absent(
-            "Start with --max-cost, --max-turns or --max-tokens, or set [budget]; /usage says what is spent.",
-        ),
-    ),
+    spec("limits", &[], "Limits the cost of the session, or removes the limit", LocalCommand::Limits),
     spec("worktree", &[], "", LocalCommand::Absent("Make a tree with `!git worktree add`, then /cwd to it.")),
     spec("move", &[], "", LocalCommand::Absent("Make a tree with `!git worktree add`, then /cwd to it.")),
     spec("chronicle", &[], "", LocalCommand::Absent("/resume lists the earlier sessions of all agents.")),
-    spec(
-        "rubber-duck",
-        &[],
-        "",
-        LocalCommand::Absent("/ask asks aside, /review has another agent look at the changes."),
-    ),
-    spec(
-        "research",
-        &[],
-        "",
-        LocalCommand::Absent("Ask for it in a prompt; the agent reads files and the web."),
-    ),
-    spec("refine", &[], "", LocalCommand::Absent("ctrl+g opens the draft in your editor.")),
+    spec("raw", &[], "Prints the last answer as it was written, without layout", LocalCommand::Raw),
+    spec("refine", &[], "Rewrites a rough prompt into a clear one, for review", LocalCommand::Refine),
     spec(
         "terminal-setup",
         &[],
@@ -247,18 +235,8 @@ const TABLE: &[Spec] = &[
             "alt+enter and ctrl+j make a new line everywhere; shift+enter does where the terminal tells it apart.",
         ),
     ),
-    spec(
-        "every",
-        &[],
-        "",
-        LocalCommand::Absent("Scheduled prompts are not there yet; `hangar job run` runs tasks from a file."),
-    ),
-    spec(
-        "after",
-        &[],
-        "",
-        LocalCommand::Absent("Scheduled prompts are not there yet; `hangar job run` runs tasks from a file."),
-    ),
+    spec("every", &[], "", LocalCommand::Absent(SCHEDULES)),
+    spec("after", &[], "", LocalCommand::Absent(SCHEDULES)),
 ];
 
 /// The command of the terminal that has a name or an alias.
@@ -277,14 +255,36 @@ pub fn entries(session: &[CommandEntry]) -> Vec<CommandEntry> {
             name: spec.name.to_owned(),
             aliases: spec.aliases.iter().map(|alias| (*alias).to_owned()).collect(),
             description: spec.description.to_owned(),
-            choices: Vec::new(),
+            choices: choices_of(spec.does).map(|(name, about)| (name.to_owned(), about.to_owned())).collect(),
             hint: None,
             meanwhile: true,
         });
-    let others = session.iter().filter(|entry| find(&entry.name).is_none()).cloned();
+    let others = session.iter().filter(|entry| find(&entry.name).is_none()).cloned().map(|mut entry| {
+        let more = program::MORE_CHOICES.iter().filter(|(name, _)| *name == entry.name);
+        let more = more.flat_map(|(_, choices)| *choices);
+        entry.choices.extend(more.map(|(name, about)| ((*name).to_owned(), (*about).to_owned())));
+        entry
+    });
     let mut all: Vec<CommandEntry> = own.chain(others).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
+}
+
+/// Words that a command of the terminal takes, each with a description.
+fn choices_of(command: LocalCommand) -> Box<dyn Iterator<Item = (&'static str, &'static str)>> {
+    let listed = |choices: &'static [(&'static str, &'static str)]| Box::new(choices.iter().copied());
+    match command {
+        LocalCommand::Diff => listed(&[("branch", "All changes since the branch began")]),
+        LocalCommand::Export => listed(&[("md", "Markdown"), ("html", "A page that is readable by itself")]),
+        LocalCommand::Limits => listed(&[("off", "Remove the limit")]),
+        LocalCommand::Plugin => listed(program::PLUGIN_CHOICES),
+        LocalCommand::StatusLine => Box::new(StatusItem::names().map(|name| (name, ""))),
+        LocalCommand::Theme => {
+            let names = Theme::names().iter().copied();
+            Box::new(std::iter::once("auto").chain(names).map(|name| (name, "")))
+        }
+        _ => Box::new(std::iter::empty()),
+    }
 }
 
 /// A line as a command: its name and its argument. A path is no command.

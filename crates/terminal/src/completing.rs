@@ -60,12 +60,18 @@ impl State {
     }
 
     fn command_choices(&self, query: &str) -> Filtered {
-        let choices: Vec<Suggestion> = self
+        let mut choices: Vec<Suggestion> = self
             .known
             .commands
             .iter()
             .map(|entry| Suggestion::command(&entry.name, &entry.description))
             .collect();
+        // Another name of a command is offered to those who type it.
+        let begins = |name: &str| !query.is_empty() && name.starts_with(&query.to_lowercase());
+        for entry in self.known.commands.iter().filter(|entry| !begins(&entry.name)) {
+            let aliases = entry.aliases.iter().filter(|alias| begins(alias));
+            choices.extend(aliases.map(|alias| Suggestion::command(alias, &entry.description)));
+        }
         filter(query, &choices)
     }
 

@@ -93,6 +93,13 @@ pub fn places(diff: &str, max_rows: usize) -> Vec<Option<String>> {
     places
 }
 
+/// Indexes of the rows that [`rows`] makes which name a file.
+pub fn files(diff: &str, max_rows: usize) -> Vec<usize> {
+    let lines = parse(diff);
+    let files = lines.iter().take(max_rows).enumerate().filter(|(_, line)| matches!(line, Line::File { .. }));
+    files.map(|(at, _)| at).collect()
+}
+
 /// Rows of the change from one text of a file to another.
 pub fn rows_between(old: &str, new: &str, path: &str, theme: &Theme, max_rows: usize) -> Vec<Row> {
     rows(&unified(old, new, path), theme, max_rows)

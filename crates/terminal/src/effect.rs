@@ -21,6 +21,8 @@ pub enum Effect {
     ListSessions { call: CallId },
     /// Reads the events of the session from its log, for the pager.
     ReadTranscript,
+    /// Runs a subcommand of the program in the session's directory, and replies with its output.
+    Program { call: CallId, arguments: Vec<String> },
     /// Opens the draft in the user's editor.
     Edit(String),
     /// Copies text to the clipboard.
@@ -31,10 +33,14 @@ pub enum Effect {
     Attach(String),
     /// Writes a file below the session's directory: an export of the transcript.
     Export { path: Option<String>, format: ExportFormat },
+    /// Copies the logs of the session and of the program to a directory, by default a new one in the session's directory.
+    CollectLogs { call: CallId, path: Option<String> },
     /// Notifies a person whose terminal is not in focus.
     Notify(String),
     /// Adds a line to the history file.
     Remember(String),
+    /// Runs the user's command for the status line, with the session's facts as JSON on its standard input.
+    StatusCommand { command: String, input: Value },
     /// Keeps a setting of the terminal for later starts.
     Keep { key: &'static str, value: Value },
     /// Records that the person trusts the directory.

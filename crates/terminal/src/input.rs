@@ -57,6 +57,8 @@ pub enum Input {
     Told(String),
     /// A sentence that stays on the screen, such as where a file is.
     Printed(String),
+    /// First line that the user's command for the status line printed. `None` if it failed.
+    StatusText(Option<String>),
     /// A question of the program itself, in place of the one before. `None` if there is none any more.
     Ask(Option<Box<HostQuestion>>),
     /// The terminal's background, as far as it says.

@@ -173,7 +173,10 @@ impl State {
                 self.open_transcript();
             }
             Action::Reasoning => self.toggle_reasoning(),
-            Action::Sidebar | Action::NextTab | Action::Background => self.open_tasks(),
+            Action::Sidebar | Action::NextTab => self.open_tasks(),
+            Action::Background => {
+                self.call("session.tasks.promoteCurrentToBackground", json!({}), Purpose::Background);
+            }
             Action::Help => self.open_help(),
             Action::Complete => self.request_completion(),
             Action::AcceptCompletion
@@ -186,7 +189,7 @@ impl State {
                 }
             }
             Action::CommandBeside => {
-                self.composer.stash();
+                self.is_beside = self.composer.stash() == Stashed::PutAway;
                 self.composer.set("/");
                 self.draft_changed();
             }
@@ -218,7 +221,8 @@ impl State {
         if self.composer.is_empty()
             && let Some(last) = self.outbox.queue.pop()
         {
-            self.composer.set(&last.text);
+            let draft = self.queued_draft(&last.text);
+            self.composer.set_pieces(&draft);
             return match last.id {
                 Some(id) => self.call("session.queue.removeAt", json!({ "id": id }), Purpose::Nothing),
                 // Steering messages have no id; the last one is meant only if no other is queued after it.
@@ -227,6 +231,15 @@ impl State {
         }
         if let Some(entry) = self.history.prev(&self.composer.snapshot()) {
             self.composer.restore(&entry);
+        }
+    }
+
+    /// Draft of a queued message, with its attachments if it was sent from here.
+    fn queued_draft(&mut self, text: &str) -> Vec<DraftPiece> {
+        let known = self.outbox.drafts.iter().rposition(|(sent, _)| sent == text);
+        match known.and_then(|at| self.outbox.drafts.remove(at)) {
+            Some((_, draft)) => draft.pieces,
+            None => vec![DraftPiece::Text(text.to_owned())],
         }
     }
 
@@ -257,9 +270,13 @@ impl State {
         let draft = self.composer.take();
         self.remember(&snapshot);
         let text = draft.text.trim_end();
+        let is_beside = std::mem::take(&mut self.is_beside);
         if let Some((name, argument)) = commands::parse(text)
             && self.command(name, argument)
         {
+            if is_beside && self.composer.is_empty() {
+                self.composer.stash();
+            }
             return;
         }
         if let Some(line) = text.strip_prefix('!') {
@@ -270,7 +287,12 @@ impl State {
         if self.facts.is_none() {
             return self.keep_unsent(text, attachments, snapshot);
         }
-        if !self.is_working() {
+        if self.is_working() {
+            self.outbox.drafts.push_back((text.to_owned(), snapshot));
+            if self.outbox.drafts.len() > MAX_UNSENT {
+                self.outbox.drafts.pop_front();
+            }
+        } else {
             self.turn.unanswered = Some(snapshot);
         }
         self.submit_prompt(text, attachments, queued);
@@ -333,8 +355,8 @@ impl State {
     fn stop_agent(&mut self) {
         let draft = self.composer.snapshot().pieces;
         let prompt = self.turn.unanswered.take().filter(|_| draft.is_empty());
-        let queue =
-            std::mem::take(&mut self.outbox.queue).into_iter().map(|item| vec![DraftPiece::Text(item.text)]);
+        let queue: Vec<Vec<DraftPiece>> =
+            std::mem::take(&mut self.outbox.queue).iter().map(|item| self.queued_draft(&item.text)).collect();
         let parts: Vec<Vec<DraftPiece>> =
             prompt.map(|prompt| prompt.pieces).into_iter().chain(queue).collect();
         if !parts.is_empty() {
@@ -352,6 +374,9 @@ impl State {
             let snapshot = self.composer.snapshot();
             self.remember(&snapshot);
             self.composer.take();
+            if std::mem::take(&mut self.is_beside) {
+                self.composer.stash();
+            }
             // Only a press after this one begins to quit.
             return self.keys.chord.clear();
         }
@@ -403,6 +428,13 @@ impl State {
                 }
             }
             OverlayEnd::Picked(pick) => self.picked(&pick),
+            OverlayEnd::Keyed(key) => {
+                match key {
+                    'b' => self.diff_view.of_branch ^= true,
+                    _ => self.diff_view.ignores_blanks ^= true,
+                }
+                self.open_diff();
+            }
             OverlayEnd::Commented(message) => {
                 self.overlay = None;
                 if !self.composer.is_empty() {

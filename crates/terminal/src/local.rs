@@ -9,17 +9,24 @@ use crate::calls::Purpose;
 use crate::commands::{self, LocalCommand};
 use crate::effect::{Effect, ExitKind, ExportFormat, SessionTarget};
 use crate::overlay::{Overlay, Pager, Pick};
+use crate::program::Reload;
 use crate::row::{Row, Span, Style};
-use crate::screens;
+use crate::screens::{self, DiffView};
 use crate::state::State;
 use crate::status::StatusItem;
 use crate::theme::Theme;
+
+/// Changes of this version and those before.
+const CHANGELOG: &str = include_str!("../../../CHANGELOG.md");
 
 impl State {
     /// Carries a slash command out. False if there is none of that name.
     pub(crate) fn command(&mut self, name: &str, argument: &str) -> bool {
         if let Some(local) = commands::find(name) {
             self.local(local, name, argument);
+            return true;
+        }
+        if name.eq_ignore_ascii_case("mcp") && self.run_mcp_command(argument) {
             return true;
         }
         let known = self.known.session_commands.iter().find(|entry| {
@@ -53,6 +60,15 @@ impl State {
             LocalCommand::Absent(sentence) => self.print_text(sentence),
             LocalCommand::Help => self.open_help(),
             LocalCommand::Exit => self.leave(),
+            LocalCommand::Changelog => self.open_changelog(),
+            LocalCommand::CollectLogs => self.collect_logs(argument),
+            LocalCommand::Limits => self.limit(argument),
+            LocalCommand::Program(command) => self.run_program_command(command, argument),
+            LocalCommand::Raw => match self.told.last_answer.clone() {
+                Some(answer) => self.print_output(&answer),
+                None => self.say("there is no answer yet"),
+            },
+            LocalCommand::Refine => self.refine(argument),
             LocalCommand::Detach => self.effect(Effect::Exit(ExitKind::Detach)),
             LocalCommand::Clear | LocalCommand::New => self.effect(Effect::Open(SessionTarget::New)),
             LocalCommand::Resume if !argument.is_empty() => {
@@ -61,7 +77,11 @@ impl State {
             LocalCommand::Resume => self.open_sessions(),
             LocalCommand::Fork => {
                 let id = self.facts.as_ref().map(|facts| facts.id.clone()).unwrap_or_default();
-                self.call("sessions.fork", json!({ "sessionId": id }), Purpose::Fork);
+                let mut params = json!({ "sessionId": id });
+                if !argument.is_empty() {
+                    params["name"] = json!(argument);
+                }
+                self.call("sessions.fork", params, Purpose::Fork);
             }
             LocalCommand::Model if argument.is_empty() => {
                 self.load(screens::MODELS);
@@ -71,9 +91,7 @@ impl State {
                 let params = json!({ "name": "model", "input": argument });
                 self.call("session.commands.invoke", params, Purpose::Command);
             }
-            LocalCommand::Context => {
-                self.call("session.commands.invoke", json!({ "name": "context" }), Purpose::Context);
-            }
+            LocalCommand::Context => self.open_context(),
             LocalCommand::Agent | LocalCommand::Subagents => {
                 self.load(screens::AGENTS);
                 let params = json!({ "includeBuiltInAgents": command == LocalCommand::Subagents });
@@ -86,8 +104,8 @@ impl State {
             }
             LocalCommand::Copy => self.copy(),
             LocalCommand::Diff => {
-                let mode = if argument == "branch" { "branch" } else { "unstaged" };
-                self.call("session.workspaces.diff", json!({ "mode": mode }), Purpose::Diff);
+                self.diff_view = DiffView { of_branch: argument == "branch", ..DiffView::default() };
+                self.open_diff();
             }
             LocalCommand::Export => self.export(argument),
             LocalCommand::Hooks => self.call("hooks.discover", json!({}), Purpose::Hooks),
@@ -96,7 +114,10 @@ impl State {
             }
             LocalCommand::Login => self.effect(Effect::Login),
             LocalCommand::Logout => self.effect(Effect::Logout),
-            LocalCommand::Plugin => self.call("session.plugins.list", json!({}), Purpose::Plugins),
+            LocalCommand::Plugin if argument.is_empty() => {
+                self.call("session.plugins.list", json!({}), Purpose::Plugins);
+            }
+            LocalCommand::Plugin => self.run_words("plugin", argument, Reload::Plugins),
             LocalCommand::Notify => {
                 self.options.notify = !self.options.notify;
                 let on = self.options.notify;
@@ -105,7 +126,10 @@ impl State {
             }
             LocalCommand::Reasoning => self.toggle_reasoning(),
             LocalCommand::Rewind => self.open_rewind(),
-            LocalCommand::Search => self.open_transcript(),
+            LocalCommand::Search => {
+                self.sought = Some(argument.to_owned()).filter(|sought| !sought.is_empty());
+                self.open_transcript();
+            }
             LocalCommand::Settings => self.show_settings(),
             LocalCommand::StatusLine => self.set_status_line(argument),
             LocalCommand::Tasks => self.open_tasks(),
@@ -156,10 +180,14 @@ impl State {
             let shown: Vec<&str> = self.options.status.iter().map(|item| item.name()).collect();
             let all: Vec<&str> = StatusItem::names().collect();
             return self.print_text(&format!(
-                "The status line shows: {}.\nChoose with /statusline and names of: {}.",
+                "The status line shows: {}.\nChoose with /statusline and names of: {}.\n/statusline command COMMAND adds what a \
+                 command prints.",
                 shown.join(", "),
                 all.join(", ")
             ));
+        }
+        if let Some(command) = argument.strip_prefix("command ").map(str::trim) {
+            return self.set_status_command(command);
         }
         let names = argument.split([' ', ',']).filter(|name| !name.is_empty());
         let mut items = Vec::new();
@@ -176,6 +204,19 @@ impl State {
         let names: Vec<&str> = items.iter().map(|item| item.name()).collect();
         self.effect(Effect::Keep { key: "statusLine", value: json!(names) });
         self.options.status = items;
+        self.run_status_command();
+    }
+
+    /// Adds the output of a command to the status line.
+    fn set_status_command(&mut self, command: &str) {
+        self.effect(Effect::Keep { key: "statusCommand", value: json!(command) });
+        self.options.status_command = Some(command.to_owned());
+        if !self.options.status.contains(&StatusItem::Command) {
+            self.options.status.push(StatusItem::Command);
+            let names: Vec<&str> = self.options.status.iter().map(|item| item.name()).collect();
+            self.effect(Effect::Keep { key: "statusLine", value: json!(names) });
+        }
+        self.run_status_command();
     }
 
     fn show_settings(&mut self) {
@@ -204,6 +245,28 @@ impl State {
         };
         let path = Some(path.trim()).filter(|path| !path.is_empty()).map(str::to_owned);
         self.effect(Effect::Export { path, format });
+    }
+
+    pub(crate) fn open_diff(&mut self) {
+        let mode = if self.diff_view.of_branch { "branch" } else { "unstaged" };
+        let mut params = json!({ "mode": mode });
+        if self.diff_view.ignores_blanks {
+            params["ignoreWhitespace"] = json!(true);
+        }
+        self.call("session.workspaces.diff", params, Purpose::Diff);
+    }
+
+    fn open_changelog(&mut self) {
+        let rows = blocks::markdown(CHANGELOG, self.look());
+        self.page("Changelog", rows);
+    }
+
+    /// Collects the logs in a directory: the one that is named, or a new one in the session's directory.
+    fn collect_logs(&mut self, argument: &str) {
+        if let Some(call) = self.expect(Purpose::Logs) {
+            let path = Some(argument).filter(|path| !path.is_empty()).map(str::to_owned);
+            self.effect(Effect::CollectLogs { call, path });
+        }
     }
 
     fn copy(&mut self) {
@@ -272,7 +335,10 @@ impl State {
         if self.options.screen_reader {
             return self.print(rows);
         }
-        let pager = Pager::new("Transcript", rows, self.columns).at_end(self.rows);
+        let mut pager = Pager::new("Transcript", rows, self.columns).at_end(self.rows);
+        if let Some(sought) = self.sought.take() {
+            pager.seek(&sought, self.rows);
+        }
         self.overlay = Some(Overlay::Pager(Box::new(pager)));
     }
 

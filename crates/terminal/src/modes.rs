@@ -95,6 +95,11 @@ pub fn focus(on: bool) -> &'static [u8] {
     if on { FOCUS.on } else { FOCUS.off }
 }
 
+/// Bytes that show in the task bar or tab that work is under way, or no longer.
+pub fn progress(on: bool) -> &'static [u8] {
+    if on { b"\x1b]9;4;3\x1b\\" } else { PROGRESS.off }
+}
+
 /// Bytes that restore a terminal of which nothing else is known, as after a panic in the middle of a draw.
 ///
 /// The alternate screen is left only if it is open: elsewhere the sequence would move the cursor to wherever it was saved last.

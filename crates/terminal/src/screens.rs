@@ -201,15 +201,52 @@ pub(crate) fn themes(current: &str) -> Picker {
     Picker::new(THEMES, std::iter::once(automatic).chain(items).collect()).selecting(current)
 }
 
+/// Letters of the page of changes, beside those that comment.
+pub(crate) const DIFF_KEYS: &[(char, &str)] = &[('b', "branch"), ('w', "blanks")];
+
+/// Changes that the page shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct DiffView {
+    /// All changes since the branch began, not only those that are not committed.
+    pub(crate) of_branch: bool,
+    pub(crate) ignores_blanks: bool,
+}
+
+/// Page of changes: its rows, the place of each, and the rows that name a file.
+pub(crate) struct DiffPage {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) places: Vec<Option<String>>,
+    pub(crate) files: Vec<usize>,
+}
+
+/// Title of the page of changes.
+pub(crate) fn diff_title(answer: &Value, view: DiffView) -> String {
+    let mut title = match (answer["baseBranch"].as_str(), view.of_branch) {
+        (Some(base), _) => format!("Changes since {base}"),
+        (None, true) => "Changes in the working tree (this branch has no base)".to_owned(),
+        (None, false) => "Changes in the working tree".to_owned(),
+    };
+    if view.ignores_blanks {
+        title.push_str(", without changes of blanks");
+    }
+    title
+}
+
 /// Rows of a diff of the working tree, with the place of each.
-pub(crate) fn diff(answer: &Value, theme: &Theme) -> (Vec<Row>, Vec<Option<String>>) {
+pub(crate) fn diff(answer: &Value, theme: &Theme) -> DiffPage {
     let whole = answer["diff"].as_str().map(str::to_owned);
     let parts = answer["changes"].as_array().into_iter().flatten();
     let parts: Vec<&str> = parts.filter_map(|change| change["diff"].as_str()).collect();
     let text = whole.unwrap_or_else(|| parts.join("\n"));
     match text.trim().is_empty() {
-        true => (vec![Row::plain("Nothing has changed.")], Vec::new()),
-        false => (diff::rows(&text, theme, PAGE_ROWS), diff::places(&text, PAGE_ROWS)),
+        true => {
+            DiffPage { rows: vec![Row::plain("Nothing has changed.")], places: Vec::new(), files: Vec::new() }
+        }
+        false => DiffPage {
+            rows: diff::rows(&text, theme, PAGE_ROWS),
+            places: diff::places(&text, PAGE_ROWS),
+            files: diff::files(&text, PAGE_ROWS),
+        },
     }
 }
 

@@ -80,6 +80,7 @@ impl State {
         self.lost = None;
         self.facts = Some(facts);
         self.call("session.commands.list", json!({}), Purpose::Commands);
+        self.run_status_command();
         for prompt in std::mem::take(&mut self.outbox.unsent) {
             if !self.is_working() {
                 self.turn.unanswered = Some(prompt.draft);
@@ -105,6 +106,7 @@ impl State {
         self.questions.dialogs.clear();
         self.questions.of_agents.clear();
         self.outbox.queue.clear();
+        self.outbox.drafts.clear();
         self.calls.clear();
         self.shells = ShellLines::default();
         self.known.files = None;
@@ -160,7 +162,9 @@ impl State {
     pub(crate) fn take_event(&mut self, event: &Event) {
         let was_working = self.is_working();
         self.count(event);
-        self.transcript.apply(event);
+        if self.transcript.apply(event).status {
+            self.run_status_command();
+        }
         self.follow_shell(event);
         self.follow_agent(event);
         if event.event_kind().is_some_and(is_answer) {
@@ -234,6 +238,9 @@ impl State {
             self.told.cost += cost;
         }
         match event.body() {
+            Body::SessionLimitsChanged(changed) => {
+                self.told.cost_limit = changed.session_limits.and_then(|limits| limits.max_ai_credits);
+            }
             Body::UserMessage(message) if event.agent_id().is_none() => {
                 if self.told.prompts.len() == MAX_PROMPTS {
                     self.told.prompts.pop_front();

@@ -18,6 +18,7 @@ use crate::keymap::{Keymap, PendingKeys};
 use crate::overlay::Overlay;
 use crate::printer::Printer;
 use crate::row::Row;
+use crate::screens::DiffView;
 use crate::search_prompt::SearchPrompt;
 use crate::shell_lines::ShellLines;
 use crate::status::StatusItem;
@@ -44,11 +45,20 @@ pub struct ViewOptions {
     /// Flat text for screen readers: no redrawn tail, no decoration.
     pub screen_reader: bool,
     pub status: Vec<StatusItem>,
+    /// Command that prints a part of the status line.
+    pub status_command: Option<String>,
 }
 
 impl Default for ViewOptions {
     fn default() -> Self {
-        Self { vim: false, reasoning: false, notify: true, screen_reader: false, status: StatusItem::usual() }
+        Self {
+            vim: false,
+            reasoning: false,
+            notify: true,
+            screen_reader: false,
+            status: StatusItem::usual(),
+            status_command: None,
+        }
     }
 }
 
@@ -105,6 +115,8 @@ pub(crate) struct Questions {
 pub(crate) struct Outbox {
     /// Messages that the server has queued.
     pub(crate) queue: Vec<QueuedItem>,
+    /// Drafts of messages that were sent while the agent worked, the last ones, by their text: the server lists only that.
+    pub(crate) drafts: VecDeque<(String, DraftSnapshot)>,
     /// Prompts that are sent once the session is open.
     pub(crate) unsent: VecDeque<Unsent>,
     /// Commands and shell lines that run once the session is open.
@@ -138,6 +150,8 @@ pub(crate) struct TurnInProgress {
 #[derive(Default)]
 pub(crate) struct SessionRecap {
     pub(crate) cost: f64,
+    /// Most that the session may cost, in credits, if a client has set it.
+    pub(crate) cost_limit: Option<f64>,
     /// Last answer of the main agent, for `/copy`.
     pub(crate) last_answer: Option<String>,
     /// The last prompts, each after the id of its event.
@@ -157,6 +171,12 @@ pub struct State {
     pub(crate) overlay: Option<Overlay>,
     pub(crate) outbox: Outbox,
     pub(crate) agent_view: AgentView,
+    /// Changes that the page of changes shows.
+    pub(crate) diff_view: DiffView,
+    /// Text that is searched for in the transcript once it is read.
+    pub(crate) sought: Option<String>,
+    /// Whether the draft was put away for a command, after which it comes back.
+    pub(crate) is_beside: bool,
     pub(crate) shells: ShellLines,
     /// Number of shell lines that were sent.
     pub(crate) shells_sent: u64,
@@ -167,6 +187,10 @@ pub struct State {
     /// Whether the theme follows the terminal's background.
     pub(crate) theme_follows: bool,
     pub options: ViewOptions,
+    /// Line of the user's command for the status line, whether that runs, and whether the facts have changed since it began.
+    pub(crate) status_text: Option<String>,
+    pub(crate) status_command_runs: bool,
+    pub(crate) status_is_stale: bool,
     pub(crate) note: Option<(String, u64)>,
     pub(crate) turn: TurnInProgress,
     pub(crate) told: SessionRecap,
@@ -195,6 +219,9 @@ impl State {
             overlay: None,
             outbox: Outbox::default(),
             agent_view: AgentView::default(),
+            diff_view: DiffView::default(),
+            sought: None,
+            is_beside: false,
             shells: ShellLines::default(),
             shells_sent: 0,
             calls: BTreeMap::new(),
@@ -203,6 +230,9 @@ impl State {
             theme: Theme::ansi(),
             theme_follows: false,
             options: ViewOptions::default(),
+            status_text: None,
+            status_command_runs: false,
+            status_is_stale: false,
             note: None,
             turn: TurnInProgress::default(),
             told: SessionRecap::default(),
@@ -267,6 +297,7 @@ impl State {
             Input::Edited(Ok(text)) => self.composer.set(text.trim_end_matches('\n')),
             Input::Edited(Err(reason)) | Input::Told(reason) => self.say(reason),
             Input::Printed(text) => self.print_text(&text),
+            Input::StatusText(text) => self.take_status_text(text),
             Input::Ask(question) => self.ask_host(question),
             Input::Attached(Ok(attachment)) => self.attach(attachment),
             Input::Attached(Err(reason)) => self.say(reason),

@@ -1,5 +1,8 @@
 //! Status line: the session's directory, model, mode and context usage.
 
+use serde_json::{Value, json};
+
+use crate::effect::Effect;
 use crate::format::{dollars, tokens};
 use crate::gate;
 use crate::row::{Row, Span, Style};
@@ -17,6 +20,8 @@ pub enum StatusItem {
     Directory,
     Branch,
     Title,
+    /// First line that a command of the user prints.
+    Command,
 }
 
 const NAMES: &[(&str, StatusItem)] = &[
@@ -28,6 +33,7 @@ const NAMES: &[(&str, StatusItem)] = &[
     ("directory", StatusItem::Directory),
     ("branch", StatusItem::Branch),
     ("title", StatusItem::Title),
+    ("command", StatusItem::Command),
 ];
 
 impl StatusItem {
@@ -100,7 +106,60 @@ impl State {
             StatusItem::Directory => Some(dim(facts?.directory.clone())),
             StatusItem::Branch => Some(dim(facts?.branch.clone()?)),
             StatusItem::Title => Some(dim(self.transcript.title()?.to_owned())),
+            StatusItem::Command => Some(dim(self.status_text.clone()?)),
         }
+    }
+
+    /// Has the user's command print its part of the status line, from the facts of the session as JSON.
+    pub(crate) fn run_status_command(&mut self) {
+        let Some(command) = self.options.status_command.clone() else { return };
+        if self.facts.is_none() || !self.options.status.contains(&StatusItem::Command) {
+            return;
+        }
+        // While it runs, the facts may change again.
+        if std::mem::replace(&mut self.status_command_runs, true) {
+            self.status_is_stale = true;
+            return;
+        }
+        let input = self.status_facts();
+        self.effect(Effect::StatusCommand { command, input });
+    }
+
+    /// Takes the line that the user's command printed.
+    pub(crate) fn take_status_text(&mut self, text: Option<String>) {
+        // Colours of the command would be a second voice in the line.
+        let plain = |line: String| -> String {
+            crate::ansi::spans(&line, &mut crate::ansi::SgrState::default())
+                .into_iter()
+                .map(|span| span.text)
+                .collect()
+        };
+        self.status_text = text.map(plain).filter(|text| !text.is_empty());
+        self.status_command_runs = false;
+        if std::mem::take(&mut self.status_is_stale) {
+            self.run_status_command();
+        }
+    }
+
+    fn status_facts(&self) -> Value {
+        let (model, effort) = self.model_and_effort();
+        let facts = self.facts.as_ref();
+        let context = self.transcript.context();
+        json!({
+            "session_id": facts.map(|facts| &facts.id),
+            "session_name": self.transcript.title(),
+            "cwd": facts.map(|facts| &facts.directory),
+            "branch": facts.and_then(|facts| facts.branch.as_ref()),
+            "agent": facts.and_then(|facts| facts.agent.as_ref()),
+            "model": { "id": model, "effort": effort },
+            "mode": self.mode(),
+            "cost": { "total_cost_usd": self.told.cost },
+            "context_window": {
+                "used_tokens": context.map(|context| context.tokens),
+                "context_window_size": context.map(|context| context.limit),
+            },
+            "version": env!("CARGO_PKG_VERSION"),
+        })
     }
 
     pub(crate) fn mode(&self) -> &str {

@@ -234,7 +234,7 @@ fn median(runs: &[Cost], of: impl Fn(&Cost) -> Duration) -> Duration {
     middle(runs.iter().map(of).collect())
 }
 
-fn middle(mut values: Vec<Duration>) -> Duration {
+fn middle<T: Ord + Copy + Default>(mut values: Vec<T>) -> T {
     values.sort();
     values.get(values.len() / 2).copied().unwrap_or_default()
 }

@@ -26,6 +26,7 @@ enum Kind {
     Tmux {
         sync: bool,
     },
+    Zellij,
     /// The program xterm itself.
     Xterm,
     Kitty,
@@ -53,21 +54,22 @@ pub(crate) fn guess(variable: impl Fn(&str) -> Option<String>) -> Abilities {
     let sync = match kind {
         Kind::Tmux { sync } => sync,
         Kind::Kitty | Kind::Ghostty | Kind::WezTerm | Kind::Foot | Kind::Alacritty | Kind::Iterm => true,
-        Kind::VsCode | Kind::WindowsTerminal => true,
+        Kind::VsCode | Kind::WindowsTerminal | Kind::Zellij => true,
         Kind::Dumb | Kind::LinuxConsole | Kind::GnuScreen | Kind::Xterm => false,
         Kind::AppleTerminal | Kind::Konsole | Kind::Vte | Kind::Unknown => false,
     };
     let reflow = match kind {
         Kind::Tmux { .. } | Kind::Kitty | Kind::Ghostty | Kind::WezTerm | Kind::Foot => true,
         Kind::Alacritty | Kind::Iterm | Kind::VsCode | Kind::WindowsTerminal => true,
-        Kind::AppleTerminal | Kind::Konsole | Kind::Vte => true,
+        Kind::AppleTerminal | Kind::Konsole | Kind::Vte | Kind::Zellij => true,
         Kind::Dumb | Kind::LinuxConsole | Kind::GnuScreen | Kind::Xterm | Kind::Unknown => false,
     };
     let keyboard = match kind {
         Kind::Kitty | Kind::Ghostty | Kind::WezTerm | Kind::Foot | Kind::Alacritty | Kind::Iterm => {
             Keyboard::Kitty
         }
-        Kind::VsCode => Keyboard::Kitty,
+        // Zellij ignores what it does not know, as with the protocol switched off.
+        Kind::VsCode | Kind::Zellij => Keyboard::Kitty,
         Kind::Tmux { .. } | Kind::Xterm => Keyboard::ModifyOtherKeys,
         Kind::Dumb | Kind::LinuxConsole | Kind::GnuScreen | Kind::WindowsTerminal => Keyboard::Legacy,
         Kind::AppleTerminal | Kind::Konsole | Kind::Vte | Kind::Unknown => Keyboard::Legacy,
@@ -100,6 +102,10 @@ fn kind(variable: &impl Fn(&str) -> Option<String>) -> Kind {
         return Kind::Tmux {
             sync: tmux_syncs(&program, &variable("TERM_PROGRAM_VERSION").unwrap_or_default()),
         };
+    }
+    // Zellij leaves TERM as it is outside.
+    if set("ZELLIJ") && !matches!(term.as_str(), "" | "dumb" | "unknown" | "linux") {
+        return Kind::Zellij;
     }
     match term.as_str() {
         "" | "dumb" | "unknown" => return Kind::Dumb,
@@ -151,6 +157,7 @@ fn color(kind: Kind, variable: &impl Fn(&str) -> Option<String>) -> ColorDepth {
         Kind::GnuScreen => ColorDepth::Ansi16,
         Kind::AppleTerminal => ColorDepth::Ansi256,
         _ if said => ColorDepth::Rgb,
+        Kind::Zellij => ColorDepth::Rgb,
         Kind::Kitty | Kind::Ghostty | Kind::WezTerm | Kind::Foot | Kind::Alacritty => ColorDepth::Rgb,
         Kind::Iterm | Kind::VsCode | Kind::WindowsTerminal | Kind::Konsole | Kind::Vte => ColorDepth::Rgb,
         Kind::Tmux { .. } | Kind::Xterm | Kind::Unknown if term.contains("256") => ColorDepth::Ansi256,
@@ -220,6 +227,11 @@ mod tests {
             "TERM=screen-256color TMUX=/tmp/tmux TERM_PROGRAM=tmux TERM_PROGRAM_VERSION=next-3.6 COLORTERM=truecolor",
             expect!["Rgb, ModifyOtherKeys, sync reflow title paste background"],
         );
+        check(
+            "TERM=xterm-kitty KITTY_WINDOW_ID=1 ZELLIJ=0 ZELLIJ_SESSION_NAME=x",
+            expect!["Rgb, Kitty, sync reflow title paste background"],
+        );
+        check("TERM=dumb ZELLIJ=0", expect!["dumb, None, Legacy, "]);
         check(
             "TERM=screen.xterm-256color STY=1.pts KITTY_WINDOW_ID=1 COLORTERM=truecolor",
             expect!["Ansi256, Legacy, title paste"],

@@ -266,11 +266,16 @@ impl App {
 
     /// Runs work that may take a while, and gives the view its result.
     pub(super) fn in_background(&self, work: impl FnOnce() -> Input + Send + 'static) {
-        let inbox = self.inbox.clone();
+        let inbox = self.inbox();
         tokio::task::spawn_blocking(move || {
             // A view that has ended needs no result.
             let _ = inbox.blocking_send(work());
         });
+    }
+
+    /// Where results of background work go.
+    pub(super) fn inbox(&self) -> mpsc::Sender<Input> {
+        self.inbox.clone()
     }
 
     async fn run_loop(

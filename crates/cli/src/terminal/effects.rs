@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use hangar_terminal::effect::{Effect, ExitKind, ExportFormat, SessionTarget};
 use hangar_terminal::html::HtmlPage;
 use hangar_terminal::input::{AttachedFile, Input};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::app::App;
 use super::opening::{PAGER_EVENTS, Wanted};
@@ -31,6 +31,14 @@ impl App {
                 });
             }
             Effect::ReadTranscript => self.read_transcript(),
+            Effect::Program { call, arguments } => self.run_subcommand(call, arguments),
+            Effect::CollectLogs { call, path } => {
+                let name = || format!("{}-logs-{}", self.settings.program, uuid::Uuid::new_v4().simple());
+                let directory = self.directory.join(path.unwrap_or_else(name));
+                let destination = json!({ "kind": "directory", "outputDirectory": directory });
+                let params = json!({ "destination": destination });
+                self.perform(Effect::Call { call, method: "session.debug.collectLogs", params });
+            }
             Effect::Edit(text) => {
                 self.release();
                 let edited = editor::edit(&self.settings, &text);
@@ -68,6 +76,7 @@ impl App {
                     tracing::warn!(%error, "the history of prompts cannot be written");
                 }
             }
+            Effect::StatusCommand { command, input } => self.run_status_command(command, input),
             Effect::Keep { key, value } => self.keep(key, value),
             Effect::Trust { remember } => self.trusted(remember),
             Effect::Login => self.login(),

@@ -33,6 +33,7 @@ mod preferences;
 pub(crate) mod questions;
 mod reader;
 mod signals;
+mod subcommand;
 mod surface;
 mod tty;
 

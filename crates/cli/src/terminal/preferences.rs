@@ -62,6 +62,7 @@ impl TerminalPreferences {
             notify: flag("notify", usual.notify),
             screen_reader: flag("screenReader", usual.screen_reader),
             status: status.unwrap_or(usual.status),
+            status_command: self.values.get("statusCommand").and_then(Value::as_str).map(str::to_owned),
         }
     }
 

@@ -152,6 +152,7 @@ impl Surface {
                 surface.write(&bytes);
                 // A terminal that is gone ends the loop by its input.
                 let _ = surface.tty.watch_focus(state.watches_focus());
+                let _ = surface.tty.show_progress(state.watches_focus());
             }
             Self::Lines(surface) => surface.print(state),
         }

@@ -73,6 +73,8 @@ pub(crate) struct Tty {
     asked: bool,
     /// Whether the terminal reports its focus while it is held.
     watches_focus: bool,
+    /// Whether the terminal shows that work is under way.
+    shows_progress: bool,
 }
 
 impl Tty {
@@ -96,6 +98,7 @@ impl Tty {
             reader: None,
             asked: false,
             watches_focus: false,
+            shows_progress: false,
         }))
     }
 
@@ -166,9 +169,19 @@ impl Tty {
         }
     }
 
+    /// Shows in the task bar or tab of the terminal that work is under way, where the terminal can.
+    pub(crate) fn show_progress(&mut self, on: bool) -> io::Result<()> {
+        if !self.modes().progress || self.shows_progress == on {
+            return Ok(());
+        }
+        self.shows_progress = on;
+        write_all(&self.output, modes::progress(on))
+    }
+
     /// Gives the terminal back. The screen has been left before.
     pub(crate) fn release(&mut self) {
         self.reader = None;
+        self.shows_progress = false;
         if let Some(held) = HELD.lock().take() {
             let bytes = modes::leave(&held.modes);
             held.restore(&bytes);

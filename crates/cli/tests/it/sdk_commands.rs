@@ -195,6 +195,8 @@ fn some_commands_are_prompts_for_the_client_to_send() {
         ("autopilot paint it", "paint it", json!("autopilot")),
         ("review only a.rs", "Review: only a.rs", Value::Null),
         ("security-review", "Security review: my changes", Value::Null),
+        ("rubber-duck the parser", "Second opinion: the parser", Value::Null),
+        ("research why it is slow", "Research: why it is slow", Value::Null),
         ("init", "/init", Value::Null),
     ] {
         let answer = answer(&mut client, line);

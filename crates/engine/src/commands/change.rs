@@ -56,7 +56,9 @@ impl Engine {
                 self.set_permission_mode(PermissionMode::Manual)?;
                 text("What was approved for this session is taken back.".to_owned())
             }
+            SlashCommand::Research(question) => prompts::research(&question),
             SlashCommand::Review(what) => prompts::review(&what),
+            SlashCommand::RubberDuck(what) => prompts::rubber_duck(&what),
             SlashCommand::Sandbox => text(tell::sandbox(self.sandboxed).to_owned()),
             SlashCommand::SecurityReview(what) => prompts::security_review(&what),
             SlashCommand::Session(query) => CommandOutcome::Compose(ComposerRequest::Query(query)),

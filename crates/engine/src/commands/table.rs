@@ -172,11 +172,13 @@ pub const TABLE: &[SlashCommandSpec] = &[
         takes: CommandArgument::Choice(&[
             ("default", "Ask"),
             ("allow-all", "Approve everything"),
+            ("reset", "Ask, and revoke the approvals for this session"),
             ("show", "Show the current setting"),
         ]),
         meanwhile: true,
         read: |input| {
             Some(SlashCommand::Permissions(match input {
+                "reset" => return Some(SlashCommand::ResetApprovals),
                 "allow-all" => Some(PermissionMode::AllowAll),
                 "default" => Some(PermissionMode::Manual),
                 "" | "show" => None,
@@ -201,6 +203,14 @@ pub const TABLE: &[SlashCommandSpec] = &[
         read: |input| optional(input).map(SlashCommand::Rename),
     },
     SlashCommandSpec {
+        name: "research",
+        aliases: &[],
+        description: "Lets agents research a question and write a report",
+        takes: CommandArgument::Text("question"),
+        meanwhile: false,
+        read: |input| optional(input).map(SlashCommand::Research),
+    },
+    SlashCommandSpec {
         name: "reset-allowed-tools",
         aliases: &[],
         description: "Revokes the approvals for this session",
@@ -215,6 +225,14 @@ pub const TABLE: &[SlashCommandSpec] = &[
         takes: CommandArgument::Text("what to look at"),
         meanwhile: false,
         read: |input| Some(SlashCommand::Review(input.to_owned())),
+    },
+    SlashCommandSpec {
+        name: "rubber-duck",
+        aliases: &[],
+        description: "Lets an agent of its own criticize the current work",
+        takes: CommandArgument::Text("what to look at"),
+        meanwhile: false,
+        read: |input| Some(SlashCommand::RubberDuck(input.to_owned())),
     },
     SlashCommandSpec {
         name: "sandbox",

@@ -17,7 +17,7 @@ pub enum BodyPart {
     /// A text of the model or of a tool, marked on each row so that it cannot look like a part of the dialog.
     Quoted(String),
     Warning(String),
-    /// A command, a path or a document: exact, with everything invisible shown.
+    /// A command, a path or a document: exact, with everything invisible shown, and marked on each row as well.
     Code(String),
     Diff(String),
     Markdown(String),
@@ -66,19 +66,21 @@ fn rows(part: &BodyPart, columns: usize, theme: &Theme) -> Vec<Row> {
         BodyPart::Text(text) => plain(text, Style::PLAIN, columns, &[]),
         BodyPart::Quoted(text) => plain(text, Style::PLAIN, columns, &[Span::new("  │ ", theme.dim)]),
         BodyPart::Warning(text) => plain(text, theme.warning, columns, &[Span::new("! ", theme.warning)]),
-        BodyPart::Code(text) => plain(text, theme.code, columns, &[Span::new("  ", theme.dim)]),
+        BodyPart::Code(text) => plain(text, theme.code, columns, &[Span::new("  ┃ ", theme.dim)]),
         BodyPart::Diff(text) => {
             let rows = diff::rows(text, theme, BODY_ROWS + 1);
             // A row of a diff may be wider than the screen, but must be visible as a whole.
             rows.iter().flat_map(|row| wrap(&row.spans, columns, &[], &[])).collect()
         }
         BodyPart::Markdown(text) => {
-            let rows = blocks::markdown(text, look);
-            rows.iter()
-                .flat_map(
-                    |row| if row.unwrapped { wrap(&row.spans, columns, &[], &[]) } else { vec![row.clone()] },
-                )
-                .collect()
+            let mark = [Span::new("  │ ", theme.dim)];
+            let rows =
+                blocks::markdown(text, Rendering { columns: columns.saturating_sub(4).max(1), ..look });
+            let marked = |row: &Row| match row.unwrapped {
+                true => wrap(&row.spans, columns, &mark, &mark),
+                false => vec![row.clone().after(mark[0].clone())],
+            };
+            rows.iter().flat_map(marked).collect()
         }
     }
 }

@@ -9,6 +9,8 @@ const MAX_COMMENTS: usize = 200;
 pub(super) struct Comments {
     /// Place of each line, where it can be commented.
     places: Vec<Option<String>>,
+    /// Lines that name a file.
+    files: Vec<usize>,
     /// Line that is selected.
     pub(super) line: usize,
     /// The comment while it is typed.
@@ -17,9 +19,23 @@ pub(super) struct Comments {
 }
 
 impl Comments {
-    pub(super) fn on(places: Vec<Option<String>>) -> Self {
+    pub(super) fn on(places: Vec<Option<String>>, files: Vec<usize>) -> Self {
         let line = places.iter().position(Option::is_some).unwrap_or(0);
-        Self { places, line, ..Self::default() }
+        Self { places, files, line, ..Self::default() }
+    }
+
+    /// Selects the first line of the next file in a direction, or of this file if it is the last one.
+    pub(super) fn step_file(&mut self, down: bool) {
+        let current = self.files.iter().rposition(|at| *at <= self.line).unwrap_or(0);
+        let wanted = if down { current + 1 } else { current.saturating_sub(1) };
+        let Some(start) = self.files.get(wanted).copied() else { return };
+        let first = (start..self.places.len()).find(|at| self.places[*at].is_some());
+        self.line = first.unwrap_or(self.line);
+    }
+
+    /// Line that names the file of the selected one.
+    pub(super) fn file_line(&self) -> Option<usize> {
+        self.files.iter().rev().copied().find(|at| *at <= self.line)
     }
 
     /// Selects the next line in a direction that can be commented.

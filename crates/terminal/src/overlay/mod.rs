@@ -25,6 +25,8 @@ pub enum OverlayEnd {
     Open,
     Closed,
     Picked(Pick),
+    /// A letter that the owner of the overlay handles.
+    Keyed(char),
     /// Closed with comments, as a text for the next message.
     Commented(String),
 }

@@ -23,6 +23,8 @@ pub struct Pager {
     search: Search,
     /// Comments, where lines can be commented.
     comments: Option<Comments>,
+    /// Letters that the owner of the pager handles, with what they do.
+    keys: &'static [(char, &'static str)],
 }
 
 #[derive(Default)]
@@ -43,15 +45,23 @@ impl Pager {
             top: 0,
             search: Search::default(),
             comments: None,
+            keys: &[],
         };
         pager.layout(columns);
         pager
     }
 
-    /// A pager whose lines can be commented, at these places.
+    /// A pager whose lines can be commented, at these places; the lines `files` name a file.
     #[must_use]
-    pub fn with_places(mut self, places: Vec<Option<String>>) -> Self {
-        self.comments = Some(Comments::on(places));
+    pub fn with_places(mut self, places: Vec<Option<String>>, files: Vec<usize>) -> Self {
+        self.comments = Some(Comments::on(places, files));
+        self
+    }
+
+    /// A pager that leaves these letters to its owner.
+    #[must_use]
+    pub fn with_keys(mut self, keys: &'static [(char, &'static str)]) -> Self {
+        self.keys = keys;
         self
     }
 
@@ -60,6 +70,14 @@ impl Pager {
     pub fn at_end(mut self, rows: usize) -> Self {
         self.top = self.last_top(rows);
         self
+    }
+
+    /// Moves to the last row that has a text, and marks all that have it.
+    pub fn seek(&mut self, text: &str, rows: usize) {
+        self.search.text = text.to_lowercase();
+        if let Some(last) = (0..self.rows.len()).rev().find(|at| self.has(*at)) {
+            self.top = last.min(self.last_top(rows));
+        }
     }
 
     /// Puts other lines in place of these. A view at the end stays there.
@@ -123,6 +141,15 @@ impl Pager {
         if let Some(end) = self.comment_key(key, rows, keymap) {
             return end;
         }
+        // Comments are about the lines of this page.
+        let is_commented = self.comments.as_ref().is_some_and(|comments| comments.message().is_some());
+        if let KeyCode::Char(letter) = key.code
+            && !key.ctrl
+            && !is_commented
+            && self.keys.iter().any(|(known, _)| *known == letter)
+        {
+            return OverlayEnd::Keyed(letter);
+        }
         let page = rows.saturating_sub(FRAME + 1).max(1);
         let last = self.last_top(rows);
         match key.code {
@@ -159,6 +186,8 @@ impl Pager {
         match key.code {
             KeyCode::Up | KeyCode::Char('k') => comments.step(false),
             KeyCode::Down | KeyCode::Char('j') => comments.step(true),
+            KeyCode::Left | KeyCode::Char('h') => comments.step_file(false),
+            KeyCode::Right | KeyCode::Char('l') => comments.step_file(true),
             KeyCode::Char('c') if !key.ctrl => comments.begin(),
             KeyCode::Enter => comments.begin(),
             KeyCode::Esc | KeyCode::Char('q' | 's') => {
@@ -166,10 +195,13 @@ impl Pager {
             }
             _ => return None,
         }
-        let line = comments.line;
-        if let Some(at) = self.rows.iter().position(|(of, _)| *of == line) {
+        let (line, file) = (comments.line, comments.file_line());
+        let row_of = |line: usize| self.rows.iter().position(|(of, _)| *of == line);
+        if let Some(at) = row_of(line) {
             let height = rows.saturating_sub(FRAME).max(1);
-            self.top = self.top.clamp((at + 1).saturating_sub(height), at);
+            // The name of a file is on the screen with its first lines.
+            let first = file.and_then(row_of).filter(|file| at - file < height / 2).unwrap_or(at);
+            self.top = self.top.clamp((at + 1).saturating_sub(height), first);
         }
         Some(OverlayEnd::Open)
     }
@@ -235,7 +267,11 @@ impl Pager {
         if let Some(comments) = &self.comments {
             let hint = match comments.comment(comments.line) {
                 Some(text) => format!("comment: {}", crate::gate::visible(text)),
-                None => "↑↓ selects · c comments · pgup pgdn g G move · / searches · q closes".to_owned(),
+                None => {
+                    let keys: String =
+                        self.keys.iter().map(|(key, does)| format!(" · {key} {does}")).collect();
+                    format!("↑↓ selects · c comments · ←→ file{keys} · / searches · q closes")
+                }
             };
             screen.push(Row::styled(hint, theme.dim).clipped(columns));
             return (screen, None);

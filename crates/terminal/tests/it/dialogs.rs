@@ -15,18 +15,18 @@ fn a_question_is_answered_by_a_number_or_by_a_text() {
     check(
         asked,
         expect![[r#"
-        $ hangar
-        ◐ waiting for you · esc esc stops
+            $ hangar
+            ◐ waiting for you · esc esc stops
 
-        A question
-        Which side?
-        ❯ 1. left
-          2. right
-          3. Something else
-        a number or enter answers; esc cancels
-        ---
-        Notify("the agent asks something")
-    "#]],
+            A question
+              │ Which side?
+            ❯ 1. left
+              2. right
+              3. Something else
+            a number or enter answers; esc cancels
+            ---
+            Notify("the agent asks something")
+        "#]],
     );
     check(
         &format!("{asked}\n2"),
@@ -44,27 +44,27 @@ fn a_question_is_answered_by_a_number_or_by_a_text() {
     check(
         &format!("{asked}\n3\nenter\ntype:the middle\nscreen\nenter"),
         expect![[r#"
-        $ hangar
-        ◐ waiting for you · esc esc stops
+            $ hangar
+            ◐ waiting for you · esc esc stops
 
-        A question
-        Which side?
-          1. left
-          2. right
-        ❯ 3. Something else
-          ❯ the middle▮
-        enter sends; esc goes back
-        ---
-        Notify("the agent asks something")
-        ===
-        $ hangar
-        ◐ working · esc esc stops
+            A question
+              │ Which side?
+              1. left
+              2. right
+            ❯ 3. Something else
+              ❯ the middle▮
+            enter sends; esc goes back
+            ---
+            Notify("the agent asks something")
+            ===
+            $ hangar
+            ◐ working · esc esc stops
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        session.ui.handlePendingUserInput {"requestId":"q1","response":{"answer":"the middle","wasFreeform":true}}
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main
+            ---
+            session.ui.handlePendingUserInput {"requestId":"q1","response":{"answer":"the middle","wasFreeform":true}}
+        "#]],
     );
     check(
         &format!("{asked}\nesc"),
@@ -92,24 +92,24 @@ fn a_question_without_choices_takes_a_text() {
     check(
         &format!("{asked}\npaste:Ada\\nL.\nscreen\nenter"),
         expect![[r#"
-        $ hangar
-        ◐ waiting for you · esc esc stops
+            $ hangar
+            ◐ waiting for you · esc esc stops
 
-        A question
-        What name?
-          ❯ Ada L.▮
-        enter sends; esc goes back
-        ---
-        Notify("the agent asks something")
-        ===
-        $ hangar
-        ◐ working · esc esc stops
+            A question
+              │ What name?
+              ❯ Ada L.▮
+            enter sends; esc goes back
+            ---
+            Notify("the agent asks something")
+            ===
+            $ hangar
+            ◐ working · esc esc stops
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        session.ui.handlePendingUserInput {"requestId":"q1","response":{"answer":"Ada L.","wasFreeform":true}}
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main
+            ---
+            session.ui.handlePendingUserInput {"requestId":"q1","response":{"answer":"Ada L.","wasFreeform":true}}
+        "#]],
     );
     check(
         &format!("{asked}\nctrl+c"),
@@ -166,22 +166,22 @@ fn a_plan_is_approved_in_the_recommended_way_or_changed() {
     check(
         asked,
         expect![[r#"
-        $ hangar
-        ◐ waiting for you · esc esc stops
+            $ hangar
+            ◐ waiting for you · esc esc stops
 
-        Approve this plan?
-        Plan
-
-        1. turn the sign
-        2. test
-          1. Yes, and ask before each step
-        ❯ 2. Yes, and work on alone until it is done
-          3. Leave plan mode and wait for my prompt
-          4. No, change the plan: say how
-        a number or enter answers; esc cancels
-        ---
-        Notify("the agent asks something")
-    "#]],
+            Approve this plan?
+              │ Plan
+              │
+              │ 1. turn the sign
+              │ 2. test
+              1. Yes, and ask before each step
+            ❯ 2. Yes, and work on alone until it is done
+              3. Leave plan mode and wait for my prompt
+              4. No, change the plan: say how
+            a number or enter answers; esc cancels
+            ---
+            Notify("the agent asks something")
+        "#]],
     );
     check(
         &format!("{asked}\nenter"),
@@ -229,18 +229,18 @@ fn trust_is_asked_before_anything_is_read() {
     check(
         "trust:~/project\nwait:300",
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        Do you trust this directory?
-          ~/project
-        Files here can hold instructions for the model, and programs
-        that are started with a session (MCP servers, hooks). Work
-        in directories that you trust.
-        ❯ 1. Yes, for this session
-          2. Yes, and remember this directory
-          3. No, leave
-        a number or enter answers; esc cancels
-    "#]],
+            Do you trust this directory?
+              ┃ ~/project
+            Files here can hold instructions for the model, and programs
+            that are started with a session (MCP servers, hooks). Work
+            in directories that you trust.
+            ❯ 1. Yes, for this session
+              2. Yes, and remember this directory
+              3. No, leave
+            a number or enter answers; esc cancels
+        "#]],
     );
     check(
         "trust:~/project\nwait:300\n1",
@@ -278,18 +278,18 @@ fn trust_is_asked_before_anything_is_read() {
     check(
         "trust:~/project\ntype:fix 1 2\nenter",
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        Do you trust this directory?
-          ~/project
-        Files here can hold instructions for the model, and programs
-        that are started with a session (MCP servers, hooks). Work
-        in directories that you trust.
-        ❯ 1. Yes, for this session
-          2. Yes, and remember this directory
-          3. No, leave
-        …
-    "#]],
+            Do you trust this directory?
+              ┃ ~/project
+            Files here can hold instructions for the model, and programs
+            that are started with a session (MCP servers, hooks). Work
+            in directories that you trust.
+            ❯ 1. Yes, for this session
+              2. Yes, and remember this directory
+              3. No, leave
+            …
+        "#]],
     );
 }
 

@@ -311,18 +311,18 @@ fn an_address_is_opened_by_the_person() {
     check(
         asked,
         expect![[r#"
-        $ hangar
-        ◐ waiting for you · esc esc stops
+            $ hangar
+            ◐ waiting for you · esc esc stops
 
-        github asks
-        Log in there.
-          https://example.com/login?a=b
-        ❯ 1. I opened it
-          2. Decline
-        a number or enter answers; esc cancels
-        ---
-        Notify("the agent asks something")
-    "#]],
+            github asks
+            Log in there.
+              ┃ https://example.com/login?a=b
+            ❯ 1. I opened it
+              2. Decline
+            a number or enter answers; esc cancels
+            ---
+            Notify("the agent asks something")
+        "#]],
     );
     check(
         &format!("{asked}\n1"),

@@ -65,14 +65,14 @@ fn every_default_key_does_something_or_says_why_not() {
         accept-completion tab: changes the screen
         accept-completion ctrl+y: changes the screen
         submit-completion enter: models.list {}
-        completion-prev up: nothing
-        completion-prev ctrl+p: nothing
-        completion-prev shift+tab: nothing
-        completion-next down: nothing
-        completion-next ctrl+n: nothing
+        completion-prev up: changes the screen
+        completion-prev ctrl+p: changes the screen
+        completion-prev shift+tab: changes the screen
+        completion-next down: changes the screen
+        completion-next ctrl+n: changes the screen
         close-completion esc: changes the screen
         command-beside ctrl+x /: changes the screen
-        background ctrl+x b: session.tasks.list {}
+        background ctrl+x b: session.tasks.promoteCurrentToBackground {}
         goal ctrl+x g: changes the screen
         hide ctrl+x h: changes the screen
         open-link ctrl+x o: changes the screen
@@ -212,16 +212,16 @@ fn a_draft_is_stashed_edited_elsewhere_and_undone() {
     "#]],
     );
     check(
-        "ready\ntype:a draft\nctrl+x /\ntype:vim\nenter\nctrl+s",
+        "ready\ntype:a draft\nctrl+x /\ntype:vim\nenter",
         expect![[r#"
-        $ hangar
-        ∙ Vim keys are on; /vim switches them off.
+            $ hangar
+            ∙ Vim keys are on; /vim switches them off.
 
-        ❯ a draft▮
-        INSERT  scripted · ~/project · main
-        ---
-        Keep { key: "vim", value: Bool(true) }
-    "#]],
+            ❯ a draft▮
+            INSERT  scripted · ~/project · main
+            ---
+            Keep { key: "vim", value: Bool(true) }
+        "#]],
     );
 }
 
@@ -273,40 +273,40 @@ fn help_lists_commands_and_keys() {
         expect![[r#"
             Help
             Commands
-            /agent          Chooses the agent that answers
-            /ask            Asks something aside, outside the conversation (also /btw)
-            /clear          Starts over in a new session (also /reset)
-            /compact        Sums the conversation up
-            /context        Says what the model's context is filled with
-            /copy           Copies the last answer to the clipboard
-            /detach         Leaves the session running elsewhere
-            /diff           Shows what changed in the working tree
-            /exit           Closes the session and leaves (also /quit)
-            /export         Writes the transcript to a file: md or html, and a path (also /share)
-            /fork           Goes on in a copy of the session (also /branch)
-            /help           Lists commands and keys
-            /hooks          Lists the hooks of the session
-            /instructions   Lists the instruction files that are read
-            /login          Sets up a provider and its model
-            /logout         Removes a provider, with the key that was kept for it
-            /mcp            MCP servers
-            /model          Chooses the model and its effort (also /models)
-            /new            Opens a new session and leaves this one as it is
-            /notify         Switches notifications on or off
-            /plan           Plans first
-            /plugin         Lists the plugins that are loaded and what each brings
-            /reasoning      Shows or hides the model's reasoning
-            /resume         Opens an earlier session, of any agent (also /continue)
-            /rewind         Goes back to an earlier prompt, with or without files (also /undo)
-            /search         Searches the transcript (also /find)
-            /settings       Shows the settings of the terminal (also /config)
-            1–28 of 101 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
+            /agent                Chooses the agent that answers
+            /ask                  Asks something aside, outside the conversation (also /btw)
+            /changelog            Shows what is new in this version (also /release-notes)
+            /clear                Starts over in a new session (also /reset)
+            /collect-debug-logs   Copies the session's log and the program's logs to a directory
+            /compact              Sums the conversation up
+            /context              Says what the model's context is filled with
+            /copy                 Copies the last answer to the clipboard
+            /detach               Leaves the session running elsewhere
+            /diagnose             Checks models, logins and this machine, as `hangar doctor` does
+            /diff                 Shows what changed in the working tree
+            /exit                 Closes the session and leaves (also /quit)
+            /experimental         Lists the features that can be switched on and off
+            /export               Writes the transcript to a file: md or html, and a path (also
+            /share)
+            /fork                 Goes on in a copy of the session (also /branch)
+            /help                 Lists commands and keys
+            /hooks                Lists the hooks of the session
+            /instructions         Lists the instruction files that are read
+            /limits               Limits the cost of the session, or removes the limit
+            /login                Sets up a provider and its model
+            /logout               Removes a provider, with the key that was kept for it
+            /mcp                  MCP servers
+            /memory               Lists the notes about this repository, or switches them on or off
+            /model                Chooses the model and its effort (also /models)
+            /new                  Opens a new session and leaves this one as it is
+            /notify               Switches notifications on or off
+            1–28 of 110 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
             ===
             Help
-            ctrl+x h               hide or show the panel
-            ctrl+x o               open the last link
-            ctrl+x v               voice input
-            ctrl+x x               close the panel
+            ctrl+x h               no: there is no panel beside the conversation
+            ctrl+x o               no: the terminal opens links, Hangar starts no browser
+            ctrl+x v               no: there is no voice input
+            ctrl+x x               no: there is no panel beside the conversation
             left, ctrl+b           left
             right, ctrl+f          right
             up                     up; above the first row queued prompts, then the history
@@ -331,7 +331,7 @@ fn help_lists_commands_and_keys() {
 
             @ names a file, ! runs a command, / is a command; ctrl+v pastes an image.
             docs/terminal.md has more.
-            74–101 of 101 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
+            83–110 of 110 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
         "#]],
     );
 }

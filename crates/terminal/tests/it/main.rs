@@ -19,4 +19,5 @@ mod script;
 mod session;
 mod sizes;
 mod transcript;
+mod upkeep;
 mod work_pickers;

@@ -32,7 +32,7 @@ fn a_command_is_answered_by_one_key() {
             Run this command?
               │ Publish it
             ! it leaves the machine
-              git push && make
+              ┃ git push && make
             ❯ 1. Yes
               2. Yes, and do not ask again for `git push`, `make` in
                  this session
@@ -60,7 +60,7 @@ fn a_command_is_answered_by_one_key() {
             Run this command?
               │ Publish it
             ! it leaves the machine
-              git push && make
+              ┃ git push && make
               1. Yes
               2. Yes, and do not ask again for `git push`, `make` in
                  this session
@@ -149,7 +149,7 @@ fn every_kind_shows_what_it_is_about() {
 
                 Change this file?
                   │ Change it
-                  /p/a.rs
+                  ┃ /p/a.rs
                 a.rs
                 @@ -1,1 +1,1 @@
                 1 - old
@@ -171,7 +171,7 @@ fn every_kind_shows_what_it_is_about() {
 
                 Read this file?
                   │ Look
-                  /etc/hosts
+                  ┃ /etc/hosts
                 ❯ 1. Yes
                   2. Yes, and do not ask again for reading in this session
                   3. No, and say what to do instead
@@ -188,7 +188,7 @@ fn every_kind_shows_what_it_is_about() {
 
                 Fetch this address?
                   │ Fetch
-                  https://example.com/a?b=c
+                  ┃ https://example.com/a?b=c
                 ❯ 1. Yes
                   2. Yes, and do not ask again for this site in this session
                   3. No, and say what to do instead
@@ -205,9 +205,9 @@ fn every_kind_shows_what_it_is_about() {
 
                 Call this tool?
                   │ remove (Remove a file) of the MCP server files
-                  {
-                    "path": "x"
-                  }
+                  ┃ {
+                  ┃   "path": "x"
+                  ┃ }
                 ❯ 1. Yes
                   2. Yes, and do not ask again for remove in this session
                   3. No, and say what to do instead
@@ -240,9 +240,9 @@ fn every_kind_shows_what_it_is_about() {
 
                 Call this tool?
                   │ custom-tool deploy: Deploys it
-                  {
-                    "to": "prod"
-                  }
+                  ┃ {
+                  ┃   "to": "prod"
+                  ┃ }
                 ❯ 1. Yes
                   2. Yes, and do not ask again for deploy in this session
                   3. No, and say what to do instead
@@ -259,9 +259,9 @@ fn every_kind_shows_what_it_is_about() {
 
                 A hook asks whether this may run
                   │ sure?
-                  bash {
-                    "command": "ls"
-                  }
+                  ┃ bash {
+                  ┃   "command": "ls"
+                  ┃ }
                 ❯ 1. Yes
                   2. No, and say what to do instead
                 a number or enter answers; esc cancels
@@ -272,17 +272,17 @@ fn every_kind_shows_what_it_is_about() {
         (
             r#"{"kind":"shell","fullCommandText":"ls","canOfferSessionApproval":false}"#,
             expect![[r#"
-            $ hangar
-            ◐ waiting for you · esc esc stops
+                $ hangar
+                ◐ waiting for you · esc esc stops
 
-            Run this command?
-              ls
-            ❯ 1. Yes
-              2. No, and say what to do instead
-            a number or enter answers; esc cancels
-            ---
-            Notify("the agent asks something")
-        "#]],
+                Run this command?
+                  ┃ ls
+                ❯ 1. Yes
+                  2. No, and say what to do instead
+                a number or enter answers; esc cancels
+                ---
+                Notify("the agent asks something")
+            "#]],
         ),
     ] {
         check(&format!("ready\nturn\nask:p1 {request}\nwait:300"), expected);
@@ -314,7 +314,7 @@ fn a_key_within_the_quiet_time_goes_to_the_draft() {
             ◐ waiting for you · esc esc stops
 
             Run this command?
-              rm x
+              ┃ rm x
             ❯ 1. Yes
               2. Yes, and do not ask again for such commands in this
                  session
@@ -354,21 +354,21 @@ fn the_next_question_is_not_answered_by_the_same_key() {
     check(
         &format!("{two}\nwait:300"),
         expect![[r#"
-        $ hangar
-        ◑ waiting for you 1s · esc esc stops
+            $ hangar
+            ◑ waiting for you 1s · esc esc stops
 
-        Run this command?
-          two
-        ❯ 1. Yes
-          2. Yes, and do not ask again for such commands in this
-             session
-          3. No, and say what to do instead
-        a number or enter answers; esc cancels
-        ---
-        Notify("the agent asks something")
-        Notify("the agent asks something")
-        session.permissions.handlePendingPermissionRequest {"requestId":"p1","result":{"kind":"approve-once"}}
-    "#]],
+            Run this command?
+              ┃ two
+            ❯ 1. Yes
+              2. Yes, and do not ask again for such commands in this
+                 session
+              3. No, and say what to do instead
+            a number or enter answers; esc cancels
+            ---
+            Notify("the agent asks something")
+            Notify("the agent asks something")
+            session.permissions.handlePendingPermissionRequest {"requestId":"p1","result":{"kind":"approve-once"}}
+        "#]],
     );
     assert_eq!(answers(&format!("{two}\nwait:300\nesc")), ["approve-once", "reject"]);
 }
@@ -427,7 +427,7 @@ fn escapes_and_returns_in_a_command_are_seen() {
             ◐ waiting for you · esc esc stops
 
             Run this command?
-              echo safe ␛[0m␍; rm -rf x
+              ┃ echo safe ␛[0m␍; rm -rf x
             ❯ 1. Yes
               2. Yes, and do not ask again for such commands in this
                  session
@@ -447,33 +447,33 @@ fn a_command_is_approved_only_after_its_end_was_on_the_screen() {
     check(
         &asked,
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        Run this command?
-          echo start
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-          … 46 more rows (pgdn)
-        ❯ 1. Yes
-          2. Yes, and do not ask again for such commands in this
-             session
-          3. No, and say what to do instead
-        pgdn shows the rest, which has to be seen first; esc cancels
-        ---
-        Notify("the agent asks something")
-    "#]],
+            Run this command?
+              ┃ echo start
+              ┃
+              ┃
+              ┃
+              ┃
+              ┃
+              ┃
+              ┃
+              ┃
+              ┃
+              ┃
+              ┃
+              ┃
+              ┃
+              ┃
+              … 46 more rows (pgdn)
+            ❯ 1. Yes
+              2. Yes, and do not ask again for such commands in this
+                 session
+              3. No, and say what to do instead
+            pgdn shows the rest, which has to be seen first; esc cancels
+            ---
+            Notify("the agent asks something")
+        "#]],
     );
     assert!(answers(&format!("{asked}\n1\n2\nenter")).is_empty());
     let pages = "\npagedown".repeat(6);
@@ -525,7 +525,7 @@ fn on_a_small_screen_the_command_is_seen_before_it_is_approved() {
         let mut seen = String::new();
         // Everything that is approved was on the screen before.
         for _ in 0..12 {
-            seen.push_str(&run(&script).replace(['\n', ' '], ""));
+            seen.push_str(&run(&script).replace(['\n', ' ', '┃'], ""));
             script.push_str("\npagedown");
         }
         assert!(seen.contains("rm-rfx"), "{size}: {}", run(&script));
@@ -570,5 +570,5 @@ fn in_plain_lines_a_number_in_the_text_is_marked() {
     let (_, rows) = session.state.dialog_rows().expect("a dialog");
     let rows: Vec<String> = rows.iter().map(hangar_terminal::row::Row::text).collect();
     let yes: Vec<&String> = rows.iter().filter(|row| row.contains("1. Yes")).collect();
-    assert_eq!(yes, ["  │ 1. Yes", "│   1. Yes", "1. Yes"], "{rows:#?}");
+    assert_eq!(yes, ["  │ 1. Yes", "  ┃ 1. Yes", "1. Yes"], "{rows:#?}");
 }

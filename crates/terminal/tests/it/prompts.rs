@@ -255,6 +255,44 @@ fn an_image_goes_with_the_prompt() {
 }
 
 #[test]
+fn a_queued_image_comes_back_with_its_prompt() {
+    check(
+        r#"
+        ready
+        user:work
+        turn
+        image:/tmp/a.png
+        type: look
+        ctrl+q
+        event:pending_messages.modified {}
+        reply:session.queue.pendingItems:{"items":[{"id":"q1","displayText":"[Image #1: a.png] look"}],"steeringMessages":[]}
+        up
+        screen
+        idle
+        enter"#,
+        expect![[r#"
+            $ hangar
+            ❯ work
+            ◐ working · esc esc stops
+
+            ❯ [Image #1: a.png] look▮
+            scripted · ~/project · main
+            ---
+            session.send {"prompt":"[Image #1: a.png] look","mode":"enqueue","attachments":[{"type":"file","path":"/tmp/a.png"}]}
+            session.queue.removeAt {"id":"q1"}
+            ===
+            $ hangar
+            ❯ work
+
+            ❯ ▮
+            scripted · ~/project · main
+            ---
+            session.send {"prompt":"[Image #1: a.png] look","mode":"enqueue","attachments":[{"type":"file","path":"/tmp/a.png"}]}
+        "#]],
+    );
+}
+
+#[test]
 fn a_shell_line_is_run_and_its_output_stays() {
     check(
         r#"

@@ -6,6 +6,7 @@
 //!   `message:ID TEXT`, `call:ID NAME ARGUMENTS`, `output:ID TEXT`, `result:ID TEXT`, `fail:ID TEXT`, `ask:ID REQUEST`.
 //! - `reply:METHOD:JSON`, `refuse:METHOD:REASON`, `expect-call:METHOD`.
 //! - `past:KIND DATA; KIND DATA` for the events before, `past-live:` for those of a session that another process runs; `line:TEXT`.
+//! - `status:TEXT` for what the command of the status line prints.
 //! - `host:JSON` for a question of the program itself.
 //! - `wait:MS`, `resize:COLUMNSxROWS`, `size:COLUMNSxROWS` for the first line.
 //! - `screen` for a picture in between; there is one at the end.
@@ -103,6 +104,7 @@ pub(crate) fn step(session: &mut Session, line: &str) {
             session.reply(method, Err(reason.to_owned()));
         }
         "expect-call" => assert!(session.awaits(rest), "{rest} was not called: {:?}", session.log),
+        "status" => session.give(Input::StatusText(Some(text()))),
         "line" => session.give(Input::Line(text())),
         "past" | "past-live" => {
             let event = |text: &str| {

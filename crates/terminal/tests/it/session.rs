@@ -110,6 +110,14 @@ impl Session {
                 self.calls.push((call, "sessions".to_owned()));
                 "ListSessions".to_owned()
             }
+            Effect::Program { call, arguments } => {
+                self.calls.push((call, "program".to_owned()));
+                format!("hangar {}", arguments.join(" "))
+            }
+            Effect::CollectLogs { call, path } => {
+                self.calls.push((call, "logs".to_owned()));
+                format!("CollectLogs {path:?}")
+            }
             Effect::Remember(_) => return,
             other => format!("{other:?}"),
         };

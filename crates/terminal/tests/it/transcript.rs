@@ -343,7 +343,7 @@ fn an_agent_in_the_background_works_on() {
             It runs.
 
             Run this command? (asked by explore)
-              ls
+              ┃ ls
             ❯ 1. Yes
               2. Yes, and do not ask again for such commands in this
                  session

@@ -1,7 +1,9 @@
 //! `cargo xtask bench terminal`: the interactive views of agents side by side, each in a pty of 120x40 that answers queries.
 
+mod long_session;
 mod processes;
 mod pty;
+mod resize;
 mod views;
 
 use std::path::Path;
@@ -14,7 +16,7 @@ use super::{Model, megabytes, middle, millis};
 use pty::Pty;
 use views::View;
 
-/// Starts of each view; figures are medians.
+/// Starts of each view, and answers of each kind; figures are medians.
 const STARTS: usize = 5;
 /// Keys whose echo is measured.
 const KEYS: usize = 60;
@@ -52,7 +54,12 @@ pub(super) fn run(hangar: &Path, peers: &Path, cache: &Path) -> Result<()> {
         ("memory at the prompt", Bar::ShareOfBestPeer(0.15)),
         ("memory after 200 turns", Bar::ShareOfBestPeer(0.1)),
         ("growth over 200 turns", Bar::Below(5.0)),
-        ("idle CPU in 10 s", Bar::Below(1.0)),
+        ("idle CPU in 10 s", Bar::Below(0.0)),
+        ("wakes in 10 s", Bar::Below(0.0)),
+        ("50,000 events opened", Bar::Below(300.0)),
+        ("resize: tokens lost", Bar::Below(0.0)),
+        ("resize: tokens doubled", Bar::Below(0.0)),
+        ("resize: 80 shell lines kept", Bar::AtLeast(80.0)),
     ]);
     println!("\n{table}");
     Ok(())
@@ -77,16 +84,20 @@ fn measure(view: &View, table: &mut Table) -> Result<()> {
     pty.settle(QUIET);
     clear(&mut pty);
     table.add("memory at the prompt", Unit::Megabytes, name, megabytes(pty.memory()));
-    let before = pty.cpu();
+    let (cpu, wakes) = (pty.cpu(), pty.wakes());
     std::thread::sleep(IDLE);
-    table.add("idle CPU in 10 s", Unit::Milliseconds, name, millis(pty.cpu().saturating_sub(before)));
+    table.add("idle CPU in 10 s", Unit::Milliseconds, name, millis(pty.cpu().saturating_sub(cpu)));
+    table.add("wakes in 10 s", Unit::Pieces, name, pty.wakes().saturating_sub(wakes) as f64);
     table.add("key to echo, idle", Unit::Tenths, name, millis(keys(&mut pty)?));
     clear(&mut pty);
 
     stream(&mut pty, name, table)?;
-    let burst = prompt(&mut pty, &format!("STREAM:{BURST}"), &format!("tok{}", BURST - 1))?;
-    table.add("3,000 tokens at once", Unit::Milliseconds, name, millis(burst));
-    pty.settle(QUIET);
+    let mut bursts = Vec::new();
+    for _ in 0..STARTS {
+        bursts.push(prompt(&mut pty, &format!("STREAM:{BURST}"), &format!("tok{}", BURST - 1))?);
+        pty.settle(QUIET);
+    }
+    table.add("3,000 tokens at once", Unit::Milliseconds, name, millis(middle(bursts)));
     let start = pty.memory();
     for turn in 0..TURNS {
         prompt(&mut pty, &format!("SAY:turn {turn} is done"), &format!("turn {turn} is done"))?;
@@ -96,6 +107,14 @@ fn measure(view: &View, table: &mut Table) -> Result<()> {
     table.add("memory after 200 turns", Unit::Megabytes, name, megabytes(after));
     table.add("growth over 200 turns", Unit::Megabytes, name, megabytes(after.saturating_sub(start)));
     pty.close();
+    if let Some(resize::Outcome { lost, doubled, shell_lines }) = resize::run(view)? {
+        table.add("resize: tokens lost", Unit::Pieces, name, lost as f64);
+        table.add("resize: tokens doubled", Unit::Pieces, name, doubled as f64);
+        table.add("resize: 80 shell lines kept", Unit::Pieces, name, shell_lines as f64);
+    }
+    if view.is_ours() {
+        table.add("50,000 events opened", Unit::Milliseconds, name, millis(long_session::open(view)?));
+    }
     Ok(())
 }
 
@@ -155,12 +174,16 @@ fn prompt(pty: &mut Pty, text: &str, end: &str) -> Result<Duration> {
 fn stream(pty: &mut Pty, name: &str, table: &mut Table) -> Result<()> {
     let last = format!("tok{}", TOKENS - 1);
     pty.settle(Duration::from_millis(300));
-    let (bytes, cpu) = (pty.written(), pty.cpu());
-    prompt(pty, &format!("STREAM:{TOKENS}:{TOKEN_MS}"), &last)?;
-    pty.settle(QUIET);
-    let kilobytes = (pty.written() - bytes) as f64 / 1e3;
-    table.add("written per 1,000 tokens", Unit::Kilobytes, name, kilobytes);
-    table.add("CPU per 1,000 tokens", Unit::Milliseconds, name, millis(pty.cpu().saturating_sub(cpu)));
+    let (mut written, mut used) = (Vec::new(), Vec::new());
+    for _ in 0..STARTS {
+        let (bytes, cpu) = (pty.written(), pty.cpu());
+        prompt(pty, &format!("STREAM:{TOKENS}:{TOKEN_MS}"), &last)?;
+        pty.settle(QUIET);
+        written.push(pty.written() - bytes);
+        used.push(pty.cpu().saturating_sub(cpu));
+    }
+    table.add("written per 1,000 tokens", Unit::Kilobytes, name, middle(written) as f64 / 1e3);
+    table.add("CPU per 1,000 tokens", Unit::Milliseconds, name, millis(middle(used)));
     pty.send(format!("STREAM:{TOKENS}:{TOKEN_MS}").as_bytes())?;
     std::thread::sleep(Duration::from_millis(120));
     pty.send(b"\r")?;

@@ -42,6 +42,19 @@ pub(super) fn cpu(mark: &str) -> Duration {
     Duration::from_millis(ticks * 1_000 / TICKS)
 }
 
+/// Number of times that their threads have left a processor, by waiting or by force: as often as they were woken.
+pub(super) fn wakes(mark: &str) -> u64 {
+    let switches = |status: &str| -> u64 {
+        let counts = status.lines().filter(|line| line.contains("ctxt_switches:"));
+        counts.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum()
+    };
+    let threads = |pid: &u32| std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let of_thread = |thread: std::fs::DirEntry| {
+        std::fs::read_to_string(thread.path().join("status")).map_or(0, |status| switches(&status))
+    };
+    of(mark).iter().flat_map(threads).map(of_thread).sum()
+}
+
 pub(super) fn end(mark: &str) {
     for pid in of(mark) {
         // One that has gone meanwhile needs no signal.

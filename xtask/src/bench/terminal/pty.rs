@@ -144,6 +144,11 @@ impl Pty {
         processes::memory(&self.mark)
     }
 
+    /// Number of times that a thread of the program was put on a processor.
+    pub(super) fn wakes(&self) -> u64 {
+        processes::wakes(&self.mark)
+    }
+
     pub(super) fn cpu(&self) -> Duration {
         processes::cpu(&self.mark)
     }

@@ -8,6 +8,8 @@ use serde_json::json;
 use crate::bench::contender::{Contender, Kind};
 use crate::bench::measure::Job;
 
+const OURS: &str = "hangar";
+
 pub(super) struct View {
     pub(super) name: &'static str,
     job: Job,
@@ -16,6 +18,17 @@ pub(super) struct View {
 impl View {
     pub(super) fn job(&self) -> &Job {
         &self.job
+    }
+
+    pub(super) fn is_ours(&self) -> bool {
+        self.name == OURS
+    }
+
+    /// The same view, started with one more argument.
+    pub(super) fn with_argument(&self, argument: &str) -> Self {
+        let mut job = self.job.clone();
+        job.args.push(argument.to_owned());
+        Self { name: self.name, job }
     }
 
     /// Ours first, then the others that are installed.
@@ -38,7 +51,7 @@ impl View {
     fn hangar(program: &Path, cache: &Path, model_url: &str) -> Result<Self> {
         let contender = Contender::new(Kind::Hangar, program.to_owned(), &cache.join("terminal"), model_url)?;
         let args = ["--trust-folder"].map(str::to_owned).to_vec();
-        Ok(Self { name: "hangar", job: contender.job_with(args) })
+        Ok(Self { name: OURS, job: contender.job_with(args) })
     }
 
     fn copilot(contender: &Contender, project: &Path) -> Result<Self> {

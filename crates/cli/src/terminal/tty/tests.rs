@@ -27,6 +27,7 @@ fn a_session_has_the_terminal() {
                 reader: None,
                 asked: false,
                 watches_focus: false,
+                shows_progress: false,
             };
             assert_eq!(tty.size(), DEFAULT_SIZE);
             assert!(tty.acquire().is_err());
