@@ -123,7 +123,16 @@ fn order(settings: &Settings, args: RunArgs, text: &str, after: &Afterwards) -> 
         args: Arc::new(args),
     };
     // One prompt has no time limit.
-    let limits = TurnLimits { turn: None, stall: None, startup: None, steps: None, budget_usd: None };
+    let limits = TurnLimits {
+        turn: None,
+        stall: None,
+        tool: None,
+        progress: None,
+        stop_without_progress: false,
+        startup: None,
+        steps: None,
+        budget_usd: None,
+    };
     Ok(NativeOrder { session, limits, first, warnings: Vec::new() })
 }
 

@@ -2,9 +2,20 @@
 
 use anyhow::{Context, Result};
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::args::{LogLevel, RunArgs};
+use crate::redact;
+use crate::run_log::RunLogs;
 use crate::settings::Settings;
+
+/// Starts the logs of runs, for a process that works on them.
+pub(crate) fn start_run_logs(settings: &Settings) {
+    let logs = RunLogs::new(settings.home.join("logs"), redact::of_machine(settings));
+    // A process that has a log already keeps that one.
+    let _ = tracing_subscriber::registry().with(logs).try_init();
+}
 
 pub(crate) fn start(settings: &Settings, args: &RunArgs) -> Result<()> {
     let level = match (args.diagnostics.log_level, &args.diagnostics.log_dir) {

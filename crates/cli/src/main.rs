@@ -30,6 +30,7 @@ mod providers;
 mod queue;
 mod redact;
 mod resumed;
+mod run_log;
 mod runtimes;
 mod sandbox;
 mod sdk_server;

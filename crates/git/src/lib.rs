@@ -7,6 +7,8 @@
 
 mod clone;
 mod environment;
+mod fingerprint;
+mod follower;
 mod overrides;
 mod snapshot;
 
@@ -23,6 +25,8 @@ use tokio::task::JoinSet;
 
 pub use clone::Revision;
 pub use environment::Environment;
+pub use fingerprint::fingerprint;
+pub use follower::{FileContent, FileDifference, TreeFollower};
 pub use overrides::{Filters, Unsafe};
 pub use snapshot::{Snapshot, TreeChanges};
 

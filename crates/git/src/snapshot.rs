@@ -62,16 +62,36 @@ impl Snapshot {
         Ok(Some(Self { git: git.clone(), directory: directory.to_owned(), root, store, tree }))
     }
 
-    /// Changes since the snapshot.
-    pub async fn changes(&self) -> Result<TreeChanges, GitError> {
+    /// Tree object of the snapshot.
+    pub(crate) fn tree(&self) -> &str {
+        &self.tree
+    }
+
+    /// The top of the working tree.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Tree object of the working tree as it is now.
+    pub(crate) async fn tree_now(&self) -> Result<Option<String>, GitError> {
         // Opened again: the configuration may be another by now.
         let work_tree = self.git.open(&self.directory, Filters::Off).await?;
-        match self.store.write_tree(work_tree, &self.root).await? {
+        self.store.write_tree(work_tree, &self.root).await
+    }
+
+    /// Runs git where it knows the objects of the snapshot.
+    pub(crate) async fn run(&self, args: &[&str], limits: CallLimits) -> Result<GitOutput, GitError> {
+        let work_tree = self.git.open(&self.directory, Filters::Off).await?;
+        self.store.used_by(work_tree).run(args, limits).await
+    }
+
+    /// Changes since the snapshot.
+    pub async fn changes(&self) -> Result<TreeChanges, GitError> {
+        match self.tree_now().await? {
             Some(tree) if tree != self.tree => {
-                let work_tree = self.store.used_by(self.git.open(&self.directory, Filters::Off).await?);
                 let flags =
                     ["diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv"];
-                let output = work_tree.run(&[&flags[..], &[&self.tree, &tree]].concat(), LIMITS).await?;
+                let output = self.run(&[&flags[..], &[&self.tree, &tree]].concat(), LIMITS).await?;
                 Ok(count(&output, &self.root))
             }
             Some(_) | None => Ok(TreeChanges::default()),

@@ -14,6 +14,7 @@ pub mod entry;
 pub mod mcp;
 mod progress;
 pub mod prompt;
+pub mod prompt_run;
 pub mod read;
 pub mod record;
 mod retry;

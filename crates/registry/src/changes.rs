@@ -1,19 +1,21 @@
 //! Changes of files by a session: in all and by turn, as diffs, and taking them back.
 //!
-//! They are those that tools recorded (`hangar_store::snapshots`). The record is untrusted: a content is shown only if it has
+//! They are those that tools recorded (`hangar_store::snapshots`), or, of other agents, the differences of the working tree
+//! after each turn. The record is untrusted: a content is shown only if it has
 //! the hash that the record names, and a file is restored only below the session's directories.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use hangar_protocol::{Body, EventKind};
+use hangar_runtimes::runtime::{FileContent, FileDifference};
 use hangar_store::rewind::{NetChange, net_changes, restore};
 use hangar_store::snapshots::{FileChange, FileState, Snapshots, Version};
 use hangar_store::{SessionId, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
-use similar::{DiffOp, TextDiff};
+use similar::{ChangeTag, DiffOp, TextDiff};
 
 use crate::error::RegistryError;
 
@@ -26,6 +28,8 @@ const EXCERPT: usize = 120;
 const CONTEXT: usize = 3;
 /// Call id of changes that a person took back.
 const TAKEN_BACK: &str = "hangar.taken_back";
+/// Beginning of the call id of changes that are known by turn only; the number of the turn follows.
+const OF_TURN: &str = "hangar.turn.";
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Changes {
@@ -61,6 +65,54 @@ struct Turn {
     at: String,
 }
 
+/// Records the files that differ after a turn, of an agent that does not tell of its changes. `turn` is the number of the
+/// prompt; the first is 1.
+pub fn record_turn(
+    store: &Store,
+    id: &SessionId,
+    turn: u64,
+    files: Vec<FileDifference>,
+) -> Result<(), RegistryError> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let failed = |error: std::io::Error| {
+        RegistryError::Store(format!("recording the changes of session {id}: {error}"))
+    };
+    let snapshots = Snapshots::new(store.folder(id).map_err(failed)?);
+    let state = |content: FileContent| match content {
+        FileContent::Absent => FileState::Absent,
+        FileContent::Bytes(bytes) => FileState::Content(bytes),
+        FileContent::Unknown => FileState::Unknown,
+    };
+    for FileDifference { path, before, after } in files {
+        let (lines_added, lines_removed) = count_lines(&before, &after);
+        let change = FileChange {
+            call_id: format!("{OF_TURN}{turn}"),
+            path,
+            before: snapshots.keep(&state(before)).map_err(failed)?,
+            after: snapshots.keep(&state(after)).map_err(failed)?,
+            lines_added,
+            lines_removed,
+        };
+        snapshots.record(&change).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Lines that were added and removed, as far as the contents are known.
+fn count_lines(before: &FileContent, after: &FileContent) -> (u64, u64) {
+    let text = |content: &FileContent| match content {
+        FileContent::Absent => Some(String::new()),
+        FileContent::Bytes(bytes) => String::from_utf8(bytes.clone()).ok(),
+        FileContent::Unknown => None,
+    };
+    let (Some(before), Some(after)) = (text(before), text(after)) else { return (0, 0) };
+    let diff = TextDiff::from_lines(before.as_str(), after.as_str());
+    let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count() as u64;
+    (count(ChangeTag::Insert), count(ChangeTag::Delete))
+}
+
 /// Changes of a session.
 pub fn changes(store: &Store, id: &SessionId) -> Result<Changes, RegistryError> {
     let record = Record::read(store, id)?;
@@ -70,9 +122,14 @@ pub fn changes(store: &Store, id: &SessionId) -> Result<Changes, RegistryError> 
         turn: at + 1,
         prompt: turn.prompt,
         at: turn.at,
-        files: record.shown(|call| calls.get(call) == Some(&at)),
+        files: record.shown(|call| calls.get(call).copied().or_else(|| turn_of(call)) == Some(at)),
     });
     Ok(Changes { files, turns: by_turn.filter(|turn| !turn.files.is_empty()).collect() })
+}
+
+/// Index of the turn that a call id stands for, of an agent whose calls are not recorded.
+fn turn_of(call: &str) -> Option<usize> {
+    call.strip_prefix(OF_TURN)?.parse::<usize>().ok()?.checked_sub(1)
 }
 
 /// Takes a file back to what it was before the session, or one hunk of its diff.

@@ -34,6 +34,8 @@ pub struct Session {
     /// Error of the last turn, if it failed.
     pub error: Option<String>,
     pub policy: Option<SessionPolicy>,
+    /// The sentence that its turn makes no progress, while it makes none.
+    pub no_progress: Option<String>,
     /// Where it is open; absent if it is closed.
     pub open: Option<OpenIn>,
 }

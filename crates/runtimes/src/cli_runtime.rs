@@ -29,6 +29,7 @@ use crate::runtime::{
 use crate::translate::{OutputFacts, TranslatedEvent, Translation};
 use crate::turn::{TurnListener, TurnProcess};
 use crate::usage::UsageMeter;
+use crate::watch::TreeProbe;
 
 /// Capacity of a session's queue of news; the agent has to wait beyond it.
 pub(crate) const NEWS_QUEUE: usize = 256;
@@ -90,6 +91,7 @@ impl Runtime for CliRuntime {
             let (outbox, news) = mpsc::channel(NEWS_QUEUE);
             let meter = UsageMeter::new(profile.counting, order.resume.as_ref().map(|resume| resume.used));
             let session = CliSession {
+                tree: tree_probe(&order, &runtime_env),
                 environment: match order.host {
                     Host::Local => runtime_env.vars.clone(),
                     Host::Ssh(_) => runtime_env.environment(Child::Helper),
@@ -177,12 +179,21 @@ pub(crate) async fn snapshot(order: &AgentOrder, runtime_env: &RuntimeEnvironmen
     }
 }
 
+/// Probe of the working tree, where it is on this machine.
+pub(crate) fn tree_probe(order: &AgentOrder, runtime_env: &RuntimeEnvironment) -> TreeProbe {
+    match order.host {
+        Host::Local => TreeProbe::new(runtime_env.git.clone(), order.workspace.clone()),
+        Host::Ssh(_) => TreeProbe::default(),
+    }
+}
+
 pub(crate) fn refusal(kind: ErrorKind, message: String) -> TurnFailure {
     TurnFailure { kind, message, evidence: Evidence::default() }
 }
 
 /// One session, owned by one task.
 struct CliSession {
+    tree: TreeProbe,
     profile: Arc<AgentProfile>,
     adapter: Arc<dyn Adapter>,
     prober: Prober,
@@ -298,6 +309,7 @@ impl CliSession {
             mark: format!("{}:{}.", self.mark, self.turns),
             scratch: self.order.scratch.clone(),
             speaks_at_start: self.profile.speaks_at_start,
+            tree: self.tree.clone(),
         };
         process.run(translator.as_mut(), &mut self.emitter).await
     }

@@ -26,3 +26,4 @@ mod stderr_buffer;
 pub mod translate;
 pub mod turn;
 pub mod usage;
+pub mod watch;

@@ -95,6 +95,10 @@ kinds! {
     /// Silence for too long.
     Stalled = "turn_stalled" retry;
     TurnTimeout = "turn_timeout" retry;
+    /// A command or other tool call took too long.
+    ToolTimeout = "tool_timeout" retry;
+    /// The agent works and gets nowhere. Another attempt would do the same.
+    NoProgress = "no_progress" never;
     /// It did not answer at the start.
     ResponseTimeout = "response_timeout" retry;
     /// The model's answer could not be parsed.
@@ -247,6 +251,14 @@ pub enum Stopped {
     TimedOut {
         seconds: u64,
     },
+    /// One of its commands or other tool calls took too long.
+    ToolTimedOut {
+        seconds: u64,
+    },
+    /// It made no new commit, change or call.
+    Unproductive {
+        seconds: u64,
+    },
 }
 
 /// Why an agent stopped in the middle of its work, with no error to show for it.
@@ -294,6 +306,14 @@ pub fn decide(facts: &TurnFacts) -> TurnResult {
         }
         Some(Stopped::TimedOut { seconds }) => {
             return failed(facts, Kind::TurnTimeout, format!("the turn took longer than {seconds} s"));
+        }
+        Some(Stopped::ToolTimedOut { seconds }) => {
+            let message = format!("a command of the agent took longer than {seconds} s");
+            return failed(facts, Kind::ToolTimeout, message);
+        }
+        Some(Stopped::Unproductive { seconds }) => {
+            let message = format!("the agent made no new commit, change or call for {seconds} s");
+            return failed(facts, Kind::NoProgress, message);
         }
         None => {}
     }

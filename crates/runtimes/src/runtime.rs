@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hangar_git::Snapshot;
+pub use hangar_git::{FileContent, FileDifference, TreeFollower};
 use hangar_protocol::data::{CodeChanges, ElicitationAction};
 use hangar_protocol::{Body, Event, EventId};
 use serde::Serialize;
@@ -273,8 +274,14 @@ pub struct ToolPolicy {
 pub struct TurnLimits {
     /// For one turn.
     pub turn: Option<Duration>,
-    /// Without a word from the agent.
+    /// Without a word from the agent, while none of its tools runs and no person is asked.
     pub stall: Option<Duration>,
+    /// For one command or other tool call.
+    pub tool: Option<Duration>,
+    /// Without a new commit, change or call.
+    pub progress: Option<Duration>,
+    /// Whether a turn without progress is ended. It is told in any case.
+    pub stop_without_progress: bool,
     /// Until its first word, of an agent that speaks before its model does.
     pub startup: Option<Duration>,
     /// Maximum number of autonomous steps within a turn.
@@ -287,6 +294,9 @@ impl Default for TurnLimits {
         Self {
             turn: Some(Duration::from_secs(3600)),
             stall: Some(Duration::from_secs(300)),
+            tool: Some(Duration::from_secs(1800)),
+            progress: Some(Duration::from_secs(900)),
+            stop_without_progress: false,
             // Some need twenty seconds on a busy machine, and MCP servers of theirs may be slow.
             startup: Some(Duration::from_secs(120)),
             steps: None,
@@ -353,6 +363,11 @@ impl AgentSession {
             lines_removed: changes.lines_removed,
             files_modified: changes.files.iter().map(|file| file.display().to_string()).collect(),
         })
+    }
+
+    /// Follows the working tree from when the session was opened. `None` where its changes are not known.
+    pub fn follow_tree(&self) -> Option<TreeFollower> {
+        self.tree.clone().map(TreeFollower::new)
     }
 
     /// The same session with its news filtered.

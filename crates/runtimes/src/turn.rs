@@ -20,7 +20,8 @@ use crate::invocation::{Argument, Invocation, TurnFiles};
 use crate::outcome::{ErrorKind, ProcessExit, Stopped, TurnFacts, Unstarted};
 use crate::runtime::TurnLimits;
 use crate::stderr_buffer::{MAX_LINE, StderrBuffer};
-use crate::translate::{RunningTools, TranslatedEvent, Translation, Translator};
+use crate::translate::{TranslatedEvent, Translation, Translator};
+use crate::watch::{TreeProbe, TurnWatch, WatchNews};
 
 /// Grace period between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(5);
@@ -51,6 +52,8 @@ pub(crate) struct TurnProcess<'a> {
     pub(crate) scratch: Option<PathBuf>,
     /// Whether the agent writes output before its model answers.
     pub(crate) speaks_at_start: bool,
+    /// Working tree of the agent, whose changes are progress.
+    pub(crate) tree: TreeProbe,
 }
 
 impl TurnProcess<'_> {
@@ -66,7 +69,7 @@ impl TurnProcess<'_> {
             listener,
             said: Translation::default(),
             spoke: false,
-            tools: RunningTools::default(),
+            watch: TurnWatch::new(self.limits, Instant::now()),
             report_mark: None,
         };
         let remote = matches!(self.host, Host::Ssh(_));
@@ -109,30 +112,34 @@ impl TurnProcess<'_> {
         process: &mut RunningTurn,
         output: &mut TurnOutput<'_, impl TurnListener>,
     ) -> OutputEnd {
-        let TurnLimits { turn, stall, startup, .. } = self.limits;
+        let TurnLimits { turn, startup, .. } = self.limits;
+        let mut tree = self.tree.clone();
         let seconds = |limit: Option<Duration>| limit.unwrap_or_default().as_secs();
         let deadline = turn.map(|limit| Instant::now() + limit);
         let first_output = startup.filter(|_| self.speaks_at_start).map(|limit| Instant::now() + limit);
-        let mut heard = Instant::now();
         let mut judged: Option<Instant> = None;
         loop {
-            let silence = stall.map(|limit| heard + limit);
             let leave = judged.map(|at| at + VERDICT_GRACE);
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => return OutputEnd::Stopped(Stopped::Cancelled),
                 () = until(deadline) => return OutputEnd::Stopped(Stopped::TimedOut { seconds: seconds(turn) }),
                 () = until(leave) => return OutputEnd::Judged,
-                () = until(silence), if judged.is_none() && output.tools.is_empty() => {
-                    return OutputEnd::Stopped(Stopped::Stalled { seconds: seconds(stall) });
-                }
+                () = until(output.watch.due()), if judged.is_none() => match output.watch.check(&mut tree).await {
+                    Some(WatchNews::Stop(why)) => return OutputEnd::Stopped(why),
+                    Some(WatchNews::Warn(warning)) => {
+                        output.listener.hear(vec![TranslatedEvent::Body { agent: None, body: (*warning).into() }]).await;
+                    }
+                    None => {}
+                },
                 () = until(first_output), if !output.spoke => {
                     return OutputEnd::Stopped(Stopped::Unanswered { seconds: seconds(startup) });
                 }
                 line = process.lines.next_text() => match line {
                     Ok(Some(line)) => {
                         output.line(&line).await;
-                        heard = Instant::now();
+                        let heard = Instant::now();
+                        output.watch.heard(heard);
                         if output.said.facts.verdict.is_some() && judged.is_none() {
                             judged = Some(heard);
                         }
@@ -190,7 +197,7 @@ struct TurnOutput<'a, L> {
     listener: &'a mut L,
     said: Translation,
     spoke: bool,
-    tools: RunningTools,
+    watch: TurnWatch,
     /// Prefix of the line that holds the report which the agent left in a file on the other host.
     report_mark: Option<String>,
 }
@@ -220,7 +227,8 @@ impl<L: TurnListener> TurnOutput<'_, L> {
     async fn flush(&mut self) {
         let events = std::mem::take(&mut self.said.events);
         if !events.is_empty() {
-            self.tools.hear(&events);
+            let now = Instant::now();
+            events.iter().for_each(|event| self.watch.note(event.body(), now));
             self.listener.hear(events).await;
         }
     }

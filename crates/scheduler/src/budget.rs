@@ -156,11 +156,11 @@ impl Budgets {
         }
     }
 
-    /// The budgets that an item uses.
+    /// The budgets that an item uses. A named agent has one of its own, apart from that of its runtime.
     pub fn scopes(&self, item: &WorkItem) -> Vec<BudgetScope> {
         let run = item.run.as_deref().map(|run| BudgetScope::new(BudgetKind::Run, run));
         let others = [
-            BudgetScope::new(BudgetKind::Agent, &item.runtime),
+            BudgetScope::new(BudgetKind::Agent, item.agent.as_ref().unwrap_or(&item.runtime)),
             BudgetScope::new(BudgetKind::Project, &item.project),
             BudgetScope::new(BudgetKind::Day, ""),
         ];

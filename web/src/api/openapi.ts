@@ -117,6 +117,15 @@ export interface ChartNode {
   readonly arrows?: readonly ChartArrow[];
 }
 
+/** A check of the commands and files of a task's criteria. */
+export interface Check {
+  readonly at: string;
+  readonly workId: number;
+  readonly task: string;
+  /** None if all is as it should be. */
+  readonly failures: readonly FailedCheck[];
+}
+
 /** Fill level of the model's context. */
 export interface ContextUsage {
   readonly tokens: number;
@@ -197,6 +206,13 @@ export interface EventPage {
   readonly events: readonly LoggedEvent[];
   /** Number of the last event in the log. */
   readonly last: number;
+}
+
+export interface FailedCheck {
+  /** The command or file, and what is wrong with it. */
+  readonly what: string;
+  /** The end of what a command wrote. */
+  readonly output?: string;
 }
 
 /** Result of a request to a hook. */
@@ -320,7 +336,12 @@ export interface NewMessage {
 }
 
 export interface NewRun {
-  readonly job: string;
+  /** The job to run, unless there is a `prompt`. */
+  readonly job?: string;
+  /** Prompt of a session that waits for its slot in the queue, in place of a job. */
+  readonly prompt?: string;
+  /** Model of the prompt; that of the agent where absent. */
+  readonly model?: string;
   /** Input, for a job that requires it. */
   readonly input?: string;
   /** An absolute path. */
@@ -427,6 +448,8 @@ export interface QueueItem {
   readonly startedAt?: string;
   /** Why it waits. */
   readonly reason?: string;
+  /** A remark on work that runs, such as that it makes no progress. */
+  readonly note?: string;
 }
 
 export interface QueueLimit {
@@ -488,6 +511,8 @@ export interface RunDetails {
   readonly resumable: boolean;
   readonly chart: ChartGraph;
   readonly decisions: readonly Decision[];
+  /** Checks of the commands and files of criteria, in order. */
+  readonly checks: readonly Check[];
 }
 
 /** The run of a job that a session works for. */
@@ -600,6 +625,8 @@ export interface Session {
   /** Error of the last turn, if it failed. */
   readonly error?: string;
   readonly policy?: Policy;
+  /** The sentence that its turn makes no progress, while it makes none. */
+  readonly noProgress?: string;
   /** Where it is open; absent if it is closed. */
   readonly open?: OpenIn;
 }
@@ -836,7 +863,7 @@ export interface Routes {
     };
     readonly answer: RunList;
   };
-  /** Run a job */
+  /** Run a job, or a prompt in the queue */
   "POST /runs": {
     readonly body: NewRun;
     readonly answer: RunDetails;

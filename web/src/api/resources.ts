@@ -6,6 +6,7 @@ export type {
   Answer,
   Approval,
   Budget,
+  Check,
   ChangedFile,
   Changes,
   ChartGraph,

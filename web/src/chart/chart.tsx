@@ -13,6 +13,8 @@ interface Props {
   readonly works: readonly RunWork[];
   readonly selected: number | null;
   readonly onSelect?: (workId: number) => void;
+  /** Size in parts of the natural one; without it the chart is as wide as fits. */
+  readonly zoom?: number | null;
 }
 
 /** Laying out is most of the code for charts, and most pages have none: it is loaded with the first one. */
@@ -32,7 +34,7 @@ function useLayout(chart: ChartGraph): Layout | null {
   return placed;
 }
 
-export function Chart({ chart, works, selected, onSelect }: Props) {
+export function Chart({ chart, works, selected, onSelect, zoom = null }: Props) {
   const placed = useLayout(chart);
   if (placed === null) return <div class="chart" />;
   const work = (id: number | null) => works.find((candidate) => candidate.workId === id);
@@ -40,7 +42,7 @@ export function Chart({ chart, works, selected, onSelect }: Props) {
     <div class="chart" tabIndex={0} role="group" aria-label="Chart of the job">
       <svg
         viewBox={`0 0 ${placed.width} ${placed.height}`}
-        style={{ "--chart-width": `${placed.width}px`, minWidth: `${placed.width * SMALLEST}px` }}
+        style={zoom === null ? { "--chart-width": `${placed.width}px`, minWidth: `${placed.width * SMALLEST}px` } : { width: `${placed.width * zoom}px`, maxWidth: "none" }}
         role="group"
         aria-label="Tasks"
       >

@@ -63,6 +63,7 @@ export function NewSessionPage() {
   const [folder, setFolder] = useState(() => search.peek().get("workspace") ?? "");
   const [name, setName] = useState("");
   const [prompt, setPrompt] = useState("");
+  const [queued, setQueued] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
 
   useEffect(() => {
@@ -99,10 +100,20 @@ export function NewSessionPage() {
 
   const chosen = runtimes.find((candidate) => candidate.name === runtime);
   const canAsk = asks(chosen);
-  const ready = folder.trim() !== "";
+  const ready = folder.trim() !== "" && (!queued || prompt.trim() !== "");
   const start = async () => {
     if (!ready) return;
     remember({ runtime, model, effort, policy });
+    if (queued) {
+      const run = await api.startRun({
+        prompt: prompt.trim(),
+        workspace: folder.trim(),
+        ...(runtime !== "" && { agent: runtime }),
+        ...(model.trim() !== "" && { model: model.trim() }),
+      });
+      go(paths.run(run.id));
+      return;
+    }
     const session = await api.createSession({
       workspace: folder.trim(),
       policy: canAsk ? policy : "allow-all",
@@ -175,6 +186,23 @@ export function NewSessionPage() {
           </label>
         </div>
         <fieldset class="form-field">
+          <legend>When</legend>
+          <label class="choice">
+            <input type="radio" name="when" checked={!queued} onChange={() => setQueued(false)} />
+            <span>
+              <strong>Now</strong>
+              <span class="hint">It starts at once, beside everything that runs.</span>
+            </span>
+          </label>
+          <label class="choice">
+            <input type="radio" name="when" checked={queued} onChange={() => setQueued(true)} />
+            <span>
+              <strong>In the queue</strong>
+              <span class="hint">It becomes a run that waits for its slot, works without asking, and is continued after a restart.</span>
+            </span>
+          </label>
+        </fieldset>
+        <fieldset class="form-field" hidden={queued}>
           <legend>What it may do</legend>
           <label class="choice">
             <input type="radio" name="policy" disabled={!canAsk} checked={canAsk && policy === "ask"} onChange={() => setPolicy("ask")} />
@@ -193,7 +221,7 @@ export function NewSessionPage() {
         </fieldset>
         {problem && <Trouble problem={problem} />}
         <div class="form-actions">
-          <Action label="Start session" icon="play" tone="primary" disabled={!ready} act={start} onFail={setProblem} />
+          <Action label={queued ? "Put into the queue" : "Start session"} icon="play" tone="primary" disabled={!ready} act={start} onFail={setProblem} />
           <Key keys="Ctrl+↵" />
         </div>
       </div>

@@ -162,12 +162,19 @@ function ItemRow({ item }: { item: QueueItem }) {
       <span class="queue-name">
         {item.run === undefined ? <a href={paths.session(item.id)}>{item.id}</a> : <a href={paths.run(item.run)}>{item.job ?? item.run}</a>}
         <span class="row-sub">
-          {item.runtime} · <span title={item.project}>{shortPath(item.project)}</span>
+          {item.agent ?? item.runtime} · <span title={item.project}>{shortPath(item.project)}</span>
           {item.priority !== 0 && ` · priority ${item.priority}`}
           {item.attempt > 1 && ` · attempt ${item.attempt}`}
         </span>
       </span>
-      <span class="queue-reason">{item.reason !== undefined && <Sentence text={item.reason} />}</span>
+      <span class="queue-reason">
+        {item.reason !== undefined && <Sentence text={item.reason} />}
+        {item.note !== undefined && (
+          <span class="warn">
+            <Sentence text={item.note} />
+          </span>
+        )}
+      </span>
       <Age at={item.startedAt ?? item.enqueuedAt} />
     </div>
   );

@@ -3,13 +3,14 @@
 import { useEffect, useState } from "preact/hooks";
 import { api, streams } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
-import type { Decision, Run, RunDetails, RunWork } from "../api/resources";
+import type { Check, Decision, Run, RunDetails, RunWork, Session } from "../api/resources";
 import { listen } from "../api/stream";
 import { Chart } from "../chart/chart";
 import { between, clock, moment, shortPath, tokens } from "../format";
 import { useShortcuts } from "../keyboard";
-import { connection, now } from "../live/store";
+import { connection, now, onChange } from "../live/store";
 import { go, paths } from "../router";
+import { ChangesView } from "../session/changes";
 import { Icon } from "../ui/icons";
 import { SessionBeside } from "./beside";
 import { Action, Confirm, Empty, Loading, Sentence, StateMark, Trouble, WorkMark } from "../ui/parts";
@@ -86,7 +87,10 @@ export function RunPage({ id }: { id: string }) {
   const { run, problem, lost, setProblem } = useRun(id);
   const [selected, setSelected] = useState<number | null>(null);
   const [shown, setShown] = useState<readonly string[]>([]);
-  const [zoom, setZoom] = useState(1);
+  // Without a number the chart is as large as fits.
+  const [zoom, setZoom] = useState<number | null>(null);
+  const [tab, setTab] = useState<"flow" | "changes">("flow");
+  const enlarge = (by: number) => setZoom((now) => Math.min(ZOOM_MOST, Math.max(ZOOM_LEAST, (now ?? 1) * by)));
   const show = (session: string) => setShown((known) => (known.includes(session) ? known.filter((other) => other !== session) : [...known, session].slice(-MOST_BESIDE)));
   useEffect(() => {
     document.title = `${run?.job ?? "Run"} · Hangar`;
@@ -100,8 +104,10 @@ export function RunPage({ id }: { id: string }) {
   useShortcuts("Run", [
     { keys: "j", does: "Next task", run: () => step(1) },
     { keys: "k", does: "Previous task", run: () => step(-1) },
-    { keys: "+", does: "Enlarge the chart", run: () => setZoom(Math.min(ZOOM_MOST, zoom * ZOOM_STEP)) },
-    { keys: "-", does: "Shrink the chart", run: () => setZoom(Math.max(ZOOM_LEAST, zoom / ZOOM_STEP)) },
+    { keys: "+", does: "Enlarge the chart", run: () => enlarge(ZOOM_STEP) },
+    { keys: "-", does: "Shrink the chart", run: () => enlarge(1 / ZOOM_STEP) },
+    { keys: "0", does: "Fit the chart to the page", run: () => setZoom(null) },
+    { keys: "v", does: "Flow or changes", run: () => setTab((now) => (now === "changes" ? "flow" : "changes")) },
     { keys: "Escape", does: "Select no task", run: () => setSelected(null) },
   ]);
   if (run === null) {
@@ -132,20 +138,42 @@ export function RunPage({ id }: { id: string }) {
           </p>
         </div>
       )}
-      <div class="run-columns">
-        <section class="run-chart" aria-label="Flow" style={{ zoom }}>
+      <div class="tabs" role="tablist" aria-label="View">
+        {(["flow", "changes"] as const).map((name) => (
+          <button type="button" role="tab" class="tab" aria-selected={tab === name} onClick={() => setTab(name)}>
+            {name === "changes" ? "Changes" : "Flow"}
+          </button>
+        ))}
+      </div>
+      {tab === "changes" && <RunChanges run={run} works={works} />}
+      <div class="run-columns" hidden={tab !== "flow"}>
+        <section class="run-chart" aria-label="Flow">
+          {run.chart && (
+            <div class="zoom" role="group" aria-label="Size of the chart">
+              <button type="button" class="button icon-only" aria-label="Smaller" title="Smaller (-)" onClick={() => enlarge(1 / ZOOM_STEP)}>
+                −
+              </button>
+              <button type="button" class="button" aria-label="Fit the chart to the page" title="Fit (0)" onClick={() => setZoom(null)}>
+                {zoom === null ? "Fit" : `${Math.round(zoom * 100)} %`}
+              </button>
+              <button type="button" class="button icon-only" aria-label="Larger" title="Larger (+)" onClick={() => enlarge(ZOOM_STEP)}>
+                +
+              </button>
+            </div>
+          )}
           {run.chart ? (
-            <Chart chart={run.chart} works={works} selected={selected} onSelect={(workId) => setSelected(workId === selected ? null : workId)} />
+            <Chart chart={run.chart} works={works} selected={selected} zoom={zoom} onSelect={(workId) => setSelected(workId === selected ? null : workId)} />
           ) : (
             <WorkList works={works} selected={selected} select={setSelected} />
           )}
         </section>
         <aside class="run-side" aria-label="Details">
           {work ? <WorkPanel work={work} shown={shown} show={show} close={() => setSelected(null)} /> : <Overview run={run} works={works} />}
+          <Checks checks={run.checks} workId={work?.workId ?? null} />
           <Decisions decisions={run.decisions ?? []} workId={work?.workId ?? null} />
         </aside>
       </div>
-      {shown.length > 0 && (
+      {shown.length > 0 && tab === "flow" && (
         <div class="besides">
           {shown.map((session) => (
             <SessionBeside key={session} id={session} title={titleOf(works, session)} close={() => show(session)} />
@@ -273,6 +301,11 @@ function WorkPanel({ work, shown, show, close }: { work: RunWork; shown: readonl
           <Icon name="cross" />
         </button>
       </header>
+      {work.waits !== undefined && work.state === "running" && (
+        <p class="hint warn" role="status">
+          <Sentence text={work.waits} />
+        </p>
+      )}
       {work.sessions.length === 0 ? (
         <p class="hint">No session was opened for it {work.state === "waiting" ? "yet" : ""}.</p>
       ) : (
@@ -293,6 +326,98 @@ function WorkPanel({ work, shown, show, close }: { work: RunWork; shown: readonl
           ))}
         </ul>
       )}
+    </section>
+  );
+}
+
+/** Results of the commands and files of the criteria. */
+export function Checks({ checks, workId }: { checks: readonly Check[]; workId: number | null }) {
+  const shown = workId === null ? checks : checks.filter((check) => check.workId === workId);
+  if (shown.length === 0) return null;
+  return (
+    <section class="panel" aria-label="Verification">
+      <h2>Verification</h2>
+      <ol class="decisions">
+        {shown.map((check) => (
+          <li>
+            <time dateTime={check.at}>{clock(check.at)}</time>
+            <span class="decision-task">{check.task}</span>
+            <div class="decision-reason">
+              {check.failures.length === 0 ? (
+                <span class="chip tone-good">passed</span>
+              ) : (
+                check.failures.map((failure) => (
+                  <details open={failure.output !== undefined && failure.output !== ""}>
+                    <summary>
+                      <span class="chip tone-bad">failed</span> <Sentence text={failure.what} />
+                    </summary>
+                    {failure.output !== undefined && failure.output !== "" && (
+                      <pre class="check-output" tabIndex={0}>
+                        {failure.output}
+                      </pre>
+                    )}
+                  </details>
+                ))
+              )}
+            </div>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+/** Changes of all sessions of the run, with the results of its checks beside them. */
+function RunChanges({ run, works }: { run: RunDetails; works: readonly RunWork[] }) {
+  const sessions = works.flatMap((work) => work.sessions.filter((session) => !session.driving || work.sessions.length === 1).map((session) => ({ work, session })));
+  return (
+    <div class="run-columns">
+      <div class="run-changes">
+        {sessions.length === 0 && (
+          <Empty icon="file" title="No session has worked yet">
+            <p>Changes of files appear here by task.</p>
+          </Empty>
+        )}
+        {sessions.map(({ work, session }) => (
+          <SessionChanges key={session.id} id={session.id} title={`${work.task}, attempt ${session.attempt}`} />
+        ))}
+      </div>
+      <aside class="run-side" aria-label="Details">
+        <Checks checks={run.checks} workId={null} />
+        <Decisions decisions={run.decisions} workId={null} />
+      </aside>
+    </div>
+  );
+}
+
+function SessionChanges({ id, title }: { id: string; title: string }) {
+  const [session, setSession] = useState<Session | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  useEffect(() => {
+    let ended = false;
+    const load = () =>
+      api.session(id).then(
+        (found) => {
+          if (!ended) setSession(found);
+        },
+        (error: unknown) => {
+          if (!ended) setProblem(asProblem(error));
+        },
+      );
+    void load();
+    const stop = onChange({ session: (changed) => changed.id === id && setSession(changed) });
+    return () => {
+      ended = true;
+      stop();
+    };
+  }, [id]);
+  return (
+    <section aria-label={title}>
+      <h2>
+        <a href={paths.session(id)}>{title}</a>
+      </h2>
+      {problem && <Trouble problem={problem} />}
+      {session && <ChangesView session={session} />}
     </section>
   );
 }

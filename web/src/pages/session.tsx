@@ -13,6 +13,7 @@ import { AskCard, pressAnswer } from "../ask/card";
 import { Composer } from "../session/composer";
 import { ChangesView } from "../session/changes";
 import { SessionFeed } from "../session/feed";
+import { RawView } from "../session/raw";
 import { TranscriptView } from "../session/transcript";
 import { Folder } from "../text/diffView";
 import { Icon } from "../ui/icons";
@@ -60,7 +61,7 @@ export function SessionPage({ id }: { id: string }) {
 
 function SessionView({ feed, session }: { feed: SessionFeed; session: Session }) {
   const [problem, setProblem] = useState<Problem | null>(null);
-  const [tab, setTab] = useState<"transcript" | "changes">("transcript");
+  const [tab, setTab] = useState<"transcript" | "changes" | "raw">("transcript");
   const asks = openApprovals.value.filter((approval) => approval.sessionId === session.id);
   const title = sessionTitle(session);
   useEffect(() => {
@@ -91,19 +92,26 @@ function SessionView({ feed, session }: { feed: SessionFeed; session: Session })
                 </p>
               </div>
             )}
+            {session.noProgress !== undefined && (
+              <div class="trouble warn" role="status">
+                <Icon name="warning" />
+                <p>
+                  <Sentence text={session.noProgress} />
+                </p>
+              </div>
+            )}
             <div class="tabs">
               <div role="tablist" aria-label="View">
-                {(["transcript", "changes"] as const).map((name) => (
+                {(["transcript", "changes", "raw"] as const).map((name) => (
                   <button type="button" role="tab" class="tab" aria-selected={tab === name} onClick={() => setTab(name)}>
-                    {name === "changes" ? "Changes" : "Transcript"}
+                    {{ transcript: "Transcript", changes: "Changes", raw: "Raw" }[name]}
                   </button>
                 ))}
               </div>
-              <a class="tab" href={`/api/v1/sessions/${encodeURIComponent(session.id)}/events?limit=500`} target="_blank" rel="noreferrer">
-                Raw
-              </a>
             </div>
-            {tab === "changes" ? <ChangesView session={session} onSent={() => setTab("transcript")} /> : <TranscriptView feed={feed} session={session} />}
+            {tab === "changes" && <ChangesView session={session} onSent={() => setTab("transcript")} />}
+            {tab === "raw" && <RawView session={session} />}
+            {tab === "transcript" && <TranscriptView feed={feed} session={session} />}
             <div class="session-foot">
               {asks.length > 0 && (
                 <div class="asks">

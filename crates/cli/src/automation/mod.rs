@@ -10,10 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use hangar_jobs::entry::{DRIVING, Entry, Model, Task};
+use hangar_jobs::prompt_run::{PromptWork, prompt_order};
 use hangar_jobs::read::load;
 use hangar_jobs::record::{RunId, RunOrder, Subject};
-use hangar_jobs::validate::validate_entry;
 use hangar_portal::settings::{FiredHook, HookDelivery, HookView, ScheduleView};
 use hangar_process::credentials::Child;
 use hangar_registry::hub::iso;
@@ -33,8 +32,6 @@ const PAYLOAD_BYTES: usize = 64 << 10;
 const SECRET_BYTES: u64 = 16 << 10;
 /// Time limit of a command that prints a secret.
 const SECRET_PATIENCE: Duration = Duration::from_secs(10);
-/// Name of the task of a prompt.
-const TASK: &str = "prompt";
 
 /// Problems of the schedules and hooks of a text of `config.toml`.
 pub(crate) fn check(text: &str) -> Vec<(Vec<String>, String)> {
@@ -180,7 +177,7 @@ impl Automation {
 
     fn order(&self, work: &Work) -> Result<RunOrder> {
         let working_directory = work.workspace.clone().unwrap_or_else(|| self.workspace.clone());
-        let (subject, entry) = match &work.job {
+        let order = match &work.job {
             Some(job) => {
                 let entry = match &work.jobs_file {
                     Some(file) => Arc::new(load(file)?),
@@ -191,24 +188,20 @@ impl Automation {
                 if !entry.jobs.contains_key(job) {
                     bail!("there is no job `{job}`");
                 }
-                (Subject::Job { name: job.clone() }, entry)
+                RunOrder {
+                    subject: Subject::Job { name: job.clone() },
+                    input: work.input.clone(),
+                    working_directory,
+                    runtime: work.agent.clone(),
+                    entry,
+                }
             }
-            None => {
-                let subject = Subject::Task {
-                    name: TASK.to_owned(),
-                    model: None,
-                    borrowed_session: None,
-                    skip_availability: true,
-                };
-                (subject, Arc::new(prompt_entry(work)?))
-            }
-        };
-        let order = RunOrder {
-            subject,
-            input: work.input.clone(),
-            working_directory,
-            runtime: work.agent.clone(),
-            entry,
+            None => prompt_order(PromptWork {
+                prompt: work.input.clone(),
+                agent: work.agent.clone(),
+                model: work.model.clone(),
+                directory: working_directory,
+            })?,
         };
         if self.runs.check_workspace(&order).is_err() {
             bail!("the workspace {} is not a directory", order.working_directory.display());
@@ -335,25 +328,6 @@ impl Automation {
 fn new_run(now: Timestamp) -> String {
     let mark = uuid::Uuid::new_v4().simple().to_string();
     format!("{}-{}", now.strftime("%Y%m%d-%H%M%S"), &mark[..8])
-}
-
-/// An entry with one task, whose prompt is the input of the run.
-fn prompt_entry(work: &Work) -> Result<hangar_jobs::validate::ValidEntry> {
-    let model = work.model.clone();
-    let task = Task {
-        // Without one, the agent's own model is used.
-        model: model.clone().map(Model::Id),
-        agent: work.agent.clone(),
-        prompt: ["$user-input"].into(),
-        require_user_input: true,
-        ..Task::default()
-    };
-    let entry = Entry {
-        models: [(DRIVING.to_owned(), model.unwrap_or_default())].into_iter().collect(),
-        tasks: [(TASK.to_owned(), task)].into_iter().collect(),
-        ..Entry::default()
-    };
-    validate_entry(entry, "").map_err(|error| anyhow!("the prompt cannot be run: {error}"))
 }
 
 /// Work of a hook: its prompt with the request, which is data and not an instruction.

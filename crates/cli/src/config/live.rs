@@ -27,7 +27,7 @@ impl FileStamp {
     }
 }
 
-/// Follows the limits of the file until the queue's work ends: new ones apply to what is granted next.
+/// Follows limits, budgets and retries of the file: new ones apply to what is granted next.
 pub(crate) async fn follow_limits(settings: Settings, scheduler: Scheduler) {
     let path = settings.config_path();
     let mut stamp = FileStamp::of(&path);
@@ -38,8 +38,8 @@ pub(crate) async fn follow_limits(settings: Settings, scheduler: Scheduler) {
             continue;
         }
         stamp = now;
-        match queue::config::load(&settings) {
-            Ok((limits, _)) => scheduler.set_limits(limits),
+        match queue::configured(&settings) {
+            Ok((limits, retries)) => scheduler.configure(limits, retries),
             Err(error) => tracing::error!("the limits stay as they were: {error:#}"),
         }
     }

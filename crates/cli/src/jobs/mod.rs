@@ -1,6 +1,7 @@
 //! `hangar job`: runs jobs without a portal, and shows their results.
 
 pub(crate) mod args;
+pub(crate) mod background;
 mod progress;
 mod run;
 mod show;

@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use hangar_jobs::driver::{RunListener, RunNotice};
 use hangar_jobs::record::{Fact, Record, RunId};
+use hangar_protocol::Body;
+use hangar_runtimes::watch::NO_PROGRESS;
 use serde::Serialize;
 
 use crate::args::OutputFormat;
@@ -37,7 +39,12 @@ impl RunListener for Shown {
                 serde_json::to_string(&SessionEvent { kind: "sessionEvent", task, session, event }).ok()
             }
             (OutputFormat::Text, RunNotice::Record(record)) => told(record),
-            (OutputFormat::Text, RunNotice::Event { .. }) => None,
+            (OutputFormat::Text, RunNotice::Event { task, event, .. }) => match event.body() {
+                Body::SessionWarning(warning) if warning.warning_type == NO_PROGRESS => {
+                    Some(format!("{task} {}", warning.message))
+                }
+                _ => None,
+            },
         };
         if let Some(line) = line {
             // A reader that went away does not end the work.

@@ -19,6 +19,7 @@ use crate::args::OutputFormat;
 use crate::config::live::follow_limits;
 use crate::costs;
 use crate::exit::Exit;
+use crate::logging;
 use crate::machine::Machine;
 use crate::notify;
 use crate::output::remark;
@@ -74,6 +75,28 @@ async fn tell_waits(hub: &Hub, run: &RunId, format: OutputFormat) -> Infallible 
     }
 }
 
+/// The registry of a process that works on runs. Their sessions are listed like all others.
+pub(super) fn hub(settings: &Settings) -> Result<Hub> {
+    Ok(Hub::new(HubConfig {
+        host: Arc::new(Machine::new(settings)?),
+        store: Store::new(&settings.home),
+        scheduler: queue::working_scheduler(settings)?,
+        ledger: costs::ledger(settings)?,
+        now: jiff::Timestamp::now,
+    }))
+}
+
+pub(super) fn executor(settings: &Settings, hub: &Hub) -> Result<Arc<Executor>> {
+    Ok(Arc::new(Executor {
+        runtimes: hub_runtimes(hub),
+        store: Arc::new(super::store(settings)),
+        slots: Arc::new(HubSlots::new(hub)),
+        job_tools: Some(super::job_tools()?),
+        environment: super::run_environment(settings),
+        now: jiff::Timestamp::now,
+    }))
+}
+
 fn carry_out(
     settings: &Settings,
     format: OutputFormat,
@@ -82,28 +105,14 @@ fn carry_out(
     // It is hidden from agents, and redacted in output.
     let token = views::token();
     let settings = &settings.with_secret(None, &token);
-    // Sessions of a run are listed like all others.
-    let hub = Hub::new(HubConfig {
-        host: Arc::new(Machine::new(settings)?),
-        store: Store::new(&settings.home),
-        scheduler: queue::working_scheduler(settings)?,
-        ledger: costs::ledger(settings)?,
-        now: jiff::Timestamp::now,
-    });
+    logging::start_run_logs(settings);
+    let hub = hub(settings)?;
     if !hub.scheduler().budgets().is_empty() {
         // Spending of other processes counts from the start.
         hub.charge_all();
     }
-    let store = super::store(settings);
-    forget_ended(&hub, &store);
-    let executor = Arc::new(Executor {
-        runtimes: hub_runtimes(&hub),
-        store: Arc::new(store),
-        slots: Arc::new(HubSlots::new(&hub)),
-        job_tools: Some(super::job_tools()?),
-        environment: super::run_environment(settings),
-        now: jiff::Timestamp::now,
-    });
+    forget_ended(&hub, &super::store(settings));
+    let executor = executor(settings, &hub)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         notify::start(settings, &hub)?;

@@ -31,6 +31,7 @@ use crate::endpoint::{Announcement, ProcessEndpoint};
 use crate::exit::Exit;
 use crate::headless::Interrupts;
 use crate::jobs;
+use crate::logging;
 use crate::machine::Machine;
 use crate::notify;
 use crate::output::remark;
@@ -127,6 +128,7 @@ async fn up(
     tokens: PortalTokens,
     workspace: &Path,
 ) -> Result<Exit> {
+    logging::start_run_logs(settings);
     // Signals are caught before the first agent could be started.
     let mut interrupts = Interrupts::new()?;
     let listener = listen(settings, address).await?;

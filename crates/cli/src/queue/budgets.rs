@@ -18,6 +18,7 @@ use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::runtimes::named::AgentTable;
 use crate::settings::{Settings, parse_toml};
 
 /// Largest budget.
@@ -45,6 +46,7 @@ pub(crate) struct BudgetsTable {
 #[serde(default)]
 struct File {
     budgets: BudgetsTable,
+    agents: BTreeMap<String, AgentTable>,
 }
 
 /// Budgets of the home.
@@ -54,8 +56,14 @@ pub(crate) fn load(settings: &Settings) -> Result<Budgets> {
 }
 
 pub(crate) fn parse(text: &str) -> Result<Budgets> {
-    let BudgetsTable { per_run, per_day, per_agent, per_project, reserve, time_zone } =
-        parse_toml::<File>(text)?.budgets;
+    let File { budgets, agents } = parse_toml(text)?;
+    let BudgetsTable { per_run, per_day, mut per_agent, per_project, reserve, time_zone } = budgets;
+    // One in the agent's own table is the same as one in [budgets], which wins.
+    for (name, agent) in agents {
+        if let Some(day) = agent.budget.day {
+            per_agent.entry(name).or_insert(day);
+        }
+    }
     let sum = |key: &str, sum: f64| match sum.is_finite() && sum > 0.0 && sum <= MOST {
         true => Ok(()),
         false => bail!("`{key}` in [budgets] is {sum}; it must be a number of US dollars above 0"),
@@ -97,6 +105,7 @@ mod tests {
             "[budgets]\nper_run = 1.5\nper_agent = { codex = 2 }",
             "run: Some(1.5), day: None, agents: {\"codex\": 2.0}",
         );
+        check("[agents.a]\nruntime = \"codex\"\nbudget = { day = 3.0 }", "agents: {\"a\": 3.0}");
         check("[budgets]\ntime_zone = \"Europe/Berlin\"", "Europe/Berlin");
     }
 

@@ -9,6 +9,8 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use hangar_registry::queue::{QueueItem, QueueMode, QueueView, Scheduler, SchedulerConfig};
+use hangar_scheduler::limits::Limits;
+use hangar_scheduler::retry::RetryPolicy;
 use jiff::tz::TimeZone;
 
 use crate::commands::print_line;
@@ -26,10 +28,16 @@ pub(crate) struct QueueArgs {
     json: bool,
 }
 
-/// The queue of the home.
-pub(crate) fn scheduler(settings: &Settings) -> Result<Scheduler> {
+/// Limits with budgets, and the retry policy, as `config.toml` has them now.
+pub(crate) fn configured(settings: &Settings) -> Result<(Limits, RetryPolicy)> {
     let (mut limits, retries) = config::load(settings)?;
     limits.budgets = budgets::load(settings)?;
+    Ok((limits, retries))
+}
+
+/// The queue of the home.
+pub(crate) fn scheduler(settings: &Settings) -> Result<Scheduler> {
+    let (limits, retries) = configured(settings)?;
     let scheduler = Scheduler::open(SchedulerConfig {
         dir: settings.home.join("queue"),
         limits,

@@ -99,6 +99,18 @@ pub(crate) struct RunAgentArgs {
     /// Use the scripted model instead of a real one; URL names one that is already served
     #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) rehearse: Option<String>,
+    /// Put the prompt into the queue and return; a named agent has all other settings
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "effort", "ssh", "rehearse", "explain", "persona", "bare", "no_agents_md", "no_builtin_mcp",
+            "experimental", "stream", "system", "system_file", "attachment", "silent", "all_events", "resume",
+            "continue_last", "session_id", "name", "allow_tool", "allow_all_tools", "deny_tool",
+            "available_tools", "excluded_tools", "mcp_config", "add_dir", "secret_env_vars", "turn_timeout",
+            "stall_timeout", "tool_timeout", "progress_timeout", "stop_without_progress", "startup_timeout",
+            "max_steps", "budget", "extra",
+        ])]
+    pub(crate) background: bool,
     /// Show where each setting comes from and run nothing
     #[arg(long)]
     pub(crate) explain: bool,
@@ -232,6 +244,15 @@ pub(crate) struct RunLimitArgs {
     /// End a turn when the agent is silent for this long; 0 means never
     #[arg(long, value_name = "SECONDS")]
     pub(crate) stall_timeout: Option<f64>,
+    /// End a turn whose command or other tool call takes longer; 0 means never
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) tool_timeout: Option<f64>,
+    /// Warn when there was no new commit, change or call for this long; 0 means never
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) progress_timeout: Option<f64>,
+    /// End a turn that makes no progress, instead of warning
+    #[arg(long)]
+    pub(crate) stop_without_progress: bool,
     /// End an agent that is silent for this long after its start; 0 means never
     #[arg(long, value_name = "SECONDS")]
     pub(crate) startup_timeout: Option<f64>,

@@ -71,6 +71,9 @@ pub(crate) struct RunChoice {
     /// Seconds; absent is never.
     pub(crate) turn_timeout: Sourced<Option<f64>>,
     pub(crate) stall_timeout: Sourced<Option<f64>>,
+    pub(crate) tool_timeout: Sourced<Option<f64>>,
+    pub(crate) progress_timeout: Sourced<Option<f64>>,
+    pub(crate) stop_without_progress: Sourced<Option<bool>>,
     pub(crate) startup_timeout: Sourced<Option<f64>>,
     pub(crate) max_steps: Sourced<Option<u32>>,
     pub(crate) budget_usd: Sourced<Option<f64>>,
@@ -107,6 +110,9 @@ struct Requested {
     ssh: Option<String>,
     turn_timeout: Option<f64>,
     stall_timeout: Option<f64>,
+    tool_timeout: Option<f64>,
+    progress_timeout: Option<f64>,
+    stop_without_progress: Option<bool>,
     startup_timeout: Option<f64>,
     max_steps: Option<u32>,
     budget: Option<f64>,
@@ -143,6 +149,9 @@ impl RunChoice {
             ssh: args.agent.ssh.clone(),
             turn_timeout: args.limits.turn_timeout,
             stall_timeout: args.limits.stall_timeout,
+            tool_timeout: args.limits.tool_timeout,
+            progress_timeout: args.limits.progress_timeout,
+            stop_without_progress: args.limits.stop_without_progress.then_some(true),
             startup_timeout: args.limits.startup_timeout,
             max_steps: args.limits.max_steps,
             budget: args.limits.budget,
@@ -200,6 +209,28 @@ impl RunChoice {
                     seconds(usual.stall),
                 )
                 .none_if_zero(),
+            tool_timeout: from
+                .pick(
+                    ("--tool-timeout", args.tool_timeout),
+                    agent.tool_timeout,
+                    all.tool_timeout,
+                    seconds(usual.tool),
+                )
+                .none_if_zero(),
+            progress_timeout: from
+                .pick(
+                    ("--progress-timeout", args.progress_timeout),
+                    agent.progress_timeout,
+                    all.progress_timeout,
+                    seconds(usual.progress),
+                )
+                .none_if_zero(),
+            stop_without_progress: from.pick(
+                ("--stop-without-progress", args.stop_without_progress),
+                agent.stop_without_progress,
+                all.stop_without_progress,
+                Some(usual.stop_without_progress),
+            ),
             startup_timeout: from
                 .pick(
                     ("--startup-timeout", args.startup_timeout),
@@ -269,6 +300,9 @@ impl RunChoice {
         Ok(TurnLimits {
             turn: duration("the time-out of turns", self.turn_timeout.value)?,
             stall: duration("the time-out of silence", self.stall_timeout.value)?,
+            tool: duration("the time-out of commands", self.tool_timeout.value)?,
+            progress: duration("the time-out of progress", self.progress_timeout.value)?,
+            stop_without_progress: self.stop_without_progress.value.unwrap_or(false),
             startup: duration("the time-out of the start", self.startup_timeout.value)?,
             steps: self.max_steps.value,
             budget_usd: self.budget_usd.value,
@@ -371,6 +405,17 @@ impl RunChoice {
             row("ssh", shown(self.ssh.value.as_ref()), &self.ssh.source),
             row("turn timeout", shown(self.turn_timeout.value.as_ref()), &self.turn_timeout.source),
             row("stall timeout", shown(self.stall_timeout.value.as_ref()), &self.stall_timeout.source),
+            row("tool timeout", shown(self.tool_timeout.value.as_ref()), &self.tool_timeout.source),
+            row(
+                "progress timeout",
+                shown(self.progress_timeout.value.as_ref()),
+                &self.progress_timeout.source,
+            ),
+            row(
+                "stop if stuck",
+                shown(self.stop_without_progress.value.as_ref()),
+                &self.stop_without_progress.source,
+            ),
             row("startup timeout", shown(self.startup_timeout.value.as_ref()), &self.startup_timeout.source),
             row("max steps", shown(self.max_steps.value.as_ref()), &self.max_steps.source),
             row("budget in USD", shown(self.budget_usd.value.as_ref()), &self.budget_usd.source),

@@ -42,9 +42,17 @@ pub(crate) struct Common {
     /// Seconds after which a turn is ended; 0 means never.
     #[schemars(range(min = 0))]
     pub(crate) turn_timeout: Option<f64>,
-    /// Seconds of silence after which a turn is ended; 0 means never.
+    /// Seconds of silence, while no tool runs and nobody is asked, after which a turn is ended; 0 means never.
     #[schemars(range(min = 0))]
     pub(crate) stall_timeout: Option<f64>,
+    /// Seconds after which a running command or other tool call ends the turn; 0 means never.
+    #[schemars(range(min = 0))]
+    pub(crate) tool_timeout: Option<f64>,
+    /// Seconds without a new commit, change or call after which that is told; 0 means never.
+    #[schemars(range(min = 0))]
+    pub(crate) progress_timeout: Option<f64>,
+    /// Whether a turn without progress is ended.
+    pub(crate) stop_without_progress: Option<bool>,
     /// Seconds that the agent has to start; 0 means no limit.
     #[schemars(range(min = 0))]
     pub(crate) startup_timeout: Option<f64>,
@@ -68,9 +76,17 @@ pub(crate) struct RuntimeConfig {
     /// Seconds after which a turn is ended; 0 means never.
     #[schemars(range(min = 0))]
     pub(crate) turn_timeout: Option<f64>,
-    /// Seconds of silence after which a turn is ended; 0 means never.
+    /// Seconds of silence, while no tool runs and nobody is asked, after which a turn is ended; 0 means never.
     #[schemars(range(min = 0))]
     pub(crate) stall_timeout: Option<f64>,
+    /// Seconds after which a running command or other tool call ends the turn; 0 means never.
+    #[schemars(range(min = 0))]
+    pub(crate) tool_timeout: Option<f64>,
+    /// Seconds without a new commit, change or call after which that is told; 0 means never.
+    #[schemars(range(min = 0))]
+    pub(crate) progress_timeout: Option<f64>,
+    /// Whether a turn without progress is ended.
+    pub(crate) stop_without_progress: Option<bool>,
     /// Seconds that the agent has to start; 0 means no limit.
     #[schemars(range(min = 0))]
     pub(crate) startup_timeout: Option<f64>,
@@ -151,11 +167,14 @@ impl RuntimesConfig {
         for (name, table) in std::mem::take(&mut config.by_name) {
             if !table.is_table() {
                 // Flattened members appear here too.
-                const COMMON: [&str; 7] = [
+                const COMMON: [&str; 10] = [
                     "model",
                     "effort",
                     "turn_timeout",
                     "stall_timeout",
+                    "tool_timeout",
+                    "progress_timeout",
+                    "stop_without_progress",
                     "startup_timeout",
                     "max_steps",
                     "budget_usd",

@@ -65,9 +65,17 @@ pub(crate) struct AgentTable {
     /// Seconds after which a turn is ended; 0 means never.
     #[schemars(range(min = 0))]
     pub(crate) turn_timeout: Option<f64>,
-    /// Seconds of silence after which a turn is ended; 0 means never.
+    /// Seconds of silence, while no tool runs and nobody is asked, after which a turn is ended; 0 means never.
     #[schemars(range(min = 0))]
     pub(crate) stall_timeout: Option<f64>,
+    /// Seconds after which a running command or other tool call ends the turn; 0 means never.
+    #[schemars(range(min = 0))]
+    pub(crate) tool_timeout: Option<f64>,
+    /// Seconds without a new commit, change or call after which that is told; 0 means never.
+    #[schemars(range(min = 0))]
+    pub(crate) progress_timeout: Option<f64>,
+    /// Whether a turn without progress is ended.
+    pub(crate) stop_without_progress: Option<bool>,
     /// Seconds that the agent has to start; 0 means no limit.
     #[schemars(range(min = 0))]
     pub(crate) startup_timeout: Option<f64>,
@@ -158,6 +166,9 @@ impl AgentTable {
             ("budget", self.budget != AgentBudget::default()),
             ("turn_timeout", self.turn_timeout.is_some()),
             ("stall_timeout", self.stall_timeout.is_some()),
+            ("tool_timeout", self.tool_timeout.is_some()),
+            ("progress_timeout", self.progress_timeout.is_some()),
+            ("stop_without_progress", self.stop_without_progress.is_some()),
             ("startup_timeout", self.startup_timeout.is_some()),
             ("max_steps", self.max_steps.is_some()),
             ("max_autopilot_continues", self.max_autopilot_continues.is_some()),
@@ -186,6 +197,9 @@ impl AgentTable {
             effort: self.effort.clone().or(base.effort),
             turn_timeout: self.turn_timeout.or(base.turn_timeout),
             stall_timeout: self.stall_timeout.or(base.stall_timeout),
+            tool_timeout: self.tool_timeout.or(base.tool_timeout),
+            progress_timeout: self.progress_timeout.or(base.progress_timeout),
+            stop_without_progress: self.stop_without_progress.or(base.stop_without_progress),
             startup_timeout: self.startup_timeout.or(base.startup_timeout),
             max_steps: self.max_autopilot_continues.or(self.max_steps).or(base.max_steps),
             budget_usd: self.budget.turn.or(base.budget_usd),
@@ -216,6 +230,9 @@ impl AgentTable {
             "--ssh" => self.host.is_some() || !self.hosts.is_empty(),
             "--turn-timeout" => self.turn_timeout.is_some(),
             "--stall-timeout" => self.stall_timeout.is_some(),
+            "--tool-timeout" => self.tool_timeout.is_some(),
+            "--progress-timeout" => self.progress_timeout.is_some(),
+            "--stop-without-progress" => self.stop_without_progress.is_some(),
             "--startup-timeout" => self.startup_timeout.is_some(),
             "--max-steps" => self.max_steps.or(self.max_autopilot_continues).is_some(),
             "--budget" => self.budget.turn.is_some(),

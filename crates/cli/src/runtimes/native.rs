@@ -21,12 +21,14 @@ use hangar_runtimes::runtime::{
     RehearsalStage, Runtime, ShellTool, TurnLimits,
 };
 use hangar_runtimes::usage::{Counting, UsageMeter};
+use hangar_runtimes::watch::TreeProbe;
 use hangar_store::{SessionId, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::choice::NATIVE;
 use crate::args::{Cli, ContinueLimit, RunArgs};
+use crate::credentials;
 use crate::opening::{self, Questions, Resumed, SessionOrder};
 use crate::providers;
 use crate::selection::SessionSelection;
@@ -300,12 +302,14 @@ pub(crate) fn open(settings: Settings, wanted: NativeOrder) -> Result<NativeSess
     let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
     let (outbox, news) = mpsc::channel(NEWS_QUEUE);
     let (sent, last) = oneshot::channel();
+    let tree = TreeProbe::new(credentials::git(), cwd.clone());
     let mut task = NativeTask {
         engine,
         events,
         inbox,
         outbox,
         limits,
+        tree,
         meter: UsageMeter::new(Counting::SinceBegun, before),
         first: FirstPrompt { attachments, fleet: first.fleet, implements_plan: first.implements_plan },
         warnings,

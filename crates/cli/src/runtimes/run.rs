@@ -3,14 +3,17 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use hangar_agent::driver::EventSink;
 use hangar_agent::session::iso;
+use hangar_jobs::prompt_run::PromptWork;
 use hangar_protocol::data::CodeChanges;
 use hangar_protocol::result::{ResultKind, RunResult};
 use hangar_protocol::{Body, Event, EventKind};
+use hangar_registry::changes::record_turn;
 use hangar_runtimes::runtime::{
-    AgentAnswer, AgentCard, AgentSession, PermissionReply, SessionCommand, SessionNews, TurnEnded,
+    AgentAnswer, AgentCard, AgentSession, PermissionReply, SessionCommand, SessionNews, TreeFollower,
+    TurnEnded,
 };
 use hangar_runtimes::usage::Usage;
 use hangar_store::{SessionId, Store};
@@ -27,6 +30,7 @@ use crate::args::OutputFormat;
 use crate::commands::print_line;
 use crate::exit::Exit;
 use crate::headless::{Interrupts, failure, read_prompt};
+use crate::jobs::background;
 use crate::output::{OutputPrinter, SeenHandle, remark, result_of_nothing};
 use crate::selection::{self, SessionSelection, Typed};
 use crate::settings::Settings;
@@ -48,6 +52,9 @@ pub(crate) fn run(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
 }
 
 fn begin(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
+    if args.agent.background {
+        return in_background(settings, args);
+    }
     let fleet = Fleet::assemble(settings)?;
     let store = Store::new(&settings.home);
     let typed = Typed {
@@ -73,6 +80,21 @@ fn begin(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
     let exit = runtime.block_on(run.drive(prompt));
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
+}
+
+/// Puts the prompt into the queue.
+fn in_background(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
+    let (agent, runtime) = (args.switches.agent, args.agent.runtime);
+    if let (Some(agent), Some(runtime)) = (&agent, &runtime) {
+        bail!("`--background` takes `--agent {agent}` or `--runtime {runtime}`, not both");
+    }
+    let work = PromptWork {
+        prompt: read_prompt(args.input.prompt.as_deref())?,
+        agent: agent.or(runtime),
+        model: args.agent.model,
+        directory: args.input.directory.unwrap_or_else(|| ".".into()),
+    };
+    background::start(settings, work, args.output.output_format)
 }
 
 fn explain(choice: &RunChoice, card: &AgentCard, format: OutputFormat) -> Result<Exit> {
@@ -144,7 +166,9 @@ impl Run<'_> {
         }
         let mut listener =
             OutputListener { live, record, printer, seen: seen.clone(), interrupts, stopped: false };
+        let tree = listener.live.follow_tree();
         let ended = listener.listen(prompt).await;
+        self.record_changes(&id, tree).await;
         let counted = listener.live.code_changes().await;
         let counts_changes = own_log || counted.is_some();
         let mut changes = counted.unwrap_or_default();
@@ -178,6 +202,19 @@ impl Run<'_> {
             OutputPrinter::new(args.output.output_format, args.output.silent, args.output.all_events, seen);
         printer.result(&result);
         Ok(printer.exit(exit))
+    }
+
+    /// Records the files that the turn has changed, for an agent that does not tell of them.
+    async fn record_changes(&self, id: &SessionId, tree: Option<TreeFollower>) {
+        let Some(mut tree) = tree else { return };
+        let turn = usage::logged(&self.store, id).map_or(1, |totals| totals.prompts);
+        let recorded = match tree.step().await {
+            Ok(files) => record_turn(&self.store, id, turn, files).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = recorded {
+            tracing::warn!(session = %id, %error, "the changes of the turn are not known");
+        }
     }
 
     /// Records how the run ended, in the log and for the caller.

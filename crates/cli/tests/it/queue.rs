@@ -172,6 +172,33 @@ fn waiting_work_says_why_and_the_queue_is_paused_drained_and_resumed() {
 }
 
 #[test]
+fn a_prompt_in_the_background_passes_the_queue() {
+    let machine = Machine::new(1, 1);
+    machine.hangar(&["pause"]).finish().expect_exit(0);
+    let args = ["run", "--background", "-p", "SAY:hello", "--output-format", "json"];
+    let started = machine.hangar(&args).finish().expect_exit(0);
+    let run = serde_json::from_str::<Value>(&started.stdout).unwrap()["run"].as_str().unwrap().to_owned();
+    let queue = machine.queue_when(|queue| queue["waiting"][0]["run"] == run.as_str());
+    // It is parked until its process has taken it up.
+    let reason = "the queue is paused; `hangar resume` continues it";
+    assert!(queue["waiting"][0]["reason"].as_str().is_some_and(|told| !told.is_empty()), "{queue}");
+    machine.queue_when(|queue| queue["waiting"][0]["reason"] == reason);
+    machine.hangar(&["resume"]).finish().expect_exit(0);
+    machine.queue_when(|queue| {
+        queue["waiting"] == Value::Array(vec![]) && queue["running"] == Value::Array(vec![])
+    });
+    loop {
+        let ends = machine.ends(&run);
+        if !ends.is_empty() {
+            assert_eq!(ends.values().next().unwrap(), &[true]);
+            break;
+        }
+    }
+    let refused = machine.hangar(&["run", "--background", "--system", "x", "-p", "SAY:x"]).finish();
+    assert!(refused.expect_exit(1).stderr.contains("--background"));
+}
+
+#[test]
 fn everything_is_stopped_at_once() {
     let machine = Machine::new(1, 1);
     let (first, run) = machine.start("waits");

@@ -26,10 +26,10 @@ async fn shown(
     app: &App,
     change: impl FnOnce(&Scheduler) -> Result<(), QueueError> + Send + 'static,
 ) -> Result<Answer<QueueView>, Problem> {
-    let scheduler = app.hub.scheduler().clone();
+    let (scheduler, hub) = (app.hub.scheduler().clone(), app.hub.clone());
     let done = tokio::task::spawn_blocking(move || {
         change(&scheduler)?;
-        scheduler.view()
+        Ok::<_, QueueError>(scheduler.view()?.with_notes(&hub.without_progress()))
     });
     let done = done.await.map_err(|error| RegistryError::Store(error.to_string()))?;
     Ok(Answer(done.map_err(|error| RegistryError::Store(error.to_string()))?))

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use futures_util::stream::unfold;
+use hangar_jobs::prompt_run::PromptWork;
 use hangar_jobs::record::RunId;
 use hangar_registry::error::RegistryError;
 use hangar_registry::frame;
@@ -29,7 +30,9 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .body::<Entry>()
             .answers::<JobsView>(200),
         get("/api/v1/runs", "List runs, newest first", list).query::<Listing>().answers::<Listed>(200),
-        post("/api/v1/runs", "Run a job", start).body::<Start>().answers::<RunDetails>(201),
+        post("/api/v1/runs", "Run a job, or a prompt in the queue", start)
+            .body::<Start>()
+            .answers::<RunDetails>(201),
         get("/api/v1/runs/{id}", "Get a run", look).answers::<RunDetails>(200),
         delete("/api/v1/runs/{id}", "Delete a run that has ended; its sessions stay", erase).empty(204),
         post("/api/v1/runs/{id}/stop", "Stop a run", stop).answers::<RunDetails>(202),
@@ -112,7 +115,12 @@ async fn list(
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewRun")]
 struct Start {
-    job: String,
+    /// The job to run, unless there is a `prompt`.
+    job: Option<String>,
+    /// Prompt of a session that waits for its slot in the queue, in place of a job.
+    prompt: Option<String>,
+    /// Model of the prompt; that of the agent where absent.
+    model: Option<String>,
     /// Input, for a job that requires it.
     #[serde(default)]
     input: String,
@@ -125,10 +133,21 @@ struct Start {
 
 async fn start(
     State(app): Of,
-    Json(Start { job, input, workspace, agent }): Json<Start>,
+    Json(Start { job, prompt, model, input, workspace, agent }): Json<Start>,
 ) -> Result<(StatusCode, Answer<RunDetails>), Problem> {
     let agent = agent.filter(|agent| !agent.is_empty());
-    Ok((StatusCode::CREATED, Answer(app.runs.start_job(&job, input, workspace, agent)?)))
+    let model = model.filter(|model| !model.is_empty());
+    let run = match (job, prompt) {
+        (Some(job), None) if model.is_none() => app.runs.start_job(&job, input, workspace, agent)?,
+        (None, Some(prompt)) if input.is_empty() => {
+            app.runs.start_prompt(PromptWork { prompt, agent, model, directory: workspace })?
+        }
+        _ => {
+            let why = "a run needs either a `job` with its `input`, or a `prompt` and perhaps a `model`";
+            return Err(RegistryError::Unprocessable(why.to_owned()).into());
+        }
+    };
+    Ok((StatusCode::CREATED, Answer(run)))
 }
 
 async fn look(State(app): Of, Name(id): Name) -> Result<Answer<RunDetails>, Problem> {

@@ -110,6 +110,7 @@ impl Hub {
         self.0.live.lock().insert(id.clone(), Arc::clone(&live));
         self.0.openings.send_modify(|openings| *openings += 1);
         let pump = Pump {
+            tree: None,
             hub: self.clone(),
             live: Arc::clone(&live),
             agent,

@@ -283,6 +283,7 @@ impl Hub {
         let pump = Pump {
             hub,
             live: Arc::clone(&live),
+            tree: opened.follow_tree(),
             agent: opened,
             record,
             renamed,

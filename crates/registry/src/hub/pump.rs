@@ -4,13 +4,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hangar_protocol::Event;
-use hangar_runtimes::runtime::{AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews};
+use hangar_runtimes::runtime::{
+    AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews, TreeFollower,
+};
 use hangar_scheduler::item::WorkItem;
 use tokio::sync::mpsc;
 
 use super::Hub;
 use super::joining::LogPositions;
 use crate::approvals::{ApprovalKind, QuestionChange, asking};
+use crate::changes;
 use crate::host::LogWriter;
 use crate::live::{self, LiveSession, SessionUpdate};
 use crate::queue::Slot;
@@ -34,6 +37,8 @@ pub(super) struct Pump {
     pub(super) counts_as: Option<WorkItem>,
     /// Slot of the current turn.
     pub(super) counted: Option<Slot>,
+    /// Working tree, of an agent that does not tell of its changes.
+    pub(super) tree: Option<TreeFollower>,
     /// Positions in the log of a session that another process writes.
     pub(super) positions: Option<LogPositions>,
 }
@@ -88,6 +93,7 @@ impl Pump {
                     pass_on(holder, SessionNews::Event(event)).await;
                 }
                 SessionNews::TurnEnded(ended) => {
+                    self.record_changes().await;
                     let holder = self.live.state().holder();
                     if self.live.elsewhere {
                         self.live.state().came_to_rest();
@@ -109,6 +115,20 @@ impl Pump {
             }
         }
         self.end(failure).await;
+    }
+
+    /// Records the files that the turn has changed, before anybody hears of its end.
+    async fn record_changes(&mut self) {
+        let Some(tree) = &mut self.tree else { return };
+        let (store, id) = (&self.hub.0.store, &self.live.id);
+        let turn = self.live.state().stats.used().turns.unwrap_or(1);
+        let recorded = match tree.step().await {
+            Ok(files) => changes::record_turn(store, id, turn, files).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = recorded {
+            tracing::warn!(session = %id, %error, "the changes of a turn are not known");
+        }
     }
 
     /// Logs and publishes an event. An error means that it could not be logged, or that it has no effect.

@@ -1,5 +1,7 @@
 //! Sessions as lists show them.
 
+use std::collections::BTreeMap;
+
 use hangar_store::SessionId;
 
 use super::{Hub, iso};
@@ -51,6 +53,7 @@ impl Hub {
             agent: stats.named_agent.clone(),
             runtime,
             id: id.to_string(),
+            no_progress: None,
             open: None,
         };
         if let Some(live) = live {
@@ -60,6 +63,7 @@ impl Hub {
             session.error = state.error().cloned();
             session.usage = state.used();
             session.approvals = state.asked();
+            session.no_progress = state.no_progress().cloned();
             session.policy = Some(live.policy);
             session.resumable = true;
             session.open = Some(if live.elsewhere { OpenIn::Terminal } else { OpenIn::Portal });
@@ -72,13 +76,28 @@ impl Hub {
 
     /// Number of sessions that are open here, by state.
     pub fn open_states(&self) -> Vec<(String, usize)> {
-        let mut states: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
+        let mut states: BTreeMap<String, usize> = BTreeMap::new();
         let all: Vec<_> = self.0.live.lock().values().cloned().collect();
         for live in all {
             let state = serde_json::to_value(live.state().state()).unwrap_or_default();
             *states.entry(state.as_str().unwrap_or_default().to_owned()).or_default() += 1;
         }
         states.into_iter().collect()
+    }
+
+    /// Sentences about turns that make no progress, by session and by run.
+    pub fn without_progress(&self) -> BTreeMap<String, String> {
+        let all: Vec<_> = self.0.live.lock().values().cloned().collect();
+        let mut told = BTreeMap::new();
+        for live in all {
+            let state = live.state();
+            let Some(sentence) = state.no_progress() else { continue };
+            if let Some(run) = &state.stats.run {
+                told.insert(run.id.clone(), format!("{}: {sentence}", run.task));
+            }
+            told.insert(live.id.to_string(), sentence.clone());
+        }
+        told
     }
 
     pub(super) fn runtime_of(&self, stats: &SessionStats, live: Option<&LiveSession>) -> String {

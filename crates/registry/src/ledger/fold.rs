@@ -38,6 +38,8 @@ pub(super) struct Known {
     pub(super) seq: u64,
     pub(super) offset: u64,
     agent: Option<String>,
+    /// The named agent, which calls are counted for in place of its runtime.
+    named: Option<String>,
     project: Option<String>,
     pub(super) run: Option<String>,
     /// Event of its first call. A fork begins with the events of another session.
@@ -79,6 +81,7 @@ fn wants(kind: EventKind) -> bool {
             | EventKind::ContextChanged
             | EventKind::Handoff
             | EventKind::RunAssigned
+            | EventKind::AgentAssigned
             | EventKind::UsageRecord
             | EventKind::SessionShutdown
     )
@@ -151,6 +154,7 @@ impl Known {
                     self.agent = Some((around.agent)(Some(agent)));
                 }
             }
+            Body::AgentAssigned(assigned) => self.named = Some(assigned.agent.clone()),
             Body::RunAssigned(assigned) => self.run = Some(assigned.run.clone()),
             Body::UsageRecord(record) => {
                 if self.first_call.is_none() {
@@ -197,7 +201,7 @@ impl Known {
         Some(Call {
             seq,
             at: event.timestamp().to_owned(),
-            agent: self.agent.clone().unwrap_or_else(|| (around.agent)(None)),
+            agent: self.named.clone().or_else(|| self.agent.clone()).unwrap_or_else(|| (around.agent)(None)),
             model: model.to_owned(),
             project: of_run.or_else(|| self.project.clone()).unwrap_or_default(),
             run: self.run.clone(),

@@ -56,7 +56,7 @@ pub struct Scheduler(Arc<Inner>);
 
 struct Inner {
     log: Mutex<LogState>,
-    retries: RetryPolicy,
+    retries: Mutex<RetryPolicy>,
     now: fn() -> Timestamp,
     random: fn() -> f64,
     zone: TimeZone,
@@ -106,7 +106,7 @@ impl Scheduler {
         let log = QueueLog::open(config.dir, config.limits)?;
         Ok(Self(Arc::new(Inner {
             log: Mutex::new(LogState { log, unwritten: Vec::new(), polled: false, waiting: HashMap::new() }),
-            retries: config.retries,
+            retries: Mutex::new(config.retries),
             now: config.now,
             random: config.random,
             zone: config.zone,
@@ -124,10 +124,14 @@ impl Scheduler {
             changed(&mut changes).await;
         }
         let slot = Slot { scheduler: self.clone(), id: item.id.clone(), held: true };
+        let run = item.run.clone();
         let (granted, told) = oneshot::channel();
         self.0.log.lock().waiting.insert(item.id.clone(), granted);
         self.transact(|_, owner| vec![Fact::Enqueued { item, owner: owner.clone() }])?;
         self.poll();
+        if let Some(reason) = self.reason(&slot.id) {
+            tracing::info!(item = %slot.id, run = run.as_deref(), "work waits: {reason}");
+        }
         // The sender is kept until the slot is granted.
         let _ = told.await;
         if let Some((item, at)) = self.running_item(&slot.id) {
@@ -151,8 +155,9 @@ impl Scheduler {
         pool.iter().min_by_key(|host| load(host)).cloned()
     }
 
-    /// Replaces the limits. Work that runs goes on.
-    pub fn set_limits(&self, limits: Limits) {
+    /// Replaces limits, budgets and the retry policy. Work that runs goes on.
+    pub fn configure(&self, limits: Limits, retries: RetryPolicy) {
+        *self.0.retries.lock() = retries;
         self.0.log.lock().log.set_limits(limits);
         if let Err(error) = self.refresh() {
             tracing::error!(%error, "the queue cannot be read");
@@ -446,7 +451,8 @@ impl Slot {
         self.tell(Some(failure));
         let inner = &self.scheduler.0;
         let (now, random) = ((inner.now)(), (inner.random)());
-        self.scheduler.end(|queue| queue.failed(&self.id, failure, &inner.retries, now, random), &self.id);
+        let retries = inner.retries.lock().clone();
+        self.scheduler.end(|queue| queue.failed(&self.id, failure, &retries, now, random), &self.id);
     }
 }
 

@@ -1,5 +1,7 @@
 //! The queue as command line, API and pages show it.
 
+use std::collections::BTreeMap;
+
 use hangar_scheduler::limits::ScopeKind;
 use hangar_scheduler::queue::Queue;
 use hangar_scheduler::state::{ItemStatus, Mode, QueueEntry};
@@ -104,9 +106,20 @@ pub struct QueueItem {
     pub started_at: Option<String>,
     /// Why it waits.
     pub reason: Option<String>,
+    /// A remark on work that runs, such as that it makes no progress.
+    pub note: Option<String>,
 }
 
 impl QueueView {
+    /// Adds remarks on work that runs, by the id of its run or session.
+    #[must_use]
+    pub fn with_notes(mut self, notes: &BTreeMap<String, String>) -> Self {
+        for item in &mut self.running {
+            item.note = notes.get(item.run.as_ref().unwrap_or(&item.id)).cloned();
+        }
+        self
+    }
+
     pub(super) fn of(queue: &Queue, now: Timestamp, zone: &TimeZone) -> Self {
         let state = queue.state();
         let item = |entry: &QueueEntry| {
@@ -130,6 +143,7 @@ impl QueueView {
                 enqueued_at: iso(item.enqueued),
                 started_at,
                 reason: queue.reason(&item.id, now, zone),
+                note: None,
             }
         };
         let mut entries: Vec<&QueueEntry> = state.items.values().collect();

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use hangar_jobs::driver::{
     Controls, Executor, RunDriver, RunEnvironment, RunListener, RunNotice, RunStartError,
 };
+use hangar_jobs::prompt_run::{PromptWork, prompt_order};
 use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject};
 use hangar_jobs::store::{FileStore, RunStatus, RunStore, RunStoreError};
 use hangar_runtimes::runtime::AgentSession;
@@ -170,6 +171,17 @@ impl Runs {
             runtime: agent,
             entry,
         };
+        self.check_workspace(&order).map_err(|bad| bad.of(&order.working_directory))?;
+        let run = self.begin(None, |executor, hearers| executor.start(order, hearers))?.0;
+        self.details(&run)
+    }
+
+    /// Starts a run of one prompt. It waits for its slot in the queue like a job.
+    pub fn start_prompt(&self, work: PromptWork) -> Result<RunDetails, RegistryError> {
+        if work.prompt.trim().is_empty() {
+            return Err(RegistryError::Unprocessable("the prompt is empty".to_owned()));
+        }
+        let order = prompt_order(work).map_err(|error| RegistryError::Unprocessable(error.to_string()))?;
         self.check_workspace(&order).map_err(|bad| bad.of(&order.working_directory))?;
         let run = self.begin(None, |executor, hearers| executor.start(order, hearers))?.0;
         self.details(&run)

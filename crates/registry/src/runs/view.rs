@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use hangar_jobs::chart::{ChartGraph, chart};
-use hangar_jobs::record::{Fact, Record, RunEnd, RunId, TaskId};
+use hangar_jobs::record::{CheckFailure, Fact, Record, RunEnd, RunId, TaskId};
 use hangar_scheduler::item::ItemId;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,6 +14,8 @@ use crate::hub::iso;
 
 /// Decisions that are shown of a run; of a long one the last.
 const MOST_DECISIONS: usize = 1000;
+/// Checks that are shown of a run; of a long one the last.
+const MOST_CHECKS: usize = 100;
 /// Sessions that are shown of a work; of many attempts the last.
 const MOST_SESSIONS: usize = 100;
 
@@ -97,6 +99,8 @@ pub struct RunDetails {
     pub run: Run,
     pub chart: ChartGraph,
     pub decisions: Vec<DecisionView>,
+    /// Checks of the commands and files of criteria, in order.
+    pub checks: Vec<CheckView>,
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -109,12 +113,44 @@ pub struct DecisionView {
     pub reason: String,
 }
 
+/// A check of the commands and files of a task's criteria.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Check")]
+pub struct CheckView {
+    pub at: String,
+    pub work_id: u32,
+    pub task: String,
+    /// None if all is as it should be.
+    pub failures: Vec<FailedCheck>,
+}
+
+#[skip_serializing_none]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct FailedCheck {
+    /// The command or file, and what is wrong with it.
+    pub what: String,
+    /// The end of what a command wrote.
+    pub output: Option<String>,
+}
+
+impl From<&CheckFailure> for FailedCheck {
+    fn from(failure: &CheckFailure) -> Self {
+        let output = match failure {
+            CheckFailure::Command { output, .. } => Some(output.clone()),
+            CheckFailure::File { .. } => None,
+        };
+        Self { what: failure.to_string(), output }
+    }
+}
+
 /// The fold.
 #[derive(Debug, Clone)]
 pub(crate) struct RunView {
     run: Run,
     chart: ChartGraph,
     decisions: VecDeque<DecisionView>,
+    checks: VecDeque<CheckView>,
     works: BTreeMap<u32, WorkView>,
     tasks: BTreeMap<TaskId, u32>,
     attempts: BTreeMap<(u32, bool), u64>,
@@ -167,6 +203,7 @@ impl RunView {
             works: works.collect(),
             chart: chart(&work),
             decisions: VecDeque::new(),
+            checks: VecDeque::new(),
             tasks: BTreeMap::new(),
             attempts: BTreeMap::new(),
             end: None,
@@ -222,6 +259,15 @@ impl RunView {
                     reason: reason.clone(),
                 });
             }
+            Fact::Checked { task, failures } => {
+                let Some(work_id) = self.tasks.get(task).copied() else { return };
+                let task = self.works.get(&work_id).map(|work| work.task.clone()).unwrap_or_default();
+                if self.checks.len() >= MOST_CHECKS {
+                    self.checks.pop_front();
+                }
+                let failures = failures.iter().map(FailedCheck::from).collect();
+                self.checks.push_back(CheckView { at: iso(record.at), work_id, task, failures });
+            }
             Fact::TaskStopped { task } => {
                 if let Some(work) = self.work_of(*task) {
                     work.state = WorkState::Stopped;
@@ -241,7 +287,6 @@ impl RunView {
             | Fact::WorktreeLeft { .. }
             | Fact::WorktreeFailed { .. }
             | Fact::SessionRefused { .. }
-            | Fact::Checked { .. }
             | Fact::TaskEnded { .. } => {}
         }
     }
@@ -297,6 +342,7 @@ impl RunView {
             run: self.run(under_way),
             chart: self.chart.clone(),
             decisions: self.decisions.iter().cloned().collect(),
+            checks: self.checks.iter().cloned().collect(),
         }
     }
 }

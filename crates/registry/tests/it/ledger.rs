@@ -59,6 +59,16 @@ const CODEX: &str = r#"s session.start {"sessionId":"s","version":1,"producer":"
 const PRICED: &str = r#"a session.usage_record {"usage":{"model":"m","inputTokens":10,"outputTokens":1,"cost":0.5},"computed":true}"#;
 const UNPRICED: &str = r#"b session.usage_record {"usage":{"model":"n","inputTokens":3}}"#;
 
+const ASSIGNED: &str = r#"g hangar.agent_assigned {"agent":"reviewer","runtime":"codex"}"#;
+
+#[test]
+fn a_named_agent_is_counted_by_its_name() {
+    let home = Home::new();
+    home.write("one", NOON, &[CODEX, PRICED]);
+    home.write("two", NOON, &[CODEX, ASSIGNED, PRICED]);
+    check(&costs(&home.ledger(), CostsBy::Agent), &["codex 1 10 0.5 0", "reviewer 1 10 0.5 0"]);
+}
+
 fn closing(id: &str, input: u64) -> String {
     format!(
         r#"{id} session.shutdown {{"shutdownType":"routine","totalApiDurationMs":7,"sessionStartTime":1,"codeChanges":{{"linesAdded":0,"linesRemoved":0,"filesModified":[]}},"modelMetrics":{{"m":{{"requests":{{"count":2}},"usage":{{"inputTokens":{input},"outputTokens":0,"cacheReadTokens":0,"cacheWriteTokens":0}}}}}}}}"#

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use crate::agents::{copilot, mcp_servers};
 use crate::capabilities::{Capabilities, unmet};
-use crate::cli_runtime::{COMMAND_QUEUE, NEWS_QUEUE, check_workspace, refusal, snapshot};
+use crate::cli_runtime::{COMMAND_QUEUE, NEWS_QUEUE, check_workspace, refusal, snapshot, tree_probe};
 use crate::environment::RuntimeEnvironment;
 use crate::event_emitter::EventEmitter;
 use crate::host::{Host, NO_WORKSPACE};
@@ -145,7 +145,8 @@ impl Runtime for AcpRuntime {
             let emitter = EventEmitter::new(outbox, Arc::clone(&shared.runtime_env), &card, &order);
             let mut warnings = unmet(&card, &order);
             warnings.extend(lacking);
-            let session = AcpSession::new(agent, agent_session, order, emitter, incoming);
+            let probe = tree_probe(&order, &shared.runtime_env);
+            let session = AcpSession::new(agent, agent_session, order, emitter, incoming, probe);
             let owner = tokio::spawn(session.run(inbox, warnings)).abort_handle();
             Ok(AgentSession::new(commands, news, owner).on(tree))
         })

@@ -20,9 +20,10 @@ use crate::outcome::{AgentVerdict, ReportedError, Stopped, TurnFacts, TurnOutcom
 use crate::prompt_queue::PromptQueue;
 use crate::runtime::{AgentAnswer, AgentOrder, Consent, PermissionReply, SessionCommand, TurnEnded};
 use crate::translate::acp::{self, Acp};
-use crate::translate::{RunningTools, Translation};
+use crate::translate::{TranslatedEvent, Translation};
 use crate::turn::until;
 use crate::usage::{Counting, UsageMeter};
+use crate::watch::{TreeProbe, TurnWatch, WatchNews};
 
 /// Grace period of an agent to confirm a cancelled prompt.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
@@ -39,15 +40,16 @@ pub(super) struct AcpSession {
     turns: u32,
     /// Whether a prompt is unanswered.
     working: bool,
+    /// Working tree of the agent, whose changes are progress.
+    tree: TreeProbe,
 }
 
 /// Turn in progress.
 struct AcpTurn {
     translator: Acp,
     said: Translation,
-    tools: RunningTools,
     facts: TurnFacts,
-    heard: Instant,
+    watch: TurnWatch,
     /// Deadline of a turn that was told to stop.
     given_up: Option<Instant>,
     /// Whether the session ends with this turn.
@@ -61,6 +63,7 @@ impl AcpSession {
         order: AgentOrder,
         emitter: EventEmitter,
         incoming: mpsc::Receiver<AgentMessage>,
+        tree: TreeProbe,
     ) -> Self {
         let meter = UsageMeter::new(Counting::SinceOpened, order.resume.as_ref().map(|resume| resume.used));
         Self {
@@ -73,6 +76,7 @@ impl AcpSession {
             asked: HashMap::new(),
             turns: 0,
             working: false,
+            tree,
         }
     }
 
@@ -125,9 +129,8 @@ impl AcpSession {
         let mut turn = AcpTurn {
             translator: Acp::default(),
             said: Translation::default(),
-            tools: RunningTools::default(),
             facts: TurnFacts::default(),
-            heard: now,
+            watch: TurnWatch::new(self.order.limits, now),
             given_up: None,
             last: false,
         };
@@ -137,9 +140,6 @@ impl AcpSession {
         let answer = agent.connection.request("session/prompt", &params);
         tokio::pin!(answer);
         let answered = loop {
-            // An agent that waits for a permission or a tool is not silent; people and tools are.
-            let waits = !self.asked.is_empty() || !turn.tools.is_empty();
-            let stall = self.order.limits.stall.map(|limit| turn.heard + limit).filter(|_| !waits);
             let stopping = turn.given_up.is_some();
             tokio::select! {
                 biased;
@@ -150,10 +150,14 @@ impl AcpSession {
                     let seconds = self.order.limits.turn.unwrap_or_default().as_secs();
                     self.stop(&mut turn, Stopped::TimedOut { seconds }).await;
                 }
-                () = until(stall), if !stopping => {
-                    let seconds = self.order.limits.stall.unwrap_or_default().as_secs();
-                    self.stop(&mut turn, Stopped::Stalled { seconds }).await;
-                }
+                () = until(turn.watch.due()), if !stopping => match turn.watch.check(&mut self.tree).await {
+                    Some(WatchNews::Stop(why)) => self.stop(&mut turn, why).await,
+                    Some(WatchNews::Warn(warning)) => {
+                        let body = (*warning).into();
+                        self.emitter.hear(vec![TranslatedEvent::Body { agent: None, body }]).await;
+                    }
+                    None => {}
+                },
                 () = until(turn.given_up) => break None,
             }
         };
@@ -213,11 +217,12 @@ impl AcpSession {
     }
 
     async fn hear(&mut self, incoming: AgentMessage, turn: &mut AcpTurn) {
-        turn.heard = Instant::now();
+        let now = Instant::now();
+        turn.watch.heard(now);
         match incoming {
             AgentMessage::Update(update) => {
                 turn.translator.update(&update, &mut turn.said);
-                turn.tools.hear(&turn.said.events);
+                turn.said.events.iter().for_each(|event| turn.watch.note(event.body(), now));
                 self.emitter.hear(std::mem::take(&mut turn.said.events)).await;
             }
             // Without any rule everything may run.
@@ -229,11 +234,12 @@ impl AcpSession {
             AgentMessage::Permission { id, params } => {
                 let request_id = uuid::Uuid::new_v4().to_string();
                 let asked = PermissionRequested::new(request_id.clone(), permission::request(&params));
+                turn.watch.asked(&request_id);
                 self.asked.insert(request_id, (id, params));
                 self.emitter.tell(None, asked.into()).await;
             }
         }
-        turn.heard = Instant::now();
+        turn.watch.heard(Instant::now());
     }
 
     async fn command(
@@ -256,7 +262,7 @@ impl AcpSession {
             }
             Some(SessionCommand::Answer { request_id, answer: AgentAnswer::Permission(answer) }) => {
                 if let Some((id, params)) = self.asked.remove(&request_id) {
-                    turn.heard = Instant::now();
+                    turn.watch.answered(&request_id, Instant::now());
                     self.agent.connection.respond(id, &permission::answer(&params, answer.allows()));
                     let tool_call_id = params["toolCall"]["toolCallId"].as_str().map(str::to_owned);
                     let result = match answer {

@@ -55,32 +55,12 @@ pub enum TranslatedEvent {
     Whole(Event),
 }
 
-/// Maximum number of calls that are remembered as running.
-const MOST_CALLS: usize = 4096;
-
-/// Tool calls that have begun and not ended. An agent whose tool runs is silent and not stalled.
-#[derive(Debug, Default)]
-pub(crate) struct RunningTools(BTreeSet<String>);
-
-impl RunningTools {
-    pub(crate) fn hear(&mut self, events: &[TranslatedEvent]) {
-        for event in events {
-            let body = match event {
-                TranslatedEvent::Body { body, .. } => body,
-                TranslatedEvent::Whole(event) => event.body(),
-            };
-            match body {
-                Body::ToolStart(start) if self.0.len() < MOST_CALLS => {
-                    self.0.insert(start.tool_call_id.clone());
-                }
-                Body::ToolComplete(complete) => drop(self.0.remove(&complete.tool_call_id)),
-                _ => {}
-            }
+impl TranslatedEvent {
+    pub(crate) fn body(&self) -> &Body {
+        match self {
+            TranslatedEvent::Body { body, .. } => body,
+            TranslatedEvent::Whole(event) => event.body(),
         }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 }
 

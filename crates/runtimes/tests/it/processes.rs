@@ -248,6 +248,51 @@ async fn a_silent_command_is_no_stall_and_silence_after_it_is() {
 }
 
 #[tokio::test]
+async fn a_command_that_runs_too_long_ends_the_turn() {
+    let short = |order: &mut AgentOrder| order.limits.tool = Some(Duration::from_millis(200));
+    let outcome = ends_as(&format!("{COMMAND}{DONE}"), short, Some(ErrorKind::ToolTimeout)).await;
+    let TurnResult::Failed(failure) = outcome.end else { unreachable!() };
+    assert_eq!(failure.message, "a command of the agent took longer than 0 s");
+}
+
+/// An agent that makes the same call again and again.
+const IN_CIRCLES: &str = r#"cat >/dev/null
+while [ ! -e stop ]; do
+echo '{"type":"item.started","item":{"id":"c","type":"command_execution","command":"ls","status":"in_progress"}}'
+echo '{"type":"item.completed","item":{"id":"c","type":"command_execution","command":"ls","exit_code":0,"status":"completed"}}'
+sleep 0.02
+done
+"#;
+
+#[tokio::test]
+async fn an_agent_that_goes_in_circles_is_told_or_stopped() {
+    let short = |order: &mut AgentOrder| order.limits.progress = Some(Duration::from_millis(200));
+    let stopped = |order: &mut AgentOrder| {
+        short(order);
+        order.limits.stop_without_progress = true;
+    };
+    ends_as(IN_CIRCLES, stopped, Some(ErrorKind::NoProgress)).await;
+    let stage = Stage::new(&format!("{IN_CIRCLES}{DONE}"));
+    let mut order = stage.order();
+    short(&mut order);
+    let mut live = stage.open(order).await;
+    live.commands.send(SessionCommand::Send("go".to_owned())).await.unwrap();
+    let mut told = Vec::new();
+    loop {
+        match live.news.recv().await.unwrap() {
+            SessionNews::Event(event) => {
+                if let hangar_protocol::Body::SessionWarning(warning) = event.body() {
+                    told.push(warning.message.clone());
+                    std::fs::write(stage.file("stop"), "").unwrap();
+                }
+            }
+            SessionNews::TurnEnded(ended) => break assert_eq!(kind(&ended.outcome), None),
+        }
+    }
+    assert_eq!(told, ["no new commit, change or call for 0 s"]);
+}
+
+#[tokio::test]
 async fn an_agent_that_never_says_a_word_does_not_answer() {
     let short = |order: &mut AgentOrder| order.limits.startup = Some(Duration::from_millis(200));
     let outcome = ends_as("cat >/dev/null; sleep 1000", short, Some(ErrorKind::ResponseTimeout)).await;

@@ -26,6 +26,7 @@ use hangar_runtimes::runtime::{
     AgentAnswer, PermissionReply, SessionCommand, SessionNews, TurnEnded, TurnLimits,
 };
 use hangar_runtimes::usage::{Usage, UsageMeter};
+use hangar_runtimes::watch::{TreeProbe, TurnWatch, WatchNews};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -69,6 +70,8 @@ pub(super) struct NativeTask {
     pub(super) inbox: mpsc::Receiver<SessionCommand>,
     pub(super) outbox: mpsc::Sender<SessionNews>,
     pub(super) limits: TurnLimits,
+    /// Working tree of the session, whose changes are progress.
+    pub(super) tree: TreeProbe,
     pub(super) meter: UsageMeter,
     pub(super) first: FirstPrompt,
     /// Warnings for the user that were not emitted yet.
@@ -96,11 +99,7 @@ struct NativeTurn {
     facts: TurnFacts,
     model: Option<String>,
     deadline: Option<Instant>,
-    heard: Instant,
-    /// Open questions to a person.
-    asked: BTreeSet<String>,
-    /// Running tool calls.
-    tools: BTreeSet<String>,
+    watch: TurnWatch,
     /// Whether a plan is implemented when the session is idle.
     implements_plan: bool,
 }
@@ -178,9 +177,7 @@ impl NativeTask {
             facts: TurnFacts::default(),
             model: None,
             deadline: self.limits.turn.map(|limit| now + limit),
-            heard: now,
-            asked: BTreeSet::new(),
-            tools: BTreeSet::new(),
+            watch: TurnWatch::new(self.limits, now),
             implements_plan,
         };
         let mut over = None;
@@ -193,7 +190,6 @@ impl NativeTask {
         }
         loop {
             self.pass_on(Some(&mut turn)).await;
-            let stall = self.limits.stall.map(|limit| turn.heard + limit);
             let at_work = !self.engine.session().is_idle();
             tokio::select! {
                 biased;
@@ -205,15 +201,16 @@ impl NativeTask {
                     EngineProgress::Ended(SubmissionEnd::Idle) if self.goes_on(&mut turn).await? => {}
                     EngineProgress::Ended(_) | EngineProgress::Closed => break,
                 },
-                () = until(turn.deadline), if turn.asked.is_empty() => {
+                () = until(turn.deadline), if !turn.watch.is_asking() => {
                     let seconds = self.limits.turn.unwrap_or_default().as_secs();
                     self.stop(&mut turn, Stopped::TimedOut { seconds })?;
                 }
-                // A session that waits for a person, a tool or its background work does not stall.
-                () = until(stall), if turn.asked.is_empty() && turn.tools.is_empty() && at_work => {
-                    let seconds = self.limits.stall.unwrap_or_default().as_secs();
-                    self.stop(&mut turn, Stopped::Stalled { seconds })?;
-                }
+                // A session that waits for its background work does not stall.
+                () = until(turn.watch.due()), if at_work => match turn.watch.check(&mut self.tree).await {
+                    Some(WatchNews::Stop(why)) => self.stop(&mut turn, why)?,
+                    Some(WatchNews::Warn(warning)) => self.engine.record(*warning)?,
+                    None => {}
+                },
             }
         }
         self.pass_on(Some(&mut turn)).await;
@@ -303,7 +300,11 @@ impl NativeTask {
     fn report(&mut self, ended: &TurnEnded) -> Result<()> {
         match &ended.outcome.end {
             TurnResult::Failed(TurnFailure {
-                kind: kind @ (ErrorKind::Stalled | ErrorKind::TurnTimeout),
+                kind:
+                    kind @ (ErrorKind::Stalled
+                    | ErrorKind::TurnTimeout
+                    | ErrorKind::ToolTimeout
+                    | ErrorKind::NoProgress),
                 message,
                 ..
             }) => {
@@ -356,16 +357,8 @@ impl NativeTask {
 }
 
 impl NativeTurn {
-    fn ask(&mut self, request_id: &str) {
-        self.asked.insert(request_id.to_owned());
-    }
-
-    fn settle(&mut self, request_id: &str) {
-        self.asked.remove(request_id);
-    }
-
     fn note(&mut self, event: &Event) {
-        self.heard = Instant::now();
+        self.watch.note(event.body(), Instant::now());
         match event.body() {
             Body::AssistantMessage(message) if event.agent_id().is_none() => {
                 self.facts.worked = true;
@@ -376,21 +369,7 @@ impl NativeTurn {
                     self.model.clone_from(&message.model);
                 }
             }
-            Body::ToolStart(start) => {
-                self.tools.insert(start.tool_call_id.clone());
-            }
-            Body::ToolComplete(complete) => {
-                self.tools.remove(&complete.tool_call_id);
-                self.facts.worked = true;
-            }
-            Body::PermissionRequested(asked) => self.ask(&asked.request_id),
-            Body::UserInputRequested(asked) => self.ask(&asked.request_id),
-            Body::ElicitationRequested(asked) => self.ask(&asked.request_id),
-            Body::ExitPlanModeRequested(asked) => self.ask(&asked.request_id),
-            Body::PermissionCompleted(done) => self.settle(&done.request_id),
-            Body::UserInputCompleted(done) => self.settle(&done.request_id),
-            Body::ElicitationCompleted(done) => self.settle(&done.request_id),
-            Body::ExitPlanModeCompleted(done) => self.settle(&done.request_id),
+            Body::ToolComplete(_) => self.facts.worked = true,
             // A prompt that hooks refused was not processed.
             Body::SessionWarning(warning)
                 if event.agent_id().is_none() && warning.warning_type == "policy_blocked" =>

@@ -37,6 +37,30 @@ fn asked(portal: &Portal) -> String {
 }
 
 #[test]
+fn changes_of_another_agent_are_shown_by_turn_and_taken_back() {
+    let portal = portal("");
+    let work = portal.scratch.work();
+    std::fs::write(work.join("a.txt"), "one\n").unwrap();
+    for args in [&["init", "-q"][..], &["add", "."]] {
+        assert!(std::process::Command::new("git").args(args).current_dir(&work).status().unwrap().success());
+    }
+    let id = begun(&portal, None);
+    let path = format!("/api/v1/sessions/{id}/changes");
+    assert_eq!(portal.get(&path)["files"], json!([]));
+    let mut stream = portal.hear(&id, 0);
+    portal.send(&id, r#"TOOL:bash:{"command":"echo two >> a.txt"}"#);
+    stream.until(|message| message.data["type"] == "tool.execution_complete");
+    stream.until_state("idle");
+    let changes = portal.get(&path);
+    assert!(changes["files"][0]["diff"].as_str().unwrap().contains("+two"), "{changes}");
+    assert_eq!((&changes["turns"][0]["turn"], &changes["files"][0]["linesAdded"]), (&json!(2), &json!(1)));
+    let file = changes["files"][0]["path"].clone();
+    let left = portal.post(&format!("{path}/revert"), &json!({ "path": file }), 200);
+    assert_eq!(left["files"], json!([]), "{left}");
+    assert_eq!(std::fs::read_to_string(work.join("a.txt")).unwrap(), "one\n");
+}
+
+#[test]
 fn what_is_configured_for_all_agents_is_asked_for() {
     let portal = portal("[runtimes]\nmodel = \"of-all\"\n");
     begun(&portal, None);

@@ -71,6 +71,45 @@ fn a_run_that_waits_says_why_and_goes_on_when_a_slot_is_free() {
 }
 
 #[test]
+fn a_prompt_waits_in_the_queue_like_a_job() {
+    let portal = portal();
+    let first = start(&portal, "waits");
+    when(&portal, "/api/v1/queue", |queue| queue["running"][0]["run"] == first.as_str());
+    let body = json!({ "prompt": "SAY:queued", "workspace": portal.scratch.work() });
+    let run = portal.post("/api/v1/runs", &body, 201)["id"].as_str().unwrap().to_owned();
+    let reason = "1 of 1 slots are taken; first in line";
+    when(&portal, "/api/v1/queue", |queue| queue["waiting"][0]["reason"] == reason);
+    portal.scratch.file("go", "");
+    let ended = when(&portal, &format!("/api/v1/runs/{run}"), |run| run["state"] == "succeeded");
+    let session = ended["works"][0]["sessions"][0]["id"].as_str().unwrap().to_owned();
+    assert!(portal.scratch.log(&session).contains("queued"));
+    let both = json!({ "job": "say", "prompt": "SAY:x", "workspace": portal.scratch.work() });
+    let refused = portal.ask("POST", "/api/v1/runs").json(&both).send();
+    super::refused(&refused, 422, "unprocessable", "either a `job`");
+    // What is said about a run is in its log.
+    let log = portal.scratch.state().join(format!("logs/runs/{run}.jsonl"));
+    let log = std::fs::read_to_string(log).unwrap();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let said = |words: &str| lines.iter().any(|line| line["message"].as_str().unwrap().contains(words));
+    assert!(
+        said(&format!("work waits: {reason}")) && said("work has a slot") && said("work has ended"),
+        "{log}"
+    );
+}
+
+#[test]
+fn budgets_and_limits_change_together_while_the_portal_runs() {
+    let portal = portal();
+    let write = |text: &str| std::fs::write(portal.scratch.state().join("config.toml"), text).unwrap();
+    write("[limits]\nglobal = 1\n[budgets]\nper_day = 5\n");
+    let budget = |queue: &Value| queue["budgets"][0]["limitUsd"].as_f64();
+    when(&portal, "/api/v1/queue", |queue| budget(queue) == Some(5.0));
+    write("[limits]\nglobal = 3\n[budgets]\nper_day = 5\n");
+    let queue = when(&portal, "/api/v1/queue", |queue| queue["slots"]["limit"] == 3);
+    assert_eq!(budget(&queue), Some(5.0), "{queue}");
+}
+
+#[test]
 fn everything_is_stopped_at_once() {
     let portal = portal();
     let first = start(&portal, "waits");
