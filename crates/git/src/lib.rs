@@ -129,18 +129,50 @@ const PROTOCOLS: &str = "file:git:http:https:ssh";
 /// Program that reaches other machines. It never asks.
 const SSH: &str = "ssh -o BatchMode=yes";
 
+/// Means by which a repository is reached.
+#[derive(Clone, Default)]
+pub struct RemoteAccess {
+    /// Socket of the user's ssh agent.
+    pub agent_socket: Option<OsString>,
+    pub login: Option<HttpLogin>,
+}
+
+/// Login at a server that speaks HTTP.
+#[derive(Clone)]
+pub struct HttpLogin {
+    /// Scheme and host, such as `https://github.com/`. Requests to others do not carry the login.
+    pub origin: String,
+    pub user: String,
+    pub password: String,
+}
+
+impl HttpLogin {
+    fn basic(&self) -> String {
+        use base64::Engine;
+        base64::engine::general_purpose::STANDARD.encode(format!("{}:{}", self.user, self.password))
+    }
+}
+
 impl Git {
     /// Prepares a directory for fetches and pushes of a repository that is ours, such as a mirror: its configuration was
     /// written by us, so its remote is one that a person named. Other repositories never reach the network.
     pub async fn open_remote(
         &self,
         directory: &Path,
-        agent_socket: Option<OsString>,
+        access: &RemoteAccess,
     ) -> Result<WorkTree<'_>, GitError> {
         let tree = self.open(directory, Filters::User).await?;
         let variable = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
         let mut variables = vec![variable("GIT_ALLOW_PROTOCOL", PROTOCOLS), variable("GIT_SSH_COMMAND", SSH)];
-        variables.extend(agent_socket.map(|socket| (OsString::from("SSH_AUTH_SOCK"), socket)));
+        let socket = access.agent_socket.clone();
+        variables.extend(socket.map(|socket| (OsString::from("SSH_AUTH_SOCK"), socket)));
+        if let Some(login) = &access.login {
+            // Variables, since arguments can be seen by other users of the machine.
+            let header = format!("Authorization: Basic {}", login.basic());
+            variables.push(variable("GIT_CONFIG_COUNT", "1"));
+            variables.push(variable("GIT_CONFIG_KEY_0", &format!("http.{}.extraHeader", login.origin)));
+            variables.push(variable("GIT_CONFIG_VALUE_0", &header));
+        }
         Ok(tree.with_variables(variables))
     }
 }

@@ -1,6 +1,7 @@
 //! Holds: why an issue is not worked on, as a code and as a sentence. Command line, API and pages say the same.
 
 use hangar_trackers::Issue;
+use hangar_trackers::forge::CheckStatus;
 use hangar_workflow::Config;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -40,6 +41,11 @@ pub enum Hold {
         reason: String,
     },
     Settling,
+    /// Its pull request is open.
+    Waiting {
+        number: u64,
+        until: PullWait,
+    },
     MaxSessions {
         limit: u32,
     },
@@ -52,6 +58,14 @@ pub enum Hold {
     Slots {
         limit: u32,
     },
+}
+
+/// What an open pull request waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PullWait {
+    Ci,
+    Review,
+    Merge,
 }
 
 impl Hold {
@@ -68,6 +82,9 @@ impl Hold {
             Hold::Retrying { .. } => "retrying",
             Hold::Parked { .. } => "parked",
             Hold::Settling => "settling",
+            Hold::Waiting { until: PullWait::Ci, .. } => "waiting_ci",
+            Hold::Waiting { until: PullWait::Review, .. } => "waiting_review",
+            Hold::Waiting { until: PullWait::Merge, .. } => "waiting_merge",
             Hold::MaxSessions { .. } => "max_sessions",
             Hold::Stale => "stale",
             Hold::StateSlots { .. } => "state_slots",
@@ -92,6 +109,14 @@ impl Hold {
             Hold::Retrying { due, error: None } => format!("it goes on at {due:.0}"),
             Hold::Parked { reason } => format!("it is parked until a person acts: {reason}"),
             Hold::Settling => "its last session is being settled".to_owned(),
+            Hold::Waiting { number, until } => {
+                let until = match until {
+                    PullWait::Ci => "the checks of",
+                    PullWait::Review => "a review of",
+                    PullWait::Merge => "the merge of",
+                };
+                format!("it waits for {until} its pull request #{number}")
+            }
             Hold::MaxSessions { limit } => format!("all {limit} sessions of the issue are used"),
             Hold::Stale => "it was released just now; the next poll decides".to_owned(),
             Hold::StateSlots { state, limit } => {
@@ -119,6 +144,16 @@ pub fn of_claim(claim: &Claim) -> Hold {
             Hold::Running { turn: claim.turn }
         }
         Phase::Settling { .. } => Hold::Settling,
+        Phase::Waiting { .. } => {
+            let seen = claim.pull.as_ref().and_then(|pull| pull.seen.as_ref());
+            let until = match seen {
+                Some(seen) if seen.checks == Some(CheckStatus::Pending) => PullWait::Ci,
+                None => PullWait::Ci,
+                Some(seen) if seen.approved && seen.open_threads == 0 => PullWait::Merge,
+                Some(_) => PullWait::Review,
+            };
+            Hold::Waiting { number: claim.pull.as_ref().map_or(0, |pull| pull.number), until }
+        }
         Phase::Retrying { due, .. } => Hold::Retrying { due: *due, error: claim.error.clone() },
         Phase::Parked { reason, .. } => Hold::Parked { reason: reason.sentence() },
     }

@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use hangar_trackers::forge::PullState;
 use hangar_trackers::{Issue, IssueId};
 use hangar_workflow::Config;
+use hangar_workflow::reactions::PullMode;
 use jiff::Timestamp;
 
 use crate::hold::{self, Hold};
+use crate::pulls::{self, Consequence, PullView, Pulls};
 use crate::record::{Fact, Release, SessionEnd, Write};
-use crate::settle;
+use crate::settle::{self, Settlement};
 use crate::state::{Claim, Phase, State};
 
 /// The tracker as it was read.
@@ -57,6 +60,19 @@ pub enum Effect {
     RemoveWorkspace {
         issue: IssueId,
     },
+    /// Commits, pushes and opens the pull request, or finds the one that was opened.
+    Publish {
+        issue: IssueId,
+    },
+    /// Answers a remark about the pull request.
+    Answer {
+        issue: IssueId,
+        remark: String,
+    },
+    Merge {
+        issue: IssueId,
+        head: String,
+    },
 }
 
 impl Effect {
@@ -67,6 +83,9 @@ impl Effect {
             | Effect::Turn { issue, .. }
             | Effect::Check { issue }
             | Effect::Close { issue }
+            | Effect::Publish { issue }
+            | Effect::Answer { issue, .. }
+            | Effect::Merge { issue, .. }
             | Effect::RemoveWorkspace { issue } => issue,
         }
     }
@@ -81,20 +100,23 @@ pub struct Busy {
     pub draining: bool,
 }
 
+/// What was read of the world.
+#[derive(Debug, Clone, Copy)]
+pub struct Seeing<'a> {
+    pub snapshot: Option<&'a Snapshot>,
+    pub pulls: &'a Pulls,
+}
+
 /// The next steps. After facts are noted, it is asked again.
-pub fn plan(
-    config: &Config,
-    snapshot: Option<&Snapshot>,
-    state: &State,
-    busy: &Busy,
-    now: Timestamp,
-) -> Vec<Step> {
+pub fn plan(config: &Config, seen: Seeing<'_>, state: &State, busy: &Busy, now: Timestamp) -> Vec<Step> {
+    let snapshot = seen.snapshot;
     let mut steps = Vec::new();
     for claim in state.claims.values() {
-        if let Some(fact) = snapshot.and_then(|snapshot| reconcile(config, claim, snapshot)) {
+        let view = seen.pulls.0.get(&claim.issue);
+        if let Some(fact) = snapshot.and_then(|snapshot| reconcile(config, claim, snapshot, view)) {
             steps.push(Step::Note(fact));
         } else if !busy.issues.contains(&claim.issue) {
-            steps.extend(advance(config, claim, now));
+            steps.extend(advance(config, claim, view, now));
         }
     }
     if let Some(snapshot) = snapshot {
@@ -109,7 +131,7 @@ pub fn plan(
 }
 
 /// The next step of one claim.
-fn advance(config: &Config, claim: &Claim, now: Timestamp) -> Option<Step> {
+fn advance(config: &Config, claim: &Claim, view: Option<&PullView>, now: Timestamp) -> Option<Step> {
     let issue = claim.issue.clone();
     let next_write = |writes: Vec<Write>| writes.into_iter().find(|write| !claim.is_settled(write));
     match &claim.phase {
@@ -117,7 +139,7 @@ fn advance(config: &Config, claim: &Claim, now: Timestamp) -> Option<Step> {
             Some(write) => Effect::Write { issue, write },
             None => Effect::Open { issue },
         })),
-        Phase::Ready if !config.tracker.is_active(&claim.state) => {
+        Phase::Ready if !is_workable(config, claim, &claim.state) => {
             let end = SessionEnd::Inactive { state: claim.state.clone() };
             Some(Step::Note(Fact::SessionEnded { issue, end }))
         }
@@ -128,19 +150,54 @@ fn advance(config: &Config, claim: &Claim, now: Timestamp) -> Option<Step> {
         Phase::Turn => Some(Step::Do(Effect::Turn { issue, turn: claim.turn })),
         Phase::Turned { .. } => Some(Step::Do(Effect::Check { issue })),
         Phase::Closing { .. } => Some(Step::Do(Effect::Close { issue })),
-        Phase::Settling { end } => {
-            let settlement = settle::settlement(config, claim, end, now);
-            Some(match next_write(settlement.writes) {
-                Some(write) => Step::Do(Effect::Write { issue, write }),
-                None => Step::Note(settlement.then),
-            })
+        Phase::Settling { end } => match settle::publishing(config, claim, end) {
+            Some(effect) => Some(Step::Do(effect)),
+            None => Some(settled(claim, settle::settlement(config, claim, end, now))),
+        },
+        Phase::Waiting { since } => waiting(config, claim, view.filter(|view| view.asked > *since)?, now),
+        Phase::Parked { since, .. } => {
+            let view = view.filter(|view| view.asked > *since && view.pull.state == PullState::Merged)?;
+            waiting(config, claim, view, now)
         }
-        Phase::Retrying { .. } | Phase::Parked { .. } => None,
+        Phase::Retrying { .. } => None,
     }
 }
 
+/// The next write of a settlement, then its fact.
+fn settled(claim: &Claim, settlement: Settlement) -> Step {
+    match settlement.writes.into_iter().find(|write| !claim.is_settled(write)) {
+        Some(write) => Step::Do(Effect::Write { issue: claim.issue.clone(), write }),
+        None => Step::Note(settlement.then),
+    }
+}
+
+/// The next step of a claim whose pull request is open.
+fn waiting(config: &Config, claim: &Claim, view: &PullView, now: Timestamp) -> Option<Step> {
+    let issue = claim.issue.clone();
+    Some(match pulls::consequence(config, claim, &view.pull, now)? {
+        Consequence::See(seen) => Step::Note(Fact::PullSeen { issue, seen }),
+        Consequence::Complete => settled(claim, settle::merged(config, claim)),
+        Consequence::React(reaction) => Step::Note(Fact::Reacted { issue, reaction }),
+        Consequence::Park(reason) => settled(claim, settle::park(config, claim, reason)),
+        Consequence::Merge { head } => Step::Do(Effect::Merge { issue, head }),
+    })
+}
+
+/// Whether sessions may work on an issue in a state: an active one, or the one of issues whose pull request is open.
+pub(crate) fn is_workable(config: &Config, claim: &Claim, state: &str) -> bool {
+    config.tracker.is_active(state) || (claim.pull.is_some() && is_handoff(config, state))
+}
+
+fn is_handoff(config: &Config, state: &str) -> bool {
+    config
+        .tracker
+        .handoff_state
+        .as_ref()
+        .is_some_and(|handoff| handoff.to_lowercase() == state.to_lowercase())
+}
+
 /// The consequence of a change that somebody else made to an issue of ours.
-fn reconcile(config: &Config, claim: &Claim, snapshot: &Snapshot) -> Option<Fact> {
+fn reconcile(config: &Config, claim: &Claim, snapshot: &Snapshot, view: Option<&PullView>) -> Option<Fact> {
     let id = &claim.issue;
     if !snapshot.asked_for.contains(id) {
         return None;
@@ -154,14 +211,22 @@ fn reconcile(config: &Config, claim: &Claim, snapshot: &Snapshot) -> Option<Fact
             }
             let end = match found {
                 None => SessionEnd::Gone,
-                Some(issue) if config.tracker.is_active(&issue.state) => return None,
+                Some(issue) if is_workable(config, claim, &issue.state) => return None,
                 Some(issue) => SessionEnd::Inactive { state: issue.state.clone() },
             };
             Some(Fact::SessionEnded { issue: id.clone(), end })
         }
         (Phase::Closing { .. } | Phase::Settling { .. }, _) => None,
-        (Phase::Retrying { .. } | Phase::Parked { .. }, None) => release(Release::Gone),
-        (Phase::Retrying { .. }, Some(issue)) if !config.tracker.is_active(&issue.state) => {
+        (Phase::Retrying { .. } | Phase::Waiting { .. } | Phase::Parked { .. }, None) => {
+            release(Release::Gone)
+        }
+        (Phase::Waiting { since }, Some(issue)) => {
+            if snapshot.asked <= *since {
+                return None;
+            }
+            moved(config, issue, snapshot, view).and_then(release)
+        }
+        (Phase::Retrying { .. }, Some(issue)) if !is_workable(config, claim, &issue.state) => {
             release(Release::Inactive { state: issue.state.clone() })
         }
         (Phase::Retrying { .. }, Some(_)) => None,
@@ -169,16 +234,46 @@ fn reconcile(config: &Config, claim: &Claim, snapshot: &Snapshot) -> Option<Fact
             if snapshot.asked <= *since {
                 return None;
             }
-            if !config.tracker.is_active(&issue.state) {
-                return release(Release::Inactive { state: issue.state.clone() });
+            if !is_workable(config, claim, &issue.state) {
+                return moved(config, issue, snapshot, view).and_then(release);
             }
-            let label = config.tracker.escalation_label.to_lowercase();
-            let was_labelled = claim.written.iter().any(|write| matches!(write, Write::Label { .. }));
+            let label = claim.written.iter().find_map(|write| match write {
+                Write::Label { label } => Some(label.to_lowercase()),
+                Write::Transition { .. } | Write::Comment { .. } | Write::Unlabel { .. } => None,
+            });
             let moved = !state.is_empty() && issue.state.to_lowercase() != state.to_lowercase();
-            let acted = moved || (was_labelled && !issue.labels.contains(&label));
-            if acted { release(Release::Unparked) } else { None }
+            let acted = moved || label.is_some_and(|label| !issue.labels.contains(&label));
+            match acted {
+                true if claim.pull.is_some() && !moved => Some(Fact::Waiting { issue: id.clone() }),
+                true => release(Release::Unparked),
+                false => None,
+            }
         }
     }
+}
+
+/// The release of an issue whose pull request is open, and which somebody moved to another state.
+fn moved(config: &Config, issue: &Issue, snapshot: &Snapshot, view: Option<&PullView>) -> Option<Release> {
+    let (tracker, state) = (&config.tracker, issue.state.clone());
+    if tracker.is_terminal(&state) {
+        // A merge closes issues: the pull request says whether it was one.
+        let is_known =
+            config.pulls.mode == PullMode::Off || view.is_some_and(|view| view.asked >= snapshot.asked);
+        let is_merged = view.is_some_and(|view| view.pull.state == PullState::Merged);
+        return (is_known && !is_merged).then_some(Release::Inactive { state });
+    }
+    match tracker.is_active(&state) {
+        // A person wants more work on it, unless the issue stays active while it waits.
+        true => tracker.handoff_state.is_some().then_some(Release::Unparked),
+        false => (!is_handoff(config, &state)).then_some(Release::Inactive { state }),
+    }
+}
+
+/// Pull requests that have to be read: those that claims wait for.
+pub fn watched_pulls(state: &State) -> Vec<(IssueId, u64)> {
+    let waits = |claim: &&Claim| matches!(claim.phase, Phase::Waiting { .. } | Phase::Parked { .. });
+    let claims = state.claims.values().filter(waits);
+    claims.filter_map(|claim| Some((claim.issue.clone(), claim.pull.as_ref()?.number))).collect()
 }
 
 /// Whether a workspace is of no more use: its issue is terminal, and nobody works on it.
@@ -307,6 +402,7 @@ pub fn next_wake(state: &State) -> Option<Timestamp> {
         | Phase::Turned { .. }
         | Phase::Closing { .. }
         | Phase::Settling { .. }
+        | Phase::Waiting { .. }
         | Phase::Parked { .. } => None,
     };
     state.claims.values().filter_map(due).min()

@@ -2,9 +2,11 @@
 
 use hangar_trackers::Issue;
 use hangar_workflow::Workflow;
+use hangar_workflow::reactions::PullMode;
 use hangar_workflow::template::{Language, TemplateError};
 use serde_json::{Value, json};
 
+use crate::pulls::{Reaction, Remark};
 use crate::state::Claim;
 
 /// Prompt of a continuation whose template renders to nothing.
@@ -33,9 +35,76 @@ pub fn context(workflow: &Workflow, claim: &Claim, issue: &Issue) -> Value {
             "max_turns": workflow.config.agent.max_turns,
             "is_continuation": is_continuation,
         },
-        "ci_failure": Value::Null,
-        "review_comments": [],
+        "ci_failure": ci_failure(claim.reaction.as_ref()),
+        "review_comments": review_comments(claim.reaction.as_ref()),
     })
+}
+
+fn ci_failure(reaction: Option<&Reaction>) -> Value {
+    let Some(Reaction::CiFailure { head, checks, log_excerpt }) = reaction else { return Value::Null };
+    let runs = checks.iter().map(|check| {
+        json!({
+            "name": check.name, "status": "completed", "conclusion": check.conclusion,
+            "details_url": check.details_url,
+        })
+    });
+    json!({
+        "status": "failing", "check_runs": runs.collect::<Vec<_>>(), "log_excerpt": log_excerpt,
+        "failing_count": checks.len(), "ref": head,
+    })
+}
+
+fn review_comments(reaction: Option<&Reaction>) -> Vec<Value> {
+    let remark = |remark: &Remark| {
+        json!({
+            "id": remark.id, "file": remark.file, "start_line": remark.start_line,
+            "end_line": remark.end_line, "reviewer": remark.reviewer, "body": remark.body,
+        })
+    };
+    reaction.map(Reaction::remarks).unwrap_or_default().iter().map(remark).collect()
+}
+
+/// The event that a session is about, for prompts whose template does not mention it.
+fn event(reaction: &Reaction) -> String {
+    match reaction {
+        Reaction::CiFailure { checks, log_excerpt, .. } => {
+            let names: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();
+            format!(
+                "CI fails on your pull request: {}. Find the cause and repair it.\n\nEnd of the log:\n\n```\n{log_excerpt}\n```",
+                names.join(", ")
+            )
+        }
+        Reaction::Review { remarks } | Reaction::BotReview { remarks } => {
+            let remarks: Vec<String> = remarks.iter().map(remark).collect();
+            format!(
+                "Your pull request was reviewed. Do what each remark asks for, or decide not to. {REPLIES}\n\n{}",
+                remarks.join("\n\n")
+            )
+        }
+        Reaction::Conflict { base } => format!(
+            "Your pull request conflicts with the branch `{base}`, which was merged into the workspace: edit the files with conflict markers so that both changes work together. {COMMITTED}"
+        ),
+        Reaction::Diverged => format!(
+            "Others pushed commits to the branch of your pull request; they were merged into the workspace: edit the files with conflict markers so that both changes work together. {COMMITTED}"
+        ),
+        Reaction::Label { label } => format!(
+            "A person put the label `{label}` on your pull request: look at the issue and at the state of the work again, and complete it."
+        ),
+    }
+}
+
+const REPLIES: &str =
+    "Write your answers into `.sortie/replies.json`, a map from the id of each remark to a sentence.";
+const COMMITTED: &str = "The merge is committed for you.";
+
+fn remark(remark: &Remark) -> String {
+    let place = match (remark.file.as_str(), remark.end_line) {
+        ("", _) => String::new(),
+        (file, Some(line)) => format!(", {file}:{line}"),
+        (file, None) => format!(", {file}"),
+    };
+    let body = remark.body.trim().replace('\n', "\n> ");
+    format!("{} (id {}{place}):\n> {body}", remark.reviewer, remark.id)
 }
 
 /// The text for the agent.
@@ -45,7 +114,46 @@ pub fn render(workflow: &Workflow, claim: &Claim, issue: &Issue) -> Result<Strin
         true => CONTINUE.to_owned(),
         false => text,
     };
-    Ok(if claim.turn <= 1 { format!("{}\n\n{PROTOCOL}", text.trim_end()) } else { text })
+    if claim.turn > 1 {
+        return Ok(text);
+    }
+    let mut parts = vec![text.trim_end().to_owned()];
+    if let Some(reaction) = &claim.reaction {
+        let without = Claim { reaction: None, ..claim.clone() };
+        let is_mentioned = workflow.prompt.render(&context(workflow, &without, issue)).ok() != Some(text);
+        if !is_mentioned {
+            parts.push(event(reaction));
+        }
+    }
+    parts.push(match workflow.config.pulls.mode {
+        PullMode::Open => format!("{PROTOCOL} {PUBLISHED}"),
+        PullMode::Adopt | PullMode::Off => PROTOCOL.to_owned(),
+    });
+    Ok(parts.join("\n\n"))
+}
+
+/// Addition to the protocol where the orchestrator opens pull requests.
+const PUBLISHED: &str = "\
+Write `done` when the work is complete. Your changes are then committed and pushed, and the pull request is opened, without your help.";
+
+/// Title and text of the pull request of an issue.
+pub fn pull_request(workflow: &Workflow, issue: &Issue) -> Result<(String, String), TemplateError> {
+    let context = json!({ "issue": issue, "attempt": 0, "run": {} });
+    let title = workflow.title.render(&context)?;
+    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let body = match &workflow.body {
+        Some(body) => body.render(&context)?,
+        // Forges close the issues that a merged pull request names so.
+        None if workflow.config.pulls.provider == workflow.config.tracker.kind => {
+            format!("Closes #{}", issue.identifier)
+        }
+        None => [Some(issue.display_id.clone()), issue.url.clone()]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join("\n"),
+    };
+    Ok((if title.is_empty() { issue.identifier.clone() } else { title }, body))
 }
 
 /// Name of the branch of an issue, with what git refuses replaced.

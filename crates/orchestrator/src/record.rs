@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
+use crate::pulls::{Publication, Reaction, Seen};
 use crate::state::State;
 
 /// A line of the orchestrator's log.
@@ -87,6 +88,47 @@ pub enum Fact {
     Parked {
         issue: IssueId,
         reason: ParkReason,
+    },
+    /// The work is pushed, and its pull request is open.
+    Published {
+        issue: IssueId,
+        number: u64,
+        url: String,
+        base: String,
+        head: String,
+        /// Whether the head is another one than before.
+        changed: bool,
+    },
+    /// The work was not published.
+    Unpublished {
+        issue: IssueId,
+        outcome: Publication,
+    },
+    /// A remark was answered, or the answer was given up.
+    Answered {
+        issue: IssueId,
+        remark: String,
+        error: Option<String>,
+    },
+    /// The claim waits for what happens to its pull request.
+    Waiting {
+        issue: IssueId,
+    },
+    /// The summary of a pull request has changed.
+    PullSeen {
+        issue: IssueId,
+        seen: Seen,
+    },
+    /// Another session follows from what happened to a pull request.
+    Reacted {
+        issue: IssueId,
+        reaction: Reaction,
+    },
+    /// A pull request was merged, or the forge refused.
+    Merged {
+        issue: IssueId,
+        head: String,
+        error: Option<String>,
     },
     Released {
         issue: IssueId,
@@ -184,6 +226,8 @@ pub enum RetryCause {
     Interrupted,
     /// A person asked for it.
     Person,
+    /// Something happened to the pull request.
+    Reaction,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -206,6 +250,19 @@ pub enum ParkReason {
     },
     Stopped,
     Requested,
+    /// The session changed nothing, so there is nothing to review.
+    NoChange,
+    /// Somebody closed the pull request without merging it.
+    PullClosed {
+        number: u64,
+    },
+    /// Sessions did not help.
+    PullStuck {
+        what: String,
+        limit: u32,
+        /// Label of the issue, if it is another one than that of all parked issues.
+        label: Option<String>,
+    },
 }
 
 impl ParkReason {
@@ -218,6 +275,13 @@ impl ParkReason {
             ParkReason::MaxSessions { limit } => format!("all {limit} sessions of the issue are used"),
             ParkReason::Stopped => "it was stopped".to_owned(),
             ParkReason::Requested => "it was parked".to_owned(),
+            ParkReason::NoChange => "the agent changed nothing".to_owned(),
+            ParkReason::PullClosed { number } => {
+                format!("the pull request #{number} was closed without being merged")
+            }
+            ParkReason::PullStuck { what, limit: 0, .. } => format!("{what} needs a person"),
+            ParkReason::PullStuck { what, limit: 1, .. } => format!("{what} remains after 1 attempt"),
+            ParkReason::PullStuck { what, limit, .. } => format!("{what} remains after {limit} attempts"),
         }
     }
 }
@@ -234,6 +298,10 @@ pub enum Release {
     Gone,
     /// A person has acted on a parked issue.
     Unparked,
+    /// The pull request was merged.
+    Merged {
+        number: u64,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,8 +1,11 @@
 //! Consequences of the end of a session: writes to the tracker, then one decision about the claim.
 
 use hangar_workflow::Config;
+use hangar_workflow::reactions::PullMode;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::plan::{Effect, is_workable};
+use crate::pulls::{Publication, Reaction};
 use crate::record::{Fact, ParkReason, Release, RetryCause, SessionEnd, Write};
 use crate::state::Claim;
 use crate::timing;
@@ -15,9 +18,81 @@ pub struct Settlement {
     pub then: Fact,
 }
 
+/// The next step that publishes the work of a session, if the workflow has pull requests.
+pub fn publishing(config: &Config, claim: &Claim, end: &SessionEnd) -> Option<Effect> {
+    if config.pulls.mode == PullMode::Off || !is_done(config, claim, end) {
+        return None;
+    }
+    let issue = claim.issue.clone();
+    let is_published = match claim.publication.as_ref() {
+        None => return Some(Effect::Publish { issue }),
+        Some(Publication::Open) => true,
+        Some(Publication::Unchanged) => claim.pull.is_some(),
+        Some(Publication::Absent | Publication::Diverged | Publication::Failed(_)) => false,
+    };
+    let reaction = claim.reaction.as_ref().filter(|_| is_published)?;
+    let mut open = reaction.answers().filter(|remark| !claim.answered.contains(remark));
+    open.next().map(|remark| Effect::Answer { issue, remark })
+}
+
+/// Whether the work of a session is to be shown to others.
+fn is_done(config: &Config, claim: &Claim, end: &SessionEnd) -> bool {
+    match end {
+        SessionEnd::MaxTurns => is_workable(config, claim, &claim.state),
+        SessionEnd::SoftStop { word } => word != "blocked" && is_workable(config, claim, &claim.state),
+        // The agent itself has handed the issue over.
+        SessionEnd::Inactive { state } => {
+            let handoff = config.tracker.handoff_state.as_ref();
+            claim.sessions > 0 && handoff.is_some_and(|handoff| handoff.eq_ignore_ascii_case(state))
+        }
+        SessionEnd::Gone | SessionEnd::Failed(_) | SessionEnd::Interrupted | SessionEnd::Stopped => false,
+    }
+}
+
+/// The decision about a claim whose work was published, or could not be.
+fn published(config: &Config, claim: &Claim, end: &SessionEnd) -> Option<Settlement> {
+    if config.pulls.mode == PullMode::Off || !is_done(config, claim, end) {
+        return None;
+    }
+    let conflicts = config.pulls.conflicts.max_retries.max(1);
+    Some(match claim.publication.as_ref()? {
+        Publication::Absent => return None,
+        Publication::Open => hand_off(config, claim),
+        Publication::Unchanged if claim.pull.is_some() => hand_off(config, claim),
+        Publication::Unchanged => park(config, claim, ParkReason::NoChange),
+        Publication::Diverged => match &claim.pull {
+            Some(pull) if pull.rounds.conflicts < conflicts => {
+                released(Fact::Reacted { issue: claim.issue.clone(), reaction: Reaction::Diverged })
+            }
+            _ => {
+                let what = "the conflict with commits of others on the branch".to_owned();
+                park(config, claim, ParkReason::PullStuck { what, limit: conflicts, label: None })
+            }
+        },
+        Publication::Failed(failure) => {
+            let reason = ParkReason::Failed { kind: failure.kind.clone(), message: failure.message.clone() };
+            park(config, claim, reason)
+        }
+    })
+}
+
+/// The end of an issue whose pull request was merged.
+pub fn merged(config: &Config, claim: &Claim) -> Settlement {
+    let number = claim.pull.as_ref().map_or(0, |pull| pull.number);
+    let body = format!("The pull request #{number} was merged.");
+    let mut writes = comments(config.tracker.comments.on_completion, claim, "merged", body);
+    let state = config.pulls.merged_state.as_ref().or(config.tracker.terminal_states.first());
+    writes.extend(state.map(|to| Write::Transition { to: to.clone() }));
+    let release = Release::Merged { number };
+    Settlement { writes, then: Fact::Released { issue: claim.issue.clone(), release } }
+}
+
 /// The decision about a claim whose session has ended, by the first rule that fits.
 pub fn settlement(config: &Config, claim: &Claim, end: &SessionEnd, now: Timestamp) -> Settlement {
     let issue = || claim.issue.clone();
+    if let Some(settlement) = published(config, claim, end) {
+        return settlement;
+    }
     let is_active = config.tracker.is_active(&claim.state);
     match end {
         SessionEnd::Gone => released(Fact::Released { issue: issue(), release: Release::Gone }),
@@ -74,17 +149,24 @@ fn out_of_sessions(config: &Config, claim: &Claim) -> Option<u32> {
     config.agent.max_sessions.filter(|limit| claim.sessions >= *limit)
 }
 
+/// Hands the issue over. One with a pull request stays ours until that is merged.
 fn hand_off(config: &Config, claim: &Claim) -> Settlement {
-    let state = config.tracker.handoff_state.clone().unwrap_or_default();
-    let done = format!("The agent is done after {}. The issue is handed over.", turns(claim));
+    let pull = claim.pull.as_ref().filter(|_| claim.publication.is_some());
+    let done = match pull {
+        Some(pull) => format!("The agent is done after {}: {}", turns(claim), pull.url),
+        None => format!("The agent is done after {}. The issue is handed over.", turns(claim)),
+    };
     let mut writes = comments(config.tracker.comments.on_completion, claim, "completion", done);
+    let waits = Fact::Waiting { issue: claim.issue.clone() };
+    let Some(state) = config.tracker.handoff_state.clone() else { return Settlement { writes, then: waits } };
     let transition = Write::Transition { to: state.clone() };
     if claim.refused.contains(&transition) {
         let message = format!("the tracker refuses the state `{state}`");
         return park(config, claim, ParkReason::Failed { kind: "handoff_refused".to_owned(), message });
     }
     writes.push(transition);
-    let then = Fact::Released { issue: claim.issue.clone(), release: Release::HandedOff { state } };
+    let release = Release::HandedOff { state };
+    let then = if pull.is_some() { waits } else { Fact::Released { issue: claim.issue.clone(), release } };
     Settlement { writes, then }
 }
 
@@ -96,14 +178,20 @@ fn turns(claim: &Claim) -> String {
 }
 
 /// An issue that waits for a person has a label, and a comment that says why.
-fn park(config: &Config, claim: &Claim, reason: ParkReason) -> Settlement {
-    let label = config.tracker.escalation_label.clone();
-    let body = format!(
-        "This issue waits for a person: {}. Remove the label `{label}` or change the state to go on.",
-        reason.sentence()
-    );
-    let mut writes = comments(config.tracker.comments.on_failure, claim, "parked", body);
-    writes.push(Write::Label { label });
+pub(crate) fn park(config: &Config, claim: &Claim, reason: ParkReason) -> Settlement {
+    let label = match &reason {
+        ParkReason::PullStuck { label, .. } => label.clone(),
+        _ => Some(config.tracker.escalation_label.clone()),
+    };
+    let advice = match &label {
+        Some(label) => format!("Remove the label `{label}` or change the state to go on."),
+        None => "Change the state to go on.".to_owned(),
+    };
+    let body = format!("This issue waits for a person: {}. {advice}", reason.sentence());
+    // Without a label, the comment is all that a person sees.
+    let wanted = config.tracker.comments.on_failure || label.is_none();
+    let mut writes = comments(wanted, claim, "parked", body);
+    writes.extend(label.map(|label| Write::Label { label }));
     Settlement { writes, then: Fact::Parked { issue: claim.issue.clone(), reason } }
 }
 

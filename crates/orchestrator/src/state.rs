@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use hangar_trackers::IssueId;
+use hangar_trackers::forge::{CheckStatus, PullState};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
+use crate::pulls::{Publication, Pull, Reaction};
 use crate::record::{
     Fact, ParkReason, Record, Release, Request, RetryCause, SessionEnd, Tokens, TurnEnd, Write, iso,
 };
@@ -68,6 +70,18 @@ pub struct Claim {
     /// Writes of the current step that were made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub written: Vec<Write>,
+    /// Pull request of the branch.
+    pub pull: Option<Pull>,
+    /// What the current session is about, if not the issue alone.
+    pub reaction: Option<Reaction>,
+    /// How the work of the last session was published.
+    pub publication: Option<Publication>,
+    /// Remarks of the reaction that were answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answered: Vec<String>,
+    /// Whether the last session changed the head of the pull request.
+    #[serde(default)]
+    pub changed: bool,
     /// Writes of the current step that the tracker refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Write>,
@@ -94,10 +108,87 @@ impl Claim {
             branch: None,
             error: None,
             is_open: false,
+            pull: None,
+            reaction: None,
+            publication: None,
+            answered: Vec::new(),
+            changed: false,
             written: Vec::new(),
             refused: Vec::new(),
             phase: Phase::Opening,
         }
+    }
+
+    /// A fact about the pull request.
+    fn published(&mut self, record: &Record) {
+        match &record.fact {
+            Fact::Published { number, url, base, head, changed, .. } => {
+                let fresh = || Pull::new(*number, url.clone(), base.clone());
+                let pull = self.pull.take().filter(|pull| pull.number == *number);
+                let mut pull = pull.unwrap_or_else(fresh);
+                pull.push_head(head);
+                self.pull = Some(pull);
+                self.changed = *changed;
+                self.publication = Some(Publication::Open);
+            }
+            Fact::Unpublished { outcome, .. } => {
+                self.changed = false;
+                self.publication = Some(outcome.clone());
+            }
+            Fact::Answered { remark, .. } => {
+                self.answered.push(remark.clone());
+                if let Some(pull) = self.pull.as_mut().filter(|_| remark.starts_with("review-")) {
+                    pull.remember(remark);
+                }
+            }
+            Fact::Waiting { .. } => {
+                // A person has acted: what was tried before counts no more.
+                if let (Phase::Parked { .. }, Some(pull)) = (&self.phase, &mut self.pull) {
+                    (pull.rounds, pull.unmergeable) = (Default::default(), None);
+                }
+                self.reaction = None;
+                self.answered.clear();
+                self.forget_writes();
+                self.phase = Phase::Waiting { since: record.at };
+            }
+            Fact::PullSeen { seen, .. } => {
+                let Some(pull) = &mut self.pull else { return };
+                if seen.checks == Some(CheckStatus::Passing) {
+                    pull.rounds.ci = 0;
+                }
+                if seen.mergeable == Some(true) {
+                    pull.rounds.conflicts = 0;
+                }
+                pull.seen = Some(seen.clone());
+            }
+            Fact::Reacted { reaction, .. } => self.reacted(reaction, record.at),
+            Fact::Merged { head, error, .. } => {
+                let Some(pull) = &mut self.pull else { return };
+                match (error, &mut pull.seen) {
+                    (None, Some(seen)) => seen.state = PullState::Merged,
+                    _ => pull.unmergeable = Some(head.clone()),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn reacted(&mut self, reaction: &Reaction, at: Timestamp) {
+        if let Some(pull) = &mut self.pull {
+            let rounds = &mut pull.rounds;
+            match reaction {
+                Reaction::CiFailure { .. } => rounds.ci += 1,
+                Reaction::Review { .. } => rounds.reviews += 1,
+                Reaction::BotReview { .. } => rounds.bot_reviews += 1,
+                Reaction::Conflict { .. } | Reaction::Diverged => rounds.conflicts += 1,
+                Reaction::Label { .. } => {}
+            }
+        }
+        self.reaction = Some(reaction.clone());
+        self.answered.clear();
+        self.publication = None;
+        self.forget_writes();
+        self.phase = Phase::Retrying { due: at, cause: RetryCause::Reaction };
     }
 
     fn forget_writes(&mut self) {
@@ -137,6 +228,11 @@ pub enum Phase {
         due: Timestamp,
         cause: RetryCause,
     },
+    /// The pull request is open; what happens to it decides.
+    Waiting {
+        #[serde(with = "iso")]
+        since: Timestamp,
+    },
     Parked {
         reason: ParkReason,
         /// State of the issue when it was parked.
@@ -153,7 +249,10 @@ impl Phase {
             Phase::Opening | Phase::Ready | Phase::Turn | Phase::Turned { .. } | Phase::Closing { .. } => {
                 true
             }
-            Phase::Settling { .. } | Phase::Retrying { .. } | Phase::Parked { .. } => false,
+            Phase::Settling { .. }
+            | Phase::Retrying { .. }
+            | Phase::Waiting { .. }
+            | Phase::Parked { .. } => false,
         }
     }
 
@@ -173,6 +272,8 @@ pub struct History {
     pub turns: u32,
     pub tokens: Tokens,
     pub release: Release,
+    /// Address of the pull request.
+    pub pull: Option<String>,
     #[serde(with = "iso")]
     pub at: Timestamp,
 }
@@ -199,6 +300,8 @@ pub struct Totals {
     pub retries_continuation: u64,
     pub retries_error: u64,
     pub parked: u64,
+    pub reactions: u64,
+    pub merged: u64,
 }
 
 impl State {
@@ -264,6 +367,13 @@ impl State {
             | Fact::Finished { issue }
             | Fact::Written { issue, .. }
             | Fact::RetryAt { issue, .. }
+            | Fact::Published { issue, .. }
+            | Fact::Unpublished { issue, .. }
+            | Fact::Answered { issue, .. }
+            | Fact::Waiting { issue }
+            | Fact::PullSeen { issue, .. }
+            | Fact::Reacted { issue, .. }
+            | Fact::Merged { issue, .. }
             | Fact::Parked { issue, .. } => self.advanced(issue, record),
             Fact::Unknown => {}
         }
@@ -285,6 +395,7 @@ impl State {
                 claim.sessions += 1;
                 claim.is_open = true;
                 claim.turn = 0;
+                claim.publication = None;
                 claim.phase = Phase::Ready;
             }
             Fact::TurnStarted { turn, .. } => {
@@ -340,13 +451,18 @@ impl State {
                 claim.forget_writes();
                 claim.phase = Phase::Settling { end };
             }
-            Fact::Written { write, error: None, .. } => claim.written.push(write.clone()),
+            Fact::Written { write, error: None, .. } => {
+                if let Write::Transition { to } = write {
+                    claim.state.clone_from(to);
+                }
+                claim.written.push(write.clone());
+            }
             Fact::Written { write, error: Some(_), .. } => claim.refused.push(write.clone()),
             Fact::RetryAt { due, cause, error, .. } => {
                 match cause {
                     RetryCause::Continuation => self.totals.retries_continuation += 1,
                     RetryCause::Failure => self.totals.retries_error += 1,
-                    RetryCause::Interrupted | RetryCause::Person => {}
+                    RetryCause::Interrupted | RetryCause::Person | RetryCause::Reaction => {}
                 }
                 claim.error.clone_from(error);
                 claim.phase = Phase::Retrying { due: *due, cause: *cause };
@@ -355,6 +471,16 @@ impl State {
                 self.totals.parked += 1;
                 let state = claim.state.clone();
                 claim.phase = Phase::Parked { reason: reason.clone(), state, since: record.at };
+            }
+            Fact::Published { .. }
+            | Fact::Unpublished { .. }
+            | Fact::Answered { .. }
+            | Fact::Waiting { .. }
+            | Fact::PullSeen { .. }
+            | Fact::Reacted { .. }
+            | Fact::Merged { .. } => {
+                self.totals.reactions += u64::from(matches!(record.fact, Fact::Reacted { .. }));
+                claim.published(record);
             }
             Fact::Claimed { .. }
             | Fact::Released { .. }
@@ -371,10 +497,12 @@ impl State {
         if matches!(release, Release::HandedOff { .. }) {
             self.totals.hand_offs += 1;
         }
+        self.totals.merged += u64::from(matches!(release, Release::Merged { .. }));
         // A person has acted: the sessions begin to count anew.
         let sessions = if *release == Release::Unparked { 0 } else { claim.sessions };
-        let Claim { identifier, turns, tokens, .. } = claim;
-        let history = History { identifier, sessions, turns, tokens, release: release.clone(), at };
+        let Claim { identifier, turns, tokens, pull, .. } = claim;
+        let pull = pull.map(|pull| pull.url);
+        let history = History { identifier, sessions, turns, tokens, release: release.clone(), pull, at };
         self.history.insert(issue.clone(), history);
         if self.history.len() > MAX_HISTORY
             && let Some(oldest) =

@@ -1,4 +1,12 @@
-//! GitHub's issues API on loopback: stateful, paginated, with entity tags and limits. It refuses what the real one refuses.
+//! GitHub on loopback: issues, pull requests, checks, reviews and a git server, with pages, entity tags and limits. It is
+//! stateful, and refuses what the real one refuses.
+
+mod checks;
+mod git;
+mod graphql;
+mod pulls;
+
+pub use pulls::Remark;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,8 +18,8 @@ use serde_json::{Value, json};
 /// Token that the simulator accepts.
 pub const TOKEN: &str = "github_pat_simulated";
 const REPOSITORY: &str = "/repos/octo/app";
-/// Largest request.
-const MAX_BODY: usize = 1 << 20;
+/// Largest request; pushes are requests.
+const MAX_BODY: usize = 64 << 20;
 /// Largest page that the API gives.
 const MAX_PER_PAGE: usize = 100;
 
@@ -29,6 +37,13 @@ pub struct Repository {
     /// Answer to the next requests, instead of theirs.
     pub refusals: Vec<Refusal>,
     next_comment: u64,
+    /// Everything that happened, such as `issue 1 closed`.
+    pub events: Vec<String>,
+    pulls: BTreeMap<u64, pulls::Pull>,
+    git: Option<git::Bare>,
+    checks: checks::Checks,
+    /// Most requests that change something, until [`GitHubServer::relax`]. The secondary limit refuses more.
+    pub writes_left: Option<usize>,
 }
 
 #[derive(Debug, Clone)]
@@ -50,11 +65,13 @@ struct Answer {
     status: u16,
     headers: Vec<(String, String)>,
     body: Value,
+    /// Sent instead of the body, as it is.
+    raw: Option<Vec<u8>>,
 }
 
 impl Answer {
     fn new(status: u16, body: Value) -> Self {
-        Self { status, headers: Vec::new(), body }
+        Self { status, headers: Vec::new(), body, raw: None }
     }
 
     fn refused(status: u16, message: &str) -> Self {
@@ -68,6 +85,8 @@ struct Request {
     query: BTreeMap<String, String>,
     headers: BTreeMap<String, String>,
     body: Value,
+    target: String,
+    bytes: Vec<u8>,
 }
 
 impl GitHubServer {
@@ -97,6 +116,11 @@ impl GitHubServer {
         self.repository().issues.insert(number, entry);
     }
 
+    /// Lines of `events` that contain a text.
+    pub fn happened(&self, what: &str) -> usize {
+        self.repository().events.iter().filter(|event| event.contains(what)).count()
+    }
+
     pub fn pull_request(&self, number: u64) {
         self.issue(number, "a pull request", &[]);
         if let Some(entry) = self.repository().issues.get_mut(&number) {
@@ -112,16 +136,23 @@ impl GitHubServer {
     }
 }
 
-fn serve(stream: &TcpStream, state: &Mutex<Repository>, base: &str) -> std::io::Result<()> {
+fn serve(stream: &TcpStream, state: &Arc<Mutex<Repository>>, base: &str) -> std::io::Result<()> {
     let Some(request) = read(stream)? else { return Ok(()) };
+    if request.path.starts_with(git::PATH) {
+        return git::serve(stream, state, &request);
+    }
     let mut answer = {
         let mut repository = state.lock().expect("no test panicked with it");
         let answer = repository.answer(&request, base);
+        repository.start_checks(state);
         repository.requests.push(format!("{} {} {}", request.method, request.path, answer.status));
         answer
     };
-    let mut body =
-        if answer.status == 204 || answer.status == 304 { String::new() } else { answer.body.to_string() };
+    let mut body = match (answer.status, answer.raw.take()) {
+        (204 | 304, _) => String::new(),
+        (_, Some(raw)) => String::from_utf8_lossy(&raw).into_owned(),
+        (_, None) => answer.body.to_string(),
+    };
     if answer.status == 200 && request.method == "GET" {
         let tag = format!(
             "W/\"{:x}\"",
@@ -144,6 +175,11 @@ fn serve(stream: &TcpStream, state: &Mutex<Repository>, base: &str) -> std::io::
     stream.write_all(format!("{head}\r\n{body}").as_bytes())
 }
 
+/// The time, with the precision that GitHub has.
+fn now() -> String {
+    format!("{:.0}", jiff::Timestamp::now())
+}
+
 fn read(stream: &TcpStream) -> std::io::Result<Option<Request>> {
     let mut reader = BufReader::new(stream);
     let mut first = String::new();
@@ -159,14 +195,37 @@ fn read(stream: &TcpStream) -> std::io::Result<Option<Request>> {
             None => break,
         }
     }
-    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0usize);
-    let mut body = vec![0; length.min(MAX_BODY)];
-    reader.read_exact(&mut body)?;
+    let bytes = match headers.get("transfer-encoding").map(String::as_str) {
+        Some("chunked") => chunks(&mut reader)?,
+        _ => {
+            let length =
+                headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0usize);
+            let mut body = vec![0; length.min(MAX_BODY)];
+            reader.read_exact(&mut body)?;
+            body
+        }
+    };
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let query = query.split('&').filter_map(|pair| pair.split_once('='));
     let query = query.map(|(name, value)| (name.to_owned(), decoded(value))).collect();
-    let body = serde_json::from_slice(&body).unwrap_or_default();
-    Ok(Some(Request { method, path: decoded(path), query, headers, body }))
+    let (body, path) = (serde_json::from_slice(&bytes).unwrap_or_default(), decoded(path));
+    Ok(Some(Request { method, path, query, headers, body, target: target.clone(), bytes }))
+}
+
+fn chunks(reader: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
+    let mut all = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let length = usize::from_str_radix(line.trim(), 16).unwrap_or(0);
+        let mut chunk = vec![0; length.min(MAX_BODY)];
+        reader.read_exact(&mut chunk)?;
+        all.append(&mut chunk);
+        reader.read_line(&mut line)?;
+        if length == 0 {
+            return Ok(all);
+        }
+    }
 }
 
 fn decoded(text: &str) -> String {
@@ -208,13 +267,25 @@ impl Repository {
         {
             return Answer::refused(415, "Must accept 'application/vnd.github+json'");
         }
+        if request.method != "GET" && self.writes_left == Some(0) {
+            let mut answer = Answer::refused(403, "You have exceeded a secondary rate limit.");
+            answer.headers.push(("retry-after".to_owned(), "1".to_owned()));
+            self.writes_left = None;
+            return answer;
+        }
+        if request.method != "GET" {
+            self.writes_left = self.writes_left.map(|left| left - 1);
+        }
+        if request.path == "/graphql" {
+            return graphql::answer(self, request);
+        }
         if request.path == "/search/issues" {
             return self.search(request, base);
         }
-        let Some(rest) = request.path.strip_prefix(REPOSITORY).and_then(|rest| rest.strip_prefix("/issues"))
-        else {
+        let Some(rest) = request.path.strip_prefix(REPOSITORY) else {
             return Answer::refused(404, "Not Found");
         };
+        let Some(rest) = rest.strip_prefix("/issues") else { return self.answer_pulls(request, base, rest) };
         let parts: Vec<&str> = rest.split('/').skip(1).collect();
         if let ("GET", []) = (request.method.as_str(), &parts[..]) {
             let wanted = request.query.get("state").map_or("open", String::as_str);
@@ -225,10 +296,18 @@ impl Repository {
         let number = parts.first().and_then(|number| number.parse().ok()).unwrap_or(0);
         self.next_comment += 1;
         let comment = self.next_comment;
-        match self.issues.get_mut(&number) {
-            Some(entry) => entry.answer(request, base, number, &parts[1..], comment),
-            None => Answer::refused(404, "Not Found"),
+        let Some(entry) = self.issues.get_mut(&number) else { return Answer::refused(404, "Not Found") };
+        let before = entry.state;
+        let answer = entry.answer(request, base, number, &parts[1..], comment);
+        if before != entry.state {
+            self.events.push(format!("issue {number} {}", entry.state));
         }
+        if request.method != "GET"
+            && let Some(pull) = self.pulls.get_mut(&number)
+        {
+            pull.updated_at = now();
+        }
+        answer
     }
 
     /// `repo:`, `is:` and `label:` of a search.
@@ -315,7 +394,7 @@ impl Entry {
             ("POST", ["comments"]) => match request.body["body"].as_str().filter(|body| !body.is_empty()) {
                 Some(body) => {
                     let user = json!({ "login": "octo-bot" });
-                    let at = "2026-01-02T00:00:00Z";
+                    let at = now();
                     self.comments
                         .push(json!({ "id": comment, "body": body, "user": user, "created_at": at }));
                     Answer::new(201, json!({ "id": comment }))

@@ -19,6 +19,10 @@ pub enum TrackerErrorKind {
     MissingApiKey,
     MissingProject,
     InvalidConfig,
+    /// A branch has no commits that its base lacks.
+    NothingToMerge,
+    /// The pull request cannot be merged as it is.
+    NotMergeable,
 }
 
 impl TrackerErrorKind {
@@ -35,6 +39,8 @@ impl TrackerErrorKind {
             TrackerErrorKind::MissingApiKey => "missing_tracker_api_key",
             TrackerErrorKind::MissingProject => "missing_tracker_project",
             TrackerErrorKind::InvalidConfig => "invalid_tracker_config",
+            TrackerErrorKind::NothingToMerge => "scm_nothing_to_merge",
+            TrackerErrorKind::NotMergeable => "scm_not_mergeable",
         }
     }
 
@@ -51,7 +57,9 @@ impl TrackerErrorKind {
             | TrackerErrorKind::UnsupportedKind
             | TrackerErrorKind::MissingApiKey
             | TrackerErrorKind::MissingProject
-            | TrackerErrorKind::InvalidConfig => false,
+            | TrackerErrorKind::InvalidConfig
+            | TrackerErrorKind::NothingToMerge
+            | TrackerErrorKind::NotMergeable => false,
         }
     }
 }

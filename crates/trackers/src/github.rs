@@ -2,6 +2,7 @@
 //! `open` or `closed`.
 
 mod http;
+mod pulls;
 
 use std::sync::Arc;
 
@@ -13,9 +14,9 @@ use crate::issue::{Comment, Issue, IssueId};
 use crate::{LabelChange, NewComment, Reading, Tracker};
 use http::{Api, Method};
 
+pub use pulls::GitHubForge;
+
 const ENDPOINT: &str = "https://api.github.com";
-/// Most pages of one list.
-const MAX_PAGES: usize = 200;
 const PER_PAGE: usize = 50;
 
 #[derive(Clone)]
@@ -37,26 +38,32 @@ impl GitHubTracker {
             let message = "`tracker.api_key` is missing; give it a token, such as `$GITHUB_TOKEN`";
             return Err(TrackerError::new(TrackerErrorKind::MissingApiKey, message));
         }
-        let is_name = |part: &str| {
-            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-            !part.is_empty() && !part.starts_with('.') && part.chars().all(plain)
-        };
-        let project = config.project.split_once('/').filter(|(owner, name)| is_name(owner) && is_name(name));
-        if project.is_none() {
+        if !is_repository(&config.project) {
             let message = "`tracker.project` must name the repository as `owner/name`";
             return Err(TrackerError::new(TrackerErrorKind::MissingProject, message));
         }
-        let endpoint =
-            if config.endpoint.is_empty() { ENDPOINT } else { config.endpoint.trim_end_matches('/') };
         let named = config.active_states.iter().chain(&config.terminal_states).chain(&config.handoff_state);
         Ok(Self(Arc::new(Inner {
-            api: Api::new(endpoint, &config.api_key.0)?,
+            api: Api::new(endpoint(&config.endpoint), &config.api_key.0)?,
             repository: config.project.clone(),
             query: config.query_filter.clone(),
             states: named.cloned().collect(),
             terminal: config.terminal_states.clone(),
         })))
     }
+}
+
+/// Whether a text has the form `owner/name`.
+fn is_repository(project: &str) -> bool {
+    let is_name = |part: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        !part.is_empty() && !part.starts_with('.') && part.chars().all(plain)
+    };
+    project.split_once('/').is_some_and(|(owner, name)| is_name(owner) && is_name(name))
+}
+
+fn endpoint(named: &str) -> &str {
+    if named.is_empty() { ENDPOINT } else { named.trim_end_matches('/') }
 }
 
 /// Number of an issue as it is written in paths. An id of another tracker is none.
@@ -113,31 +120,14 @@ impl Inner {
         Some(issue)
     }
 
-    /// All pages of a list.
-    async fn pages(&self, path: &str) -> Result<Vec<Value>, TrackerError> {
-        let mut all = Vec::new();
-        let mut next = Some(path.to_owned());
-        for _ in 0..MAX_PAGES {
-            let Some(path) = next else { return Ok(all) };
-            let page = self.api.get(&path).await?;
-            let entries = page.body.get("items").unwrap_or(&page.body);
-            let Some(entries) = entries.as_array() else {
-                return Err(TrackerError::new(TrackerErrorKind::Payload, format!("{path} is no list")));
-            };
-            all.extend(entries.iter().cloned());
-            next = page.next;
-        }
-        Ok(all)
-    }
-
     async fn open_issues(&self) -> Result<Vec<Value>, TrackerError> {
         if self.query.is_empty() {
             let path = format!("?state=open&sort=created&direction=asc&per_page={PER_PAGE}");
-            return self.pages(&self.path(&path)).await;
+            return self.api.pages(&self.path(&path)).await;
         }
         let query = format!("repo:{} is:issue is:open {}", self.repository, self.query);
         let query = percent_encoding::utf8_percent_encode(&query, percent_encoding::NON_ALPHANUMERIC);
-        self.pages(&format!("/search/issues?q={query}&sort=created&order=asc&per_page={PER_PAGE}")).await
+        self.api.pages(&format!("/search/issues?q={query}&sort=created&order=asc&per_page={PER_PAGE}")).await
     }
 
     async fn closed_issues(&self) -> Result<Vec<Value>, TrackerError> {
@@ -146,7 +136,7 @@ impl Inner {
     }
 
     async fn comments(&self, number: &str) -> Result<Vec<Comment>, TrackerError> {
-        let entries = self.pages(&self.path(&format!("/{number}/comments?per_page={PER_PAGE}"))).await?;
+        let entries = self.api.pages(&self.path(&format!("/{number}/comments?per_page={PER_PAGE}"))).await?;
         let comment = |entry: &Value| {
             Some(Comment {
                 id: entry["id"].as_u64()?.to_string(),
@@ -176,13 +166,13 @@ impl Inner {
         let path = self.path(&format!("/{number}/labels/{label}"));
         match self.api.send(Method::Delete, &path, None).await {
             Err(error) if error.kind == TrackerErrorKind::NotFound => Ok(()),
-            done => done,
+            done => done.map(drop),
         }
     }
 
     async fn add_label(&self, number: &str, label: &str) -> Result<(), TrackerError> {
         let body = json!({ "labels": [label] });
-        self.api.send(Method::Post, &self.path(&format!("/{number}/labels")), Some(&body)).await
+        self.api.send(Method::Post, &self.path(&format!("/{number}/labels")), Some(&body)).await.map(drop)
     }
 
     async fn transition(&self, id: &IssueId, state: &str) -> Result<(), TrackerError> {
@@ -204,7 +194,8 @@ impl Inner {
         if entry["state"] == open {
             return Ok(());
         }
-        self.api.send(Method::Patch, &self.path(&format!("/{number}")), Some(&json!({ "state": open }))).await
+        let (path, change) = (self.path(&format!("/{number}")), json!({ "state": open }));
+        self.api.send(Method::Patch, &path, Some(&change)).await.map(drop)
     }
 }
 
@@ -251,7 +242,7 @@ impl Tracker for GitHubTracker {
                 return Ok(());
             }
             let path = inner.path(&format!("/{number}/comments"));
-            inner.api.send(Method::Post, &path, Some(&json!({ "body": comment.text() }))).await
+            inner.api.send(Method::Post, &path, Some(&json!({ "body": comment.text() }))).await.map(drop)
         })
     }
 

@@ -1,10 +1,12 @@
-//! Issue trackers behind one trait: read issues, and write a state, a comment or a label.
+//! Issue trackers behind one trait: read issues, and write a state, a comment or a label. [`forge`] is the trait of those
+//! that have pull requests.
 //!
 //! [`issue`] is the shape that all trackers normalise to. Writes are idempotent, so that one that may have happened before a
 //! crash can be made again: a state and a label are set, a comment carries a marker by which it is found.
 
 pub mod error;
 pub mod file;
+pub mod forge;
 pub mod github;
 pub mod issue;
 pub mod markdown;
@@ -15,8 +17,9 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
 pub use error::{TrackerError, TrackerErrorKind};
+pub use forge::Forge;
 pub use issue::{Issue, IssueId};
-pub use open::{KINDS, open};
+pub use open::{KINDS, open, open_forge};
 
 pub type Reading<T> = BoxFuture<'static, Result<T, TrackerError>>;
 

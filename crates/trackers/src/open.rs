@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hangar_workflow::config::TrackerConfig;
+use hangar_workflow::reactions::{PullConfig, PullMode};
 use serde_json::Value;
 
-use crate::Tracker;
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::file::FileTracker;
-use crate::github::GitHubTracker;
+use crate::github::{GitHubForge, GitHubTracker};
 use crate::markdown::{self, MarkdownTracker};
+use crate::{Forge, Tracker};
 
 /// Kinds of trackers that can be opened.
 pub const KINDS: &[&str] = &["file", "markdown", "github"];
@@ -30,6 +31,18 @@ pub fn open(config: &TrackerConfig, directories: &[&Path]) -> Result<Arc<dyn Tra
         kind => Err(TrackerError::new(
             TrackerErrorKind::UnsupportedKind,
             format!("the tracker `{kind}` is not supported; these are: {}", KINDS.join(", ")),
+        )),
+    }
+}
+
+/// Opens the forge of pull requests. `None` if the workflow has none.
+pub fn open_forge(config: &PullConfig) -> Result<Option<Arc<dyn Forge>>, TrackerError> {
+    match (config.mode, config.provider.as_str()) {
+        (PullMode::Off, _) => Ok(None),
+        (_, "github") => Ok(Some(Arc::new(GitHubForge::new(config)?))),
+        (_, kind) => Err(TrackerError::new(
+            TrackerErrorKind::UnsupportedKind,
+            format!("the forge `{kind}` is not supported; this is: github"),
         )),
     }
 }

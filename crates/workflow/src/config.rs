@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::reactions::PullConfig;
 use crate::template::Language;
 
 pub const POLL_INTERVAL: Duration = Duration::from_secs(30);
@@ -31,8 +32,7 @@ pub struct Config {
     pub workspace: WorkspaceConfig,
     pub hooks: Hooks,
     pub agent: AgentConfig,
-    pub ci: CiConfig,
-    pub reviews: ReviewConfig,
+    pub pulls: PullConfig,
     pub self_review: SelfReview,
     pub server: ServerConfig,
     pub logging: Logging,
@@ -154,23 +154,6 @@ impl AgentConfig {
 pub enum Escalation {
     Label,
     Comment,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct CiConfig {
-    pub enabled: bool,
-    pub max_retries: u32,
-    pub max_log_lines: u32,
-    pub escalation: Escalation,
-    pub escalation_label: String,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReviewConfig {
-    pub enabled: bool,
-    pub poll_interval: Duration,
-    pub debounce: Duration,
-    pub max_continuation_turns: u32,
 }
 
 #[derive(Debug, Clone, PartialEq)]

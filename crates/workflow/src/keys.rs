@@ -43,6 +43,24 @@ pub(crate) const SECTIONS: &[(&str, &[&str])] = &[
     ("ci_feedback", &["kind", "max_retries", "max_log_lines", "escalation", "escalation_label"]),
     ("reactions", &[]),
     (
+        "pull_requests",
+        &[
+            "enabled",
+            "provider",
+            "endpoint",
+            "api_key",
+            "project",
+            "base",
+            "title",
+            "body",
+            "draft",
+            "labels",
+            "reviewers",
+            "merged_state",
+            "poll_interval_ms",
+        ],
+    ),
+    (
         "self_review",
         &[
             "enabled",

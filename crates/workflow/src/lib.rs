@@ -1,7 +1,7 @@
 //! `WORKFLOW.md`: the file that tells the orchestrator which issues to take, with which agent, and what to say to it.
 //!
 //! [`load`](load::load) reads the file in three steps: [`front_matter`] splits it, [`config`] has the settings with their
-//! defaults, [`template`] the prompt in Go's or Liquid's syntax. Everything that is wrong is a [`Problem`](problem::Problem)
+//! defaults, [`reactions`] those of pull requests, [`template`] the prompt in Go's or Liquid's syntax. Everything that is wrong is a [`Problem`](problem::Problem)
 //! with a code and a line. Pure: variables of the environment are handed in.
 
 pub mod config;
@@ -10,6 +10,7 @@ mod front_matter;
 mod keys;
 pub mod load;
 pub mod problem;
+pub mod reactions;
 mod reader;
 mod sections;
 pub mod template;

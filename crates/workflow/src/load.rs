@@ -21,6 +21,9 @@ pub struct Workflow {
     pub prompt: Template,
     /// Name of the branch of an issue.
     pub branch: Template,
+    /// Title and text of a pull request.
+    pub title: Template,
+    pub body: Option<Template>,
     pub warnings: Vec<Problem>,
 }
 
@@ -43,13 +46,17 @@ pub fn load(text: &str, directory: &Path, environment: &Environment) -> Result<W
     let mut reader = Reader { root: root.as_ref(), environment, base: directory, problems: Vec::new() };
     let config = sections::config(&mut reader);
     let branch_at = reader.position("workspace.branch");
+    let (title_at, body_at) = (reader.position("pull_requests.title"), reader.position("pull_requests.body"));
     let mut problems = reader.problems;
     let prompt = template(parts.prompt, config.template, parts.prompt_offset, &mut problems);
     let branch = template(&config.workspace.branch, None, branch_at.line - 1, &mut problems);
+    let title = template(&config.pulls.title, None, title_at.line - 1, &mut problems);
+    let body = config.pulls.body.as_deref();
+    let body = body.and_then(|text| template(text, None, body_at.line - 1, &mut problems));
     let report = Report::of(problems);
-    match (prompt, branch) {
-        (Some(prompt), Some(branch)) if report.valid => {
-            Ok(Workflow { config, prompt, branch, warnings: report.warnings })
+    match (prompt, branch, title) {
+        (Some(prompt), Some(branch), Some(title)) if report.valid => {
+            Ok(Workflow { config, prompt, branch, title, body, warnings: report.warnings })
         }
         _ => Err(report),
     }

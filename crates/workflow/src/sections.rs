@@ -7,13 +7,13 @@ use std::time::Duration;
 use serde_json::Map;
 
 use crate::config::{
-    AgentConfig, BRANCH, CiConfig, Comments, Config, ESCALATION_LABEL, Escalation, HOOK_TIMEOUT, Hooks,
-    Logging, MAX_AGENTS, MAX_RETRY_BACKOFF, MAX_TURNS, POLL_INTERVAL, PORT, READ_TIMEOUT, ReviewConfig,
-    STALL_TIMEOUT, Secret, SelfReview, ServerConfig, TURN_TIMEOUT, TokenRates, TrackerConfig, WorkerConfig,
-    WorkspaceConfig,
+    AgentConfig, BRANCH, Comments, Config, ESCALATION_LABEL, HOOK_TIMEOUT, Hooks, Logging, MAX_AGENTS,
+    MAX_RETRY_BACKOFF, MAX_TURNS, POLL_INTERVAL, PORT, READ_TIMEOUT, STALL_TIMEOUT, Secret, SelfReview,
+    ServerConfig, TURN_TIMEOUT, TokenRates, TrackerConfig, WorkerConfig, WorkspaceConfig,
 };
 use crate::keys;
 use crate::problem::{Problem, check};
+use crate::reactions;
 use crate::reader::Reader;
 use crate::template::Language;
 use crate::yaml::{Node, Yaml};
@@ -21,13 +21,12 @@ use crate::yaml::{Node, Yaml};
 /// States of GitHub issues where a workflow names none.
 const GITHUB_ACTIVE: &[&str] = &["backlog", "in-progress", "review"];
 const GITHUB_TERMINAL: &[&str] = &["done", "wontfix"];
-/// Shortest pause between two reads of reviews.
-const REVIEW_POLL_FLOOR: Duration = Duration::from_secs(30);
 
 pub(crate) fn config(reader: &mut Reader<'_>) -> Config {
     unknown_keys(reader);
     let tracker = tracker(reader);
     check_states(reader, &tracker);
+    let pulls = reactions::pulls(reader, &tracker);
     let agent = agent(reader);
     let names = reader.root.map(Node::entries).unwrap_or_default().iter().map(|(key, _)| key.name.clone());
     let is_section = |name: &String| keys::SECTIONS.iter().any(|(known, _)| known == name);
@@ -49,15 +48,7 @@ pub(crate) fn config(reader: &mut Reader<'_>) -> Config {
             timeout: reader.milliseconds("hooks.timeout_ms", HOOK_TIMEOUT),
         },
         agent,
-        ci: ci(reader),
-        reviews: ReviewConfig {
-            enabled: reader.has("reactions.review_comments"),
-            poll_interval: reader
-                .milliseconds("reactions.review_comments.poll_interval_ms", Duration::from_secs(120))
-                .max(REVIEW_POLL_FLOOR),
-            debounce: reader.milliseconds("reactions.review_comments.debounce_ms", Duration::from_secs(60)),
-            max_continuation_turns: reader.count("reactions.review_comments.max_continuation_turns", 0, 3),
-        },
+        pulls,
         self_review: self_review(reader),
         server: server(reader),
         logging: Logging {
@@ -206,25 +197,6 @@ fn agent(reader: &mut Reader<'_>) -> AgentConfig {
         read_timeout: reader.milliseconds("agent.read_timeout_ms", READ_TIMEOUT),
         stall_timeout: reader.limit("agent.stall_timeout_ms", STALL_TIMEOUT),
         max_retry_backoff: reader.milliseconds("agent.max_retry_backoff_ms", MAX_RETRY_BACKOFF),
-    }
-}
-
-fn ci(reader: &mut Reader<'_>) -> CiConfig {
-    let reaction = reader.has("reactions.ci_failure");
-    let block = if reaction { "reactions.ci_failure" } else { "ci_feedback" };
-    let path = |name: &str| format!("{block}.{name}");
-    let escalation = match reader.choice(&path("escalation"), &["label", "comment"], "label").as_str() {
-        "comment" => Escalation::Comment,
-        _ => Escalation::Label,
-    };
-    CiConfig {
-        enabled: reader.has(block),
-        max_retries: reader.count(&path("max_retries"), 0, 2),
-        max_log_lines: reader.count(&path("max_log_lines"), 0, 50),
-        escalation,
-        escalation_label: reader
-            .text(&path("escalation_label"))
-            .unwrap_or_else(|| ESCALATION_LABEL.to_owned()),
     }
 }
 

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use hangar_orchestrator::plan::{Busy, Effect, Snapshot, Step, next_wake, plan, watched};
+use hangar_orchestrator::plan::{
+    Busy, Effect, Seeing, Snapshot, Step, next_wake, plan, watched, watched_pulls,
+};
+use hangar_orchestrator::pulls::{PullView, Pulls};
 use hangar_orchestrator::record::{Fact, Record, Request};
 use hangar_orchestrator::state::{Phase, State};
 use hangar_trackers::{IssueId, TrackerError};
@@ -46,6 +49,9 @@ pub(super) struct Driver {
 /// Work under way.
 pub(super) struct Work {
     snapshot: Option<Snapshot>,
+    pulls: Pulls,
+    looking: bool,
+    next_look: Timestamp,
     effects: JoinSet<Finished>,
     owners: HashMap<tokio::task::Id, IssueId>,
     under_way: BTreeMap<IssueId, Running>,
@@ -65,12 +71,22 @@ struct Running {
 enum Finished {
     Effect(Box<Done>),
     Polled(Result<Snapshot, TrackerError>),
+    Looked(Looked),
+}
+
+/// Pull requests that were read, and the first error.
+struct Looked {
+    views: Vec<(IssueId, PullView)>,
+    error: Option<TrackerError>,
 }
 
 impl Work {
     pub(super) fn new(version: Version) -> Self {
         Self {
             snapshot: None,
+            pulls: Pulls::default(),
+            looking: false,
+            next_look: Timestamp::UNIX_EPOCH,
             effects: JoinSet::new(),
             owners: HashMap::new(),
             under_way: BTreeMap::new(),
@@ -101,6 +117,7 @@ impl Driver {
                 return Ok(());
             }
             self.poll_if_due();
+            self.look_if_due();
             let wait = self.wait();
             tokio::select! {
                 Some(done) = self.work.effects.join_next_with_id() => self.done(done)?,
@@ -116,8 +133,10 @@ impl Driver {
         let now = Timestamp::now();
         let until = |at: Timestamp| Duration::try_from(at.duration_since(now)).unwrap_or_default();
         let poll = (!self.work.polling).then(|| until(self.work.next_poll));
+        let look = (!self.work.looking && self.context.forge.is_some()).then(|| until(self.work.next_look));
+        let look = look.filter(|left| !left.is_zero());
         let retry = next_wake(&self.state).map(until).filter(|left| !left.is_zero());
-        [poll, retry].into_iter().flatten().fold(LOOK_EVERY, Duration::min)
+        [poll, look, retry].into_iter().flatten().fold(LOOK_EVERY, Duration::min)
     }
 
     fn is_idle(&self) -> bool {
@@ -133,7 +152,8 @@ impl Driver {
         for _ in 0..MAX_ROUNDS {
             let busy = Busy { issues: self.work.under_way.keys().cloned().collect(), draining: false };
             let config = &self.context.workflow.config;
-            let steps = plan(config, self.work.snapshot.as_ref(), &self.state, &busy, Timestamp::now());
+            let seen = Seeing { snapshot: self.work.snapshot.as_ref(), pulls: &self.work.pulls };
+            let steps = plan(config, seen, &self.state, &busy, Timestamp::now());
             if steps.is_empty() {
                 return Ok(());
             }
@@ -234,6 +254,13 @@ impl Driver {
             (Effect::Close { .. }, Some(claim)) => {
                 self.spawn(async move { context.close(&claim, live).await })
             }
+            (Effect::Publish { .. }, Some(claim)) => self.spawn(async move { context.publish(&claim).await }),
+            (Effect::Answer { remark, .. }, Some(claim)) => {
+                self.spawn(async move { context.answer(&claim, remark).await })
+            }
+            (Effect::Merge { head, .. }, Some(claim)) => {
+                self.spawn(async move { context.merge(&claim, head).await })
+            }
         };
         self.work.owners.insert(handle.id(), issue.clone());
         self.work.under_way.insert(issue, Running { handle, aborted: false });
@@ -255,6 +282,7 @@ impl Driver {
             .is_some_and(|running| running.aborted);
         match done {
             Ok((_, Finished::Polled(polled))) => self.polled(polled),
+            Ok((_, Finished::Looked(looked))) => self.looked(looked),
             Ok((_, Finished::Effect(done))) => {
                 let done = *done;
                 if let (Some(issue), Some(live)) = (owner, done.live) {
@@ -310,6 +338,54 @@ impl Driver {
                 if let Some(wait) = error.retry_after.and_then(|wait| SignedDuration::try_from(wait).ok()) {
                     self.work.next_poll = self.work.next_poll.max(Timestamp::now() + wait);
                 }
+            }
+        }
+    }
+
+    // ---- pull requests ----
+
+    /// Reads the pull requests that claims wait for, one after the other.
+    fn look_if_due(&mut self) {
+        let (now, config) = (Timestamp::now(), &self.context.workflow.config.pulls);
+        let Some(forge) = self.context.forge.clone() else { return };
+        if self.work.looking || now < self.work.next_look {
+            return;
+        }
+        let pulls = watched_pulls(&self.state);
+        self.work.pulls.0.retain(|issue, _| pulls.iter().any(|(known, _)| known == issue));
+        if pulls.is_empty() {
+            return;
+        }
+        let interval =
+            SignedDuration::try_from(config.poll_interval).unwrap_or(SignedDuration::from_secs(120));
+        (self.work.looking, self.work.next_look) = (true, now + interval);
+        let log_lines = if config.ci.enabled { config.ci.max_log_lines } else { 0 };
+        self.work.effects.spawn(async move {
+            let mut looked = Looked { views: Vec::new(), error: None };
+            for (issue, number) in pulls {
+                let asked = Timestamp::now();
+                match forge.look(number, log_lines).await {
+                    Ok(pull) => looked.views.push((issue, PullView { asked, pull })),
+                    Err(error) => {
+                        let is_limit = error.retry_after.is_some();
+                        looked.error.get_or_insert(error);
+                        if is_limit {
+                            break;
+                        }
+                    }
+                }
+            }
+            Finished::Looked(looked)
+        });
+    }
+
+    fn looked(&mut self, looked: Looked) {
+        self.work.looking = false;
+        self.work.pulls.0.extend(looked.views);
+        if let Some(error) = looked.error {
+            remark(&format!("a pull request cannot be read: {error} ({})", error.kind.as_str()));
+            if let Some(wait) = error.retry_after.and_then(|wait| SignedDuration::try_from(wait).ok()) {
+                self.work.next_look = self.work.next_look.max(Timestamp::now() + wait);
             }
         }
     }

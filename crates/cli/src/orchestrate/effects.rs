@@ -11,7 +11,7 @@ use hangar_registry::hub::Hub;
 use hangar_registry::runs::hub_runtimes;
 use hangar_runtimes::runtime::{AgentOrder, AgentSession};
 use hangar_scheduler::item::{ItemId, WorkItem, WorkKind};
-use hangar_trackers::{Issue, LabelChange, NewComment, Tracker, TrackerError};
+use hangar_trackers::{Forge, Issue, LabelChange, NewComment, Tracker, TrackerError};
 use hangar_workflow::Workflow;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -20,7 +20,7 @@ use super::hooks::{self, HookIssue};
 use super::mirror::Mirror;
 use super::session::{LiveSession, failure, for_queue};
 use super::workspace::{self, Owner};
-use super::{mock, source};
+use super::{mock, publish, source};
 
 /// Delays before a request to the tracker is made again.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
@@ -33,6 +33,7 @@ const MAX_MESSAGE: usize = 2000;
 pub(super) struct Context {
     pub(super) workflow: Arc<Workflow>,
     pub(super) tracker: Arc<dyn Tracker>,
+    pub(super) forge: Option<Arc<dyn Forge>>,
     pub(super) mirror: Option<Arc<Mirror>>,
     pub(super) hub: Hub,
     pub(super) hook_variables: Arc<Vec<(OsString, OsString)>>,
@@ -59,7 +60,7 @@ pub(super) fn item_id(key: &str, claim: &Claim) -> ItemId {
     ItemId(format!("issue/{key}/{}", source::hash(&claim.issue.0)))
 }
 
-fn failed(kind: &str, message: String, retryable: bool) -> Failure {
+pub(super) fn failed(kind: &str, message: String, retryable: bool) -> Failure {
     let mut end = message.len().min(MAX_MESSAGE);
     while !message.is_char_boundary(end) {
         end -= 1;
@@ -68,7 +69,7 @@ fn failed(kind: &str, message: String, retryable: bool) -> Failure {
 }
 
 /// Makes a request until it succeeds or would never do so.
-async fn patiently<T, F>(mut request: impl FnMut() -> F) -> Result<T, TrackerError>
+pub(super) async fn patiently<T, F>(mut request: impl FnMut() -> F) -> Result<T, TrackerError>
 where
     F: Future<Output = Result<T, TrackerError>>,
 {
@@ -101,7 +102,7 @@ impl Context {
         Fact::Written { issue: claim.issue.clone(), write, error }.into()
     }
 
-    async fn issue(&self, claim: &Claim) -> Result<Option<Issue>, TrackerError> {
+    pub(super) async fn issue(&self, claim: &Claim) -> Result<Option<Issue>, TrackerError> {
         let found = patiently(|| self.tracker.by_ids(std::slice::from_ref(&claim.issue))).await?;
         Ok(found.into_iter().next())
     }
@@ -141,6 +142,11 @@ impl Context {
         }
         ready.finish().map_err(|message| refused("workspace_failed", message, true))?;
         workspace::clear_status(&ready.path);
+        publish::clear(&ready.path);
+        if let Some(branch) = &ready.branch {
+            let caught_up = self.catch_up(claim, &ready.path, branch).await;
+            caught_up.map_err(|message| refused("workspace_failed", message, true))?;
+        }
         self.hook("before_run", config.hooks.before_run.as_deref(), &ready.path, &hook)
             .await
             .map_err(|message| refused("hook_failed", message, true))?;

@@ -1,12 +1,11 @@
 //! One mirror per repository, of which the workspaces are worktrees.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hangar_git::{CallLimits, Git};
+use hangar_git::{CallLimits, Git, RemoteAccess};
 use tokio::sync::Mutex;
 
 use super::source::hash;
@@ -16,28 +15,28 @@ const PATIENCE: Duration = Duration::from_secs(900);
 const MAX_OUTPUT: usize = 8 << 20;
 const FETCH: &str = "+refs/heads/*:refs/remotes/origin/*";
 /// Author of commits that keep work.
-const IDENTITY: [&str; 4] = ["-c", "user.name=hangar", "-c", "user.email=hangar@localhost"];
+pub(super) const IDENTITY: [&str; 4] = ["-c", "user.name=hangar", "-c", "user.email=hangar@localhost"];
 
 pub(super) struct Mirror {
     git: Git,
     path: PathBuf,
     url: String,
-    agent_socket: Option<OsString>,
+    access: RemoteAccess,
     /// One change at a time in this process; the lock of the directory does it for others.
-    changes: Mutex<()>,
+    pub(super) changes: Mutex<()>,
     /// Whether locks of an earlier process were removed.
     is_mended: AtomicBool,
 }
 
 impl Mirror {
     /// The mirror of a repository, which is created when it is first used.
-    pub(super) fn new(git: Git, directory: &Path, url: &str, agent_socket: Option<OsString>) -> Self {
+    pub(super) fn new(git: Git, directory: &Path, url: &str, access: RemoteAccess) -> Self {
         let path = directory.join(format!("{}.git", hash(url)));
         Self {
             git,
             path,
             url: url.to_owned(),
-            agent_socket,
+            access,
             changes: Mutex::new(()),
             is_mended: AtomicBool::new(false),
         }
@@ -49,11 +48,11 @@ impl Mirror {
         self.call(&self.path, &args).await
     }
 
-    async fn call(&self, directory: &Path, args: &[&str]) -> Result<String, String> {
+    pub(super) async fn call(&self, directory: &Path, args: &[&str]) -> Result<String, String> {
         let failed = |why: String| format!("`git {}` failed: {why}", args.join(" "));
         let limits = CallLimits { time: PATIENCE, output: MAX_OUTPUT };
         let answer = async {
-            let tree = self.git.open_remote(directory, self.agent_socket.clone()).await?;
+            let tree = self.git.open_remote(directory, &self.access).await?;
             tree.run(args, limits).await
         };
         let answer = answer.await.map_err(|error| failed(error.to_string()))?;
@@ -64,7 +63,7 @@ impl Mirror {
     }
 
     /// Holds the mirror for a change. Locks that a killed git left behind go.
-    async fn held(&self) -> Result<File, String> {
+    pub(super) async fn held(&self) -> Result<File, String> {
         let directory = self.path.clone();
         // Later ones may be those of agents that are at work.
         let mend = !self.is_mended.swap(true, Ordering::Relaxed);
@@ -81,7 +80,7 @@ impl Mirror {
         held.map_err(|error| format!("the mirror {} cannot be held: {error}", self.path.display()))
     }
 
-    async fn fetch(&self) -> Result<(), String> {
+    pub(super) async fn fetch(&self) -> Result<(), String> {
         if !self.path.join("HEAD").exists() {
             let path = self.path.to_string_lossy().into_owned();
             self.call(&self.path, &["init", "--quiet", "--bare", &path]).await?;
@@ -92,7 +91,7 @@ impl Mirror {
     }
 
     /// Commit that new branches begin at.
-    async fn base(&self, named: Option<&str>) -> Result<String, String> {
+    pub(super) async fn base(&self, named: Option<&str>) -> Result<String, String> {
         if let Some(name) = named {
             for candidate in [format!("refs/remotes/origin/{name}"), name.to_owned()] {
                 let commit = format!("{candidate}^{{commit}}");
@@ -137,6 +136,16 @@ impl Mirror {
         self.run(&args).await?;
         // The configuration of the new worktree is looked at before its files are written.
         self.call(path, &["reset", "--quiet", "--hard", "HEAD"]).await.map(drop)
+    }
+
+    /// Whether a directory is a worktree of this mirror. An agent could have put another repository in its place.
+    pub(super) async fn is_ours(&self, path: &Path) -> Result<(), String> {
+        let found = self.call(path, &["rev-parse", "--path-format=absolute", "--git-common-dir"]).await?;
+        let real = |path: &Path| path.canonicalize().ok();
+        match real(Path::new(&found)) == real(&self.path) {
+            true => Ok(()),
+            false => Err(format!("{} is no longer a worktree of the repository", path.display())),
+        }
     }
 
     /// Keeps work that was not committed as a commit under a ref of its own.

@@ -1,7 +1,7 @@
 //! `hangar orchestrate`, `hangar issues` and `hangar issue`: work on the issues of a tracker, as a workflow file says.
 //!
 //! The decisions are those of `hangar_orchestrator`; here are their effects. [`driver`] is the loop, [`effects`] what it does,
-//! [`session`] an agent at work in a slot of the queue, [`workspace`] and [`mirror`] its directory, [`log`] the records.
+//! [`publish`] and [`push`] its pull requests, [`session`] an agent at work in a slot of the queue, [`workspace`] and [`mirror`] its directory, [`log`] the records.
 
 pub(crate) mod args;
 mod driver;
@@ -10,6 +10,8 @@ mod hooks;
 mod log;
 mod mirror;
 mod mock;
+mod publish;
+mod push;
 mod session;
 mod show;
 mod source;
@@ -96,22 +98,28 @@ fn work(settings: &Settings, source: Source, loaded: Loaded, args: &OrchestrateA
     let mirrors = settings.home.join("orchestrator").join("mirrors");
     let agent_socket = settings.var("SSH_AUTH_SOCK").map(std::ffi::OsString::from);
     let mirror = move |loaded: &Loaded| {
-        let url = loaded.workflow.config.workspace.repository.as_deref()?;
-        Some(Arc::new(Mirror::new(credentials::git(), &mirrors, url, agent_socket.clone())))
+        let config = &loaded.workflow.config;
+        let url = publish::repository(config)?;
+        let access = publish::access(config, &url, agent_socket.clone());
+        Some(Arc::new(Mirror::new(credentials::git(), &mirrors, &url, access)))
     };
     let context = Context {
         mirror: mirror(&loaded),
         workflow: Arc::new(loaded.workflow),
         tracker: loaded.tracker,
+        forge: loaded.forge,
         hub: hub.clone(),
         hook_variables: Arc::new(hooks::variables(settings)),
         project: source.project(),
         key: source.key(),
     };
     let rebuild = Box::new(move |loaded: Loaded, before: &Context| {
-        let same = loaded.workflow.config.workspace.repository == before.workflow.config.workspace.repository;
+        let of =
+            |config: &hangar_workflow::Config| (publish::repository(config), config.pulls.api_key.clone());
+        let same = of(&loaded.workflow.config) == of(&before.workflow.config);
         let mirror = if same { before.mirror.clone() } else { mirror(&loaded) };
-        Context { mirror, workflow: Arc::new(loaded.workflow), tracker: loaded.tracker, ..before.clone() }
+        let (tracker, forge) = (loaded.tracker, loaded.forge);
+        Context { mirror, workflow: Arc::new(loaded.workflow), tracker, forge, ..before.clone() }
     });
     let driver = Driver {
         work: Work::new(source.version()),
@@ -132,16 +140,15 @@ fn work(settings: &Settings, source: Source, loaded: Loaded, args: &OrchestrateA
     Ok(Exit::Done)
 }
 
-/// Settings in which the key of the tracker is a secret: agents do not see it, and it is redacted in their output.
+/// Settings in which the keys of tracker and forge are secrets: agents do not see them, and they are redacted in
+/// their output.
 fn hiding_key(settings: &Settings, loaded: &Loaded) -> Settings {
-    let key = &loaded.workflow.config.tracker.api_key.0;
-    if key.is_empty() {
-        return settings.clone();
-    }
-    let holders: Vec<&str> =
-        settings.variables().filter(|(_, value)| value == key).map(|(name, _)| name).collect();
-    let hidden = settings.with_secret(None, key);
-    holders.iter().fold(hidden, |settings, name| settings.with_secret(Some(name), key))
+    let config = &loaded.workflow.config;
+    let keys = [&config.tracker.api_key.0, &config.pulls.api_key.0].into_iter().filter(|key| !key.is_empty());
+    keys.fold(settings.clone(), |hidden, key| {
+        let holders = settings.variables().filter(|(_, value)| value == key).map(|(name, _)| name);
+        holders.fold(hidden.with_secret(None, key), |settings, name| settings.with_secret(Some(name), key))
+    })
 }
 
 async fn snapshot(loaded: &Loaded, state: &State) -> Result<Snapshot> {

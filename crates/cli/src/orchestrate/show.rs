@@ -3,6 +3,7 @@
 use anyhow::Result;
 use hangar_orchestrator::hold::{self, Hold};
 use hangar_orchestrator::plan::{Snapshot, candidates};
+use hangar_orchestrator::pulls::{Publication, Reaction};
 use hangar_orchestrator::record::{Fact, Record, Release};
 use hangar_orchestrator::state::{Claim, State};
 use hangar_workflow::{Config, Report};
@@ -67,7 +68,22 @@ fn told(record: &Record, state: &State) -> Option<String> {
         Fact::WorkspaceRemoved { issue, kept: None } => (issue, "workspace removed".to_owned()),
         Fact::Written { issue, error: Some(error), .. } => (issue, format!("the tracker refuses: {error}")),
         Fact::Requested { issue, request, .. } => (issue, format!("request: {request:?}").to_lowercase()),
-        Fact::Written { error: None, .. }
+        Fact::Published { issue, url, head, changed: true, .. } => {
+            (issue, format!("published {} as {url}", head.get(..12).unwrap_or(head)))
+        }
+        Fact::Unpublished { issue, outcome: Publication::Failed(failure) } => {
+            (issue, format!("not published: {}", failure.message))
+        }
+        Fact::Reacted { issue, reaction } => (issue, reacted(reaction)),
+        Fact::Merged { issue, error: None, .. } => (issue, "merged".to_owned()),
+        Fact::Merged { issue, error: Some(error), .. } => (issue, format!("not merged: {error}")),
+        Fact::Answered { issue, error: Some(error), .. } => (issue, format!("the forge refuses: {error}")),
+        Fact::Published { .. }
+        | Fact::Unpublished { .. }
+        | Fact::Answered { .. }
+        | Fact::Waiting { .. }
+        | Fact::PullSeen { .. }
+        | Fact::Written { error: None, .. }
         | Fact::Restarted { .. }
         | Fact::TurnEnded { .. }
         | Fact::Checked { .. }
@@ -80,12 +96,24 @@ fn told(record: &Record, state: &State) -> Option<String> {
     Some(format!("{} {} {what}", record.at.strftime("%H:%M:%S"), name(issue)))
 }
 
+fn reacted(reaction: &Reaction) -> String {
+    match reaction {
+        Reaction::CiFailure { checks, .. } => format!("CI fails in {} checks; another session", checks.len()),
+        Reaction::Review { remarks } => format!("{} remarks of reviewers; another session", remarks.len()),
+        Reaction::BotReview { remarks } => format!("{} remarks of bots; another session", remarks.len()),
+        Reaction::Conflict { base } => format!("conflicts with {base}; another session"),
+        Reaction::Diverged => "others pushed to the branch; another session".to_owned(),
+        Reaction::Label { label } => format!("the label `{label}` asks for another session"),
+    }
+}
+
 fn released(release: &Release) -> String {
     match release {
         Release::HandedOff { state } => format!("handed over as `{state}`"),
         Release::Inactive { state } => format!("released: its state is `{state}`"),
         Release::Gone => "released: it no longer exists".to_owned(),
         Release::Unparked => "released: a person has acted".to_owned(),
+        Release::Merged { number } => format!("done: the pull request #{number} was merged"),
     }
 }
 
@@ -162,7 +190,7 @@ fn claim(claim: &Claim) -> Value {
         "status": hold.code(), "code": hold.code(), "reason": hold.sentence(), "agent": claim.agent,
         "turn": claim.turn, "turns": claim.turns, "sessions": claim.sessions, "attempt": claim.failures,
         "tokens": claim.tokens, "session": claim.session, "workspace": claim.workspace, "branch": claim.branch,
-        "error": claim.error, "since": format!("{:.3}", claim.since),
+        "error": claim.error, "pull": claim.pull, "since": format!("{:.3}", claim.since),
     })
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result};
-use hangar_trackers::{Tracker, TrackerErrorKind};
+use hangar_trackers::{Forge, Tracker, TrackerErrorKind};
 use hangar_workflow::environment::{ENV_FILE, Environment, dotenv};
 use hangar_workflow::problem::{Position, check};
 use hangar_workflow::{Config, Problem, Report, Workflow, load};
@@ -33,6 +33,7 @@ pub(super) struct Source {
 pub(super) struct Loaded {
     pub(super) workflow: Workflow,
     pub(super) tracker: Arc<dyn Tracker>,
+    pub(super) forge: Option<Arc<dyn Forge>>,
     pub(super) warnings: Vec<Problem>,
 }
 
@@ -123,11 +124,17 @@ impl Source {
                 problems.push(located(&text, setting, &error.message));
             })
             .ok();
+        let forge = hangar_trackers::open_forge(&workflow.config.pulls);
+        let forge = forge
+            .inspect_err(|error| problems.push(located(&text, "pull_requests.provider", &error.message)))
+            .unwrap_or_default();
         problems.extend(self.agent_problem(&text, &workflow.config));
         problems.extend(root_problem(&text, &workflow.config.workspace.root));
         let report = Report::of(problems);
         match tracker {
-            Some(tracker) if report.valid => Ok(Loaded { workflow, tracker, warnings: report.warnings }),
+            Some(tracker) if report.valid => {
+                Ok(Loaded { workflow, tracker, forge, warnings: report.warnings })
+            }
             _ => Err(report),
         }
     }

@@ -4,6 +4,7 @@
 
 mod github;
 mod killed;
+mod story;
 mod validate;
 mod work;
 

@@ -4,6 +4,7 @@
 
 mod candidates;
 mod property;
+mod pulls;
 mod sessions;
 mod timing;
 mod world;

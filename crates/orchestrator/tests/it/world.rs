@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use hangar_orchestrator::plan::{Busy, Effect, Snapshot, Step, plan, watched};
+use hangar_orchestrator::plan::{Busy, Effect, Seeing, Snapshot, Step, plan, watched, watched_pulls};
+use hangar_orchestrator::pulls::{PullView, Pulls};
 use hangar_orchestrator::record::{Fact, Failure, Record, Request, SessionEnd, Tokens, TurnEnd, Write};
 use hangar_orchestrator::state::State;
+use hangar_trackers::forge::{PullRequest, PullState};
 use hangar_trackers::{Issue, IssueId};
 use hangar_workflow::environment::Environment;
 use hangar_workflow::{Workflow, load};
@@ -20,6 +22,10 @@ pub(crate) struct World {
     /// Effects under way.
     pub(crate) effects: BTreeMap<IssueId, Effect>,
     pub(crate) snapshot: Option<Snapshot>,
+    /// Pull requests as they were read.
+    pub(crate) pulls: Pulls,
+    /// The pull requests of the forge, by number.
+    pub(crate) forge: BTreeMap<u64, PullRequest>,
     pub(crate) now: Timestamp,
     /// Everything that happened, one line each.
     pub(crate) log: Vec<String>,
@@ -40,6 +46,23 @@ pub(crate) fn failure(kind: &str, retryable: bool) -> Failure {
     Failure { kind: kind.to_owned(), message: format!("{kind}!"), retryable }
 }
 
+fn pull_request(number: u64) -> PullRequest {
+    PullRequest {
+        number,
+        url: String::new(),
+        state: PullState::Open,
+        is_draft: false,
+        head: String::new(),
+        base: "main".to_owned(),
+        mergeable: Some(true),
+        labels: Vec::new(),
+        checks: Vec::new(),
+        log_excerpt: String::new(),
+        threads: Vec::new(),
+        reviews: Vec::new(),
+    }
+}
+
 impl World {
     pub(crate) fn new(yaml: &str, ids: &[&str]) -> Self {
         let issues = ids.iter().map(|name| (id(name), Issue::new(name, name, "a title", "To Do"))).collect();
@@ -50,6 +73,8 @@ impl World {
             records: Vec::new(),
             effects: BTreeMap::new(),
             snapshot: None,
+            pulls: Pulls::default(),
+            forge: BTreeMap::new(),
             now: Timestamp::UNIX_EPOCH,
             log: Vec::new(),
         }
@@ -96,6 +121,11 @@ impl World {
                 self.log.push(format!("{issue}: retry in {delay} ms"));
             }
             Fact::Claimed { issue, .. } => self.log.push(format!("{issue}: claimed")),
+            Fact::Reacted { issue, reaction } => {
+                let to = serde_json::to_value(reaction).unwrap()["to"].as_str().unwrap().to_owned();
+                self.log.push(format!("{issue}: reaction to {to}"));
+            }
+            Fact::Waiting { issue } => self.log.push(format!("{issue}: waits")),
             _ => {}
         }
         self.state.apply(&record);
@@ -106,7 +136,8 @@ impl World {
     pub(crate) fn settle(&mut self) {
         for _ in 0..10_000 {
             let busy = Busy { issues: self.effects.keys().cloned().collect(), draining: false };
-            let steps = plan(&self.workflow.config, self.snapshot.as_ref(), &self.state, &busy, self.now);
+            let seen = Seeing { snapshot: self.snapshot.as_ref(), pulls: &self.pulls };
+            let steps = plan(&self.workflow.config, seen, &self.state, &busy, self.now);
             if steps.is_empty() {
                 return;
             }
@@ -155,8 +186,56 @@ impl World {
                 self.log.push(format!("{issue}: workspace removed"));
                 self.note(Fact::WorkspaceRemoved { issue, kept: None });
             }
+            Effect::Publish { issue } => self.publish(issue),
+            Effect::Answer { issue, remark } => {
+                self.log.push(format!("{issue}: answered {remark}"));
+                self.answer(&remark);
+                self.note(Fact::Answered { issue, remark, error: None });
+            }
+            Effect::Merge { issue, head } => {
+                let number = self.state.claims[&issue].pull.as_ref().unwrap().number;
+                self.forge.get_mut(&number).unwrap().state = PullState::Merged;
+                self.log.push(format!("{issue}: merged {head}"));
+                self.note(Fact::Merged { issue, head, error: None });
+            }
             Effect::Open { .. } | Effect::Turn { .. } => panic!("{effect:?} is not done at once"),
         }
+    }
+
+    /// Every session pushes a commit of its own, unless the test says otherwise.
+    fn publish(&mut self, issue: IssueId) {
+        let number = 1000 + self.issues.keys().position(|known| *known == issue).unwrap() as u64;
+        let head = format!("c{}", self.state.claims[&issue].sessions);
+        let pull = self.forge.entry(number).or_insert_with(|| pull_request(number));
+        pull.head.clone_from(&head);
+        pull.checks.clear();
+        self.log.push(format!("{issue}: pushed {head}"));
+        let (url, base) = (format!("https://forge/{number}"), "main".to_owned());
+        self.note(Fact::Published { issue, number, url, base, head, changed: true });
+    }
+
+    fn answer(&mut self, remark: &str) {
+        for thread in self.forge.values_mut().flat_map(|pull| &mut pull.threads) {
+            if thread.comments.iter().any(|comment| comment.id == remark) {
+                thread.is_resolved = true;
+            }
+        }
+    }
+
+    /// Reads the pull requests that claims wait for.
+    pub(crate) fn look(&mut self) {
+        self.wait(Duration::from_millis(1));
+        for (issue, number) in watched_pulls(&self.state) {
+            let view = PullView { asked: self.now, pull: self.forge[&number].clone() };
+            self.pulls.0.insert(issue, view);
+        }
+        self.wait(Duration::from_millis(1));
+        self.settle();
+    }
+
+    /// The pull request of the first issue.
+    pub(crate) fn pull(&mut self) -> &mut PullRequest {
+        self.forge.get_mut(&1000).unwrap()
     }
 
     fn write(&mut self, issue: &IssueId, write: &Write) {
@@ -213,6 +292,7 @@ impl World {
     pub(crate) fn killed(&mut self) {
         self.effects.clear();
         self.snapshot = None;
+        self.pulls = Pulls::default();
         self.state = State::fold(&self.records);
         self.note(Fact::Resumed);
         self.settle();

@@ -11,10 +11,16 @@ use serde_json::Value;
 use crate::error::{TrackerError, TrackerErrorKind};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// Most pages of one list.
+const MAX_PAGES: usize = 200;
+/// Fields of answers that hold a list.
+const LISTS: &[&str] = &["items", "check_runs", "statuses"];
 const VERSION: &str = "2022-11-28";
 /// Reads whose answers are kept, so that an unchanged one costs nothing of the limit.
 const MAX_CACHED: usize = 1000;
 const MAX_BODY: usize = 16 << 20;
+/// End of a log that is kept.
+const MAX_LOG: usize = 1 << 20;
 /// Wait after a refusal that says no time.
 const SECONDARY_WAIT: Duration = Duration::from_secs(60);
 
@@ -22,6 +28,7 @@ const SECONDARY_WAIT: Duration = Duration::from_secs(60);
 pub(super) enum Method {
     Post,
     Patch,
+    Put,
     Delete,
 }
 
@@ -91,15 +98,33 @@ impl Api {
         Ok(page)
     }
 
+    /// All pages of a list, which is the answer or one field of it.
+    pub(super) async fn pages(&self, path: &str) -> Result<Vec<Value>, TrackerError> {
+        let mut all = Vec::new();
+        let mut next = Some(path.to_owned());
+        for _ in 0..MAX_PAGES {
+            let Some(path) = next else { return Ok(all) };
+            let page = self.get(&path).await?;
+            let wrapped = LISTS.iter().find_map(|name| page.body.get(*name));
+            let Some(entries) = wrapped.unwrap_or(&page.body).as_array() else {
+                return Err(TrackerError::new(TrackerErrorKind::Payload, format!("{path} is no list")));
+            };
+            all.extend(entries.iter().cloned());
+            next = page.next;
+        }
+        Ok(all)
+    }
+
     pub(super) async fn send(
         &self,
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<(), TrackerError> {
+    ) -> Result<Value, TrackerError> {
         let method = match method {
             Method::Post => reqwest::Method::POST,
             Method::Patch => reqwest::Method::PATCH,
+            Method::Put => reqwest::Method::PUT,
             Method::Delete => reqwest::Method::DELETE,
         };
         let mut request = self.request(method, path);
@@ -108,11 +133,47 @@ impl Api {
         }
         let answer = request.send().await.map_err(|error| transport(path, &error))?;
         let (status, headers) = (answer.status(), answer.headers().clone());
-        if status.is_success() {
-            return Ok(());
+        let bytes = answer.bytes().await.map_err(|error| transport(path, &error))?;
+        match status.is_success() {
+            true => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
+            false => Err(refusal(path, status, &headers, &bytes)),
         }
-        let bytes = answer.bytes().await.unwrap_or_default();
-        Err(refusal(path, status, &headers, &bytes))
+    }
+
+    /// Runs a GraphQL operation. Errors in the answer are errors.
+    pub(super) async fn graphql(&self, query: &str, variables: Value) -> Result<Value, TrackerError> {
+        // On a server of one's own, the API is below `/api`.
+        let path = if self.endpoint.ends_with("/api/v3") { "/../graphql" } else { "/graphql" };
+        let body = serde_json::json!({ "query": query, "variables": variables });
+        let mut answer = self.send(Method::Post, path, Some(&body)).await?;
+        if let Some(error) = answer["errors"].as_array().and_then(|errors| errors.first()) {
+            let words = error["message"].as_str().unwrap_or("it gives no reason");
+            let kind = match error["type"].as_str() {
+                Some("RATE_LIMITED") => TrackerErrorKind::RateLimited,
+                Some("NOT_FOUND") => TrackerErrorKind::NotFound,
+                _ => TrackerErrorKind::Payload,
+            };
+            return Err(TrackerError::new(kind, format!("GitHub refuses a query: {words}")));
+        }
+        Ok(answer["data"].take())
+    }
+
+    /// Reads a text, such as a log, up to a limit.
+    pub(super) async fn text(&self, path: &str) -> Result<String, TrackerError> {
+        let answer = self.request(reqwest::Method::GET, path).send().await;
+        let mut answer = answer.map_err(|error| transport(path, &error))?;
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        let mut bytes = Vec::new();
+        while let Some(part) = answer.chunk().await.map_err(|error| transport(path, &error))? {
+            bytes.extend_from_slice(&part);
+            // The end of a log says most.
+            let surplus = bytes.len().saturating_sub(MAX_LOG);
+            bytes.drain(..surplus);
+        }
+        match status.is_success() {
+            true => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            false => Err(refusal(path, status, &headers, &bytes)),
+        }
     }
 
     /// Path of the next page. One on another host is refused: the token would go there.
@@ -134,7 +195,11 @@ fn refusal(path: &str, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> 
         |name: &str| headers.get(name).and_then(|value| value.to_str().ok()?.trim().parse::<u64>().ok());
     let parsed: Value = serde_json::from_slice(body).unwrap_or_default();
     let words = parsed["message"].as_str().unwrap_or_default();
-    let message = format!("GitHub refuses {path}: {} {words}", status.as_u16());
+    let errors = parsed["errors"].as_array().into_iter().flatten();
+    let details: Vec<&str> =
+        errors.filter_map(|error| error["message"].as_str().or(error.as_str())).collect();
+    let details = if details.is_empty() { String::new() } else { format!(": {}", details.join(", ")) };
+    let message = format!("GitHub refuses {path}: {} {words}{details}", status.as_u16());
     let used_up = number("x-ratelimit-remaining") == Some(0);
     let asked = number(RETRY_AFTER.as_str()).map(Duration::from_secs);
     let is_limit = status == StatusCode::TOO_MANY_REQUESTS
@@ -154,6 +219,7 @@ fn refusal(path: &str, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> 
     let kind = match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => TrackerErrorKind::Auth,
         StatusCode::NOT_FOUND | StatusCode::GONE => TrackerErrorKind::NotFound,
+        StatusCode::METHOD_NOT_ALLOWED | StatusCode::CONFLICT => TrackerErrorKind::NotMergeable,
         StatusCode::UNPROCESSABLE_ENTITY | StatusCode::BAD_REQUEST => TrackerErrorKind::Payload,
         _ => TrackerErrorKind::Api,
     };

@@ -56,11 +56,11 @@ fn defaults_are_those_of_the_table() {
     assert_eq!(agent.stall_timeout, Some(Duration::from_millis(300_000)));
     assert_eq!(agent.max_retry_backoff, Duration::from_millis(300_000));
     assert_eq!((config.server.port, config.server.host.to_string().as_str()), (Some(7678), "127.0.0.1"));
-    assert_eq!((config.ci.max_retries, config.ci.max_log_lines), (2, 50));
-    assert_eq!(config.ci.escalation_label, "needs-human");
-    assert_eq!(config.reviews.poll_interval, Duration::from_millis(120_000));
+    assert_eq!((config.pulls.ci.max_retries, config.pulls.ci.max_log_lines), (2, 50));
+    assert_eq!(config.pulls.ci.escalation_label, "needs-human");
+    assert_eq!(config.pulls.poll_interval, Duration::from_millis(120_000));
     assert_eq!(
-        (config.reviews.debounce, config.reviews.max_continuation_turns),
+        (config.pulls.reviews.debounce, config.pulls.reviews.max_rounds),
         (Duration::from_secs(60), 3)
     );
     assert_eq!((config.self_review.max_iterations, config.self_review.max_diff_bytes), (3, 102_400));

@@ -1,0 +1,212 @@
+//! GraphQL of the simulated GitHub, as far as review threads go. Queries are parsed and executed: a field that the type lacks
+//! is refused, and so is a connection without `first`.
+
+use serde_json::{Map, Value, json};
+
+use super::{Answer, Repository, Request};
+
+struct Field {
+    name: String,
+    arguments: Map<String, Value>,
+    fields: Vec<Field>,
+}
+
+pub(super) fn answer(repository: &mut Repository, request: &Request) -> Answer {
+    let (query, variables) = (request.body["query"].as_str().unwrap_or_default(), &request.body["variables"]);
+    let tokens = tokens(query);
+    let result = parsed(&tokens, variables).and_then(|fields| {
+        let mut data = Map::new();
+        for field in &fields {
+            data.insert(field.name.clone(), root(repository, field)?);
+        }
+        Ok(data)
+    });
+    // As on the real one, a refused query is answered with 200.
+    Answer::new(
+        200,
+        match result {
+            Ok(data) => json!({ "data": data }),
+            Err(message) => json!({ "data": null, "errors": [{ "message": message }] }),
+        },
+    )
+}
+
+fn root(repository: &mut Repository, field: &Field) -> Result<Value, String> {
+    match field.name.as_str() {
+        "repository" => {
+            if field.arguments.get("owner") != Some(&json!("octo"))
+                || field.arguments.get("name") != Some(&json!("app"))
+            {
+                return Err("Could not resolve to a Repository".to_owned());
+            }
+            let mut found = Map::new();
+            for inner in &field.fields {
+                let number = inner.arguments.get("number").and_then(Value::as_u64).unwrap_or(0);
+                if inner.name != "pullRequest" || !repository.pulls.contains_key(&number) {
+                    return Err("Could not resolve to a PullRequest".to_owned());
+                }
+                let pull = pull(repository, number);
+                found.insert(inner.name.clone(), selected(&pull, inner)?);
+            }
+            Ok(Value::Object(found))
+        }
+        "resolveReviewThread" => {
+            let id = field.arguments.get("input").map(|input| input["threadId"].clone()).unwrap_or_default();
+            let mut threads = repository.pulls.values_mut().flat_map(|pull| &mut pull.threads);
+            let thread = threads.find(|thread| id == thread.id.as_str());
+            let thread = thread.ok_or("Could not resolve to a node with the global id")?;
+            thread.resolved = true;
+            let shown = json!({
+                "__typename": "ResolveReviewThreadPayload",
+                "thread": { "__typename": "PullRequestReviewThread", "id": thread.id, "isResolved": true },
+            });
+            selected(&shown, field)
+        }
+        other => Err(format!("Field '{other}' doesn't exist on type 'Query'")),
+    }
+}
+
+fn pull(repository: &Repository, number: u64) -> Value {
+    let pull = &repository.pulls[&number];
+    let threads = pull.threads.iter().map(|thread| {
+        json!({
+            "__typename": "PullRequestReviewThread", "id": thread.id, "isResolved": thread.resolved,
+            "isOutdated": repository.is_outdated(pull, thread), "path": thread.path, "line": thread.line,
+            "startLine": null, "comments": thread.comments,
+        })
+    });
+    json!({ "__typename": "PullRequest", "number": number, "reviewThreads": threads.collect::<Vec<_>>() })
+}
+
+/// The fields of a value that were asked for.
+fn selected(value: &Value, field: &Field) -> Result<Value, String> {
+    match value {
+        Value::Array(items) => connection(items, field),
+        Value::Object(map) => {
+            let name = map.get("__typename").and_then(Value::as_str).unwrap_or("Object");
+            if field.fields.is_empty() {
+                return Err(format!("Field must have selections (field '{}' returns {name})", field.name));
+            }
+            let mut found = Map::new();
+            for inner in &field.fields {
+                let value = map.get(&inner.name);
+                let value =
+                    value.ok_or_else(|| format!("Field '{}' doesn't exist on type '{name}'", inner.name))?;
+                found.insert(inner.name.clone(), selected(value, inner)?);
+            }
+            Ok(Value::Object(found))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(value.clone()),
+    }
+}
+
+fn connection(items: &[Value], field: &Field) -> Result<Value, String> {
+    let first = field.arguments.get("first").and_then(Value::as_u64);
+    let Some(first) = first.filter(|first| (1..=100).contains(first)) else {
+        return Err(format!(
+            "You must provide a `first` or `last` value to properly paginate the `{}` connection.",
+            field.name
+        ));
+    };
+    let after =
+        field.arguments.get("after").and_then(Value::as_str).and_then(|after| after.parse::<usize>().ok());
+    let start = after.unwrap_or(0).min(items.len());
+    let end = (start + first as usize).min(items.len());
+    let mut found = Map::new();
+    for inner in &field.fields {
+        let value = match inner.name.as_str() {
+            "totalCount" => json!(items.len()),
+            "pageInfo" => {
+                let info = json!({
+                    "__typename": "PageInfo", "hasNextPage": end < items.len(), "endCursor": end.to_string(),
+                });
+                selected(&info, inner)?
+            }
+            "nodes" => {
+                let nodes: Result<Vec<Value>, String> =
+                    items[start..end].iter().map(|item| selected(item, inner)).collect();
+                Value::Array(nodes?)
+            }
+            other => return Err(format!("Field '{other}' doesn't exist on a connection")),
+        };
+        found.insert(inner.name.clone(), value);
+    }
+    Ok(Value::Object(found))
+}
+
+fn tokens(query: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    let mut word = String::new();
+    for c in query.chars() {
+        if c.is_alphanumeric() || c == '_' {
+            word.push(c);
+            continue;
+        }
+        if !word.is_empty() {
+            all.push(std::mem::take(&mut word));
+        }
+        if !c.is_whitespace() && c != ',' {
+            all.push(c.to_string());
+        }
+    }
+    all
+}
+
+fn parsed(tokens: &[String], variables: &Value) -> Result<Vec<Field>, String> {
+    let start = tokens.iter().position(|token| token == "{").ok_or("Parse error: no selection")?;
+    let mut at = start + 1;
+    let fields = fields(tokens, &mut at, variables)?;
+    if at < tokens.len() { Err("Parse error: unexpected end".to_owned()) } else { Ok(fields) }
+}
+
+/// Fields up to the closing brace.
+fn fields(tokens: &[String], at: &mut usize, variables: &Value) -> Result<Vec<Field>, String> {
+    let mut all = Vec::new();
+    loop {
+        let name = tokens.get(*at).ok_or("Parse error: a brace is open")?.clone();
+        *at += 1;
+        if name == "}" {
+            return Ok(all);
+        }
+        let mut field = Field { name, arguments: Map::new(), fields: Vec::new() };
+        if tokens.get(*at).is_some_and(|token| token == "(") {
+            *at += 1;
+            field.arguments = arguments(tokens, at, variables, ")")?;
+        }
+        if tokens.get(*at).is_some_and(|token| token == "{") {
+            *at += 1;
+            field.fields = fields(tokens, at, variables)?;
+        }
+        all.push(field);
+    }
+}
+
+/// `name: value` up to a closing sign. Values are variables, numbers and objects of them.
+fn arguments(
+    tokens: &[String],
+    at: &mut usize,
+    variables: &Value,
+    end: &str,
+) -> Result<Map<String, Value>, String> {
+    let mut all = Map::new();
+    loop {
+        let name = tokens.get(*at).ok_or("Parse error: a parenthesis is open")?.clone();
+        *at += 1;
+        if name == end {
+            return Ok(all);
+        }
+        *at += 1;
+        let first = tokens.get(*at).cloned().unwrap_or_default();
+        *at += 1;
+        let value = match first.as_str() {
+            "$" => {
+                let variable = tokens.get(*at).cloned().unwrap_or_default();
+                *at += 1;
+                variables[variable.as_str()].clone()
+            }
+            "{" => Value::Object(arguments(tokens, at, variables, "}")?),
+            number => json!(number.parse::<u64>().map_err(|_| format!("Parse error on \"{number}\""))?),
+        };
+        all.insert(name, value);
+    }
+}
