@@ -11,10 +11,13 @@ use hangar_agent::prompt::PromptEnvironment;
 use hangar_agent::request_proxy::{RequestProxy, TokenSource};
 use hangar_agent::tool::{Tool, ToolSpec};
 use hangar_engine::{EngineParts, Mcp};
+
 use hangar_sandbox::Sandbox;
 use hangar_spec::SessionSpec;
 use hangar_store::SessionId;
 use hangar_store::client_session::ClientSession;
+
+use crate::extensions::ProgramSandbox;
 
 /// Puts sessions together.
 pub trait SessionOpener: Send + Sync {
@@ -157,6 +160,8 @@ pub struct OpenedSession {
     pub recomposer: Arc<dyn Recomposer>,
     /// Sandbox of the session's commands, if there is one.
     pub sandbox: Option<Sandbox>,
+    /// Makes the sandboxes of programs that join the session.
+    pub confine: ProgramSandbox,
     /// Keeps what tools of clients say within what the model is shown.
     pub guard: ToolGuard,
 }
