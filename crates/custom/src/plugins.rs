@@ -273,6 +273,7 @@ mod tests {
             ("agents/reviewer.agent.md", "x"),
             ("skills/release/SKILL.md", "x"),
             ("skills/notes.txt", "x"),
+            ("extensions/lint/extension.mjs", ""),
             ("commands/tidy.md", "x"),
             ("hooks/hooks.json", "{}"),
         ];
@@ -283,6 +284,7 @@ mod tests {
                 skills: names(&["release"]),
                 commands: names(&["tidy"]),
                 servers: names(&["s"]),
+                extensions: names(&["lint"]),
                 hooks: true,
             };
             assert_eq!(plugin.contents(), expected);
