@@ -122,6 +122,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-mcp",
             "hangar-peer",
             "hangar-plugins",
+            "hangar-process",
             "hangar-protocol",
             "hangar-sandbox",
             "hangar-spec",

@@ -73,6 +73,18 @@ fn subject(request: &PermissionRequest) -> ToolCall {
             let title = hook_message.clone().unwrap_or_else(|| tool_name.clone());
             (tool_call_id, title, ToolKind::Other, tool_args.clone(), None)
         }
+        PermissionRequest::ExtensionManagement { tool_call_id, operation, extension_name } => {
+            let title = format!("Extensions: {operation}");
+            (tool_call_id, title, ToolKind::Other, Some(json!({ "name": extension_name })), None)
+        }
+        PermissionRequest::ExtensionPermissionAccess { tool_call_id, extension_name, capabilities } => {
+            let title = format!("Let the extension {extension_name} {}", capabilities.join(", "));
+            (tool_call_id, title, ToolKind::Other, None, None)
+        }
+        PermissionRequest::ExtensionEnvAccess { tool_call_id, extension_name, environment_variables } => {
+            let title = format!("Give the extension {extension_name} {}", environment_variables.join(", "));
+            (tool_call_id, title, ToolKind::Other, None, None)
+        }
     };
     ToolCall {
         tool_call_id: call_id.clone().unwrap_or_default(),

@@ -51,6 +51,14 @@ const FEATURES: &[Feature] = &[
         mode: Some(Mode::Autopilot),
     },
     Feature {
+        name: "extensions",
+        stage: Maturity::Experimental,
+        about: "programs of the user, of plugins and of trusted projects join the session of a terminal",
+        // Clients may ask for them where they are off.
+        tools: &[],
+        mode: None,
+    },
+    Feature {
         name: "memory",
         stage: Maturity::Experimental,
         about: "the model keeps notes about the repository for later sessions",

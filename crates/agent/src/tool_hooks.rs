@@ -87,7 +87,10 @@ fn errored(failure: &HookFailure) -> String {
 /// such as reading.
 pub fn permission(request: &PermissionRequest) -> Option<Value> {
     let (tool, input) = match request {
-        PermissionRequest::Read { .. } | PermissionRequest::Hook { .. } => return None,
+        PermissionRequest::Read { .. }
+        | PermissionRequest::Hook { .. }
+        | PermissionRequest::ExtensionPermissionAccess { .. }
+        | PermissionRequest::ExtensionEnvAccess { .. } => return None,
         PermissionRequest::Shell(shell) => ("bash".to_owned(), json!({ "command": shell.full_command_text })),
         PermissionRequest::Write { file_name, diff, .. } => {
             ("edit".to_owned(), json!({ "file_path": file_name, "diff": diff }))
@@ -99,6 +102,9 @@ pub fn permission(request: &PermissionRequest) -> Option<Value> {
         PermissionRequest::Memory { fact, .. } => ("store_memory".to_owned(), json!({ "fact": fact })),
         PermissionRequest::CustomTool { tool_name, args, .. } => {
             (tool_name.clone(), args.clone().unwrap_or_else(|| json!({})))
+        }
+        PermissionRequest::ExtensionManagement { operation, extension_name, .. } => {
+            ("extensions_manage".to_owned(), json!({ "operation": operation, "name": extension_name }))
         }
     };
     Some(json!({

@@ -4,6 +4,7 @@
 //! broken file costs its own content and nothing else.
 
 pub mod agents;
+pub mod extensions;
 pub mod front_matter;
 pub mod hooks;
 pub mod jsonc;

@@ -12,7 +12,7 @@ const MANIFESTS: [&str; 4] =
 
 /// Members of a manifest that the entry of a marketplace may have instead.
 const FROM_ENTRY: &[&str] =
-    &["name", "version", "description", "agents", "skills", "commands", "hooks", "mcpServers"];
+    &["name", "version", "description", "agents", "skills", "commands", "hooks", "mcpServers", "extensions"];
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plugin {
@@ -26,6 +26,7 @@ pub struct Plugin {
     pub agent_dirs: Vec<PathBuf>,
     pub skill_dirs: Vec<PathBuf>,
     pub command_dirs: Vec<PathBuf>,
+    pub extension_dirs: Vec<PathBuf>,
     pub hook_files: Vec<PathBuf>,
     /// Hooks that its description holds itself.
     pub hooks: Option<Value>,
@@ -40,6 +41,7 @@ pub struct PluginContents {
     pub skills: Vec<String>,
     pub commands: Vec<String>,
     pub servers: Vec<String>,
+    pub extensions: Vec<String>,
     /// Whether it has hooks.
     pub hooks: bool,
 }
@@ -62,6 +64,7 @@ impl Plugin {
             },
             commands: names(&self.command_dirs, is_document),
             servers: self.mcp_servers.keys().cloned().collect(),
+            extensions: names(&self.extension_dirs, |path| path.join(crate::extensions::ENTRY).is_file()),
             hooks: self.hooks.is_some() || self.hook_files.iter().any(|file| file.is_file()),
         }
     }
@@ -103,7 +106,7 @@ pub fn read(root: &Path, entry: &Value) -> Result<Plugin, String> {
             jsonc::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?
         }
         // A folder with the usual content needs no description.
-        None if ["skills", "agents", "commands", "hooks", ".mcp.json", "SKILL.md"]
+        None if ["skills", "agents", "commands", "hooks", "extensions", ".mcp.json", "SKILL.md"]
             .iter()
             .any(|name| root.join(name).exists())
             || (entry.is_object() && root.is_dir()) =>
@@ -140,6 +143,7 @@ pub fn read(root: &Path, entry: &Value) -> Result<Plugin, String> {
         agent_dirs: dirs(root, &manifest["agents"], "agents"),
         skill_dirs,
         command_dirs: dirs(root, &manifest["commands"], "commands"),
+        extension_dirs: dirs(root, &manifest["extensions"], "extensions"),
         hook_files,
         hooks,
         mcp_servers: mcp_servers(root, &manifest["mcpServers"])?,
@@ -269,6 +273,7 @@ mod tests {
             ("agents/reviewer.agent.md", "x"),
             ("skills/release/SKILL.md", "x"),
             ("skills/notes.txt", "x"),
+            ("extensions/lint/extension.mjs", ""),
             ("commands/tidy.md", "x"),
             ("hooks/hooks.json", "{}"),
         ];
@@ -279,6 +284,7 @@ mod tests {
                 skills: names(&["release"]),
                 commands: names(&["tidy"]),
                 servers: names(&["s"]),
+                extensions: names(&["lint"]),
                 hooks: true,
             };
             assert_eq!(plugin.contents(), expected);

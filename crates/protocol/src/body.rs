@@ -208,6 +208,8 @@ events! {
     CanvasRegistryChanged(CanvasRegistryChanged) = "session.canvas.registry_changed" ephemeral;
     CanvasRecorded(CanvasRecorded) = "session.canvas.recorded" logged;
     CanvasRemoved(CanvasRemoved) = "session.canvas.removed" logged;
+    ExtensionsLoaded(ExtensionsLoaded) = "session.extensions_loaded" ephemeral;
+    AttachmentsPushed(AttachmentsPushed) = "session.extensions.attachments_pushed" ephemeral;
 }
 
 impl EventKind {

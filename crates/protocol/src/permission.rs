@@ -51,6 +51,24 @@ pub enum PermissionRequest {
         tool_args: Option<serde_json::Value>,
         hook_message: Option<String>,
     },
+    /// The model wants to create or reload extensions.
+    ExtensionManagement {
+        tool_call_id: Option<String>,
+        operation: String,
+        extension_name: Option<String>,
+    },
+    /// An extension wants to take part in decisions of the session.
+    ExtensionPermissionAccess {
+        tool_call_id: Option<String>,
+        extension_name: String,
+        capabilities: Vec<String>,
+    },
+    /// An extension wants variables that hold secrets. Their values are never part of a request.
+    ExtensionEnvAccess {
+        tool_call_id: Option<String>,
+        extension_name: String,
+        environment_variables: Vec<String>,
+    },
 }
 
 #[skip_serializing_none]
@@ -100,7 +118,10 @@ impl PermissionRequest {
             | PermissionRequest::Mcp { tool_call_id, .. }
             | PermissionRequest::Memory { tool_call_id, .. }
             | PermissionRequest::CustomTool { tool_call_id, .. }
-            | PermissionRequest::Hook { tool_call_id, .. } => tool_call_id.as_deref(),
+            | PermissionRequest::Hook { tool_call_id, .. }
+            | PermissionRequest::ExtensionManagement { tool_call_id, .. }
+            | PermissionRequest::ExtensionPermissionAccess { tool_call_id, .. }
+            | PermissionRequest::ExtensionEnvAccess { tool_call_id, .. } => tool_call_id.as_deref(),
         }
     }
 
@@ -133,6 +154,9 @@ impl PermissionRequest {
             PermissionRequest::Memory { .. } => "memory",
             PermissionRequest::CustomTool { .. } => "custom-tool",
             PermissionRequest::Hook { .. } => "hook",
+            PermissionRequest::ExtensionManagement { .. } => "extension-management",
+            PermissionRequest::ExtensionPermissionAccess { .. } => "extension-permission-access",
+            PermissionRequest::ExtensionEnvAccess { .. } => "extension-env-access",
         }
     }
 }

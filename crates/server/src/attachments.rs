@@ -41,7 +41,10 @@ pub(crate) fn read(mut value: Value) -> Option<Attachment> {
         Attachment::Directory { path, facts, .. } => {
             *facts = std::fs::read_dir(path).ok().map(|entries| format!("{} items", entries.count()));
         }
-        Attachment::Selection { .. } | Attachment::GithubReference { .. } | Attachment::Blob { .. } => {}
+        Attachment::Selection { .. }
+        | Attachment::GithubReference { .. }
+        | Attachment::Blob { .. }
+        | Attachment::ExtensionContext { .. } => {}
     }
     Some(attachment)
 }

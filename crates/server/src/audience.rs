@@ -25,7 +25,7 @@ use crate::github_telemetry;
 use crate::hub::{Lifecycle, ServedSession, ServerHub};
 use crate::idle_debounce::{GRACE, IdleDebounce, Publish};
 use crate::peer::notification;
-use hangar_spec::SessionSpec;
+use hangar_spec::{ExtensionInfo, SessionSpec};
 
 /// Timeout of a client's hook. A later answer is ignored.
 const HOOK_PATIENCE: Duration = Duration::from_secs(60);
@@ -49,13 +49,21 @@ pub(crate) struct Member {
     pub(crate) tools: Vec<ClientTool>,
     pub(crate) commands: Vec<ClientCommand>,
     pub(crate) canvases: Vec<CanvasDeclaration>,
-    /// Id and name of the extension that the client is, if it is one.
+    /// Id and name of the client as a provider of canvases, if it has them.
     pub(crate) provider: Option<String>,
     pub(crate) provider_name: Option<String>,
 }
 
 impl Member {
     pub(crate) fn new(client: Arc<Client>, spec: &SessionSpec, tools: Vec<ClientTool>) -> Self {
+        let (provider, provider_name) = match (&client.extension, &spec.client.canvas_provider) {
+            (Some(extension), _) => (Some(extension.id.clone()), Some(extension.name.clone())),
+            (None, Some(provider)) => (Some(provider.id.clone()), provider.name.clone()),
+            (None, None) => {
+                let info = spec.client.extension_info.as_ref();
+                (info.map(ExtensionInfo::id), info.map(|info| info.name.clone()))
+            }
+        };
         Self {
             client,
             permissions: spec.client.permissions.unwrap_or(false),
@@ -67,8 +75,8 @@ impl Member {
             agent_pieces: spec.client.agent_pieces.unwrap_or(true),
             commands: spec.client.commands.clone().unwrap_or_default(),
             canvases: spec.client.canvases.clone().unwrap_or_default(),
-            provider: None,
-            provider_name: None,
+            provider,
+            provider_name,
             tools,
         }
     }
@@ -195,6 +203,13 @@ impl Audience {
         }
     }
 
+    /// Names of the tools that a member brought.
+    pub(crate) fn tools_of(&self, client: ClientId) -> Vec<String> {
+        let members = self.members();
+        let own = members.iter().filter(|member| member.client.id == client);
+        own.flat_map(|member| &member.tools).map(|tool| tool.tool.spec().name.clone()).collect()
+    }
+
     /// A client that is still a member.
     pub(crate) fn member(&self, id: ClientId) -> Option<Arc<Client>> {
         let members = self.members();
@@ -226,8 +241,9 @@ impl Audience {
         !self.direct_switches().is_empty()
     }
 
+    /// Whether the session has no client. Extensions belong to the session, so they do not count.
     pub(crate) fn is_empty(&self) -> bool {
-        self.members().is_empty()
+        self.members().iter().all(|member| member.client.extension.is_some())
     }
 
     pub(crate) fn members(&self) -> MutexGuard<'_, Vec<Member>> {

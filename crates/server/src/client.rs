@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::extensions::ExtensionIdentity;
 use crate::handshake::{AdmissionState, ConnectParams, PROTOCOL_VERSION, ServerAccess};
 use crate::hub::ServerHub;
 use crate::inference::Exchanges;
@@ -40,6 +41,8 @@ pub(crate) struct Client {
     access: ServerAccess,
     /// Whether the client is a portal that remote control let in.
     pub(crate) is_guest: bool,
+    /// The extension that the client is, if it is one.
+    pub(crate) extension: Option<ExtensionIdentity>,
     pub(crate) gate: AdmissionState,
     in_flight: AtomicUsize,
     /// Requests that can be taken back.
@@ -61,6 +64,12 @@ impl Client {
         Self::with_access(hub, peer, hub.config().access.clone(), false)
     }
 
+    /// A client that is an extension of a session.
+    pub(crate) fn of_extension(hub: &Arc<ServerHub>, peer: Peer, extension: ExtensionIdentity) -> Self {
+        let client = Self::with_access(hub, peer, ServerAccess::Owner, false);
+        Self { extension: Some(extension), ..client }
+    }
+
     /// A client that has to authenticate differently from the others.
     pub(crate) fn with_access(
         hub: &Arc<ServerHub>,
@@ -75,6 +84,7 @@ impl Client {
             gate: AdmissionState::new(&access),
             access,
             is_guest,
+            extension: None,
             in_flight: AtomicUsize::new(0),
             waiting: Mutex::default(),
             answered: Notify::new(),
@@ -149,6 +159,12 @@ impl Client {
         if !self.access.is_trusted() && methods::needs_trust(method.name) {
             return self.answer(id, Err(methods::untrusted(method.name)));
         }
+        if let Some(extension) = &self.extension
+            && let Err(error) =
+                extension.may_call(method.name, params.as_deref(), self.answers_permissions(&hub))
+        {
+            return self.answer(id, Err(error));
+        }
         if self.in_flight.fetch_add(1, Ordering::Relaxed) >= MAX_IN_FLIGHT {
             self.in_flight.fetch_sub(1, Ordering::Relaxed);
             let message = format!("{MAX_IN_FLIGHT} requests of this client are under way already");
@@ -180,6 +196,14 @@ impl Client {
                 then.await;
             }
         });
+    }
+
+    /// Whether this extension was let answer the permission questions of its session.
+    fn answers_permissions(&self, hub: &ServerHub) -> bool {
+        let live = self.extension.as_ref().and_then(|extension| hub.live(&extension.session_id).ok());
+        live.is_some_and(|live| {
+            live.audience.members().iter().any(|member| member.client.id == self.id && member.permissions)
+        })
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {

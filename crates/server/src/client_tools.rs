@@ -29,6 +29,24 @@ struct PendingCall {
 }
 
 impl PendingCalls {
+    /// Ends the calls of tools whose client is gone for good.
+    pub(crate) fn abandon(&self, tools: &[String]) {
+        let gone: Vec<PendingCall> = {
+            let mut waiting = self.0.lock();
+            let ids: Vec<String> = waiting
+                .iter()
+                .filter(|(_, call)| tools.contains(&call.tool))
+                .map(|(id, _)| id.clone())
+                .collect();
+            ids.iter().filter_map(|id| waiting.remove(id)).collect()
+        };
+        for call in gone {
+            let text = "Extension disconnected before responding to tool call";
+            // Its run may have ended in between; the answer is not needed then.
+            let _ = call.answer.send(ToolOutcome::of(ToolStatus::Failure, text));
+        }
+    }
+
     /// Ends a call. The answer comes back when no call waits under this id.
     pub(crate) fn resolve(&self, request_id: &str, answer: ClientToolAnswer) -> Option<ClientToolAnswer> {
         let Some(waiting) = self.0.lock().remove(request_id) else { return Some(answer) };

@@ -3,8 +3,8 @@
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use hangar_agent::features::Features;
@@ -28,6 +28,7 @@ use crate::client_shells::ClientShells;
 use crate::client_tools::{ExternalTool, PendingCalls};
 use crate::commands::PendingCommands;
 use crate::elicitations::Elicitations;
+use crate::extensions::{ExtensionHost, SessionExtensions};
 use crate::finder::Finder;
 use crate::foreground::Foreground;
 use crate::handshake::ServerAccess;
@@ -78,6 +79,8 @@ pub struct ServerHubConfig {
     pub farewell: fn(),
     /// Lets portals of this machine join sessions.
     pub remote_access: Option<Box<dyn RemoteAccess>>,
+    /// Finds and starts extensions; none are there without it.
+    pub extensions: Option<Box<dyn ExtensionHost>>,
     /// Told which sessions are alive.
     pub presence: Option<Box<dyn Presence>>,
 }
@@ -95,6 +98,8 @@ pub struct ServerHub {
     /// Plugins that clients bring to all later sessions.
     pub(crate) client_plugins: Mutex<ClientPlugins>,
     pub(crate) remote: RemoteControl,
+    /// Client that says how extensions are started.
+    launch_provider: Mutex<Weak<Client>>,
 }
 
 /// Lifecycle events of a session as a whole.
@@ -129,6 +134,7 @@ pub(crate) struct ServedSession {
     pub(crate) shells: Arc<ClientShells>,
     /// Held while what clients say of the session is changed.
     pub(crate) client_metadata: tokio::sync::Mutex<()>,
+    pub(crate) extensions: SessionExtensions,
     jobs: mpsc::Sender<SessionJob>,
     closing: AtomicBool,
     done: CancellationToken,
@@ -216,6 +222,7 @@ impl ServerHub {
             foreground: Foreground::default(),
             client_plugins: Mutex::default(),
             remote: RemoteControl::default(),
+            launch_provider: Mutex::default(),
         })
     }
 
@@ -275,6 +282,9 @@ impl ServerHub {
         }
         let sessions: Vec<Arc<ServedSession>> = self.sessions.lock().values().cloned().collect();
         for live in sessions {
+            if client.extension.is_some() {
+                live.pending.abandon(&live.audience.tools_of(client.id));
+            }
             if live.audience.leave(client.id) {
                 let now = (self.config.now)();
                 tokio::spawn(async move {
@@ -421,6 +431,7 @@ impl ServerHub {
             elicitations: Elicitations::default(),
             shells: Arc::default(),
             client_metadata: tokio::sync::Mutex::default(),
+            extensions: SessionExtensions::default(),
             jobs,
             closing: AtomicBool::new(false),
             done: CancellationToken::new(),
@@ -516,13 +527,22 @@ impl ServerHub {
             self.remote.closed(live, self.remote_access(live));
         }
         live.shells.close();
+        live.extensions.close();
         live.done.cancel();
     }
 
     /// A client is done with a session. The last one to go closes it.
     pub(crate) async fn leave(&self, id: &str, client: ClientId) -> Result<(), Failure> {
         let live = self.live(id)?;
-        let last = live.audience.members().iter().all(|member| member.client.id == client);
+        let (own, others): (Vec<bool>, Vec<bool>) = {
+            let members = live.audience.members();
+            let is_extension = |member: &Member| member.client.extension.is_some();
+            let (own, others): (Vec<&Member>, Vec<&Member>) =
+                members.iter().partition(|member| member.client.id == client);
+            (own.into_iter().map(is_extension).collect(), others.into_iter().map(is_extension).collect())
+        };
+        // Extensions belong to the session: neither do they end it, nor do they keep it.
+        let last = !own.contains(&true) && !others.contains(&false);
         if last {
             // Its hooks receive the end of the session, so it stays until then.
             live.close().await;
@@ -532,6 +552,23 @@ impl ServerHub {
         live.audience.leave(client);
         let now = (self.config.now)();
         live.ask(move |task| task.client_left(now)).await
+    }
+
+    /// Client that says how extensions are started, if there is one.
+    pub(crate) fn launch_provider(&self) -> Option<Arc<Client>> {
+        self.launch_provider.lock().upgrade().filter(|client| !client.peer.is_closed())
+    }
+
+    /// Has a client say how extensions are started. It must do so before the first session.
+    pub(crate) fn set_launch_provider(&self, client: &Arc<Client>) -> Result<(), Failure> {
+        if !self.sessions.lock().is_empty() {
+            return Err(Failure::new(
+                "the provider of extension launches cannot be set while sessions are open; call \
+                 registerExtensionLaunchProvider before creating any",
+            ));
+        }
+        *self.launch_provider.lock() = Arc::downgrade(client);
+        Ok(())
     }
 
     /// Registers a client as the storage of its sessions' files. It must do so before its first session.

@@ -14,6 +14,7 @@ mod client_tools;
 mod commands;
 mod document;
 mod elicitations;
+mod extensions;
 mod finder;
 mod foreground;
 mod github_telemetry;
@@ -42,6 +43,9 @@ mod transport;
 mod user_settings;
 
 pub use accounts::{Account, Accounts};
+pub use extensions::{
+    ExtensionHost, ExtensionSession, LaunchPlan, NewExtensionLocation, ProgramSandbox, SandboxedProgram,
+};
 pub use finder::{Finder, FoundHooks, InstructionTarget, TargetKind};
 pub use foreground::ShowRequest;
 pub use handshake::{ConnectionToken, ServerAccess};

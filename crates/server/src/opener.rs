@@ -17,6 +17,8 @@ use hangar_spec::SessionSpec;
 use hangar_store::SessionId;
 use hangar_store::client_session::ClientSession;
 
+use crate::extensions::ProgramSandbox;
+
 /// Puts sessions together.
 pub trait SessionOpener: Send + Sync {
     /// Opens a session of the store, or a new one with this id. It has had no input yet. An invalid request is refused
@@ -160,6 +162,8 @@ pub struct OpenedSession {
     pub recomposer: Arc<dyn Recomposer>,
     /// Sandbox of the session's commands, if there is one.
     pub sandbox: Option<Sandbox>,
+    /// Makes the sandboxes of programs that join the session.
+    pub confine: ProgramSandbox,
     /// Keeps what tools of clients say within what the model is shown.
     pub guard: ToolGuard,
 }

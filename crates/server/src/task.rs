@@ -33,6 +33,7 @@ use crate::audience::Audience;
 use crate::client::ClientId;
 use crate::client_tasks::ClientTasks;
 use crate::commands::CommandQueue;
+use crate::extensions::ProgramSandbox;
 use crate::interests::Interests;
 use crate::methods::canvas::{self, CanvasLinks};
 use crate::methods::{AutoTier, Failure};
@@ -58,6 +59,10 @@ pub(crate) struct SessionTask {
     client_commands: Vec<ClientCommand>,
     todos: Arc<dyn Todos>,
     guard: ToolGuard,
+    /// Makes the sandboxes of programs that join the session.
+    pub(crate) confine: ProgramSandbox,
+    /// Tools for extensions.
+    management: Vec<Arc<dyn Tool>>,
     /// Idle time after which the session is closed.
     idle_timeout: Option<Duration>,
     /// Set when the session is to end, with the error if there is one.
@@ -142,6 +147,8 @@ impl SessionTask {
             client_commands: Vec::new(),
             todos: opened.todos,
             guard: opened.guard,
+            confine: opened.confine,
+            management: Vec::new(),
             sandbox: opened.sandbox,
             idle_timeout,
             ending: None,
@@ -236,6 +243,7 @@ impl SessionTask {
         self.builtin = opened.tools;
         self.todos = opened.todos;
         self.guard = opened.guard;
+        self.confine = opened.confine;
         self.sandbox = opened.sandbox;
         self.prompt_parts.environment = opened.environment;
         self.prompt_parts.instructions = opened.instructions;
@@ -382,6 +390,12 @@ impl SessionTask {
         self.renew_system();
     }
 
+    /// Gives the model tools for extensions.
+    pub(crate) fn set_management(&mut self, tools: Vec<Arc<dyn Tool>>) {
+        self.management = tools;
+        self.refresh();
+    }
+
     /// Takes over tools that a client has replaced on purpose: those that are gone leave the requests too.
     pub(crate) fn replace_tools(&mut self) {
         self.refresh();
@@ -429,7 +443,7 @@ impl SessionTask {
                 }
             }
         }
-        let kept = self.builtin.iter().filter(|tool| {
+        let kept = self.builtin.iter().chain(&self.management).filter(|tool| {
             let name = &tool.spec().name;
             filter.admits(ToolSource::Builtin, name) && !overriding.contains(name)
         });

@@ -106,7 +106,7 @@ async fn given_up(gate: &AdmissionState, place: &PendingConnection) {
     }
 }
 
-async fn converse(
+pub(crate) async fn converse(
     client: &Arc<Client>,
     reader: impl AsyncRead + Unpin,
     writer: impl AsyncWrite + Unpin,

@@ -21,6 +21,30 @@ const TABLE: &[Setting] = &[
     ("model", || Value::Null),
 ];
 
+/// The key of the settings about extensions, and its members.
+const EXTENSIONS: &str = "extensions";
+const DISABLED_EXTENSIONS: &str = "disabledExtensions";
+const EXTENSION_MODE: &str = "mode";
+
+/// Extent to which extensions are loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ExtensionMode {
+    Disabled,
+    /// They are loaded, but the model cannot manage them.
+    LoadOnly,
+    LoadAndAugment,
+}
+
+impl ExtensionMode {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::LoadOnly => "load_only",
+            Self::LoadAndAugment => "load_and_augment",
+        }
+    }
+}
+
 /// The key of the settings that names skills which no session has.
 const DISABLED_SKILLS: &str = "disabledSkills";
 
@@ -58,6 +82,37 @@ impl UserSettings {
             names.push(name.to_owned());
         }
         self.set_disabled_skills(&names)
+    }
+
+    /// Extensions that no session starts by itself.
+    pub(crate) fn disabled_extensions(&self) -> Vec<String> {
+        let document = JsonDocument::open(self.0.clone());
+        let named = document.value[EXTENSIONS][DISABLED_EXTENSIONS].as_array().cloned().unwrap_or_default();
+        named.into_iter().filter_map(|id| id.as_str().map(str::to_owned)).collect()
+    }
+
+    pub(crate) fn extension_mode(&self) -> ExtensionMode {
+        let document = JsonDocument::open(self.0.clone());
+        match document.value[EXTENSIONS][EXTENSION_MODE].as_str() {
+            Some("disabled") => ExtensionMode::Disabled,
+            Some("load_only") => ExtensionMode::LoadOnly,
+            _ => ExtensionMode::LoadAndAugment,
+        }
+    }
+
+    /// Switches extensions off for all later sessions, or on again.
+    pub(crate) fn switch_extensions(&self, ids: &[String], disabled: bool) -> Result<(), String> {
+        let mut named = self.disabled_extensions();
+        named.retain(|known| !ids.contains(known));
+        if disabled {
+            named.extend(ids.iter().cloned());
+        }
+        let mut document = JsonDocument::open(self.0.clone());
+        if !document.value[EXTENSIONS].is_object() {
+            document.value[EXTENSIONS] = json!({});
+        }
+        document.value[EXTENSIONS][DISABLED_EXTENSIONS] = json!(named);
+        self.save(&document)
     }
 
     pub(crate) fn all(&self) -> Value {

@@ -39,6 +39,16 @@ group! {
         canvases: Vec<CanvasDeclaration> = "canvases",
         /// Whether the client shows canvases.
         canvas_renderer: bool = "requestCanvasRenderer",
+        /// Name of the client as a provider of canvases.
+        extension_info: ExtensionInfo = "extensionInfo",
+        /// Identity as a provider of canvases that outlives the connection. It goes before the name.
+        canvas_provider: CanvasProvider = "canvasProvider",
+        /// Whether extensions are loaded for the session.
+        extensions: bool = "requestExtensions",
+        /// Folder of the SDK that extensions import, instead of the built-in one.
+        extension_sdk: PathBuf = "extensionSdkPath",
+        /// Variables with secrets that an extension asks for when it joins.
+        wanted_variables: Vec<String> = "requestedEnvironmentVariables",
     }
 }
 
@@ -92,6 +102,26 @@ impl SettingsGroup for TraceContext {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// Source and name of a client that provides canvases.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ExtensionInfo {
+    pub source: String,
+    pub name: String,
+}
+
+impl ExtensionInfo {
+    pub fn id(&self) -> String {
+        format!("{}:{}", self.source, self.name)
+    }
+}
+
+/// Identity of a provider of canvases, chosen by the client.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct CanvasProvider {
+    pub id: String,
+    pub name: Option<String>,
 }
 
 /// A tool that the client runs.

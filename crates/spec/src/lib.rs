@@ -18,7 +18,10 @@ mod tools;
 mod workspace;
 
 pub use agents::{AgentOptions, CustomAgent, DefaultAgent};
-pub use client::{ClientOptions, EntryOptions, IdentityOptions, ToolDeclaration, TraceContext};
+pub use client::{
+    CanvasProvider, ClientOptions, EntryOptions, ExtensionInfo, IdentityOptions, ToolDeclaration,
+    TraceContext,
+};
 pub use conversation::{ConversationOptions, InfiniteSessions};
 pub use customization::{CustomizationOptions, ServerOptions};
 pub use group::SettingsGroup;

@@ -66,6 +66,15 @@ pub enum SessionApproval {
     },
     CustomTool(String),
     Memory,
+    /// The model may manage extensions; one operation, or any.
+    ExtensionManagement(Option<String>),
+    /// The extension may take part in decisions.
+    ExtensionPermissionAccess(String),
+    /// The extension may have exactly these variables.
+    ExtensionEnvAccess {
+        extension: String,
+        variables: Vec<String>,
+    },
 }
 
 impl SessionApproval {
@@ -87,6 +96,17 @@ impl SessionApproval {
             PermissionRequest::CustomTool { tool_name, .. } | PermissionRequest::Hook { tool_name, .. } => {
                 json!({ "kind": "custom-tool", "toolName": tool_name })
             }
+            PermissionRequest::ExtensionManagement { operation, .. } => {
+                json!({ "kind": "extension-management", "operation": operation })
+            }
+            PermissionRequest::ExtensionPermissionAccess { extension_name, .. } => {
+                json!({ "kind": "extension-permission-access", "extensionName": extension_name })
+            }
+            PermissionRequest::ExtensionEnvAccess { extension_name, environment_variables, .. } => json!({
+                "kind": "extension-env-access",
+                "extensionName": extension_name,
+                "environmentVariables": environment_variables,
+            }),
         }
     }
 
@@ -105,6 +125,15 @@ impl SessionApproval {
             "url" => Self::Url { domain: text("domain")? },
             "custom-tool" => Self::CustomTool(text("toolName")?),
             "memory" => Self::Memory,
+            "extension-management" => Self::ExtensionManagement(text("operation")),
+            "extension-permission-access" => Self::ExtensionPermissionAccess(text("extensionName")?),
+            "extension-env-access" => Self::ExtensionEnvAccess {
+                extension: text("extensionName")?,
+                variables: {
+                    let names = approval["environmentVariables"].as_array()?.iter();
+                    sorted(names.filter_map(|name| name.as_str().map(str::to_owned)))
+                },
+            },
             _ => return None,
         })
     }
@@ -271,6 +300,19 @@ impl Policy {
                 self.allow.iter().any(|rule| rule.matches_custom(tool_name))
                     || approved(&SessionApproval::CustomTool(tool_name.clone()))
             }
+            PermissionRequest::ExtensionManagement { operation, .. } => {
+                approved(&SessionApproval::ExtensionManagement(None))
+                    || approved(&SessionApproval::ExtensionManagement(Some(operation.clone())))
+            }
+            PermissionRequest::ExtensionPermissionAccess { extension_name, .. } => {
+                approved(&SessionApproval::ExtensionPermissionAccess(extension_name.clone()))
+            }
+            PermissionRequest::ExtensionEnvAccess { extension_name, environment_variables, .. } => {
+                approved(&SessionApproval::ExtensionEnvAccess {
+                    extension: extension_name.clone(),
+                    variables: sorted(environment_variables.iter().cloned()),
+                })
+            }
         }
     }
 
@@ -308,6 +350,14 @@ impl Policy {
             || (!paths.is_empty()
                 && paths.iter().all(|path| self.allow.iter().any(|rule| covers(rule, path))))
     }
+}
+
+/// Names in an order of their own, so that two sets of them can be compared.
+fn sorted(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 fn denies(rule: &Rule, access: &AccessRequest) -> bool {

@@ -34,7 +34,15 @@ pub(crate) fn after(attachments: &[Attachment]) -> String {
         }
         _ => None,
     });
-    block("tagged_files", files) + &block("github_references", references)
+    let contexts = attachments.iter().filter_map(|attachment| match attachment {
+        Attachment::ExtensionContext { extension_id, title, payload, .. } => {
+            Some(format!("{title} (from the extension {extension_id}): {payload}"))
+        }
+        _ => None,
+    });
+    block("tagged_files", files)
+        + &block("github_references", references)
+        + &block("extension_context", contexts)
 }
 
 fn block(tag: &str, lines: impl Iterator<Item = String>) -> String {

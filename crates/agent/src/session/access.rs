@@ -124,7 +124,10 @@ impl Session {
     /// Whether a call would change anything outside the session's folder.
     fn changes_something(&self, access: &AccessRequest) -> bool {
         match &access.request {
-            PermissionRequest::Read { .. } | PermissionRequest::Url { .. } => false,
+            PermissionRequest::Read { .. }
+            | PermissionRequest::Url { .. }
+            | PermissionRequest::ExtensionPermissionAccess { .. }
+            | PermissionRequest::ExtensionEnvAccess { .. } => false,
             PermissionRequest::Write { .. } => {
                 !access.writes.iter().all(|path| path.starts_with(&self.config.session_dir))
             }
@@ -134,7 +137,8 @@ impl Session {
             PermissionRequest::Mcp { read_only, .. } => !read_only,
             PermissionRequest::Memory { .. }
             | PermissionRequest::CustomTool { .. }
-            | PermissionRequest::Hook { .. } => true,
+            | PermissionRequest::Hook { .. }
+            | PermissionRequest::ExtensionManagement { .. } => true,
         }
     }
 

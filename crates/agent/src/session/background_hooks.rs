@@ -85,6 +85,18 @@ impl Session {
             PermissionRequest::CustomTool { tool_name, .. } | PermissionRequest::Hook { tool_name, .. } => {
                 format!("Use tool: {tool_name}")
             }
+            PermissionRequest::ExtensionManagement { operation, extension_name, .. } => {
+                match extension_name {
+                    Some(name) => format!("Manage extensions: {operation} {name}"),
+                    None => format!("Manage extensions: {operation}"),
+                }
+            }
+            PermissionRequest::ExtensionPermissionAccess { extension_name, capabilities, .. } => {
+                format!("Let the extension {extension_name} {}", capabilities.join(", "))
+            }
+            PermissionRequest::ExtensionEnvAccess { extension_name, environment_variables, .. } => {
+                format!("Give the extension {extension_name} {}", environment_variables.join(", "))
+            }
         };
         self.notify("permission_prompt", Some("Permission needed"), &message, step, context);
     }

@@ -1,7 +1,5 @@
 //! Flags of Copilot CLI that are accepted without an effect.
 
-use std::path::PathBuf;
-
 use clap::{ArgAction, Args};
 
 /// Flags of Copilot CLI that have no effect here.
@@ -86,8 +84,6 @@ pub(crate) struct NamedArgs {
     environment_compute_id: Option<String>,
     #[arg(long, hide = true)]
     dynamic_retrieval: Vec<String>,
-    #[arg(long, hide = true)]
-    extension_sdk_path: Option<PathBuf>,
     #[arg(short = 'w', long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "")]
     worktree: Option<String>,
     /// Remaining words: probably a prompt without quotes.
@@ -114,7 +110,6 @@ impl NamedArgs {
             ("--environment-host", self.environment_host.is_some()),
             ("--environment-compute-id", self.environment_compute_id.is_some()),
             ("--dynamic-retrieval", !self.dynamic_retrieval.is_empty()),
-            ("--extension-sdk-path", self.extension_sdk_path.is_some()),
             ("--worktree", self.worktree.is_some()),
         ];
         table.into_iter().filter_map(|(name, given)| given.then_some(name)).collect()

@@ -287,4 +287,7 @@ pub(crate) struct ExtensionArgs {
     /// Trust the hooks and MCP servers of the working directory for this run
     #[arg(long)]
     pub(crate) trust_folder: bool,
+    /// Folder of the SDK that extensions import, instead of the built-in one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) extension_sdk_path: Option<PathBuf>,
 }

@@ -1,9 +1,13 @@
 //! The sandboxes of a session's commands and MCP servers.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use anyhow::{Context, Result};
 use hangar_agent::permissions;
 use hangar_mcp::Sandboxes;
 use hangar_sandbox::{Network, Sandbox, SandboxConfig};
+use hangar_server::{ProgramSandbox, SandboxedProgram};
 use hangar_tools::shell;
 
 use super::SessionPaths;
@@ -32,6 +36,32 @@ impl SessionSandboxes {
                 of_projects: sandbox::of_project_servers(settings, config, paths)?,
             },
             commands,
+        })
+    }
+
+    /// Makes sandboxes for programs that join the session. The rules are those for MCP servers.
+    pub(super) fn of_programs(
+        settings: &Settings,
+        config: &SandboxConfig,
+        paths: &SessionPaths,
+    ) -> ProgramSandbox {
+        let (settings, config, paths) = (settings.clone(), config.clone(), paths.clone());
+        Arc::new(move |program, needed| {
+            let all = config.confines_mcp_servers().then(|| config.clone());
+            let wanted = match program {
+                SandboxedProgram::OfProject => config.for_project_servers().or(all),
+                SandboxedProgram::OfUser => all,
+            };
+            let Some(wanted) = wanted else { return Ok(None) };
+            let ready = sandbox::ready(&settings, &wanted, &paths).map_err(|error| format!("{error:#}"))?;
+            let hidden = |path: &&PathBuf| ready.policy.denied.iter().any(|denied| path.starts_with(denied));
+            match needed.iter().find(hidden) {
+                Some(path) => Err(format!(
+                    "the sandbox hides {}; name the folder in `readonlyPaths` of the sandbox, or move the extension",
+                    path.display()
+                )),
+                None => Ok(Some(ready.sandbox)),
+            }
         })
     }
 

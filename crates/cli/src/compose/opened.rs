@@ -22,6 +22,7 @@ use hangar_mcp::{McpHost, News};
 use hangar_models::tokens::Counter;
 use hangar_protocol::data::{Attachment, Mode};
 use hangar_sandbox::Sandbox;
+use hangar_server::ProgramSandbox;
 use hangar_spec::SessionSpec;
 use hangar_store::snapshots::Snapshots;
 use hangar_store::{SessionId, SessionMeta, SessionName, Store};
@@ -31,6 +32,7 @@ use hangar_tools::spill::Spill;
 use hangar_tools::sql::Database;
 use tokio::sync::mpsc;
 
+use super::confinement::SessionSandboxes;
 use super::live::LiveSession;
 use super::model::effort_warning;
 use super::spill::SpillDir;
@@ -73,6 +75,8 @@ pub(crate) struct Opened {
     pub(crate) spill: Spill,
     /// Sandbox of the session's commands.
     pub(crate) sandbox: Option<Sandbox>,
+    /// Makes the sandboxes of programs that join the session.
+    pub(crate) confine: ProgramSandbox,
     /// Recomposes parts.
     pub(crate) live: LiveSession,
     /// The state of the working tree, for the model.
@@ -203,6 +207,8 @@ impl Checked<'_> {
         let (state, opening, told) = self.begin(past, log.log_bytes());
         let Self { settings, store, request, paths, configured, confinement, model, redactor, .. } = self;
         let sandbox = confinement.sandbox().cloned();
+        let limits = request.host.permissions.sandbox(&request.spec.workspace);
+        let confine = SessionSandboxes::of_programs(settings, &limits, &paths);
         let work_state = SessionWork::new(
             Arc::clone(log.session_files()),
             storage.database.clone(),
@@ -258,6 +264,7 @@ impl Checked<'_> {
             instructions,
             spill: storage.spill,
             sandbox,
+            confine,
             live,
             git_state: None,
         }

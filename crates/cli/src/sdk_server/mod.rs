@@ -3,6 +3,7 @@
 mod access;
 mod account;
 mod endpoint;
+mod extensions;
 mod finder;
 pub(crate) mod instructions;
 mod models;
@@ -28,6 +29,7 @@ use crate::logging;
 use crate::output::remark;
 use crate::settings::{LoginPlaces, LoginSource, Settings};
 pub(crate) use access::Admission;
+use extensions::NodeExtensions;
 use finder::ConfiguredPlaces;
 use opener::{Front, Opener};
 use remote::PortalAccess;
@@ -72,7 +74,8 @@ pub(crate) fn terminal_hub(
     access: ServerAccess,
     presence: Option<Box<dyn Presence>>,
 ) -> Result<Arc<ServerHub>> {
-    let defaults = crate::flags::spec(&args);
+    let mut defaults = crate::flags::spec(&args);
+    defaults.client.extensions = Some(extensions::are_on(settings)?);
     let config = hub_config(settings, args, access, None, Front::Person)?;
     let remote_access: Option<Box<dyn RemoteAccess>> = match presence {
         Some(_) => Some(Box::new(PortalAccess::to_announced(settings.home.clone()))),
@@ -89,6 +92,7 @@ fn hub_config(
     front: Front,
 ) -> Result<ServerHubConfig> {
     let finder = Box::new(ConfiguredPlaces::new(settings.clone(), &args));
+    let extensions = Box::new(NodeExtensions::new(settings.clone(), &args, front));
     let opener = Opener::new(settings.clone(), given, args, front)?;
     Ok(ServerHubConfig {
         store: Store::new(&settings.home),
@@ -109,6 +113,7 @@ fn hub_config(
         farewell: crate::telemetry::finish,
         presence: None,
         remote_access: Some(Box::new(PortalAccess::new(settings.home.clone()))),
+        extensions: Some(extensions),
         finder,
         account: Box::new(opener.clone()),
         opener: Box::new(opener),

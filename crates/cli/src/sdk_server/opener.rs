@@ -182,6 +182,7 @@ impl Opener {
             todos: Arc::new(SqlTodos(opened.database)),
             recomposer: Arc::new(SessionRecomposer { server: Arc::clone(&self.0), live: opened.live }),
             sandbox: opened.sandbox,
+            confine: opened.confine,
             guard: Arc::new(move |tool| mcp::fitted(tool, &spill)),
         })
     }

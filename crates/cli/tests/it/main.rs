@@ -47,6 +47,7 @@ mod sdk_commands;
 mod sdk_details;
 mod sdk_discovery;
 mod sdk_events;
+mod sdk_extensions;
 mod sdk_methods;
 mod sdk_models;
 mod sdk_order;

@@ -5,6 +5,7 @@
 mod assistant;
 mod canvas;
 mod compaction;
+mod extension;
 mod hook;
 mod mcp;
 mod model;
@@ -18,6 +19,7 @@ mod user;
 pub use assistant::*;
 pub use canvas::*;
 pub use compaction::*;
+pub use extension::*;
 pub use hook::*;
 pub use mcp::*;
 pub use model::*;

@@ -113,6 +113,18 @@ pub enum Attachment {
         #[serde(skip_serializing_if = "Option::is_none")]
         display_name: Option<String>,
     },
+    /// Data of an extension, as JSON.
+    ExtensionContext {
+        extension_id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        canvas_id: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        instance_id: Option<String>,
+        title: String,
+        #[serde(default)]
+        payload: serde_json::Value,
+        captured_at: String,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -32,15 +32,6 @@ pub(super) const METHODS: &[Method] = &[
             })
         },
     },
-    // No extension is ever loaded.
-    Method { name: "session.extensions.list", run: |call| Box::pin(of(call, json!({ "extensions": [] }))) },
-    Method { name: "session.extensions.enable", run: |call| Box::pin(no_extensions(call)) },
-    Method { name: "session.extensions.disable", run: |call| Box::pin(no_extensions(call)) },
-    Method { name: "session.extensions.reload", run: |call| Box::pin(no_extensions(call)) },
-    Method {
-        name: "session.extensions.sendAttachmentsToMessage",
-        run: |call| Box::pin(attachments_of_extension(call)),
-    },
 ];
 
 async fn of(call: Call, result: serde_json::Value) -> Result<Reply, Failure> {
@@ -51,14 +42,4 @@ async fn of(call: Call, result: serde_json::Value) -> Result<Reply, Failure> {
 async fn connect(call: Call) -> Result<Reply, Failure> {
     let super::SessionParams { session_id } = call.params()?;
     Err(Failure::new(format!("Session not found: {session_id} is not a remote session that is known here")))
-}
-
-async fn no_extensions(call: Call) -> Result<Reply, Failure> {
-    call.live()?;
-    Err(Failure::new("Extensions not available"))
-}
-
-async fn attachments_of_extension(call: Call) -> Result<Reply, Failure> {
-    call.live()?;
-    Err(Failure::new("only the connection of an extension may attach to its messages"))
 }

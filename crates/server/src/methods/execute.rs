@@ -175,17 +175,34 @@ async fn admit(
     live: &ServedSession,
     tool: &Arc<dyn Tool>,
     input: &ToolInput,
-    mut prior: PriorDecision,
+    prior: PriorDecision,
 ) -> Result<Result<Admitted, ToolOutcome>, Failure> {
     let inspected = match tool.inspect_apart(input) {
         Some(apart) => apart.await,
         None => tool.inspect(input),
     };
-    let mut access = match inspected {
+    let access = match inspected {
         Err(outcome) => return Ok(Err(outcome)),
         Ok(Access::None) => return Ok(Ok(Admitted::fully())),
         Ok(Access::Needs(access)) => access,
     };
+    decide(live, access, prior).await
+}
+
+/// Asks for a permission that is about no call.
+pub(crate) async fn permit(
+    live: &ServedSession,
+    request: PermissionRequest,
+) -> Result<Result<(), ToolOutcome>, Failure> {
+    let access = Box::new(AccessRequest { request, reads: Vec::new(), writes: Vec::new() });
+    Ok(decide(live, access, PriorDecision::Nobody).await?.map(|_| ()))
+}
+
+async fn decide(
+    live: &ServedSession,
+    mut access: Box<AccessRequest>,
+    mut prior: PriorDecision,
+) -> Result<Result<Admitted, ToolOutcome>, Failure> {
     loop {
         match live.ask(move |task| gate(task, access, prior)).await? {
             Decision::Open(admitted) => return Ok(Ok(admitted)),

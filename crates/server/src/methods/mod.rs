@@ -12,6 +12,7 @@ mod debug;
 mod discovery;
 mod event_log;
 mod execute;
+mod extensions;
 mod features;
 mod history;
 mod inference;
@@ -58,6 +59,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+pub(crate) use self::execute::permit;
 pub(crate) use self::model::AutoTier;
 pub(crate) use self::plugins::ClientPlugins;
 use crate::client::Client;
@@ -80,6 +82,7 @@ const NAMESPACES: &[&[Method]] = &[
     checkpoints::METHODS,
     tools::METHODS,
     execute::METHODS,
+    extensions::METHODS,
     agents::METHODS,
     tasks::METHODS,
     permissions::METHODS,
@@ -126,6 +129,8 @@ const NAMESPACES: &[&[Method]] = &[
 const NEED_TRUST: &[&str] = &[
     "account.login",
     "account.logout",
+    "extensions.disable",
+    "extensions.enable",
     "mcp.config.add",
     "mcp.config.disable",
     "mcp.config.enable",

@@ -295,6 +295,13 @@ fn rules_of(approval: &SessionApproval) -> Vec<Value> {
         SessionApproval::Url { domain } => vec![rule("url", Some(domain))],
         SessionApproval::CustomTool(tool) => vec![rule("custom-tool", Some(tool))],
         SessionApproval::Memory => vec![rule("memory", None)],
+        SessionApproval::ExtensionManagement(operation) => {
+            vec![rule("extension-management", operation.as_deref())]
+        }
+        SessionApproval::ExtensionPermissionAccess(extension)
+        | SessionApproval::ExtensionEnvAccess { extension, .. } => {
+            vec![rule("extension-permission-access", Some(extension))]
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use super::sessions::events;
 use super::tasks::until_settled;
 use super::{Call, Failure, Method, Reply, SessionParams};
 use crate::audience::is_for_clients;
+use crate::extensions;
 use crate::hub::{AttachKind, Attached, Lifecycle, ServedSession, load_client_session};
 use crate::opener::RecomposeScope;
 use crate::recompose::recompose;
@@ -71,11 +72,44 @@ async fn resume(call: Call) -> Result<Reply, Failure> {
         return Err(Failure::Params("missing field `sessionId`".to_owned()));
     };
     let id = parse_id(id).map_err(|_| Failure::new(format!("Session not found: {id}")))?;
+    if call.client.extension.is_some() {
+        return join_extension(call, spec).await;
+    }
     if call.hub.live(id.as_str()).is_err() && !is_kept(&call, &id, &spec).await? {
         return Err(Failure::new(format!("Session not found: {id}")));
     }
     let entered = call.hub.enter(id, spec.clone(), &call.client).await?;
     settle(call, spec, entered).await
+}
+
+/// Has an extension join its session.
+async fn join_extension(call: Call, spec: SessionSpec) -> Result<Reply, Failure> {
+    let live = call.live()?;
+    let Some(extension) = &call.client.extension else { return Err(Failure::new("not an extension")) };
+    extension.arrived.cancel();
+    let (id, run) = (extension.id.clone(), extension.run);
+    let admitted = match extensions::admit(&call.hub, &live, extension, spec).await {
+        Ok(admitted) => admitted,
+        Err(failure) => {
+            let message = failure.into_error("session.resume").message;
+            live.extensions.refused(&id, run, message.clone());
+            return Err(Failure::new(message));
+        }
+    };
+    let entered = call.hub.enter(live.id.clone(), admitted.spec.clone(), &call.client).await?;
+    let mut reply = settle(call, admitted.spec, entered).await?;
+    if !admitted.variables.is_empty() {
+        let granted: BTreeMap<String, String> = admitted.variables.into_iter().collect();
+        reply.result["grantedEnvironmentVariables"] = json!(granted);
+    }
+    let settled = reply.then.take();
+    reply.then = Some(Box::pin(async move {
+        if let Some(settled) = settled {
+            settled.await;
+        }
+        live.extensions.joined(&id, run);
+    }));
+    Ok(reply)
 }
 
 /// Whether the session exists: in the store, or with the client that keeps its files.
@@ -89,7 +123,9 @@ async fn is_kept(call: &Call, id: &SessionId, spec: &SessionSpec) -> Result<bool
 /// Finishes what both creating and resuming end with: the system prompt, the answer, and then the first events.
 pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Attached) -> Result<Reply, Failure> {
     let Attached { live, how } = entered;
-    if how == AttachKind::Joined {
+    // An extension brings no settings.
+    let is_extension = call.client.extension.is_some();
+    if how == AttachKind::Joined && !is_extension {
         join(&live, spec.clone()).await?;
     }
     if how == AttachKind::Opened || spec.instructions.system.is_some() {
@@ -99,6 +135,9 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Attached) -> 
             if sections.is_empty() { BTreeMap::new() } else { transform(&call, &live, sections).await? };
         live.ask(move |task| task.settle_system(transformed)).await?;
     }
+    let loads = spec.client.extensions.or(call.hub.config().defaults.client.extensions).unwrap_or(false)
+        && call.hub.config().extensions.is_some();
+    let is_new = loads && live.extensions.turn_on();
     let (mode, model) = live.ask(|task| (task.session().state().mode, super::model::snapshot(task))).await?;
     let started = live.meta().await?.map_or_else(call.hub.config().now, |meta| meta.created_at);
     let elicitation = live.audience.members().iter().any(|member| member.elicitations);
@@ -115,7 +154,7 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Attached) -> 
                 "mcpApps": spec.servers.apps.unwrap_or(false),
                 "canvases": spec.client.canvas_renderer.unwrap_or(false),
             },
-            "extensions": false,
+            "extensions": loads && !is_extension,
         },
     });
     let open = live.ask(|task| super::canvas::opened(task)).await?;
@@ -128,6 +167,7 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Attached) -> 
     let continue_pending = spec.entry.continue_pending.unwrap_or(false);
     let limits = spec.entry.limits;
     let silent = spec.entry.silent.unwrap_or(false);
+    let hub = Arc::clone(&call.hub);
     let then = Box::pin(async move {
         // A session that ended in between has nothing left to say.
         let _ = match how {
@@ -143,6 +183,9 @@ pub(super) async fn settle(call: Call, spec: SessionSpec, entered: Attached) -> 
         }
         // The model that it has may be from before there were rules.
         let _ = obey(&live, spec.model.allowed.as_deref()).await;
+        if is_new {
+            extensions::begin(&hub, &live).await;
+        }
     });
     Ok(Reply { result, then: Some(then) })
 }
@@ -298,10 +341,12 @@ pub(super) async fn deliver(
     Ok(Reply { result, then: Some(Box::pin(async move { submit(&live, prompts, trace).await })) })
 }
 
-async fn submit(live: &ServedSession, prompts: Vec<Prompt>, trace: TraceContext) {
+async fn submit(live: &Arc<ServedSession>, prompts: Vec<Prompt>, trace: TraceContext) {
     // Where nothing is waited for this is one job, so that what the client asks for next comes behind it.
+    let extended = Arc::clone(live);
+    let is_pending = live.extensions.is_pending();
     let waiting = live.ask(move |task| match (task.mcp().cloned(), task.engine.pending_fact()) {
-        (None, None) => {
+        (None, None) if !is_pending => {
             take(task, prompts, &trace);
             None
         }
@@ -321,7 +366,7 @@ async fn submit(live: &ServedSession, prompts: Vec<Prompt>, trace: TraceContext)
             None => None,
         }
     };
-    let ((), fact) = tokio::join!(ready, known);
+    let ((), fact, ()) = tokio::join!(ready, known, extended.extensions.ready());
     let _ = live
         .ask(move |task| {
             task.engine.take_fact(fact);

@@ -49,6 +49,21 @@ pub fn permission(data: &Value, asker: Option<&str>, now: u64) -> Dialog {
             parts.push(BodyPart::Quoted(text("fact")));
             ("Remember this?", "do not ask again for this in this session".to_owned())
         }
+        "extension-management" => {
+            parts.push(BodyPart::Code(format!("{} {}", text("operation"), text("extensionName"))));
+            ("Manage extensions?", format!("do not ask again for {} in this session", text("operation")))
+        }
+        "extension-permission-access" => {
+            let name = text("extensionName");
+            parts.push(BodyPart::Quoted(format!("{name} wants to: {}", listed(&request["capabilities"]))));
+            ("Let this extension do so?", format!("do not ask again for {name} in this session"))
+        }
+        "extension-env-access" => {
+            let name = text("extensionName");
+            let wanted = listed(&request["environmentVariables"]);
+            parts.push(BodyPart::Quoted(format!("{name} wants to read: {wanted}")));
+            ("Give this extension secrets?", format!("do not ask again for {name} and these variables"))
+        }
         "hook" => {
             parts.push(BodyPart::Quoted(text("hookMessage")));
             parts.push(BodyPart::Code(format!("{} {}", text("toolName"), pretty(&request["toolArgs"]))));
@@ -101,6 +116,11 @@ fn identifiers(request: &Value) -> String {
         [] => "such commands".to_owned(),
         names => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
     }
+}
+
+/// Words of a list.
+fn listed(value: &Value) -> String {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
 }
 
 fn pretty(value: &Value) -> String {
