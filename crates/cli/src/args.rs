@@ -150,6 +150,10 @@ pub(crate) enum Subcommands {
     StopAll,
     /// Serve the portal: sessions, jobs and agents in a browser, and an HTTP API
     Up(crate::portal::args::UpArgs),
+    /// Work for a fleet: carry out the orders of other machines
+    Worker(crate::fleet::args::WorkerArgs),
+    /// List the workers of a fleet, or cordon, drain and uncordon one
+    Workers(crate::fleet::args::WorkersArgs),
     /// Check models, credentials, the home folder and the tools of this machine
     Doctor(DoctorArgs),
     /// List the features and whether they are on
