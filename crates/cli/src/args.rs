@@ -191,6 +191,9 @@ pub(crate) struct DoctorArgs {
     /// Ask each provider one tiny question with a tool, and report what works; costs a few hundred tokens each
     #[arg(long)]
     pub(crate) probe: bool,
+    /// Check the fleet too: its servers, streams and workers; without URL, the one in config.toml
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) fleet: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

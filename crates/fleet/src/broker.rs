@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
+use async_nats::jetstream::context::{AccountErrorKind, CreateStreamErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{self, Context, ErrorCode};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions};
@@ -17,7 +17,7 @@ const REQUEST: Duration = Duration::from_secs(5);
 /// Pause between attempts to reconnect, at most.
 const RECONNECT: Duration = Duration::from_millis(500);
 /// Time for which a cluster is given to elect its leader before streams get fewer copies.
-const CLUSTER: Duration = Duration::from_secs(5);
+const CLUSTER: Duration = Duration::from_secs(20);
 const CLUSTER_STEP: Duration = Duration::from_millis(250);
 /// Copies of a stream where nothing else is configured.
 const REPLICAS: usize = 3;
@@ -45,10 +45,7 @@ impl Broker {
         let client = connect(&settings, name).await?;
         let mut context = jetstream::new(client.clone());
         context.set_timeout(REQUEST);
-        if let Err(error) = context.query_account().await {
-            tracing::debug!(%error, "the account of JetStream cannot be read");
-            return Err(FleetError::NoJetStream { servers: settings.shown() });
-        }
+        await_jetstream(&context, &settings).await?;
         let work = ensure(&context, &settings, StreamKind::Work).await?;
         let log = ensure(&context, &settings, StreamKind::Log).await?;
         let facts = ensure(&context, &settings, StreamKind::Facts).await?;
@@ -129,6 +126,8 @@ async fn connect(settings: &FleetSettings, name: &str) -> Result<Client, FleetEr
         .name(name)
         .connection_timeout(CONNECT)
         .request_timeout(Some(REQUEST))
+        // A link that swallows everything is noticed before the lease is over.
+        .ping_interval((settings.lease / 6).clamp(Duration::from_secs(1), Duration::from_secs(10)))
         .reconnect_delay_callback(|attempts| match attempts {
             0 | 1 => Duration::ZERO,
             _ => RECONNECT,
@@ -168,6 +167,28 @@ async fn connect(settings: &FleetSettings, name: &str) -> Result<Client, FleetEr
             }
         }
     })
+}
+
+/// Waits until JetStream answers. A cluster may be electing its leader.
+async fn await_jetstream(context: &Context, settings: &FleetSettings) -> Result<(), FleetError> {
+    let deadline = tokio::time::Instant::now() + CLUSTER;
+    loop {
+        let Err(error) = context.query_account().await else { return Ok(()) };
+        let is_off = match error.kind() {
+            AccountErrorKind::JetStreamUnavailable => true,
+            AccountErrorKind::JetStream(refused) => [
+                ErrorCode::JETSTREAM_NOT_ENABLED,
+                ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT,
+            ]
+            .contains(&refused.error_code()),
+            AccountErrorKind::TimedOut | AccountErrorKind::Other => false,
+        };
+        if is_off || tokio::time::Instant::now() >= deadline {
+            tracing::debug!(%error, "the account of JetStream cannot be read");
+            return Err(FleetError::NoJetStream { servers: settings.shown() });
+        }
+        tokio::time::sleep(CLUSTER_STEP).await;
+    }
 }
 
 /// The stream, created if it is missing and checked if it is not.

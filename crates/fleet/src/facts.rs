@@ -42,6 +42,9 @@ pub struct WorkerFact {
     pub load: Option<f64>,
     #[serde(with = "crate::time")]
     pub at: Timestamp,
+    /// The word of an operator that it obeys.
+    #[serde(default)]
+    pub mode: CordonMode,
     /// Whether it has gone in order.
     #[serde(default)]
     pub gone: bool,
@@ -74,10 +77,11 @@ pub struct CordonFact {
     pub at: Timestamp,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CordonMode {
     /// It takes orders.
+    #[default]
     Open,
     /// It takes no more.
     Cordoned,

@@ -166,43 +166,77 @@ async fn next_message(broker: &Broker, subject: &str, after: u64) -> Result<Stre
     }
 }
 
-/// A log that is read from any message on, for as long as its reader wants.
+/// A log that is read from any message on, for as long as its reader wants. Survives the loss of servers.
 pub struct Follow {
+    broker: Broker,
+    subject: String,
     messages: pull::Ordered,
     assembler: Assembler,
+    /// Sequence of the last entry that was given out.
+    after: u64,
 }
 
 impl Follow {
-    /// Entries after a sequence, then those that come. Survives the loss of servers.
+    /// Entries after a sequence, then those that come.
     pub async fn open(broker: &Broker, subject: &str, after: u64) -> Result<Self, FleetError> {
-        let config = pull::OrderedConfig {
-            filter_subject: subject.to_owned(),
-            deliver_policy: match after {
-                0 => DeliverPolicy::All,
-                _ => DeliverPolicy::ByStartSequence { start_sequence: after + 1 },
-            },
-            ..pull::OrderedConfig::default()
-        };
-        let failed = |error: Box<dyn std::error::Error + Send + Sync>| {
-            FleetError::of(format!("following the log {subject}"))(error)
-        };
-        let consumer = broker.log().create_consumer(config).await.map_err(|error| failed(error.into()))?;
-        let messages = consumer.messages().await.map_err(|error| failed(error.into()))?;
-        Ok(Self { messages, assembler: Assembler::default() })
+        let messages = messages(broker, subject, after).await?;
+        let (broker, subject) = (broker.clone(), subject.to_owned());
+        Ok(Self { broker, subject, messages, assembler: Assembler::default(), after })
     }
 
-    /// The next entry, with whether more are there already.
+    /// The next entry. `None` when the connection is closed.
     pub async fn next(&mut self) -> Result<Option<LogEntry>, FleetError> {
         loop {
-            let Some(message) = self.messages.next().await else { return Ok(None) };
-            let message = message.map_err(|error| FleetError::failed("following a log", &error))?;
+            let message = match self.messages.next().await {
+                Some(Ok(message)) => message,
+                Some(Err(error)) => {
+                    tracing::debug!(%error, subject = self.subject, "a reader begins again behind its last entry");
+                    self.reopen().await?;
+                    continue;
+                }
+                None => return Ok(None),
+            };
             let seq = message.info().map_err(FleetError::of("following a log"))?.stream_sequence;
-            let entry = self.assembler.take(seq, message.headers.as_ref(), message.payload.clone())?;
-            if entry.is_some() {
-                return Ok(entry);
+            if let Some(entry) = self.assembler.take(seq, message.headers.as_ref(), message.payload.clone())? {
+                self.after = seq;
+                return Ok(Some(entry));
             }
         }
     }
+
+    async fn reopen(&mut self) -> Result<(), FleetError> {
+        let mut tries = 0;
+        loop {
+            match messages(&self.broker, &self.subject, self.after).await {
+                Ok(messages) => {
+                    self.messages = messages;
+                    self.assembler = Assembler::default();
+                    return Ok(());
+                }
+                Err(error) if tries == READS => return Err(error),
+                Err(_) => {
+                    tries += 1;
+                    tokio::time::sleep(READ_PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+async fn messages(broker: &Broker, subject: &str, after: u64) -> Result<pull::Ordered, FleetError> {
+    let config = pull::OrderedConfig {
+        filter_subject: subject.to_owned(),
+        deliver_policy: match after {
+            0 => DeliverPolicy::All,
+            _ => DeliverPolicy::ByStartSequence { start_sequence: after + 1 },
+        },
+        ..pull::OrderedConfig::default()
+    };
+    let failed = |error: Box<dyn std::error::Error + Send + Sync>| {
+        FleetError::of(format!("following the log {subject}"))(error)
+    };
+    let consumer = broker.log().create_consumer(config).await.map_err(|error| failed(error.into()))?;
+    consumer.messages().await.map_err(|error| failed(error.into()))
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ pub(super) async fn carry_out(worker: &Arc<Worker>, ticket: Arc<dyn Ticket>) {
         Err(error) => {
             tracing::warn!(order = %order.id, "an order was not carried out: {error:#}");
             *worker.trouble.lock() = Some(format!("order {}: {error:#}", order.id));
-            Carried::Over(Settled::GiveBack(AFTER_TROUBLE))
+            Carried::Over(Settled::GiveBack(worker.scaled(AFTER_TROUBLE)))
         }
     };
     match carried {
@@ -145,14 +145,26 @@ async fn attempt(
         worker.takeovers.fetch_add(1, Ordering::Relaxed);
     }
     worker.claims.insert(id.clone(), carrying.claim.clone());
+    let fenced = tokio::spawn(fence(keeper.over().clone(), carrying.claim.clone()));
     let mut carried = carrying.run(&entries, fold).await;
+    fenced.abort();
     worker.claims.remove(&id);
+    // A slot that was not finished parks its item, and the session goes on elsewhere.
+    worker.scheduler.withdraw(|item| item.id.0 == id.as_str());
     if carried.is_err() && carrying.claim.over().is_cancelled() {
         carried = Ok(Carried::Lost);
     }
     // Nothing of this session is written from here on.
     carrying.claim.give_up("the worker has released it");
     carried
+}
+
+/// Ends the claim with the lease, so that nothing waits for servers that cannot be reached.
+async fn fence(lease: tokio_util::sync::CancellationToken, claim: Claim) {
+    tokio::select! {
+        () = lease.cancelled() => claim.give_up("the lease has ended"),
+        () = claim.over().cancelled() => {}
+    }
 }
 
 fn title(worker: &Worker, order: &Order) -> String {
@@ -205,7 +217,7 @@ impl Carrying<'_> {
                 self.claim.append(&Record::Trouble { why: why.clone() }).await?;
                 slot.finish();
                 *self.worker.trouble.lock() = Some(format!("session {}: {why}", self.id));
-                return Ok(Carried::Over(Settled::GiveBack(AFTER_TROUBLE)));
+                return Ok(Carried::Over(Settled::GiveBack(self.worker.scaled(AFTER_TROUBLE))));
             }
         };
         let mut failure = None;

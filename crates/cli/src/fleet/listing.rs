@@ -1,7 +1,5 @@
 //! `hangar workers`: who is there, and who takes no more.
 
-use std::collections::BTreeMap;
-
 use anyhow::{Result, bail};
 use hangar_fleet::Broker;
 use hangar_fleet::facts::{CordonFact, CordonMode, WorkerFact, check_name};
@@ -44,12 +42,9 @@ async fn tell(broker: &Broker, name: &str, mode: CordonMode) -> Result<Exit> {
 async fn list(broker: &Broker, as_json: bool) -> Result<Exit> {
     let mut workers = broker.facts::<WorkerFact>().await?;
     workers.sort_by(|a, b| a.name.cmp(&b.name));
-    let cordons = broker.facts::<CordonFact>().await?;
-    let cordons: BTreeMap<String, CordonMode> =
-        cordons.into_iter().map(|fact| (fact.worker, fact.mode)).collect();
     let lease = i64::try_from(broker.settings().lease.as_secs()).unwrap_or(i64::MAX);
     let now = Timestamp::now();
-    let rows: Vec<Row> = workers.iter().map(|worker| Row::of(worker, &cordons, now, lease)).collect();
+    let rows: Vec<Row> = workers.iter().map(|worker| Row::of(worker, now, lease)).collect();
     if as_json {
         let rows: Vec<_> = rows
             .iter()
@@ -67,6 +62,17 @@ async fn list(broker: &Broker, as_json: bool) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Whether a worker was silent for too long.
+pub(super) fn is_lost(worker: &WorkerFact, broker: &Broker) -> bool {
+    let lease = i64::try_from(broker.settings().lease.as_secs()).unwrap_or(i64::MAX);
+    age(worker, Timestamp::now()) > LOST_LEASES.saturating_mul(lease)
+}
+
+/// Seconds since the last heartbeat.
+fn age(worker: &WorkerFact, now: Timestamp) -> i64 {
+    now.as_second().saturating_sub(worker.at.as_second()).max(0)
+}
+
 struct Row<'a> {
     worker: &'a WorkerFact,
     state: &'static str,
@@ -75,19 +81,14 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn of(
-        worker: &'a WorkerFact,
-        cordons: &BTreeMap<String, CordonMode>,
-        now: Timestamp,
-        lease: i64,
-    ) -> Self {
-        let age = now.as_second().saturating_sub(worker.at.as_second()).max(0);
-        let state = match cordons.get(&worker.name) {
+    fn of(worker: &'a WorkerFact, now: Timestamp, lease: i64) -> Self {
+        let age = age(worker, now);
+        let state = match worker.mode {
             _ if worker.gone => "gone",
             _ if age > LOST_LEASES.saturating_mul(lease) => "lost",
-            Some(CordonMode::Cordoned) => "cordoned",
-            Some(CordonMode::Draining) => "draining",
-            Some(CordonMode::Open) | None => "ready",
+            CordonMode::Cordoned => "cordoned",
+            CordonMode::Draining => "draining",
+            CordonMode::Open => "ready",
         };
         Self { worker, state, age }
     }

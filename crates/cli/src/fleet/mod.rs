@@ -6,6 +6,7 @@
 pub(crate) mod args;
 mod carried;
 pub(crate) mod config;
+pub(crate) mod doctor;
 mod flags;
 mod listing;
 mod submit;

@@ -58,6 +58,9 @@ pub(super) struct Worker {
     pub(super) hand_over: CancellationToken,
     slots: u32,
     busy: AtomicU32,
+    mode: Mutex<CordonMode>,
+    /// Factor of the delays before retries; 1 outside tests.
+    retry_scale: f64,
 }
 
 pub(super) async fn run(settings: &Settings, args: &WorkerArgs) -> Result<Exit> {
@@ -88,14 +91,18 @@ pub(super) async fn run(settings: &Settings, args: &WorkerArgs) -> Result<Exit> 
         trouble: Mutex::default(),
         hand_over: CancellationToken::new(),
         slots,
+        retry_scale: settings.number::<f64>("HANGAR_RETRY_SCALE")?.unwrap_or(1.0).clamp(0.0, 1.0),
         busy: AtomicU32::new(0),
+        mode: Mutex::default(),
         name,
         broker,
     });
+    let mode = worker.cordon().await.unwrap_or_default();
+    *worker.mode.lock() = mode;
     worker.beat(false).await?;
     let shown = worker.broker.settings().shown();
     remark(&format!("worker {} is ready with {slots} slots in the fleet {shown}", worker.name));
-    let (modes, mode) = watch::channel(worker.cordon().await.unwrap_or(CordonMode::Open));
+    let (modes, mode) = watch::channel(mode);
     let tasks = TaskTracker::new();
     let watching = tokio::spawn(Arc::clone(&worker).watch(modes));
     let pulling = tokio::spawn(Arc::clone(&worker).pull_all(mode.clone(), tasks.clone()));
@@ -126,6 +133,11 @@ pub(super) async fn run(settings: &Settings, args: &WorkerArgs) -> Result<Exit> 
 }
 
 impl Worker {
+    /// A delay before a retry; shorter in tests.
+    pub(super) fn scaled(&self, delay: Duration) -> Duration {
+        delay.mul_f64(self.retry_scale)
+    }
+
     /// Publishes the heartbeat.
     async fn beat(&self, gone: bool) -> Result<()> {
         let micros = self.append_micros.load(Ordering::Relaxed);
@@ -138,6 +150,7 @@ impl Worker {
             free_bytes: free_bytes(&self.settings.home),
             load: load(),
             at: Timestamp::now(),
+            mode: *self.mode.lock(),
             gone,
             trouble: self.trouble.lock().clone(),
             takeovers: self.takeovers.load(Ordering::Relaxed),
@@ -158,13 +171,20 @@ impl Worker {
         let mut beaten = tokio::time::Instant::now();
         loop {
             tokio::time::sleep(look).await;
-            if let Some(mode) = self.cordon().await {
-                modes.send_if_modified(|known| std::mem::replace(known, mode) != mode);
+            let mut is_due = beaten.elapsed() >= lease / 3;
+            if let Some(mode) = self.cordon().await
+                && modes.send_if_modified(|known| std::mem::replace(known, mode) != mode)
+            {
+                *self.mode.lock() = mode;
+                is_due = true;
             }
-            if beaten.elapsed() >= lease / 3 {
+            if is_due {
                 beaten = tokio::time::Instant::now();
-                if let Err(error) = self.beat(false).await {
-                    tracing::warn!("the heartbeat could not be published: {error:#}");
+                // The next one tells the same.
+                match tokio::time::timeout(lease, self.beat(false)).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => tracing::warn!("the heartbeat could not be published: {error:#}"),
+                    Err(_) => tracing::warn!("the servers do not answer"),
                 }
             }
         }
