@@ -76,24 +76,51 @@ fn apt_install(package: &str, why: &str) -> Result<()> {
     apt(&install).or_else(|_| apt(&["update"]).and_then(|()| apt(&install)))
 }
 
-/// A virtual environment with what `requirements.txt` pins, unless it is there already.
+/// The packages of the Python SDK.
 pub(crate) fn install_python() -> Result<()> {
-    let directory = root().join("e2e/sdk-python");
-    let requirements = std::fs::read_to_string(directory.join("requirements.txt"))
-        .context("reading the packages that the Python SDK needs")?;
+    install_requirements(&root().join("e2e/sdk-python"), "the tests of the Python SDK need it")
+}
+
+/// A virtual environment with what `requirements.txt` of a directory pins, unless it is there already.
+fn install_requirements(directory: &Path, why: &str) -> Result<()> {
+    let requirements = directory.join("requirements.txt");
+    let pinned = std::fs::read_to_string(&requirements)
+        .with_context(|| format!("reading {}", requirements.display()))?;
     let environment = directory.join(".venv");
     let installed = environment.join("installed.txt");
-    if std::fs::read_to_string(&installed).is_ok_and(|done| done == requirements) {
+    if std::fs::read_to_string(&installed).is_ok_and(|done| done == pinned) {
         return Ok(());
     }
     let Some(python) = PYTHONS.into_iter().find(|name| shell::is_installed(name, &["-c", NEW_ENOUGH])) else {
-        bail!("Python 3.11 or later with venv is not installed; the tests of the Python SDK need it");
+        bail!("Python 3.11 or later with venv is not installed; {why}");
     };
     shell::run(shell::program(python).args(["-m", "venv", "--clear"]).arg(&environment))?;
     let pip = environment.join("bin/pip");
     let flags = ["install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r"];
-    shell::run(shell::program(&pip.to_string_lossy()).args(flags).arg(directory.join("requirements.txt")))?;
-    std::fs::write(&installed, requirements).context("noting what was installed")
+    shell::run(shell::program(&pip.to_string_lossy()).args(flags).arg(&requirements))?;
+    std::fs::write(&installed, pinned).context("noting what was installed")
+}
+
+/// NATS servers, for the tests of the fleet: the pinned release, and that of Debian for what has to work on old ones too.
+pub(crate) fn install_nats() -> Result<()> {
+    let directory = root().join("e2e/nats");
+    install_requirements(&directory, "the tests of the fleet need a NATS server")?;
+    let debian = directory.join("debian");
+    if debian.join("usr/sbin/nats-server").exists() {
+        return Ok(());
+    }
+    if !shell::is_installed("apt-get", &["--version"]) {
+        bail!("apt-get is not installed; the tests of the fleet unpack Debian's nats-server with it");
+    }
+    // Unpacked and not installed, so that no service is started.
+    std::fs::create_dir_all(&debian).context("creating a directory for Debian's nats-server")?;
+    let download =
+        || shell::run(shell::program("apt-get").args(["download", "nats-server"]).current_dir(&debian));
+    download().or_else(|_| {
+        shell::run(shell::program("apt-get").arg("update"))?;
+        download()
+    })?;
+    shell::run(shell::program("sh").args(["-c", "dpkg-deb -x nats-server_*.deb ."]).current_dir(&debian))
 }
 
 /// The tests of the Rust SDK, compiled beforehand so that running them is all that is left.

@@ -7,6 +7,7 @@ mod clients;
 mod npm;
 mod shell;
 mod shots;
+mod soak;
 mod supply;
 mod test;
 mod tidy;
@@ -27,6 +28,8 @@ cargo xtask <task>
   shots                make the pictures of docs/terminal.md from the real screen; needs tmux
   catalogue FILE       write the embedded catalogue of models from FILE, an `api.json` of models.dev
   test                 everything that CI checks: format, lints, all tests with what they need, tidy
+  soak [--minutes N] [--seed S]
+                       random faults on a fleet of real servers and workers, then a check of all logs
   tidy                 check the rules of the repository that no compiler knows
   bench [server]       time and memory compared with other agents: of a prompt, or of the SDK server;
                        --peers DIR uses the agents that npm installed in DIR, --program FILE measures that
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         ["types"] => types::write(),
         ["shots"] => shots::run(),
         ["catalogue", file] => catalogue::write(Path::new(file)),
+        ["soak", rest @ ..] => soak::run(rest),
         ["tidy"] => tidy::run(),
         ["bench", "runtimes"] => bench::runtimes::run(false),
         ["bench", "runtimes", "debug"] => bench::runtimes::run(true),

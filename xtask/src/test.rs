@@ -22,6 +22,7 @@ pub(crate) fn run() -> Result<()> {
     steps.run("tmux", clients::install_tmux);
     steps.run("Chromium", clients::install_chromium);
     steps.run("Python SDK", clients::install_python);
+    steps.run("NATS servers", clients::install_nats);
     steps.run("Rust SDK", clients::build_rust);
     steps.run("tests", || run_tests(&mut totals));
     steps.run("doc tests", || {

@@ -97,6 +97,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-store",
         ],
     ),
+    ("hangar-fleet", &["hangar-disk", "hangar-protocol", "hangar-store"]),
     ("hangar-plugins", &["hangar-custom", "hangar-disk", "hangar-git"]),
     (
         "hangar-portal",
@@ -142,6 +143,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-disk",
             "hangar-engine",
             "hangar-files",
+            "hangar-fleet",
             "hangar-git",
             "hangar-images",
             "hangar-jobs",

@@ -150,6 +150,10 @@ pub(crate) enum Subcommands {
     StopAll,
     /// Serve the portal: sessions, jobs and agents in a browser, and an HTTP API
     Up(crate::portal::args::UpArgs),
+    /// Work for a fleet: carry out the orders of other machines
+    Worker(crate::fleet::args::WorkerArgs),
+    /// List the workers of a fleet, or cordon, drain and uncordon one
+    Workers(crate::fleet::args::WorkersArgs),
     /// Check models, credentials, the home folder and the tools of this machine
     Doctor(DoctorArgs),
     /// List the features and whether they are on
@@ -187,6 +191,9 @@ pub(crate) struct DoctorArgs {
     /// Ask each provider one tiny question with a tool, and report what works; costs a few hundred tokens each
     #[arg(long)]
     pub(crate) probe: bool,
+    /// Check the fleet too: its servers, streams and workers; without URL, the one in config.toml
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) fleet: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -13,6 +13,7 @@ mod custom;
 mod endpoint;
 mod exit;
 mod flags;
+mod fleet;
 mod headless;
 mod home;
 mod jobs;
@@ -146,6 +147,8 @@ fn dispatch(cli: Cli) -> Result<Exit> {
         Some(Subcommands::StopAll) => queue::stop_all(&settings),
         Some(Subcommands::Attach { session }) => terminal::attach(&settings, &session),
         Some(Subcommands::Up(args)) => portal::run(&settings, args),
+        Some(Subcommands::Worker(args)) => fleet::worker(&settings, &args),
+        Some(Subcommands::Workers(args)) => fleet::workers(&settings, args),
         Some(Subcommands::Completions { shell }) => commands::shell_files::completions(&settings, shell),
         Some(Subcommands::Man { directory }) => commands::shell_files::man(&directory),
         Some(Subcommands::Doctor(args)) => commands::doctor::run(&settings, &args),

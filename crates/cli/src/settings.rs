@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use hangar_agent::features::Features;
+use hangar_store::{LogReplica, Store};
 
 /// Largest factor of the delays before retries.
 const MAX_RETRY_SCALE: f64 = 1000.0;
@@ -21,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) logins: LoginPlaces,
     /// Secrets of this process that no table knows.
     secrets: Vec<OwnSecret>,
+    /// Copies of the logs of sessions on other machines.
+    replica: Option<Arc<dyn LogReplica>>,
 }
 
 /// Secret that was named to us.
@@ -80,7 +84,15 @@ impl Settings {
     fn new(program: String, env: BTreeMap<String, String>) -> Result<Self> {
         let program = if program == "copilot" { program } else { "hangar".to_owned() };
         let home = home(&program, &env)?;
-        Ok(Self { program, home, env, login: None, logins: LoginPlaces::Any, secrets: Vec::new() })
+        Ok(Self {
+            program,
+            home,
+            env,
+            login: None,
+            logins: LoginPlaces::Any,
+            secrets: Vec::new(),
+            replica: None,
+        })
     }
 
     /// The same settings with one variable set, as if the environment said so.
@@ -88,6 +100,16 @@ impl Settings {
         let mut settings = self.clone();
         settings.env.insert(name.to_owned(), value.to_owned());
         settings
+    }
+
+    /// The same settings with copies of the logs of sessions elsewhere.
+    pub(crate) fn with_replica(&self, replica: Arc<dyn LogReplica>) -> Self {
+        Self { replica: Some(replica), ..self.clone() }
+    }
+
+    /// The sessions of the home.
+    pub(crate) fn store(&self) -> Store {
+        Store::new(&self.home).with_replica(self.replica.clone())
     }
 
     /// The same settings with a login of its own.

@@ -202,6 +202,12 @@ impl WorkTree<'_> {
         Self { variables, ..self }
     }
 
+    /// The same tree with an index of its own, so that the one of the repository stays as it is.
+    pub fn with_index(mut self, index: &Path) -> Self {
+        self.variables.push(("GIT_INDEX_FILE".into(), index.into()));
+        self
+    }
+
     /// Another directory of the same working tree.
     fn at(self, directory: &Path) -> Self {
         Self { directory: directory.to_owned(), ..self }

@@ -19,6 +19,7 @@ use crate::checkpoints::{self, CheckpointEntry};
 use crate::lines::parse_line;
 use crate::lock::{Lock, LockError};
 use crate::meta::META_FILE;
+use crate::replica::LogCopy;
 use crate::reverse_lines::ReverseLines;
 use crate::unfinished;
 use crate::yaml::YamlDocument;
@@ -60,6 +61,11 @@ pub(crate) trait LogWriter: Debug + Send {
     fn keep_unfinished(&mut self, lines: &[u8]) {
         let _ = lines;
     }
+
+    /// Future that completes when the copy of the log has everything that was appended; `None` if it has.
+    fn settled(&mut self) -> Option<BoxFuture<'static, io::Result<()>>> {
+        None
+    }
 }
 
 /// The one writer of a session. Dropping it releases the session.
@@ -91,6 +97,7 @@ impl OpenSession {
         mut file: File,
         meta: SessionMeta,
         document: YamlDocument,
+        copy: Option<Box<dyn LogCopy>>,
     ) -> Result<Self, StoreError> {
         let path = folder.path().join(LOG_FILE);
         let (tail, end) = mend(&mut file).map_err(StoreError::io("mending", &path))?;
@@ -98,7 +105,7 @@ impl OpenSession {
         let lines = count_lines(&file, end).map_err(StoreError::io("reading", &path))?;
         let last = last_event(&file, end).map_err(StoreError::io("reading", &path))?;
         let log = AppendOnly::new(file, end);
-        let log = LocalLog { folder: folder.clone(), log, dirs_synced: false, lock: Some(lock) };
+        let log = LocalLog { folder: folder.clone(), log, dirs_synced: false, lock: Some(lock), copy };
         let files = Arc::new(LocalFiles::held(folder));
         let session = Self::new(id, files, Box::new(log), meta, document);
         Ok(Self { end: Seq(lines), last: last.map(|event| event.id().clone()), tail, ..session })
@@ -234,8 +241,13 @@ impl OpenSession {
 
 impl SessionLog for OpenSession {
     fn settle(&mut self) -> Option<BoxFuture<'static, Result<(), LogError>>> {
-        let settled = self.files.settled()?;
         let id = self.id.to_string();
+        if let Some(copied) = self.log.settled() {
+            return Some(Box::pin(
+                async move { copied.await.map_err(|source| LogError::Write { id, source }) },
+            ));
+        }
+        let settled = self.files.settled()?;
         Some(Box::pin(
             async move { settled.await.map_err(|error| LogError::Write { id, source: error.into() }) },
         ))
@@ -311,6 +323,8 @@ struct LocalLog {
     dirs_synced: bool,
     /// Absent while the session rests.
     lock: Option<Lock>,
+    /// Copy on other machines.
+    copy: Option<Box<dyn LogCopy>>,
 }
 
 impl LogWriter for LocalLog {
@@ -323,8 +337,16 @@ impl LogWriter for LocalLog {
                 let log = self.folder.read(LOG_FILE)?;
                 Err(AppendError::Moved(count_lines(&log, u64::MAX)?))
             }
-            done => done,
+            Ok(()) => match &mut self.copy {
+                Some(copy) => Ok(copy.append(lines)?),
+                None => Ok(()),
+            },
+            refused => refused,
         }
+    }
+
+    fn settled(&mut self) -> Option<BoxFuture<'static, io::Result<()>>> {
+        self.copy.as_mut()?.settled()
     }
 
     fn sync(&mut self) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hangar_disk::{FileKind, Folder};
 use hangar_protocol::{Body, Event, EventKind};
@@ -11,6 +12,7 @@ use jiff::Timestamp;
 use crate::lines::parse_line;
 use crate::lock::{Lock, LockError};
 use crate::meta::{META_BYTES, META_FILE};
+use crate::replica::{LogCopy, LogReplica};
 use crate::reverse_lines::ReverseLines;
 use crate::session::LOG_FILE;
 use crate::unfinished;
@@ -23,12 +25,45 @@ const DELETED: &str = ".deleted-";
 #[derive(Debug, Clone)]
 pub struct Store {
     root: PathBuf,
+    replica: Option<Arc<dyn LogReplica>>,
 }
 
 impl Store {
     /// Sessions live in `<home>/session-state`, which need not exist yet.
     pub fn new(home: &Path) -> Self {
-        Self { root: home.join("session-state") }
+        Self { root: home.join("session-state"), replica: None }
+    }
+
+    /// The same sessions, with a copy of their logs elsewhere.
+    pub fn with_replica(self, replica: Option<Arc<dyn LogReplica>>) -> Self {
+        Self { replica, ..self }
+    }
+
+    fn copy(&self, id: &SessionId) -> Option<Box<dyn LogCopy>> {
+        self.replica.as_ref()?.open(id)
+    }
+
+    /// Replaces the log of a session by its copy, or begins it with the copy. What is beside the log goes: it may be that of an
+    /// older state.
+    pub fn restore(&self, id: &SessionId, lines: &[u8]) -> Result<(), StoreError> {
+        match self.delete(id) {
+            Ok(()) | Err(StoreError::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let path = self.log_path(id);
+        let write = || -> io::Result<()> {
+            let folder = Folder::ensure(&self.root)?.ensure_folder(id.as_str())?;
+            for name in ["checkpoints", "files"] {
+                folder.ensure_folder(name)?;
+            }
+            let mut file = folder.create_log(LOG_FILE)?;
+            io::Write::write_all(&mut file, lines)?;
+            file.sync_data()
+        };
+        write().map_err(StoreError::io("restoring", &path))
     }
 
     /// The directory that holds one directory per session.
@@ -98,7 +133,8 @@ impl Store {
             }
             Err(error) => return Err(StoreError::io("creating", &path)(error)),
         };
-        let mut session = OpenSession::start(id.clone(), folder, lock, file, meta, YamlDocument::default())?;
+        let mut session =
+            OpenSession::start(id.clone(), folder, lock, file, meta, YamlDocument::default(), self.copy(id))?;
         session.save_meta()?;
         Ok(session)
     }
@@ -117,7 +153,7 @@ impl Store {
         let written = last_written(&file);
         let document = read_document(&folder);
         let meta = SessionMeta::from_document(&document).unwrap_or_else(|| meta_from_log(&folder, written));
-        OpenSession::start(id.clone(), folder, lock, file, meta, document)
+        OpenSession::start(id.clone(), folder, lock, file, meta, document, self.copy(id))
     }
 
     /// Logs the answers that were arriving when the last process of a session was killed. One that another process has open

@@ -7,6 +7,7 @@
 pub mod attacks;
 pub mod github;
 pub mod model;
+pub mod nats;
 pub mod normal;
 pub mod process;
 pub mod pty;
@@ -15,6 +16,7 @@ pub mod vendor;
 
 pub use github::GitHubServer;
 pub use model::{ModelServer, Request};
+pub use nats::{NatsServers, NatsVersion};
 pub use process::{Finished, Invocation, Running, Signal};
 pub use scratch::Scratch;
 pub use vendor::VendorServer;

@@ -180,6 +180,11 @@ impl Running {
         }
     }
 
+    /// Whether the program has ended. It is not waited for.
+    pub fn has_ended(&self) -> bool {
+        exited_within(self.pid(), Duration::ZERO)
+    }
+
     /// To the program alone. What it started is its own affair.
     pub fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).expect("the program is running");

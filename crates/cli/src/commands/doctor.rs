@@ -60,6 +60,13 @@ pub(crate) fn run(settings: &Settings, args: &DoctorArgs) -> Result<Exit> {
     if args.probe {
         findings.extend(probe::run(settings)?);
     }
+    if let Some(url) = &args.fleet {
+        let health = |good| if good { Health::Good } else { Health::Bad };
+        let examined = crate::fleet::doctor::run(settings, Some(url))?;
+        findings.extend(
+            examined.into_iter().map(|found| Finding::new(health(found.good), found.subject, found.says)),
+        );
+    }
     findings.extend(tools(settings));
     findings.extend(agents(settings)?);
     findings.push(portal(settings, &args.portal)?);

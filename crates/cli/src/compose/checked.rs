@@ -89,7 +89,7 @@ pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Chec
     if let Some(feature) = mode.and_then(|mode| host.features.absent_mode(mode)) {
         bail!("the feature `{feature}` is off; HANGAR_FEATURES enables it");
     }
-    let store = Store::new(&settings.home);
+    let store = settings.store();
     let temp_dir = host.permissions.temp_dir;
     let paths = SessionPaths::find(&store, selection, client, &spec.workspace, temp_dir)?;
     let past = match selection {

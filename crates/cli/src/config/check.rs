@@ -7,6 +7,7 @@ use toml_edit::{Document, Item, TableLike, Value};
 use super::schema::{Schema, Setting};
 use crate::automation;
 use crate::budget;
+use crate::fleet;
 use crate::just_in_time;
 use crate::providers;
 use crate::queue;
@@ -178,6 +179,7 @@ impl Checker<'_> {
             just_in_time::check(text).map_err(|error| ("just_in_time", error)),
             providers::check(settings, text).map_err(|error| ("providers", error)),
             Fleet::check(settings, text).map_err(|error| ("runtimes", error)),
+            fleet::config::check(text).map_err(|error| ("fleet", error)),
         ];
         for (table, error) in checks.into_iter().filter_map(Result::err) {
             let message = format!("{error:#}");

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 
 use crate::automation::tables::{HookTable, ScheduleTable};
 use crate::budget::BudgetTable;
+use crate::fleet::config::FleetTable;
 use crate::just_in_time;
 use crate::notify::config::RuleTable;
 use crate::providers::ModelPreferences;
@@ -62,6 +63,9 @@ pub(super) struct ConfigFile {
     /// Work that starts at fixed times.
     #[schemars(default)]
     schedules: Vec<ScheduleTable>,
+    /// Several machines with one queue.
+    #[schemars(default)]
+    fleet: FleetTable,
     /// Work that a signed HTTP request starts.
     #[schemars(default)]
     hooks: BTreeMap<String, HookTable>,

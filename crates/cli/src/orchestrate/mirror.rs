@@ -1,5 +1,9 @@
 //! One mirror per repository, of which the workspaces are worktrees.
 
+mod session_work;
+
+pub(crate) use session_work::KeptWork;
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +21,7 @@ const FETCH: &str = "+refs/heads/*:refs/remotes/origin/*";
 /// Author of commits that keep work.
 pub(super) const IDENTITY: [&str; 4] = ["-c", "user.name=hangar", "-c", "user.email=hangar@localhost"];
 
-pub(super) struct Mirror {
+pub(crate) struct Mirror {
     git: Git,
     path: PathBuf,
     url: String,
@@ -30,7 +34,7 @@ pub(super) struct Mirror {
 
 impl Mirror {
     /// The mirror of a repository, which is created when it is first used.
-    pub(super) fn new(git: Git, directory: &Path, url: &str, access: RemoteAccess) -> Self {
+    pub(crate) fn new(git: Git, directory: &Path, url: &str, access: RemoteAccess) -> Self {
         let path = directory.join(format!("{}.git", hash(url)));
         Self {
             git,
@@ -167,7 +171,7 @@ impl Mirror {
     }
 
     /// Makes the mirror forget a worktree. Its branch stays.
-    pub(super) async fn forget(&self, path: &Path) {
+    pub(crate) async fn forget(&self, path: &Path) {
         let _changes = self.changes.lock().await;
         let Ok(_held) = self.held().await else { return };
         let place = path.to_string_lossy().into_owned();

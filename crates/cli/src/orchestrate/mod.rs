@@ -8,7 +8,7 @@ mod driver;
 mod effects;
 mod hooks;
 mod log;
-mod mirror;
+pub(crate) mod mirror;
 mod mock;
 mod publish;
 mod push;

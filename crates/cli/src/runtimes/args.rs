@@ -27,6 +27,8 @@ pub(crate) struct RunWithArgs {
     pub(crate) tools: RunToolArgs,
     #[command(flatten)]
     pub(crate) limits: RunLimitArgs,
+    #[command(flatten)]
+    pub(crate) placement: crate::fleet::args::PlacementArgs,
 }
 
 impl RunWithArgs {

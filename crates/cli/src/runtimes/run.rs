@@ -38,7 +38,7 @@ use crate::terminal;
 use crate::usage::{self, Footer};
 
 /// Answer to an agent that asks a person.
-const NOBODY: &str = "Nobody is here to answer. Decide by yourself, and say what you decided.";
+pub(crate) const NOBODY: &str = "Nobody is here to answer. Decide by yourself, and say what you decided.";
 
 pub(crate) fn run(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
     let json = args.output.output_format == OutputFormat::Json && !args.agent.explain;
@@ -54,6 +54,9 @@ pub(crate) fn run(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
 fn begin(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
     if args.agent.background {
         return in_background(settings, args);
+    }
+    if args.placement.fleet.is_some() {
+        return crate::fleet::run(settings, args);
     }
     let fleet = Fleet::assemble(settings)?;
     let store = Store::new(&settings.home);

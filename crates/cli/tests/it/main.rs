@@ -15,6 +15,7 @@ mod config;
 mod context;
 mod costs;
 mod custom;
+mod fleet;
 mod front_ends;
 mod gate;
 mod hooks;

@@ -1,0 +1,588 @@
+//! An order that is carried out: claimed, run turn by turn with the code of `hangar run`, kept, and released.
+//!
+//! Nothing is written without the claim, and nothing is acknowledged before its record is stored. A worker that loses the lease or
+//! the claim drops the agent, with its processes, and says nothing more.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use hangar_fleet::FleetError;
+use hangar_fleet::claim::Claim;
+use hangar_fleet::control::{Answer, Command, CommandReader, Request};
+use hangar_fleet::facts::{SessionFact, SessionState};
+use hangar_fleet::fold::{Claimable, SessionFold, TurnProgress, Waiting};
+use hangar_fleet::lease::LeaseKeeper;
+use hangar_fleet::log::{self, LogEntry, LogItem};
+use hangar_fleet::order::{Order, Workspace};
+use hangar_fleet::queue::{Settled, Ticket};
+use hangar_fleet::record::{OrderEnd, Record, TurnOutcome};
+use hangar_protocol::{Body, Event};
+use hangar_registry::queue::Slot;
+use hangar_runtimes::outcome::{ErrorKind, TurnResult};
+use hangar_runtimes::runtime::{
+    AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews, TurnEnded,
+};
+use hangar_runtimes::usage::Usage;
+use hangar_scheduler::item::{ItemId, WorkItem, WorkKind};
+use hangar_store::SessionId;
+use jiff::Timestamp;
+
+use super::flags;
+use super::worker::Worker;
+use super::workspace::ReadyWorkspace;
+use crate::runtimes::plan::SessionPlan;
+use crate::runtimes::record::SessionRecorder;
+use crate::runtimes::{Fleet, run::NOBODY};
+use crate::selection::SessionSelection;
+
+/// Workers that may be lost with an order, or fail to begin it, before it is given up.
+const MOST_ATTEMPTS: u32 = 5;
+/// Deliveries after which an order is given up that was never claimed.
+const MOST_DELIVERIES: u64 = 100;
+/// Delay before an order of a newer version is offered again.
+const NEWER: Duration = Duration::from_secs(10);
+/// Delay before an order is tried again that could not be begun here.
+const AFTER_TROUBLE: Duration = Duration::from_secs(2);
+/// Grace period of an agent that is told to stop.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// Attempts to tell the queue how a delivery ended. Its lease ends in any case.
+const SETTLING: u32 = 5;
+/// Characters of a prompt in lists.
+const TITLE: usize = 80;
+/// Bytes of the past that an agent is told that begins anew.
+const DIGEST: usize = 32 << 10;
+/// Prompt of a turn whose worker was lost.
+const CONTINUE: &str = "The machine that was working on this was lost, and you continue on another one. Commands that were \
+running were interrupted; the files are as they were after the last completed turn. Check what is done, and finish the task.";
+
+/// How the work on an order ended here.
+enum Carried {
+    /// With a record of its end.
+    Over(Settled),
+    /// Another worker has it, or will.
+    Lost,
+}
+
+/// Carries out one order, and tells the queue how that ended.
+pub(super) async fn carry_out(worker: &Arc<Worker>, ticket: Arc<dyn Ticket>) {
+    let keeper = LeaseKeeper::start(Arc::clone(&ticket), worker.broker.settings().lease);
+    let order = match Order::parse(ticket.payload()) {
+        Ok(order) => order,
+        Err(error) => {
+            let settled = match error {
+                FleetError::Newer { .. } => Settled::GiveBack(NEWER),
+                _ => Settled::Never,
+            };
+            *worker.trouble.lock() = Some(format!("an order was not taken: {error}"));
+            return settle(&*ticket, settled).await;
+        }
+    };
+    let carried = match attempt(worker, &order, &keeper, ticket.deliveries()).await {
+        Ok(carried) => carried,
+        // To give it back would take it from its next worker.
+        Err(_) if keeper.over().is_cancelled() => Carried::Lost,
+        Err(error) => {
+            tracing::warn!(order = %order.id, "an order was not carried out: {error:#}");
+            *worker.trouble.lock() = Some(format!("order {}: {error:#}", order.id));
+            Carried::Over(Settled::GiveBack(worker.scaled(AFTER_TROUBLE)))
+        }
+    };
+    match carried {
+        Carried::Over(settled) => settle(&*ticket, settled).await,
+        Carried::Lost => {}
+    }
+}
+
+async fn settle(ticket: &dyn Ticket, how: Settled) {
+    for _ in 0..SETTLING {
+        match ticket.settle(how).await {
+            Ok(()) => return,
+            Err(error) => tracing::warn!(%error, "the end of an order could not be told"),
+        }
+    }
+}
+
+async fn attempt(
+    worker: &Arc<Worker>,
+    order: &Order,
+    keeper: &LeaseKeeper,
+    deliveries: u64,
+) -> Result<Carried> {
+    let (broker, id) = (&worker.broker, order.session_id()?);
+    let subject = log::session_subject(broker, &id);
+    let entries = log::read(broker, &subject).await?;
+    let fold = SessionFold::of(&entries);
+    let give_up = match fold.decide(&order.id, MOST_ATTEMPTS) {
+        Claimable::Over => return Ok(Carried::Over(Settled::Done)),
+        Claimable::Owned(_) => return Ok(Carried::Over(Settled::GiveBack(broker.settings().lease / 3))),
+        Claimable::Exhausted { attempts } => {
+            let why = fold.trouble.clone().unwrap_or_else(|| "the workers were lost".to_owned());
+            Some(format!("it was tried {attempts} times: {why}"))
+        }
+        Claimable::Free if deliveries > MOST_DELIVERIES => {
+            Some(format!("it was given out {deliveries} times"))
+        }
+        Claimable::Free => None,
+    };
+    let claimed =
+        Record::Claimed { worker: worker.name.clone(), order: order.id.clone(), at: Timestamp::now() };
+    let claim = match Claim::take(broker, subject, fold.last, &claimed).await {
+        Ok(claim) => claim,
+        Err(FleetError::Moved { .. }) => return Ok(Carried::Over(Settled::GiveBack(Duration::from_secs(1)))),
+        Err(error) => return Err(error.into()),
+    };
+    let mut carrying = Carrying { worker, order, id: id.clone(), claim, keeper, title: title(worker, order) };
+    if let Some(why) = give_up {
+        let end = OrderEnd::Parked { why: why.clone() };
+        carrying.release(end).await?;
+        carrying.publish(SessionState::Parked, Some(why)).await;
+        return Ok(Carried::Over(Settled::Never));
+    }
+    if fold.attempts.get(&order.id).is_some_and(|attempts| *attempts > 0) {
+        worker.takeovers.fetch_add(1, Ordering::Relaxed);
+    }
+    worker.claims.insert(id.clone(), carrying.claim.clone());
+    let fenced = tokio::spawn(fence(keeper.over().clone(), carrying.claim.clone()));
+    let mut carried = carrying.run(&entries, fold).await;
+    fenced.abort();
+    worker.claims.remove(&id);
+    // A slot that was not finished parks its item, and the session goes on elsewhere.
+    worker.scheduler.withdraw(|item| item.id.0 == id.as_str());
+    if carried.is_err() && carrying.claim.over().is_cancelled() {
+        carried = Ok(Carried::Lost);
+    }
+    // Nothing of this session is written from here on.
+    carrying.claim.give_up("the worker has released it");
+    carried
+}
+
+/// Ends the claim with the lease, so that nothing waits for servers that cannot be reached.
+async fn fence(lease: tokio_util::sync::CancellationToken, claim: Claim) {
+    tokio::select! {
+        () = lease.cancelled() => claim.give_up("the lease has ended"),
+        () = claim.over().cancelled() => {}
+    }
+}
+
+fn title(worker: &Worker, order: &Order) -> String {
+    let redactor = crate::redact::of_machine(&worker.settings);
+    let name = order.settings.name.clone().unwrap_or_else(|| order.prompt.clone());
+    let first = redactor.text(name).lines().next().unwrap_or_default().to_owned();
+    first.chars().take(TITLE).collect()
+}
+
+/// An order whose log is claimed.
+struct Carrying<'a> {
+    worker: &'a Arc<Worker>,
+    order: &'a Order,
+    id: SessionId,
+    claim: Claim,
+    keeper: &'a LeaseKeeper,
+    title: String,
+}
+
+/// Why the agent was stopped before its turns had ended.
+enum Interrupted {
+    /// The lease or the claim is gone.
+    Lost,
+    HandOver,
+}
+
+impl Carrying<'_> {
+    async fn run(&mut self, entries: &[LogEntry], fold: SessionFold) -> Result<Carried> {
+        let mut commands = self.worker.broker.commands(&self.id).await?;
+        self.publish(SessionState::Running, None).await;
+        let mut waiting: VecDeque<Waiting> = fold.waiting.iter().cloned().collect();
+        if !fold.knows(&self.order.id.0) {
+            let (id, text) = (self.order.id.0.clone(), self.order.prompt.clone());
+            let redactor = crate::redact::of_machine(&self.worker.settings);
+            self.accept(&mut waiting, id, redactor.text(text)).await?;
+        }
+        // A limit of this machine that is full is waited for: the lease is kept meanwhile.
+        let slot = tokio::select! {
+            slot = self.worker.scheduler.acquire(self.item()) => slot?,
+            end = self.interrupted() => return self.leave(end, None).await,
+        };
+        let opened = tokio::select! {
+            opened = self.open(entries, &fold) => opened,
+            end = self.interrupted() => return self.leave(end, None).await,
+        };
+        let mut session = match opened {
+            Ok(session) => session,
+            Err(error) => {
+                let why = format!("{error:#}");
+                self.claim.append(&Record::Trouble { why: why.clone() }).await?;
+                slot.finish();
+                *self.worker.trouble.lock() = Some(format!("session {}: {why}", self.id));
+                return Ok(Carried::Over(Settled::GiveBack(self.worker.scaled(AFTER_TROUBLE))));
+            }
+        };
+        let mut failure = None;
+        while let Some(next) = waiting.front().cloned() {
+            match self.turn(&mut session, &next, &mut waiting, &mut commands, &slot).await? {
+                Ok(outcome) => {
+                    failure = match &outcome {
+                        TurnOutcome::Failed { message } => Some(message.clone()),
+                        TurnOutcome::Completed | TurnOutcome::Cancelled => None,
+                    };
+                    waiting.pop_front();
+                }
+                Err(end) => return self.leave(end, Some(session)).await,
+            }
+        }
+        session.close(failure.clone()).await;
+        self.keep(&session.workspace).await?;
+        session.workspace.remove().await;
+        slot.finish();
+        self.release(OrderEnd::Done).await?;
+        let state = if failure.is_some() { SessionState::Failed } else { SessionState::Idle };
+        self.publish(state, failure).await;
+        Ok(Carried::Over(Settled::Done))
+    }
+
+    /// Accepts a message: it is stored before anybody is told so.
+    async fn accept(&self, waiting: &mut VecDeque<Waiting>, id: String, text: String) -> Result<()> {
+        if waiting.iter().any(|known| known.id == id) {
+            return Ok(());
+        }
+        let message = Record::Message { id: id.clone(), text: text.clone(), at: Timestamp::now() };
+        self.claim.append(&message).await?;
+        waiting.push_back(Waiting { id, text, progress: TurnProgress::Queued });
+        Ok(())
+    }
+
+    /// Opens the session: the local log becomes that of the servers, the workspace the one that was kept.
+    async fn open(&self, entries: &[LogEntry], fold: &SessionFold) -> Result<OpenedSession> {
+        let (worker, id) = (self.worker, &self.id);
+        let store = worker.settings.store();
+        store.restore(id, &lines(entries))?;
+        let session = self.id.to_string();
+        let workspace = worker.workspaces.prepare(&session, &self.order.workspace).await;
+        let workspace = workspace.map_err(|why| anyhow!("the workspace is not ready: {why}"))?;
+        let runtimes = Fleet::assemble(&worker.settings)?;
+        let mut args = flags::args(&self.order.settings);
+        args.input.directory = Some(workspace.path().to_owned());
+        let selection = match fold.events {
+            0 => SessionSelection::New { id: id.clone(), name: self.order.settings.name.clone() },
+            _ => SessionSelection::Resume(id.clone()),
+        };
+        let plan = SessionPlan::make(&runtimes, &store, &args, selection)?;
+        let mut record = plan.take_up(&store)?;
+        let mut order = plan.order(&runtimes, &store, &args, record.as_ref())?;
+        let mut digest = None;
+        let moved = fold.last_worker.as_deref().is_some_and(|last| last != worker.name);
+        if let Some(resume) = &mut order.resume
+            && !plan.own_log()
+            && moved
+        {
+            resume.agent_session = None;
+            digest = Some(digest_of(&store, id));
+            let why = "the agent's own state is on another machine".to_owned();
+            self.claim.append(&Record::BegunAnew { why }).await?;
+        }
+        let agent = plan.open(order).await?;
+        if record.is_none() && !plan.own_log() {
+            let name = self.order.settings.name.as_deref();
+            record =
+                Some(plan.begin_record(&runtimes, &store, workspace.path(), name, &self.order.prompt)?);
+        }
+        Ok(OpenedSession { agent, record, workspace, digest, model: None, used: Usage::default() })
+    }
+
+    /// Carries one message out. The error is why the turn was not finished here.
+    async fn turn(
+        &self,
+        session: &mut OpenedSession,
+        message: &Waiting,
+        waiting: &mut VecDeque<Waiting>,
+        commands: &mut CommandReader,
+        slot: &Slot,
+    ) -> Result<Result<TurnOutcome, Interrupted>> {
+        let text = match message.progress {
+            TurnProgress::Queued | TurnProgress::Begun => message.text.clone(),
+            TurnProgress::Told => CONTINUE.to_owned(),
+        };
+        let text = match session.digest.take() {
+            Some(past) => {
+                format!("{past}\n\n{}\n\n{text}", "Above is what happened so far. Go on with this:")
+            }
+            None => text,
+        };
+        self.claim.append(&Record::TurnBegan { message: message.id.clone() }).await?;
+        if session.agent.commands.send(SessionCommand::Send(text)).await.is_err() {
+            return Err(anyhow!("the agent ended before its turn began"));
+        }
+        let mut cancelled = false;
+        let ended = loop {
+            tokio::select! {
+                biased;
+                end = self.interrupted() => return Ok(Err(end)),
+                request = commands.next() => match request {
+                    Some(request) => self.obey(session, waiting, request, &mut cancelled).await?,
+                    None => return Ok(Err(Interrupted::Lost)),
+                },
+                news = session.agent.news.recv() => match news {
+                    Some(SessionNews::Event(event)) => {
+                        if matches!(event.body(), Body::AssistantMessage(_)) {
+                            slot.answered();
+                        }
+                        self.hear(session, &event).await?;
+                    }
+                    Some(SessionNews::TurnEnded(ended)) => break ended,
+                    None => break Box::new(gone()),
+                },
+            }
+        };
+        // An agent whose log is not its own may be ahead of the servers.
+        if let Some(settled) = self.claim.settled()
+            && settled.await.is_err()
+        {
+            return Ok(Err(Interrupted::Lost));
+        }
+        session.model.clone_from(&ended.model);
+        session.used = ended.outcome.total;
+        self.keep(&session.workspace).await?;
+        let outcome = outcome(&ended, cancelled);
+        let record =
+            Record::TurnEnded { message: message.id.clone(), outcome: outcome.clone(), at: Timestamp::now() };
+        self.claim.append(&record).await?;
+        let micros = u64::try_from(self.claim.latency().as_micros()).unwrap_or(u64::MAX);
+        self.worker.append_micros.store(micros, Ordering::Relaxed);
+        Ok(Ok(outcome))
+    }
+
+    /// Resolves when the session must be left.
+    async fn interrupted(&self) -> Interrupted {
+        tokio::select! {
+            () = self.keeper.over().cancelled() => Interrupted::Lost,
+            () = self.claim.over().cancelled() => Interrupted::Lost,
+            () = self.worker.hand_over.cancelled() => Interrupted::HandOver,
+        }
+    }
+
+    async fn hear(&self, session: &mut OpenedSession, event: &Event) -> Result<()> {
+        if let Some(record) = &mut session.record {
+            record.append(event)?;
+        }
+        if event.is_ephemeral()
+            && let Ok(json) = serde_json::to_vec(event)
+        {
+            self.worker.broker.publish_live(&self.id, self.claim.last(), json).await;
+        }
+        let answer = match event.body() {
+            Body::PermissionRequested(asked) => (
+                asked.request_id.clone(),
+                AgentAnswer::Permission(PermissionReply::Denied { feedback: None }),
+            ),
+            Body::UserInputRequested(asked) => {
+                (asked.request_id.clone(), AgentAnswer::Question(NOBODY.to_owned()))
+            }
+            _ => return Ok(()),
+        };
+        let (request_id, answer) = answer;
+        let _ = session.agent.commands.send(SessionCommand::Answer { request_id, answer }).await;
+        Ok(())
+    }
+
+    async fn obey(
+        &self,
+        session: &mut OpenedSession,
+        waiting: &mut VecDeque<Waiting>,
+        request: Request,
+        cancelled: &mut bool,
+    ) -> Result<()> {
+        let command = match request.command.clone() {
+            Command::Send { id, text } => {
+                let redactor = crate::redact::of_machine(&self.worker.settings);
+                self.accept(waiting, id, redactor.text(text)).await?;
+                request.accept().await;
+                return Ok(());
+            }
+            Command::Steer { text } => SessionCommand::Steer(text),
+            Command::Abort => {
+                *cancelled = true;
+                SessionCommand::Abort
+            }
+            Command::Answer { request: request_id, answer } => {
+                SessionCommand::Answer { request_id, answer: agent_answer(answer) }
+            }
+        };
+        match session.agent.commands.send(command).await {
+            Ok(()) => request.accept().await,
+            Err(_) => request.refuse("the agent has ended".to_owned()).await,
+        }
+        Ok(())
+    }
+
+    /// Keeps the work on the remote, and records that.
+    async fn keep(&self, workspace: &ReadyWorkspace) -> Result<()> {
+        let record = match workspace.keep(self.id.as_str()).await {
+            Ok(Some(kept)) => Record::Kept { reference: kept.reference, commit: kept.commit },
+            Ok(None) => return Ok(()),
+            Err(why) => {
+                tracing::warn!(session = %self.id, why, "the work could not be pushed");
+                Record::NotKept { why }
+            }
+        };
+        Ok(self.claim.append(&record).await?)
+    }
+
+    /// Leaves a session that goes on elsewhere.
+    async fn leave(&self, end: Interrupted, session: Option<OpenedSession>) -> Result<Carried> {
+        match end {
+            Interrupted::Lost => {
+                // Before anything else: the lease ends soon, and the next worker begins then.
+                self.claim.give_up("the lease has ended");
+                drop(session);
+                tracing::warn!(session = %self.id, "the session goes on elsewhere: the lease could not be kept");
+                Ok(Carried::Lost)
+            }
+            Interrupted::HandOver => {
+                if let Some(mut session) = session {
+                    session.close(None).await;
+                    self.keep(&session.workspace).await?;
+                }
+                self.release(OrderEnd::HandedOver).await?;
+                self.publish(SessionState::Queued, None).await;
+                Ok(Carried::Over(Settled::GiveBack(Duration::ZERO)))
+            }
+        }
+    }
+
+    async fn release(&self, end: OrderEnd) -> Result<()> {
+        let released = Record::Released { order: self.order.id.clone(), end, at: Timestamp::now() };
+        Ok(self.claim.append(&released).await?)
+    }
+
+    /// Publishes what lists show. A list that is behind is no reason to stop.
+    async fn publish(&self, state: SessionState, why: Option<String>) {
+        let running = state == SessionState::Running;
+        let fact = SessionFact {
+            session: self.id.to_string(),
+            state,
+            worker: running.then(|| self.worker.name.clone()),
+            title: self.title.clone(),
+            remote: match &self.order.workspace {
+                Workspace::Git { remote, .. } => Some(remote.clone()),
+                Workspace::Path { .. } => None,
+            },
+            at: Timestamp::now(),
+            why,
+        };
+        if let Err(error) = self.worker.broker.put_fact(&fact).await {
+            tracing::warn!(%error, session = %self.id, "the state of a session could not be published");
+        }
+    }
+
+    /// The order as an item of this machine's queue.
+    fn item(&self) -> WorkItem {
+        let settings = &self.order.settings;
+        let runtime = settings.runtime.clone().unwrap_or_else(|| crate::runtimes::choice::NATIVE.to_owned());
+        WorkItem {
+            id: ItemId(self.id.to_string()),
+            kind: WorkKind::Turn,
+            project: match &self.order.workspace {
+                Workspace::Git { remote, .. } => remote.clone(),
+                Workspace::Path { path } => path.display().to_string(),
+            },
+            account: runtime.clone(),
+            runtime,
+            agent: settings.agent.clone(),
+            host: "local".to_owned(),
+            job: None,
+            run: None,
+            labels: self.order.labels.iter().map(str::to_owned).collect(),
+            priority: 0,
+            enqueued: Timestamp::now(),
+            attempt: 1,
+        }
+    }
+}
+
+/// A session at work here.
+struct OpenedSession {
+    agent: AgentSession,
+    /// The log, where the agent keeps none itself.
+    record: Option<SessionRecorder>,
+    workspace: ReadyWorkspace,
+    /// The past, for an agent that does not know it.
+    digest: Option<String>,
+    model: Option<String>,
+    used: Usage,
+}
+
+impl OpenedSession {
+    /// Ends the agent and closes its log.
+    async fn close(&mut self, failure: Option<String>) {
+        let changes = self.agent.code_changes().await.unwrap_or_default();
+        if self.agent.commands.try_send(SessionCommand::Stop).is_ok() {
+            let farewell = async { while self.agent.news.recv().await.is_some() {} };
+            let _ = tokio::time::timeout(FAREWELL, farewell).await;
+        }
+        if let Some(mut record) = self.record.take() {
+            let changes = record.changes(changes);
+            let _ = record.close(self.model.take(), &self.used, changes, failure);
+        }
+    }
+}
+
+fn outcome(ended: &TurnEnded, cancelled: bool) -> TurnOutcome {
+    match &ended.outcome.end {
+        TurnResult::Completed => TurnOutcome::Completed,
+        TurnResult::Failed(failure) if failure.kind == ErrorKind::TurnCancelled && cancelled => {
+            TurnOutcome::Cancelled
+        }
+        TurnResult::Failed(failure) => TurnOutcome::Failed { message: failure.message.clone() },
+    }
+}
+
+/// End of a turn whose agent went away.
+fn gone() -> TurnEnded {
+    let message = "the agent's session ended before its turn did".to_owned();
+    let failure = hangar_runtimes::outcome::TurnFailure {
+        kind: ErrorKind::PortExit,
+        message,
+        evidence: hangar_runtimes::outcome::Evidence::default(),
+    };
+    let outcome = hangar_runtimes::outcome::TurnOutcome {
+        end: TurnResult::Failed(failure),
+        usage: Usage::default(),
+        total: Usage::default(),
+    };
+    TurnEnded { outcome, model: None, unknown: std::collections::BTreeSet::new() }
+}
+
+fn agent_answer(answer: Answer) -> AgentAnswer {
+    match answer {
+        Answer::Once => AgentAnswer::Permission(PermissionReply::Once),
+        Answer::ForSession => AgentAnswer::Permission(PermissionReply::ForSession),
+        Answer::Denied { feedback } => AgentAnswer::Permission(PermissionReply::Denied { feedback }),
+        Answer::Text { text } => AgentAnswer::Question(text),
+    }
+}
+
+/// The lines of the events of a log.
+fn lines(entries: &[LogEntry]) -> Vec<u8> {
+    let events = entries.iter().filter_map(|entry| match &entry.item {
+        LogItem::Events(lines) => Some(lines.as_ref()),
+        LogItem::Record(_) => None,
+    });
+    events.collect::<Vec<&[u8]>>().concat()
+}
+
+/// The end of a session's transcript, for an agent that begins anew.
+fn digest_of(store: &hangar_store::Store, id: &SessionId) -> String {
+    let mut text = Vec::new();
+    if let Ok(events) = store.read(id) {
+        let _ = hangar_store::export_markdown(events, &mut text);
+    }
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let mut start = text.len().saturating_sub(DIGEST);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    text[start..].to_owned()
+}

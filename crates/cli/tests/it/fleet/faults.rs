@@ -1,0 +1,137 @@
+//! Faults: workers that are killed, stopped and cut off, servers that are lost, orders that cannot be carried out.
+
+use std::time::Duration;
+
+use hangar_fleet::record::OrderEnd;
+use hangar_test_support::process::Witness;
+use hangar_test_support::{NatsServers, Running, Signal};
+
+use super::machines::{Fleet, LEASE, Link, file, until_log};
+
+/// An order whose command notes its process and waits for a gate. Each start adds a line to `count`.
+struct Waiting {
+    running: Running,
+    session: String,
+    command: Witness,
+}
+
+impl Waiting {
+    fn start(fleet: &Fleet) -> Self {
+        let place = |name: &str| fleet.here.root().join(name).display().to_string();
+        let prompt = format!(
+            r#"TOOL:bash:{{"command":"echo kept > kept.txt"}}
+TOOL:bash:{{"command":"echo run >> {}; echo $$ > {}; while [ ! -e {} ]; do sleep 0.05; done"}}
+SAY:done"#,
+            place("count"),
+            place("pid"),
+            place("gate")
+        );
+        let session = uuid::Uuid::new_v4().to_string();
+        let running = fleet.place(&prompt, &["--session-id", &session]).start();
+        let command = Witness::of(file(&fleet.here.root().join("pid")).trim().parse().unwrap());
+        Self { running, session, command }
+    }
+
+    /// The order ends elsewhere, and nothing was done twice.
+    fn ends_on(self, fleet: &Fleet, workers: &[&str]) {
+        self.running.finish().expect_exit(0);
+        assert!(
+            self.command.is_gone_within(Duration::from_secs(60)),
+            "the command of the lost worker is gone"
+        );
+        assert_eq!(std::fs::read_to_string(fleet.here.root().join("count")).unwrap(), "run\n");
+        assert_eq!(fleet.check(&self.session), workers);
+    }
+}
+
+#[test]
+fn another_worker_goes_on_when_one_is_killed() {
+    let fleet = Fleet::new(NatsServers::three());
+    let first = fleet.worker("w1", &[]);
+    let waiting = Waiting::start(&fleet);
+    let _second = fleet.worker("w2", &[]);
+    first.running.signal(Signal::KILL);
+    waiting.ends_on(&fleet, &["w1", "w2"]);
+}
+
+#[test]
+fn a_worker_that_slept_through_its_lease_writes_nothing_and_stops_its_agents() {
+    let fleet = Fleet::new(NatsServers::one());
+    let first = fleet.worker("w1", &[]);
+    let waiting = Waiting::start(&fleet);
+    let _second = fleet.worker("w2", &[]);
+    first.running.signal(Signal::STOP);
+    until_log(&fleet, &waiting.session, "w2 has it", |fold| fold.last_worker.as_deref() == Some("w2"));
+    first.running.signal(Signal::CONT);
+    waiting.ends_on(&fleet, &["w1", "w2"]);
+    // It works on.
+    fleet.hangar(&["workers", "cordon", "w2"]).finish().expect_exit(0);
+    fleet.until("w2 is cordoned", |rows| {
+        rows.iter().any(|row| row["worker"]["name"] == "w2" && row["state"] == "cordoned")
+    });
+    let session = fleet.place("SAY:hello", &[]).finish().expect_exit(0).session_id();
+    assert_eq!(fleet.check(&session), ["w1"]);
+}
+
+#[test]
+fn a_worker_that_is_cut_off_stops_its_agents_and_comes_back() {
+    let fleet = Fleet::new(NatsServers::one());
+    let link = Link::to(fleet.servers.port(0));
+    let first = fleet.worker_at("w1", &link.url(), &[]);
+    let waiting = Waiting::start(&fleet);
+    let _second = fleet.worker("w2", &["--label", "spare"]);
+    link.cut(true);
+    // The command ends although nobody can tell the worker anything.
+    assert!(waiting.command.is_gone_within(Duration::from_secs(20 * LEASE)));
+    waiting.ends_on(&fleet, &["w1", "w2"]);
+    link.cut(false);
+    fleet.hangar(&["workers", "drain", "w2"]).finish().expect_exit(0);
+    let session = fleet.place("SAY:back", &[]).finish().expect_exit(0).session_id();
+    let workers = fleet.check(&session);
+    assert!(workers == ["w1"] || workers == ["w2"], "{workers:?}");
+    drop(first);
+}
+
+#[test]
+fn a_worker_that_is_told_to_end_hands_its_sessions_over() {
+    let fleet = Fleet::new(NatsServers::one());
+    let first = fleet.worker("w1", &[]);
+    let waiting = Waiting::start(&fleet);
+    let _second = fleet.worker("w2", &[]);
+    first.running.signal(Signal::TERM);
+    first.running.finish().expect_exit(0);
+    waiting.ends_on(&fleet, &["w1", "w2"]);
+}
+
+#[test]
+fn an_order_that_cannot_be_carried_out_is_parked() {
+    let fleet = Fleet::new(NatsServers::one());
+    let _worker = fleet.worker("w1", &[]);
+    let nowhere = fleet.here.root().join("nowhere.git").display().to_string();
+    let order = ["run", "--fleet", "--remote", &nowhere, "-p", "SAY:hi", "--output-format", "json"];
+    let parked = fleet.hangar(&order).finish().expect_exit(1);
+    assert!(
+        parked.stderr.contains("the order was given up: it was tried 5 times: the workspace is not ready"),
+        "{parked:#?}"
+    );
+    let session = parked.session_id();
+    let fold = hangar_fleet::fold::SessionFold::of(&fleet.log(&session));
+    assert!(matches!(fold.over.values().next(), Some(OrderEnd::Parked { .. })), "{fold:?}");
+    fleet.check(&session);
+}
+
+#[test]
+fn a_session_goes_on_when_servers_are_lost() {
+    let mut fleet = Fleet::new(NatsServers::three());
+    let _worker = fleet.worker("w1", &[]);
+    let waiting = Waiting::start(&fleet);
+    for n in 0..3 {
+        fleet.servers.kill(n);
+        fleet.servers.restart(n);
+    }
+    std::fs::write(fleet.here.root().join("gate"), "").unwrap();
+    let Waiting { running, session, .. } = waiting;
+    running.finish().expect_exit(0);
+    let workers = fleet.check(&session);
+    assert!(workers.iter().all(|worker| worker == "w1"), "{workers:?}");
+}

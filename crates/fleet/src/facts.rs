@@ -1,0 +1,221 @@
+//! Facts: one message per subject that lists are made of, such as the heartbeat of a worker or the state of a session.
+
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{DeliverPolicy, pull};
+use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::stream::DirectGetErrorKind;
+use futures_util::StreamExt;
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::order::Labels;
+use crate::{Broker, FleetError, VERSION};
+
+/// Most facts that one list reads.
+const MAX_FACTS: usize = 200_000;
+/// Attempts to write a fact while a leader is elected.
+const WRITES: u32 = 20;
+const WRITE_PAUSE: Duration = Duration::from_millis(250);
+
+/// A kind of facts, with its place in subjects.
+pub trait Fact: Serialize + DeserializeOwned {
+    const KIND: &'static str;
+
+    /// Identity within the kind: one token of a subject.
+    fn id(&self) -> &str;
+}
+
+/// Heartbeat of a worker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerFact {
+    pub name: String,
+    pub labels: Labels,
+    pub slots: u32,
+    pub busy: u32,
+    pub version: String,
+    /// Free bytes of the disk with its home.
+    pub free_bytes: Option<u64>,
+    /// Load average over a minute.
+    pub load: Option<f64>,
+    #[serde(with = "crate::time")]
+    pub at: Timestamp,
+    /// The word of an operator that it obeys.
+    #[serde(default)]
+    pub mode: CordonMode,
+    /// Whether it has gone in order.
+    #[serde(default)]
+    pub gone: bool,
+    /// Sentence about orders that it could not take.
+    #[serde(default)]
+    pub trouble: Option<String>,
+    /// Sessions that it took over from lost workers.
+    #[serde(default)]
+    pub takeovers: u64,
+    /// Milliseconds of the last append to a log.
+    #[serde(default)]
+    pub append_ms: Option<f64>,
+}
+
+impl Fact for WorkerFact {
+    const KIND: &'static str = "worker";
+
+    fn id(&self) -> &str {
+        &self.name
+    }
+}
+
+/// An operator's word about a worker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CordonFact {
+    pub worker: String,
+    pub mode: CordonMode,
+    #[serde(with = "crate::time")]
+    pub at: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CordonMode {
+    /// It takes orders.
+    #[default]
+    Open,
+    /// It takes no more.
+    Cordoned,
+    /// It takes no more, and ends when it has none.
+    Draining,
+}
+
+impl Fact for CordonFact {
+    const KIND: &'static str = "cordon";
+
+    fn id(&self) -> &str {
+        &self.worker
+    }
+}
+
+/// A session, as lists show it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionFact {
+    pub session: String,
+    pub state: SessionState,
+    pub worker: Option<String>,
+    /// Beginning of its first prompt, or its name.
+    pub title: String,
+    pub remote: Option<String>,
+    #[serde(with = "crate::time")]
+    pub at: Timestamp,
+    /// Error of its last turn, or the reason why it is parked.
+    #[serde(default)]
+    pub why: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SessionState {
+    Queued,
+    Running,
+    Idle,
+    Failed,
+    Parked,
+}
+
+impl Fact for SessionFact {
+    const KIND: &'static str = "session";
+
+    fn id(&self) -> &str {
+        &self.session
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Envelope<T> {
+    v: u32,
+    #[serde(flatten)]
+    fact: T,
+}
+
+/// Whether a name can be a token of a subject.
+pub fn check_name(name: &str) -> Result<(), FleetError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    match !name.is_empty() && name.len() <= 64 && name.chars().all(plain) {
+        true => Ok(()),
+        false => Err(FleetError::Invalid(format!(
+            "`{name}` is no name of a worker; one has 1 to 64 letters, digits, `-` and `_`"
+        ))),
+    }
+}
+
+impl Broker {
+    /// Replaces a fact.
+    pub async fn put_fact<F: Fact>(&self, fact: &F) -> Result<(), FleetError> {
+        let subject = self.subject(&format!("fact.{}.{}", F::KIND, fact.id()));
+        let payload = serde_json::to_vec(&Envelope { v: VERSION, fact })
+            .map_err(|error| FleetError::failed("encoding a fact", &error))?;
+        let mut tries = 0;
+        loop {
+            let written = match self.context().publish(subject.clone(), payload.clone().into()).await {
+                Ok(acknowledged) => acknowledged.await,
+                Err(error) => Err(error),
+            };
+            match written {
+                Ok(_) => return Ok(()),
+                Err(error)
+                    if tries < WRITES
+                        && matches!(
+                            error.kind(),
+                            PublishErrorKind::TimedOut | PublishErrorKind::StreamNotFound
+                        ) =>
+                {
+                    tries += 1;
+                    tokio::time::sleep(WRITE_PAUSE).await;
+                }
+                Err(error) => return Err(FleetError::failed("writing a fact", &error)),
+            }
+        }
+    }
+
+    /// One fact. `None` if it was never written, or by a newer version.
+    pub async fn fact<F: Fact>(&self, id: &str) -> Result<Option<F>, FleetError> {
+        let subject = self.subject(&format!("fact.{}.{id}", F::KIND));
+        match self.fact_stream().direct_get_last_for_subject(subject).await {
+            Ok(message) => Ok(parse(&message.payload)),
+            Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
+            Err(error) => Err(FleetError::failed("reading a fact", &error)),
+        }
+    }
+
+    /// All facts of a kind, in no order. Those of a newer version are left out.
+    pub async fn facts<F: Fact>(&self) -> Result<Vec<F>, FleetError> {
+        let failed = || FleetError::of("reading the facts");
+        let config = pull::OrderedConfig {
+            filter_subject: self.subject(&format!("fact.{}.*", F::KIND)),
+            deliver_policy: DeliverPolicy::LastPerSubject,
+            ..pull::OrderedConfig::default()
+        };
+        let consumer =
+            self.fact_stream().create_consumer(config).await.map_err(|error| failed()(error.into()))?;
+        let mut left = consumer.cached_info().num_pending;
+        let mut all = Vec::new();
+        if left == 0 {
+            return Ok(all);
+        }
+        let mut messages = consumer.messages().await.map_err(|error| failed()(error.into()))?;
+        while left > 0 && all.len() < MAX_FACTS {
+            let Some(message) = messages.next().await else { break };
+            let message = message.map_err(|error| failed()(error.into()))?;
+            left = message.info().map_err(failed())?.pending;
+            all.extend(parse(&message.payload));
+        }
+        Ok(all)
+    }
+}
+
+fn parse<F: Fact>(payload: &[u8]) -> Option<F> {
+    let envelope: Envelope<F> = serde_json::from_slice(payload).ok()?;
+    (envelope.v <= VERSION).then_some(envelope.fact)
+}

@@ -1,0 +1,258 @@
+//! State of a session in the fleet, as a fold over its log. Pure: no clock and no I/O.
+
+use std::collections::BTreeMap;
+
+use hangar_protocol::{Event, EventKind};
+
+use crate::log::{LogEntry, LogItem};
+use crate::order::OrderId;
+use crate::record::{OrderEnd, Record, TurnOutcome};
+
+/// Owner, messages and attempts of a session.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SessionFold {
+    /// Claim that has not been released.
+    pub owner: Option<Owner>,
+    /// Messages that were accepted and whose turns have not ended, oldest first.
+    pub waiting: Vec<Waiting>,
+    /// Claims of each order that ended in silence: the worker neither released the log nor finished a turn.
+    pub attempts: BTreeMap<OrderId, u32>,
+    /// How the turns of messages ended.
+    pub ended: BTreeMap<String, TurnOutcome>,
+    /// Orders that are over.
+    pub over: BTreeMap<OrderId, OrderEnd>,
+    /// Worker of the last claim.
+    pub last_worker: Option<String>,
+    /// Reason why the last worker could not go on.
+    pub trouble: Option<String>,
+    /// Last commit that was pushed, with its ref.
+    pub kept: Option<(String, String)>,
+    /// Lines of the log that are events.
+    pub events: u64,
+    /// Sequence of the last message.
+    pub last: u64,
+}
+
+/// A claim of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    pub worker: String,
+    pub order: OrderId,
+    pub epoch: u64,
+}
+
+/// A message whose turn has not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    pub id: String,
+    pub text: String,
+    pub progress: TurnProgress,
+}
+
+/// How far the turn of a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnProgress {
+    Queued,
+    /// It was begun, and the agent may not have been told of the message.
+    Begun,
+    /// The log has the message as an event.
+    Told,
+}
+
+impl SessionFold {
+    pub fn of<'a>(entries: impl IntoIterator<Item = &'a LogEntry>) -> Self {
+        let mut fold = Self::default();
+        entries.into_iter().for_each(|entry| fold.apply(entry));
+        fold
+    }
+
+    pub fn apply(&mut self, entry: &LogEntry) {
+        self.last = self.last.max(entry.seq);
+        match &entry.item {
+            LogItem::Events(lines) => self.events_of(lines),
+            LogItem::Record(record) => self.record(entry.seq, record),
+        }
+    }
+
+    fn events_of(&mut self, lines: &[u8]) {
+        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            self.events += 1;
+            let begun = self.waiting.iter_mut().find(|waiting| waiting.progress == TurnProgress::Begun);
+            if let Some(waiting) = begun
+                && is_prompt(line)
+            {
+                waiting.progress = TurnProgress::Told;
+            }
+        }
+    }
+
+    fn record(&mut self, seq: u64, record: &Record) {
+        match record {
+            Record::Claimed { worker, order, .. } => {
+                self.last_worker = Some(worker.clone());
+                self.owner = Some(Owner { worker: worker.clone(), order: order.clone(), epoch: seq });
+                *self.attempts.entry(order.clone()).or_default() += 1;
+            }
+            Record::Message { id, text, .. } => {
+                if !self.knows(id) {
+                    let (id, text) = (id.clone(), text.clone());
+                    self.waiting.push(Waiting { id, text, progress: TurnProgress::Queued });
+                }
+            }
+            Record::TurnBegan { message } => {
+                let began = self.waiting.iter_mut().find(|waiting| waiting.id == *message);
+                if let Some(waiting) = began
+                    && waiting.progress == TurnProgress::Queued
+                {
+                    waiting.progress = TurnProgress::Begun;
+                }
+            }
+            Record::TurnEnded { message, outcome, .. } => {
+                self.waiting.retain(|waiting| waiting.id != *message);
+                self.ended.insert(message.clone(), outcome.clone());
+                if let Some(owner) = &self.owner {
+                    self.attempts.remove(&owner.order);
+                }
+            }
+            Record::Kept { reference, commit } => self.kept = Some((reference.clone(), commit.clone())),
+            Record::Trouble { why } => self.trouble = Some(why.clone()),
+            Record::NotKept { .. } | Record::BegunAnew { .. } => {}
+            Record::Released { order, end, .. } => {
+                self.owner = None;
+                match end {
+                    OrderEnd::Done | OrderEnd::Parked { .. } => {
+                        self.over.insert(order.clone(), end.clone());
+                        self.attempts.remove(order);
+                        if matches!(end, OrderEnd::Parked { .. }) {
+                            // Its messages are not tried again either.
+                            self.waiting.clear();
+                        }
+                    }
+                    // Somebody who lets go in order has not failed.
+                    OrderEnd::HandedOver => drop(self.attempts.remove(order)),
+                }
+            }
+        }
+    }
+
+    /// Whether a message was accepted.
+    pub fn knows(&self, message: &str) -> bool {
+        self.ended.contains_key(message) || self.waiting.iter().any(|waiting| waiting.id == message)
+    }
+
+    /// What a worker that holds an order may do with the session.
+    pub fn decide(&self, order: &OrderId, most_attempts: u32) -> Claimable {
+        if self.over.contains_key(order) {
+            return Claimable::Over;
+        }
+        match &self.owner {
+            Some(owner) if owner.order != *order => Claimable::Owned(owner.clone()),
+            _ => match self.attempts.get(order).copied().unwrap_or_default() {
+                attempts if attempts >= most_attempts => Claimable::Exhausted { attempts },
+                _ => Claimable::Free,
+            },
+        }
+    }
+}
+
+/// Whether an order may be carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claimable {
+    Free,
+    /// It is carried out for another order.
+    Owned(Owner),
+    /// The order was finished by an earlier delivery.
+    Over,
+    /// Too many workers were lost with it.
+    Exhausted {
+        attempts: u32,
+    },
+}
+
+/// Whether a line is a message of the session's user.
+fn is_prompt(line: &[u8]) -> bool {
+    // The cheap test first: few lines contain the words.
+    let marker = b"\"user.message\"";
+    if !line.windows(marker.len()).any(|window| window == marker) {
+        return false;
+    }
+    let parsed = std::str::from_utf8(line).ok().and_then(|text| Event::parse(text).ok());
+    parsed
+        .is_some_and(|event| event.event_kind() == Some(EventKind::UserMessage) && event.agent_id().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    const PROMPT: &str = r#"{"id":"1","timestamp":"2026-01-01T00:00:00.000Z","parentId":null,"type":"user.message","data":{"content":"hi"}}"#;
+
+    /// A log: `claim o`, `message m`, `began m`, `prompt`, `ended m`, `released o`, `parked o`, `handed o`.
+    fn fold(log: &[&str]) -> SessionFold {
+        let at = Timestamp::UNIX_EPOCH;
+        let entries: Vec<LogEntry> = log
+            .iter()
+            .enumerate()
+            .map(|(n, step)| {
+                let (word, name) = step.split_once(' ').unwrap_or((step, ""));
+                let (name, order) = (name.to_owned(), OrderId(name.to_owned()));
+                let record = match word {
+                    "claim" => Record::Claimed { worker: "w".to_owned(), order, at },
+                    "message" => Record::Message { id: name.clone(), text: name, at },
+                    "began" => Record::TurnBegan { message: name },
+                    "ended" => Record::TurnEnded { message: name, outcome: TurnOutcome::Completed, at },
+                    "released" => Record::Released { order, end: OrderEnd::Done, at },
+                    "parked" => Record::Released { order, end: OrderEnd::Parked { why: String::new() }, at },
+                    "handed" => Record::Released { order, end: OrderEnd::HandedOver, at },
+                    "prompt" => {
+                        let lines = format!("{PROMPT}\n").into_bytes();
+                        return LogEntry { seq: n as u64 + 1, epoch: 0, item: LogItem::Events(lines.into()) };
+                    }
+                    _ => unreachable!("{step}"),
+                };
+                LogEntry { seq: n as u64 + 1, epoch: 0, item: LogItem::Record(record) }
+            })
+            .collect();
+        SessionFold::of(&entries)
+    }
+
+    #[track_caller]
+    fn check(log: &[&str], order: &str, expected: &str) {
+        let fold = fold(log);
+        let waiting: Vec<String> =
+            fold.waiting.iter().map(|waiting| format!("{} {:?}", waiting.id, waiting.progress)).collect();
+        let claimable = match fold.decide(&OrderId(order.to_owned()), 2) {
+            Claimable::Free => "free".to_owned(),
+            Claimable::Owned(owner) => format!("owned by {}", owner.order),
+            Claimable::Over => "over".to_owned(),
+            Claimable::Exhausted { attempts } => format!("exhausted after {attempts}"),
+        };
+        assert_eq!(format!("{claimable}; {}", waiting.join(", ")), expected);
+    }
+
+    #[test]
+    fn a_message_waits_until_its_turn_has_ended() {
+        check(&["claim o", "message m"], "o", "free; m Queued");
+        check(&["claim o", "message m", "began m"], "o", "free; m Begun");
+        check(&["claim o", "message m", "began m", "prompt"], "o", "free; m Told");
+        check(&["claim o", "message m", "began m", "prompt", "ended m"], "o", "free; ");
+        check(&["claim o", "message m", "message m"], "o", "free; m Queued");
+    }
+
+    #[test]
+    fn one_order_at_a_time_owns_a_session() {
+        check(&["claim o", "message m"], "p", "owned by o; m Queued");
+        check(&["claim o", "message m", "began m", "ended m", "released o"], "p", "free; ");
+        check(&["claim o", "released o"], "o", "over; ");
+    }
+
+    #[test]
+    fn an_order_that_loses_its_workers_is_given_up() {
+        check(&["claim o", "claim o"], "o", "exhausted after 2; ");
+        check(&["claim o", "handed o", "claim o"], "o", "free; ");
+        check(&["claim o", "message m", "ended m", "claim o"], "o", "free; ");
+        check(&["claim o", "message m", "parked o"], "o", "over; ");
+    }
+}

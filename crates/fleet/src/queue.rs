@@ -1,0 +1,51 @@
+//! The queue of orders: what a worker does with it, wherever it is kept.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::FleetError;
+use crate::order::Order;
+
+/// Orders that wait, by pool. Each is with one worker at a time.
+#[async_trait]
+pub trait Queue: Send + Sync {
+    /// Puts an order into the pool of its labels. One whose id is known is there already; false then.
+    async fn put(&self, order: &Order) -> Result<bool, FleetError>;
+
+    /// Names of the pools that have had orders.
+    async fn pools(&self) -> Result<Vec<String>, FleetError>;
+
+    /// Takes an order of a pool; waits for one for a while. An order that is neither extended nor settled within the lease goes to
+    /// another worker.
+    async fn pull(&self, pool: &str, wait: Duration) -> Result<Option<Box<dyn Ticket>>, FleetError>;
+
+    /// Number of orders that wait or are being carried out.
+    async fn len(&self) -> Result<u64, FleetError>;
+}
+
+/// An order in the hands of a worker.
+#[async_trait]
+pub trait Ticket: Send + Sync {
+    /// The order as it was put.
+    fn payload(&self) -> &[u8];
+
+    /// How often it was given out, this time included.
+    fn deliveries(&self) -> u64;
+
+    /// Begins the lease anew. An error means that the queue may give the order to another worker.
+    async fn extend(&self) -> Result<(), FleetError>;
+
+    /// Ends the delivery.
+    async fn settle(&self, how: Settled) -> Result<(), FleetError>;
+}
+
+/// How a delivery ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    Done,
+    /// Back into the queue, for anybody after a delay.
+    GiveBack(Duration),
+    /// Never again.
+    Never,
+}

@@ -1,0 +1,51 @@
+//! Logs of claimed sessions as copies of the local ones: an append goes into the file and to the servers.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use hangar_store::{LogCopy, LogReplica, SessionId};
+use parking_lot::Mutex;
+
+use crate::FleetError;
+use crate::claim::Claim;
+
+/// The claims of this process, by session. Sessions that are not claimed have no copy.
+#[derive(Debug, Clone, Default)]
+pub struct ClaimedLogs(Arc<Mutex<HashMap<SessionId, Claim>>>);
+
+impl ClaimedLogs {
+    pub fn insert(&self, id: SessionId, claim: Claim) {
+        self.0.lock().insert(id, claim);
+    }
+
+    pub fn remove(&self, id: &SessionId) {
+        self.0.lock().remove(id);
+    }
+}
+
+impl LogReplica for ClaimedLogs {
+    fn open(&self, id: &SessionId) -> Option<Box<dyn LogCopy>> {
+        let claim = self.0.lock().get(id).cloned()?;
+        Some(Box::new(ClaimedLog(claim)))
+    }
+}
+
+#[derive(Debug)]
+struct ClaimedLog(Claim);
+
+fn io_error(error: FleetError) -> io::Error {
+    io::Error::other(error.to_string())
+}
+
+impl LogCopy for ClaimedLog {
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.0.append_lines(lines).map_err(io_error)
+    }
+
+    fn settled(&mut self) -> Option<BoxFuture<'static, io::Result<()>>> {
+        let settled = self.0.settled()?;
+        Some(Box::pin(async move { settled.await.map_err(io_error) }))
+    }
+}
