@@ -55,6 +55,7 @@ pub struct Refusal {
 
 struct Entry {
     title: String,
+    body: String,
     state: &'static str,
     labels: Vec<String>,
     comments: Vec<Value>,
@@ -112,7 +113,9 @@ impl GitHubServer {
     pub fn issue(&self, number: u64, title: &str, labels: &[&str]) {
         let labels = labels.iter().map(|label| (*label).to_owned()).collect();
         let title = title.to_owned();
-        let entry = Entry { title, state: "open", labels, comments: Vec::new(), is_pull_request: false };
+        let body = String::new();
+        let entry =
+            Entry { title, body, state: "open", labels, comments: Vec::new(), is_pull_request: false };
         self.repository().issues.insert(number, entry);
     }
 
@@ -290,8 +293,14 @@ impl Repository {
         if let ("GET", []) = (request.method.as_str(), &parts[..]) {
             let wanted = request.query.get("state").map_or("open", String::as_str);
             let found = self.issues.iter().filter(|(_, entry)| wanted == "all" || entry.state == wanted);
-            let found: Vec<Value> = found.map(|(number, entry)| entry.json(*number)).collect();
+            let mut found: Vec<Value> = found.map(|(number, entry)| entry.json(*number)).collect();
+            if request.query.get("direction").is_none_or(|direction| direction != "asc") {
+                found.reverse();
+            }
             return page(request, base, found, |found| found);
+        }
+        if let ("POST", []) = (request.method.as_str(), &parts[..]) {
+            return self.create(request);
         }
         let number = parts.first().and_then(|number| number.parse().ok()).unwrap_or(0);
         self.next_comment += 1;
@@ -308,6 +317,26 @@ impl Repository {
             pull.updated_at = now();
         }
         answer
+    }
+
+    fn create(&mut self, request: &Request) -> Answer {
+        let text = |name: &str| request.body[name].as_str().unwrap_or_default().to_owned();
+        if text("title").is_empty() {
+            return Answer::refused(422, "Validation Failed");
+        }
+        let number = self.issues.keys().last().copied().unwrap_or(0) + 1;
+        let entry = Entry {
+            title: text("title"),
+            body: text("body"),
+            state: "open",
+            labels: Vec::new(),
+            comments: Vec::new(),
+            is_pull_request: false,
+        };
+        let shown = entry.json(number);
+        self.issues.insert(number, entry);
+        self.events.push(format!("issue {number} created"));
+        Answer::new(201, shown)
     }
 
     /// `repo:`, `is:` and `label:` of a search.
@@ -365,7 +394,7 @@ impl Entry {
     fn json(&self, number: u64) -> Value {
         let labels: Vec<Value> = self.labels.iter().map(|label| json!({ "name": label })).collect();
         let mut issue = json!({
-            "number": number, "id": 1_000_000 + number, "title": self.title, "body": null, "state": self.state,
+            "number": number, "id": 1_000_000 + number, "title": self.title, "body": self.body, "state": self.state,
             "labels": labels, "assignee": null, "comments": self.comments.len(),
             "html_url": format!("https://github.com/octo/app/issues/{number}"),
             "created_at": format!("2026-01-01T00:{:02}:{:02}Z", number / 60 % 60, number % 60),

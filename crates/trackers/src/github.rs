@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue::{Comment, Issue, IssueId};
-use crate::{LabelChange, NewComment, Reading, Tracker};
+use crate::{LabelChange, NewComment, NewIssue, Reading, Tracker};
 use http::{Api, Method};
 
 pub use pulls::GitHubForge;
@@ -254,6 +254,28 @@ impl Tracker for GitHubTracker {
                 LabelChange::Add => inner.add_label(number, &label).await,
                 LabelChange::Remove => inner.remove_label(number, &label).await,
             }
+        })
+    }
+
+    fn create(&self, draft: NewIssue) -> Reading<IssueId> {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move {
+            let mark = format!("<!-- hangar:{} -->", draft.marker);
+            let recent = inner.path(&format!("?state=all&sort=created&direction=desc&per_page={PER_PAGE}"));
+            let known = inner.api.get(&recent).await?.body;
+            let has_mark = |entry: &&Value| entry["body"].as_str().is_some_and(|body| body.contains(&mark));
+            let found = known.as_array().into_iter().flatten().find(has_mark).cloned();
+            let made = match found {
+                Some(found) => found,
+                None => {
+                    let body = format!("{}\n\n{mark}", draft.description);
+                    let body = json!({ "title": draft.title, "body": body });
+                    inner.api.send(Method::Post, &inner.path(""), Some(&body)).await?
+                }
+            };
+            let number = made["number"].as_u64();
+            let missing = || TrackerError::new(TrackerErrorKind::Payload, "GitHub's answer is no issue");
+            number.map(|number| IssueId(number.to_string())).ok_or_else(missing)
         })
     }
 }

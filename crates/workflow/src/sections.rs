@@ -11,6 +11,7 @@ use crate::config::{
     MAX_RETRY_BACKOFF, MAX_TURNS, POLL_INTERVAL, PORT, READ_TIMEOUT, STALL_TIMEOUT, Secret, SelfReview,
     ServerConfig, TURN_TIMEOUT, TokenRates, TrackerConfig, WorkerConfig, WorkspaceConfig,
 };
+use crate::dispatch;
 use crate::keys;
 use crate::problem::{Problem, check};
 use crate::reactions;
@@ -49,6 +50,7 @@ pub(crate) fn config(reader: &mut Reader<'_>) -> Config {
         },
         agent,
         pulls,
+        dispatch: dispatch::rules(reader),
         self_review: self_review(reader),
         server: server(reader),
         logging: Logging {
@@ -226,7 +228,10 @@ fn self_review(reader: &mut Reader<'_>) -> SelfReview {
 
 fn server(reader: &mut Reader<'_>) -> ServerConfig {
     let default = ServerConfig::default();
+    let is_named = reader.has("server.port");
     let port = match reader.integer("server.port") {
+        // Nobody asked for a server.
+        None if !reader.has("server") => None,
         None => Some(PORT),
         Some(0) => None,
         Some(port) => match u16::try_from(port) {
@@ -245,7 +250,8 @@ fn server(reader: &mut Reader<'_>) -> ServerConfig {
             default.host
         }
     };
-    ServerConfig { port, host }
+    let webhook_secret = Secret(reader.expanded("server.webhook_secret").unwrap_or_default());
+    ServerConfig { port, host, webhook_secret, is_named }
 }
 
 fn token_rates(reader: &mut Reader<'_>) -> BTreeMap<String, TokenRates> {

@@ -272,7 +272,14 @@ impl Repository {
         let number = self.issues.keys().last().copied().unwrap_or(0) + 1;
         self.issues.insert(
             number,
-            Entry { title, state: "open", labels: Vec::new(), comments: Vec::new(), is_pull_request: true },
+            Entry {
+                title,
+                body: String::new(),
+                state: "open",
+                labels: Vec::new(),
+                comments: Vec::new(),
+                is_pull_request: true,
+            },
         );
         self.pulls.insert(
             number,
