@@ -4,12 +4,14 @@
 mod checks;
 mod git;
 mod graphql;
+pub(crate) mod http;
 mod pulls;
 
+use http::{Answer, Request, read};
 pub use pulls::Remark;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -18,8 +20,6 @@ use serde_json::{Value, json};
 /// Token that the simulator accepts.
 pub const TOKEN: &str = "github_pat_simulated";
 const REPOSITORY: &str = "/repos/octo/app";
-/// Largest request; pushes are requests.
-const MAX_BODY: usize = 64 << 20;
 /// Largest page that the API gives.
 const MAX_PER_PAGE: usize = 100;
 
@@ -60,34 +60,6 @@ struct Entry {
     labels: Vec<String>,
     comments: Vec<Value>,
     is_pull_request: bool,
-}
-
-struct Answer {
-    status: u16,
-    headers: Vec<(String, String)>,
-    body: Value,
-    /// Sent instead of the body, as it is.
-    raw: Option<Vec<u8>>,
-}
-
-impl Answer {
-    fn new(status: u16, body: Value) -> Self {
-        Self { status, headers: Vec::new(), body, raw: None }
-    }
-
-    fn refused(status: u16, message: &str) -> Self {
-        Self::new(status, json!({ "message": message, "status": status.to_string() }))
-    }
-}
-
-struct Request {
-    method: String,
-    path: String,
-    query: BTreeMap<String, String>,
-    headers: BTreeMap<String, String>,
-    body: Value,
-    target: String,
-    bytes: Vec<u8>,
 }
 
 impl GitHubServer {
@@ -181,73 +153,6 @@ fn serve(stream: &TcpStream, state: &Arc<Mutex<Repository>>, base: &str) -> std:
 /// The time, with the precision that GitHub has.
 fn now() -> String {
     format!("{:.0}", jiff::Timestamp::now())
-}
-
-fn read(stream: &TcpStream) -> std::io::Result<Option<Request>> {
-    let mut reader = BufReader::new(stream);
-    let mut first = String::new();
-    reader.read_line(&mut first)?;
-    let mut words = first.split_whitespace().map(str::to_owned);
-    let (Some(method), Some(target)) = (words.next(), words.next()) else { return Ok(None) };
-    let mut headers = BTreeMap::new();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        match line.trim_end().split_once(':') {
-            Some((name, value)) => drop(headers.insert(name.to_lowercase(), value.trim().to_owned())),
-            None => break,
-        }
-    }
-    let bytes = match headers.get("transfer-encoding").map(String::as_str) {
-        Some("chunked") => chunks(&mut reader)?,
-        _ => {
-            let length =
-                headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0usize);
-            let mut body = vec![0; length.min(MAX_BODY)];
-            reader.read_exact(&mut body)?;
-            body
-        }
-    };
-    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    let query = query.split('&').filter_map(|pair| pair.split_once('='));
-    let query = query.map(|(name, value)| (name.to_owned(), decoded(value))).collect();
-    let (body, path) = (serde_json::from_slice(&bytes).unwrap_or_default(), decoded(path));
-    Ok(Some(Request { method, path, query, headers, body, target: target.clone(), bytes }))
-}
-
-fn chunks(reader: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
-    let mut all = Vec::new();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        let length = usize::from_str_radix(line.trim(), 16).unwrap_or(0);
-        let mut chunk = vec![0; length.min(MAX_BODY)];
-        reader.read_exact(&mut chunk)?;
-        all.append(&mut chunk);
-        reader.read_line(&mut line)?;
-        if length == 0 {
-            return Ok(all);
-        }
-    }
-}
-
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        let code = (*first == b'%').then(|| tail.get(..2)).flatten();
-        match code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 impl Repository {

@@ -6,6 +6,7 @@
 
 pub mod attacks;
 pub mod github;
+pub mod jira;
 pub mod model;
 pub mod normal;
 pub mod process;
@@ -14,6 +15,7 @@ pub mod scratch;
 pub mod vendor;
 
 pub use github::GitHubServer;
+pub use jira::JiraServer;
 pub use model::{ModelServer, Request};
 pub use process::{Finished, Invocation, Running, Signal};
 pub use scratch::Scratch;

@@ -93,6 +93,9 @@ fn tracker(reader: &mut Reader<'_>) -> TrackerConfig {
     if let Some(path) = reader.text("tracker.path") {
         settings.entry("path").or_insert(path.into());
     }
+    if let Some(version) = reader.text("tracker.api_version") {
+        settings.entry("api_version").or_insert(version.into());
+    }
     let labels = reader.list("tracker.required_labels").unwrap_or_default();
     let mut on = |name: &str| reader.boolean(&format!("tracker.comments.{name}")).unwrap_or(false);
     let comments = Comments {

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Entry, GitHubServer, Repository, Request, now, page};
+use super::http::{Answer, Request};
+use super::{Entry, GitHubServer, Repository, now, page};
 
 pub(super) struct Pull {
     pub(super) branch: String,
