@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use hangar_trackers::forge::PullState;
 use hangar_trackers::{Issue, IssueId};
 use hangar_workflow::Config;
+use hangar_workflow::dispatch::{DispatchRule, Subject};
 use hangar_workflow::reactions::PullMode;
 use jiff::Timestamp;
 
 use crate::hold::{self, Hold};
 use crate::pulls::{self, Consequence, PullView, Pulls};
-use crate::record::{Fact, Release, SessionEnd, Write};
+use crate::record::{Fact, Release, RetryCause, SessionEnd, Write};
 use crate::settle::{self, Settlement};
 use crate::state::{Claim, Phase, State};
 
@@ -143,7 +144,7 @@ fn advance(config: &Config, claim: &Claim, view: Option<&PullView>, now: Timesta
             let end = SessionEnd::Inactive { state: claim.state.clone() };
             Some(Step::Note(Fact::SessionEnded { issue, end }))
         }
-        Phase::Ready if claim.turn >= config.agent.max_turns => {
+        Phase::Ready if claim.turn >= claim.max_turns.unwrap_or(config.agent.max_turns) => {
             Some(Step::Note(Fact::SessionEnded { issue, end: SessionEnd::MaxTurns }))
         }
         Phase::Ready => Some(Step::Note(Fact::TurnStarted { issue, turn: claim.turn + 1 })),
@@ -241,6 +242,10 @@ fn reconcile(config: &Config, claim: &Claim, snapshot: &Snapshot, view: Option<&
                 Write::Label { label } => Some(label.to_lowercase()),
                 Write::Transition { .. } | Write::Comment { .. } | Write::Unlabel { .. } => None,
             });
+            if claim.question.is_some() && is_answered(issue, *since) {
+                let (cause, error) = (RetryCause::Person, None);
+                return Some(Fact::RetryAt { issue: id.clone(), due: snapshot.asked, cause, error });
+            }
             let moved = !state.is_empty() && issue.state.to_lowercase() != state.to_lowercase();
             let acted = moved || label.is_some_and(|label| !issue.labels.contains(&label));
             match acted {
@@ -250,6 +255,16 @@ fn reconcile(config: &Config, claim: &Claim, snapshot: &Snapshot, view: Option<&
             }
         }
     }
+}
+
+/// Whether a person has commented after a time.
+fn is_answered(issue: &Issue, since: Timestamp) -> bool {
+    let comments = issue.comments.as_deref().unwrap_or_default();
+    comments.iter().any(|comment| {
+        // Dates of trackers have seconds.
+        let at = comment.created_at.parse::<Timestamp>();
+        !comment.is_ours() && at.is_ok_and(|at| at.as_second() >= since.as_second())
+    })
 }
 
 /// The release of an issue whose pull request is open, and which somebody moved to another state.
@@ -348,16 +363,30 @@ fn dispatch(config: &Config, snapshot: Option<&Snapshot>, state: &State, now: Ti
             || hold::of_issue(config, state, issue, snapshot.asked).is_some();
         if !held {
             slots.take(&issue.state);
+            let rule = rule_of(config, issue);
             facts.push(Fact::Claimed {
                 issue: issue.id.clone(),
                 identifier: issue.identifier.clone(),
                 title: issue.title.clone(),
                 state: issue.state.clone(),
-                agent: config.agent.runtime().to_owned(),
+                agent: rule.map_or(config.agent.runtime(), DispatchRule::runtime).to_owned(),
+                max_turns: rule.and_then(|rule| rule.max_turns),
             });
         }
     }
     facts
+}
+
+/// The rule that chooses the agent of an issue. Its choice holds for the whole claim.
+pub fn rule_of<'a>(config: &'a Config, issue: &Issue) -> Option<&'a DispatchRule> {
+    let subject = Subject {
+        identifier: &issue.identifier,
+        labels: &issue.labels,
+        issue_type: issue.issue_type.as_deref(),
+        assignee: issue.assignee.as_deref(),
+        priority: issue.priority,
+    };
+    config.dispatch.iter().find(|rule| rule.fits(subject))
 }
 
 /// Issues by urgency: those that a person wants, then by priority, age and name.

@@ -32,7 +32,7 @@ pub fn context(workflow: &Workflow, claim: &Claim, issue: &Issue) -> Value {
         "attempt": attempt,
         "run": {
             "turn_number": claim.turn,
-            "max_turns": workflow.config.agent.max_turns,
+            "max_turns": claim.max_turns.unwrap_or(workflow.config.agent.max_turns),
             "is_continuation": is_continuation,
         },
         "ci_failure": ci_failure(claim.reaction.as_ref()),
@@ -125,12 +125,21 @@ pub fn render(workflow: &Workflow, claim: &Claim, issue: &Issue) -> Result<Strin
             parts.push(event(reaction));
         }
     }
+    if let Some(question) = &claim.question {
+        let said = issue.comments.as_deref().unwrap_or_default().iter().filter(|comment| !comment.is_ours());
+        let said: Vec<String> = said.map(|comment| format!("{}: {}", comment.author, comment.body)).collect();
+        let last = said[said.len().saturating_sub(ANSWERS)..].join("\n\n");
+        parts.push(format!("You asked a person: {question}\n\nThe last comments on the issue:\n\n{last}"));
+    }
     parts.push(match workflow.config.pulls.mode {
         PullMode::Open => format!("{PROTOCOL} {PUBLISHED}"),
         PullMode::Adopt | PullMode::Off => PROTOCOL.to_owned(),
     });
     Ok(parts.join("\n\n"))
 }
+
+/// Comments that are shown after a question.
+const ANSWERS: usize = 5;
 
 /// Addition to the protocol where the orchestrator opens pull requests.
 const PUBLISHED: &str = "\

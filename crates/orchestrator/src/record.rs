@@ -10,6 +10,9 @@ use serde_with::skip_serializing_none;
 use crate::pulls::{Publication, Reaction, Seen};
 use crate::state::State;
 
+/// Beginning of the word with which an agent ends its session in order to ask a person.
+pub const ASK: &str = "ask: ";
+
 /// A line of the orchestrator's log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
@@ -31,6 +34,8 @@ pub enum Fact {
         title: String,
         state: String,
         agent: String,
+        /// Most turns of a session, if a rule says so.
+        max_turns: Option<u32>,
     },
     /// Another session for a claim whose retry is due.
     Restarted {
@@ -250,6 +255,10 @@ pub enum ParkReason {
     },
     Stopped,
     Requested,
+    /// The agent asks something.
+    Question {
+        question: String,
+    },
     /// The session changed nothing, so there is nothing to review.
     NoChange,
     /// Somebody closed the pull request without merging it.
@@ -275,6 +284,7 @@ impl ParkReason {
             ParkReason::MaxSessions { limit } => format!("all {limit} sessions of the issue are used"),
             ParkReason::Stopped => "it was stopped".to_owned(),
             ParkReason::Requested => "it was parked".to_owned(),
+            ParkReason::Question { question } => format!("the agent asks: {question}"),
             ParkReason::NoChange => "the agent changed nothing".to_owned(),
             ParkReason::PullClosed { number } => {
                 format!("the pull request #{number} was closed without being merged")

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::plan::{Effect, is_workable};
 use crate::pulls::{Publication, Reaction};
-use crate::record::{Fact, ParkReason, Release, RetryCause, SessionEnd, Write};
+use crate::record::{ASK, Fact, ParkReason, Release, RetryCause, SessionEnd, Write};
 use crate::state::Claim;
 use crate::timing;
 
@@ -39,6 +39,7 @@ pub fn publishing(config: &Config, claim: &Claim, end: &SessionEnd) -> Option<Ef
 fn is_done(config: &Config, claim: &Claim, end: &SessionEnd) -> bool {
     match end {
         SessionEnd::MaxTurns => is_workable(config, claim, &claim.state),
+        SessionEnd::SoftStop { word } if word.starts_with(ASK) => false,
         SessionEnd::SoftStop { word } => word != "blocked" && is_workable(config, claim, &claim.state),
         // The agent itself has handed the issue over.
         SessionEnd::Inactive { state } => {
@@ -123,6 +124,10 @@ pub fn settlement(config: &Config, claim: &Claim, end: &SessionEnd, now: Timesta
             park(config, claim, reason)
         }
         SessionEnd::SoftStop { word } if word == "blocked" => park(config, claim, ParkReason::Blocked),
+        SessionEnd::SoftStop { word } if word.starts_with(ASK) => {
+            let question = word.trim_start_matches(ASK).to_owned();
+            park(config, claim, ParkReason::Question { question })
+        }
         SessionEnd::SoftStop { .. } | SessionEnd::MaxTurns if !is_active => {
             let release = Release::Inactive { state: claim.state.clone() };
             released(Fact::Released { issue: issue(), release })
@@ -183,13 +188,15 @@ pub(crate) fn park(config: &Config, claim: &Claim, reason: ParkReason) -> Settle
         ParkReason::PullStuck { label, .. } => label.clone(),
         _ => Some(config.tracker.escalation_label.clone()),
     };
+    let is_question = matches!(reason, ParkReason::Question { .. });
     let advice = match &label {
+        Some(_) if is_question => "Answer with a comment to go on.".to_owned(),
         Some(label) => format!("Remove the label `{label}` or change the state to go on."),
         None => "Change the state to go on.".to_owned(),
     };
     let body = format!("This issue waits for a person: {}. {advice}", reason.sentence());
     // Without a label, the comment is all that a person sees.
-    let wanted = config.tracker.comments.on_failure || label.is_none();
+    let wanted = config.tracker.comments.on_failure || label.is_none() || is_question;
     let mut writes = comments(wanted, claim, "parked", body);
     writes.extend(label.map(|label| Write::Label { label }));
     Settlement { writes, then: Fact::Parked { issue: claim.issue.clone(), reason } }
@@ -208,6 +215,9 @@ pub fn opening(config: &Config, claim: &Claim) -> Vec<Write> {
         && to.to_lowercase() != claim.state.to_lowercase()
     {
         writes.push(Write::Transition { to: to.clone() });
+    }
+    if claim.question.is_some() {
+        writes.push(Write::Unlabel { label: config.tracker.escalation_label.clone() });
     }
     if config.tracker.comments.on_dispatch {
         let marker = format!("dispatch-{}", claim.number);

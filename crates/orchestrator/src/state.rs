@@ -47,6 +47,10 @@ pub struct Claim {
     /// State of the issue when it was last read.
     pub state: String,
     pub agent: String,
+    /// Most turns of a session, if a rule says so.
+    pub max_turns: Option<u32>,
+    /// A question to a person that the next session has the answer to.
+    pub question: Option<String>,
     /// Number of the record that began the claim: no other claim has it.
     pub number: u64,
     #[serde(with = "iso")]
@@ -96,6 +100,8 @@ impl Claim {
             title: String::new(),
             state: String::new(),
             agent: String::new(),
+            max_turns: None,
+            question: None,
             number,
             since,
             failures: 0,
@@ -325,7 +331,7 @@ impl State {
     pub fn apply(&mut self, record: &Record) {
         self.next_seq = record.seq + 1;
         match &record.fact {
-            Fact::Claimed { issue, identifier, title, state, agent } => {
+            Fact::Claimed { issue, identifier, title, state, agent, max_turns } => {
                 self.wanted.remove(issue);
                 self.totals.dispatches += 1;
                 let sessions = self.history.get(issue).map_or(0, |history| history.sessions);
@@ -333,6 +339,7 @@ impl State {
                     title: title.clone(),
                     state: state.clone(),
                     agent: agent.clone(),
+                    max_turns: *max_turns,
                     sessions,
                     ..Claim::new(issue, identifier, record.seq, record.at)
                 };
@@ -404,6 +411,7 @@ impl State {
                 claim.phase = Phase::Turn;
             }
             Fact::TurnEnded { end, soft_stop, tokens, .. } => {
+                claim.question = None;
                 claim.tokens += *tokens;
                 self.totals.tokens += *tokens;
                 claim.phase = match end {
@@ -469,6 +477,9 @@ impl State {
             }
             Fact::Parked { reason, .. } => {
                 self.totals.parked += 1;
+                if let ParkReason::Question { question } = reason {
+                    claim.question = Some(question.clone());
+                }
                 let state = claim.state.clone();
                 claim.phase = Phase::Parked { reason: reason.clone(), state, since: record.at };
             }

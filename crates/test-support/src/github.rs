@@ -4,12 +4,14 @@
 mod checks;
 mod git;
 mod graphql;
+pub(crate) mod http;
 mod pulls;
 
+use http::{Answer, Request, read};
 pub use pulls::Remark;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -18,8 +20,6 @@ use serde_json::{Value, json};
 /// Token that the simulator accepts.
 pub const TOKEN: &str = "github_pat_simulated";
 const REPOSITORY: &str = "/repos/octo/app";
-/// Largest request; pushes are requests.
-const MAX_BODY: usize = 64 << 20;
 /// Largest page that the API gives.
 const MAX_PER_PAGE: usize = 100;
 
@@ -55,38 +55,11 @@ pub struct Refusal {
 
 struct Entry {
     title: String,
+    body: String,
     state: &'static str,
     labels: Vec<String>,
     comments: Vec<Value>,
     is_pull_request: bool,
-}
-
-struct Answer {
-    status: u16,
-    headers: Vec<(String, String)>,
-    body: Value,
-    /// Sent instead of the body, as it is.
-    raw: Option<Vec<u8>>,
-}
-
-impl Answer {
-    fn new(status: u16, body: Value) -> Self {
-        Self { status, headers: Vec::new(), body, raw: None }
-    }
-
-    fn refused(status: u16, message: &str) -> Self {
-        Self::new(status, json!({ "message": message, "status": status.to_string() }))
-    }
-}
-
-struct Request {
-    method: String,
-    path: String,
-    query: BTreeMap<String, String>,
-    headers: BTreeMap<String, String>,
-    body: Value,
-    target: String,
-    bytes: Vec<u8>,
 }
 
 impl GitHubServer {
@@ -112,7 +85,9 @@ impl GitHubServer {
     pub fn issue(&self, number: u64, title: &str, labels: &[&str]) {
         let labels = labels.iter().map(|label| (*label).to_owned()).collect();
         let title = title.to_owned();
-        let entry = Entry { title, state: "open", labels, comments: Vec::new(), is_pull_request: false };
+        let body = String::new();
+        let entry =
+            Entry { title, body, state: "open", labels, comments: Vec::new(), is_pull_request: false };
         self.repository().issues.insert(number, entry);
     }
 
@@ -180,73 +155,6 @@ fn now() -> String {
     format!("{:.0}", jiff::Timestamp::now())
 }
 
-fn read(stream: &TcpStream) -> std::io::Result<Option<Request>> {
-    let mut reader = BufReader::new(stream);
-    let mut first = String::new();
-    reader.read_line(&mut first)?;
-    let mut words = first.split_whitespace().map(str::to_owned);
-    let (Some(method), Some(target)) = (words.next(), words.next()) else { return Ok(None) };
-    let mut headers = BTreeMap::new();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        match line.trim_end().split_once(':') {
-            Some((name, value)) => drop(headers.insert(name.to_lowercase(), value.trim().to_owned())),
-            None => break,
-        }
-    }
-    let bytes = match headers.get("transfer-encoding").map(String::as_str) {
-        Some("chunked") => chunks(&mut reader)?,
-        _ => {
-            let length =
-                headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0usize);
-            let mut body = vec![0; length.min(MAX_BODY)];
-            reader.read_exact(&mut body)?;
-            body
-        }
-    };
-    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    let query = query.split('&').filter_map(|pair| pair.split_once('='));
-    let query = query.map(|(name, value)| (name.to_owned(), decoded(value))).collect();
-    let (body, path) = (serde_json::from_slice(&bytes).unwrap_or_default(), decoded(path));
-    Ok(Some(Request { method, path, query, headers, body, target: target.clone(), bytes }))
-}
-
-fn chunks(reader: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
-    let mut all = Vec::new();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        let length = usize::from_str_radix(line.trim(), 16).unwrap_or(0);
-        let mut chunk = vec![0; length.min(MAX_BODY)];
-        reader.read_exact(&mut chunk)?;
-        all.append(&mut chunk);
-        reader.read_line(&mut line)?;
-        if length == 0 {
-            return Ok(all);
-        }
-    }
-}
-
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        let code = (*first == b'%').then(|| tail.get(..2)).flatten();
-        match code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 impl Repository {
     fn answer(&mut self, request: &Request, base: &str) -> Answer {
         if !self.refusals.is_empty() {
@@ -290,8 +198,14 @@ impl Repository {
         if let ("GET", []) = (request.method.as_str(), &parts[..]) {
             let wanted = request.query.get("state").map_or("open", String::as_str);
             let found = self.issues.iter().filter(|(_, entry)| wanted == "all" || entry.state == wanted);
-            let found: Vec<Value> = found.map(|(number, entry)| entry.json(*number)).collect();
+            let mut found: Vec<Value> = found.map(|(number, entry)| entry.json(*number)).collect();
+            if request.query.get("direction").is_none_or(|direction| direction != "asc") {
+                found.reverse();
+            }
             return page(request, base, found, |found| found);
+        }
+        if let ("POST", []) = (request.method.as_str(), &parts[..]) {
+            return self.create(request);
         }
         let number = parts.first().and_then(|number| number.parse().ok()).unwrap_or(0);
         self.next_comment += 1;
@@ -308,6 +222,26 @@ impl Repository {
             pull.updated_at = now();
         }
         answer
+    }
+
+    fn create(&mut self, request: &Request) -> Answer {
+        let text = |name: &str| request.body[name].as_str().unwrap_or_default().to_owned();
+        if text("title").is_empty() {
+            return Answer::refused(422, "Validation Failed");
+        }
+        let number = self.issues.keys().last().copied().unwrap_or(0) + 1;
+        let entry = Entry {
+            title: text("title"),
+            body: text("body"),
+            state: "open",
+            labels: Vec::new(),
+            comments: Vec::new(),
+            is_pull_request: false,
+        };
+        let shown = entry.json(number);
+        self.issues.insert(number, entry);
+        self.events.push(format!("issue {number} created"));
+        Answer::new(201, shown)
     }
 
     /// `repo:`, `is:` and `label:` of a search.
@@ -365,7 +299,7 @@ impl Entry {
     fn json(&self, number: u64) -> Value {
         let labels: Vec<Value> = self.labels.iter().map(|label| json!({ "name": label })).collect();
         let mut issue = json!({
-            "number": number, "id": 1_000_000 + number, "title": self.title, "body": null, "state": self.state,
+            "number": number, "id": 1_000_000 + number, "title": self.title, "body": self.body, "state": self.state,
             "labels": labels, "assignee": null, "comments": self.comments.len(),
             "html_url": format!("https://github.com/octo/app/issues/{number}"),
             "created_at": format!("2026-01-01T00:{:02}:{:02}Z", number / 60 % 60, number % 60),

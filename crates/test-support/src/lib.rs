@@ -6,6 +6,7 @@
 
 pub mod attacks;
 pub mod github;
+pub mod jira;
 pub mod model;
 pub mod nats;
 pub mod normal;
@@ -15,6 +16,7 @@ pub mod scratch;
 pub mod vendor;
 
 pub use github::GitHubServer;
+pub use jira::JiraServer;
 pub use model::{ModelServer, Request};
 pub use nats::{NatsServers, NatsVersion};
 pub use process::{Finished, Invocation, Running, Signal};

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue::{Issue, IssueId};
-use crate::{LabelChange, NewComment, Reading, Tracker, shared_file};
+use crate::{LabelChange, NEW_STATE, NewComment, NewIssue, Reading, Tracker, shared_file};
 
 #[derive(Debug, Clone)]
 pub struct FileTracker {
@@ -147,6 +147,37 @@ impl Tracker for FileTracker {
             true
         })
     }
+
+    fn create(&self, draft: NewIssue) -> Reading<IssueId> {
+        self.reading(move |tracker| {
+            let id = format!("hangar-{}", draft.marker);
+            let made = IssueId(id.clone());
+            shared_file::change(&tracker.path, |text| {
+                let mut entries = tracker.entries(text)?;
+                if entries.iter().any(|entry| entry["id"] == *id) {
+                    return Ok(None);
+                }
+                let identifier = format!("follow-up-{}", next_number(&entries));
+                entries.push(json!({
+                    "id": id, "identifier": identifier, "title": draft.title,
+                    "description": draft.description, "state": NEW_STATE, "labels": [],
+                }));
+                let text = serde_json::to_string_pretty(&entries).map_err(|error| tracker.invalid(error))?;
+                Ok(Some(text + "\n"))
+            })?;
+            Ok(made)
+        })
+    }
+}
+
+/// Number that a new identifier gets: one more than any that is there.
+fn next_number(entries: &[Value]) -> u64 {
+    let numbers = entries.iter().filter_map(|entry| {
+        let identifier = entry["identifier"].as_str()?;
+        let digits = identifier.trim_start_matches(|c: char| !c.is_ascii_digit());
+        digits.parse::<u64>().ok()
+    });
+    numbers.max().unwrap_or(0) + 1
 }
 
 /// Reads one entry. Optional fields of the wrong type are left out, except where the format forbids it.

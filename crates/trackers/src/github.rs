@@ -1,7 +1,6 @@
 //! Issues of a GitHub repository. The state of an issue is the one of its labels that the workflow names as a state, or else
 //! `open` or `closed`.
 
-mod http;
 mod pulls;
 
 use std::sync::Arc;
@@ -10,12 +9,13 @@ use hangar_workflow::config::TrackerConfig;
 use serde_json::{Value, json};
 
 use crate::error::{TrackerError, TrackerErrorKind};
+use crate::http::{Api, Method, Service};
 use crate::issue::{Comment, Issue, IssueId};
-use crate::{LabelChange, NewComment, Reading, Tracker};
-use http::{Api, Method};
+use crate::{LabelChange, NewComment, NewIssue, Reading, Tracker};
 
 pub use pulls::GitHubForge;
 
+const VERSION: &str = "2022-11-28";
 const ENDPOINT: &str = "https://api.github.com";
 const PER_PAGE: usize = 50;
 
@@ -44,7 +44,7 @@ impl GitHubTracker {
         }
         let named = config.active_states.iter().chain(&config.terminal_states).chain(&config.handoff_state);
         Ok(Self(Arc::new(Inner {
-            api: Api::new(endpoint(&config.endpoint), &config.api_key.0)?,
+            api: Api::new(service(&config.endpoint, &config.api_key.0))?,
             repository: config.project.clone(),
             query: config.query_filter.clone(),
             states: named.cloned().collect(),
@@ -62,8 +62,17 @@ fn is_repository(project: &str) -> bool {
     project.split_once('/').is_some_and(|(owner, name)| is_name(owner) && is_name(name))
 }
 
-fn endpoint(named: &str) -> &str {
-    if named.is_empty() { ENDPOINT } else { named.trim_end_matches('/') }
+fn service(endpoint: &str, token: &str) -> Service {
+    let endpoint = if endpoint.is_empty() { ENDPOINT } else { endpoint.trim_end_matches('/') };
+    Service {
+        name: "GitHub",
+        endpoint: endpoint.to_owned(),
+        headers: vec![
+            ("authorization", format!("Bearer {token}")),
+            ("accept", "application/vnd.github+json".to_owned()),
+            ("x-github-api-version", VERSION.to_owned()),
+        ],
+    }
 }
 
 /// Number of an issue as it is written in paths. An id of another tracker is none.
@@ -254,6 +263,28 @@ impl Tracker for GitHubTracker {
                 LabelChange::Add => inner.add_label(number, &label).await,
                 LabelChange::Remove => inner.remove_label(number, &label).await,
             }
+        })
+    }
+
+    fn create(&self, draft: NewIssue) -> Reading<IssueId> {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move {
+            let mark = format!("<!-- hangar:{} -->", draft.marker);
+            let recent = inner.path(&format!("?state=all&sort=created&direction=desc&per_page={PER_PAGE}"));
+            let known = inner.api.get(&recent).await?.body;
+            let has_mark = |entry: &&Value| entry["body"].as_str().is_some_and(|body| body.contains(&mark));
+            let found = known.as_array().into_iter().flatten().find(has_mark).cloned();
+            let made = match found {
+                Some(found) => found,
+                None => {
+                    let body = format!("{}\n\n{mark}", draft.description);
+                    let body = json!({ "title": draft.title, "body": body });
+                    inner.api.send(Method::Post, &inner.path(""), Some(&body)).await?
+                }
+            };
+            let number = made["number"].as_u64();
+            let missing = || TrackerError::new(TrackerErrorKind::Payload, "GitHub's answer is no issue");
+            number.map(|number| IssueId(number.to_string())).ok_or_else(missing)
         })
     }
 }

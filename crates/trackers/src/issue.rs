@@ -61,6 +61,13 @@ pub struct Comment {
     pub created_at: String,
 }
 
+impl Comment {
+    /// Whether the orchestrator wrote it.
+    pub fn is_ours(&self) -> bool {
+        self.id.starts_with("hangar-") || self.body.contains("<!-- hangar:")
+    }
+}
+
 /// An issue that has to be finished first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocker {

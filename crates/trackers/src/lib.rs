@@ -8,7 +8,9 @@ pub mod error;
 pub mod file;
 pub mod forge;
 pub mod github;
+mod http;
 pub mod issue;
+pub mod jira;
 pub mod markdown;
 mod open;
 mod shared_file;
@@ -39,7 +41,22 @@ pub trait Tracker: Send + Sync {
 
     /// Adds or removes a label.
     fn label(&self, id: &IssueId, label: &str, change: LabelChange) -> Reading<()>;
+
+    /// Creates an issue that nobody works on before a person has looked at it, unless there is one with the marker.
+    fn create(&self, draft: NewIssue) -> Reading<IssueId>;
 }
+
+/// An issue to create.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewIssue {
+    /// One word that no other issue has.
+    pub marker: String,
+    pub title: String,
+    pub description: String,
+}
+
+/// State of a new issue in trackers that have no other word for it.
+pub(crate) const NEW_STATE: &str = "Triage";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewComment {

@@ -18,13 +18,14 @@
 //! The name of a file without `.md` is the id and the identifier. Only the lines that a write is about are changed.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue::{Blocker, Comment, Issue, IssueId};
-use crate::{LabelChange, NewComment, Reading, Tracker, shared_file};
+use crate::{LabelChange, NEW_STATE, NewComment, NewIssue, Reading, Tracker, shared_file};
 
 /// Most files that are read.
 const MAX_FILES: usize = 20_000;
@@ -154,6 +155,22 @@ impl Tracker for MarkdownTracker {
             }
             let labels: Vec<String> = labels.iter().map(|label| scalar(label)).collect();
             set(text, "labels", &format!("[{}]", labels.join(", ")))
+        })
+    }
+
+    fn create(&self, draft: NewIssue) -> Reading<IssueId> {
+        let id = IssueId(format!("follow-up-{}", draft.marker));
+        let path = self.path(&id);
+        self.reading(move |_| {
+            let path = path?;
+            let (title, body) = (scalar(&draft.title), draft.description.trim());
+            let text = format!("{FENCE}\ntitle: {title}\nstate: {NEW_STATE}\n{FENCE}\n{body}\n");
+            match std::fs::File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes())) {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                    Err(shared_file::transport("writing", &path, &error))
+                }
+                _ => Ok(id),
+            }
         })
     }
 }

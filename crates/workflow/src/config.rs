@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::dispatch::DispatchRule;
 use crate::reactions::PullConfig;
 use crate::template::Language;
 
@@ -33,6 +34,8 @@ pub struct Config {
     pub hooks: Hooks,
     pub agent: AgentConfig,
     pub pulls: PullConfig,
+    /// Rules that choose the agent of an issue, the first that fits.
+    pub dispatch: Vec<DispatchRule>,
     pub self_review: SelfReview,
     pub server: ServerConfig,
     pub logging: Logging,
@@ -138,15 +141,20 @@ pub struct AgentConfig {
 }
 
 impl AgentConfig {
-    /// Name of the runtime that a kind of agent stands for.
+    /// Name of the runtime that the kind of agent stands for.
     pub fn runtime(&self) -> &str {
-        match self.kind.as_str() {
-            "claude-code" => "claude",
-            "copilot-cli" => "copilot",
-            "codex-cli" => "codex",
-            "hangar" => "native",
-            other => other,
-        }
+        runtime_of(&self.kind)
+    }
+}
+
+/// Name of the runtime that a kind of agent stands for.
+pub fn runtime_of(kind: &str) -> &str {
+    match kind {
+        "claude-code" => "claude",
+        "copilot-cli" => "copilot",
+        "codex-cli" => "codex",
+        "hangar" => "native",
+        other => other,
     }
 }
 
@@ -171,11 +179,16 @@ pub struct ServerConfig {
     /// `None` serves nothing.
     pub port: Option<u16>,
     pub host: IpAddr,
+    /// Key of the signatures of webhooks. Without one they are refused.
+    pub webhook_secret: Secret,
+    /// Whether the workflow names the port.
+    pub is_named: bool,
 }
 
 impl Default for ServerConfig {
     fn default() -> Self {
-        Self { port: Some(PORT), host: IpAddr::V4(Ipv4Addr::LOCALHOST) }
+        let host = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        Self { port: None, host, webhook_secret: Secret::default(), is_named: false }
     }
 }
 

@@ -5,6 +5,7 @@
 //! with a code and a line. Pure: variables of the environment are handed in.
 
 pub mod config;
+pub mod dispatch;
 pub mod environment;
 mod front_matter;
 mod keys;

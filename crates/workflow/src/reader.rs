@@ -223,6 +223,23 @@ impl<'a> Reader<'a> {
         node.entries()
     }
 
+    /// Items of a list of the file.
+    pub(crate) fn items(&mut self, path: &str) -> &'a [Node] {
+        let Some(node) = self.node(path) else { return &[] };
+        match &node.value {
+            Yaml::List(items) => items,
+            _ => {
+                self.mistyped(path, "a list", &Raw::File(node));
+                &[]
+            }
+        }
+    }
+
+    /// An error at a place that the caller knows.
+    pub(crate) fn wrong(&mut self, at: Position, message: String) {
+        self.problems.push(Problem::error(check::TYPE, at, message));
+    }
+
     /// A block as JSON, with a leading `$NAME` replaced in its texts.
     pub(crate) fn block(&self, path: &str) -> Map<String, Value> {
         match self.node(path).map(Node::json) {

@@ -11,6 +11,7 @@ use crate::config::{
     MAX_RETRY_BACKOFF, MAX_TURNS, POLL_INTERVAL, PORT, READ_TIMEOUT, STALL_TIMEOUT, Secret, SelfReview,
     ServerConfig, TURN_TIMEOUT, TokenRates, TrackerConfig, WorkerConfig, WorkspaceConfig,
 };
+use crate::dispatch;
 use crate::keys;
 use crate::problem::{Problem, check};
 use crate::reactions;
@@ -49,6 +50,7 @@ pub(crate) fn config(reader: &mut Reader<'_>) -> Config {
         },
         agent,
         pulls,
+        dispatch: dispatch::rules(reader),
         self_review: self_review(reader),
         server: server(reader),
         logging: Logging {
@@ -90,6 +92,9 @@ fn tracker(reader: &mut Reader<'_>) -> TrackerConfig {
     settings.extend(reader.block("tracker.provider"));
     if let Some(path) = reader.text("tracker.path") {
         settings.entry("path").or_insert(path.into());
+    }
+    if let Some(version) = reader.text("tracker.api_version") {
+        settings.entry("api_version").or_insert(version.into());
     }
     let labels = reader.list("tracker.required_labels").unwrap_or_default();
     let mut on = |name: &str| reader.boolean(&format!("tracker.comments.{name}")).unwrap_or(false);
@@ -226,7 +231,10 @@ fn self_review(reader: &mut Reader<'_>) -> SelfReview {
 
 fn server(reader: &mut Reader<'_>) -> ServerConfig {
     let default = ServerConfig::default();
+    let is_named = reader.has("server.port");
     let port = match reader.integer("server.port") {
+        // Nobody asked for a server.
+        None if !reader.has("server") => None,
         None => Some(PORT),
         Some(0) => None,
         Some(port) => match u16::try_from(port) {
@@ -245,7 +253,8 @@ fn server(reader: &mut Reader<'_>) -> ServerConfig {
             default.host
         }
     };
-    ServerConfig { port, host }
+    let webhook_secret = Secret(reader.expanded("server.webhook_secret").unwrap_or_default());
+    ServerConfig { port, host, webhook_secret, is_named }
 }
 
 fn token_rates(reader: &mut Reader<'_>) -> BTreeMap<String, TokenRates> {

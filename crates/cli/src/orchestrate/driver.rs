@@ -15,10 +15,13 @@ use hangar_orchestrator::state::{Phase, State};
 use hangar_trackers::{IssueId, TrackerError};
 use jiff::{SignedDuration, Timestamp};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
+use super::api::{self, Counts};
 use super::effects::{Context, Done, item_id};
 use super::log::{self, RecordLog};
+use super::serve::Ask;
 use super::session::LiveSession;
 use super::show::Shown;
 use super::source::{Source, Version};
@@ -40,6 +43,9 @@ pub(super) struct Driver {
     pub(super) shown: Shown,
     /// Makes the parts of a context that a new workflow needs.
     pub(super) rebuild: Rebuild,
+    /// Questions of the HTTP server.
+    pub(super) questions: mpsc::Receiver<Ask>,
+    pub(super) counts: Counts,
     pub(super) until_idle: bool,
     /// Factor of all delays, for tests.
     pub(super) retry_scale: f64,
@@ -121,6 +127,7 @@ impl Driver {
             let wait = self.wait();
             tokio::select! {
                 Some(done) = self.work.effects.join_next_with_id() => self.done(done)?,
+                Some(ask) = self.questions.recv() => self.answer(ask),
                 () = tokio::time::sleep(wait) => self.reload_if_changed(),
                 () = &mut stopped => return Ok(()),
                 _ = interrupt.recv() => return Ok(()),
@@ -331,9 +338,11 @@ impl Driver {
 
     fn polled(&mut self, polled: Result<Snapshot, TrackerError>) {
         self.work.polling = false;
+        self.counts.polls += 1;
         match polled {
             Ok(snapshot) => self.work.snapshot = Some(snapshot),
             Err(error) => {
+                self.counts.failed_polls += 1;
                 remark(&format!("the tracker cannot be read: {error} ({})", error.kind.as_str()));
                 if let Some(wait) = error.retry_after.and_then(|wait| SignedDuration::try_from(wait).ok()) {
                     self.work.next_poll = self.work.next_poll.max(Timestamp::now() + wait);
@@ -381,8 +390,10 @@ impl Driver {
 
     fn looked(&mut self, looked: Looked) {
         self.work.looking = false;
+        self.counts.looks += 1;
         self.work.pulls.0.extend(looked.views);
         if let Some(error) = looked.error {
+            self.counts.failed_looks += 1;
             remark(&format!("a pull request cannot be read: {error} ({})", error.kind.as_str()));
             if let Some(wait) = error.retry_after.and_then(|wait| SignedDuration::try_from(wait).ok()) {
                 self.work.next_look = self.work.next_look.max(Timestamp::now() + wait);
@@ -391,6 +402,33 @@ impl Driver {
     }
 
     // ---- people ----
+
+    fn answer(&mut self, ask: Ask) {
+        // A client that went away needs no answer.
+        match ask {
+            Ask::State(reply) => drop(reply.send(api::state(&self.state, Timestamp::now()))),
+            Ask::Issue(name, reply) => drop(reply.send(api::issue(&self.state, &name))),
+            Ask::Metrics(reply) => {
+                let config = &self.context.workflow.config;
+                drop(reply.send(api::metrics(config, &self.state, self.counts)));
+            }
+            Ask::Refresh(reply) => {
+                let now = Timestamp::now();
+                let _ = reply.send(self.work.polling || self.work.next_poll <= now);
+                self.hurry();
+            }
+            Ask::Webhook => {
+                self.counts.webhooks += 1;
+                self.hurry();
+            }
+        }
+    }
+
+    /// Reads tracker and pull requests as soon as possible.
+    fn hurry(&mut self) {
+        let now = Timestamp::now();
+        (self.work.next_poll, self.work.next_look) = (now, now);
+    }
 
     fn take_requests(&mut self) -> Result<()> {
         let directory = self.source.records();

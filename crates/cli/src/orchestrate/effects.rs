@@ -19,6 +19,7 @@ use serde_json::Value;
 use super::hooks::{self, HookIssue};
 use super::mirror::Mirror;
 use super::session::{LiveSession, failure, for_queue};
+use super::tools::{Access, Tools};
 use super::workspace::{self, Owner};
 use super::{mock, publish, source};
 
@@ -34,6 +35,7 @@ pub(super) struct Context {
     pub(super) workflow: Arc<Workflow>,
     pub(super) tracker: Arc<dyn Tracker>,
     pub(super) forge: Option<Arc<dyn Forge>>,
+    pub(super) tools: Tools,
     pub(super) mirror: Option<Arc<Mirror>>,
     pub(super) hub: Hub,
     pub(super) hook_variables: Arc<Vec<(OsString, OsString)>>,
@@ -151,7 +153,9 @@ impl Context {
             .await
             .map_err(|message| refused("hook_failed", message, true))?;
         let session = uuid::Uuid::new_v4().to_string();
-        let agent = match self.agent(claim, &session, &ready.path).await {
+        let marker = format!("agent-{}", claim.number);
+        let access = self.tools.open(&claim.issue, marker, &self.tracker, &config.tracker);
+        let agent = match self.agent(claim, &session, &ready.path, &access).await {
             Ok(agent) => agent,
             Err(error) => {
                 slot.fail(&for_queue(&error));
@@ -165,7 +169,7 @@ impl Context {
             branch: ready.branch,
             state: issue.state.clone(),
         };
-        let live = LiveSession { agent, slot, workspace: ready.path, issue, failure: None };
+        let live = LiveSession { agent, slot, workspace: ready.path, issue, failure: None, access };
         Ok(Done { facts: vec![fact], live: Some(live) })
     }
 
@@ -179,7 +183,7 @@ impl Context {
             id: item_id(&self.key, claim),
             kind: WorkKind::Task,
             project: self.project.clone(),
-            account: self.hub.account(name, self.model().as_deref()),
+            account: self.hub.account(name, self.model(name).as_deref()),
             host: self.hub.host_name(name),
             runtime: card.map_or_else(|| name.clone(), |card| card.base().to_owned()),
             agent: card.and_then(|card| card.agent()).map(str::to_owned),
@@ -192,11 +196,12 @@ impl Context {
         }
     }
 
-    /// Model that the block of the agent names.
-    fn model(&self) -> Option<String> {
+    /// Model that the block of an agent names.
+    fn model(&self, agent: &str) -> Option<String> {
         let config = &self.workflow.config;
         let block = |name: &str| config.extensions.get(name).and_then(|block| block.get("model"));
-        let model = block(&config.agent.kind).or_else(|| block(config.agent.runtime()));
+        let kind = Some(&config.agent.kind).filter(|_| config.agent.runtime() == agent);
+        let model = kind.and_then(|kind| block(kind)).or_else(|| block(agent));
         model.and_then(Value::as_str).map(str::to_owned)
     }
 
@@ -205,6 +210,7 @@ impl Context {
         claim: &Claim,
         session: &str,
         workspace: &std::path::Path,
+        access: &Access,
     ) -> Result<AgentSession, hangar_runtimes::outcome::TurnFailure> {
         if claim.agent == mock::KIND {
             let block = self.workflow.config.extensions.get(mock::KIND).and_then(Value::as_object);
@@ -220,7 +226,10 @@ impl Context {
             });
         };
         let mut order = AgentOrder::new(session.to_owned(), workspace.to_owned());
-        order.model = self.model();
+        order.model = self.model(&claim.agent);
+        if runtime.card().capabilities.mcp_config {
+            order.mcp_config = Some(access.configuration());
+        }
         runtime.open(order).await
     }
 
@@ -255,7 +264,8 @@ impl Context {
                 (TurnEnd::Failed(failed("template_render_error", message, false)), Default::default())
             }
         };
-        let soft_stop = workspace::status(&live.workspace);
+        let question = live.access.question();
+        let soft_stop = question.or_else(|| workspace::status(&live.workspace));
         Done { facts: vec![Fact::TurnEnded { issue, end, soft_stop, tokens }], live: Some(live) }
     }
 

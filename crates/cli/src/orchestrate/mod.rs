@@ -1,8 +1,9 @@
 //! `hangar orchestrate`, `hangar issues` and `hangar issue`: work on the issues of a tracker, as a workflow file says.
 //!
 //! The decisions are those of `hangar_orchestrator`; here are their effects. [`driver`] is the loop, [`effects`] what it does,
-//! [`publish`] and [`push`] its pull requests, [`session`] an agent at work in a slot of the queue, [`workspace`] and [`mirror`] its directory, [`log`] the records.
+//! [`serve`] and [`api`] its state over HTTP, [`tools`] those of agents, [`publish`] and [`push`] its pull requests, [`session`] an agent at work in a slot of the queue, [`workspace`] and [`mirror`] its directory, [`log`] the records.
 
+mod api;
 pub(crate) mod args;
 mod driver;
 mod effects;
@@ -12,9 +13,11 @@ pub(crate) mod mirror;
 mod mock;
 mod publish;
 mod push;
+mod serve;
 mod session;
 mod show;
 mod source;
+mod tools;
 mod workspace;
 
 use std::collections::HashMap;
@@ -103,8 +106,11 @@ fn work(settings: &Settings, source: Source, loaded: Loaded, args: &OrchestrateA
         let access = publish::access(config, &url, agent_socket.clone());
         Some(Arc::new(Mirror::new(credentials::git(), &mirrors, &url, access)))
     };
+    let runtime = runtime()?;
+    let (tools, questions) = runtime.block_on(serve::start(&loaded.workflow.config.server))?;
     let context = Context {
         mirror: mirror(&loaded),
+        tools,
         workflow: Arc::new(loaded.workflow),
         tracker: loaded.tracker,
         forge: loaded.forge,
@@ -129,10 +135,12 @@ fn work(settings: &Settings, source: Source, loaded: Loaded, args: &OrchestrateA
         log,
         shown: Shown { format: args.output_format },
         rebuild,
+        questions,
+        counts: Default::default(),
         until_idle: args.until_idle,
         retry_scale: settings.retry_scale()?,
     };
-    runtime()?.block_on(async {
+    runtime.block_on(async {
         let ended = driver.run().await;
         hub.close().await;
         ended

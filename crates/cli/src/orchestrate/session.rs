@@ -13,6 +13,8 @@ use jiff::Timestamp;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::tools::Access;
+
 /// Grace period of a session that was told to stop.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// Answer to a question of an agent.
@@ -26,6 +28,8 @@ pub(super) struct LiveSession {
     pub(super) issue: Issue,
     /// The failure that ended its last turn.
     pub(super) failure: Option<QueueFailure>,
+    /// Access to the tools for the issue.
+    pub(super) access: Access,
 }
 
 impl LiveSession {

@@ -140,12 +140,13 @@ impl Source {
     }
 
     fn agent_problem(&self, text: &str, config: &Config) -> Option<Problem> {
-        let name = config.agent.runtime();
-        let known = name == mock::KIND || self.agents.iter().any(|agent| agent == name);
-        (!known).then(|| {
-            let message = format!("there is no agent `{}`; `hangar runtimes` lists them", config.agent.kind);
-            located(text, "agent.kind", &message)
-        })
+        let is_known = |name: &str| name == mock::KIND || self.agents.iter().any(|agent| agent == name);
+        let missing = |kind: &str| format!("there is no agent `{kind}`; `hangar runtimes` lists them");
+        if !is_known(config.agent.runtime()) {
+            return Some(located(text, "agent.kind", &missing(&config.agent.kind)));
+        }
+        let rule = config.dispatch.iter().find(|rule| !is_known(rule.runtime()))?;
+        Some(located(text, "dispatch.rules", &format!("{}: {}", rule.name, missing(&rule.agent))))
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod github;
 mod killed;
+mod served;
 mod story;
 mod validate;
 mod work;

@@ -5,6 +5,8 @@
 mod candidates;
 mod property;
 mod pulls;
+mod scale;
 mod sessions;
+mod symphony;
 mod timing;
 mod world;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use super::{GitHubServer, Repository, Request, TOKEN};
+use super::http::Request;
+use super::{GitHubServer, Repository, TOKEN};
 
 /// Path of the repository on the server.
 pub(super) const PATH: &str = "/octo/app.git";

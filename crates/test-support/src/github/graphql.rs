@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Repository, Request};
+use super::Repository;
+use super::http::{Answer, Request};
 
 struct Field {
     name: String,

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Entry, GitHubServer, Repository, Request, now, page};
+use super::http::{Answer, Request};
+use super::{Entry, GitHubServer, Repository, now, page};
 
 pub(super) struct Pull {
     pub(super) branch: String,
@@ -272,7 +273,14 @@ impl Repository {
         let number = self.issues.keys().last().copied().unwrap_or(0) + 1;
         self.issues.insert(
             number,
-            Entry { title, state: "open", labels: Vec::new(), comments: Vec::new(), is_pull_request: true },
+            Entry {
+                title,
+                body: String::new(),
+                state: "open",
+                labels: Vec::new(),
+                comments: Vec::new(),
+                is_pull_request: true,
+            },
         );
         self.pulls.insert(
             number,

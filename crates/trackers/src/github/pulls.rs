@@ -9,13 +9,13 @@ use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::http::{Api, Method};
-use super::{endpoint, is_repository};
+use super::{is_repository, service};
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::forge::{
     Check, CheckStatus, Forge, MergeOrder, PullDraft, PullName, PullRequest, PullState, Review, Thread,
     ThreadAnswer, ThreadComment, Verdict, tail,
 };
+use crate::http::{Api, Method};
 use crate::{LabelChange, NewComment, Reading};
 
 /// Largest page.
@@ -67,7 +67,7 @@ impl GitHubForge {
             return Err(TrackerError::new(TrackerErrorKind::MissingProject, message));
         };
         Ok(Self(Arc::new(Inner {
-            api: Api::new(endpoint(&config.endpoint), &config.api_key.0)?,
+            api: Api::new(service(&config.endpoint, &config.api_key.0))?,
             owner: owner.to_owned(),
             name: name.to_owned(),
             threads: Mutex::default(),

@@ -4,4 +4,5 @@
 
 mod files;
 mod github;
+mod jira;
 mod suite;

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use hangar_trackers::{Issue, IssueId, LabelChange, NewComment, Tracker, TrackerErrorKind};
+use hangar_trackers::{Issue, IssueId, LabelChange, NewComment, NewIssue, Tracker, TrackerErrorKind};
 use jiff::Timestamp;
 
 pub(crate) fn id(id: &str) -> IssueId {
@@ -84,6 +84,17 @@ async fn writes(
         assert_eq!(bodies, ["Started.\n\nOn it.", "Done."], "a comment is written once");
         assert!(issue.labels.contains(&"bug".to_owned()), "the rest stays");
     }
+    let draft = NewIssue {
+        marker: "m1".to_owned(),
+        title: "More: \"this\"".to_owned(),
+        description: "Why.".to_owned(),
+    };
+    let made = tracker.create(draft.clone()).await.unwrap();
+    assert_eq!(open().create(draft).await.unwrap(), made, "an issue is created once");
+    let found = tracker.by_ids(std::slice::from_ref(&made)).await.unwrap().remove(0);
+    assert_eq!((found.title.as_str(), found.description.contains("Why.")), ("More: \"this\"", true));
+    let active = tracker.by_states(&states(&["to do", "IN PROGRESS"])).await.unwrap();
+    assert!(active.iter().all(|issue| issue.id != made), "a person looks at it first");
     let missing = tracker.transition(&id("99"), "Done").await.unwrap_err();
     assert_eq!(missing.kind, TrackerErrorKind::NotFound);
 }

@@ -55,7 +55,7 @@ fn defaults_are_those_of_the_table() {
     assert_eq!(agent.read_timeout, Duration::from_millis(5000));
     assert_eq!(agent.stall_timeout, Some(Duration::from_millis(300_000)));
     assert_eq!(agent.max_retry_backoff, Duration::from_millis(300_000));
-    assert_eq!((config.server.port, config.server.host.to_string().as_str()), (Some(7678), "127.0.0.1"));
+    assert_eq!((config.server.port, config.server.host.to_string().as_str()), (None, "127.0.0.1"));
     assert_eq!((config.pulls.ci.max_retries, config.pulls.ci.max_log_lines), (2, 50));
     assert_eq!(config.pulls.ci.escalation_label, "needs-human");
     assert_eq!(config.pulls.poll_interval, Duration::from_millis(120_000));

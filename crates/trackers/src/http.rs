@@ -1,4 +1,4 @@
-//! Requests to GitHub's REST API: pages, conditional reads, and its limits as errors that say how long to wait.
+//! Requests to the REST APIs of trackers: pages, conditional reads, and limits as errors that say how long to wait.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,7 +15,6 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_PAGES: usize = 200;
 /// Fields of answers that hold a list.
 const LISTS: &[&str] = &["items", "check_runs", "statuses"];
-const VERSION: &str = "2022-11-28";
 /// Reads whose answers are kept, so that an unchanged one costs nothing of the limit.
 const MAX_CACHED: usize = 1000;
 const MAX_BODY: usize = 16 << 20;
@@ -25,7 +24,7 @@ const MAX_LOG: usize = 1 << 20;
 const SECONDARY_WAIT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Method {
+pub(crate) enum Method {
     Post,
     Patch,
     Put,
@@ -34,53 +33,64 @@ pub(super) enum Method {
 
 /// An answer, with the path of the next page.
 #[derive(Debug, Clone)]
-pub(super) struct Page {
-    pub(super) body: Value,
-    pub(super) next: Option<String>,
+pub(crate) struct Page {
+    pub(crate) body: Value,
+    pub(crate) next: Option<String>,
 }
 
-pub(super) struct Api {
+/// A service, as its requests show it.
+pub(crate) struct Service {
+    /// Name in messages.
+    pub(crate) name: &'static str,
+    /// Address without a slash at its end.
+    pub(crate) endpoint: String,
+    pub(crate) headers: Vec<(&'static str, String)>,
+}
+
+pub(crate) struct Api {
     client: Client,
-    endpoint: String,
-    token: String,
+    service: Service,
     cached: Mutex<HashMap<String, (String, Page)>>,
 }
 
-fn transport(path: &str, error: &reqwest::Error) -> TrackerError {
-    TrackerError::new(TrackerErrorKind::Transport, format!("GitHub cannot be reached for {path}: {error}"))
-}
-
 impl Api {
-    pub(super) fn new(endpoint: &str, token: &str) -> Result<Self, TrackerError> {
+    pub(crate) fn new(service: Service) -> Result<Self, TrackerError> {
         // Installed once in a process; another one that is there does as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client =
             Client::builder().timeout(TIMEOUT).user_agent(concat!("hangar/", env!("CARGO_PKG_VERSION")));
-        let client = client.build().map_err(|error| transport("", &error))?;
-        Ok(Self { client, endpoint: endpoint.to_owned(), token: token.to_owned(), cached: Mutex::default() })
+        let client = client.build().map_err(|error| {
+            TrackerError::new(TrackerErrorKind::InvalidConfig, format!("no requests can be made: {error}"))
+        })?;
+        Ok(Self { client, service, cached: Mutex::default() })
+    }
+
+    fn transport(&self, path: &str, error: &reqwest::Error) -> TrackerError {
+        let message = format!("{} cannot be reached for {path}: {error}", self.service.name);
+        TrackerError::new(TrackerErrorKind::Transport, message)
     }
 
     fn request(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
-        let request =
-            self.client.request(method, format!("{}{path}", self.endpoint)).bearer_auth(&self.token);
-        request.header("accept", "application/vnd.github+json").header("x-github-api-version", VERSION)
+        let request = self.client.request(method, format!("{}{path}", self.service.endpoint));
+        let headers = self.service.headers.iter();
+        headers.fold(request, |request, (name, value)| request.header(*name, value))
     }
 
     /// Reads a path. An answer that has not changed comes from here.
-    pub(super) async fn get(&self, path: &str) -> Result<Page, TrackerError> {
+    pub(crate) async fn get(&self, path: &str) -> Result<Page, TrackerError> {
         let known = self.cached.lock().get(path).cloned();
         let mut request = self.request(reqwest::Method::GET, path);
         if let Some((tag, _)) = &known {
             request = request.header(IF_NONE_MATCH, tag);
         }
-        let answer = request.send().await.map_err(|error| transport(path, &error))?;
+        let answer = request.send().await.map_err(|error| self.transport(path, &error))?;
         if let (StatusCode::NOT_MODIFIED, Some((_, page))) = (answer.status(), known) {
             return Ok(page);
         }
         let (status, headers) = (answer.status(), answer.headers().clone());
-        let bytes = answer.bytes().await.map_err(|error| transport(path, &error))?;
+        let bytes = answer.bytes().await.map_err(|error| self.transport(path, &error))?;
         if !status.is_success() {
-            return Err(refusal(path, status, &headers, &bytes));
+            return Err(refusal(self.service.name, path, status, &headers, &bytes));
         }
         let broken = |why: String| TrackerError::new(TrackerErrorKind::Payload, format!("{path}: {why}"));
         if bytes.len() > MAX_BODY {
@@ -99,7 +109,7 @@ impl Api {
     }
 
     /// All pages of a list, which is the answer or one field of it.
-    pub(super) async fn pages(&self, path: &str) -> Result<Vec<Value>, TrackerError> {
+    pub(crate) async fn pages(&self, path: &str) -> Result<Vec<Value>, TrackerError> {
         let mut all = Vec::new();
         let mut next = Some(path.to_owned());
         for _ in 0..MAX_PAGES {
@@ -115,7 +125,7 @@ impl Api {
         Ok(all)
     }
 
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &self,
         method: Method,
         path: &str,
@@ -131,19 +141,19 @@ impl Api {
         if let Some(body) = body {
             request = request.json(body);
         }
-        let answer = request.send().await.map_err(|error| transport(path, &error))?;
+        let answer = request.send().await.map_err(|error| self.transport(path, &error))?;
         let (status, headers) = (answer.status(), answer.headers().clone());
-        let bytes = answer.bytes().await.map_err(|error| transport(path, &error))?;
+        let bytes = answer.bytes().await.map_err(|error| self.transport(path, &error))?;
         match status.is_success() {
             true => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
-            false => Err(refusal(path, status, &headers, &bytes)),
+            false => Err(refusal(self.service.name, path, status, &headers, &bytes)),
         }
     }
 
     /// Runs a GraphQL operation. Errors in the answer are errors.
-    pub(super) async fn graphql(&self, query: &str, variables: Value) -> Result<Value, TrackerError> {
+    pub(crate) async fn graphql(&self, query: &str, variables: Value) -> Result<Value, TrackerError> {
         // On a server of one's own, the API is below `/api`.
-        let path = if self.endpoint.ends_with("/api/v3") { "/../graphql" } else { "/graphql" };
+        let path = if self.service.endpoint.ends_with("/api/v3") { "/../graphql" } else { "/graphql" };
         let body = serde_json::json!({ "query": query, "variables": variables });
         let mut answer = self.send(Method::Post, path, Some(&body)).await?;
         if let Some(error) = answer["errors"].as_array().and_then(|errors| errors.first()) {
@@ -153,18 +163,18 @@ impl Api {
                 Some("NOT_FOUND") => TrackerErrorKind::NotFound,
                 _ => TrackerErrorKind::Payload,
             };
-            return Err(TrackerError::new(kind, format!("GitHub refuses a query: {words}")));
+            return Err(TrackerError::new(kind, format!("{} refuses a query: {words}", self.service.name)));
         }
         Ok(answer["data"].take())
     }
 
     /// Reads a text, such as a log, up to a limit.
-    pub(super) async fn text(&self, path: &str) -> Result<String, TrackerError> {
+    pub(crate) async fn text(&self, path: &str) -> Result<String, TrackerError> {
         let answer = self.request(reqwest::Method::GET, path).send().await;
-        let mut answer = answer.map_err(|error| transport(path, &error))?;
+        let mut answer = answer.map_err(|error| self.transport(path, &error))?;
         let (status, headers) = (answer.status(), answer.headers().clone());
         let mut bytes = Vec::new();
-        while let Some(part) = answer.chunk().await.map_err(|error| transport(path, &error))? {
+        while let Some(part) = answer.chunk().await.map_err(|error| self.transport(path, &error))? {
             bytes.extend_from_slice(&part);
             // The end of a log says most.
             let surplus = bytes.len().saturating_sub(MAX_LOG);
@@ -172,7 +182,7 @@ impl Api {
         }
         match status.is_success() {
             true => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-            false => Err(refusal(path, status, &headers, &bytes)),
+            false => Err(refusal(self.service.name, path, status, &headers, &bytes)),
         }
     }
 
@@ -182,7 +192,7 @@ impl Api {
         let next = links.split(',').find(|link| link.contains("rel=\"next\""));
         let Some(next) = next else { return Ok(None) };
         let address = next.split('<').nth(1).and_then(|rest| rest.split('>').next());
-        let path = address.and_then(|address| address.strip_prefix(&self.endpoint));
+        let path = address.and_then(|address| address.strip_prefix(&self.service.endpoint));
         let lost = || {
             TrackerError::new(TrackerErrorKind::MissingEndCursor, format!("the next page is lost: {next}"))
         };
@@ -190,16 +200,18 @@ impl Api {
     }
 }
 
-fn refusal(path: &str, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> TrackerError {
+fn refusal(service: &str, path: &str, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> TrackerError {
     let number =
         |name: &str| headers.get(name).and_then(|value| value.to_str().ok()?.trim().parse::<u64>().ok());
     let parsed: Value = serde_json::from_slice(body).unwrap_or_default();
-    let words = parsed["message"].as_str().unwrap_or_default();
-    let errors = parsed["errors"].as_array().into_iter().flatten();
+    let listed = parsed["errorMessages"].as_array().and_then(|all| all.first()).and_then(Value::as_str);
+    let words = parsed["message"].as_str().or(listed).unwrap_or_default();
+    let named = parsed["errors"].as_object().into_iter().flat_map(|errors| errors.values());
+    let errors = parsed["errors"].as_array().into_iter().flatten().chain(named);
     let details: Vec<&str> =
         errors.filter_map(|error| error["message"].as_str().or(error.as_str())).collect();
     let details = if details.is_empty() { String::new() } else { format!(": {}", details.join(", ")) };
-    let message = format!("GitHub refuses {path}: {} {words}{details}", status.as_u16());
+    let message = format!("{service} refuses {path}: {} {words}{details}", status.as_u16());
     let used_up = number("x-ratelimit-remaining") == Some(0);
     let asked = number(RETRY_AFTER.as_str()).map(Duration::from_secs);
     let is_limit = status == StatusCode::TOO_MANY_REQUESTS

@@ -1,0 +1,175 @@
+//! Rules that choose the agent of an issue by its labels, identifier, type, assignee and priority.
+
+use crate::config::runtime_of;
+use crate::reader::Reader;
+use crate::yaml::{Node, Yaml};
+
+/// A rule. Conditions that it does not have are met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DispatchRule {
+    pub name: String,
+    /// Patterns with `*`; the issue has a label for each.
+    pub labels: Vec<String>,
+    pub identifier: Option<String>,
+    pub issue_type: Option<String>,
+    pub assignee: Option<String>,
+    pub priority: Option<PriorityRange>,
+    /// Name of the agent.
+    pub agent: String,
+    /// Most turns of a session, if not those of the workflow.
+    pub max_turns: Option<u32>,
+}
+
+/// Priorities that a rule is for, as `<= 2` or `3`. An issue without a priority is in no range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PriorityRange {
+    least: i64,
+    most: i64,
+}
+
+/// Properties of an issue that rules look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    pub identifier: &'a str,
+    /// In lower case.
+    pub labels: &'a [String],
+    pub issue_type: Option<&'a str>,
+    pub assignee: Option<&'a str>,
+    pub priority: Option<i64>,
+}
+
+impl DispatchRule {
+    pub fn fits(&self, issue: Subject<'_>) -> bool {
+        let equal = |wanted: &Option<String>, found: Option<&str>| {
+            wanted.as_ref().is_none_or(|wanted| found.is_some_and(|found| found.eq_ignore_ascii_case(wanted)))
+        };
+        let has =
+            |pattern: &String| issue.labels.iter().any(|label| is_match(&pattern.to_lowercase(), label));
+        self.labels.iter().all(has)
+            && self.identifier.as_ref().is_none_or(|pattern| is_match(pattern, issue.identifier))
+            && equal(&self.issue_type, issue.issue_type)
+            && equal(&self.assignee, issue.assignee)
+            && self.priority.is_none_or(|range| {
+                issue.priority.is_some_and(|priority| (range.least..=range.most).contains(&priority))
+            })
+    }
+
+    /// Name of the runtime that the agent stands for.
+    pub fn runtime(&self) -> &str {
+        runtime_of(&self.agent)
+    }
+}
+
+/// Whether a text has the form of a pattern, in which `*` stands for anything.
+fn is_match(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+fn range(text: &str) -> Option<PriorityRange> {
+    let text = text.trim();
+    let number = |rest: &str| rest.trim().parse::<i64>().ok();
+    let (least, most) = match text {
+        text if text.starts_with("<=") => (i64::MIN, number(&text[2..])?),
+        text if text.starts_with(">=") => (number(&text[2..])?, i64::MAX),
+        text if text.starts_with('<') => (i64::MIN, number(&text[1..])?.checked_sub(1)?),
+        text if text.starts_with('>') => (number(&text[1..])?.checked_add(1)?, i64::MAX),
+        text => (number(text)?, number(text)?),
+    };
+    Some(PriorityRange { least, most })
+}
+
+/// Settings of a rule.
+const SETTINGS: &[&str] =
+    &["name", "labels", "identifier", "issue_type", "assignee", "priority", "agent", "max_turns"];
+
+pub(crate) fn rules(reader: &mut Reader<'_>) -> Vec<DispatchRule> {
+    let mut rules = Vec::new();
+    for (at, node) in reader.items("dispatch.rules").iter().enumerate() {
+        if let Some((key, _)) = node.entries().iter().find(|(key, _)| !SETTINGS.contains(&key.name.as_str()))
+        {
+            reader.wrong(
+                key.at,
+                format!("`{}` is not a setting of a rule; they are: {}", key.name, SETTINGS.join(", ")),
+            );
+        }
+        let text = |name: &str| match node.get(name).map(|node| &node.value) {
+            Some(Yaml::Text(text)) => Some(text.clone()),
+            Some(Yaml::Int(number)) => Some(number.to_string()),
+            _ => None,
+        };
+        let labels = match node.get("labels").map(|node| &node.value) {
+            Some(Yaml::List(items)) => items.iter().filter_map(word).collect(),
+            Some(Yaml::Text(label)) => vec![label.clone()],
+            _ => Vec::new(),
+        };
+        let Some(agent) = text("agent") else {
+            reader.wrong(node.at, "a rule needs an `agent`".to_owned());
+            continue;
+        };
+        let priority = text("priority").map(|text| (range(&text), text));
+        if let Some((None, text)) = &priority {
+            reader.wrong(
+                node.at,
+                format!("`priority` is a number or `<=`, `<`, `>=`, `>` and a number, not `{text}`"),
+            );
+        }
+        let max_turns = match node.get("max_turns").map(|node| &node.value) {
+            Some(Yaml::Int(turns @ 1..)) => u32::try_from(*turns).ok(),
+            _ => None,
+        };
+        rules.push(DispatchRule {
+            name: text("name").unwrap_or_else(|| format!("rule {}", at + 1)),
+            labels,
+            identifier: text("identifier"),
+            issue_type: text("issue_type"),
+            assignee: text("assignee"),
+            priority: priority.and_then(|(range, _)| range),
+            agent,
+            max_turns,
+        });
+    }
+    rules
+}
+
+fn word(node: &Node) -> Option<String> {
+    match &node.value {
+        Yaml::Text(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_and_ranges_fit() {
+        for (pattern, text, fits) in [
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("a*", "ab", true),
+            ("*-1", "X-1", true),
+            ("a*c*", "abc", true),
+            ("a*b", "ac", false),
+        ] {
+            assert_eq!(is_match(pattern, text), fits, "{pattern} {text}");
+        }
+        let holds = |text: &str, priority: i64| {
+            let range = range(text).unwrap();
+            (range.least..=range.most).contains(&priority)
+        };
+        assert!(holds("<= 2", 2) && !holds("<2", 2) && holds(">2", 3) && holds("3", 3) && !holds("3", 2));
+        assert!(range("high").is_none());
+    }
+}
