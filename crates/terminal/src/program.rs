@@ -114,7 +114,10 @@ impl State {
             match reload {
                 Reload::Nothing => {}
                 Reload::Plugins => self.call("session.plugins.reload", json!({}), Purpose::Nothing),
-                Reload::Servers => self.call("session.mcp.reload", json!({}), Purpose::Nothing),
+                Reload::Servers => {
+                    let params = json!({ "name": "mcp", "input": "reload" });
+                    self.call("session.commands.invoke", params, Purpose::Command);
+                }
             }
         }
     }

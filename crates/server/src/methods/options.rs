@@ -1,6 +1,9 @@
 //! Settings of a session that clients change after the fact.
 
+use hangar_agent::session::Command;
+use hangar_protocol::data::SessionLimits;
 use hangar_spec::{SessionSpec, SettingsGroup};
+use serde_json::Value;
 
 use super::model::{Chooser, RequestedModel, SwitchTime, choose};
 use super::{Call, Failure, Method, Reply};
@@ -14,6 +17,12 @@ async fn update(call: Call) -> Result<Reply, Failure> {
     // Other options are accepted and ignored.
     let mut change = call.params::<SessionSpec>()?.updatable();
     let live = call.live()?;
+    // A limit that is `null` is removed.
+    if let Some(limits) = call.params::<Value>()?.get("sessionLimits") {
+        let limits: Option<SessionLimits> = serde_json::from_value(limits.clone())
+            .map_err(|error| Failure::Params(format!("`sessionLimits`: {error}")))?;
+        live.command(Command::SetLimits(limits)).await?;
+    }
     let changes_model = !change.model.is_empty();
     // `choose` applies the model settings. Only the provider has to be known before.
     let provider = change.model.provider.take();

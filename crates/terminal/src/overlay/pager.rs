@@ -11,6 +11,8 @@ use crate::wrap::wrap;
 
 /// Rows of the screen that the pager needs itself: its title and its hint.
 const FRAME: usize = 2;
+/// Columns of the mark before lines that can be commented.
+const MARK: usize = 2;
 
 pub struct Pager {
     title: String,
@@ -55,6 +57,8 @@ impl Pager {
     #[must_use]
     pub fn with_places(mut self, places: Vec<Option<String>>, files: Vec<usize>) -> Self {
         self.comments = Some(Comments::on(places, files));
+        let columns = std::mem::take(&mut self.columns);
+        self.layout(columns);
         self
     }
 
@@ -97,10 +101,11 @@ impl Pager {
         let line = self.rows.get(self.top).map_or(0, |(line, _)| *line);
         self.columns = columns;
         self.rows = Vec::with_capacity(self.lines.len());
+        let width = columns.saturating_sub(if self.comments.is_some() { MARK } else { 0 }).max(1);
         for (at, line) in self.lines.iter().enumerate() {
-            match line.width() > columns {
+            match line.width() > width {
                 true => {
-                    let parts = wrap(&line.spans, columns.max(1), &[], &[]);
+                    let parts = wrap(&line.spans, width, &[], &[]);
                     self.rows.extend(parts.into_iter().map(|part| (at, Some(part))));
                 }
                 false => self.rows.push((at, None)),
@@ -246,7 +251,7 @@ impl Pager {
         for at in self.top.min(end)..end {
             let (Some((line, _)), Some(row)) = (self.rows.get(at), self.row(at)) else { continue };
             let hit = !self.search.text.is_empty() && self.has(at);
-            let row = if hit { row.clone().after(Span::new("▌", theme.accent)) } else { row.clone() };
+            let row = if hit { marked(row.clone(), columns, theme) } else { row.clone() };
             let row = match self.mark(*line, theme) {
                 Some(mark) => row.after(mark),
                 None => row,
@@ -284,4 +289,13 @@ impl Pager {
         screen.push(Row::styled(hint, theme.dim).clipped(columns));
         (screen, None)
     }
+}
+
+/// A row that has the text that is searched for. One without room for a mark is shown in another style, so that nothing is cut.
+fn marked(mut row: Row, columns: usize, theme: &Theme) -> Row {
+    if row.width() < columns {
+        return row.after(Span::new("▌", theme.accent));
+    }
+    row.spans.iter_mut().for_each(|span| span.style = theme.selection);
+    row
 }

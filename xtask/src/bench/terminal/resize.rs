@@ -82,22 +82,10 @@ pub(super) fn run(view: &View) -> Result<Option<Outcome>> {
         line.push_str(&quoted(&word));
     }
     let project = job.directory.display().to_string();
-    tmux.say(&[
-        "-f",
-        "/dev/null",
-        "new-session",
-        "-d",
-        "-x",
-        "120",
-        "-y",
-        "40",
-        "-c",
-        &project,
-        "sleep 600",
-    ])?;
-    tmux.say(&["set-option", "-g", "history-limit", "50000"])?;
-    tmux.say(&["set-option", "-g", "window-size", "manual"])?;
-    tmux.say(&["new-window", "-c", &project, &line])?;
+    let settings = directory.join("tmux.conf");
+    std::fs::write(&settings, "set -g history-limit 50000\n")?;
+    let settings = settings.display().to_string();
+    tmux.say(&["-f", &settings, "new-session", "-d", "-x", "120", "-y", "40", "-c", &project, &line])?;
     // Keys that come too early are lost in some.
     let began = Instant::now();
     while !tmux.text()?.contains(KEY) {

@@ -215,3 +215,28 @@ fn a_session_of_fifty_thousand_events_is_opened_at_its_end() {
     assert!(again.text().contains("earlier in this session"), "{}", again.text());
     again.leave();
 }
+
+#[test]
+fn subcommands_limits_and_the_status_line_work_in_a_session() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("/mcp add demo -- /bin/true\r");
+    terminal.wait_for("Added server \"demo\"");
+    // The session was opened without servers, and has this one now.
+    terminal.wait_for("∙ demo: ");
+    terminal.keys("/mcp remove demo\r");
+    terminal.wait_for("Removed server \"demo\"");
+    terminal.wait_for("∙ No MCP servers are configured.");
+    terminal.keys("/limits 2\r");
+    terminal.wait_for("∙ The session stops before it has cost more than $2.00.");
+    terminal.keys("/limits\r");
+    terminal.wait_for("of at most $2.00.");
+    terminal.keys("/limits off\r");
+    terminal.wait_for("is not limited by this session any more");
+    let status = program(&scratch, "status", "grep -o '\"mode\":\"[a-z]*\"'");
+    terminal.keys(&format!("/statusline command {status}\r"));
+    terminal.wait_for("\"mode\":\"interactive\"");
+    terminal.keys("\x1b[Z");
+    terminal.wait_for("\"mode\":\"plan\"");
+    terminal.leave();
+}

@@ -1,6 +1,6 @@
 //! The commands that a session carries out itself, for clients: how lists have them, and what becomes of them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hangar_agent::session::NOTHING_TO_COMPACT;
 use hangar_engine::commands::{
@@ -99,7 +99,14 @@ async fn compose(call: &Call, request: ComposerRequest) -> Result<CommandReply, 
             CommandReply::Text(choose(&live, choice, Chooser::Client, when).await?.message)
         }
         ComposerRequest::ReloadServers => {
-            mcp::read_again(call).await?;
+            // A session that was opened without servers has nothing that could load one.
+            match mcp::host(call).await?.is_some() {
+                true => mcp::read_again(call).await?,
+                false => {
+                    let cwd = live.ask(|task| task.cwd()).await?;
+                    call.hub.reopen(&live, recompose::move_to(PathBuf::from(cwd))).await?;
+                }
+            }
             commands::mcp_list(mcp::host(call).await?.as_ref())
         }
         ComposerRequest::Environment => {
