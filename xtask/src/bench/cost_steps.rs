@@ -84,8 +84,9 @@ impl Step {
                 vec!["-c".to_owned(), server]
             }
         };
-        // A session goes on with its own model, whatever the environment says, unless a flag names another.
-        if self.switches && kind != Kind::Codex {
+        // Some agents go on with the model of the session, some with that of the environment. A flag is obeyed by all, so that each
+        // step is done by the same model, at the same price.
+        if kind != Kind::Codex {
             flags.extend(["--model".to_owned(), model.to_owned()]);
         }
         let goes_on: &[&str] = match kind {
@@ -158,6 +159,8 @@ fn edit(kind: Kind, project: &Path) -> Option<Vec<String>> {
     ])
 }
 
+/// The first image of a conversation loses the cache of its messages at Anthropic. Copilot does not pay for that there: it says
+/// that the image was viewed, and sends none.
 fn image(kind: Kind, project: &Path) -> Option<Vec<String>> {
     let word = "STEP-TWO";
     Some(vec![turn(word, &[view(kind, project, "dot.png")], ""), turn(word, &[say("A dot.")], "")])
