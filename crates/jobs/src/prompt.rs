@@ -15,7 +15,7 @@ use crate::validate::Invalid;
 /// Lines of a prompt. A file may have one text instead of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(transparent)]
-#[schemars(schema_with = "prompt_schema")]
+#[schemars(rename = "Prompt", schema_with = "prompt_schema")]
 pub struct TaskPrompt(pub Vec<String>);
 
 fn prompt_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -1,6 +1,6 @@
 //! Variables in configuration: `$NAME`, `${NAME}` and `${NAME:-default}`.
 
-/// Replaces variables by what `lookup` knows of them. An unknown one without a default is left as it is written, so that
+/// Replaces variables by their values in `lookup`. An unknown one without a default is left as it is written, so that
 /// whoever reads the error sees which.
 pub fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> String {
     let mut out = String::with_capacity(text.len());

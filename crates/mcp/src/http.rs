@@ -1,4 +1,4 @@
-//! Streamable HTTP, with the token of the moment on every request.
+//! Streamable HTTP, with the current token on every request.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Authorized {
         self.post_message(url.into(), message, None, None, listed(headers)).await.map(drop)
     }
 
-    /// Makes a request with the token of the moment, and again with another one as long as that is what is wrong.
+    /// Makes a request with the current token, and repeats it with a new one while the server rejects the token.
     async fn with_token<T, F>(&self, request: impl Fn(Option<String>) -> F + Send) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, Failure>> + Send,
@@ -82,7 +82,7 @@ impl Authorized {
         request(self.authority.bearer().await).await
     }
 
-    /// Gets another token if the failure is a refusal of the one there is.
+    /// Gets a new token if the server rejected the current one.
     async fn renew(&self, token: Option<&str>, failure: Failure) -> Result<(), Failure> {
         let rejection = match &failure {
             StreamableHttpError::AuthRequired(error) => {

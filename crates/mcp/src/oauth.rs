@@ -40,7 +40,7 @@ pub(crate) struct Rejection {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RejectionKind {
-    /// 401: no token, or one that is not good any more.
+    /// 401: no token, or an expired one.
     Unauthorized,
     /// 403: a good token that may not do this.
     Forbidden,
@@ -81,7 +81,7 @@ fn parse_challenge(header: &str) -> McpOauthChallenge {
     challenge
 }
 
-/// Keeps the token of one server. However many requests are refused at once, one of them gets the next token.
+/// Token of one server. If several requests are refused at once, one of them gets the next token for all.
 pub(crate) struct Authority {
     server: String,
     url: String,

@@ -18,7 +18,7 @@ const MOST_PROMPTS: usize = 64;
 /// Code of a failure that our own cap on cost caused, which another model does not lift.
 const OWN_BUDGET: &str = "budget";
 
-/// Whether another model may do what this failure kept one from.
+/// Whether another model may succeed where this one failed.
 fn is_model_busy(failure: &TurnFailure) -> bool {
     match failure.kind {
         ErrorKind::RateLimited | ErrorKind::Overloaded => true,
@@ -85,7 +85,7 @@ struct Relay {
     outbox: mpsc::Sender<SessionNews>,
     /// Prompts whose turns have not ended.
     prompts: VecDeque<String>,
-    /// State of the session for the one that goes on with it.
+    /// State of the session, for its continuation on the next model.
     resume: Resume,
 }
 

@@ -44,7 +44,7 @@ pub(crate) enum LockError {
     Held {
         pid: Option<u32>,
     },
-    /// The session's directory is not there, or no longer.
+    /// The session's directory does not exist, or no longer.
     Gone,
     Io(io::Error),
 }
@@ -102,7 +102,7 @@ impl Lock {
     }
 }
 
-/// Takes away what has the name of the lock and is no file.
+/// Removes an entry that has the name of the lock and is not a file.
 fn clear(folder: &Folder) -> io::Result<()> {
     match folder.kind(LOCK_FILE)? {
         FileKind::File => Err(io::ErrorKind::AlreadyExists.into()),
@@ -131,7 +131,7 @@ fn read_pid(file: &mut File) -> Option<u32> {
 fn is_gone(pid: u32) -> bool {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')),
-        // Where there is no such file system nothing is known, and nothing is waited for.
+        // Without procfs nothing is known, and nothing is waited for.
         Err(error) => error.kind() == io::ErrorKind::NotFound && Path::new("/proc/self/stat").exists(),
     }
 }

@@ -430,7 +430,7 @@ Binary files a/p.png and b/p.png differ
             … 19 more lines⏎
             DiffSummary { added: 4, removed: 3, files: 3 }"#]],
         );
-        check(GIT, 0, expect!["Summary { added: 4, removed: 3, files: 3 }"]);
+        check(GIT, 0, expect!["DiffSummary { added: 4, removed: 3, files: 3 }"]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(crate) fn interrupted() -> ToolOutcome {
     )
 }
 
-/// Runs work that only looks on a thread that may block, and answers as soon as it is done or cancelled.
+/// Runs work that only reads on a blocking thread, and returns as soon as it is done or cancelled.
 ///
 /// Cancelled work is not stopped from here: work that can take long looks at the token itself.
 pub(crate) async fn looking(
@@ -25,14 +25,14 @@ pub(crate) async fn looking(
 ) -> ToolOutcome {
     let task = writing(&cancel, work);
     tokio::select! {
-        // A result that is there already is better than the news of a cancellation.
+        // A finished result wins over a cancellation.
         biased;
         outcome = task => outcome,
         () = cancel.cancelled() => interrupted(),
     }
 }
 
-/// Runs work that changes something on a thread that may block. Once begun, it is finished and answered for.
+/// Runs work that changes something on a blocking thread. Once begun, it is finished and its result returned.
 pub(crate) async fn writing(
     cancel: &CancellationToken,
     work: impl FnOnce() -> ToolOutcome + Send + 'static,
@@ -46,8 +46,8 @@ pub(crate) async fn writing(
     }
 }
 
-/// Tells the loop of something that happened. A call that is cancelled does not wait to be heard, and nobody listening
-/// any more is no reason to call what happened a failure.
+/// Reports progress to the loop. A cancelled call does not wait for room in the queue, and a missing listener is not a
+/// failure of the work.
 pub(crate) async fn tell(context: &ToolContext, event: Body) {
     tokio::select! {
         biased;

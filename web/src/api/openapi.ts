@@ -174,7 +174,7 @@ export interface Costs {
   readonly rows: readonly CostRow[];
 }
 
-/** What costs are summed up by. */
+/** Grouping of costs. */
 export type CostsBy = "agent" | "model" | "project" | "day" | "run" | "session";
 
 export interface Decision {

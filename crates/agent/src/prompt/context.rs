@@ -6,13 +6,13 @@
 const BEGIN: &str = "<system_reminder>\n<session_context>\n";
 const END: &str = "\n</session_context>\n</system_reminder>";
 
-/// Renders the facts that were not told yet; `None` if all were.
+/// Renders the facts that were not sent yet; `None` if all were.
 pub(crate) fn news(facts: &[String], told: &[String]) -> Option<String> {
     let lines: Vec<&str> = facts.iter().filter(|fact| !told.contains(fact)).map(String::as_str).collect();
     (!lines.is_empty()).then(|| format!("{BEGIN}{}{END}", lines.join("\n")))
 }
 
-/// Notes the facts that a message tells. A new value replaces the earlier one of the same fact.
+/// Notes the facts of a message. A new value replaces the earlier one of the same fact.
 pub(crate) fn note(message: &str, told: &mut Vec<String>) {
     let Some((_, rest)) = message.rsplit_once(BEGIN) else { return };
     let Some((facts, _)) = rest.split_once(END) else { return };

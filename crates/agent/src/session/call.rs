@@ -104,7 +104,7 @@ impl Session {
         step.effects.push(Effect::CallModel(seq, Box::new(request)));
     }
 
-    /// Tells what a provider did otherwise than asked, once in the process.
+    /// Reports a deviation of the provider from the request, once per process.
     fn tell_notice(&mut self, notice: String, step: &mut Step) {
         if self.told_notices.contains(&notice) {
             return;
@@ -402,7 +402,7 @@ impl Session {
         self.react(call, error, step, context);
     }
 
-    /// Goes on after `errorOccurred` has answered.
+    /// Continues after the `errorOccurred` hook has answered.
     pub(super) fn error_answered(
         &mut self,
         hook: &str,
@@ -501,7 +501,7 @@ impl Session {
         }
     }
 
-    /// The answer that is arriving, as it is logged if the process does not live to see its end.
+    /// The answer that is arriving, in the form that is logged if the process is killed before its end.
     pub(crate) fn arriving_answer(&self) -> Option<data::AnswerCut> {
         let Some(Run { phase: Phase::Calling(call) | Phase::Waiting(call), .. }) = &self.run else {
             return None;

@@ -39,7 +39,7 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// Whether nothing says that the run is for a program: no prompt of -p, no events on standard output.
+    /// Whether a person is meant to use the run: no prompt of -p, no events on standard output.
     pub(crate) fn wants_terminal(&self) -> bool {
         self.input.prompt.is_none()
             && self.output.output_format == OutputFormat::Text

@@ -1,4 +1,4 @@
-//! Live reload: a file that has changed is read again by what is opened next.
+//! Live reload: sessions that are opened after a change of the file use the new settings.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;

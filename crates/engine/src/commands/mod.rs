@@ -73,7 +73,7 @@ pub enum SkillsCommand {
     Reload,
 }
 
-/// A question that the folder of the session answers.
+/// A question about the files in the folder of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionQuery {
     Info,

@@ -21,7 +21,7 @@ pub(crate) struct Anchor {
 pub(crate) struct Permitted(pub(crate) Option<Identity>);
 
 impl Anchor {
-    /// Takes hold of the directory of a path on which all links are resolved. One that has a link in it is refused.
+    /// Opens the directory of a path whose links are resolved. A path that contains a link is refused.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory"));
@@ -29,18 +29,18 @@ impl Anchor {
         Ok(Self::new(Folder::resolved(parent)?, name.to_owned(), None))
     }
 
-    /// A name in a directory that is held already.
+    /// An entry of a directory that is held already.
     pub(crate) fn new(folder: Folder, name: OsString, permitted: Option<Permitted>) -> Self {
         let path = folder.fd_path().join(&name);
         Self { folder, name, path, permitted }
     }
 
-    /// The path by way of the directory that is held. Good as long as this is there.
+    /// The path through the held directory. Valid while this value exists.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The directory by way of which files beside it are made.
+    /// Path of the held directory, for files that are created beside the entry.
     pub(crate) fn directory(&self) -> PathBuf {
         self.folder.fd_path()
     }

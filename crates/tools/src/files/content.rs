@@ -39,7 +39,7 @@ pub(crate) fn create(anchor: &Anchor, content: &[u8]) -> io::Result<()> {
     match staged.persist_noclobber(anchor.path()) {
         Ok(_) => Ok(()),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(error.error),
-        // A file system without the means to put a file in place only if there is none.
+        // The file system has no rename that fails if the target exists.
         Err(_) => OpenOptions::new().write(true).create_new(true).open(anchor.path())?.write_all(content),
     }
 }

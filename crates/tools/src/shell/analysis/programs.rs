@@ -247,7 +247,7 @@ pub(super) fn trees(name: &str, args: &[Arg]) -> Vec<Arg> {
     if named.is_empty() { vec![Arg::literal(".")] } else { named }
 }
 
-/// Flags whose value is a text, however much it looks like a path.
+/// Flags whose value is a text, even if it looks like a path.
 const TEXT_FLAGS: &[(&str, &[&str])] = &[
     ("column", &["-s", "-o", "--separator"]),
     ("cut", &["-d", "--delimiter"]),
@@ -258,7 +258,7 @@ const TEXT_FLAGS: &[(&str, &[&str])] = &[
     ("stat", &["-c", "--format", "--printf"]),
 ];
 
-/// Flags that give the pattern, or make do without one.
+/// Flags that give the pattern, or that need none.
 const PATTERN_FLAGS: [&str; 9] =
     ["-e", "-f", "--regexp", "--expression", "--file", "--from-file", "--files", "--type-list", "--filter"];
 
@@ -334,7 +334,7 @@ pub(super) fn file_arguments<'a>(name: &str, operands: Operands, args: &'a [Arg]
             {
                 continue;
             }
-            // Behind a flag of which that is not known, this is a pattern or the next one is, and the other may be a file.
+            // After an unknown flag, either this word or the next is the pattern, and the other may be a file.
             let is_value = match behind {
                 Some(flag) if flag.starts_with("--") => match flag {
                     _ if flag == "--" || flag.contains('=') || FLAGS_WITHOUT_VALUE.contains(&flag) => {
@@ -372,7 +372,7 @@ fn is_among(flag: &str, short: &str, long: &[&str]) -> bool {
 fn find_only_reads(args: &[Arg]) -> bool {
     !args.iter().any(|arg| {
         let text = arg.text.as_str();
-        // Commands it runs were taken out and are judged for themselves.
+        // Commands that it runs were removed and are judged separately.
         matches!(text, "-delete" | "-fls" | "-exec" | "-execdir" | "-ok" | "-okdir")
             || text.starts_with("-fprint")
             || text == "-files0-from"

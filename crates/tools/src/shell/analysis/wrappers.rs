@@ -169,7 +169,7 @@ impl Visitor<'_> {
                 rest.iter().filter(lists).all(|arg| paths::note_argument(self, arg) == Certainty::Known);
             return read_only && known;
         }
-        // In a directory that is not known, every name and even none leads to places that are not.
+        // In an unknown directory, every relative path is unknown, and so is the default one.
         let mut certainty = if self.places.is_empty() { Certainty::Unknown } else { Certainty::Known };
         if program == "dd" {
             for (_, value) in rest.iter().filter_map(|arg| arg.text.split_once('=')) {
@@ -330,7 +330,7 @@ impl Visitor<'_> {
         }
     }
 
-    /// Runs its arguments as the text of a script, time and again.
+    /// Runs its arguments as a script, repeatedly.
     fn run_watch(&mut self, rest: &[Arg]) {
         self.note_command("watch", false);
         let takes_value = |arg: &Arg| matches!(arg.exact(), Some("-n" | "--interval" | "-q" | "--equexit"));
@@ -476,7 +476,7 @@ impl Visitor<'_> {
 
     /// Builtins that set variables or evaluate their arguments.
     fn run_builtin(&mut self, program: &str, rest: &[Arg]) {
-        // An index of an array is evaluated, and what stands in it run.
+        // The index of an array is evaluated, which runs commands in it.
         let hides = rest.iter().any(Arg::hides_substitution);
         let names_variable = rest.iter().any(|arg| matches!(arg.text.as_bytes(), [b'-', b'v' | b'R', ..]));
         self.facts.is_tainted |= hides;
