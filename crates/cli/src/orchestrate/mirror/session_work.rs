@@ -114,7 +114,7 @@ impl Mirror {
             let limits = CallLimits { time: PATIENCE, output: MAX_OUTPUT };
             let mut text = String::new();
             for args in [&["add", "--all", "--ignore-errors"][..], &["write-tree"]] {
-                let tree = self.git.open_remote(path, self.agent_socket.clone()).await;
+                let tree = self.git.open_remote(path, &self.access).await;
                 let tree = tree.map_err(|error| error.to_string())?.with_index(&ours);
                 let answer = tree.run(args, limits).await.map_err(|error| error.to_string())?;
                 if answer.code != 0 {
