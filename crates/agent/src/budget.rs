@@ -281,7 +281,7 @@ impl BudgetLedger {
         let mut account = self.0.account.lock();
         let is_turn = match request.initiator {
             Initiator::User | Initiator::Agent | Initiator::Subagent => true,
-            Initiator::Compaction | Initiator::Aside => false,
+            Initiator::Compaction | Initiator::Aside | Initiator::Background => false,
         };
         let output = match account.fit(account.taken(), request, facts, input, is_turn) {
             Ok(output) => output,

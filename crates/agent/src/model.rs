@@ -137,8 +137,10 @@ pub enum Initiator {
     Subagent,
     /// Call that makes a summary.
     Compaction,
-    /// Call beside the conversation.
+    /// Call beside the conversation that somebody asked for.
     Aside,
+    /// Call beside the conversation that nobody asked for: a title.
+    Background,
 }
 
 #[derive(Debug, Clone, PartialEq)]

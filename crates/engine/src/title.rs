@@ -51,7 +51,7 @@ fn request(model: String, session_id: String, prompt: &str) -> ModelRequest {
         tool_choice: ToolChoice::Auto,
         effort: Some("none".to_owned()),
         stream: true,
-        initiator: Initiator::Aside,
+        initiator: Initiator::Background,
         session_id,
         headers: Vec::new(),
         answer: None,

@@ -316,6 +316,13 @@ impl Provider {
         if is_told {
             add_initiator(&mut headers, request.initiator, is_copilot);
         }
+        // A configured header goes before it.
+        if let Some(name) = &ask.host.session_header
+            && let (Ok(name), Ok(id)) =
+                (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&request.session_id))
+        {
+            headers.entry(name).or_insert(id);
+        }
         let wanted = request.headers.iter().filter(|(name, _)| is_told || !WHO.contains(&name.as_str()));
         for (name, value) in wanted {
             // A header that cannot be sent is left out: its sender cannot be told any more.
@@ -475,7 +482,7 @@ fn account(auth: &Auth, asks_client: bool) -> String {
 fn add_initiator(headers: &mut HeaderMap, initiator: Initiator, is_copilot: bool) {
     let by = match initiator {
         Initiator::User => Some("user"),
-        Initiator::Agent | Initiator::Subagent | Initiator::Compaction => Some("agent"),
+        Initiator::Agent | Initiator::Subagent | Initiator::Compaction | Initiator::Background => Some("agent"),
         Initiator::Aside => None,
     };
     let interaction = match initiator {
@@ -483,7 +490,7 @@ fn add_initiator(headers: &mut HeaderMap, initiator: Initiator, is_copilot: bool
         Initiator::Agent if is_copilot => Some("conversation-agent"),
         Initiator::Subagent => Some("conversation-subagent"),
         Initiator::Compaction => Some("conversation-compaction"),
-        Initiator::Agent | Initiator::Aside => None,
+        Initiator::Agent | Initiator::Aside | Initiator::Background => None,
     };
     for (name, value) in [("x-initiator", by), ("x-interaction-type", interaction)] {
         if let Some(value) = value {

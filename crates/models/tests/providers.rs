@@ -398,6 +398,17 @@ async fn each_kind_of_provider_gets_its_credential_where_it_wants_it() {
 }
 
 #[tokio::test]
+async fn a_gateway_is_told_the_session_so_that_it_asks_the_same_vendor_again() {
+    for (preset, told) in [(Some("openrouter"), true), (None, false)] {
+        let mut server = serve(vec![stream(&[PONG, STOP])]).await;
+        let mut config = config(CHAT, &server.url);
+        config.preset = preset.map(str::to_owned);
+        let sent = headers(config, &mut server, request()).await;
+        assert_eq!(sent.contains("x-session-id: s1"), told, "{sent}");
+    }
+}
+
+#[tokio::test]
 async fn custom_headers_win_but_not_over_a_printed_key() {
     let mut server = serve(vec![json("{}")]).await;
     let mut config = config(CHAT, &server.url);
@@ -517,6 +528,7 @@ async fn only_what_people_ask_for_is_told_to_be_theirs() {
     check(Initiator::Subagent, "agent conversation-subagent").await;
     check(Initiator::Compaction, "agent conversation-compaction").await;
     check(Initiator::Aside, "nothing nothing").await;
+    check(Initiator::Background, "agent nothing").await;
 }
 
 #[tokio::test]

@@ -219,6 +219,8 @@ async fn every_model_takes_every_effort_in_the_form_that_it_is_sent() {
                 problems.extend(stage.problems(before, &what));
             }
         }
+        let finished = stage.server.simulator(profile.name).unwrap().finish();
+        problems.extend(finished.err().map(|failures| format!("{}: {failures}", profile.name)));
     }
     assert!(problems.is_empty(), "{} problems\n{}", problems.len(), problems.join("\n"));
 }

@@ -332,7 +332,7 @@ impl Session {
         let initiator = match self.initiator() {
             Initiator::User => "user",
             Initiator::Subagent => "sub-agent",
-            Initiator::Agent | Initiator::Compaction | Initiator::Aside => "agent",
+            Initiator::Agent | Initiator::Compaction | Initiator::Aside | Initiator::Background => "agent",
         };
         let usage = data::AssistantUsage {
             duration: Some(call.elapsed_ms(context.now)),

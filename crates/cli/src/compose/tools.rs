@@ -118,11 +118,12 @@ fn web_access(checked: &Checked<'_>) -> Option<WebAccess> {
     })
 }
 
-/// Whether the model is offered the search of its provider. Nobody is asked before it searches, so a rule against it takes
-/// it away, and so does a cap: what a search brings in is counted only when it was paid for.
+/// Whether the model is offered the search of its provider. Nobody is asked before it searches, so a rule against it or against any
+/// address takes it away, and so does a cap: what a search brings in is counted only when it was paid for.
 fn offers_search(checked: &Checked<'_>) -> bool {
     let policy = &checked.request.host.permissions.policy;
-    let denied = policy.deny.iter().any(|rule| rule.matches_custom(WEB_SEARCH) || *rule == Rule::Url(None));
+    let denied =
+        policy.deny.iter().any(|rule| rule.matches_custom(WEB_SEARCH) || matches!(rule, Rule::Url(_)));
     let capped = checked.budget.max_cost.is_some() || checked.budget.max_tokens.is_some();
     checked.model.web_search && web_access(checked).is_some() && !denied && !capped
 }

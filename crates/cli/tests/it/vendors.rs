@@ -120,6 +120,7 @@ fn a_search_is_not_offered_against_a_rule_or_a_cap() {
     for args in [
         ["--deny-tool", "web_search"],
         ["--deny-tool", "url"],
+        ["--deny-url", "https://a.example"],
         ["--excluded-tools", "web_search"],
         ["--available-tools", "view"],
         ["--max-cost", "5"],

@@ -25,6 +25,8 @@ pub struct HostFacts {
     pub max_tokens: MaxTokensField,
     /// Conversations that have the same `prompt_cache_key`. `None` if it takes none.
     pub cache_key: Option<CacheKey>,
+    /// Header with the session, by which a gateway asks the same vendor again.
+    pub session_header: Option<String>,
     /// Whether it takes `cache_control` marks.
     pub cache_marks: bool,
     /// Whether an assistant message is required between a tool message and a user message.
@@ -213,6 +215,7 @@ impl Default for HostFacts {
             ids: IdRule { max: 64, characters: Characters::Any, exact: false },
             max_tokens: MaxTokensField::ByModel,
             cache_key: None,
+            session_header: None,
             cache_marks: false,
             filler: false,
             plain_content: false,
