@@ -22,8 +22,9 @@ impl State {
                     (json!({ "maxAiCredits": amount * CREDITS_PER_DOLLAR }), told)
                 }
                 None => {
-                    return self
-                        .print_error(&format!("`{argument}` is not an amount: /limits 2.50, or /limits off"));
+                    return self.print_error(&format!(
+                        "`{argument}` is not an amount: /limits 2.50, or /limits off"
+                    ));
                 }
             },
         };

@@ -3,7 +3,7 @@
 //! The main screen is append-only. A committed row is printed once, above the tail, and is the terminal's from then on: it scrolls,
 //! is copied and reflowed without us. Only the tail below it is drawn again, by relative moves and by what differs, in one write.
 //! Nothing here asks the terminal for anything, sets a scroll region, clears the screen or addresses a row of the main screen, so
-//! nothing above the first row that we printed can change.
+//! nothing above the first row that we printed can change. Terminals without an alternate screen scroll everything away first.
 
 mod line;
 mod out;
@@ -31,6 +31,8 @@ const CURSOR_HIDE: &[u8] = b"\x1b[?25l";
 const CURSOR_SHOW: &[u8] = b"\x1b[?25h";
 const ALTERNATE_ENTER: &[u8] = b"\x1b[?1049h";
 const ALTERNATE_LEAVE: &[u8] = b"\x1b[?1049l";
+/// Erases an overlay that was drawn on the main screen.
+const OVERLAY_ERASE: &[u8] = b"\x1b[H\x1b[J";
 
 /// Capabilities of the terminal that the writer depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +44,8 @@ pub struct ScreenCaps {
     pub reflow: bool,
     /// Whether it has a title.
     pub title: bool,
+    /// Whether it has an alternate screen. If not, what is on the screen is scrolled away before an overlay is drawn over it.
+    pub alternate: bool,
 }
 
 /// Everything that is shown.
@@ -266,7 +270,13 @@ impl Screen {
         self.stale = true;
         self.resized = false;
         bytes.extend(out.into_bytes());
-        bytes.extend_from_slice(ALTERNATE_ENTER);
+        match self.caps.alternate {
+            true => bytes.extend_from_slice(ALTERNATE_ENTER),
+            false => {
+                bytes.extend(format!("\x1b[{}B\r", self.rows).into_bytes());
+                bytes.extend(std::iter::repeat_n(b'\n', self.rows));
+            }
+        }
         self.overlay = Some(OverlayScreen::open());
         bytes
     }
@@ -277,8 +287,8 @@ impl Screen {
     /// the text, some keep the address. The next row then begins below the last one of the screen: there may be a gap, but
     /// nothing is overwritten.
     fn close_overlay(&mut self) -> Vec<u8> {
-        let mut bytes = ALTERNATE_LEAVE.to_vec();
-        if self.overlay.take().is_some_and(|overlay| overlay.resized()) {
+        let mut bytes = if self.caps.alternate { ALTERNATE_LEAVE } else { OVERLAY_ERASE }.to_vec();
+        if self.overlay.take().is_some_and(|overlay| overlay.resized()) && self.caps.alternate {
             bytes.extend(format!("\x1b[{}B\r\n", self.rows).into_bytes());
         }
         self.tail = Tail::default();
