@@ -31,8 +31,6 @@ const CURSOR_HIDE: &[u8] = b"\x1b[?25l";
 const CURSOR_SHOW: &[u8] = b"\x1b[?25h";
 const ALTERNATE_ENTER: &[u8] = b"\x1b[?1049h";
 const ALTERNATE_LEAVE: &[u8] = b"\x1b[?1049l";
-/// Erases an overlay that was drawn on the main screen.
-const OVERLAY_ERASE: &[u8] = b"\x1b[H\x1b[J";
 
 /// Capabilities of the terminal that the writer depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -287,7 +285,14 @@ impl Screen {
     /// the text, some keep the address. The next row then begins below the last one of the screen: there may be a gap, but
     /// nothing is overwritten.
     fn close_overlay(&mut self) -> Vec<u8> {
-        let mut bytes = if self.caps.alternate { ALTERNATE_LEAVE } else { OVERLAY_ERASE }.to_vec();
+        let mut bytes = match self.caps.alternate {
+            true => ALTERNATE_LEAVE.to_vec(),
+            // Row by row: GNU screen keeps a screen that is cleared at once in its scrollback.
+            false => {
+                let rows = (1..=self.rows).map(|row| format!("\x1b[{row}H\x1b[K"));
+                rows.chain(["\x1b[H".to_owned()]).collect::<String>().into_bytes()
+            }
+        };
         if self.overlay.take().is_some_and(|overlay| overlay.resized()) && self.caps.alternate {
             bytes.extend(format!("\x1b[{}B\r\n", self.rows).into_bytes());
         }
