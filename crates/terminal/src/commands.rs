@@ -212,7 +212,7 @@ const TABLE: &[Spec] = &[
     spec(
         "memory",
         &[],
-        "Lists the notes about this repository, or switches them on or off",
+        "Lists, shows, edits and deletes the notes about this repository",
         LocalCommand::Program(ProgramCommand::Memory),
     ),
     spec(

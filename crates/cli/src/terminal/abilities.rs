@@ -78,7 +78,14 @@ pub(crate) fn guess(variable: impl Fn(&str) -> Option<String>) -> Abilities {
     // GNU screen passes the question on only in parts.
     let background = !plain && kind != Kind::GnuScreen;
     Abilities {
-        caps: ScreenCaps { color: color(kind, &variable), sync, reflow, title: !plain },
+        caps: ScreenCaps {
+            color: color(kind, &variable),
+            sync,
+            reflow,
+            title: !plain,
+            // GNU screen has one only if its user asked for it.
+            alternate: !plain && kind != Kind::GnuScreen,
+        },
         modes: Modes {
             paste: !plain,
             keyboard,

@@ -64,7 +64,7 @@ fn what_a_command_does_not_take_is_answered_with_what_it_takes() {
     let (_scratch, _model, mut client) = session(json!({}));
     for (line, expected) in [
         ("allow-all maybe", "failed: Usage: /allow-all [on|off|show]"),
-        ("permissions x", "failed: Usage: /permissions [default|allow-all|show]"),
+        ("permissions x", "failed: Usage: /permissions [default|allow-all|reset|show]"),
         ("mcp enable", "failed: Usage: /mcp [list|show|enable|disable|reload]"),
         ("skills info", "failed: Usage: /skills [list|info|reload]"),
         ("skills info nope", "failed: there is no skill nope; /skills list says which there are"),

@@ -3,7 +3,7 @@
 //! The main screen is append-only. A committed row is printed once, above the tail, and is the terminal's from then on: it scrolls,
 //! is copied and reflowed without us. Only the tail below it is drawn again, by relative moves and by what differs, in one write.
 //! Nothing here asks the terminal for anything, sets a scroll region, clears the screen or addresses a row of the main screen, so
-//! nothing above the first row that we printed can change.
+//! nothing above the first row that we printed can change. Terminals without an alternate screen scroll everything away first.
 
 mod line;
 mod out;
@@ -42,6 +42,8 @@ pub struct ScreenCaps {
     pub reflow: bool,
     /// Whether it has a title.
     pub title: bool,
+    /// Whether it has an alternate screen. If not, what is on the screen is scrolled away before an overlay is drawn over it.
+    pub alternate: bool,
 }
 
 /// Everything that is shown.
@@ -266,7 +268,13 @@ impl Screen {
         self.stale = true;
         self.resized = false;
         bytes.extend(out.into_bytes());
-        bytes.extend_from_slice(ALTERNATE_ENTER);
+        match self.caps.alternate {
+            true => bytes.extend_from_slice(ALTERNATE_ENTER),
+            false => {
+                bytes.extend(format!("\x1b[{}B\r", self.rows).into_bytes());
+                bytes.extend(std::iter::repeat_n(b'\n', self.rows));
+            }
+        }
         self.overlay = Some(OverlayScreen::open());
         bytes
     }
@@ -277,8 +285,15 @@ impl Screen {
     /// the text, some keep the address. The next row then begins below the last one of the screen: there may be a gap, but
     /// nothing is overwritten.
     fn close_overlay(&mut self) -> Vec<u8> {
-        let mut bytes = ALTERNATE_LEAVE.to_vec();
-        if self.overlay.take().is_some_and(|overlay| overlay.resized()) {
+        let mut bytes = match self.caps.alternate {
+            true => ALTERNATE_LEAVE.to_vec(),
+            // Row by row: GNU screen keeps a screen that is cleared at once in its scrollback.
+            false => {
+                let rows = (1..=self.rows).map(|row| format!("\x1b[{row}H\x1b[K"));
+                rows.chain(["\x1b[H".to_owned()]).collect::<String>().into_bytes()
+            }
+        };
+        if self.overlay.take().is_some_and(|overlay| overlay.resized()) && self.caps.alternate {
             bytes.extend(format!("\x1b[{}B\r\n", self.rows).into_bytes());
         }
         self.tail = Tail::default();

@@ -10,7 +10,7 @@ use super::*;
 use crate::row::{Span, Style};
 
 pub(super) const CAPS: ScreenCaps =
-    ScreenCaps { color: ColorDepth::Rgb, sync: true, reflow: true, title: true };
+    ScreenCaps { color: ColorDepth::Rgb, sync: true, reflow: true, title: true, alternate: true };
 
 /// A terminal with a shell's lines in it, and the writer that draws below them.
 pub(super) struct Session {
@@ -243,6 +243,18 @@ fn a_terminal_that_does_not_reflow_loses_no_row() {
     session.screen.resize(12, 8);
     let bytes = session.screen.draw(&frame(&[], &["now", "> x"]));
     assert!(String::from_utf8(bytes).unwrap().contains("\x1b[A\r\x1b[Jnow"));
+}
+
+#[test]
+fn without_an_alternate_screen_an_overlay_overwrites_nothing() {
+    let mut session = Session::new(40, 8, ScreenCaps { alternate: false, ..CAPS });
+    session.draw(&frame(&["first", "second"], &["", "> x"]));
+    session.draw(&Frame { overlay: Some(rows(&["diff", "+ one"])), ..frame(&["third"], &["", "> x"]) });
+    assert!(session.lines().ends_with(&["diff".to_owned(), "+ one".to_owned()]));
+    session.draw(&frame(&["fourth"], &["", "> x"]));
+    let lines: Vec<String> = session.lines().into_iter().filter(|line| !line.is_empty()).collect();
+    assert_eq!(lines, ["$ one", "$ two", "first", "second", "third", "fourth", "> x"]);
+    assert!(!String::from_utf8_lossy(&session.last).contains("1049"));
 }
 
 #[test]

@@ -404,7 +404,7 @@ fn the_popup_completes_commands_and_arguments() {
 
             ❯ /mo▮
             ❯ model   Chooses the model and its effort
-              memory  Lists the notes about this repository, or switche…
+              memory  Lists, shows, edits and deletes the notes about t…
             scripted · ~/project · main
             ===
             $ hangar

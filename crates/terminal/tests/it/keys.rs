@@ -296,7 +296,7 @@ fn help_lists_commands_and_keys() {
             /login                Sets up a provider and its model
             /logout               Removes a provider, with the key that was kept for it
             /mcp                  MCP servers
-            /memory               Lists the notes about this repository, or switches them on or off
+            /memory               Lists, shows, edits and deletes the notes about this repository
             /model                Chooses the model and its effort (also /models)
             /new                  Opens a new session and leaves this one as it is
             /notify               Switches notifications on or off

@@ -534,20 +534,20 @@ fn on_a_small_screen_the_command_is_seen_before_it_is_approved() {
     check(
         "size:20x5\nready\nturn\nask:p1 {\"kind\":\"shell\",\"fullCommandText\":\"echo one; echo two; rm -rf x\"}\nwait:300\nscreen\npagedown",
         expect![[r#"
-        $ hangar
-          echo one; echo
-          two; rm -rf x
-        ❯ 1. Yes (↑↓)
-        a number or enter a…
-        ---
-        Notify("the agent asks something")
-        ===
-        $ hangar
-          echo one; echo
-          two; rm -rf x
-        ❯ 1. Yes (↑↓)
-        a number or enter a…
-    "#]],
+            $ hangar
+              ┃ echo one; echo
+              ┃ two; rm -rf x
+            ❯ 1. Yes (↑↓)
+            a number or enter a…
+            ---
+            Notify("the agent asks something")
+            ===
+            $ hangar
+              ┃ echo one; echo
+              ┃ two; rm -rf x
+            ❯ 1. Yes (↑↓)
+            a number or enter a…
+        "#]],
     );
     let tiny = "size:20x3\nready\nturn\nask:p1 {\"kind\":\"shell\",\"fullCommandText\":\"ls\"}\nwait:300";
     assert!(answers(&format!("{tiny}\n1")).is_empty(), "the command is not on so small a screen");

@@ -54,7 +54,8 @@ impl Session {
 
     /// A session below lines of a shell.
     pub(crate) fn below(columns: usize, rows: usize, shell: usize) -> Self {
-        let caps = ScreenCaps { color: ColorDepth::Rgb, sync: true, reflow: true, title: true };
+        let caps =
+            ScreenCaps { color: ColorDepth::Rgb, sync: true, reflow: true, title: true, alternate: true };
         let mut terminal = Terminal::with_scrollback(columns, rows, None).unwrap();
         let lines = vec!["$ hangar".to_owned(); shell];
         for line in &lines {
