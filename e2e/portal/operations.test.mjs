@@ -68,6 +68,10 @@ test("what a session changed is shown by turn, commented on, and taken back", as
   await page.getByRole("tab", { name: "Changes" }).click();
   await page.getByRole("button", { name: "Revert file" }).click();
   await see(page, "No file was changed");
+  await page.getByRole("tab", { name: "Raw" }).click();
+  await page.getByLabel("Filter events").fill("tool.execution_start");
+  await page.locator(".raw-events summary").first().click();
+  await page.locator(".raw-json pre", { hasText: "made.txt" }).first().waitFor();
 });
 
 test("transcripts are searched, and a run shows its sessions beside its chart and is deleted", async () => {
@@ -81,6 +85,10 @@ test("transcripts are searched, and a run shows its sessions beside its chart an
   await page.locator(".node", { hasText: "say" }).click();
   await page.getByRole("button", { name: "Show here" }).first().click();
   await page.locator(".beside .markdown", { hasText: "hello there" }).waitFor();
+  await page.getByRole("button", { name: "Larger" }).click();
+  await see(page, "125 %");
+  await page.getByRole("tab", { name: "Changes" }).click();
+  await see(page, "No file was changed.");
   await page.getByRole("button", { name: "Delete" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
   await page.waitForURL("**/runs");

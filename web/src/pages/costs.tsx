@@ -72,7 +72,6 @@ export function CostsPage() {
 
 const WIDTH = 900;
 const HEIGHT = 180;
-const BASE = 20;
 /** A few bars are not drawn wider than if there were this many. */
 const LEAST_SLOTS = 10;
 
@@ -86,7 +85,7 @@ function CostChart({ rows, by }: { rows: readonly CostRow[]; by: string }) {
   const words = (row: CostRow) => `${row.key}: ${costOf(row)}, ${tokens(row.inputTokens + row.outputTokens)} tokens`;
   return (
     <figure class="cost-chart">
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT + BASE}`} role="img" aria-label={`${priced ? "Cost" : "Tokens"} by ${by}`}>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT + 1}`} role="img" aria-label={`${priced ? "Cost" : "Tokens"} by ${by}`}>
         <line x1="0" y1={HEIGHT} x2={WIDTH} y2={HEIGHT} class="chart-base" />
         {rows.map((row, at) => {
           const height = (value(row) / most) * (HEIGHT - 8);
@@ -96,15 +95,11 @@ function CostChart({ rows, by }: { rows: readonly CostRow[]; by: string }) {
             </rect>
           );
         })}
-        <text x="0" y={HEIGHT + 15} class="chart-label">
-          {label(rows[0], by)}
-        </text>
-        {rows.length > 1 && (
-          <text x={Math.min(WIDTH, rows.length * slot)} y={HEIGHT + 15} class="chart-label" text-anchor="end">
-            {label(rows[rows.length - 1], by)}
-          </text>
-        )}
       </svg>
+      <div class="chart-labels" style={{ width: `${Math.min(100, (rows.length * slot * 100) / WIDTH)}%`, minWidth: "max-content" }} aria-hidden="true">
+        <span>{label(rows[0], by)}</span>
+        {rows.length > 1 && <span>{label(rows[rows.length - 1], by)}</span>}
+      </div>
       <figcaption class="hint">
         {priced ? `Highest: ${dollars(most)}` : `No cost is known; bars are tokens, at most ${tokens(most)}`}
       </figcaption>

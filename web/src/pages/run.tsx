@@ -216,7 +216,7 @@ function RunHead({ run, lost, onFail }: { run: RunDetails; lost: boolean; onFail
         {run.resumable && !running && (
           <Action label="Resume" icon="play" tone="primary" title="Go on where it was" act={() => api.resumeRun(run.id)} onFail={onFail} />
         )}
-        <a class="button" href={`/api/v1/runs/${encodeURIComponent(run.id)}`} target="_blank" rel="noreferrer">
+        <a class="button hide-narrow" href={`/api/v1/runs/${encodeURIComponent(run.id)}`} target="_blank" rel="noreferrer">
           JSON
         </a>
         {!running && <DeleteRun run={run} onFail={onFail} />}
@@ -417,7 +417,7 @@ function SessionChanges({ id, title }: { id: string; title: string }) {
         <a href={paths.session(id)}>{title}</a>
       </h2>
       {problem && <Trouble problem={problem} />}
-      {session && <ChangesView session={session} />}
+      {session && <ChangesView session={session} brief />}
     </section>
   );
 }
@@ -458,15 +458,26 @@ function Decisions({ decisions, workId }: { decisions: readonly Decision[]; work
   );
 }
 
+/** The message of an error that is told as JSON; any other text as it is. */
+function messageOf(text: string): string {
+  if (!text.startsWith("{")) return text;
+  try {
+    const { message } = JSON.parse(text) as { readonly message?: unknown };
+    return typeof message === "string" ? message : text;
+  } catch {
+    return text;
+  }
+}
+
 /** `[CRITERIA] Criteria condition passed`: the word in brackets says what kind of decision it is. */
 function Reason({ text }: { text: string }) {
   const parts = /^\[([^\]]+)\]\s*(.*)$/s.exec(text);
   const kind = parts?.[1] ?? "";
-  const words = parts === null ? text : (parts[2] ?? "").replace(/^Decision: /, "");
+  const words = messageOf(parts === null ? text : (parts[2] ?? "").replace(/^Decision: /, ""));
   const tone = kind.includes("SUCCEEDED") ? "good" : kind.includes("FAILED") || kind.includes("CRASHED") ? "bad" : "none";
   return (
     <p class="decision-reason">
-      {kind !== "" && <span class={`chip tone-${tone}`}>{kind.toLowerCase()}</span>} {words.toLowerCase() === kind.toLowerCase() ? "" : words}
+      {kind !== "" && <span class={`chip tone-${tone}`}>{kind.toLowerCase()}</span>} {words.toLowerCase() === kind.toLowerCase() ? "" : <Sentence text={words} />}
     </p>
   );
 }

@@ -9,7 +9,7 @@ import { type Comment, messageOf, within } from "./comments";
 import { type DiffFile, type DiffLine, parseDiff } from "../text/diff";
 import { Action, Empty, Loading, Trouble } from "../ui/parts";
 
-export function ChangesView({ session, onSent }: { session: Session; onSent?: () => void }) {
+export function ChangesView({ session, onSent, brief = false }: { session: Session; onSent?: () => void; brief?: boolean }) {
   const [changes, setChanges] = useState<Changes | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [turn, setTurn] = useState<number | null>(null);
@@ -40,6 +40,7 @@ export function ChangesView({ session, onSent }: { session: Session; onSent?: ()
     { keys: "[", does: "Previous file", run: () => move(-1) },
   ]);
   if (changes === null) return problem === null ? <Loading what="changes" /> : <Trouble problem={problem} />;
+  if (brief && changes.files.length === 0) return <p class="hint">No file was changed.</p>;
   const files = turn === null ? changes.files : (changes.turns.find((found) => found.turn === turn)?.files ?? []);
   const revert = (path: string, hunk?: number) => async () => {
     setChanges(await api.revertChange(session.id, path, hunk));
@@ -68,7 +69,7 @@ export function ChangesView({ session, onSent }: { session: Session; onSent?: ()
       </div>
       {files.length === 0 ? (
         <Empty icon="file" title="No file was changed">
-          <p>Changes are known where the tools of Hangar's own agent made them.</p>
+          <p>Hangar's own agent tells of the files that its tools write. With other agents, the git working tree is compared after each turn.</p>
         </Empty>
       ) : (
         files.map((file) => (
