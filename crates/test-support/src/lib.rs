@@ -7,6 +7,7 @@
 pub mod attacks;
 pub mod github;
 pub mod jira;
+pub mod linear;
 pub mod model;
 pub mod normal;
 pub mod process;
@@ -16,6 +17,7 @@ pub mod vendor;
 
 pub use github::GitHubServer;
 pub use jira::JiraServer;
+pub use linear::LinearServer;
 pub use model::{ModelServer, Request};
 pub use process::{Finished, Invocation, Running, Signal};
 pub use scratch::Scratch;
