@@ -3,7 +3,7 @@
 
 mod checks;
 mod git;
-mod graphql;
+pub(crate) mod graphql;
 pub(crate) mod http;
 mod pulls;
 

@@ -7,6 +7,7 @@
 pub mod attacks;
 pub mod github;
 pub mod jira;
+pub mod linear;
 pub mod model;
 pub mod nats;
 pub mod normal;
@@ -17,6 +18,7 @@ pub mod vendor;
 
 pub use github::GitHubServer;
 pub use jira::JiraServer;
+pub use linear::LinearServer;
 pub use model::{ModelServer, Request};
 pub use nats::{NatsServers, NatsVersion};
 pub use process::{Finished, Invocation, Running, Signal};

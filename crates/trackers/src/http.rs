@@ -161,6 +161,7 @@ impl Api {
             let kind = match error["type"].as_str() {
                 Some("RATE_LIMITED") => TrackerErrorKind::RateLimited,
                 Some("NOT_FOUND") => TrackerErrorKind::NotFound,
+                _ if error["extensions"]["code"] == "RATELIMITED" => TrackerErrorKind::RateLimited,
                 _ => TrackerErrorKind::Payload,
             };
             return Err(TrackerError::new(kind, format!("{} refuses a query: {words}", self.service.name)));

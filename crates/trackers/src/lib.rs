@@ -11,6 +11,7 @@ pub mod github;
 mod http;
 pub mod issue;
 pub mod jira;
+pub mod linear;
 pub mod markdown;
 mod open;
 mod shared_file;

@@ -11,11 +11,12 @@ use crate::error::{TrackerError, TrackerErrorKind};
 use crate::file::FileTracker;
 use crate::github::{GitHubForge, GitHubTracker};
 use crate::jira::JiraTracker;
+use crate::linear::LinearTracker;
 use crate::markdown::{self, MarkdownTracker};
 use crate::{Forge, Tracker};
 
 /// Kinds of trackers that can be opened.
-pub const KINDS: &[&str] = &["file", "markdown", "github", "jira"];
+pub const KINDS: &[&str] = &["file", "markdown", "github", "jira", "linear"];
 
 /// Opens a tracker. `directories` are those that a relative path may begin at, the first in which it exists counts.
 pub fn open(config: &TrackerConfig, directories: &[&Path]) -> Result<Arc<dyn Tracker>, TrackerError> {
@@ -30,6 +31,7 @@ pub fn open(config: &TrackerConfig, directories: &[&Path]) -> Result<Arc<dyn Tra
         "markdown" => Ok(Arc::new(MarkdownTracker::new(path(config, directories)?))),
         "github" => Ok(Arc::new(GitHubTracker::new(config)?)),
         "jira" => Ok(Arc::new(JiraTracker::new(config)?)),
+        "linear" => Ok(Arc::new(LinearTracker::new(config)?)),
         kind => Err(TrackerError::new(
             TrackerErrorKind::UnsupportedKind,
             format!("the tracker `{kind}` is not supported; these are: {}", KINDS.join(", ")),

@@ -105,7 +105,7 @@ fn tracker(reader: &mut Reader<'_>) -> TrackerConfig {
     };
     TrackerConfig {
         endpoint: reader.text("tracker.endpoint").unwrap_or_default(),
-        api_key: Secret(reader.expanded("tracker.api_key").unwrap_or_default()),
+        api_key: Secret(reader.expanded("tracker.api_key").unwrap_or_else(|| default_key(reader, &kind))),
         project: reader.text("tracker.project").unwrap_or_default(),
         query_filter: reader.text("tracker.query_filter").unwrap_or_default(),
         active_states,
@@ -120,6 +120,11 @@ fn tracker(reader: &mut Reader<'_>) -> TrackerConfig {
         settings,
         kind,
     }
+}
+
+/// Key of a tracker whose workflow names none: that of the variable which Symphony uses.
+fn default_key(reader: &Reader<'_>, kind: &str) -> String {
+    if kind == "linear" { reader.environment.expand("$LINEAR_API_KEY") } else { String::new() }
 }
 
 fn check_states(reader: &mut Reader<'_>, tracker: &TrackerConfig) {

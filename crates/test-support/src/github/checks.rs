@@ -61,7 +61,7 @@ impl Repository {
         if self.checks.paused {
             return;
         }
-        let Some(bare) = self.git.as_ref().map(|bare| bare.path()) else { return };
+        let Some(bare) = self.git.as_ref().map(super::git::Bare::path) else { return };
         for (id, run) in self.checks.runs.iter_mut().filter(|(_, run)| run.status == "queued") {
             run.status = "in_progress";
             let script = self.checks.scripts.iter().find(|(name, _)| *name == run.name);

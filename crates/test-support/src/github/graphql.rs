@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 use super::Repository;
 use super::http::{Answer, Request};
 
-struct Field {
-    name: String,
-    arguments: Map<String, Value>,
-    fields: Vec<Field>,
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) arguments: Map<String, Value>,
+    pub(crate) fields: Vec<Field>,
 }
 
 pub(super) fn answer(repository: &mut Repository, request: &Request) -> Answer {
@@ -80,7 +80,7 @@ fn pull(repository: &Repository, number: u64) -> Value {
 }
 
 /// The fields of a value that were asked for.
-fn selected(value: &Value, field: &Field) -> Result<Value, String> {
+pub(crate) fn selected(value: &Value, field: &Field) -> Result<Value, String> {
     match value {
         Value::Array(items) => connection(items, field),
         Value::Object(map) => {
@@ -135,7 +135,7 @@ fn connection(items: &[Value], field: &Field) -> Result<Value, String> {
     Ok(Value::Object(found))
 }
 
-fn tokens(query: &str) -> Vec<String> {
+pub(crate) fn tokens(query: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let mut word = String::new();
     for c in query.chars() {
@@ -153,7 +153,7 @@ fn tokens(query: &str) -> Vec<String> {
     all
 }
 
-fn parsed(tokens: &[String], variables: &Value) -> Result<Vec<Field>, String> {
+pub(crate) fn parsed(tokens: &[String], variables: &Value) -> Result<Vec<Field>, String> {
     let start = tokens.iter().position(|token| token == "{").ok_or("Parse error: no selection")?;
     let mut at = start + 1;
     let fields = fields(tokens, &mut at, variables)?;

@@ -348,7 +348,8 @@ impl Repository {
         self.next_comment += 1;
         let id = self.next_comment;
         let pull = self.pulls.get_mut(&number).expect("it was looked up");
-        let first = |thread: &&mut ReviewThread| thread.comments[0]["databaseId"].to_string() == comment;
+        let first =
+            |thread: &&mut ReviewThread| thread.comments[0]["databaseId"].as_u64() == comment.parse().ok();
         // Replies to replies are refused.
         let Some(thread) = pull.threads.iter_mut().find(first).filter(|_| !body.is_empty()) else {
             return Answer::refused(404, "Not Found");

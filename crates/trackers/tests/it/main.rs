@@ -5,4 +5,5 @@
 mod files;
 mod github;
 mod jira;
+mod linear;
 mod suite;
