@@ -81,6 +81,13 @@ impl Session {
         );
     }
 
+    /// Asks the open permission questions again, for clients that were not there when they were asked.
+    pub(super) fn ask_again(&mut self, step: &mut Step) {
+        for pending in self.pending_permissions() {
+            self.ask_permission(pending.request_id, pending.request, step);
+        }
+    }
+
     /// Runs a call that was approved.
     pub(super) fn allow_access(&mut self, id: &str, access: AccessRequest, step: &mut Step) {
         self.run_tool(id, touched(access), Grant::Full, step);

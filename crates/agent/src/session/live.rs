@@ -257,6 +257,9 @@ impl Session {
             continue_pending_work: Some(continue_pending),
         };
         self.emit(step, resume);
+        if continue_pending {
+            self.ask_again(step);
+        }
     }
 }
 

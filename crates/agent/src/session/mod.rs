@@ -402,6 +402,7 @@ impl Session {
                 };
                 self.close_interrupted(&kept, step, context.entropy);
                 self.close_killed_calls(step);
+                self.ask_again(step);
                 self.update_role_prompt();
             }
         }

@@ -58,6 +58,7 @@ async fn a_permission_can_be_given_after_the_process_that_asked_is_gone() {
     let pending = stage.driver.session().pending_permissions();
     assert_eq!((pending.len(), stage.driver.session().is_idle()), (1, false));
     let request_id = pending[0].request_id.clone();
+    assert_eq!(stage.count("permission.requested"), 1, "the client that resumes is asked again");
     stage.command(Command::AnswerPermission { request_id, answer: PermissionOutcome::Approved {} });
     stage.until_idle().await;
     assert_eq!(stage.last_request(), "user: go\nassistant: [\"a\"]\ntool a: a ok");

@@ -164,6 +164,10 @@ await joinSession({ hooks: { onUserPromptSubmitted: async () => ({ additionalCon
     extension(&scratch, PROJECT, "hooked", HOOKED);
     let mut client = extended(&scratch, &model, json!({}));
     decide(&mut client, "extension-permission-access", "reject");
+    assert_eq!(
+        client.event("session.warning")["message"],
+        "The extension project:hooked did not join: the extension project:hooked was not allowed to register hooks."
+    );
     client.event("session.extensions_loaded");
     assert_eq!(states(&mut client), ["project:hooked failed"]);
     client.send("SAY:hello");

@@ -49,7 +49,12 @@ pub(super) async fn live(
     let mut restarts = RESTARTS.iter();
     loop {
         let End::Unasked(why) = serve(&hub, &live, &session, &extension, &stderr, &run).await else { return };
-        let had_joined = live.extensions.is_running(&extension.id, run.number);
+        let status = live.extensions.status(&extension.id, run.number);
+        // One that was refused has failed already, and the reason is known.
+        if status.is_none_or(|status| status == ExtensionStatus::Failed) {
+            return;
+        }
+        let had_joined = status == Some(ExtensionStatus::Running);
         let delay = restarts.next().filter(|_| had_joined);
         let why = match stderr.last_line() {
             Some(line) => format!("{why}: {line}"),
@@ -63,7 +68,7 @@ pub(super) async fn live(
         let text = format!("The extension {} {what}, because {why}.", extension.id);
         // A session that has ended needs no warning.
         let _ = live.ask(move |task| task.record(SessionWarning::new("extension", text))).await;
-        SessionExtensions::publish(&live).await;
+        SessionExtensions::publish_change(&live).await;
         let Some(delay) = delay else { return };
         tokio::select! {
             () = tokio::time::sleep(*delay) => {}

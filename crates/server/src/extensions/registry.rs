@@ -21,6 +21,8 @@ use crate::user_settings::{ExtensionMode, UserSettings};
 
 /// Longest wait of a prompt for extensions that start.
 const READY_PATIENCE: Duration = Duration::from_secs(60);
+/// Time of an extension that was refused until it is ended.
+const REFUSAL_GRACE: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
 pub(crate) struct SessionExtensions {
@@ -257,24 +259,39 @@ impl SessionExtensions {
         self.set(id, run, ExtensionStatus::Running, pid, None);
     }
 
-    /// Ends the run of an extension that was not allowed to join. It is not started again.
+    /// Ends the run of an extension that was not allowed to join, once it had time to read the answer. It is not started
+    /// again.
     pub(crate) fn refused(&self, id: &str, run: u64, problem: String) {
-        if self.set(id, run, ExtensionStatus::Failed, None, Some(problem)) {
+        if !self.set(id, run, ExtensionStatus::Failed, None, Some(problem)) {
+            return;
+        }
+        let stop = {
             let state = self.state.lock();
             let entry = state.entries.iter().find(|entry| entry.extension.id == id);
-            if let Some(run) = entry.and_then(|entry| entry.run.as_ref()) {
-                run.stop.cancel();
-            }
+            entry.and_then(|entry| Some(entry.run.as_ref()?.stop.clone()))
+        };
+        if let Some(stop) = stop {
+            tokio::spawn(async move {
+                tokio::time::sleep(REFUSAL_GRACE).await;
+                stop.cancel();
+            });
         }
     }
 
-    /// Returns whether an extension runs in this very run.
-    pub(super) fn is_running(&self, id: &str, run: u64) -> bool {
-        self.state.lock().entries.iter().any(|entry| {
-            entry.extension.id == id
-                && entry.status == ExtensionStatus::Running
-                && entry.run.as_ref().is_some_and(|known| known.number == run)
-        })
+    /// State of this very run of an extension; `None` if it is over.
+    pub(super) fn status(&self, id: &str, run: u64) -> Option<ExtensionStatus> {
+        let state = self.state.lock();
+        let entry = state.entries.iter().find(|entry| {
+            entry.extension.id == id && entry.run.as_ref().is_some_and(|known| known.number == run)
+        });
+        entry.map(|entry| entry.status)
+    }
+
+    /// Tells the clients of the session about a change. While extensions are loaded they are told at the end.
+    pub(super) async fn publish_change(live: &ServedSession) {
+        if !live.extensions.state.lock().loading {
+            Self::publish(live).await;
+        }
     }
 
     async fn stop_all(&self) {
@@ -299,7 +316,7 @@ impl SessionExtensions {
     }
 
     /// Tells the clients of the session which extensions there are.
-    pub(super) async fn publish(live: &ServedSession) {
+    async fn publish(live: &ServedSession) {
         let extensions = {
             let state = live.extensions.state.lock();
             let told = |entry: &Entry| LoadedExtension {

@@ -93,6 +93,8 @@ async fn join_extension(call: Call, spec: SessionSpec) -> Result<Reply, Failure>
         Err(failure) => {
             let message = failure.into_error("session.resume").message;
             live.extensions.refused(&id, run, message.clone());
+            let text = format!("The extension {id} did not join: {message}.");
+            live.ask(move |task| task.record(data::SessionWarning::new("extension", text))).await?;
             return Err(Failure::new(message));
         }
     };
