@@ -10,6 +10,9 @@ use crate::{root, shell, supply, types, web};
 /// From here on a source file is listed: it may hold a second noun.
 const LONG_FILE: usize = 700;
 const TOO_LONG_FILE: usize = 900;
+/// Methods of a trait, and lines of a function, from which tidy warns, and from which it fails.
+const TRAIT_METHODS: (usize, usize) = (5, 7);
+const FUNCTION_LINES: (usize, usize) = (100, 160);
 /// Files that are tables, and may be as long as what they list.
 const TABLES: &[&str] = &["web/src/api/openapi.ts"];
 const README_LIMIT: usize = 150;
@@ -200,6 +203,7 @@ pub(crate) fn run() -> Result<()> {
     let mut problems = Vec::new();
     problems.extend(words_that_must_not_stay(&files)?);
     problems.extend(lengths(&files)?);
+    problems.extend(large_items(&files)?);
     problems.extend(architecture_names_every_crate()?);
     problems.extend(mechanisms_without_tests()?);
     problems.extend(web::problems()?);
@@ -293,6 +297,72 @@ fn lengths(files: &[PathBuf]) -> Result<Vec<String>> {
         problems.push(format!("README.md: {readme} lines, more than {README_LIMIT}"));
     }
     Ok(problems)
+}
+
+/// Traits and functions of the program that do too much. Tests are tables, which may be long.
+fn large_items(files: &[PathBuf]) -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    let is_test =
+        |path: &Path| path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs");
+    for path in files.iter().filter(|path| path.extension().is_some_and(|it| it == "rs") && !is_test(path)) {
+        let text = read(path)?;
+        let traits =
+            trait_methods(&text).into_iter().map(|(name, count)| (name, count, "methods", TRAIT_METHODS));
+        let functions =
+            function_lines(&text).into_iter().map(|(name, count)| (name, count, "lines", FUNCTION_LINES));
+        for (name, count, unit, (many, too_many)) in traits.chain(functions) {
+            let problem = format!("{}: `{name}` has {count} {unit}, more than {many}", path.display());
+            if count > too_many {
+                problems.push(problem);
+            } else if count > many {
+                println!("{problem}");
+            }
+        }
+    }
+    Ok(problems)
+}
+
+/// Traits of a formatted source file, with the number of their methods.
+fn trait_methods(text: &str) -> Vec<(&str, usize)> {
+    let mut found = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let Some(name) = name_after(line, "trait ").filter(|_| line.ends_with('{')) else { continue };
+        let body = lines.by_ref().take_while(|line| *line != "}");
+        found.push((name, body.filter(|line| line.starts_with("    fn ")).count()));
+    }
+    found
+}
+
+/// Functions of a formatted source file, with the number of their lines.
+fn function_lines(text: &str) -> Vec<(&str, usize)> {
+    let lines: Vec<&str> = text.lines().take_while(|line| *line != "mod tests {").collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some(name) = name_after(line.trim_start(), "fn ").filter(|_| !line.ends_with('}')) else {
+            continue;
+        };
+        let indent = line.len() - line.trim_start().len();
+        // The first line of its own depth that ends something: the body, or a declaration without one.
+        let is_end = |line: &&str| {
+            line.len() - line.trim_start().len() == indent && (line.ends_with('}') || line.ends_with(';'))
+        };
+        if let Some(length) =
+            lines[at..].iter().position(is_end).filter(|length| lines[at + length].ends_with('}'))
+        {
+            found.push((name, length + 1));
+        }
+    }
+    found
+}
+
+/// The name behind a keyword that begins a line, with or without a visibility and other modifiers.
+fn name_after<'a>(line: &'a str, keyword: &str) -> Option<&'a str> {
+    let (before, rest) = line.split_once(keyword)?;
+    let is_modifier =
+        |word: &str| ["const", "async", "unsafe", "pub"].contains(&word) || word.starts_with("pub(");
+    let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+    before.split_whitespace().all(is_modifier).then_some(name).filter(|name| !name.is_empty())
 }
 
 fn architecture_names_every_crate() -> Result<Vec<String>> {
@@ -445,6 +515,14 @@ mod tests {
             &json!({ "name": "serde", "kind": null, "features": [] }),
             Some("xtask/src/tidy.rs does not say which crates hangar-new may use"),
         );
+    }
+
+    #[test]
+    fn items_are_measured() {
+        let text = "pub trait A: B {\n    fn one(&self);\n\n    /// fn two\n    fn three(&self) {\n    }\n}\n\
+                    // a fn in words {\nfn c(\n    it: u8,\n) -> u8;\nfn d() {}\npub(crate) async fn b() {\n    if true {\n    }\n}\n";
+        assert_eq!(trait_methods(text), [("A", 2)]);
+        assert_eq!(function_lines(text), [("three", 2), ("b", 4)]);
     }
 
     #[test]
