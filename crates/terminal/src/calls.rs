@@ -70,7 +70,7 @@ impl State {
         match purpose {
             // Typed text is never lost.
             Purpose::Prompt(text) | Purpose::Refine(text) if self.composer.is_empty() => {
-                self.composer.set(&text)
+                self.composer.set(&text);
             }
             Purpose::Models if self.overlay.is_some() => {
                 let picker = screens::unlisted_models(&reason, self.model_and_effort());

@@ -77,7 +77,7 @@ impl State {
             "edit" => self
                 .print_text("Remove the server and add it again, or edit mcp-config.json and /mcp reload."),
             "search" => {
-                self.print_text("Hangar has no registry of servers; /mcp add takes a command or a URL.")
+                self.print_text("Hangar has no registry of servers; /mcp add takes a command or a URL.");
             }
             "auth" if rest.trim().is_empty() => self.print_text("Usage: /mcp auth NAME"),
             "auth" => {
