@@ -100,6 +100,8 @@ fn a_prompt_waits_in_the_queue_like_a_job() {
 #[test]
 fn budgets_and_limits_change_together_while_the_portal_runs() {
     let portal = portal();
+    // Budgets are shown for work that runs.
+    start(&portal, "waits");
     let write = |text: &str| std::fs::write(portal.scratch.state().join("config.toml"), text).unwrap();
     write("[limits]\nglobal = 1\n[budgets]\nper_day = 5\n");
     let budget = |queue: &Value| queue["budgets"][0]["limitUsd"].as_f64();
