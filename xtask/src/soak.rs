@@ -27,7 +27,17 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     println!("soaking for {minutes} min with seed {seed}");
     shell::run(
         shell::program("cargo")
-            .args(["test", "--locked", "-p", "hangar-cli", "--test", "it", "fleet::soak", "--", "--nocapture"])
+            .args([
+                "test",
+                "--locked",
+                "-p",
+                "hangar-cli",
+                "--test",
+                "it",
+                "fleet::soak",
+                "--",
+                "--nocapture",
+            ])
             .env("HANGAR_SOAK_MINUTES", minutes.to_string())
             .env("HANGAR_SOAK_SEED", seed.to_string())
             .current_dir(root()),

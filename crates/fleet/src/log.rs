@@ -197,7 +197,9 @@ impl Follow {
                 None => return Ok(None),
             };
             let seq = message.info().map_err(FleetError::of("following a log"))?.stream_sequence;
-            if let Some(entry) = self.assembler.take(seq, message.headers.as_ref(), message.payload.clone())? {
+            if let Some(entry) =
+                self.assembler.take(seq, message.headers.as_ref(), message.payload.clone())?
+            {
                 self.after = seq;
                 return Ok(Some(entry));
             }

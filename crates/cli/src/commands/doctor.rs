@@ -63,7 +63,9 @@ pub(crate) fn run(settings: &Settings, args: &DoctorArgs) -> Result<Exit> {
     if let Some(url) = &args.fleet {
         let health = |good| if good { Health::Good } else { Health::Bad };
         let examined = crate::fleet::doctor::run(settings, Some(url))?;
-        findings.extend(examined.into_iter().map(|found| Finding::new(health(found.good), found.subject, found.says)));
+        findings.extend(
+            examined.into_iter().map(|found| Finding::new(health(found.good), found.subject, found.says)),
+        );
     }
     findings.extend(tools(settings));
     findings.extend(agents(settings)?);

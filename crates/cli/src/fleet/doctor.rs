@@ -24,7 +24,8 @@ pub(crate) struct FleetFinding {
 }
 
 pub(super) async fn examine(settings: &Settings, url: Option<&str>) -> Vec<FleetFinding> {
-    let finding = |good, subject: &str, says: String| FleetFinding { good, subject: subject.to_owned(), says };
+    let finding =
+        |good, subject: &str, says: String| FleetFinding { good, subject: subject.to_owned(), says };
     let broker = match super::connect(settings, url, "hangar doctor").await {
         Ok(broker) => broker,
         Err(error) => return vec![finding(false, "fleet", format!("{error:#}"))],
@@ -38,7 +39,8 @@ pub(super) async fn examine(settings: &Settings, url: Option<&str>) -> Vec<Fleet
     let rest = async {
         let mut rest = Vec::new();
         for stream in broker.streams().await? {
-            let full = stream.max_bytes.filter(|most| *most > 0).map(|most| stream.bytes as f64 / most as f64);
+            let full =
+                stream.max_bytes.filter(|most| *most > 0).map(|most| stream.bytes as f64 / most as f64);
             let good = full.is_none_or(|full| full < NEARLY_FULL);
             let limit = full.map_or_else(String::new, |full| format!(", {:.0} % of its limit", full * 100.0));
             let says = format!(

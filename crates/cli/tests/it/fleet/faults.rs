@@ -35,7 +35,10 @@ SAY:done"#,
     /// The order ends elsewhere, and nothing was done twice.
     fn ends_on(self, fleet: &Fleet, workers: &[&str]) {
         self.running.finish().expect_exit(0);
-        assert!(self.command.is_gone_within(Duration::from_secs(60)), "the command of the lost worker is gone");
+        assert!(
+            self.command.is_gone_within(Duration::from_secs(60)),
+            "the command of the lost worker is gone"
+        );
         assert_eq!(std::fs::read_to_string(fleet.here.root().join("count")).unwrap(), "run\n");
         assert_eq!(fleet.check(&self.session), workers);
     }
@@ -107,7 +110,10 @@ fn an_order_that_cannot_be_carried_out_is_parked() {
     let nowhere = fleet.here.root().join("nowhere.git").display().to_string();
     let order = ["run", "--fleet", "--remote", &nowhere, "-p", "SAY:hi", "--output-format", "json"];
     let parked = fleet.hangar(&order).finish().expect_exit(1);
-    assert!(parked.stderr.contains("the order was given up: it was tried 5 times: the workspace is not ready"), "{parked:#?}");
+    assert!(
+        parked.stderr.contains("the order was given up: it was tried 5 times: the workspace is not ready"),
+        "{parked:#?}"
+    );
     let session = parked.session_id();
     let fold = hangar_fleet::fold::SessionFold::of(&fleet.log(&session));
     assert!(matches!(fold.over.values().next(), Some(OrderEnd::Parked { .. })), "{fold:?}");

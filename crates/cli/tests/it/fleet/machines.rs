@@ -96,7 +96,10 @@ impl Fleet {
     /// Starts a worker on a machine that is there.
     pub(super) fn worker_in(&self, scratch: Scratch, name: &str, args: &[&str]) -> Worker {
         let before = jiff::Timestamp::now().to_string();
-        let invocation = hangar(&scratch, &self.model).within(Duration::from_secs(3600)).args(["worker", "--name", name]).args(args);
+        let invocation = hangar(&scratch, &self.model)
+            .within(Duration::from_secs(3600))
+            .args(["worker", "--name", name])
+            .args(args);
         let worker = Worker { running: invocation.start(), scratch };
         self.until(&format!("{name} is ready"), |workers| {
             // A heartbeat of an earlier worker of that name does not count.

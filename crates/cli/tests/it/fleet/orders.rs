@@ -36,7 +36,7 @@ SAY:there is more"#;
         .hangar(&["run", "--fleet", "--remote", &remote, "--resume", &session, "-p", again])
         .finish()
         .expect_exit(0);
-    assert!(resumed.stdout.ends_with("there is more\n"), "{resumed:#?}");
+    assert!(resumed.stdout.trim_end().ends_with("there is more"), "{resumed:#?}");
     assert_eq!(fleet.kept(&session, "made.txt"), "made\nmore");
     assert_eq!(fleet.check(&session), ["w1", "w1"]);
 
@@ -54,11 +54,15 @@ fn what_is_wrong_is_one_sentence() {
         let done = fleet.hangar(args).finish().expect_exit(1);
         assert!(done.stderr.contains(expected), "{done:#?}");
     };
-    refused(&["run", "--fleet", "nats://127.0.0.1:1", "-p", "hi"], "no NATS server answers at nats://127.0.0.1:1");
+    refused(
+        &["run", "--fleet", "nats://127.0.0.1:1", "-p", "hi"],
+        "no NATS server answers at nats://127.0.0.1:1",
+    );
     refused(&["run", "--fleet", "-p", "hi"], "has no git remote `origin` that a worker could work on");
     refused(&["run", "--fleet", "--ssh", "host", "-p", "hi"], "--ssh is about this machine");
     let examined = fleet.hangar(&["doctor", "--fleet"]).finish();
-    for line in ["ok  fleet: NATS ", "ok  stream HANGAR_WORK: 0 messages", "BAD fleet workers: there is none"] {
+    for line in ["ok  fleet: NATS ", "ok  stream HANGAR_WORK: 0 messages", "BAD fleet workers: there is none"]
+    {
         assert!(examined.stdout.contains(line), "{examined:#?}");
     }
     refused(&["workers", "drain", "nobody"], "there is no worker `nobody`");
@@ -89,7 +93,9 @@ fn a_cordoned_worker_takes_nothing_and_a_drained_one_ends() {
     let fleet = Fleet::new(NatsServers::one());
     let worker = fleet.worker("w1", &[]);
     let state = |state: &'static str| {
-        fleet.until(state, move |rows| rows.iter().any(|row| row["worker"]["name"] == "w1" && row["state"] == state));
+        fleet.until(state, move |rows| {
+            rows.iter().any(|row| row["worker"]["name"] == "w1" && row["state"] == state)
+        });
     };
     fleet.hangar(&["workers", "cordon", "w1"]).finish().expect_exit(0);
     state("cordoned");
@@ -128,7 +134,11 @@ SAY:first"#,
     assert_eq!(fleet.check(&id), ["w1"]);
     let answers = |text: &str| {
         let said = format!(r#""content":"{text}""#);
-        let count = fleet.log(&id).iter().filter(|entry| format!("{:?}", entry.item).replace('\\', "").contains(&said)).count();
+        let count = fleet
+            .log(&id)
+            .iter()
+            .filter(|entry| format!("{:?}", entry.item).replace('\\', "").contains(&said))
+            .count();
         count
     };
     assert_eq!((answers("two") > 0, answers("three") > 0), (true, true));

@@ -92,7 +92,9 @@ impl Soak {
             prompt.push_str(&format!("TOOL:bash:{{\"command\":\"{command}\"}}\n"));
         }
         prompt.push_str("SAY:done");
-        self.orders.push(self.fleet.place(&prompt, &["--session-id", &id]).within(Duration::from_secs(3600)).start());
+        self.orders.push(
+            self.fleet.place(&prompt, &["--session-id", &id]).within(Duration::from_secs(3600)).start(),
+        );
         self.sessions.push(id);
     }
 
@@ -110,7 +112,8 @@ impl Soak {
                 let worker = self.workers[n].take().expect("a worker");
                 worker.running.signal(Signal::TERM);
                 worker.running.finish().expect_exit(0);
-                self.workers[n] = Some(self.fleet.worker_in(worker.scratch, &Self::name(n), &["--slots", "2"]));
+                self.workers[n] =
+                    Some(self.fleet.worker_in(worker.scratch, &Self::name(n), &["--slots", "2"]));
             }
             Fault::StopWorker(n) => {
                 let worker = self.workers[n].as_ref().expect("a worker");
@@ -133,8 +136,7 @@ impl Soak {
 
     /// Places orders in place of those that have ended.
     fn refill(&mut self) {
-        let ended: Vec<usize> =
-            (0..self.orders.len()).filter(|n| self.orders[*n].has_ended()).collect();
+        let ended: Vec<usize> = (0..self.orders.len()).filter(|n| self.orders[*n].has_ended()).collect();
         for n in ended.into_iter().rev() {
             drop(self.orders.remove(n));
             self.order();
@@ -175,5 +177,8 @@ fn random_faults_lose_nothing_and_repeat_nothing() {
     effects.lines().for_each(|line| *times.entry(line).or_default() += 1);
     let twice: Vec<_> = times.iter().filter(|(_, times)| **times > 1).collect();
     assert!(twice.is_empty(), "done twice: {twice:?}");
-    println!("seed {seed}: {faults:?}; {} sessions, {takeovers} takeovers, {parked} parked", soak.sessions.len());
+    println!(
+        "seed {seed}: {faults:?}; {} sessions, {takeovers} takeovers, {parked} parked",
+        soak.sessions.len()
+    );
 }
