@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::context::{AccountErrorKind, CreateStreamErrorKind, GetStreamErrorKind};
+use async_nats::client::RequestErrorKind;
+use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{self, Context, ErrorCode};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions};
+use bytes::Bytes;
+use serde::Deserialize;
 
 use crate::shape::{StreamKind, difference};
 use crate::{FleetError, FleetSettings};
@@ -45,7 +48,7 @@ impl Broker {
         let client = connect(&settings, name).await?;
         let mut context = jetstream::new(client.clone());
         context.set_timeout(REQUEST);
-        await_jetstream(&context, &settings).await?;
+        await_jetstream(&client, &settings).await?;
         let work = ensure(&context, &settings, StreamKind::Work).await?;
         let log = ensure(&context, &settings, StreamKind::Log).await?;
         let facts = ensure(&context, &settings, StreamKind::Facts).await?;
@@ -170,24 +173,39 @@ async fn connect(settings: &FleetSettings, name: &str) -> Result<Client, FleetEr
 }
 
 /// Waits until JetStream answers. A cluster may be electing its leader.
-async fn await_jetstream(context: &Context, settings: &FleetSettings) -> Result<(), FleetError> {
+async fn await_jetstream(client: &Client, settings: &FleetSettings) -> Result<(), FleetError> {
     let deadline = tokio::time::Instant::now() + CLUSTER;
     loop {
-        let Err(error) = context.query_account().await else { return Ok(()) };
-        let is_off = match error.kind() {
-            AccountErrorKind::JetStreamUnavailable => true,
-            AccountErrorKind::JetStream(refused) => {
-                [ErrorCode::JETSTREAM_NOT_ENABLED, ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT]
-                    .contains(&refused.error_code())
-            }
-            AccountErrorKind::TimedOut | AccountErrorKind::Other => false,
+        // Read loosely: servers of different ages describe an account differently.
+        let is_off = match client.request(ACCOUNT, Bytes::new()).await {
+            Ok(answer) => match serde_json::from_slice::<AccountAnswer>(&answer.payload) {
+                Ok(AccountAnswer { error: Some(refused) }) => {
+                    [ErrorCode::JETSTREAM_NOT_ENABLED, ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT]
+                        .contains(&ErrorCode(refused.err_code))
+                }
+                Ok(AccountAnswer { error: None }) | Err(_) => return Ok(()),
+            },
+            Err(error) => error.kind() == RequestErrorKind::NoResponders,
         };
         if is_off || tokio::time::Instant::now() >= deadline {
-            tracing::debug!(%error, "the account of JetStream cannot be read");
             return Err(FleetError::NoJetStream { servers: settings.shown() });
         }
         tokio::time::sleep(CLUSTER_STEP).await;
     }
+}
+
+/// Subject of the question about an account.
+const ACCOUNT: &str = "$JS.API.INFO";
+
+#[derive(Deserialize)]
+struct AccountAnswer {
+    error: Option<AccountRefusal>,
+}
+
+#[derive(Deserialize)]
+struct AccountRefusal {
+    #[serde(default)]
+    err_code: u64,
 }
 
 /// The stream, created if it is missing and checked if it is not.

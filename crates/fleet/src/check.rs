@@ -33,7 +33,7 @@ pub fn problems(entries: &[LogEntry]) -> Vec<String> {
         }
         match &entry.item {
             LogItem::Record(Record::TurnEnded { message, .. }) => {
-                *ended.entry(message.clone()).or_default() += 1
+                *ended.entry(message.clone()).or_default() += 1;
             }
             LogItem::Record(Record::Released { order, end, .. })
                 if *end != crate::record::OrderEnd::HandedOver =>

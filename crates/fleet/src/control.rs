@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Broker, FleetError, VERSION};
 
-/// Header of an event that passes: the last message of the log that is before it.
+/// Header of an event that passes: the number of lines of the log that are before it.
 const AFTER: &str = "Hangar-After";
 
 /// A command to a session.
@@ -148,7 +148,7 @@ impl Request {
 pub struct LiveReader(Subscriber);
 
 impl LiveReader {
-    /// The next event, with the sequence of the log that is before it.
+    /// The next event, with the number of lines of the log that are before it.
     pub async fn next(&mut self) -> Option<(u64, Vec<u8>)> {
         let message = self.0.next().await?;
         let after = message.headers.as_ref().and_then(|headers| headers.get(AFTER));

@@ -6,7 +6,8 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct FleetArgs {
     /// NATS servers of the fleet, such as nats://a:4222,nats://b:4222 (default: `url` in [fleet] of config.toml)
-    #[arg(long, value_name = "URL", global = true)]
+    // The id of its own: `fleet` is a flag of `hangar -p`, and values of global flags are found by id.
+    #[arg(id = "fleet_url", long = "fleet", value_name = "URL", global = true)]
     pub(crate) fleet: Option<String>,
 }
 

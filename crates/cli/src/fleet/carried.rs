@@ -289,7 +289,8 @@ impl Carrying<'_> {
             record =
                 Some(plan.begin_record(&runtimes, &store, workspace.path(), name, &self.order.prompt)?);
         }
-        Ok(OpenedSession { agent, record, workspace, digest, model: None, used: Usage::default() })
+        let events = fold.events;
+        Ok(OpenedSession { agent, record, workspace, digest, events, model: None, used: Usage::default() })
     }
 
     /// Carries one message out. The error is why the turn was not finished here.
@@ -367,10 +368,10 @@ impl Carrying<'_> {
         if let Some(record) = &mut session.record {
             record.append(event)?;
         }
-        if event.is_ephemeral()
-            && let Ok(json) = serde_json::to_vec(event)
-        {
-            self.worker.broker.publish_live(&self.id, self.claim.last(), json).await;
+        if !event.is_ephemeral() {
+            session.events = event.position().map_or(session.events + 1, |position| position.seq);
+        } else if let Ok(json) = serde_json::to_vec(event) {
+            self.worker.broker.publish_live(&self.id, session.events, json).await;
         }
         let answer = match event.body() {
             Body::PermissionRequested(asked) => (
@@ -510,6 +511,8 @@ struct OpenedSession {
     workspace: ReadyWorkspace,
     /// The past, for an agent that does not know it.
     digest: Option<String>,
+    /// Lines of the log that were heard.
+    events: u64,
     model: Option<String>,
     used: Usage,
 }

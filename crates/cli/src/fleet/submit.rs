@@ -73,7 +73,7 @@ pub(super) async fn run(settings: &Settings, args: &RunWithArgs) -> Result<Exit>
     let printer = OutputPrinter::new(output.output_format, output.silent, output.all_events, seen.clone());
     let mut shown = Shown {
         printer: printer.with_beginning(),
-        seen: fold.last,
+        lines: fold.events,
         held: VecDeque::new(),
         order: order.id.clone(),
         outcome: None,
@@ -248,9 +248,9 @@ fn failure(end: End, outcome: Option<&TurnOutcome>) -> Option<String> {
 /// What was shown of the session, and what waits to be.
 struct Shown {
     printer: OutputPrinter,
-    /// Last message of the log.
-    seen: u64,
-    /// Events that pass which belong after messages that are not here yet.
+    /// Lines of the log that are here.
+    lines: u64,
+    /// Events that pass which belong after lines that are not here yet.
     held: VecDeque<(u64, Vec<u8>)>,
     order: OrderId,
     outcome: Option<TurnOutcome>,
@@ -259,10 +259,13 @@ struct Shown {
 
 impl Shown {
     fn entry(&mut self, entry: &LogEntry) -> Option<End> {
-        self.seen = entry.seq;
         match &entry.item {
             LogItem::Events(lines) => {
-                lines.split(|byte| *byte == b'\n').for_each(|line| self.print(line));
+                for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                    self.print(line);
+                    self.lines += 1;
+                    self.catch_up();
+                }
             }
             LogItem::Record(record) => {
                 if let Some(end) = self.record(record) {
@@ -270,12 +273,18 @@ impl Shown {
                 }
             }
         }
-        while self.held.front().is_some_and(|(after, _)| *after <= self.seen)
-            && let Some((_, event)) = self.held.pop_front()
-        {
-            self.print(&event);
-        }
         None
+    }
+
+    /// Shows the events that pass which belong here. Those that came too late are dropped: the log has the whole answer.
+    fn catch_up(&mut self) {
+        while self.held.front().is_some_and(|(after, _)| *after <= self.lines)
+            && let Some((after, event)) = self.held.pop_front()
+        {
+            if after == self.lines {
+                self.print(&event);
+            }
+        }
     }
 
     fn record(&mut self, record: &Record) -> Option<End> {
@@ -306,13 +315,11 @@ impl Shown {
     }
 
     fn live(&mut self, after: u64, event: Vec<u8>) {
-        if after <= self.seen {
-            return self.print(&event);
-        }
         if self.held.len() == MAX_HELD {
             self.held.pop_front();
         }
         self.held.push_back((after, event));
+        self.catch_up();
     }
 
     fn print(&mut self, line: &[u8]) {

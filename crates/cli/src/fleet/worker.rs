@@ -128,6 +128,8 @@ pub(super) async fn run(settings: &Settings, args: &WorkerArgs) -> Result<Exit> 
         remark("some sessions did not stop in time; their leases end by themselves");
     }
     watching.abort();
+    // A heartbeat that is on its way must not come after the last one.
+    let _ = watching.await;
     worker.beat(true).await?;
     Ok(Exit::Done)
 }

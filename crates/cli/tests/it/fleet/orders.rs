@@ -36,7 +36,7 @@ SAY:there is more"#;
         .hangar(&["run", "--fleet", "--remote", &remote, "--resume", &session, "-p", again])
         .finish()
         .expect_exit(0);
-    assert!(resumed.stdout.ends_with("there is more\n"), "{resumed:#?}");
+    assert!(resumed.stdout.trim_end().ends_with("there is more"), "{resumed:#?}");
     assert_eq!(fleet.kept(&session, "made.txt"), "made\nmore");
     assert_eq!(fleet.check(&session), ["w1", "w1"]);
 
@@ -132,14 +132,9 @@ SAY:first"#,
         other.finish().expect_exit(0);
     }
     assert_eq!(fleet.check(&id), ["w1"]);
-    let answers = |text: &str| {
+    let answered = |text: &str| {
         let said = format!(r#""content":"{text}""#);
-        let count = fleet
-            .log(&id)
-            .iter()
-            .filter(|entry| format!("{:?}", entry.item).replace('\\', "").contains(&said))
-            .count();
-        count
+        fleet.log(&id).iter().any(|entry| format!("{:?}", entry.item).replace('\\', "").contains(&said))
     };
-    assert_eq!((answers("two") > 0, answers("three") > 0), (true, true));
+    assert!(answered("two") && answered("three"));
 }
