@@ -13,6 +13,7 @@ mod mirror;
 mod mock;
 mod publish;
 mod push;
+mod review;
 mod serve;
 mod session;
 mod show;
