@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_orchestrator::prompt;
-use hangar_orchestrator::record::{Fact, Failure, SessionEnd, TurnEnd, Write};
+use hangar_orchestrator::record::{ASK, Fact, Failure, SessionEnd, TurnEnd, Write};
 use hangar_orchestrator::state::Claim;
 use hangar_registry::hub::Hub;
 use hangar_registry::runs::hub_runtimes;
@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::hooks::{self, HookIssue};
 use super::mirror::Mirror;
+use super::review::{self, ReviewStatus};
 use super::session::{LiveSession, failure, for_queue};
 use super::tools::{Access, Tools};
 use super::workspace::{self, Owner};
@@ -145,6 +146,7 @@ impl Context {
         ready.finish().map_err(|message| refused("workspace_failed", message, true))?;
         workspace::clear_status(&ready.path);
         publish::clear(&ready.path);
+        review::clear(&ready.path);
         if let Some(branch) = &ready.branch {
             let caught_up = self.catch_up(claim, &ready.path, branch).await;
             caught_up.map_err(|message| refused("workspace_failed", message, true))?;
@@ -233,8 +235,9 @@ impl Context {
         runtime.open(order).await
     }
 
-    fn hook_issue(&self, claim: &Claim) -> HookIssue {
-        HookIssue { id: claim.issue.0.clone(), identifier: claim.identifier.clone(), attempt: claim.failures }
+    pub(super) fn hook_issue(&self, claim: &Claim) -> HookIssue {
+        let (id, identifier) = (claim.issue.0.clone(), claim.identifier.clone());
+        HookIssue { id, identifier, attempt: claim.failures, review: ReviewStatus::Disabled }
     }
 
     async fn hook(
@@ -246,7 +249,7 @@ impl Context {
     ) -> Result<(), String> {
         let Some(script) = script else { return Ok(()) };
         let timeout = self.workflow.config.hooks.timeout;
-        hooks::run(name, script, workspace, issue, &self.hook_variables, timeout).await
+        hooks::run(name, script, workspace, issue, &self.hook_variables, timeout).await.map(drop)
     }
 
     /// One turn. The session comes back with its end.
@@ -256,7 +259,7 @@ impl Context {
             let end = TurnEnd::Interrupted;
             return Fact::TurnEnded { issue, end, soft_stop: None, tokens: Default::default() }.into();
         };
-        let (end, tokens) = match prompt::render(&self.workflow, claim, &live.issue) {
+        let (end, mut tokens) = match prompt::render(&self.workflow, claim, &live.issue) {
             Ok(prompt) => live.turn(prompt, &self.workflow.config.agent).await,
             Err(error) => {
                 let message =
@@ -266,7 +269,18 @@ impl Context {
         };
         let question = live.access.question();
         let soft_stop = question.or_else(|| workspace::status(&live.workspace));
+        if end == TurnEnd::Completed && self.is_last(claim, soft_stop.as_deref()) {
+            tokens += self.self_review(claim, &mut live).await;
+        }
         Done { facts: vec![Fact::TurnEnded { issue, end, soft_stop, tokens }], live: Some(live) }
+    }
+
+    /// Whether a turn ends the work, so that it is reviewed.
+    fn is_last(&self, claim: &Claim, soft_stop: Option<&str>) -> bool {
+        let config = &self.workflow.config;
+        let is_done = soft_stop.is_some_and(|word| word != "blocked" && !word.starts_with(ASK));
+        let is_full = soft_stop.is_none() && claim.turn >= claim.max_turns.unwrap_or(config.agent.max_turns);
+        config.self_review.enabled && (is_done || is_full)
     }
 
     /// Reads the issue again.
@@ -295,7 +309,8 @@ impl Context {
             && let Some(path) = claim.workspace.as_deref().filter(|path| path.is_dir())
         {
             let script = self.workflow.config.hooks.after_run.as_deref();
-            if let Err(message) = self.hook("after_run", script, path, &self.hook_issue(claim)).await {
+            let hook = HookIssue { review: review::status(path), ..self.hook_issue(claim) };
+            if let Err(message) = self.hook("after_run", script, path, &hook).await {
                 tracing::warn!(issue = %claim.identifier, %message, "a hook failed");
             }
         }
@@ -307,7 +322,8 @@ impl Context {
         issue: hangar_trackers::IssueId,
         place: &hangar_orchestrator::state::Workspace,
     ) -> Done {
-        let hook = HookIssue { id: issue.0.clone(), identifier: place.identifier.clone(), attempt: 0 };
+        let (id, identifier) = (issue.0.clone(), place.identifier.clone());
+        let hook = HookIssue { id, identifier, attempt: 0, review: ReviewStatus::Disabled };
         if place.path.is_dir()
             && let Err(message) = self
                 .hook(

@@ -8,6 +8,7 @@ use std::time::Duration;
 use hangar_process::{ProcessGroup, command_in_own_session, exit_code};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use super::review::{self, ReviewStatus};
 use crate::settings::Settings;
 
 /// Size of the tail of a hook's output that is kept.
@@ -25,9 +26,10 @@ pub(super) struct HookIssue {
     pub(super) id: String,
     pub(super) identifier: String,
     pub(super) attempt: u32,
+    pub(super) review: ReviewStatus,
 }
 
-/// Runs a script in a workspace. The error is a sentence.
+/// Runs a script in a workspace. The result is the end of its output; the error is a sentence.
 pub(super) async fn run(
     name: &str,
     script: &str,
@@ -35,7 +37,7 @@ pub(super) async fn run(
     issue: &HookIssue,
     variables: &[(OsString, OsString)],
     timeout: Duration,
-) -> Result<(), String> {
+) -> Result<String, String> {
     let broken = |error: std::io::Error| format!("the hook `{name}` could not be run: {error}");
     let mark = format!("hook:{}", uuid::Uuid::new_v4());
     let mut command = command_in_own_session("sh");
@@ -43,7 +45,10 @@ pub(super) async fn run(
     command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
     command.env("SORTIE_ISSUE_ID", &issue.id).env("SORTIE_ISSUE_IDENTIFIER", &issue.identifier);
     command.env("SORTIE_WORKSPACE", workspace).env("SORTIE_ATTEMPT", issue.attempt.to_string());
-    command.env("SORTIE_SSH_HOST", "").env("SORTIE_SELF_REVIEW_STATUS", "disabled");
+    command.env("SORTIE_SSH_HOST", "").env("SORTIE_SELF_REVIEW_STATUS", issue.review.as_str());
+    if issue.review != ReviewStatus::Disabled {
+        command.env("SORTIE_SELF_REVIEW_SUMMARY_PATH", review::summary(workspace));
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     let (mut child, mut group) = ProcessGroup::spawn(&mut command, mark).map_err(broken)?;
     let mut tail = Tail::default();
@@ -71,7 +76,7 @@ pub(super) async fn run(
         Ok(Ok(status)) => {
             group.leader_ended();
             match exit_code(status) {
-                0 => Ok(()),
+                0 => Ok(tail.text()),
                 code => Err(format!("the hook `{name}` exited with {code}: {}", tail.text())),
             }
         }

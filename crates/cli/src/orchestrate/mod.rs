@@ -13,6 +13,7 @@ pub(crate) mod mirror;
 mod mock;
 mod publish;
 mod push;
+mod review;
 mod serve;
 mod session;
 mod show;

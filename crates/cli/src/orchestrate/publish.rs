@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hangar_git::{HttpLogin, RemoteAccess};
 use hangar_orchestrator::prompt;
-use hangar_orchestrator::pulls::{LABEL_ANSWER, Publication, Reaction, Remark};
+use hangar_orchestrator::pulls::{LABEL_ANSWER, Publication, Pull, Reaction, Remark};
 use hangar_orchestrator::record::Fact;
 use hangar_orchestrator::state::Claim;
 use hangar_trackers::forge::{MergeOrder, PullDraft, PullName, ThreadAnswer};
@@ -72,7 +72,7 @@ pub(super) fn access(config: &Config, url: &str, agent_socket: Option<std::ffi::
 }
 
 /// A file beside the work, as JSON. One that is missing, too large or a link is none.
-fn side_file<T: serde::de::DeserializeOwned>(workspace: &Path, name: &str) -> Option<T> {
+pub(super) fn side_file<T: serde::de::DeserializeOwned>(workspace: &Path, name: &str) -> Option<T> {
     let path = workspace.join(SIDE).join(name);
     let found = std::fs::symlink_metadata(&path).ok()?;
     if !found.is_file() || found.len() > MAX_SIDE_FILE {
@@ -137,7 +137,7 @@ impl Context {
         let Some(issue) = issue else { return Err(Publication::Absent) };
         let (title, body) = prompt::pull_request(&self.workflow, &issue)
             .map_err(|error| stuck("template_render_error", error.to_string()))?;
-        let known = claim.pull.as_ref().map(|pull| pull.head());
+        let known = claim.pull.as_ref().map(Pull::head);
         let mut attempt = 1;
         let pushed = loop {
             match branch.publish(&title, known).await {
@@ -216,7 +216,7 @@ impl Context {
             .and_then(|path| side_file::<std::collections::HashMap<String, String>>(path, REPLIES));
         let own =
             replies.and_then(|mut replies| replies.remove(&remark.id)).filter(|text| !text.trim().is_empty());
-        let head = claim.pull.as_ref().map(|pull| pull.head()).unwrap_or_default();
+        let head = claim.pull.as_ref().map(Pull::head).unwrap_or_default();
         let what = match claim.changed {
             true => format!("Addressed in {head}."),
             false => "The agent looked at this and made no change.".to_owned(),

@@ -162,7 +162,7 @@ async fn webhook(State(desk): State<Desk>, headers: HeaderMap, body: Bytes) -> R
     let Some(secret) = &desk.secret else { return problem(StatusCode::NOT_FOUND, "webhooks_are_off") };
     let signature = text("x-hub-signature-256");
     let signature = signature.strip_prefix("sha256=").and_then(bytes);
-    if !signature.is_some_and(|signature| hmac::verify(secret, &body, &signature).is_ok()) {
+    if signature.is_none_or(|signature| hmac::verify(secret, &body, &signature).is_err()) {
         return problem(StatusCode::UNAUTHORIZED, "invalid_signature");
     }
     let delivery = text("x-github-delivery");

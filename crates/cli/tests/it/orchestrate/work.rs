@@ -218,3 +218,37 @@ fn the_limits_of_the_home_hold_for_issues() {
     running.signal(hangar_test_support::Signal::TERM);
     running.finish().expect_exit(0);
 }
+
+#[test]
+fn an_agent_reviews_its_own_work_until_the_commands_pass() {
+    // The commands print what the model does next.
+    let place = Place::new("", "x", &[issue("A")]);
+    let origin = place.scratch.work().join("origin");
+    std::fs::create_dir(&origin).unwrap();
+    git(&origin, "git init -q -b main . && echo base > base.txt && git add base.txt && git commit -qm one");
+    let round = |verdict: &str, then: &str| {
+        let command = format!(
+            "echo '{{\"verdict\":\"{verdict}\",\"summary\":\"s\"}}' > .sortie/review_verdict.json{then}"
+        );
+        format!("TOOL:bash:{}\n", json!({ "command": command }))
+    };
+    place.scratch.file("bad.txt", &round("pass", "; echo good > work.txt"));
+    place.scratch.file("good.txt", &round("pass", ""));
+    let work = place.scratch.work().display().to_string();
+    let verify = format!(
+        "echo checked; if grep -q good work.txt; then cat {work}/good.txt; else cat {work}/bad.txt; exit 1; fi"
+    );
+    place.workflow(
+        &format!(
+            "{HANDOFF}agent: {{ kind: native, max_turns: 1 }}\nnative: {{ model: mock-model }}\nself_review:\n  enabled: true\n  verification_commands:\n    - '{verify}'\nhooks:\n  after_run: 'echo $SORTIE_SELF_REVIEW_STATUS > .sortie/hook; cat $SORTIE_SELF_REVIEW_SUMMARY_PATH >> .sortie/hook'\n"
+        ),
+        r#"TOOL:bash:{"command":"echo bad > work.txt"}"#,
+    );
+    let found = place.command(RUN).finish().expect_exit(0);
+    assert_eq!(place.issue("A")["state"], "Review", "{}", found.stdout);
+    let hook = std::fs::read_to_string(place.workspace("A").join(".sortie/hook")).unwrap();
+    assert!(hook.starts_with("passed\n## Round 1: pass\n") && hook.contains("## Round 2: pass"), "{hook}");
+    let saw =
+        |text: &str| place.model.requests().iter().any(|request| request.body.to_string().contains(text));
+    assert!(saw("+bad") && saw("exited with 1"), "the diff and the failed command are in the prompt");
+}
