@@ -396,6 +396,6 @@ pub(crate) async fn begin(hub: &Arc<ServerHub>, live: &Arc<ServedSession>) {
         let _ = live.ask(move |task| task.set_management(tools)).await;
     }
     if let Err(failure) = SessionExtensions::load(hub, live).await {
-        tracing::warn!(session = %live.id, error = %failure.into_error("extensions").message, "extensions are not loaded");
+        tracing::warn!(session = %live.id, error = %failure.into_message(), "extensions are not loaded");
     }
 }
