@@ -288,7 +288,7 @@ impl SessionExtensions {
     }
 
     /// Tells the clients of the session about a change. While extensions are loaded they are told at the end.
-    pub(super) async fn publish_change(live: &ServedSession) {
+    pub(crate) async fn publish_change(live: &ServedSession) {
         if !live.extensions.state.lock().loading {
             Self::publish(live).await;
         }

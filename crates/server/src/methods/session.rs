@@ -110,6 +110,7 @@ async fn join_extension(call: Call, spec: SessionSpec) -> Result<Reply, Failure>
             settled.await;
         }
         live.extensions.joined(&id, run);
+        extensions::SessionExtensions::publish_change(&live).await;
     }));
     Ok(reply)
 }
