@@ -16,6 +16,7 @@ use serde_json::json;
 use super::host::{ExtensionSession, NewExtensionLocation};
 use super::registry::{ExtensionReport, SessionExtensions};
 use crate::hub::{ServedSession, ServerHub};
+use crate::methods::Failure;
 
 /// How an extension is written.
 const GUIDE: &str = include_str!("guide.md");
@@ -194,7 +195,7 @@ async fn carry_out(
         }
         Operation::Reload => {
             let loaded = SessionExtensions::load(hub, live).await;
-            loaded.map_err(|failure| failure.into_error("extensions_reload").message)?;
+            loaded.map_err(Failure::into_message)?;
             Ok(format!("Extensions were reloaded. {}", listed(&live.extensions.reports())))
         }
         Operation::Scaffold { name, description, location, kind } => {
@@ -240,7 +241,7 @@ async fn scaffold(
     location: NewExtensionLocation,
     kind: ScaffoldKind,
 ) -> Result<String, String> {
-    let session = ExtensionSession::of(live).await.map_err(|failure| failure.into_error("").message)?;
+    let session = ExtensionSession::of(live).await.map_err(Failure::into_message)?;
     let host = hub.config().extensions.as_deref().ok_or("This server runs no extensions.")?;
     let folder = host.folder(&session, location)?.join(name);
     let path = folder.join(ENTRY);

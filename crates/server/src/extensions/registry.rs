@@ -288,7 +288,7 @@ impl SessionExtensions {
     }
 
     /// Tells the clients of the session about a change. While extensions are loaded they are told at the end.
-    pub(super) async fn publish_change(live: &ServedSession) {
+    pub(crate) async fn publish_change(live: &ServedSession) {
         if !live.extensions.state.lock().loading {
             Self::publish(live).await;
         }
@@ -396,6 +396,6 @@ pub(crate) async fn begin(hub: &Arc<ServerHub>, live: &Arc<ServedSession>) {
         let _ = live.ask(move |task| task.set_management(tools)).await;
     }
     if let Err(failure) = SessionExtensions::load(hub, live).await {
-        tracing::warn!(session = %live.id, error = %failure.into_error("extensions").message, "extensions are not loaded");
+        tracing::warn!(session = %live.id, error = %failure.into_message(), "extensions are not loaded");
     }
 }

@@ -271,6 +271,14 @@ impl Failure {
         }
     }
 
+    /// The reason, without the name of the request.
+    pub(crate) fn into_message(self) -> String {
+        match self {
+            Failure::Params(message) | Failure::Failed(message) => message,
+            Failure::Told(error) => error.message,
+        }
+    }
+
     pub(crate) fn into_error(self, method: &str) -> ErrorObject {
         let (code, message) = match self {
             Failure::Params(message) => (codes::INVALID_PARAMS, message),

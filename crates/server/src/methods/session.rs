@@ -91,7 +91,7 @@ async fn join_extension(call: Call, spec: SessionSpec) -> Result<Reply, Failure>
     let admitted = match extensions::admit(&call.hub, &live, extension, spec).await {
         Ok(admitted) => admitted,
         Err(failure) => {
-            let message = failure.into_error("session.resume").message;
+            let message = failure.into_message();
             live.extensions.refused(&id, run, message.clone());
             let text = format!("The extension {id} did not join: {message}.");
             live.ask(move |task| task.record(data::SessionWarning::new("extension", text))).await?;
@@ -110,6 +110,7 @@ async fn join_extension(call: Call, spec: SessionSpec) -> Result<Reply, Failure>
             settled.await;
         }
         live.extensions.joined(&id, run);
+        extensions::SessionExtensions::publish_change(&live).await;
     }));
     Ok(reply)
 }
