@@ -482,7 +482,9 @@ fn account(auth: &Auth, asks_client: bool) -> String {
 fn add_initiator(headers: &mut HeaderMap, initiator: Initiator, is_copilot: bool) {
     let by = match initiator {
         Initiator::User => Some("user"),
-        Initiator::Agent | Initiator::Subagent | Initiator::Compaction | Initiator::Background => Some("agent"),
+        Initiator::Agent | Initiator::Subagent | Initiator::Compaction | Initiator::Background => {
+            Some("agent")
+        }
         Initiator::Aside => None,
     };
     let interaction = match initiator {
