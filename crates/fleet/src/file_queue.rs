@@ -289,7 +289,7 @@ impl Queue for FileQueue {
         }
     }
 
-    async fn len(&self) -> Result<u64, FleetError> {
+    async fn count(&self) -> Result<u64, FleetError> {
         self.transact(|fold, _, _| (Vec::new(), fold.entries.len() as u64)).await
     }
 }

@@ -60,7 +60,8 @@ impl Assembler {
         headers: Option<&HeaderMap>,
         payload: Bytes,
     ) -> Result<Option<LogEntry>, FleetError> {
-        let header = |name: &str| headers.and_then(|headers| headers.get(name)).map(|value| value.as_str());
+        let header =
+            |name: &str| headers.and_then(|headers| headers.get(name)).map(async_nats::HeaderValue::as_str);
         let number =
             |name: &str| header(name).and_then(|value| value.parse::<u64>().ok()).unwrap_or_default();
         let version = u32::try_from(number(VERSION_HEADER)).unwrap_or(u32::MAX);

@@ -21,7 +21,7 @@ pub trait Queue: Send + Sync {
     async fn pull(&self, pool: &str, wait: Duration) -> Result<Option<Box<dyn Ticket>>, FleetError>;
 
     /// Number of orders that wait or are being carried out.
-    async fn len(&self) -> Result<u64, FleetError>;
+    async fn count(&self) -> Result<u64, FleetError>;
 }
 
 /// An order in the hands of a worker.

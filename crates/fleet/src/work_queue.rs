@@ -144,7 +144,7 @@ impl Queue for WorkQueue {
         }
     }
 
-    async fn len(&self) -> Result<u64, FleetError> {
+    async fn count(&self) -> Result<u64, FleetError> {
         let info = self.broker.work().get_info().await;
         Ok(info.map_err(|error| FleetError::failed("counting the orders", &error))?.state.messages)
     }

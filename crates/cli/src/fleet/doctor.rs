@@ -66,7 +66,7 @@ pub(super) async fn examine(settings: &Settings, url: Option<&str>) -> Vec<Fleet
             count => format!("{count} there, {busy} of {slots} slots taken"),
         };
         rest.push(finding(!there.is_empty(), "fleet workers", says));
-        let orders = WorkQueue::new(&broker).len().await?;
+        let orders = WorkQueue::new(&broker).count().await?;
         rest.push(finding(true, "fleet orders", format!("{orders} wait or are carried out")));
         anyhow::Ok(rest)
     };

@@ -45,7 +45,7 @@ async fn suite(queue: Arc<dyn Queue>, delays: Delays) {
     // One that is done or refused for good never comes again.
     one.settle(Settled::Done).await.unwrap();
     two.settle(Settled::Never).await.unwrap();
-    assert_eq!(queue.len().await.unwrap(), 0);
+    assert_eq!(queue.count().await.unwrap(), 0);
 
     // An extended lease lasts; one that is not goes to another.
     queue.put(&order("leased", &[])).await.unwrap();
@@ -70,7 +70,7 @@ async fn suite(queue: Arc<dyn Queue>, delays: Delays) {
     } else {
         ticket.settle(Settled::Done).await.unwrap();
     }
-    assert_eq!(queue.len().await.unwrap(), 0);
+    assert_eq!(queue.count().await.unwrap(), 0);
 
     // Pools are apart.
     queue.put(&order("gpu", &["linux", "gpu"])).await.unwrap();
@@ -123,7 +123,7 @@ async fn a_full_queue_refuses_new_orders_and_keeps_the_old() {
         }
     };
     assert!(matches!(refused, FleetError::Full { stream: "WORK", .. }), "{refused}");
-    assert_eq!(queue.len().await.unwrap(), accepted);
+    assert_eq!(queue.count().await.unwrap(), accepted);
     for n in 0..accepted {
         let (order, ticket) = pull(&queue, "any").await;
         assert_eq!(order.prompt, format!("order-{n}"));
