@@ -202,18 +202,17 @@ impl Worker {
                 Ok(found) => {
                     let ours = found.into_iter().filter(|pool| self.labels.admit(pool));
                     for pool in ours.chain(["any".to_owned()]) {
-                        if !pools.contains_key(&pool) {
-                            let puller = Puller {
-                                worker: Arc::clone(&self),
-                                pool: pool.clone(),
-                                slots: Arc::clone(&slots),
-                                mode: mode.clone(),
-                                is_several: is_several.clone(),
-                                tasks: tasks.clone(),
-                            };
-                            let task = tokio::spawn(puller.run());
-                            pools.insert(pool, tokio_util::task::AbortOnDropHandle::new(task));
-                        }
+                        let puller = Puller {
+                            worker: Arc::clone(&self),
+                            pool: pool.clone(),
+                            slots: Arc::clone(&slots),
+                            mode: mode.clone(),
+                            is_several: is_several.clone(),
+                            tasks: tasks.clone(),
+                        };
+                        pools.entry(pool).or_insert_with(|| {
+                            tokio_util::task::AbortOnDropHandle::new(tokio::spawn(puller.run()))
+                        });
                     }
                     several.send_replace(pools.len() > 1);
                 }
