@@ -25,7 +25,7 @@ use crate::providers;
 use crate::redact::Redactor;
 use crate::runtimes::config::RuntimesConfig;
 use crate::runtimes::record;
-use crate::runtimes::{Fleet, choice};
+use crate::runtimes::{AgentRuntimes, choice};
 use crate::settings::{LoginPlaces, Settings};
 
 /// The machine with its current configuration. A change of `config.toml` applies to what is opened after it; a file that cannot be
@@ -56,18 +56,18 @@ struct Configuration {
 
 impl Configuration {
     fn load(settings: &Settings) -> Result<Self> {
-        let fleet = Fleet::assemble(settings)?;
-        let default = fleet.config.default.as_deref().unwrap_or(choice::NATIVE);
-        fleet.find(default)?;
-        let mut runtimes: Vec<Arc<dyn Runtime>> = fleet.iter().chain(fleet.named()).cloned().collect();
-        runtimes.sort_by_key(|runtime| runtime.card().name != default);
+        let runtimes = AgentRuntimes::assemble(settings)?;
+        let default = runtimes.config.default.as_deref().unwrap_or(choice::NATIVE);
+        runtimes.find(default)?;
+        let mut all: Vec<Arc<dyn Runtime>> = runtimes.iter().chain(runtimes.named()).cloned().collect();
+        all.sort_by_key(|runtime| runtime.card().name != default);
         // The window of a model does not depend on the login, so no program is started to find one.
         let mut quiet = settings.clone();
         quiet.logins = LoginPlaces::Variables;
         Ok(Self {
-            config: fleet.config,
-            redactor: fleet.redactor,
-            runtimes: runtimes.into(),
+            config: runtimes.config,
+            redactor: runtimes.redactor,
+            runtimes: all.into(),
             quiet,
             providers: OnceLock::new(),
         })

@@ -15,7 +15,7 @@ use crate::automation::tables;
 use crate::config;
 use crate::credentials;
 use crate::providers;
-use crate::runtimes::{Fleet, choice};
+use crate::runtimes::{AgentRuntimes, choice};
 use crate::settings::Settings;
 
 /// Time limit of an ssh connection.
@@ -58,18 +58,18 @@ pub(super) fn configuration(settings: &Settings) -> Vec<Finding> {
 /// Whether each named agent has a model that its runtime offers.
 pub(super) fn agents(settings: &Settings) -> Vec<Finding> {
     // Other checks report a configuration that cannot be used.
-    let Ok(fleet) = Fleet::assemble(settings) else { return Vec::new() };
+    let Ok(runtimes) = AgentRuntimes::assemble(settings) else { return Vec::new() };
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return Vec::new();
     };
-    fleet.named().map(|agent| runtime.block_on(agent_finding(settings, &fleet, &**agent))).collect()
+    runtimes.named().map(|agent| runtime.block_on(agent_finding(settings, &runtimes, &**agent))).collect()
 }
 
-async fn agent_finding(settings: &Settings, fleet: &Fleet, agent: &dyn Runtime) -> Finding {
+async fn agent_finding(settings: &Settings, runtimes: &AgentRuntimes, agent: &dyn Runtime) -> Finding {
     let card = agent.card();
     let (subject, base) = (format!("agent {}", card.name), card.base());
-    let fallbacks = fleet.config.named.get(&*card.name).map(|table| table.fallback_models.clone());
-    let model = fleet.config.of(&card.name).model;
+    let fallbacks = runtimes.config.named.get(&*card.name).map(|table| table.fallback_models.clone());
+    let model = runtimes.config.of(&card.name).model;
     let models: Vec<String> = model.into_iter().chain(fallbacks.unwrap_or_default()).collect();
     if models.is_empty() {
         return Finding::new(Health::Good, subject, format!("runs on {base} with its default model"));
@@ -108,8 +108,8 @@ async fn agent_finding(settings: &Settings, fleet: &Fleet, agent: &dyn Runtime) 
 
 /// Whether each configured machine can be reached by ssh.
 pub(super) fn hosts(settings: &Settings) -> Vec<Finding> {
-    let Ok(fleet) = Fleet::assemble(settings) else { return Vec::new() };
-    let config = &fleet.config;
+    let Ok(runtimes) = AgentRuntimes::assemble(settings) else { return Vec::new() };
+    let config = &runtimes.config;
     let names = config.agents.keys().chain(config.named.keys());
     let mut targets: BTreeSet<String> = names
         .filter_map(|name| match choice::host_of(config, name) {

@@ -19,7 +19,7 @@ use crate::args::DoctorArgs;
 use crate::exit::Exit;
 use crate::portal::args::ListenArgs;
 use crate::providers::{self, GITHUB_TOKENS};
-use crate::runtimes::Fleet;
+use crate::runtimes::AgentRuntimes;
 use crate::runtimes::commands::{Look, look};
 use crate::sandbox;
 use crate::settings::Settings;
@@ -187,8 +187,8 @@ pub(crate) async fn ask_provider(provider: &ProviderConfig) -> (bool, String) {
 
 /// Findings about the agents that `hangar run` can use. A missing one is not a problem.
 fn agents(settings: &Settings) -> Result<Vec<Finding>> {
-    let fleet = match Fleet::assemble(settings) {
-        Ok(fleet) => fleet,
+    let runtimes = match AgentRuntimes::assemble(settings) {
+        Ok(runtimes) => runtimes,
         Err(error) => return Ok(vec![Finding::new(Health::Bad, "agents", format!("{error:#}"))]),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -196,9 +196,9 @@ fn agents(settings: &Settings) -> Result<Vec<Finding>> {
         .build()
         .context("cannot start the runtime")?;
     let (looks, models) = runtime.block_on(async {
-        let looks = look(settings, &fleet).await;
+        let looks = look(settings, &runtimes).await;
         let models =
-            join_all(looks.iter().zip(fleet.iter()).map(|(look, agent)| count_models(look, agent))).await;
+            join_all(looks.iter().zip(runtimes.iter()).map(|(look, agent)| count_models(look, agent))).await;
         (looks, models)
     });
     let finding = |(look, models): (&Look, &Option<String>)| {
@@ -219,7 +219,7 @@ fn agents(settings: &Settings) -> Result<Vec<Finding>> {
     };
     // Our own agent depends on the providers, which were checked already.
     let others = looks.iter().zip(&models).filter(|(look, _)| !look.card.capabilities.own_log);
-    let default = fleet.config.default.as_deref().map(|name| match fleet.find(name) {
+    let default = runtimes.config.default.as_deref().map(|name| match runtimes.find(name) {
         Ok(_) => Finding::new(Health::Good, "default agent", name),
         Err(error) => Finding::new(Health::Bad, "default agent", format!("[runtimes] default: {error}")),
     });

@@ -11,7 +11,7 @@ use crate::fleet;
 use crate::just_in_time;
 use crate::providers;
 use crate::queue;
-use crate::runtimes::Fleet;
+use crate::runtimes::AgentRuntimes;
 use crate::runtimes::named::AgentTable;
 use crate::settings::Settings;
 
@@ -178,7 +178,7 @@ impl Checker<'_> {
             budget::check(text).map_err(|error| ("budget", error)),
             just_in_time::check(text).map_err(|error| ("just_in_time", error)),
             providers::check(settings, text).map_err(|error| ("providers", error)),
-            Fleet::check(settings, text).map_err(|error| ("runtimes", error)),
+            AgentRuntimes::check(settings, text).map_err(|error| ("runtimes", error)),
             fleet::config::check(text).map_err(|error| ("fleet", error)),
         ];
         for (table, error) in checks.into_iter().filter_map(Result::err) {

@@ -14,7 +14,7 @@ use crate::commands::print_line;
 use crate::exit::Exit;
 use crate::jobs;
 use crate::queue;
-use crate::runtimes::{Fleet, choice};
+use crate::runtimes::{AgentRuntimes, choice};
 use crate::settings::Settings;
 
 #[derive(Debug, Args)]
@@ -62,8 +62,8 @@ fn parse_day(text: &str) -> Result<String, String> {
 
 /// The ledger of the home.
 pub(crate) fn ledger(settings: &Settings) -> Result<Ledger> {
-    let fleet = Fleet::assemble(settings)?;
-    let agents = fleet.iter().map(|runtime| runtime.card().name.to_string()).collect();
+    let runtimes = AgentRuntimes::assemble(settings)?;
+    let agents = runtimes.iter().map(|runtime| runtime.card().name.to_string()).collect();
     Ok(Ledger::open(LedgerConfig {
         dir: settings.home.join("ledger"),
         store: Store::new(&settings.home),

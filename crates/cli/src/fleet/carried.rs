@@ -35,7 +35,7 @@ use super::worker::Worker;
 use super::workspace::ReadyWorkspace;
 use crate::runtimes::plan::SessionPlan;
 use crate::runtimes::record::SessionRecorder;
-use crate::runtimes::{Fleet, run::NOBODY};
+use crate::runtimes::{AgentRuntimes, run::NOBODY};
 use crate::selection::SessionSelection;
 
 /// Workers that may be lost with an order, or fail to begin it, before it is given up.
@@ -262,7 +262,7 @@ impl Carrying<'_> {
         let session = self.id.to_string();
         let workspace = worker.workspaces.prepare(&session, &self.order.workspace).await;
         let workspace = workspace.map_err(|why| anyhow!("the workspace is not ready: {why}"))?;
-        let runtimes = Fleet::assemble(&worker.settings)?;
+        let runtimes = AgentRuntimes::assemble(&worker.settings)?;
         let mut args = flags::args(&self.order.settings);
         args.input.directory = Some(workspace.path().to_owned());
         let selection = match fold.events {

@@ -41,7 +41,7 @@ use crate::exit::Exit;
 use crate::machine::Machine;
 use crate::output::remark;
 use crate::queue;
-use crate::runtimes::Fleet;
+use crate::runtimes::AgentRuntimes;
 use crate::settings::Settings;
 use args::{IssueArgs, IssueCommand, IssuesArgs, OrchestrateArgs, OrchestrateCommand, WorkflowArgs};
 use driver::{Driver, Work};
@@ -78,8 +78,8 @@ pub(crate) fn run(settings: &Settings, args: OrchestrateArgs) -> Result<Exit> {
 }
 
 fn source(settings: &Settings, path: Option<PathBuf>, env_file: Option<PathBuf>) -> Result<Source> {
-    let fleet = Fleet::assemble(settings)?;
-    let agents = fleet.iter().map(|runtime| runtime.card().name.to_string()).collect();
+    let runtimes = AgentRuntimes::assemble(settings)?;
+    let agents = runtimes.iter().map(|runtime| runtime.card().name.to_string()).collect();
     Source::new(settings, path, env_file, agents)
 }
 

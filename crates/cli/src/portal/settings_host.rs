@@ -12,7 +12,7 @@ use crate::commands::doctor;
 use crate::config::{ConfigEdit, EditError, KeyPath, Problem, Schema, apply, problems, shown};
 use crate::providers;
 use crate::redact;
-use crate::runtimes::Fleet;
+use crate::runtimes::AgentRuntimes;
 use crate::settings::Settings;
 
 pub(super) struct PortalSettings(pub(super) Settings);
@@ -29,9 +29,9 @@ impl SettingsHost for PortalSettings {
     fn view(&self) -> SettingsView {
         let text = self.0.config_text().unwrap_or_default();
         let values = shown(&text, &[]).ok().flatten().unwrap_or_else(|| json!({}));
-        let fleet = Fleet::assemble(&self.0);
+        let runtimes = AgentRuntimes::assemble(&self.0);
         let runtimes =
-            fleet.map(|fleet| fleet.iter().map(|runtime| runtime.card().name.to_string()).collect());
+            runtimes.map(|runtimes| runtimes.iter().map(|runtime| runtime.card().name.to_string()).collect());
         SettingsView {
             path: self.0.config_path().display().to_string(),
             values,

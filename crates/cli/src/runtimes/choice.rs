@@ -36,7 +36,7 @@ pub(crate) enum ValueSource {
     /// The table of the runtime.
     Agent(String),
     /// The table for all agents.
-    Fleet,
+    AgentRuntimes,
     Default,
 }
 
@@ -47,7 +47,7 @@ impl std::fmt::Display for ValueSource {
             ValueSource::Session => f.write_str("the session"),
             ValueSource::Named(name) => write!(f, "[agents.{name}] of config.toml"),
             ValueSource::Agent(name) => write!(f, "[runtimes.{name}] of config.toml"),
-            ValueSource::Fleet => f.write_str("[runtimes] of config.toml"),
+            ValueSource::AgentRuntimes => f.write_str("[runtimes] of config.toml"),
             ValueSource::Default => f.write_str("default"),
         }
     }
@@ -523,7 +523,7 @@ fn chosen_agent(
         }
         (Some((wanted, flag)), None) => split(wanted, ValueSource::Flag(flag)),
         (None, None) => match &config.default {
-            Some(default) => split(default, ValueSource::Fleet),
+            Some(default) => split(default, ValueSource::AgentRuntimes),
             None => split(NATIVE, ValueSource::Default),
         },
     })
@@ -563,7 +563,7 @@ impl Sources {
             };
             (agent, source)
         } else if all.is_some() {
-            (all, ValueSource::Fleet)
+            (all, ValueSource::AgentRuntimes)
         } else {
             (usual, ValueSource::Default)
         };
@@ -580,7 +580,7 @@ impl Sourced<Option<String>> {
                 ValueSource::Session
                 | ValueSource::Named(_)
                 | ValueSource::Agent(_)
-                | ValueSource::Fleet
+                | ValueSource::AgentRuntimes
                 | ValueSource::Default,
             ) => Self { value: Some(before.to_owned()), source: ValueSource::Session },
             (None, _) | (_, ValueSource::Flag(_)) => self,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::args::{RuntimesArgs, RuntimesCommand};
 use super::drift::ProbeRecord;
-use super::{Fleet, probe};
+use super::{AgentRuntimes, probe};
 use crate::commands::print_line;
 use crate::exit::Exit;
 use crate::output::remark;
@@ -23,19 +23,19 @@ use crate::settings::Settings;
 const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
 
 pub(crate) fn run(settings: &Settings, args: RuntimesArgs) -> Result<Exit> {
-    let fleet = Fleet::assemble(settings)?;
+    let runtimes = AgentRuntimes::assemble(settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
     match args.command {
         None => {
-            let looks = runtime.block_on(look(settings, &fleet));
-            show(&fleet, &looks, args.json)?;
+            let looks = runtime.block_on(look(settings, &runtimes));
+            show(&runtimes, &looks, args.json)?;
             Ok(Exit::Done)
         }
         Some(RuntimesCommand::Probe { name }) => {
-            runtime.block_on(probe::run(settings, &fleet, name.as_deref(), args.json))
+            runtime.block_on(probe::run(settings, &runtimes, name.as_deref(), args.json))
         }
     }
 }
@@ -60,8 +60,8 @@ impl Look {
 }
 
 /// Checks all agents concurrently: each takes its time to report its version.
-pub(crate) async fn look(settings: &Settings, fleet: &Fleet) -> Vec<Look> {
-    let looks = fleet.iter().map(|runtime| async {
+pub(crate) async fn look(settings: &Settings, runtimes: &AgentRuntimes) -> Vec<Look> {
+    let looks = runtimes.iter().map(|runtime| async {
         let card = runtime.card().clone();
         let preflight = runtime.preflight().await;
         let known = ProbeRecord::load(&settings.home, &card.name);
@@ -70,8 +70,8 @@ pub(crate) async fn look(settings: &Settings, fleet: &Fleet) -> Vec<Look> {
     join_all(looks).await
 }
 
-fn show(fleet: &Fleet, looks: &[Look], as_json: bool) -> Result<()> {
-    let default = fleet.config.default.as_deref().unwrap_or(super::choice::NATIVE);
+fn show(runtimes: &AgentRuntimes, looks: &[Look], as_json: bool) -> Result<()> {
+    let default = runtimes.config.default.as_deref().unwrap_or(super::choice::NATIVE);
     if as_json {
         let rows: Vec<Value> = looks
             .iter()
@@ -133,9 +133,9 @@ fn show(fleet: &Fleet, looks: &[Look], as_json: bool) -> Result<()> {
             print_line(&format!("    to install: {}", look.card.install))?;
         }
     }
-    for agent in fleet.named() {
+    for agent in runtimes.named() {
         let card = agent.card();
-        let model = fleet.config.of(&card.name).model.unwrap_or_else(|| "its default model".to_owned());
+        let model = runtimes.config.of(&card.name).model.unwrap_or_else(|| "its default model".to_owned());
         let mark = if card.name == default { "*" } else { " " };
         print_line(&format!("{mark} {:<10} agent of {} with {model}", card.name, card.base()))?;
     }
@@ -167,8 +167,8 @@ fn abilities(capabilities: &Capabilities) -> Vec<String> {
 
 /// `hangar models --runtime NAME`: the models that the agent offers, or that they are unknown.
 pub(crate) fn models(settings: &Settings, name: &str, lookup: Lookup, as_json: bool) -> Result<Exit> {
-    let fleet = Fleet::assemble(settings)?;
-    let agent = fleet.find(name)?;
+    let runtimes = AgentRuntimes::assemble(settings)?;
+    let agent = runtimes.find(name)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -33,7 +33,7 @@ use config::{RuntimeConfig, RuntimesConfig};
 use native::Native;
 
 /// All agents that this machine could use, ours first.
-pub(crate) struct Fleet {
+pub(crate) struct AgentRuntimes {
     runtimes: Vec<Arc<dyn Runtime>>,
     /// Agents with a name and settings of their own.
     named: Vec<Arc<dyn Runtime>>,
@@ -75,14 +75,14 @@ fn drift(settings: &Settings, redactor: &Redactor) -> Drift {
     }))
 }
 
-impl Fleet {
+impl AgentRuntimes {
     /// Checks the agents of a text of `config.toml`.
     pub(crate) fn check(settings: &Settings, text: &str) -> Result<()> {
         let mut config = RuntimesConfig::parse(text)?;
         config.directory.clone_from(&settings.home);
-        let fleet = Self::configured(settings, config)?;
-        match &fleet.config.default {
-            Some(default) => fleet.find(default).map(drop).context("`default` of [runtimes]"),
+        let runtimes = Self::configured(settings, config)?;
+        match &runtimes.config.default {
+            Some(default) => runtimes.find(default).map(drop).context("`default` of [runtimes]"),
             None => Ok(()),
         }
     }

@@ -10,7 +10,7 @@ use hangar_runtimes::outcome::ErrorKind;
 use hangar_runtimes::runtime::{AgentOrder, AgentSession, Runtime};
 use hangar_store::{SessionName, Store};
 
-use super::Fleet;
+use super::AgentRuntimes;
 use super::args::RunWithArgs;
 use super::choice::{ResumedAgent, RunChoice};
 use super::record::{SessionPast, SessionRecorder};
@@ -29,7 +29,7 @@ pub(crate) struct SessionPlan {
 
 impl SessionPlan {
     pub(crate) fn make(
-        fleet: &Fleet,
+        runtimes: &AgentRuntimes,
         store: &Store,
         args: &RunWithArgs,
         selection: SessionSelection,
@@ -37,12 +37,12 @@ impl SessionPlan {
         let past = match &selection {
             SessionSelection::New { .. } => None,
             SessionSelection::Resume(id) => {
-                Some(SessionPast::read(store, id, |name| fleet.find(name).is_ok())?)
+                Some(SessionPast::read(store, id, |name| runtimes.find(name).is_ok())?)
             }
         };
         let before = past.as_ref().map(|past| {
             // An agent that keeps the log of the session knows them from it.
-            let forgets = fleet.find(&past.runtime).is_ok_and(|agent| !agent.card().capabilities.own_log);
+            let forgets = runtimes.find(&past.runtime).is_ok_and(|agent| !agent.card().capabilities.own_log);
             ResumedAgent {
                 runtime: &past.runtime,
                 agent: past.agent.as_deref(),
@@ -50,8 +50,8 @@ impl SessionPlan {
                 effort: past.effort.as_deref().filter(|_| forgets),
             }
         });
-        let choice = RunChoice::make(args, &fleet.config, before)?;
-        let runtime = fleet
+        let choice = RunChoice::make(args, &runtimes.config, before)?;
+        let runtime = runtimes
             .find(choice.name())
             .map_err(|error| NamedError::because(ErrorKind::AgentNotFound, &error))?;
         Ok(Self { selection, runtime: Arc::clone(runtime), choice, past })
@@ -73,13 +73,13 @@ impl SessionPlan {
     /// Begins the log of a session, which is called by its first prompt unless it has a name.
     pub(crate) fn begin_record(
         &self,
-        fleet: &Fleet,
+        runtimes: &AgentRuntimes,
         store: &Store,
         workspace: &Path,
         name: Option<&str>,
         prompt: &str,
     ) -> Result<SessionRecorder> {
-        let clean = |text: &str| fleet.redactor.text(text.to_owned());
+        let clean = |text: &str| runtimes.redactor.text(text.to_owned());
         let given = name.map(|name| SessionName::Given(clean(name)));
         let name = given.or_else(|| SessionName::from_prompt(&clean(prompt)));
         SessionRecorder::create(store, self.selection.id(), workspace, name, self.runtime.card().base())
@@ -88,13 +88,13 @@ impl SessionPlan {
     /// Order for the session. `record` is its log, if it goes on and we keep that.
     pub(crate) fn order(
         &self,
-        fleet: &Fleet,
+        runtimes: &AgentRuntimes,
         store: &Store,
         args: &RunWithArgs,
         record: Option<&SessionRecorder>,
     ) -> Result<AgentOrder> {
         let id = self.selection.id();
-        let host = self.choice.host(args, &fleet.config);
+        let host = self.choice.host(args, &runtimes.config);
         let card = self.runtime.card();
         let takes_files = card.capabilities.attachments && host == Host::Local;
         if !takes_files && !args.input.attachment.is_empty() {
@@ -111,7 +111,7 @@ impl SessionPlan {
         };
         let below = |paths: &[PathBuf]| paths.iter().map(|path| workspace.join(path)).collect::<Vec<_>>();
         let (add_dirs, attachments) = (below(&args.tools.add_dir), below(&args.input.attachment));
-        let mut order = self.choice.order(&fleet.config, id.to_string(), workspace, host)?;
+        let mut order = self.choice.order(&runtimes.config, id.to_string(), workspace, host)?;
         let system = match &args.input.system_file {
             Some(file) => {
                 let text = std::fs::read_to_string(file);

@@ -12,7 +12,7 @@ use hangar_runtimes::runtime::{
 };
 use serde_json::{Value, json};
 
-use super::Fleet;
+use super::AgentRuntimes;
 use super::drift::{ProbeRecord, Proof};
 use super::proofs::Orders;
 use super::rehearsal::Rehearsal;
@@ -26,14 +26,14 @@ const TOOL_OUTPUT: &str = "probe-output";
 
 pub(super) async fn run(
     settings: &Settings,
-    fleet: &Fleet,
+    runtimes: &AgentRuntimes,
     only: Option<&str>,
     as_json: bool,
 ) -> Result<Exit> {
     if let Some(name) = only {
-        fleet.find(name)?;
+        runtimes.find(name)?;
     }
-    let wanted = fleet.iter().filter(|runtime| only.is_none_or(|name| runtime.card().name == name));
+    let wanted = runtimes.iter().filter(|runtime| only.is_none_or(|name| runtime.card().name == name));
     let mut rows = Vec::new();
     let mut exit = Exit::Done;
     for runtime in wanted {

@@ -20,7 +20,7 @@ use hangar_store::{SessionId, Store};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::Fleet;
+use super::AgentRuntimes;
 use super::args::RunWithArgs;
 use super::choice::RunChoice;
 use super::plan::{self, SessionPlan};
@@ -58,7 +58,7 @@ fn begin(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
     if args.placement.fleet.is_some() {
         return crate::fleet::run(settings, args);
     }
-    let fleet = Fleet::assemble(settings)?;
+    let runtimes = AgentRuntimes::assemble(settings)?;
     let store = Store::new(&settings.home);
     let typed = Typed {
         session_id: args.selection.session_id.as_deref(),
@@ -67,19 +67,19 @@ fn begin(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
         name: args.selection.name.as_deref(),
     };
     let selection = selection::select(&store, typed)?;
-    let plan = SessionPlan::make(&fleet, &store, &args, selection)?;
+    let plan = SessionPlan::make(&runtimes, &store, &args, selection)?;
     if args.agent.explain {
         return explain(&plan.choice, plan.runtime.card(), args.output.output_format);
     }
     if args.wants_terminal() && terminal::is_possible() {
-        return terminal::run_agent(settings, args, fleet, plan);
+        return terminal::run_agent(settings, args, runtimes, plan);
     }
     let prompt = read_prompt(args.input.prompt.as_deref())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let run = Run { settings, args, fleet, store, plan };
+    let run = Run { settings, args, runtimes, store, plan };
     let exit = runtime.block_on(run.drive(prompt));
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
@@ -113,7 +113,7 @@ fn explain(choice: &RunChoice, card: &AgentCard, format: OutputFormat) -> Result
 struct Run<'a> {
     settings: &'a Settings,
     args: RunWithArgs,
-    fleet: Fleet,
+    runtimes: AgentRuntimes,
     store: Store,
     plan: SessionPlan,
 }
@@ -139,7 +139,7 @@ impl Run<'_> {
         };
         let own_log = plan.own_log();
         let mut record = plan.take_up(&self.store)?;
-        let mut order = plan.order(&self.fleet, &self.store, args, record.as_ref())?;
+        let mut order = plan.order(&self.runtimes, &self.store, args, record.as_ref())?;
         let rehearsal = plan::rehearsal(self.settings, args).await?;
         if let Some(rehearsal) = &rehearsal {
             remark("note: the scripted model answers; no real model is asked");
@@ -165,7 +165,7 @@ impl Run<'_> {
         }
         if record.is_none() && !own_log {
             record =
-                Some(plan.begin_record(&self.fleet, &self.store, &workspace, name.as_deref(), &prompt)?);
+                Some(plan.begin_record(&self.runtimes, &self.store, &workspace, name.as_deref(), &prompt)?);
         }
         let mut listener =
             OutputListener { live, record, printer, seen: seen.clone(), interrupts, stopped: false };

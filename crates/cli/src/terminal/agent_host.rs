@@ -40,14 +40,14 @@ impl AgentHost {
         agents: &Agents,
         args: RunWithArgs,
     ) -> Result<(Self, DuplexStream)> {
-        let fleet = agents.fleet()?;
+        let runtimes = agents.runtimes()?;
         let listening = Listening::private()
             .inspect_err(|error| tracing::warn!(%error, "no other view can join the sessions"))
             .ok();
         let endpoint = listening.as_ref().and_then(|listening| listening.endpoint().ok());
         let context = AgentContext {
             settings: settings.clone(),
-            fleet,
+            runtimes,
             store: Store::new(&settings.home),
             presence: endpoint.map(|endpoint| TerminalPresence::new(&settings.home, endpoint)),
         };

@@ -18,7 +18,7 @@ use super::agent_session::{self, Inbox};
 use super::agent_views::ViewMessage;
 use super::frames::Frames;
 use crate::endpoint::TerminalPresence;
-use crate::runtimes::Fleet;
+use crate::runtimes::AgentRuntimes;
 use crate::runtimes::args::RunWithArgs;
 use crate::selection::SessionSelection;
 use crate::settings::Settings;
@@ -52,7 +52,7 @@ impl Asker {
 /// Surroundings of all sessions of a server.
 pub(super) struct AgentContext {
     pub(super) settings: Settings,
-    pub(super) fleet: Arc<Fleet>,
+    pub(super) runtimes: Arc<AgentRuntimes>,
     pub(super) store: Store,
     /// Tells other processes which sessions are open here.
     pub(super) presence: Option<TerminalPresence>,

@@ -119,13 +119,13 @@ impl ServedSession {
         args: &RunWithArgs,
         selection: SessionSelection,
     ) -> Result<Self> {
-        let AgentContext { settings, fleet, store, .. } = &**context;
-        let plan = SessionPlan::make(fleet, store, args, selection)?;
+        let AgentContext { settings, runtimes, store, .. } = &**context;
+        let plan = SessionPlan::make(runtimes, store, args, selection)?;
         if plan.own_log() {
             bail!("{} keeps the log of this session itself", plan.runtime.card().label);
         }
         let record = plan.take_up(store)?;
-        let mut order = plan.order(fleet, store, args, record.as_ref())?;
+        let mut order = plan.order(runtimes, store, args, record.as_ref())?;
         order.consent = args.terminal_consent();
         order.is_attended = true;
         if let Some(rehearsal) = plan::rehearsal(settings, args).await? {
@@ -256,9 +256,9 @@ impl ServedSession {
         if self.record.is_some() {
             return Ok(());
         }
-        let AgentContext { fleet, store, .. } = &*self.context;
+        let AgentContext { runtimes, store, .. } = &*self.context;
         let mut record =
-            self.plan.begin_record(fleet, store, &self.workspace, self.name.as_deref(), prompt)?;
+            self.plan.begin_record(runtimes, store, &self.workspace, self.name.as_deref(), prompt)?;
         for event in self.unrecorded.drain(..) {
             record.append(&event)?;
         }
@@ -381,7 +381,7 @@ impl ServedSession {
     }
 
     fn rename(&mut self, name: &str) -> Result<Value, String> {
-        let name = self.context.fleet.redactor.text(name.trim().to_owned());
+        let name = self.context.runtimes.redactor.text(name.trim().to_owned());
         if name.is_empty() {
             return Err("a name has at least one letter".to_owned());
         }

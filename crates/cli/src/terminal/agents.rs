@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::opening::shown;
 use crate::runtimes::choice::NATIVE;
-use crate::runtimes::{Fleet, record};
+use crate::runtimes::{AgentRuntimes, record};
 use crate::settings::Settings;
 
 /// Name by which sessions of our own terminal are created.
@@ -20,21 +20,21 @@ pub(super) const OWN_CLIENT: &str = "hangar";
 #[derive(Clone)]
 pub(super) struct Agents {
     settings: Settings,
-    fleet: Arc<OnceLock<Result<Arc<Fleet>, String>>>,
+    runtimes: Arc<OnceLock<Result<Arc<AgentRuntimes>, String>>>,
 }
 
 impl Agents {
     pub(super) fn new(settings: &Settings) -> Self {
-        Self { settings: settings.clone(), fleet: Arc::default() }
+        Self { settings: settings.clone(), runtimes: Arc::default() }
     }
 
-    pub(super) fn of(settings: &Settings, fleet: Fleet) -> Self {
-        Self { settings: settings.clone(), fleet: Arc::new(OnceLock::from(Ok(Arc::new(fleet)))) }
+    pub(super) fn of(settings: &Settings, runtimes: AgentRuntimes) -> Self {
+        Self { settings: settings.clone(), runtimes: Arc::new(OnceLock::from(Ok(Arc::new(runtimes)))) }
     }
 
-    pub(super) fn fleet(&self) -> Result<Arc<Fleet>> {
-        let assembled = self.fleet.get_or_init(|| match Fleet::assemble(&self.settings) {
-            Ok(fleet) => Ok(Arc::new(fleet)),
+    pub(super) fn runtimes(&self) -> Result<Arc<AgentRuntimes>> {
+        let assembled = self.runtimes.get_or_init(|| match AgentRuntimes::assemble(&self.settings) {
+            Ok(runtimes) => Ok(Arc::new(runtimes)),
             Err(error) => Err(format!("{error:#}")),
         });
         assembled.clone().map_err(|error| anyhow!(error))
@@ -44,8 +44,8 @@ impl Agents {
     pub(super) fn of_session(&self, store: &Store, id: &SessionId) -> Result<Option<String>> {
         match store.look(id) {
             Some(session) if is_candidate(&session.meta) => {
-                let fleet = self.fleet()?;
-                Ok(card(&fleet, store, id, &session.meta).map(|card| card.name.to_string()))
+                let runtimes = self.runtimes()?;
+                Ok(card(&runtimes, store, id, &session.meta).map(|card| card.name.to_string()))
             }
             _ => Ok(None),
         }
@@ -60,8 +60,8 @@ impl Agents {
     ) -> Result<Value, String> {
         let listed = store.list(&Filter::default()).map_err(|error| error.to_string())?;
         // Sessions are listed without the names of their agents if those cannot be assembled.
-        let fleet = listed.iter().any(|session| is_candidate(&session.meta)).then(|| self.fleet().ok());
-        let fleet = fleet.flatten();
+        let runtimes = listed.iter().any(|session| is_candidate(&session.meta)).then(|| self.runtimes().ok());
+        let runtimes = runtimes.flatten();
         let sessions: Vec<Value> = listed
             .iter()
             .map(|session| {
@@ -69,7 +69,7 @@ impl Agents {
                 let directory =
                     meta.context.as_ref().map(|context| shown(Path::new(&context.cwd), &self.settings));
                 let age = now.duration_since(meta.updated_at).as_secs();
-                let agent = fleet.as_ref().and_then(|fleet| card(fleet, store, &session.id, meta));
+                let agent = runtimes.as_ref().and_then(|runtimes| card(runtimes, store, &session.id, meta));
                 json!({
                     "id": session.id.as_str(),
                     "name": meta.name.as_ref().map(hangar_store::SessionName::as_str),
@@ -93,8 +93,13 @@ fn is_candidate(meta: &SessionMeta) -> bool {
 }
 
 /// Agent of a session, if it is not our own. Programs may call themselves as they like, so the log decides.
-fn card<'a>(fleet: &'a Fleet, store: &Store, id: &SessionId, meta: &SessionMeta) -> Option<&'a AgentCard> {
+fn card<'a>(
+    runtimes: &'a AgentRuntimes,
+    store: &Store,
+    id: &SessionId,
+    meta: &SessionMeta,
+) -> Option<&'a AgentCard> {
     let client = meta.client_name.as_deref().filter(|_| is_candidate(meta))?;
-    let card = fleet.find(client).ok()?.card();
+    let card = runtimes.find(client).ok()?.card();
     (record::producer(store, id)? == *card.name).then_some(card)
 }

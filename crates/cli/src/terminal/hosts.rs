@@ -144,8 +144,8 @@ impl Hosts {
     /// Settings of our own sessions, which ask the scripted model too if the others do.
     fn rehearsed(&self, settings: &Settings) -> Result<Settings> {
         let Some(url) = &self.for_agents.agent.rehearse else { return Ok(settings.clone()) };
-        let fleet = self.agents.fleet()?;
-        let variables = rehearsal::variables(&**fleet.find(NATIVE)?, url, &settings.home)?;
+        let runtimes = self.agents.runtimes()?;
+        let variables = rehearsal::variables(&**runtimes.find(NATIVE)?, url, &settings.home)?;
         Ok(variables.iter().fold(settings.clone(), |settings, (name, value)| settings.with_var(name, value)))
     }
 

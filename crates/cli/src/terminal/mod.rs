@@ -55,7 +55,7 @@ use crate::exit::Exit;
 use crate::logging;
 use crate::runtimes::args::RunWithArgs;
 use crate::runtimes::plan::SessionPlan;
-use crate::runtimes::{Fleet, native};
+use crate::runtimes::{AgentRuntimes, native};
 use crate::selection::{self, SessionSelection};
 use crate::settings::Settings;
 use agents::Agents;
@@ -107,11 +107,11 @@ pub(crate) fn run(settings: &Settings, args: RunArgs) -> Result<Exit> {
 pub(crate) fn run_agent(
     settings: &Settings,
     mut args: RunWithArgs,
-    fleet: Fleet,
+    runtimes: AgentRuntimes,
     plan: SessionPlan,
 ) -> Result<Exit> {
     let store = Store::new(&settings.home);
-    let mut order = plan.order(&fleet, &store, &args, None)?;
+    let mut order = plan.order(&runtimes, &store, &args, None)?;
     order.consent = args.terminal_consent();
     let is_own = plan.own_log();
     if is_own && order.system.is_some() {
@@ -151,7 +151,7 @@ pub(crate) fn run_agent(
         follows: false,
     };
     let start = Start::Session(Box::new(wanted));
-    let agents = Agents::of(&settings, fleet);
+    let agents = Agents::of(&settings, runtimes);
     logging::start(&settings, &own)?;
     in_runtime(app::run(Launch {
         settings,
