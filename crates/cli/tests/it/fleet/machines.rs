@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use hangar_fleet::fold::SessionFold;
 use hangar_fleet::log::{self, LogEntry, LogItem};
+use hangar_fleet::queue::Queue as _;
 use hangar_fleet::record::Record;
+use hangar_fleet::work_queue::WorkQueue;
 use hangar_fleet::{Broker, FleetSettings, check};
 use hangar_test_support::{Invocation, ModelServer, NatsServers, Running, Scratch};
 use serde_json::Value;
@@ -143,6 +145,25 @@ impl Fleet {
             let broker = Broker::connect(settings, "checker").await.unwrap();
             log::read(&broker, &log::session_subject(&broker, &session.parse().unwrap())).await.unwrap()
         })
+    }
+
+    /// Whether no order of a session ever came to the servers: none waits or is carried out any more, and its log is empty.
+    pub(super) fn was_never_accepted(&self, session: &str) -> bool {
+        let settings = FleetSettings::of_url(&self.servers.url()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let deadline = Instant::now() + LONG;
+        while self.log(session).is_empty() {
+            let waiting = runtime.block_on(async {
+                let broker = Broker::connect(settings.clone(), "checker").await.unwrap();
+                WorkQueue::new(&broker).count().await.unwrap()
+            });
+            if waiting == 0 {
+                return self.log(session).is_empty();
+            }
+            assert!(Instant::now() < deadline, "{waiting} orders are left");
+            std::thread::sleep(LOOK);
+        }
+        false
     }
 
     /// Checks the log of a session that has ended, and returns the workers that claimed it.
