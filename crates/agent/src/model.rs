@@ -347,6 +347,8 @@ pub enum ModelErrorKind {
     Refused,
     /// 413, or an error that says the context is too long.
     ContextLength,
+    /// A refusal of an image in the request: it cannot be read, or is too large. The request would meet it again.
+    Image,
     /// No connection: refused, unknown host, TLS.
     Connect,
     /// The stream broke off before its end.

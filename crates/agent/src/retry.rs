@@ -65,6 +65,7 @@ pub fn decide(error: &ModelError, retries: u32, entropy: &mut Entropy) -> RetryD
         ModelErrorKind::AccessDenied
         | ModelErrorKind::Refused
         | ModelErrorKind::ContextLength
+        | ModelErrorKind::Image
         | ModelErrorKind::Quota
         | ModelErrorKind::Budget
         | ModelErrorKind::Configuration => return RetryDecision::GiveUp,

@@ -436,7 +436,12 @@ impl Session {
 
     /// Retries a failed call or gives up, by the retry policy.
     fn react(&mut self, mut call: Call, error: &ModelError, step: &mut Step, context: &mut Context<'_>) {
-        if error.kind == ModelErrorKind::ContextLength && self.reduce_request(error, step, context) {
+        let reduced = match error.kind {
+            ModelErrorKind::ContextLength => self.reduce_request(error, step, context),
+            ModelErrorKind::Image => self.withhold_images(step, context),
+            _ => false,
+        };
+        if reduced {
             return;
         }
         let shortened = self.run.as_ref().is_some_and(|run| run.reduction == Reduction::Shortened);

@@ -27,17 +27,10 @@ impl Session {
         step: &mut Step,
         context: &mut Context<'_>,
     ) -> bool {
-        let Some(run) = &self.run else { return false };
-        let done = run.reduction;
-        if done < Reduction::WithoutImages && self.config.vision && self.state.conversation.has_images() {
-            self.note_reduction(Reduction::WithoutImages, "images_withheld", step);
-            let dropped = self.state.conversation.native_turns_behind_images();
-            self.emit(step, data::ImagesWithheld {});
-            self.tell_dropped_reasoning(dropped, "lost its images", step);
-            self.call_model(0, step, context);
+        if self.withhold_images(step, context) {
             return true;
         }
-        if done >= Reduction::Shortened {
+        if self.run.as_ref().is_none_or(|run| run.reduction >= Reduction::Shortened) {
             return false;
         }
         if self.config.compaction.is_none() {
@@ -56,6 +49,21 @@ impl Session {
         if let Some(run) = &mut self.run {
             run.phase = Phase::AwaitingSummary { refused: Some(Box::new(error.clone())) };
         }
+        true
+    }
+
+    /// Leaves the images so far out of the conversation, for good: the provider refused the request because of them. True if
+    /// there were any, and the call is made again.
+    pub(super) fn withhold_images(&mut self, step: &mut Step, context: &mut Context<'_>) -> bool {
+        let untouched = self.run.as_ref().is_some_and(|run| run.reduction < Reduction::WithoutImages);
+        if !untouched || !self.config.vision || !self.state.conversation.has_images() {
+            return false;
+        }
+        self.note_reduction(Reduction::WithoutImages, "images_withheld", step);
+        let dropped = self.state.conversation.native_turns_behind_images();
+        self.emit(step, data::ImagesWithheld {});
+        self.tell_dropped_reasoning(dropped, "lost its images", step);
+        self.call_model(0, step, context);
         true
     }
 

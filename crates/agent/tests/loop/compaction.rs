@@ -399,8 +399,16 @@ async fn a_forced_summary_that_fails_ends_the_run_with_the_first_error() {
 
 #[tokio::test(start_paused = true)]
 async fn images_give_way_to_a_word_when_the_request_is_too_large() {
-    let lines = vec![Line::Fail(ModelErrorKind::ContextLength, Some(413)), Line::Say("one")];
-    let mut stage = stage(9.0, lines);
+    check_images_give_way(ModelErrorKind::ContextLength, 413).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn images_that_the_provider_cannot_read_give_way_to_a_word() {
+    check_images_give_way(ModelErrorKind::Image, 400).await;
+}
+
+async fn check_images_give_way(kind: ModelErrorKind, status: u16) {
+    let mut stage = stage(9.0, vec![Line::Fail(kind, Some(status)), Line::Say("one")]);
     let image = Attachment::Blob {
         data: Some("aGk=".to_owned()),
         mime_type: "image/png".to_owned(),

@@ -119,6 +119,20 @@ const TOO_LONG: &[&str] = &[
     "context overflow",
 ];
 
+/// Phrases in refusals of an image: Anthropic, OpenAI, Gemini, llama.cpp.
+const BAD_IMAGE: &[&str] = &[
+    "could not process image",
+    "image exceeds",
+    "image dimensions exceed",
+    "unsupported image",
+    "does not represent a valid image",
+    "unable to process input image",
+    "invalid image",
+    "invalid base64 image",
+    "failed to decode image",
+    "failed to load image",
+];
+
 /// Phrases in errors about an account without credit, where the code does not say so: Anthropic's 400.
 const NO_MONEY: &[&str] = &[
     "credit balance is too low",
@@ -204,6 +218,7 @@ impl ErrorContent {
             Some(429) => ModelErrorKind::RateLimit,
             Some(400 | 422 | 500) if self.says(TOO_LONG) => ModelErrorKind::ContextLength,
             Some(400) if self.says(NO_MONEY) => ModelErrorKind::Quota,
+            Some(400 | 422) if self.says(BAD_IMAGE) => ModelErrorKind::Image,
             Some(408 | 409 | 500..=599) => ModelErrorKind::Server,
             Some(_) => ModelErrorKind::Refused,
             None => self.kind_in_stream(),

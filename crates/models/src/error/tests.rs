@@ -358,3 +358,16 @@ fn errors_inside_a_stream_are_classified_by_name() {
         ModelErrorKind::ContextLength
     );
 }
+
+#[test]
+fn refusals_of_an_image_are_told_from_others() {
+    for body in [
+        r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.2.content.0.tool_result.content.0.image.source.base64.data: Could not process image"}}"#,
+        r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6812312 bytes > 5242880 bytes"}}"#,
+        r#"{"error":{"message":"The image data you provided does not represent a valid image.","type":"invalid_request_error","param":null,"code":"invalid_image_format"}}"#,
+        r#"{"error":{"code":400,"message":"Unable to process input image. Please retry or report.","status":"INVALID_ARGUMENT"}}"#,
+    ] {
+        check_kind(400, body, ModelErrorKind::Image);
+    }
+    check_kind(400, r#"{"error":{"message":"tools: unsupported schema"}}"#, ModelErrorKind::Refused);
+}
