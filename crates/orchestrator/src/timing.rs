@@ -2,9 +2,6 @@
 
 use std::time::Duration;
 
-use hangar_workflow::config::AgentConfig;
-use jiff::Timestamp;
-
 /// Delay before the session that continues one which ended well.
 pub const CONTINUATION: Duration = Duration::from_secs(1);
 /// Delay after the first failure. It doubles with each further one.
@@ -39,32 +36,5 @@ impl Overdue {
             Overdue::Turn(limit) => format!("the turn was not done after {} s", limit.as_secs_f64()),
             Overdue::Stall(limit) => format!("the agent was silent for {} s", limit.as_secs_f64()),
         }
-    }
-}
-
-/// Times of a turn.
-#[derive(Debug, Clone, Copy)]
-pub struct TurnClock {
-    pub started: Timestamp,
-    /// When the agent was last heard.
-    pub heard: Timestamp,
-}
-
-impl TurnClock {
-    /// The limit that has been passed, if one has.
-    pub fn overdue(&self, agent: &AgentConfig, now: Timestamp) -> Option<Overdue> {
-        let since = |at: Timestamp| Duration::try_from(now.duration_since(at)).unwrap_or_default();
-        if since(self.started) >= agent.turn_timeout {
-            return Some(Overdue::Turn(agent.turn_timeout));
-        }
-        agent.stall_timeout.filter(|limit| since(self.heard) >= *limit).map(Overdue::Stall)
-    }
-
-    /// Time until the next limit is passed.
-    pub fn left(&self, agent: &AgentConfig, now: Timestamp) -> Duration {
-        let since = |at: Timestamp| Duration::try_from(now.duration_since(at)).unwrap_or_default();
-        let turn = agent.turn_timeout.saturating_sub(since(self.started));
-        let stall = agent.stall_timeout.map(|limit| limit.saturating_sub(since(self.heard)));
-        stall.map_or(turn, |stall| stall.min(turn))
     }
 }

@@ -109,8 +109,8 @@ pub(crate) fn check(settings: &Settings, request: SessionRequest) -> Result<Chec
     let instructions = instructions::of_session(settings, host, &spec.instructions, &paths);
     let confinement = SessionSandboxes::check(settings, &host.permissions.sandbox(&spec.workspace), &paths)?;
     let models = model::for_agents(settings, &host.models, &spec.model);
-    if past.is_none() && host.models.may_be_missing {
-        // A client that names a model should hear at once that there is none.
+    if past.is_none() {
+        // A model that its provider does not list is refused before a session exists.
         model::check_listed(settings, &spec.model)?;
     }
     // Last, because `--record` creates its file.

@@ -229,6 +229,8 @@ impl Context {
         };
         let mut order = AgentOrder::new(session.to_owned(), workspace.to_owned());
         order.model = self.model(&claim.agent);
+        // The limits of the workflow hold, and its session watches over them.
+        (order.limits.turn, order.limits.stall) = (None, None);
         if runtime.card().capabilities.mcp_config {
             order.mcp_config = Some(access.configuration());
         }

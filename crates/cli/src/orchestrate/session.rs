@@ -1,17 +1,20 @@
 //! Session of an agent that works on an issue, in a slot of the queue.
 
 use hangar_orchestrator::record::{Failure, Tokens, TurnEnd};
-use hangar_orchestrator::timing::{Overdue, TurnClock};
+use hangar_orchestrator::timing::Overdue;
 use hangar_protocol::{Body, Event};
 use hangar_registry::queue::Slot;
 use hangar_runtimes::outcome::{ErrorKind, TurnFailure, TurnOutcome, TurnResult};
-use hangar_runtimes::runtime::{AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews};
+use hangar_runtimes::runtime::{
+    AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews, TurnLimits,
+};
+use hangar_runtimes::watch::{TreeProbe, TurnWatch, WatchNews};
 use hangar_scheduler::retry::{Failure as QueueFailure, FailureKind};
 use hangar_trackers::Issue;
 use hangar_workflow::config::AgentConfig;
-use jiff::Timestamp;
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::time::Instant;
 
 use super::tools::Access;
 
@@ -45,13 +48,16 @@ impl LiveSession {
         if self.agent.commands.send(SessionCommand::Send(prompt)).await.is_err() {
             return gone();
         }
-        let started = Timestamp::now();
-        let mut clock = TurnClock { started, heard: started };
+        let started = Instant::now();
+        let deadline = started + limits.turn_timeout;
+        let silence =
+            TurnLimits { stall: limits.stall_timeout, tool: None, progress: None, ..TurnLimits::default() };
+        let mut watch = TurnWatch::new(silence, started);
         loop {
-            let left = clock.left(limits, Timestamp::now());
-            match tokio::time::timeout(left, self.agent.news.recv()).await {
+            let due = watch.due().map_or(deadline, |due| due.min(deadline));
+            match tokio::time::timeout_at(due, self.agent.news.recv()).await {
                 Ok(Some(SessionNews::Event(event))) => {
-                    clock.heard = Timestamp::now();
+                    watch.note(event.body(), Instant::now());
                     if matches!(event.body(), Body::AssistantMessage(_)) {
                         self.slot.answered();
                     }
@@ -59,9 +65,14 @@ impl LiveSession {
                 }
                 Ok(Some(SessionNews::TurnEnded(ended))) => return self.ended(&ended.outcome),
                 Ok(None) => return gone(),
+                Err(_) if Instant::now() >= deadline => {
+                    return (self.overdue(Overdue::Turn(limits.turn_timeout)), Tokens::default());
+                }
                 Err(_) => {
-                    if let Some(overdue) = clock.overdue(limits, Timestamp::now()) {
-                        return (self.overdue(overdue), Tokens::default());
+                    if let (Some(WatchNews::Stop(_)), Some(limit)) =
+                        (watch.check(&mut TreeProbe::default()).await, limits.stall_timeout)
+                    {
+                        return (self.overdue(Overdue::Stall(limit)), Tokens::default());
                     }
                 }
             }

@@ -121,6 +121,17 @@ fn a_turn_that_takes_too_long_is_ended_and_tried_again() {
 }
 
 #[test]
+fn a_silent_command_is_no_stall() {
+    let limits =
+        "agent: { kind: native, max_turns: 1, stall_timeout_ms: 4000 }\nnative: { model: mock-model }\n";
+    let script = "TOOL:bash:{\"command\":\"sleep 6\"}\nSAY:done";
+    let place = Place::new(&format!("{HANDOFF}{limits}"), script, &[issue("A")]);
+    let found = place.command(RUN).finish().expect_exit(0);
+    assert_eq!(place.issue("A")["state"], "Review", "{}", found.stdout);
+    assert!(of_type(&lines(&found.stdout), "retryAt").is_empty(), "{}", found.stdout);
+}
+
+#[test]
 fn a_failure_that_would_happen_again_parks_the_issue() {
     let place = Place::new(
         "agent: { kind: mock }\nmock: { turn_outcomes: [turn_input_required] }\n",
