@@ -76,7 +76,7 @@ struct Soak {
     orders: Vec<(String, Running)>,
     /// All sessions.
     sessions: Vec<String>,
-    /// Sessions whose client was killed, perhaps before its order was accepted.
+    /// Sessions whose client was killed or failed, perhaps before its order was accepted.
     abandoned: BTreeSet<String>,
 }
 
@@ -95,7 +95,7 @@ impl Soak {
         }
         prompt.push_str("SAY:done");
         let client =
-            self.fleet.place(&prompt, &["--session-id", &id]).within(Duration::from_secs(3600)).start();
+            self.fleet.place(&prompt, &["--session-id", &id]).within(Duration::from_secs(600)).start();
         self.orders.push((id.clone(), client));
         self.sessions.push(id);
     }
@@ -141,8 +141,16 @@ impl Soak {
     fn refill(&mut self) {
         let ended: Vec<usize> = (0..self.orders.len()).filter(|n| self.orders[*n].1.has_ended()).collect();
         for n in ended.into_iter().rev() {
-            drop(self.orders.remove(n));
+            self.settle(n);
             self.order();
+        }
+    }
+
+    /// Takes an order out whose client has ended or will. One that failed may not have got its order accepted.
+    fn settle(&mut self, n: usize) {
+        let (session, client) = self.orders.remove(n);
+        if client.finish().exit != 0 {
+            self.abandoned.insert(session);
         }
     }
 }
@@ -164,6 +172,9 @@ fn random_faults_lose_nothing_and_repeat_nothing() {
         soak.strike(fault);
         std::thread::sleep(Duration::from_millis(random.below(PAUSE)));
         soak.refill();
+    }
+    while !soak.orders.is_empty() {
+        soak.settle(0);
     }
     // Everything that was accepted comes to its end.
     let (mut parked, mut takeovers) = (0, 0);
