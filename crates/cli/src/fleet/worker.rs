@@ -130,7 +130,10 @@ pub(super) async fn run(settings: &Settings, args: &WorkerArgs) -> Result<Exit> 
     watching.abort();
     // A heartbeat that is on its way must not come after the last one.
     let _ = watching.await;
-    worker.beat(true).await?;
+    // Servers that are electing a leader do not take it. A worker whose heartbeat is old counts as gone too.
+    if let Err(error) = worker.beat(true).await {
+        tracing::warn!("the end of this worker could not be published: {error:#}");
+    }
     Ok(Exit::Done)
 }
 
