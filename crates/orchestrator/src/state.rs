@@ -93,6 +93,29 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// Its session has ended and is closed.
+    fn finished(&mut self, totals: &mut Totals) {
+        let Phase::Closing { end } = &self.phase else { return };
+        let end = end.clone();
+        match &end {
+            SessionEnd::MaxTurns | SessionEnd::Inactive { .. } => totals.sessions_completed += 1,
+            SessionEnd::SoftStop { .. } => totals.soft_stops += 1,
+            SessionEnd::Failed(failure) => {
+                self.failures += 1;
+                self.error = Some(failure.message.clone());
+                totals.sessions_failed += 1;
+            }
+            SessionEnd::Gone | SessionEnd::Stopped => totals.sessions_cancelled += 1,
+            // It is opened again as if nothing had happened.
+            SessionEnd::Interrupted => {
+                self.sessions = self.sessions.saturating_sub(u32::from(self.is_open));
+            }
+        }
+        self.is_open = false;
+        self.forget_writes();
+        self.phase = Phase::Settling { end };
+    }
+
     fn new(issue: &IssueId, identifier: &str, number: u64, since: Timestamp) -> Self {
         Self {
             issue: issue.clone(),
@@ -438,27 +461,7 @@ impl State {
                 };
             }
             Fact::SessionEnded { end, .. } => claim.phase = Phase::Closing { end: end.clone() },
-            Fact::Finished { .. } => {
-                let Phase::Closing { end } = &claim.phase else { return };
-                let end = end.clone();
-                match &end {
-                    SessionEnd::MaxTurns | SessionEnd::Inactive { .. } => self.totals.sessions_completed += 1,
-                    SessionEnd::SoftStop { .. } => self.totals.soft_stops += 1,
-                    SessionEnd::Failed(failure) => {
-                        claim.failures += 1;
-                        claim.error = Some(failure.message.clone());
-                        self.totals.sessions_failed += 1;
-                    }
-                    SessionEnd::Gone | SessionEnd::Stopped => self.totals.sessions_cancelled += 1,
-                    // It is opened again as if nothing had happened.
-                    SessionEnd::Interrupted => {
-                        claim.sessions = claim.sessions.saturating_sub(u32::from(claim.is_open));
-                    }
-                }
-                claim.is_open = false;
-                claim.forget_writes();
-                claim.phase = Phase::Settling { end };
-            }
+            Fact::Finished { .. } => claim.finished(&mut self.totals),
             Fact::Written { write, error: None, .. } => {
                 if let Write::Transition { to } = write {
                     claim.state.clone_from(to);
