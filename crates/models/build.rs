@@ -1,5 +1,6 @@
 //! Turns the published vocabulary into a table that is used where it lies in the binary: no parsing, no hash map and
-//! no regex is built at run time, so that counting tokens costs nothing until text is counted.
+//! no regex is built at run time, so that counting tokens costs nothing until text is counted. The facts about models become JSON,
+//! whose parser every session uses anyway: a session without a `config.toml` never runs the one for TOML.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,12 +15,22 @@ mod layout;
 const SPREAD: usize = 5;
 const SPREAD_OF: usize = 4;
 
+const FACTS: &str = "src/facts/facts.toml";
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=src/tokenizer/layout.rs");
+    println!("cargo::rerun-if-changed={FACTS}");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     vocabulary(&out.join("o200k.bin"), &tiktoken_rs::o200k_base().expect("the o200k vocabulary"));
     classes(&out.join("classes.rs"));
+    facts(&out.join("facts.json"));
+}
+
+fn facts(path: &Path) {
+    let text = std::fs::read_to_string(FACTS).expect("reading the facts");
+    let facts: toml::Table = text.parse().unwrap_or_else(|error| panic!("{FACTS}: {error}"));
+    std::fs::write(path, serde_json::to_vec(&facts).expect("facts as JSON")).expect("writing the facts");
 }
 
 /// Little-endian: number of slots, number of tokens, the slots, the start of each group of tokens, the length of each token,

@@ -1,4 +1,4 @@
-//! The embedded table: `facts.toml` as written, and queries of it.
+//! The embedded table: `facts.toml`, which `build.rs` turns into JSON, and queries of it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ use super::model::{ChatTools, Endpoint, ImageFacts, ModelFacts, Thinking};
 use super::name::{fits, key};
 use crate::config::{ProviderConfig, ProviderKind};
 
-const FACTS: &str = include_str!("facts.toml");
+pub(super) const FACTS: &str = include_str!(concat!(env!("OUT_DIR"), "/facts.json"));
 
 /// The table. It is embedded, and a test parses it, so the fallback to an empty one is never used.
 static EMBEDDED: LazyLock<FactsTable> = LazyLock::new(|| FactsTable::parse(FACTS).unwrap_or_default());
@@ -140,8 +140,8 @@ pub enum PresetKind {
 }
 
 impl FactsTable {
-    pub(super) fn parse(text: &str) -> Result<Self, toml::de::Error> {
-        toml::from_str(text)
+    pub(super) fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
     }
 
     /// Merged entries for a name, and which of the numbers came from an entry for exactly that model.

@@ -10,7 +10,7 @@ const PER_MODEL: ProviderKind = ProviderKind::OpenAi { wire: WireApi::PerModel }
 
 #[test]
 fn the_embedded_table_can_be_read() {
-    let table = table::FactsTable::parse(include_str!("facts.toml")).unwrap();
+    let table = table::FactsTable::parse(table::FACTS).unwrap();
     assert!(table.hosts.len() > 15 && !table.date.is_empty());
 }
 
