@@ -7,7 +7,7 @@ mod values;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use hangar_simulators::Profile;
 
 use crate::portal::args::ListenArgs;
@@ -37,6 +37,13 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Subcommands>,
 
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+}
+
+/// The flags without a subcommand.
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
     /// Show the version
     #[arg(short = 'v', short_alias = 'V', long)]
     pub(crate) version: bool,
@@ -46,6 +53,18 @@ pub(crate) struct Cli {
 
     #[command(flatten)]
     pub(crate) server: ServerArgs,
+}
+
+impl Cli {
+    /// The command line of this process. Most have no subcommand, and describing all of those takes half a megabyte, so it is
+    /// parsed without them first. Words, help and mistakes are left to the whole description.
+    pub(crate) fn from_process() -> Result<Self, clap::Error> {
+        let lean = Flags::augment_args(clap::Command::new("hangar").disable_version_flag(true));
+        match lean.try_get_matches().and_then(|matches| Flags::from_arg_matches(&matches)) {
+            Ok(flags) if flags.run.compatible.named.words.is_empty() => Ok(Self { command: None, flags }),
+            _ => Self::try_parse(),
+        }
+    }
 }
 
 /// How SDKs start the program as their server. They define the flags.
@@ -305,7 +324,7 @@ mod tests {
 
     #[test]
     fn the_defaults_are_those_of_the_command_line() {
-        let parsed = Cli::parse_from(["hangar"]).run;
+        let parsed = Cli::parse_from(["hangar"]).flags.run;
         assert_eq!(format!("{:?}", RunArgs::default()), format!("{parsed:?}"));
         assert_eq!(parsed.conduct.max_autopilot_continues, ContinueLimit(5));
     }

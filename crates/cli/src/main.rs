@@ -48,7 +48,6 @@ mod workspace;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use clap::Parser;
 use clap::error::ErrorKind;
 
 use args::{Cli, ModelCommand, OutputFormat, RunArgs, Subcommands};
@@ -62,7 +61,7 @@ fn main() -> ExitCode {
         return code;
     }
     undumpable();
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::from_process() {
         Ok(cli) => cli,
         Err(error) => return usage_error(&error).into(),
     };
@@ -103,21 +102,22 @@ fn usage_error(error: &clap::Error) -> Exit {
 }
 
 fn dispatch(cli: Cli) -> Result<Exit> {
+    let Cli { command, flags } = cli;
     let mut settings = Settings::from_process()?;
-    if let Some(home) = &cli.run.diagnostics.config_dir {
+    if let Some(home) = &flags.run.diagnostics.config_dir {
         settings = settings.in_home(home)?;
     }
-    if cli.version {
+    if flags.version {
         return commands::version(&settings);
     }
-    match cli.command {
-        None if cli.server.server => sdk_server::run(&settings, &cli.server, cli.run),
-        None if cli.server.ui_server => terminal::run_with_server(&settings, &cli.server, cli.run),
-        None if cli.run.acp => acp_agent::run(&settings, &cli.server, cli.run),
-        None if cli.run.wants_terminal() && terminal::is_possible() => terminal::run(&settings, cli.run),
+    match command {
+        None if flags.server.server => sdk_server::run(&settings, &flags.server, flags.run),
+        None if flags.server.ui_server => terminal::run_with_server(&settings, &flags.server, flags.run),
+        None if flags.run.acp => acp_agent::run(&settings, &flags.server, flags.run),
+        None if flags.run.wants_terminal() && terminal::is_possible() => terminal::run(&settings, flags.run),
         None => {
-            let json = cli.run.output.output_format == OutputFormat::Json;
-            run(&settings, cli.run).inspect_err(|_| {
+            let json = flags.run.output.output_format == OutputFormat::Json;
+            run(&settings, flags.run).inspect_err(|_| {
                 if json {
                     output::result_of_nothing(Exit::Failed);
                 }

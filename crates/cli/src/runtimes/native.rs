@@ -264,7 +264,7 @@ fn parse(typed: &[String]) -> Result<RunArgs> {
     let line = ["hangar"].into_iter().chain(typed.iter().map(String::as_str));
     let cli = Cli::try_parse_from(line)
         .map_err(|error| anyhow!("{}", error.to_string().lines().next().unwrap_or_default()))?;
-    Ok(cli.run)
+    Ok(cli.flags.run)
 }
 
 /// `experimental` has no effect: nothing here is hidden behind it.
