@@ -31,6 +31,7 @@ const MACHINE_PATHS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), c
 /// Which crates of the workspace each crate may use. A new crate gets a line here.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("hangar-protocol", &[]),
+    ("hangar-diff", &[]),
     ("hangar-disk", &[]),
     ("hangar-files", &["hangar-disk"]),
     ("hangar-process", &[]),
@@ -57,6 +58,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "hangar-tools",
         &[
             "hangar-agent",
+            "hangar-diff",
             "hangar-disk",
             "hangar-files",
             "hangar-images",
@@ -92,6 +94,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "hangar-registry",
         &[
+            "hangar-diff",
             "hangar-disk",
             "hangar-jobs",
             "hangar-protocol",
@@ -119,6 +122,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "hangar-agent",
             "hangar-custom",
+            "hangar-diff",
             "hangar-disk",
             "hangar-engine",
             "hangar-files",
@@ -135,7 +139,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("hangar-telemetry", &["hangar-agent", "hangar-protocol"]),
     ("hangar-transcript", &["hangar-protocol"]),
-    ("hangar-terminal", &["hangar-protocol", "hangar-transcript"]),
+    ("hangar-terminal", &["hangar-diff", "hangar-protocol", "hangar-transcript"]),
     ("hangar-test-support", &["hangar-models", "hangar-simulators"]),
     (
         "hangar-cli",

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use hangar_diff::{DiffOp, LineCounts, hunks, lines, operations, unified};
 use hangar_protocol::{Body, EventKind};
 use hangar_runtimes::runtime::{FileContent, FileDifference};
 use hangar_store::rewind::{NetChange, net_changes, restore};
@@ -15,7 +16,6 @@ use hangar_store::{SessionId, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
-use similar::{ChangeTag, DiffOp, TextDiff};
 
 use crate::error::RegistryError;
 
@@ -108,9 +108,8 @@ fn count_lines(before: &FileContent, after: &FileContent) -> (u64, u64) {
         FileContent::Unknown => None,
     };
     let (Some(before), Some(after)) = (text(before), text(after)) else { return (0, 0) };
-    let diff = TextDiff::from_lines(before.as_str(), after.as_str());
-    let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count() as u64;
-    (count(ChangeTag::Insert), count(ChangeTag::Delete))
+    let LineCounts { added, removed } = LineCounts::of(&operations(&lines(&before), &lines(&after), None));
+    (added as u64, removed as u64)
 }
 
 /// Changes of a session.
@@ -187,21 +186,20 @@ pub fn take_back(
 
 /// The later text with one hunk of the diff undone.
 fn without_hunk(before: &str, after: &str, hunk: usize) -> Option<String> {
-    let diff = TextDiff::from_lines(before, after);
-    let (old, new): (Vec<&str>, Vec<&str>) =
-        (before.split_inclusive('\n').collect(), after.split_inclusive('\n').collect());
-    let groups = diff.grouped_ops(CONTEXT);
-    let undone: Vec<_> = groups.get(hunk)?.iter().filter(|op| !matches!(op, DiffOp::Equal { .. })).collect();
+    let (old, new) = (lines(before), lines(after));
+    let operations = operations(&old, &new, None);
+    let hunks = hunks(operations.clone(), CONTEXT);
+    let undone: Vec<_> = hunks.get(hunk)?.iter().filter(|op| !matches!(op, DiffOp::Equal { .. })).collect();
     let is_undone = |op: &DiffOp| {
         undone
             .iter()
             .any(|undone| undone.old_range() == op.old_range() && undone.new_range() == op.new_range())
     };
-    let lines = diff.ops().iter().flat_map(|op| match is_undone(op) {
+    let kept = operations.iter().flat_map(|op| match is_undone(op) {
         true => old.get(op.old_range()).unwrap_or_default(),
         false => new.get(op.new_range()).unwrap_or_default(),
     });
-    Some(lines.copied().collect())
+    Some(kept.copied().collect())
 }
 
 /// The record of a session.
@@ -236,9 +234,8 @@ impl Record {
                     Version::Absent => "/dev/null".to_owned(),
                     Version::Content(_) | Version::Unknown => format!("{side}{path}"),
                 };
-                let diff = TextDiff::from_lines(before.as_str(), after.as_str());
                 let (from, to) = (name(&change.before, "a"), name(&change.after, "b"));
-                let text = diff.unified_diff().context_radius(CONTEXT).header(&from, &to).to_string();
+                let text = unified(before, after, (&from, &to), CONTEXT, None);
                 Some(text).filter(|text| text.len() <= MOST_DIFF)
             }
             _ => None,

@@ -9,8 +9,9 @@ mod parse;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use hangar_diff::{DiffOp, operations};
 use parse::{Line, Side, parse};
-use similar::{ChangeTag, TextDiff};
+use unicode_segmentation::UnicodeSegmentation;
 
 use crate::gate;
 use crate::highlight::Highlighter;
@@ -114,7 +115,7 @@ pub fn unified(old: &str, new: &str, path: &str) -> String {
     if !comparable(old, new) {
         return replaced(old, new, &path);
     }
-    TextDiff::from_lines(old, new).unified_diff().context_radius(CONTEXT).header(&path, &path).to_string()
+    hangar_diff::unified(old, new, (&path, &path), CONTEXT, None)
 }
 
 /// Whether the comparison of two texts is within the bounds.
@@ -266,7 +267,7 @@ fn text_of<'d>(line: &Line<'d>) -> &'d str {
     }
 }
 
-/// Ranges of each line that changed, where a removed line has an added one that is much like it.
+/// Ranges of each line that changed, where removed lines have added ones that are much like them.
 fn words(group: &[Line<'_>], texts: &[String]) -> Vec<Vec<Range<usize>>> {
     let mut words = vec![Vec::new(); group.len()];
     if group.len() > MOST_COMPARED_LINES || texts.iter().any(|text| text.len() > LONGEST_COMPARED) {
@@ -281,27 +282,64 @@ fn words(group: &[Line<'_>], texts: &[String]) -> Vec<Vec<Range<usize>>> {
         places.iter().filter_map(|at| texts.get(*at)).map(String::as_str).collect()
     };
     let (old, new) = (lines(&removed), lines(&added));
-    let diff = TextDiff::from_slices(&old, &new);
-    for change in diff.ops().iter().flat_map(|op| diff.iter_inline_changes(op)) {
-        let place = match change.tag() {
-            ChangeTag::Delete => change.old_index().and_then(|at| removed.get(at)),
-            ChangeTag::Insert => change.new_index().and_then(|at| added.get(at)),
-            ChangeTag::Equal => None,
-        };
-        let Some(ranges) = place.and_then(|at| words.get_mut(*at)) else { continue };
-        let mut at = 0;
-        for (changed, part) in change.values() {
-            if *changed {
-                ranges.push(at..at + part.len());
-            }
-            at += part.len();
+    for replaced in operations(&old, &new, None) {
+        let DiffOp::Replace { .. } = replaced else { continue };
+        let (old, new) =
+            (words_of(&removed, texts, replaced.old_range()), words_of(&added, texts, replaced.new_range()));
+        let (old_words, new_words): (Vec<&str>, Vec<&str>) =
+            (old.iter().map(|word| word.text).collect(), new.iter().map(|word| word.text).collect());
+        let compared = operations(&old_words, &new_words, None);
+        if !are_alike(&compared, old.len() + new.len()) {
+            continue;
         }
-        if ranges.iter().map(Range::len).sum::<usize>() == at {
-            // A line without a counterpart is all new, as its colour shows.
+        for change in compared.iter().filter(|operation| !matches!(operation, DiffOp::Equal { .. })) {
+            let changed =
+                old.get(change.old_range()).into_iter().chain(new.get(change.new_range())).flatten();
+            changed.for_each(|word| word.mark(&mut words));
+        }
+    }
+    for (ranges, text) in words.iter_mut().zip(texts) {
+        // A line without a counterpart is all new, as its colour shows.
+        if ranges.iter().map(Range::len).sum::<usize>() == text.len() {
             ranges.clear();
         }
     }
     words
+}
+
+/// A word of a line.
+struct Word<'t> {
+    line: usize,
+    at: usize,
+    text: &'t str,
+}
+
+impl Word<'_> {
+    /// Adds the word to the ranges of its line.
+    fn mark(&self, words: &mut [Vec<Range<usize>>]) {
+        let Some(ranges) = words.get_mut(self.line) else { return };
+        let end = self.at + self.text.len();
+        match ranges.last_mut() {
+            Some(last) if last.end == self.at => last.end = end,
+            _ => ranges.push(self.at..end),
+        }
+    }
+}
+
+/// Words of some of the lines at `places`.
+fn words_of<'t>(places: &[usize], texts: &'t [String], lines: Range<usize>) -> Vec<Word<'t>> {
+    let lines = places.get(lines).unwrap_or_default();
+    let texts = lines.iter().filter_map(|line| texts.get(*line).map(|text| (*line, text)));
+    let words = texts.flat_map(|(line, text)| {
+        text.split_word_bound_indices().map(move |(at, text)| Word { line, at, text })
+    });
+    words.collect()
+}
+
+/// Whether at least half of the words are equal. Marks in lines that have little in common are noise.
+fn are_alike(operations: &[DiffOp], words: usize) -> bool {
+    let equal = operations.iter().filter(|operation| matches!(operation, DiffOp::Equal { .. }));
+    4 * equal.map(|operation| operation.old_range().len()).sum::<usize>() >= words
 }
 
 /// Spans with another style in some ranges of their text.

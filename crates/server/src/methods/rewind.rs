@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use hangar_agent::permissions::Policy;
+use hangar_diff::{LineCounts, operations};
 use hangar_files::LocalFiles;
 use hangar_protocol::{Body, Event};
 use hangar_store::rewind::{NetChange, Restored, SkipReason, changes_of, points, restore};
 use hangar_store::snapshots::{FileChange, FileState, Snapshots, Version};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
 use super::history::truncate_from;
 use super::sessions::events;
@@ -89,11 +89,8 @@ impl RewindContext {
         };
         let (before, after) = (lines(&before), lines(&after));
         let deadline = Some(Instant::now() + COMPARE_LIMIT);
-        let ops = capture_diff_slices_deadline(Algorithm::Myers, &before, &after, deadline);
-        let changed = ops.iter().filter(|op| !matches!(op, DiffOp::Equal { .. }));
-        Some(changed.fold((0, 0), |(added, removed), op| {
-            (added + op.new_range().len() as u64, removed + op.old_range().len() as u64)
-        }))
+        let LineCounts { added, removed } = LineCounts::of(&operations(&before, &after, deadline));
+        Some((added as u64, removed as u64))
     }
 
     fn position(&self, event_id: &str) -> Result<usize, Failure> {

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use hangar_diff::{DiffOp, LineCounts, hunks, operations};
 use hangar_protocol::data::CodeChanges;
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline, group_diff_ops};
 
 /// Unchanged lines shown around a change.
 const CONTEXT: usize = 3;
@@ -40,16 +40,13 @@ pub(crate) fn report(change: Change<'_>) -> Report {
         Change::Edited { old, new, .. } | Change::Moved { old, new, .. } => (pieces(old), pieces(new)),
     };
     let deadline = Some(Instant::now() + SEARCH_LIMIT);
-    let ops = capture_diff_slices_deadline(Algorithm::Myers, &old, &new, deadline);
-    let mut changes =
-        CodeChanges { files_modified: vec![change.path().display().to_string()], ..CodeChanges::default() };
-    for op in &ops {
-        let (_, old, new) = op.as_tag_tuple();
-        if !matches!(op, DiffOp::Equal { .. }) {
-            changes.lines_removed += old.len() as u64;
-            changes.lines_added += new.len() as u64;
-        }
-    }
+    let ops = operations(&old, &new, deadline);
+    let LineCounts { added, removed } = LineCounts::of(&ops);
+    let changes = CodeChanges {
+        files_modified: vec![change.path().display().to_string()],
+        lines_added: added as u64,
+        lines_removed: removed as u64,
+    };
     let mut diff = header(change);
     match change {
         Change::Created { .. } => {
@@ -61,7 +58,7 @@ pub(crate) fn report(change: Change<'_>) -> Report {
             push_lines(&mut diff, '-', &old);
         }
         Change::Edited { .. } | Change::Moved { .. } => {
-            let hunks = group_diff_ops(ops, CONTEXT);
+            let hunks = hunks(ops, CONTEXT);
             if hunks.is_empty() {
                 diff.push('\n');
             }

@@ -5,8 +5,6 @@
 
 use std::ops::Range;
 
-use similar::Algorithm;
-
 use super::indentation::Indentation;
 
 /// Share of the words between two anchors that must be the same, in percent.
@@ -252,11 +250,11 @@ fn begins_with_words(line: &str, words: &[&str]) -> Option<usize> {
 }
 
 fn are_alike(wanted: &[&str], own: &[&str]) -> bool {
-    let operations = similar::capture_diff_slices(Algorithm::Myers, wanted, own);
+    let operations = hangar_diff::operations(wanted, own, None);
     let equal: usize = operations
         .iter()
         .map(|operation| match operation {
-            similar::DiffOp::Equal { len, .. } => *len,
+            hangar_diff::DiffOp::Equal { len, .. } => *len,
             _ => 0,
         })
         .sum();
