@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hangar_disk::{ensure_dir, private};
@@ -26,8 +26,9 @@ use hangar_scheduler::record::{Fact, Record};
 use hangar_scheduler::state::ItemStatus;
 use jiff::Timestamp;
 
+use crate::directory_lock::{DirectoryLock, SharedFileError, io_error};
+
 const RECORDS: &str = "queue.jsonl";
-const LOCK: &str = "lock";
 const OWNERS: &str = "owners";
 
 /// Size from which a log is compacted.
@@ -38,29 +39,22 @@ const GROWTH: u64 = 4;
 const MAX_LOG_BYTES: u64 = 512 << 20;
 /// Time for which the lock is waited for. It is held for a few writes.
 const LOCK_TIME: Duration = Duration::from_secs(10);
-const LOCK_STEP: Duration = Duration::from_millis(2);
 
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
-    #[error("{doing} {}: {source}", path.display())]
-    Io { doing: &'static str, path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    File(#[from] SharedFileError),
     #[error("line {line} of {} is no record: {why}; move the file away to begin with an empty queue", path.display())]
     Corrupt { path: PathBuf, line: usize, why: String },
-    #[error("another process holds {} for too long", .0.display())]
-    Locked(PathBuf),
     #[error("{} has grown to its limit", .0.display())]
     Full(PathBuf),
-}
-
-fn io_error<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> QueueError + 'a {
-    move |source| QueueError::Io { doing, path: path.to_owned(), source }
 }
 
 /// The log, with the queue as far as it was read.
 pub struct QueueLog {
     dir: PathBuf,
     path: PathBuf,
-    lock: File,
+    lock: DirectoryLock,
     queue: Queue,
     read: ReadTo,
     compact_bytes: u64,
@@ -94,10 +88,7 @@ struct ReadTo {
 
 impl QueueLog {
     pub fn open(dir: PathBuf, limits: Limits) -> Result<Self, QueueError> {
-        ensure_dir(&dir).map_err(io_error("creating", &dir))?;
-        let path = dir.join(LOCK);
-        let lock = private().read(true).write(true).create(true).truncate(false).open(&path);
-        let lock = lock.map_err(io_error("opening", &path))?;
+        let lock = DirectoryLock::open(&dir, LOCK_TIME)?;
         Ok(Self {
             path: dir.join(RECORDS),
             lock,
@@ -142,10 +133,9 @@ impl QueueLog {
         now: Timestamp,
         facts: impl FnOnce(&Queue, &OwnerId) -> Vec<Fact>,
     ) -> Result<(), QueueError> {
-        self.lock()?;
+        self.lock.lock()?;
         let done = self.locked(now, facts);
-        // The lock ends with the process in any case.
-        let _ = self.lock.unlock();
+        self.lock.unlock();
         if done.is_err() {
             // The decisions may not have been written: the state is read again from the file.
             self.forget();
@@ -242,23 +232,6 @@ impl QueueLog {
         self.queue = Queue::new(self.queue.limits().clone());
     }
 
-    fn lock(&mut self) -> Result<(), QueueError> {
-        let mut waited = Duration::ZERO;
-        loop {
-            match self.lock.try_lock() {
-                Ok(()) => return Ok(()),
-                Err(TryLockError::WouldBlock) if waited < LOCK_TIME => {
-                    std::thread::sleep(LOCK_STEP);
-                    waited += LOCK_STEP;
-                }
-                Err(TryLockError::WouldBlock) => return Err(QueueError::Locked(self.dir.join(LOCK))),
-                Err(TryLockError::Error(error)) => {
-                    return Err(io_error("locking", &self.dir.join(LOCK))(error));
-                }
-            }
-        }
-    }
-
     /// Folds what other processes have appended. An unfinished line is one of a process that was killed, since nobody else
     /// writes now.
     fn catch_up(&mut self) -> Result<File, QueueError> {
@@ -308,7 +281,7 @@ impl QueueLog {
         if let Err(error) = file.write_all(&bytes) {
             // Half a line would swallow the next one. If even this fails, the next process cuts it off.
             let _ = file.set_len(self.read.bytes);
-            return Err(io_error("writing", &self.path)(error));
+            return Err(io_error("writing", &self.path)(error).into());
         }
         if records.iter().any(|record| record.fact.is_milestone()) {
             file.sync_data().map_err(io_error("syncing", &self.path))?;
@@ -348,8 +321,8 @@ impl QueueLog {
         let file = file.map_err(io_error("creating", &path))?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(QueueError::Locked(path)),
-            Err(TryLockError::Error(error)) => return Err(io_error("locking", &path)(error)),
+            Err(TryLockError::WouldBlock) => return Err(SharedFileError::Locked(path).into()),
+            Err(TryLockError::Error(error)) => return Err(io_error("locking", &path)(error).into()),
         }
         self.presence = Some(file);
         Ok(())
