@@ -33,9 +33,9 @@ use jiff::Timestamp;
 use super::flags;
 use super::worker::Worker;
 use super::workspace::ReadyWorkspace;
+use crate::runtimes::AgentRuntimes;
 use crate::runtimes::plan::SessionPlan;
 use crate::runtimes::record::SessionRecorder;
-use crate::runtimes::{AgentRuntimes, run::NOBODY};
 use crate::selection::SessionSelection;
 
 /// Workers that may be lost with an order, or fail to begin it, before it is given up.
@@ -46,8 +46,6 @@ const MOST_DELIVERIES: u64 = 100;
 const NEWER: Duration = Duration::from_secs(10);
 /// Delay before an order is tried again that could not be begun here.
 const AFTER_TROUBLE: Duration = Duration::from_secs(2);
-/// Grace period of an agent that is told to stop.
-const FAREWELL: Duration = Duration::from_secs(5);
 /// Attempts to tell the queue how a delivery ended. Its lease ends in any case.
 const SETTLING: u32 = 5;
 /// Characters of a prompt in lists.
@@ -373,18 +371,7 @@ impl Carrying<'_> {
         } else if let Ok(json) = serde_json::to_vec(event) {
             self.worker.broker.publish_live(&self.id, session.events, json).await;
         }
-        let answer = match event.body() {
-            Body::PermissionRequested(asked) => (
-                asked.request_id.clone(),
-                AgentAnswer::Permission(PermissionReply::Denied { feedback: None }),
-            ),
-            Body::UserInputRequested(asked) => {
-                (asked.request_id.clone(), AgentAnswer::Question(NOBODY.to_owned()))
-            }
-            _ => return Ok(()),
-        };
-        let (request_id, answer) = answer;
-        let _ = session.agent.commands.send(SessionCommand::Answer { request_id, answer }).await;
+        session.agent.answer_unattended(event, PermissionReply::Denied { feedback: None }).await;
         Ok(())
     }
 
@@ -521,10 +508,7 @@ impl OpenedSession {
     /// Ends the agent and closes its log.
     async fn close(&mut self, failure: Option<String>) {
         let changes = self.agent.code_changes().await.unwrap_or_default();
-        if self.agent.commands.try_send(SessionCommand::Stop).is_ok() {
-            let farewell = async { while self.agent.news.recv().await.is_some() {} };
-            let _ = tokio::time::timeout(FAREWELL, farewell).await;
-        }
+        self.agent.stop(|_| {}).await;
         if let Some(mut record) = self.record.take() {
             let changes = record.changes(changes);
             let _ = record.close(self.model.take(), &self.used, changes, failure);

@@ -2,26 +2,18 @@
 
 use hangar_orchestrator::record::{Failure, Tokens, TurnEnd};
 use hangar_orchestrator::timing::Overdue;
-use hangar_protocol::{Body, Event};
+use hangar_protocol::Body;
 use hangar_registry::queue::Slot;
 use hangar_runtimes::outcome::{ErrorKind, TurnFailure, TurnOutcome, TurnResult};
-use hangar_runtimes::runtime::{
-    AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews, TurnLimits,
-};
+use hangar_runtimes::runtime::{AgentSession, PermissionReply, SessionCommand, SessionNews, TurnLimits};
 use hangar_runtimes::watch::{TreeProbe, TurnWatch, WatchNews};
 use hangar_scheduler::retry::{Failure as QueueFailure, FailureKind};
 use hangar_trackers::Issue;
 use hangar_workflow::config::AgentConfig;
 use std::path::PathBuf;
-use std::time::Duration;
 use tokio::time::Instant;
 
 use super::tools::Access;
-
-/// Grace period of a session that was told to stop.
-const FAREWELL: Duration = Duration::from_secs(5);
-/// Answer to a question of an agent.
-const NOBODY_THERE: &str = "Nobody is here to answer. Decide yourself and go on.";
 
 pub(super) struct LiveSession {
     pub(super) agent: AgentSession,
@@ -61,7 +53,8 @@ impl LiveSession {
                     if matches!(event.body(), Body::AssistantMessage(_)) {
                         self.slot.answered();
                     }
-                    self.answer(&event).await;
+                    // The permissions were set when the agent was configured.
+                    self.agent.answer_unattended(&event, PermissionReply::Once).await;
                 }
                 Ok(Some(SessionNews::TurnEnded(ended))) => return self.ended(&ended.outcome),
                 Ok(None) => return gone(),
@@ -106,31 +99,10 @@ impl LiveSession {
         (end, tokens)
     }
 
-    /// Answers a question: nobody watches, and the permissions were set when the agent was configured.
-    async fn answer(&mut self, event: &Event) {
-        let command = match event.body() {
-            Body::PermissionRequested(asked) => SessionCommand::Answer {
-                request_id: asked.request_id.clone(),
-                answer: AgentAnswer::Permission(PermissionReply::Once),
-            },
-            Body::UserInputRequested(asked) => SessionCommand::Answer {
-                request_id: asked.request_id.clone(),
-                answer: AgentAnswer::Question(NOBODY_THERE.to_owned()),
-            },
-            _ => return,
-        };
-        // A session that is gone says so with its next news.
-        let _ = self.agent.commands.send(command).await;
-    }
-
     /// Ends the agent in order, then gives its slot back.
     pub(super) async fn leave(self) {
         let Self { mut agent, slot, failure, .. } = self;
-        if agent.commands.try_send(SessionCommand::Stop).is_ok() {
-            let farewell = async { while agent.news.recv().await.is_some() {} };
-            // Dropping it ends what is left.
-            let _ = tokio::time::timeout(FAREWELL, farewell).await;
-        }
+        agent.stop(|_| {}).await;
         drop(agent);
         match failure {
             Some(failure) => slot.fail(&failure),
