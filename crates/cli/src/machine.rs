@@ -158,7 +158,7 @@ impl AgentHost for Machine {
         if !configured.keeps_log(runtime) {
             return base.to_owned();
         }
-        let usual = configured.config.of(runtime).model;
+        let usual = configured.config.model(runtime);
         let model = model.or(usual.as_deref()).unwrap_or_default();
         let found = hangar_models::config::find(configured.providers(), model);
         found.map_or_else(|| base.to_owned(), |(provider, _)| provider.name.clone())
