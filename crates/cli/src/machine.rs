@@ -14,7 +14,7 @@ use hangar_registry::host::{
 };
 use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{AgentOrder, Resume, Runtime};
-use hangar_runtimes::usage::Usage;
+use hangar_runtimes::usage::AgentUsage;
 use hangar_store::{SessionId, Store, StoreError};
 use parking_lot::Mutex;
 
@@ -247,7 +247,7 @@ impl LogWriter for Logged {
     fn close(
         &mut self,
         model: Option<String>,
-        usage: &Usage,
+        usage: &AgentUsage,
         changes: CodeChanges,
         error: Option<String>,
     ) -> Result<Event, LogWriterError> {

@@ -5,25 +5,25 @@ use std::sync::Arc;
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::outcome::{TurnOutcome, TurnResult};
 use hangar_runtimes::runtime::{AgentSession, PermissionReply, SessionCommand, SessionNews};
-use hangar_scheduler::retry::Failure;
+use hangar_scheduler::retry::AttemptFailure;
 
 use crate::driver::{RunListener, RunNotice};
-use crate::record::{CrashError, RunId, SessionId, TaskId, TurnReport};
+use crate::record::{CrashError, RunId, TaskId, TaskSessionId, TurnReport};
 use crate::retry;
-use crate::slots::Slot;
+use crate::slots::TaskSlot;
 use crate::tools::Round;
 
 pub(crate) struct TaskSession {
     pub(crate) run: RunId,
     pub(crate) task: TaskId,
-    pub(crate) session: SessionId,
+    pub(crate) session: TaskSessionId,
     pub(crate) live: AgentSession,
     pub(crate) audience: Arc<dyn RunListener>,
     pub(crate) owner: LogOwner,
     /// Slot of a session of its own.
-    pub(crate) slot: Option<Box<dyn Slot>>,
+    pub(crate) slot: Option<Box<dyn TaskSlot>>,
     /// The failure that ended its last turn.
-    pub(crate) failure: Option<Failure>,
+    pub(crate) failure: Option<AttemptFailure>,
 }
 
 /// Owner of a session, who has its log, its audience and its questions.

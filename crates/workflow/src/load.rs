@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::config::Config;
-use crate::environment::Environment;
-use crate::problem::{Position, Problem, Report, Severity, check};
+use crate::environment::WorkflowEnvironment;
+use crate::problem::{FilePosition, Problem, Report, Severity, check};
 use crate::reader::Reader;
 use crate::sections;
 use crate::template::{Template, shape};
@@ -27,16 +27,16 @@ pub struct Workflow {
 }
 
 /// Reads the text of a workflow file in `directory`. All problems are found at once.
-pub fn load(text: &str, directory: &Path, environment: &Environment) -> Result<Workflow, Report> {
+pub fn load(text: &str, directory: &Path, environment: &WorkflowEnvironment) -> Result<Workflow, Report> {
     let one = |problem: Problem| Report::of(vec![problem]);
     if text.len() > MAX_BYTES {
         let message = format!("the file is larger than {MAX_BYTES} bytes");
-        return Err(one(Problem::error(check::PARSE, Position::START, message)));
+        return Err(one(Problem::error(check::PARSE, FilePosition::START, message)));
     }
     let text = text.replace("\r\n", "\n");
     let Some(parts) = hangar_front_matter::split(&text) else {
         let message = "the front matter has no end; close it with a line of `---`";
-        return Err(one(Problem::error(check::PARSE, Position::START, message)));
+        return Err(one(Problem::error(check::PARSE, FilePosition::START, message)));
     };
     // The YAML begins on the second line, behind the fence.
     let root = yaml::parse(parts.yaml.unwrap_or_default(), 1).map_err(one)?;
@@ -73,7 +73,7 @@ fn template(
     offset: usize,
     problems: &mut Vec<Problem>,
 ) -> Option<Template> {
-    let at = |line: usize| Position::line(line + offset);
+    let at = |line: usize| FilePosition::line(line + offset);
     match Template::parse(text, language) {
         Ok(parsed) => {
             let found = shape::check(&parsed).into_iter();

@@ -14,7 +14,7 @@ use hangar_registry::changes::record_turn;
 use hangar_runtimes::runtime::{
     AgentCard, AgentSession, PermissionReply, SessionCommand, SessionNews, TreeFollower, TurnEnded,
 };
-use hangar_runtimes::usage::Usage;
+use hangar_runtimes::usage::AgentUsage;
 use hangar_store::{SessionId, Store};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -235,7 +235,7 @@ impl Run<'_> {
             Ok(ended) => {
                 (ended.model.clone().or_else(|| self.plan.choice.model.value.clone()), ended.outcome.total)
             }
-            Err(_) => (None, Usage::default()),
+            Err(_) => (None, AgentUsage::default()),
         };
         if let Some(record) = record
             && let Err(error) = record.close(model, &usage, changes.clone(), error)

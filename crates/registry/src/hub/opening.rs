@@ -24,7 +24,7 @@ use crate::error::RegistryError;
 use crate::host::{LogWriter, SessionRequest};
 use crate::live::{LiveSession, LiveState};
 use crate::queue::Slot;
-use crate::resource::{Session, SessionPolicy};
+use crate::resource::{SessionPolicy, SessionResource};
 use crate::session_stats::SessionStats;
 
 /// Names on their way into the log of a session.
@@ -68,7 +68,7 @@ impl Drop for OpeningGuard<'_> {
 }
 
 impl Hub {
-    pub async fn open(&self, new: NewSession) -> Result<Session, RegistryError> {
+    pub async fn open(&self, new: NewSession) -> Result<SessionResource, RegistryError> {
         let runtime = self.chosen(new.runtime.as_deref(), new.agent.as_deref())?;
         let workspace = new.workspace;
         self.check_workspace(&workspace, [&*runtime.card().name]).map_err(|bad| bad.of(&workspace))?;
@@ -110,7 +110,7 @@ impl Hub {
     }
 
     /// Opens a session that was closed, without a message.
-    pub async fn wake(&self, id: &SessionId) -> Result<Session, RegistryError> {
+    pub async fn wake(&self, id: &SessionId) -> Result<SessionResource, RegistryError> {
         let live = self.woken(id).await?;
         live.state().share();
         self.changed(&live);

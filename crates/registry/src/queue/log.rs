@@ -22,7 +22,7 @@ use hangar_disk::{ensure_dir, private};
 use hangar_scheduler::item::{ItemId, OwnerId};
 use hangar_scheduler::limits::Limits;
 use hangar_scheduler::queue::Queue;
-use hangar_scheduler::record::{Fact, Record};
+use hangar_scheduler::record::{QueueFact, QueueRecord};
 use hangar_scheduler::state::ItemStatus;
 use jiff::Timestamp;
 
@@ -131,7 +131,7 @@ impl QueueLog {
     pub fn transact(
         &mut self,
         now: Timestamp,
-        facts: impl FnOnce(&Queue, &OwnerId) -> Vec<Fact>,
+        facts: impl FnOnce(&Queue, &OwnerId) -> Vec<QueueFact>,
     ) -> Result<(), QueueError> {
         self.lock.lock()?;
         let done = self.locked(now, facts);
@@ -149,23 +149,22 @@ impl QueueLog {
         let gone = self.gone_owners();
         match gone.is_empty() {
             true => Ok(()),
-            false => {
-                self.transact(now, |_, _| gone.into_iter().map(|owner| Fact::OwnerGone { owner }).collect())
-            }
+            false => self
+                .transact(now, |_, _| gone.into_iter().map(|owner| QueueFact::OwnerGone { owner }).collect()),
         }
     }
 
     fn locked(
         &mut self,
         now: Timestamp,
-        facts: impl FnOnce(&Queue, &OwnerId) -> Vec<Fact>,
+        facts: impl FnOnce(&Queue, &OwnerId) -> Vec<QueueFact>,
     ) -> Result<(), QueueError> {
         let mut file = self.catch_up()?;
         // The log has milliseconds. What is decided here must be what others read.
         let now = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
-        let mut records: Vec<Record> = Vec::new();
+        let mut records: Vec<QueueRecord> = Vec::new();
         for fact in facts(&self.queue, &self.owner) {
-            if matches!(fact, Fact::Enqueued { .. } | Fact::Counted { .. }) {
+            if matches!(fact, QueueFact::Enqueued { .. } | QueueFact::Counted { .. }) {
                 self.be_present()?;
             }
             self.note(&mut records, now, fact)?;
@@ -173,7 +172,7 @@ impl QueueLog {
         let decisions = self.queue.next(now);
         decisions.iter().for_each(|decision| self.granted(&decision.item));
         let decided = decisions.iter().flat_map(hangar_scheduler::queue::QueueDecision::facts);
-        records.extend(decided.map(|fact| Record { at: now, fact }));
+        records.extend(decided.map(|fact| QueueRecord { at: now, fact }));
         if records.is_empty() {
             return Ok(());
         }
@@ -185,25 +184,30 @@ impl QueueLog {
     }
 
     /// Applies a fact as others will read it.
-    fn note(&mut self, records: &mut Vec<Record>, at: Timestamp, fact: Fact) -> Result<(), QueueError> {
-        let line = serde_json::to_vec(&Record { at, fact });
-        let record: Result<Record, _> = line.and_then(|line| serde_json::from_slice(&line));
+    fn note(
+        &mut self,
+        records: &mut Vec<QueueRecord>,
+        at: Timestamp,
+        fact: QueueFact,
+    ) -> Result<(), QueueError> {
+        let line = serde_json::to_vec(&QueueRecord { at, fact });
+        let record: Result<QueueRecord, _> = line.and_then(|line| serde_json::from_slice(&line));
         let record = record.map_err(|error| io_error("writing", &self.path)(error.into()))?;
         self.apply(&record);
         records.push(record);
         Ok(())
     }
 
-    fn apply(&mut self, record: &Record) {
+    fn apply(&mut self, record: &QueueRecord) {
         match &record.fact {
-            Fact::Enqueued { owner, .. } | Fact::Counted { owner, .. }
+            QueueFact::Enqueued { owner, .. } | QueueFact::Counted { owner, .. }
                 if *owner != self.owner && !self.others.contains(owner) =>
             {
                 self.others.insert(owner.clone());
             }
-            Fact::Granted { item } => self.granted(item),
-            Fact::OwnerGone { owner } => drop(self.others.remove(owner)),
-            Fact::Compacted { state } => {
+            QueueFact::Granted { item } => self.granted(item),
+            QueueFact::OwnerGone { owner } => drop(self.others.remove(owner)),
+            QueueFact::Compacted { state } => {
                 let present =
                     state.items.values().filter(|entry| !matches!(entry.status, ItemStatus::Parked { .. }));
                 let others = present.map(|entry| &entry.owner).filter(|owner| **owner != self.owner);
@@ -257,14 +261,14 @@ impl QueueLog {
                 break;
             }
             self.read.lines += 1;
-            let record: Record = serde_json::from_slice(&line).map_err(|error| QueueError::Corrupt {
+            let record: QueueRecord = serde_json::from_slice(&line).map_err(|error| QueueError::Corrupt {
                 path: path.clone(),
                 line: self.read.lines,
                 why: error.to_string(),
             })?;
             self.apply(&record);
             self.read.bytes += read as u64;
-            if matches!(record.fact, Fact::Compacted { .. }) {
+            if matches!(record.fact, QueueFact::Compacted { .. }) {
                 self.read.compacted = self.read.bytes;
             }
         }
@@ -272,7 +276,7 @@ impl QueueLog {
         Ok(file)
     }
 
-    fn append(&mut self, file: &mut File, records: &[Record]) -> Result<(), QueueError> {
+    fn append(&mut self, file: &mut File, records: &[QueueRecord]) -> Result<(), QueueError> {
         let bytes = lines(records).map_err(|error| io_error("writing", &self.path)(error))?;
         let after = self.read.bytes + bytes.len() as u64;
         if after > MAX_LOG_BYTES {
@@ -294,7 +298,7 @@ impl QueueLog {
     /// Replaces the log by the state, in one step.
     fn compact(&mut self, at: Timestamp) -> Result<(), QueueError> {
         let state = Box::new(self.queue.compacted());
-        let bytes = lines(&[Record { at, fact: Fact::Compacted { state } }]);
+        let bytes = lines(&[QueueRecord { at, fact: QueueFact::Compacted { state } }]);
         let bytes = bytes.map_err(|error| io_error("writing", &self.path)(error))?;
         hangar_disk::replace(&self.path, &bytes).map_err(io_error("replacing", &self.path))?;
         // The name is safe only with its directory.
@@ -359,7 +363,7 @@ impl Drop for QueueLog {
     }
 }
 
-fn lines(records: &[Record]) -> io::Result<Vec<u8>> {
+fn lines(records: &[QueueRecord]) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for record in records {
         serde_json::to_writer(&mut bytes, record)?;
