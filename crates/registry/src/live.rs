@@ -98,7 +98,7 @@ pub trait SessionListener: Send + Sync {
 #[derive(Debug, Clone, Copy)]
 pub enum SessionUpdate<'a> {
     Event(&'a Event),
-    /// With what it failed of.
+    /// Error of the turn, if it failed.
     TurnEnded(Option<&'a str>),
     /// The session was closed; with the error, if it did not just end.
     Closed(Option<&'a str>),

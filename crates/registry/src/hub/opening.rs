@@ -1,4 +1,4 @@
-//! Opening sessions: new ones for people and for runs, and those again that were closed.
+//! Opens sessions: new ones for people and for runs, and closed ones again.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -320,7 +320,7 @@ impl Hub {
         }
     }
 
-    /// Counts a turn that nobody queued. One that cannot be counted goes on all the same.
+    /// Counts a turn that nobody queued. A turn that cannot be counted runs nevertheless.
     pub(super) fn counted(&self, item: Option<&WorkItem>) -> Option<Slot> {
         let item = WorkItem { enqueued: self.now(), ..item?.clone() };
         self.0.scheduler.count(item).inspect_err(|error| tracing::warn!(%error, "a turn is not counted")).ok()

@@ -13,7 +13,7 @@ use crate::resource::{SessionResource, SessionState};
 /// Longest name of a session.
 pub const MAX_NAME: usize = 500;
 
-/// When a message reaches its session.
+/// Time at which a message reaches its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MessageDelivery {
     /// A turn of its own, after the queued ones.

@@ -90,7 +90,7 @@ impl Ledger {
         Some(summary.working_directory.display().to_string())
     }
 
-    /// Costs of a time, by what is asked for.
+    /// Costs of a period, grouped as requested.
     pub fn costs(&self, query: &CostsQuery) -> Costs {
         view::costs(self.0.book.lock().sums(), query)
     }

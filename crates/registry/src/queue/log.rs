@@ -75,7 +75,7 @@ pub enum Grants {
     Any,
 }
 
-/// How far the log was read.
+/// Position up to which the log was read.
 #[derive(Debug, Default)]
 struct ReadTo {
     /// Device and inode of the file.

@@ -20,7 +20,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use super::log::{Grants, QueueError, QueueLog};
 use super::view::QueueView;
 
-/// How often a process that waits for slots looks for what others have appended.
+/// Interval at which a process that waits for slots reads what others have appended.
 const POLL_EVERY: Duration = Duration::from_millis(100);
 /// The same for a process that waits for nothing, and only has to hear that everything is to stop.
 const IDLE_POLL_EVERY: Duration = Duration::from_secs(1);

@@ -61,7 +61,7 @@ struct Inner {
 struct ActiveRuns {
     hub: Hub,
     runs: Mutex<HashMap<RunId, ActiveRun>>,
-    /// Runs that are about to be resumed, so that each is by one caller.
+    /// Runs that are being resumed, so that only one caller resumes each.
     resuming: Mutex<HashSet<RunId>>,
     ended: Mutex<HashMap<RunId, Arc<RunView>>>,
     /// Changes when a run becomes active or inactive.
