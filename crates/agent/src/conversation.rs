@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hangar_protocol::data::{self, Attachment, ModelItems, PlanAndTodos, ToolType};
 
-use crate::model::{AssistantTurn, Message, NativeTurn, Part, Reasoning, ToolCall};
+use crate::model::{AssistantTurn, Message, NativeTurn, Part, ReasoningText, ToolCall};
 use crate::summary::{DurableRecord, SummarizedPart, Summary};
 
 /// Result of a call that was interrupted.
@@ -267,7 +267,7 @@ impl Conversation {
         let reasoning = (message.reasoning_text.is_some()
             || message.reasoning_opaque.is_some()
             || message.encrypted_content.is_some())
-        .then(|| Reasoning {
+        .then(|| ReasoningText {
             text: message.reasoning_text.clone().unwrap_or_default(),
             opaque: message.reasoning_opaque.clone(),
             encrypted: message.encrypted_content.clone(),

@@ -36,7 +36,7 @@ use crate::interned;
 use crate::log::{ListedFact, LogError, SessionLog};
 use crate::model::{ModelError, ModelEvent, ModelProvider, ModelRequest, TokenUsage};
 use crate::session::{
-    Command, Context, Input, Opening, PendingPermission, Reminder, Session, Step, ended, iso, started,
+    Command, Context, Opening, PendingPermission, Reminder, Session, SessionInput, Step, ended, iso, started,
 };
 use crate::tool::{ToolSpec, Toolset};
 use agents::WaitingRead;
@@ -99,11 +99,11 @@ pub struct SessionHost {
 }
 
 /// Inputs that follow from an effect, each with its lane.
-type Inputs = Vec<(LaneId, Input)>;
+type Inputs = Vec<(LaneId, SessionInput)>;
 
 pub struct Driver {
     host: SessionHost,
-    commands: mpsc::Receiver<Box<Input>>,
+    commands: mpsc::Receiver<Box<SessionInput>>,
     /// Lanes by id. Boxed, because a node of the map has room for many, and most sessions have one.
     lanes: BTreeMap<LaneId, Box<Lane>>,
     next_lane: u64,
@@ -127,7 +127,7 @@ pub struct Driver {
 
 impl Driver {
     /// Creates a driver. `commands` carries input from outside: commands and news of background work.
-    pub fn new(session: Session, host: SessionHost, commands: mpsc::Receiver<Box<Input>>) -> Self {
+    pub fn new(session: Session, host: SessionHost, commands: mpsc::Receiver<Box<SessionInput>>) -> Self {
         let parent = session.state().last_event.clone();
         let provider =
             host.ledger.provider(Arc::clone(&host.provider), session.config().metering.meter.clone());
@@ -238,14 +238,14 @@ impl Driver {
         let Some(lane) = self.lanes.get(&MAIN) else { return Ok(None) };
         let mut context = Context { now: (self.host.now)(), entropy: &mut self.host.entropy };
         let request = lane.session.hook_request(kind, fields, &mut context);
-        self.advance(Input::Command(Command::Record(started(&request).into())))?;
+        self.advance(SessionInput::Command(Command::Record(started(&request).into())))?;
         let answer = hooks.ask(&request);
         Ok(Some((request, answer)))
     }
 
     pub fn hooks_answered(&mut self, request: &HookRequest, answer: &HookAnswer) -> Result<(), LogError> {
         let end = ended(&request.id, request.kind, answer);
-        self.advance(Input::Command(Command::Record(end.into())))
+        self.advance(SessionInput::Command(Command::Record(end.into())))
     }
 
     /// Replaces all tools except the session's own. Calls that are running keep theirs. Hidden tools are for agents,
@@ -254,7 +254,7 @@ impl Driver {
         self.offered = interned::list(tools.iter().map(|tool| tool.spec()));
         let shown = interned::list(self.offered.iter().filter(|tool| !hidden.contains(&tool.name)));
         self.host.tools = tools;
-        self.advance(Input::Command(Command::SetTools(shown)))
+        self.advance(SessionInput::Command(Command::SetTools(shown)))
     }
 
     /// Releases the log while the session is idle, so that another process can take it over.
@@ -312,18 +312,18 @@ impl Driver {
     }
 
     /// Processes one input and all that follows from it.
-    pub fn advance(&mut self, input: Input) -> Result<(), LogError> {
+    pub fn advance(&mut self, input: SessionInput) -> Result<(), LogError> {
         let lane = self.addressee(&input);
         self.run_inputs(vec![(lane, input)])
     }
 
     /// Lane of an input from outside. Answers go to the lane that asked, all else to the main one.
-    fn addressee(&self, input: &Input) -> LaneId {
+    fn addressee(&self, input: &SessionInput) -> LaneId {
         let asks = |lane: &Lane| match input {
-            Input::Command(Command::AnswerPermission { request_id, .. }) => {
+            SessionInput::Command(Command::AnswerPermission { request_id, .. }) => {
                 lane.session.pending_permissions().iter().any(|asked| asked.request_id == *request_id)
             }
-            Input::Command(Command::AnswerQuestion { request_id, .. }) => {
+            SessionInput::Command(Command::AnswerQuestion { request_id, .. }) => {
                 lane.session.awaits_answer(request_id)
             }
             _ => false,
@@ -374,14 +374,14 @@ impl Driver {
         let mut next = VecDeque::from(inputs);
         while let Some((id, input)) = next.pop_front() {
             let stops = match &input {
-                Input::Command(Command::Abort { reason }) => Some(reason.clone()),
-                Input::Command(Command::Shutdown { .. }) => Some(USER_INITIATED.to_owned()),
+                SessionInput::Command(Command::Abort { reason }) => Some(reason.clone()),
+                SessionInput::Command(Command::Shutdown { .. }) => Some(USER_INITIATED.to_owned()),
                 _ => None,
             };
-            let interrupts = matches!(&input, Input::Command(Command::Interrupt { .. }));
-            let resumes = matches!(&input, Input::Opened(Opening::Resumed { .. }));
-            let answers = matches!(&input, Input::Command(Command::AnswerPermission { .. }));
-            let limits = matches!(&input, Input::Command(Command::SetLimits(_)));
+            let interrupts = matches!(&input, SessionInput::Command(Command::Interrupt { .. }));
+            let resumes = matches!(&input, SessionInput::Opened(Opening::Resumed { .. }));
+            let answers = matches!(&input, SessionInput::Command(Command::AnswerPermission { .. }));
+            let limits = matches!(&input, SessionInput::Command(Command::SetLimits(_)));
             self.agree(id, &input);
             let Some(lane) = self.lanes.get_mut(&id) else { continue };
             let mut context = Context { now: (self.host.now)(), entropy: &mut self.host.entropy };
@@ -421,8 +421,8 @@ impl Driver {
     }
 
     /// Stops the agents that a lane started, and theirs.
-    fn stop_children(&mut self, parent: LaneId, reason: &str, next: &mut VecDeque<(LaneId, Input)>) {
-        let abort = || Input::Command(Command::Abort { reason: reason.to_owned() });
+    fn stop_children(&mut self, parent: LaneId, reason: &str, next: &mut VecDeque<(LaneId, SessionInput)>) {
+        let abort = || SessionInput::Command(Command::Abort { reason: reason.to_owned() });
         let children = self.lanes.iter().filter(|(_, lane)| {
             let held = |agent: &AgentLane| !agent.held.is_empty();
             let ours = lane.agent.as_ref().filter(|agent| agent.parent == parent);
@@ -442,8 +442,8 @@ impl Driver {
     }
 
     /// Gives an agent the session's policy and reachability, before it decides anything.
-    fn agree(&mut self, id: LaneId, input: &Input) {
-        let decides = matches!(input, Input::Inspected(_) | Input::HookDone { .. });
+    fn agree(&mut self, id: LaneId, input: &SessionInput) {
+        let decides = matches!(input, SessionInput::Inspected(_) | SessionInput::HookDone { .. });
         if id == MAIN || !decides {
             return;
         }
@@ -489,7 +489,7 @@ impl Driver {
         match next {
             Next::Command(input) => self.advance(*input)?,
             Next::Input(lane, input) => self.take(lane, *input)?,
-            Next::Report(lane, body) => self.run_inputs(vec![(lane, Input::Progress(*body))])?,
+            Next::Report(lane, body) => self.run_inputs(vec![(lane, SessionInput::Progress(*body))])?,
             Next::Waited(lane, call_id) => {
                 let inputs = self.read_timed_out(lane, call_id);
                 self.run_inputs(inputs)?;
@@ -505,17 +505,17 @@ impl Driver {
         Ok(true)
     }
 
-    fn take(&mut self, lane: LaneId, input: Input) -> Result<(), LogError> {
-        if matches!(input, Input::HookDone { .. }) {
+    fn take(&mut self, lane: LaneId, input: SessionInput) -> Result<(), LogError> {
+        if matches!(input, SessionInput::HookDone { .. }) {
             // Events of a hook belong before its answer, which may end the session.
             while let Ok(command) = self.commands.try_recv() {
                 self.advance(*command)?;
             }
         }
-        if matches!(input, Input::ToolDone { .. }) {
+        if matches!(input, SessionInput::ToolDone { .. }) {
             // Output of a tool belongs before its end.
             while let Some((lane, body)) = self.running.reported() {
-                self.run_inputs(vec![(lane, Input::Progress(*body))])?;
+                self.run_inputs(vec![(lane, SessionInput::Progress(*body))])?;
             }
         }
         self.run_inputs(vec![(lane, input)])
@@ -530,7 +530,7 @@ impl Driver {
         self.finish_hooks().await?;
         // Calls that nobody waits for end here, so that they are logged before the closing event.
         self.running.calls.clear();
-        self.advance(Input::Command(Command::Shutdown { error }))?;
+        self.advance(SessionInput::Command(Command::Shutdown { error }))?;
         self.running.drop_all_but_work();
         for lane in self.lanes.values() {
             lane.tools.cancel();

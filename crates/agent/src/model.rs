@@ -176,7 +176,7 @@ pub enum Part {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AssistantTurn {
     pub text: String,
-    pub reasoning: Option<Reasoning>,
+    pub reasoning: Option<ReasoningText>,
     pub tool_calls: Vec<ToolCall>,
     /// The same turn in the vendor's own items, if text and calls do not cover all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -202,7 +202,7 @@ pub struct NativeTurn {
 
 /// Reasoning as it is shown and logged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Reasoning {
+pub struct ReasoningText {
     pub text: String,
     /// Anthropic's signature, or the id of a reasoning item of OpenAI responses. Only for the log: [`NativeTurn`] has
     /// what is sent back.

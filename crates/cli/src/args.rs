@@ -71,7 +71,7 @@ impl Cli {
 #[derive(Debug, Args)]
 pub(crate) struct ServerArgs {
     /// Serve the Copilot SDKs instead of running a prompt
-    #[arg(long, visible_alias = "headless", help_heading = "Server")]
+    #[arg(long, visible_alias = "headless", help_heading = "Server", conflicts_with = "attachment")]
     pub(crate) server: bool,
     /// Open the terminal and serve the Copilot SDKs beside it
     #[arg(long, help_heading = "Server", conflicts_with_all = ["server", "prompt"])]

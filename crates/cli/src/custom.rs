@@ -7,7 +7,7 @@ use hangar_agent::agents::AgentDefinition;
 use hangar_agent::driver::Hooks;
 use hangar_agent::hook::{Chain, HookSet};
 use hangar_agent::permissions::{Policy, Rule};
-use hangar_agent::session::Input;
+use hangar_agent::session::SessionInput;
 use hangar_agent::tool::ToolSource;
 use hangar_custom::CustomPaths;
 use hangar_custom::hooks::{self, ConfiguredHooks, HookFiles, HookOrigin, ListedHook};
@@ -178,7 +178,7 @@ impl Configured {
         settings: &Settings,
         secrets: &[String],
         client: Option<Arc<dyn Hooks>>,
-        inbox: mpsc::Sender<Box<Input>>,
+        inbox: mpsc::Sender<Box<SessionInput>>,
     ) -> (Option<Arc<dyn Hooks>>, HookSet) {
         if self.hooks.is_empty() {
             return (client, HookSet::NONE);

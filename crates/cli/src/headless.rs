@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use hangar_agent::session::{State, iso};
+use hangar_agent::session::{ConversationState, iso};
 use hangar_engine::commands;
 use hangar_protocol::result::{ResultKind, RunResult};
 use hangar_runtimes::outcome::{ErrorKind, TurnResult};
@@ -98,7 +98,7 @@ pub(crate) fn read_prompt(typed: Option<&str>) -> Result<String> {
         }
     };
     if text.trim().is_empty() {
-        bail!("no prompt: give one with -p or on standard input");
+        bail!("no prompt: give one with -p or on standard input; --help says what else can be done");
     }
     Ok(text)
 }
@@ -214,7 +214,7 @@ impl Interrupts {
     }
 }
 
-fn write_usage(after: &Afterwards, state: &State) -> Result<()> {
+fn write_usage(after: &Afterwards, state: &ConversationState) -> Result<()> {
     let Some(path) = &after.usage_output_file else { return Ok(()) };
     let document = usage::document(state);
     let text = serde_json::to_string_pretty(&document)?;

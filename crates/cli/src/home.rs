@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use hangar_agent::log::{ListedFact, ListedProvider, SessionLog, SessionNotes};
-use hangar_agent::session::State;
+use hangar_agent::session::ConversationState;
 use hangar_agent::session::state::project;
 use hangar_disk::Folder;
 use hangar_files::{ClientFiles, SessionFiles};
@@ -25,7 +25,7 @@ pub(crate) struct Home {
 /// Earlier state of a resumed session.
 #[derive(Default)]
 pub(crate) struct Past {
-    pub(crate) state: State,
+    pub(crate) state: ConversationState,
     /// Instructions that were added to the model's context on demand.
     pub(crate) told: Vec<String>,
     /// Length of the log when it was read.
@@ -151,7 +151,7 @@ impl Past {
             past.take(project(store.read(id)?.collect::<Result<Vec<_>, _>>()?));
             return Ok(past);
         }
-        for event in store.read_kinds(id, State::wants)? {
+        for event in store.read_kinds(id, ConversationState::wants)? {
             past.take([event?]);
         }
         Ok(past)

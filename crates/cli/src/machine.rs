@@ -14,7 +14,7 @@ use hangar_registry::host::{
 };
 use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{AgentOrder, Resume, Runtime};
-use hangar_runtimes::usage::Usage;
+use hangar_runtimes::usage::AgentUsage;
 use hangar_store::{SessionId, Store, StoreError};
 use parking_lot::Mutex;
 
@@ -158,7 +158,7 @@ impl AgentHost for Machine {
         if !configured.keeps_log(runtime) {
             return base.to_owned();
         }
-        let usual = configured.config.of(runtime).model;
+        let usual = configured.config.model(runtime);
         let model = model.or(usual.as_deref()).unwrap_or_default();
         let found = hangar_models::config::find(configured.providers(), model);
         found.map_or_else(|| base.to_owned(), |(provider, _)| provider.name.clone())
@@ -247,7 +247,7 @@ impl LogWriter for Logged {
     fn close(
         &mut self,
         model: Option<String>,
-        usage: &Usage,
+        usage: &AgentUsage,
         changes: CodeChanges,
         error: Option<String>,
     ) -> Result<Event, LogWriterError> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use hangar_agent::driver::EventSink;
-use hangar_agent::session::{AnswerableQuestions, ClientAbilities, Command, Input};
+use hangar_agent::session::{AnswerableQuestions, ClientAbilities, Command, SessionInput};
 use hangar_engine::commands::CommandRefusal;
 use hangar_engine::{
     BackgroundWork, DEFAULT_TASK_WAIT, Engine, EngineParts, Naming, Options, ServerStart, SessionComposer,
@@ -210,7 +210,7 @@ impl Composing {
         let mut opened = checked.open()?;
         if is_first {
             let records = wanted.records.iter().cloned();
-            opened.opening.extend(records.map(|body| Input::Command(Command::Record(body))));
+            opened.opening.extend(records.map(|body| SessionInput::Command(Command::Record(body))));
         }
         Ok(opened)
     }

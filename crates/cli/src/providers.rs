@@ -83,7 +83,10 @@ impl FilePreferences {
     /// Settings of sub-agents.
     pub(crate) fn agent_settings(&self) -> AgentSettings {
         let setting = |(name, agent): (&String, &AgentTable)| {
-            (name.clone(), AgentSetting { model: agent.model.clone(), effort: agent.effort.clone() })
+            (
+                name.clone(),
+                AgentSetting { model: agent.turn.model.clone(), effort: agent.turn.effort.clone() },
+            )
         };
         // A named agent is no sub-agent: its model is one of its runtime.
         let subs = || self.agents.iter().filter(|(_, agent)| agent.runtime.is_none());
@@ -387,7 +390,7 @@ pub(crate) fn small_model(
     agent: Option<&str>,
 ) -> Result<Option<SmallModel>> {
     let mut preferences = preferences(settings)?;
-    let of_agent = agent.and_then(|name| preferences.agents.remove(name)?.model);
+    let of_agent = agent.and_then(|name| preferences.agents.remove(name)?.turn.model);
     if let Some(id) = of_agent.or(preferences.small_model) {
         return Ok(Some(SmallModel { id, source: FactSource::Config }));
     }

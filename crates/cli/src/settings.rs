@@ -143,7 +143,7 @@ impl Settings {
         self.env.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Everything that is set.
+    /// All variables that are set.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
         self.env.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }

@@ -1,10 +1,10 @@
 //! The figures at the end of a run, for files, for stderr and for the `result` line.
 
-use hangar_agent::session::State;
+use hangar_agent::session::ConversationState;
 use hangar_protocol::Totals;
 use hangar_protocol::data::CodeChanges;
 use hangar_protocol::result::RunUsage;
-use hangar_runtimes::usage::Usage;
+use hangar_runtimes::usage::AgentUsage;
 use hangar_store::{SessionId, Store};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(crate) fn of_totals(totals: &Totals, duration_ms: u64) -> RunUsage {
 }
 
 /// Figures that an agent reported.
-pub(crate) fn of_agent(usage: &Usage, code_changes: CodeChanges, duration_ms: u64) -> RunUsage {
+pub(crate) fn of_agent(usage: &AgentUsage, code_changes: CodeChanges, duration_ms: u64) -> RunUsage {
     RunUsage {
         premium_requests: usage.premium_requests.count().unwrap_or(0),
         total_api_duration_ms: usage.api_ms.count().unwrap_or(0),
@@ -46,7 +46,7 @@ pub(crate) fn logged(store: &Store, id: &SessionId) -> Option<Totals> {
 }
 
 /// The document that `--usage-output-file` asks for.
-pub(crate) fn document(state: &State) -> Value {
+pub(crate) fn document(state: &ConversationState) -> Value {
     let totals = &state.totals;
     let changes = &totals.changes;
     json!({

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use hangar_agent::agents::{AgentDefinition, AgentSource, AgentTools};
+use hangar_front_matter as front_matter;
 use serde_json::Map;
 
 use crate::plugins::Plugin;
-use crate::{CustomPaths, Tree, files_below, front_matter, read};
+use crate::{CustomPaths, Tree, files_below, read};
 
 /// Maximum length of an agent's prompt, in characters.
 const PROMPT_LIMIT: usize = 128 << 10;
@@ -98,10 +99,9 @@ fn id_of(dir: &Path, path: &Path) -> String {
 
 fn agent(path: &Path, id: String, tree: &Tree) -> Result<AgentDefinition, String> {
     let text = read(path, tree)?.ok_or("it is gone")?;
-    let document = front_matter::split(&text)?;
-    let head = document.head;
+    let (head, body) = front_matter::parse(&text)?;
     let description = head.text("description").ok_or("it has no `description`")?;
-    if document.body.chars().count() > PROMPT_LIMIT {
+    if body.chars().count() > PROMPT_LIMIT {
         return Err(format!("its text is longer than {PROMPT_LIMIT} characters"));
     }
     let tools = match head.list("tools") {
@@ -129,7 +129,7 @@ fn agent(path: &Path, id: String, tree: &Tree) -> Result<AgentDefinition, String
         display_name: name.clone(),
         name,
         description,
-        prompt: document.body.trim().to_owned(),
+        prompt: body.trim().to_owned(),
         tools,
         models,
         effort: head.text("reasoning-effort"),

@@ -5,7 +5,6 @@
 
 pub mod agents;
 pub mod extensions;
-pub mod front_matter;
 pub mod hooks;
 pub mod jsonc;
 pub mod plugins;

@@ -13,7 +13,7 @@ use hangar_agent::driver::Driver;
 use hangar_agent::log::{ListedFact, LogError};
 use hangar_agent::model::ModelProvider;
 use hangar_agent::permissions::Policy;
-use hangar_agent::session::{Command, Input, Opening, PendingPermission, Prompt, Session};
+use hangar_agent::session::{Command, Opening, PendingPermission, Prompt, Session, SessionInput};
 use hangar_agent::tool::{InvokedSkill, Tool, ToolFilter, ToolSource, Toolset};
 use hangar_custom::skills::Skills;
 use hangar_mcp::{McpHost, News};
@@ -46,7 +46,7 @@ pub struct Engine {
     directory: PathBuf,
     background: Arc<dyn Background>,
     /// The first inputs, until they were taken.
-    opening: Option<Vec<Input>>,
+    opening: Option<Vec<SessionInput>>,
     /// New working directory, until it is recorded.
     moved: Option<WorkingDirectory>,
     servers: Option<Servers>,
@@ -168,7 +168,7 @@ impl Engine {
     }
 
     pub fn command(&mut self, command: Command) -> Result<(), LogError> {
-        self.driver.advance(Input::Command(command))
+        self.driver.advance(SessionInput::Command(command))
     }
 
     pub fn record(&mut self, body: impl Into<Body>) -> Result<(), LogError> {
@@ -583,7 +583,7 @@ impl Engine {
         self.sandboxed = parts.sandboxed;
         if parts.directory != self.directory {
             self.moved = parts.opening.iter().find_map(|input| match input {
-                Input::Opened(Opening::Resumed { context, .. }) => Some(context.clone()),
+                SessionInput::Opened(Opening::Resumed { context, .. }) => Some(context.clone()),
                 _ => None,
             });
         }

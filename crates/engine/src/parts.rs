@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use hangar_agent::driver::Driver;
 use hangar_agent::features::Features;
 use hangar_agent::model::ModelProvider;
-use hangar_agent::session::Input;
+use hangar_agent::session::SessionInput;
 use hangar_agent::tool::ToolFilter;
 use hangar_custom::skills::Skills;
 use hangar_files::SessionFiles;
@@ -26,7 +26,7 @@ pub type Mcp = (McpHost, mpsc::Receiver<News>);
 pub struct EngineParts {
     pub driver: Driver,
     /// The first inputs of the session. A resumed one says first what it was; what is different now follows.
-    pub opening: Vec<Input>,
+    pub opening: Vec<SessionInput>,
     pub mcp: Option<Mcp>,
     /// Filter on the MCP servers' tools that the model is shown.
     pub filter: ToolFilter,

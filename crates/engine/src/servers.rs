@@ -3,7 +3,7 @@
 
 use hangar_agent::driver::Driver;
 use hangar_agent::log::LogError;
-use hangar_agent::session::{Command, Input};
+use hangar_agent::session::{Command, SessionInput};
 use hangar_mcp::{McpHost, News};
 use tokio::sync::mpsc;
 
@@ -57,7 +57,7 @@ impl Servers {
 
 pub(crate) fn record(news: News, driver: &mut Driver) -> Result<(), LogError> {
     match news {
-        News::Event(body) => driver.advance(Input::Command(Command::Record(*body))),
+        News::Event(body) => driver.advance(SessionInput::Command(Command::Record(*body))),
         News::Sampling { server, verdict } => {
             // A server that does not wait any more need not know.
             let _ = verdict.send(driver.session().config().policy.decide_sampling(&server));

@@ -18,8 +18,8 @@ use hangar_agent::model::*;
 use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::PromptEnvironment;
 use hangar_agent::session::{
-    ClientAbilities, Command, Input, Metering, Opening, Prompt, Role, Session, SessionConfig, StartNotices,
-    State,
+    ClientAbilities, Command, ConversationState, Metering, Opening, Prompt, Role, Session, SessionConfig,
+    SessionInput, StartNotices,
 };
 use hangar_agent::tool::*;
 use hangar_agent::tool_search::Deferral;
@@ -204,7 +204,7 @@ struct Stage {
     log: Log,
     events: Log,
     background: Arc<Switch>,
-    inbox: mpsc::Sender<Box<Input>>,
+    inbox: mpsc::Sender<Box<SessionInput>>,
 }
 
 fn agents() -> AgentConfig {
@@ -281,11 +281,11 @@ impl Stage {
             entropy: Entropy::seeded(7),
             retry_scale: 1.0,
         };
-        let mut state = State::default();
+        let mut state = ConversationState::default();
         "model".clone_into(&mut state.model);
         let parts = EngineParts {
             driver: Driver::new(Session::new(state, config), host, commands),
-            opening: vec![Input::Opened(Opening::New {
+            opening: vec![SessionInput::Opened(Opening::New {
                 session_id: "s".to_owned(),
                 version: "0".to_owned(),
                 context: WorkingDirectory {
@@ -441,7 +441,7 @@ async fn a_prompt_has_ended_when_its_background_has_or_its_time_is_up() {
         loop {
             tokio::time::sleep(Duration::from_secs(7)).await;
             let info = hangar_protocol::data::SessionInfo::new("configuration", "still here".to_owned());
-            let said = Box::new(Input::Command(Command::Record(info.into())));
+            let said = Box::new(SessionInput::Command(Command::Record(info.into())));
             if inbox.send(said).await.is_err() {
                 return;
             }

@@ -6,9 +6,9 @@ use hangar_protocol::{Body, Event};
 
 use crate::fold::SessionFold;
 use crate::log::{LogEntry, LogItem};
-use crate::record::Record;
+use crate::record::FleetRecord;
 
-/// Everything that is wrong with a log; nothing if all rules hold.
+/// Violations of the rules of a log; empty if all hold.
 ///
 /// Epochs never interleave; the events are one chain; each call has one start and at most one end; each order has one end; no
 /// message has two.
@@ -24,7 +24,7 @@ pub fn problems(entries: &[LogEntry]) -> Vec<String> {
             found.push(format!("message {} comes after {last}", entry.seq));
         }
         last = entry.seq;
-        if let LogItem::Record(Record::Claimed { .. }) = &entry.item {
+        if let LogItem::Record(FleetRecord::Claimed { .. }) = &entry.item {
             epoch = entry.seq;
             continue;
         }
@@ -32,10 +32,10 @@ pub fn problems(entries: &[LogEntry]) -> Vec<String> {
             found.push(format!("message {} is of epoch {}, during epoch {epoch}", entry.seq, entry.epoch));
         }
         match &entry.item {
-            LogItem::Record(Record::TurnEnded { message, .. }) => {
+            LogItem::Record(FleetRecord::TurnEnded { message, .. }) => {
                 *ended.entry(message.clone()).or_default() += 1;
             }
-            LogItem::Record(Record::Released { order, end, .. })
+            LogItem::Record(FleetRecord::Released { order, end, .. })
                 if *end != crate::record::OrderEnd::HandedOver =>
             {
                 *released.entry(order.to_string()).or_default() += 1;

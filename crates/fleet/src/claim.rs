@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::log::{EPOCH, EVENTS, KIND, MESSAGE_ID, PART, RECORD, VERSION_HEADER, last_message};
-use crate::record::Record;
+use crate::record::FleetRecord;
 use crate::{Broker, FleetError, VERSION};
 
 /// Bytes of appends that wait for the servers, at most. The session ends when it makes more.
@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// A claim of one log. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Claim(Arc<Inner>);
+pub struct LogClaim(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -73,13 +73,13 @@ impl Append {
     }
 }
 
-impl Claim {
+impl LogClaim {
     /// Claims a log whose last message is known. Fails if there is a newer one by now.
     pub async fn take(
         broker: &Broker,
         subject: String,
         last: u64,
-        claimed: &Record,
+        claimed: &FleetRecord,
     ) -> Result<Self, FleetError> {
         let id = format!("claim:{}", uuid::Uuid::new_v4());
         let payload = Bytes::from(claimed.encode()?);
@@ -153,7 +153,7 @@ impl Claim {
     }
 
     /// Appends a record, and waits until it is stored.
-    pub async fn append(&self, record: &Record) -> Result<(), FleetError> {
+    pub async fn append(&self, record: &FleetRecord) -> Result<(), FleetError> {
         let number = self.queue(Append::Record(record.encode()?.into()))?;
         self.wait(number).await
     }
@@ -295,13 +295,13 @@ async fn run(inner: Arc<Inner>) {
     }
 }
 
-/// Wait for an append, without keeping the claim alive for long.
+/// Waits for an append, without keeping the claim alive for long.
 struct WaitForWork {
     inner: std::sync::Weak<Inner>,
 }
 
 impl WaitForWork {
-    /// How often it is looked whether the claim still has users.
+    /// Interval at which the writer checks whether the claim still has users.
     const LOOK: Duration = Duration::from_secs(1);
 
     async fn wait(&self) {

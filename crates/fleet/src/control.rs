@@ -1,4 +1,4 @@
-//! Commands to sessions: requests to the worker that owns one, and events that pass.
+//! Commands to sessions (requests to the worker that owns one), and ephemeral events.
 
 use async_nats::client::RequestErrorKind;
 use async_nats::{HeaderMap, Subscriber};
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Broker, FleetError, VERSION};
 
-/// Header of an event that passes: the number of lines of the log that are before it.
+/// Header of an ephemeral event: the number of lines of the log before it.
 const AFTER: &str = "Hangar-After";
 
 /// A command to a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "do")]
-pub enum Command {
+pub enum ControlCommand {
     /// A message with an id: repeated, it is the same message.
     Send { id: String, text: String },
     /// Text for the current turn.
@@ -58,7 +58,7 @@ fn live_subject(broker: &Broker, id: &SessionId) -> String {
 
 impl Broker {
     /// Asks the owner of a session to do something.
-    pub async fn command(&self, id: &SessionId, command: Command) -> Result<(), FleetError> {
+    pub async fn command(&self, id: &SessionId, command: ControlCommand) -> Result<(), FleetError> {
         let payload = serde_json::to_vec(&Envelope { v: VERSION, body: command })
             .map_err(|error| FleetError::failed("encoding a command", &error))?;
         let answer = self.client().request(control_subject(self, id), payload.into()).await;
@@ -73,7 +73,7 @@ impl Broker {
         }
     }
 
-    /// Hears the commands to a session, as its owner.
+    /// Subscribes to the commands of a session, as its owner.
     pub async fn commands(&self, id: &SessionId) -> Result<CommandReader, FleetError> {
         let subject = control_subject(self, id);
         let requests = self.client().subscribe(subject).await;
@@ -88,7 +88,7 @@ impl Broker {
         let _ = self.client().publish_with_headers(live_subject(self, id), headers, event.into()).await;
     }
 
-    /// Events that pass, from now on.
+    /// Ephemeral events, from now on.
     pub async fn live(&self, id: &SessionId) -> Result<LiveReader, FleetError> {
         let events = self.client().subscribe(live_subject(self, id)).await;
         Ok(LiveReader(events.map_err(|error| FleetError::failed("listening to events", &error))?))
@@ -103,15 +103,18 @@ pub struct CommandReader {
 
 impl CommandReader {
     /// The next command. `None` when the connection is closed.
-    pub async fn next(&mut self) -> Option<Request> {
+    pub async fn next(&mut self) -> Option<ControlRequest> {
         loop {
             let message = self.requests.next().await?;
             let Some(reply) = message.reply else { continue };
-            let request =
-                Request { broker: self.broker.clone(), reply: reply.to_string(), command: Command::Abort };
-            match serde_json::from_slice::<Envelope<Command>>(&message.payload) {
+            let request = ControlRequest {
+                broker: self.broker.clone(),
+                reply: reply.to_string(),
+                command: ControlCommand::Abort,
+            };
+            match serde_json::from_slice::<Envelope<ControlCommand>>(&message.payload) {
                 Ok(envelope) if envelope.v <= VERSION => {
-                    return Some(Request { command: envelope.body, ..request });
+                    return Some(ControlRequest { command: envelope.body, ..request });
                 }
                 Ok(envelope) => request.refuse(FleetError::Newer { found: envelope.v }.to_string()).await,
                 Err(error) => request.refuse(format!("the command cannot be read: {error}")).await,
@@ -121,13 +124,13 @@ impl CommandReader {
 }
 
 /// A command that waits for an answer.
-pub struct Request {
+pub struct ControlRequest {
     broker: Broker,
     reply: String,
-    pub command: Command,
+    pub command: ControlCommand,
 }
 
-impl Request {
+impl ControlRequest {
     pub async fn accept(self) {
         self.answer(Reply::Ok).await;
     }
@@ -144,7 +147,7 @@ impl Request {
     }
 }
 
-/// Events of one session that pass.
+/// Ephemeral events of one session.
 pub struct LiveReader(Subscriber);
 
 impl LiveReader {

@@ -1,4 +1,4 @@
-//! Facts: one message per subject that lists are made of, such as the heartbeat of a worker or the state of a session.
+//! Facts, of which lists are made: one message per subject, such as the heartbeat of a worker or the state of a session.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const WRITES: u32 = 20;
 const WRITE_PAUSE: Duration = Duration::from_millis(250);
 
 /// A kind of facts, with its place in subjects.
-pub trait Fact: Serialize + DeserializeOwned {
+pub trait FleetFact: Serialize + DeserializeOwned {
     const KIND: &'static str;
 
     /// Identity within the kind: one token of a subject.
@@ -42,10 +42,10 @@ pub struct WorkerFact {
     pub load: Option<f64>,
     #[serde(with = "crate::time")]
     pub at: Timestamp,
-    /// The word of an operator that it obeys.
+    /// Instruction of the operator that it follows.
     #[serde(default)]
     pub mode: CordonMode,
-    /// Whether it has gone in order.
+    /// Whether it has exited in an orderly way.
     #[serde(default)]
     pub gone: bool,
     /// Sentence about orders that it could not take.
@@ -59,7 +59,7 @@ pub struct WorkerFact {
     pub append_ms: Option<f64>,
 }
 
-impl Fact for WorkerFact {
+impl FleetFact for WorkerFact {
     const KIND: &'static str = "worker";
 
     fn id(&self) -> &str {
@@ -67,7 +67,7 @@ impl Fact for WorkerFact {
     }
 }
 
-/// An operator's word about a worker.
+/// Instruction of an operator to a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CordonFact {
@@ -83,13 +83,13 @@ pub enum CordonMode {
     /// It takes orders.
     #[default]
     Open,
-    /// It takes no more.
+    /// It takes no further orders.
     Cordoned,
-    /// It takes no more, and ends when it has none.
+    /// It takes no further orders, and exits when it has finished those it has.
     Draining,
 }
 
-impl Fact for CordonFact {
+impl FleetFact for CordonFact {
     const KIND: &'static str = "cordon";
 
     fn id(&self) -> &str {
@@ -102,7 +102,7 @@ impl Fact for CordonFact {
 #[serde(rename_all = "camelCase")]
 pub struct SessionFact {
     pub session: String,
-    pub state: SessionState,
+    pub state: FleetSessionState,
     pub worker: Option<String>,
     /// Beginning of its first prompt, or its name.
     pub title: String,
@@ -116,7 +116,7 @@ pub struct SessionFact {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum SessionState {
+pub enum FleetSessionState {
     Queued,
     Running,
     Idle,
@@ -124,7 +124,7 @@ pub enum SessionState {
     Parked,
 }
 
-impl Fact for SessionFact {
+impl FleetFact for SessionFact {
     const KIND: &'static str = "session";
 
     fn id(&self) -> &str {
@@ -152,7 +152,7 @@ pub fn check_name(name: &str) -> Result<(), FleetError> {
 
 impl Broker {
     /// Replaces a fact.
-    pub async fn put_fact<F: Fact>(&self, fact: &F) -> Result<(), FleetError> {
+    pub async fn put_fact<F: FleetFact>(&self, fact: &F) -> Result<(), FleetError> {
         let subject = self.subject(&format!("fact.{}.{}", F::KIND, fact.id()));
         let payload = serde_json::to_vec(&Envelope { v: VERSION, fact })
             .map_err(|error| FleetError::failed("encoding a fact", &error))?;
@@ -180,7 +180,7 @@ impl Broker {
     }
 
     /// One fact. `None` if it was never written, or by a newer version.
-    pub async fn fact<F: Fact>(&self, id: &str) -> Result<Option<F>, FleetError> {
+    pub async fn fact<F: FleetFact>(&self, id: &str) -> Result<Option<F>, FleetError> {
         let subject = self.subject(&format!("fact.{}.{id}", F::KIND));
         match self.fact_stream().direct_get_last_for_subject(subject).await {
             Ok(message) => Ok(parse(&message.payload)),
@@ -190,7 +190,7 @@ impl Broker {
     }
 
     /// All facts of a kind, in no order. Those of a newer version are left out.
-    pub async fn facts<F: Fact>(&self) -> Result<Vec<F>, FleetError> {
+    pub async fn facts<F: FleetFact>(&self) -> Result<Vec<F>, FleetError> {
         let failed = || FleetError::of("reading the facts");
         let config = pull::OrderedConfig {
             filter_subject: self.subject(&format!("fact.{}.*", F::KIND)),
@@ -215,7 +215,7 @@ impl Broker {
     }
 }
 
-fn parse<F: Fact>(payload: &[u8]) -> Option<F> {
+fn parse<F: FleetFact>(payload: &[u8]) -> Option<F> {
     let envelope: Envelope<F> = serde_json::from_slice(payload).ok()?;
     (envelope.v <= VERSION).then_some(envelope.fact)
 }

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::FleetError;
 use crate::order::{Order, OrderId};
-use crate::queue::{Queue, Settled, Ticket};
+use crate::queue::{OrderQueue, Settled, Ticket};
 
 const RECORDS: &str = "orders.jsonl";
 const LOCK: &str = "orders.lock";
@@ -245,7 +245,7 @@ fn after(now: Timestamp, delay: Duration) -> Timestamp {
 }
 
 #[async_trait]
-impl Queue for FileQueue {
+impl OrderQueue for FileQueue {
     async fn put(&self, order: &Order) -> Result<bool, FleetError> {
         let order = Box::new(order.clone());
         self.transact(move |fold, _, _| match fold.known.contains(&order.id) {

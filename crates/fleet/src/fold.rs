@@ -6,7 +6,7 @@ use hangar_protocol::{Event, EventKind};
 
 use crate::log::{LogEntry, LogItem};
 use crate::order::OrderId;
-use crate::record::{OrderEnd, Record, TurnOutcome};
+use crate::record::{FleetRecord, FleetTurnEnd, OrderEnd};
 
 /// Owner, messages and attempts of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -17,8 +17,8 @@ pub struct SessionFold {
     pub waiting: Vec<Waiting>,
     /// Claims of each order that ended in silence: the worker neither released the log nor finished a turn.
     pub attempts: BTreeMap<OrderId, u32>,
-    /// How the turns of messages ended.
-    pub ended: BTreeMap<String, TurnOutcome>,
+    /// Ends of turns, by message.
+    pub ended: BTreeMap<String, FleetTurnEnd>,
     /// Orders that are over.
     pub over: BTreeMap<OrderId, OrderEnd>,
     /// Worker of the last claim.
@@ -49,7 +49,7 @@ pub struct Waiting {
     pub progress: TurnProgress,
 }
 
-/// How far the turn of a message is.
+/// Progress of the turn of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnProgress {
     Queued,
@@ -86,20 +86,20 @@ impl SessionFold {
         }
     }
 
-    fn record(&mut self, seq: u64, record: &Record) {
+    fn record(&mut self, seq: u64, record: &FleetRecord) {
         match record {
-            Record::Claimed { worker, order, .. } => {
+            FleetRecord::Claimed { worker, order, .. } => {
                 self.last_worker = Some(worker.clone());
                 self.owner = Some(Owner { worker: worker.clone(), order: order.clone(), epoch: seq });
                 *self.attempts.entry(order.clone()).or_default() += 1;
             }
-            Record::Message { id, text, .. } => {
+            FleetRecord::Message { id, text, .. } => {
                 if !self.knows(id) {
                     let (id, text) = (id.clone(), text.clone());
                     self.waiting.push(Waiting { id, text, progress: TurnProgress::Queued });
                 }
             }
-            Record::TurnBegan { message } => {
+            FleetRecord::TurnBegan { message } => {
                 let began = self.waiting.iter_mut().find(|waiting| waiting.id == *message);
                 if let Some(waiting) = began
                     && waiting.progress == TurnProgress::Queued
@@ -107,17 +107,17 @@ impl SessionFold {
                     waiting.progress = TurnProgress::Begun;
                 }
             }
-            Record::TurnEnded { message, outcome, .. } => {
+            FleetRecord::TurnEnded { message, outcome, .. } => {
                 self.waiting.retain(|waiting| waiting.id != *message);
                 self.ended.insert(message.clone(), outcome.clone());
                 if let Some(owner) = &self.owner {
                     self.attempts.remove(&owner.order);
                 }
             }
-            Record::Kept { reference, commit } => self.kept = Some((reference.clone(), commit.clone())),
-            Record::Trouble { why } => self.trouble = Some(why.clone()),
-            Record::NotKept { .. } | Record::BegunAnew { .. } => {}
-            Record::Released { order, end, .. } => {
+            FleetRecord::Kept { reference, commit } => self.kept = Some((reference.clone(), commit.clone())),
+            FleetRecord::Trouble { why } => self.trouble = Some(why.clone()),
+            FleetRecord::NotKept { .. } | FleetRecord::BegunAnew { .. } => {}
+            FleetRecord::Released { order, end, .. } => {
                 self.owner = None;
                 match end {
                     OrderEnd::Done | OrderEnd::Parked { .. } => {
@@ -140,7 +140,7 @@ impl SessionFold {
         self.ended.contains_key(message) || self.waiting.iter().any(|waiting| waiting.id == message)
     }
 
-    /// What a worker that holds an order may do with the session.
+    /// Whether a worker that holds an order may carry it out.
     pub fn decide(&self, order: &OrderId, most_attempts: u32) -> Claimable {
         if self.over.contains_key(order) {
             return Claimable::Over;
@@ -199,13 +199,15 @@ mod tests {
                 let (word, name) = step.split_once(' ').unwrap_or((step, ""));
                 let (name, order) = (name.to_owned(), OrderId(name.to_owned()));
                 let record = match word {
-                    "claim" => Record::Claimed { worker: "w".to_owned(), order, at },
-                    "message" => Record::Message { id: name.clone(), text: name, at },
-                    "began" => Record::TurnBegan { message: name },
-                    "ended" => Record::TurnEnded { message: name, outcome: TurnOutcome::Completed, at },
-                    "released" => Record::Released { order, end: OrderEnd::Done, at },
-                    "parked" => Record::Released { order, end: OrderEnd::Parked { why: String::new() }, at },
-                    "handed" => Record::Released { order, end: OrderEnd::HandedOver, at },
+                    "claim" => FleetRecord::Claimed { worker: "w".to_owned(), order, at },
+                    "message" => FleetRecord::Message { id: name.clone(), text: name, at },
+                    "began" => FleetRecord::TurnBegan { message: name },
+                    "ended" => FleetRecord::TurnEnded { message: name, outcome: FleetTurnEnd::Completed, at },
+                    "released" => FleetRecord::Released { order, end: OrderEnd::Done, at },
+                    "parked" => {
+                        FleetRecord::Released { order, end: OrderEnd::Parked { why: String::new() }, at }
+                    }
+                    "handed" => FleetRecord::Released { order, end: OrderEnd::HandedOver, at },
                     "prompt" => {
                         let lines = format!("{PROMPT}\n").into_bytes();
                         return LogEntry { seq: n as u64 + 1, epoch: 0, item: LogItem::Events(lines.into()) };

@@ -1,6 +1,6 @@
 //! Several machines, one Hangar: orders, logs and facts on NATS JetStream.
 //!
-//! A [`Broker`] is a connection to the servers. Orders wait in a [`Queue`](queue::Queue) until a worker takes one; the worker
+//! A [`Broker`] is a connection to the servers. Orders wait in a [`OrderQueue`](queue::OrderQueue) until a worker takes one; the worker
 //! claims the log of the session ([`claim`]) and writes it along with its local file ([`replica`]). The state of a session in the
 //! fleet (owner, messages that wait, attempts) is a fold over the records in its log ([`fold`]). Lists are made of facts
 //! ([`facts`]), never of logs. Commands to a session are requests to its owner ([`control`]).

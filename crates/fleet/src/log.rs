@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use hangar_store::SessionId;
 use std::time::Duration;
 
-use crate::record::Record;
+use crate::record::FleetRecord;
 use crate::{Broker, FleetError, VERSION};
 
 pub(crate) const KIND: &str = "Hangar-Kind";
@@ -39,7 +39,7 @@ pub struct LogEntry {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum LogItem {
-    Record(Record),
+    Record(FleetRecord),
     /// Whole lines.
     Events(Bytes),
 }
@@ -71,7 +71,7 @@ impl Assembler {
         let epoch = number(EPOCH);
         if header(KIND) != Some(EVENTS) {
             self.forget();
-            return Ok(Some(LogEntry { seq, epoch, item: LogItem::Record(Record::parse(&payload)?) }));
+            return Ok(Some(LogEntry { seq, epoch, item: LogItem::Record(FleetRecord::parse(&payload)?) }));
         }
         let Some((part, of)) = header(PART).and_then(parse_part) else {
             self.forget();
@@ -168,7 +168,7 @@ async fn next_message(broker: &Broker, subject: &str, after: u64) -> Result<Stre
 }
 
 /// A log that is read from any message on, for as long as its reader wants. Survives the loss of servers.
-pub struct Follow {
+pub struct FleetLogReader {
     broker: Broker,
     subject: String,
     messages: pull::Ordered,
@@ -177,7 +177,7 @@ pub struct Follow {
     after: u64,
 }
 
-impl Follow {
+impl FleetLogReader {
     /// Entries after a sequence, then those that come.
     pub async fn open(broker: &Broker, subject: &str, after: u64) -> Result<Self, FleetError> {
         let messages = messages(broker, subject, after).await?;

@@ -40,7 +40,7 @@ pub struct Order {
     /// Settings of a new session. A session that exists keeps its own.
     #[serde(default)]
     pub settings: SessionSettings,
-    pub workspace: Workspace,
+    pub workspace: OrderWorkspace,
     /// Machine that placed the order.
     #[serde(default)]
     pub from: String,
@@ -96,10 +96,10 @@ pub struct SessionSettings {
     pub extra: Vec<String>,
 }
 
-/// Where a session works.
+/// Workspace of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "kind")]
-pub enum Workspace {
+pub enum OrderWorkspace {
     /// A worktree of a repository. Its work is pushed after every turn, so any worker can continue it.
     Git { remote: String, reference: Option<String> },
     /// A directory that the workers of the order's labels have.

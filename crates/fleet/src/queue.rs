@@ -9,7 +9,7 @@ use crate::order::Order;
 
 /// Orders that wait, by pool. Each is with one worker at a time.
 #[async_trait]
-pub trait Queue: Send + Sync {
+pub trait OrderQueue: Send + Sync {
     /// Puts an order into the pool of its labels. One whose id is known is there already; false then.
     async fn put(&self, order: &Order) -> Result<bool, FleetError>;
 
@@ -24,13 +24,13 @@ pub trait Queue: Send + Sync {
     async fn count(&self) -> Result<u64, FleetError>;
 }
 
-/// An order in the hands of a worker.
+/// An order that a worker holds.
 #[async_trait]
 pub trait Ticket: Send + Sync {
     /// The order as it was put.
     fn payload(&self) -> &[u8];
 
-    /// How often it was given out, this time included.
+    /// Number of deliveries, this one included.
     fn deliveries(&self) -> u64;
 
     /// Begins the lease anew. An error means that the queue may give the order to another worker.
@@ -40,12 +40,12 @@ pub trait Ticket: Send + Sync {
     async fn settle(&self, how: Settled) -> Result<(), FleetError>;
 }
 
-/// How a delivery ends.
+/// End of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
     Done,
-    /// Back into the queue, for anybody after a delay.
+    /// Returned to the queue, for any worker after a delay.
     GiveBack(Duration),
-    /// Never again.
+    /// Removed from the queue for good.
     Never,
 }

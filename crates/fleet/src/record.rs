@@ -9,7 +9,7 @@ use crate::{FleetError, VERSION};
 /// A fact about the session in the fleet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "record")]
-pub enum Record {
+pub enum FleetRecord {
     /// A worker owns the log from here on. The sequence of this message is its epoch.
     Claimed {
         worker: String,
@@ -29,7 +29,7 @@ pub enum Record {
     /// The turn of a message has ended.
     TurnEnded {
         message: String,
-        outcome: TurnOutcome,
+        outcome: FleetTurnEnd,
         #[serde(with = "crate::time")]
         at: Timestamp,
     },
@@ -50,10 +50,10 @@ pub enum Record {
     },
 }
 
-/// How a turn ended.
+/// End of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "end")]
-pub enum TurnOutcome {
+pub enum FleetTurnEnd {
     Completed,
     /// It was aborted by its user.
     Cancelled,
@@ -62,7 +62,7 @@ pub enum TurnOutcome {
     },
 }
 
-/// How an order ended.
+/// End of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "end")]
 pub enum OrderEnd {
@@ -70,7 +70,7 @@ pub enum OrderEnd {
     Done,
     /// It is given up. Nobody tries it again.
     Parked { why: String },
-    /// Another worker goes on.
+    /// Another worker continues.
     HandedOver,
 }
 
@@ -78,10 +78,10 @@ pub enum OrderEnd {
 struct Envelope {
     v: u32,
     #[serde(flatten)]
-    record: Record,
+    record: FleetRecord,
 }
 
-impl Record {
+impl FleetRecord {
     pub(crate) fn encode(&self) -> Result<Vec<u8>, FleetError> {
         let envelope = Envelope { v: VERSION, record: self.clone() };
         serde_json::to_vec(&envelope).map_err(|error| FleetError::failed("encoding a record", &error))
@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn a_record_survives_a_round_trip() {
         let end = OrderEnd::Parked { why: "it crashed".to_owned() };
-        let record = Record::Released { order: OrderId("o".to_owned()), end, at: Timestamp::UNIX_EPOCH };
+        let record = FleetRecord::Released { order: OrderId("o".to_owned()), end, at: Timestamp::UNIX_EPOCH };
         let bytes = record.encode().expect("a record");
         assert!(bytes.starts_with(br#"{"v":1,"record":"released""#), "{}", String::from_utf8_lossy(&bytes));
-        assert_eq!(Record::parse(&bytes).expect("a record"), record);
-        assert!(matches!(Record::parse(br#"{"v":9}"#), Err(FleetError::Newer { found: 9 })));
+        assert_eq!(FleetRecord::parse(&bytes).expect("a record"), record);
+        assert!(matches!(FleetRecord::parse(br#"{"v":9}"#), Err(FleetError::Newer { found: 9 })));
     }
 }

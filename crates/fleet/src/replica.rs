@@ -9,14 +9,14 @@ use hangar_store::{LogCopy, LogReplica, SessionId};
 use parking_lot::Mutex;
 
 use crate::FleetError;
-use crate::claim::Claim;
+use crate::claim::LogClaim;
 
 /// The claims of this process, by session. Sessions that are not claimed have no copy.
 #[derive(Debug, Clone, Default)]
-pub struct ClaimedLogs(Arc<Mutex<HashMap<SessionId, Claim>>>);
+pub struct ClaimedLogs(Arc<Mutex<HashMap<SessionId, LogClaim>>>);
 
 impl ClaimedLogs {
-    pub fn insert(&self, id: SessionId, claim: Claim) {
+    pub fn insert(&self, id: SessionId, claim: LogClaim) {
         self.0.lock().insert(id, claim);
     }
 
@@ -33,7 +33,7 @@ impl LogReplica for ClaimedLogs {
 }
 
 #[derive(Debug)]
-struct ClaimedLog(Claim);
+struct ClaimedLog(LogClaim);
 
 fn io_error(error: FleetError) -> io::Error {
     io::Error::other(error.to_string())

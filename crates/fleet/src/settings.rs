@@ -14,7 +14,7 @@ const MAX_PREFIX: usize = 32;
 /// Default limit of the stream of orders, in bytes.
 const WORK_BYTES: i64 = 256 << 20;
 
-/// How to reach the servers, and the shape of the streams there.
+/// Addresses and credentials of the servers, and the settings of the streams.
 #[derive(Debug, Clone)]
 pub struct FleetSettings {
     /// Addresses, such as `nats://a:4222`.

@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use tokio::sync::Mutex;
 
 use crate::order::Order;
-use crate::queue::{Queue, Settled, Ticket};
+use crate::queue::{OrderQueue, Settled, Ticket};
 use crate::{Broker, FleetError};
 
 /// Orders of one pool that are carried out at once, at most.
@@ -67,7 +67,7 @@ impl WorkQueue {
 }
 
 #[async_trait]
-impl Queue for WorkQueue {
+impl OrderQueue for WorkQueue {
     async fn put(&self, order: &Order) -> Result<bool, FleetError> {
         let pool = order.labels.pool();
         // Workers find pools by their consumers.

@@ -131,7 +131,7 @@ const SSH: &str = "ssh -o BatchMode=yes";
 
 /// Means by which a repository is reached.
 #[derive(Clone, Default)]
-pub struct RemoteAccess {
+pub struct RepositoryAccess {
     /// Socket of the user's ssh agent.
     pub agent_socket: Option<OsString>,
     pub login: Option<HttpLogin>,
@@ -159,7 +159,7 @@ impl Git {
     pub async fn open_remote(
         &self,
         directory: &Path,
-        access: &RemoteAccess,
+        access: &RepositoryAccess,
     ) -> Result<WorkTree<'_>, GitError> {
         let tree = self.open(directory, Filters::User).await?;
         let variable = |name: &str, value: &str| (OsString::from(name), OsString::from(value));

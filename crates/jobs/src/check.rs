@@ -2,20 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
-use hangar_process::{ProcessGroup, command_in_own_session, exit_code};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use hangar_process::{ScriptFailure, run_script};
 
 use crate::entry::CommandCheck;
 use crate::record::CheckFailure;
 
-const DEFAULT_PATIENCE: Duration = Duration::from_secs(600);
-/// Size of the tail of a command's output that is kept.
-const KEPT_OUTPUT: usize = 8 << 10;
-/// Time that output is still read if a background process of the command holds it open.
-const OUTPUT_GRACE: Duration = Duration::from_millis(500);
+const DEFAULT_LIMIT: Duration = Duration::from_secs(600);
 
 pub(crate) async fn check(
     commands: &[CommandCheck],
@@ -43,73 +37,19 @@ async fn run(
     directory: &Path,
     environment: &[(OsString, OsString)],
 ) -> Result<(), (String, String)> {
-    let broken = |error: std::io::Error| (format!("could not be run: {error}"), String::new());
-    let mark = format!("job:{}", uuid::Uuid::new_v4());
-    let mut command = command_in_own_session("sh");
-    command.arg("-c").arg(format!("exec 2>&1\n{}", check.run)).current_dir(directory);
-    command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-    let (mut child, mut group) = ProcessGroup::spawn(&mut command, mark).map_err(broken)?;
-    let mut tail = Tail::default();
-    let stdout = child.stdout.take();
-    let patience =
-        check.timeout_seconds.map_or(DEFAULT_PATIENCE, |seconds| Duration::from_secs(seconds.into()));
-    let ended = {
-        let read = async {
-            if let Some(stdout) = stdout {
-                tail.read(stdout).await;
-            }
-        };
-        tokio::pin!(read);
-        let wait = async {
-            tokio::select! {
-                biased;
-                () = &mut read => child.wait().await,
-                status = child.wait() => {
-                    let _ = tokio::time::timeout(OUTPUT_GRACE, &mut read).await;
-                    status
-                }
-            }
-        };
-        tokio::time::timeout(patience, wait).await
-    };
-    match ended {
-        Ok(Ok(status)) => {
-            group.leader_ended();
-            match exit_code(status) {
-                0 => Ok(()),
-                code => Err((format!("exited with {code}"), tail.text())),
-            }
-        }
-        Ok(Err(error)) => Err(broken(error)),
-        Err(_) => {
-            group.kill();
-            Err((format!("was not done after {} s", patience.as_secs()), tail.text()))
-        }
-    }
-}
-
-/// The last bytes of a stream.
-#[derive(Default)]
-struct Tail(Vec<u8>);
-
-impl Tail {
-    async fn read(&mut self, mut from: impl AsyncRead + Unpin) {
-        let mut buffer = [0; 4096];
-        while let Ok(length @ 1..) = from.read(&mut buffer).await {
-            self.0.extend_from_slice(&buffer[..length]);
-            let surplus = self.0.len().saturating_sub(KEPT_OUTPUT);
-            self.0.drain(..surplus);
-        }
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0).trim().to_owned()
-    }
+    let limit = check.timeout_seconds.map_or(DEFAULT_LIMIT, |seconds| Duration::from_secs(seconds.into()));
+    let variables = environment.iter().map(|(name, value)| (name, value));
+    run_script(&check.run, directory, variables, limit).await.map(drop).map_err(|failure| match failure {
+        ScriptFailure::Broken(error) => (format!("could not be run: {error}"), String::new()),
+        ScriptFailure::Exited { code, output } => (format!("exited with {code}"), output),
+        ScriptFailure::TimedOut { output } => (format!("was not done after {} s", limit.as_secs()), output),
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use hangar_process::KEPT_OUTPUT;
+
     use super::*;
 
     #[track_caller]

@@ -1,5 +1,4 @@
-//! Carries runs out. The [`State`] says what is next; here it is written down, then done, and how it went is written down
-//! again.
+//! Carries runs out. [`RunProgress`] says what is next; the driver logs the step, takes it, and logs its result.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -15,10 +14,12 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::check::check;
-use crate::record::{CrashError, Fact, Limit, Record, RunEnd, RunId, RunOrder, SessionId, Subject, TaskId};
+use crate::record::{
+    CrashError, Limit, RunEnd, RunFact, RunId, RunOrder, RunRecord, Subject, TaskId, TaskSessionId,
+};
 use crate::retry;
-use crate::slots::{Slot, SlotRequest, SlotSource};
-use crate::state::{EffectOwner, NoRun, RunEffect, RunStep, State};
+use crate::slots::{SlotRequest, SlotSource, TaskSlot};
+use crate::state::{EffectOwner, NoRun, RunEffect, RunProgress, RunStep};
 use crate::store::{RunLog, RunStore, RunStoreError};
 use crate::task_session::{LogOwner, TaskSession};
 use crate::worktree;
@@ -48,7 +49,7 @@ pub struct RunEnvironment {
     pub clean: RecordFilter,
 }
 
-pub type RecordFilter = Arc<dyn Fn(Record) -> Record + Send + Sync>;
+pub type RecordFilter = Arc<dyn Fn(RunRecord) -> RunRecord + Send + Sync>;
 
 /// Receives notices in order, after they were logged. Must not block: the run waits for it.
 pub trait RunListener: Send + Sync {
@@ -57,11 +58,11 @@ pub trait RunListener: Send + Sync {
 
 #[derive(Debug, Clone, Copy)]
 pub enum RunNotice<'a> {
-    Record(&'a Record),
+    Record(&'a RunRecord),
     /// Event of a session of the run.
     Event {
         task: TaskId,
-        session: &'a SessionId,
+        session: &'a TaskSessionId,
         event: &'a Event,
     },
 }
@@ -113,7 +114,7 @@ impl Executor {
     pub fn start_borrowing(
         self: &Arc<Self>,
         order: RunOrder,
-        (session, live): (SessionId, AgentSession),
+        (session, live): (TaskSessionId, AgentSession),
         audience: Arc<dyn RunListener>,
     ) -> Result<RunDriver, RunStartError> {
         let subject = match order.subject {
@@ -132,13 +133,13 @@ impl Executor {
         self: &Arc<Self>,
         run: RunId,
         order: RunOrder,
-        borrowed: Option<(SessionId, AgentSession)>,
+        borrowed: Option<(TaskSessionId, AgentSession)>,
         audience: Arc<dyn RunListener>,
     ) -> Result<RunDriver, RunStartError> {
         let at = (self.now)();
-        let first = Record { seq: 0, at, fact: Fact::RunStarted { run: run.clone(), order } };
+        let first = RunRecord { seq: 0, at, fact: RunFact::RunStarted { run: run.clone(), order } };
         let first = (self.environment.clean)(first);
-        let state = State::begin(&first)?;
+        let state = RunProgress::begin(&first)?;
         self.check_runtimes(state.order())?;
         let mut log = self.store.create(&run)?;
         log.append(&first)?;
@@ -167,7 +168,7 @@ impl Executor {
         audience: Arc<dyn RunListener>,
     ) -> Result<RunDriver, RunStartError> {
         let (records, log) = self.store.open(run)?;
-        let state = State::fold(&records)?;
+        let state = RunProgress::fold(&records)?;
         if state.end().is_some() {
             return Err(RunStartError::Ended(run.clone()));
         }
@@ -175,11 +176,11 @@ impl Executor {
         let orphaned = !state.can_resume();
         let mut running = RunDriver::new(Arc::clone(self), audience, state, log);
         if orphaned {
-            running.note(Fact::RunEnded { end: RunEnd::Interrupted })?;
+            running.note(RunFact::RunEnded { end: RunEnd::Interrupted })?;
             running.tell_end();
             return Err(RunStartError::Orphaned(run.clone()));
         }
-        running.note(Fact::RunResumed)?;
+        running.note(RunFact::RunResumed)?;
         Ok(running)
     }
 
@@ -242,9 +243,9 @@ impl Controls {
 pub struct RunDriver {
     executor: Arc<Executor>,
     audience: Arc<dyn RunListener>,
-    state: State,
+    state: RunProgress,
     log: Box<dyn RunLog>,
-    task_sessions: BTreeMap<SessionId, TaskSession>,
+    task_sessions: BTreeMap<TaskSessionId, TaskSession>,
     effects: JoinSet<FinishedEffect>,
     /// Owners of the effects, by task.
     owners: HashMap<tokio::task::Id, EffectOwner>,
@@ -255,7 +256,7 @@ pub struct RunDriver {
     controls: Controls,
     commands: mpsc::Receiver<RunCommand>,
     /// End of the run, from when it is logged until it is published.
-    untold_end: Option<Record>,
+    untold_end: Option<RunRecord>,
 }
 
 /// An effect that has not ended.
@@ -266,12 +267,12 @@ struct RunningEffect {
 
 /// Result of an effect.
 struct FinishedEffect {
-    facts: Vec<Fact>,
+    facts: Vec<RunFact>,
     task_session: Option<TaskSession>,
 }
 
-impl From<Fact> for FinishedEffect {
-    fn from(fact: Fact) -> Self {
+impl From<RunFact> for FinishedEffect {
+    fn from(fact: RunFact) -> Self {
         Self { facts: vec![fact], task_session: None }
     }
 }
@@ -280,7 +281,7 @@ impl RunDriver {
     fn new(
         executor: Arc<Executor>,
         audience: Arc<dyn RunListener>,
-        state: State,
+        state: RunProgress,
         log: Box<dyn RunLog>,
     ) -> Self {
         let (sender, commands) = mpsc::channel(COMMAND_QUEUE);
@@ -342,7 +343,7 @@ impl RunDriver {
                 Some(done) = self.effects.join_next_with_id() => self.done(done)?,
                 Some(command) = self.commands.recv() => self.obey(command)?,
                 () = limit(left) => {
-                    self.note(Fact::RunEnded { end: RunEnd::LimitReached { limit: Limit::Time } })?;
+                    self.note(RunFact::RunEnded { end: RunEnd::LimitReached { limit: Limit::Time } })?;
                 }
             }
         }
@@ -357,29 +358,29 @@ impl RunDriver {
     }
 
     /// Logs a fact, then applies its consequences. [`tell_end`](Self::tell_end) reports the end of the run.
-    fn note(&mut self, fact: Fact) -> Result<(), RunStoreError> {
-        let record = Record { seq: self.state.next_seq(), at: (self.executor.now)(), fact };
+    fn note(&mut self, fact: RunFact) -> Result<(), RunStoreError> {
+        let record = RunRecord { seq: self.state.next_seq(), at: (self.executor.now)(), fact };
         let record = (self.executor.environment.clean)(record);
         self.log.append(&record)?;
         self.state.apply(&record);
         match &record.fact {
-            Fact::SessionStopped { session, .. } => {
+            RunFact::SessionStopped { session, .. } => {
                 if let Some(task_session) = self.task_sessions.remove(session) {
                     self.leaving.spawn(task_session.leave());
                 }
             }
-            Fact::TaskStopped { task } => {
+            RunFact::TaskStopped { task } => {
                 if let Some(effect) = self.under_way.get_mut(&EffectOwner::Task(*task)) {
                     effect.handle.abort();
                     effect.aborted = true;
                 }
             }
             // A session that was borrowed goes back before its owner hears that the task is done with it.
-            Fact::TaskEnded { task, .. } => {
+            RunFact::TaskEnded { task, .. } => {
                 self.executor.slots.withdraw_task(self.state.run(), *task);
                 self.task_sessions.retain(|_, task_session| task_session.owner == LogOwner::Run);
             }
-            Fact::RunEnded { .. } => {
+            RunFact::RunEnded { .. } => {
                 self.untold_end = Some(record);
                 return Ok(());
             }
@@ -397,9 +398,9 @@ impl RunDriver {
 
     fn obey(&mut self, command: RunCommand) -> Result<(), RunStoreError> {
         match command {
-            RunCommand::Stop => self.note(Fact::RunEnded { end: RunEnd::Canceled }),
+            RunCommand::Stop => self.note(RunFact::RunEnded { end: RunEnd::Canceled }),
             RunCommand::StopTask(task) if self.state.is_running(task) && !self.is_aborted(task) => {
-                self.note(Fact::TaskStopped { task })
+                self.note(RunFact::TaskStopped { task })
             }
             RunCommand::StopTask(_) => Ok(()),
         }
@@ -440,7 +441,7 @@ impl RunDriver {
         let run = self.state.run().clone();
         let handle = match effect {
             RunEffect::Open { task, driving, model, runtime, directory, since } => {
-                let session = SessionId(uuid::Uuid::new_v4().to_string());
+                let session = TaskSessionId(uuid::Uuid::new_v4().to_string());
                 let (executor, audience) = (Arc::clone(&self.executor), Arc::clone(&self.audience));
                 let mut order = AgentOrder::new(session.0.clone(), directory);
                 order.model = Some(model.clone()).filter(|model| !model.is_empty());
@@ -460,13 +461,13 @@ impl RunDriver {
                 self.effects.spawn(async move {
                     let (live, slot) = match open(&executor, request, order).await {
                         Ok(opened) => opened,
-                        Err(error) => return Fact::SessionRefused { task, error }.into(),
+                        Err(error) => return RunFact::SessionRefused { task, error }.into(),
                     };
                     let id = session.clone();
                     let (owner, slot) = (LogOwner::Run, Some(slot));
                     let task_session =
                         TaskSession { run, task, session, live, audience, owner, slot, failure: None };
-                    let fact = Fact::SessionStarted { task, session: id, driving, model, runtime };
+                    let fact = RunFact::SessionStarted { task, session: id, driving, model, runtime };
                     FinishedEffect { facts: vec![fact], task_session: Some(task_session) }
                 })
             }
@@ -476,11 +477,11 @@ impl RunDriver {
                     let Some(mut task_session) = task_session else {
                         let error = CrashError::new("port_exit", "the session is not open");
                         let end = crate::record::TurnReport::Crashed { error };
-                        return Fact::TurnEnded { task, session, end, tokens: 0 }.into();
+                        return RunFact::TurnEnded { task, session, end, tokens: 0 }.into();
                     };
                     let (end, tokens) = task_session.ask(prompt).await;
                     FinishedEffect {
-                        facts: vec![Fact::TurnEnded { task, session, end, tokens }],
+                        facts: vec![RunFact::TurnEnded { task, session, end, tokens }],
                         task_session: Some(task_session),
                     }
                 })
@@ -490,7 +491,7 @@ impl RunDriver {
                 self.effects.spawn(async move {
                     let variables = &executor.environment.variables;
                     let failures = check(&commands, &files, &directory, variables).await;
-                    Fact::Checked { task, failures }.into()
+                    RunFact::Checked { task, failures }.into()
                 })
             }
             RunEffect::MakeWorktree { place, number, from } => {
@@ -499,8 +500,8 @@ impl RunDriver {
                 self.effects.spawn(async move {
                     let git = &executor.environment.git;
                     match worktree::make(git, &scratch, &run, &place, number, &from).await {
-                        Ok(worktree) => Fact::WorktreeMade { place, worktree }.into(),
-                        Err(error) => Fact::WorktreeFailed { place, error }.into(),
+                        Ok(worktree) => RunFact::WorktreeMade { place, worktree }.into(),
+                        Err(error) => RunFact::WorktreeFailed { place, error }.into(),
                     }
                 })
             }
@@ -508,7 +509,7 @@ impl RunDriver {
                 let executor = Arc::clone(&self.executor);
                 self.effects.spawn(async move {
                     let kept = worktree::leave(&executor.environment.git, &worktree).await;
-                    Fact::WorktreeLeft { place, kept }.into()
+                    RunFact::WorktreeLeft { place, kept }.into()
                 })
             }
         };
@@ -543,7 +544,7 @@ async fn open(
     executor: &Executor,
     request: SlotRequest,
     mut order: AgentOrder,
-) -> Result<(AgentSession, Box<dyn Slot>), CrashError> {
+) -> Result<(AgentSession, Box<dyn TaskSlot>), CrashError> {
     let Some(runtime) = executor.runtime(request.runtime.as_deref()) else {
         let name = request.runtime.as_deref().unwrap_or("the default");
         return Err(CrashError::new("agent_not_found", format!("there is no agent \"{name}\"")));

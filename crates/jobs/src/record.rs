@@ -18,12 +18,12 @@ use crate::validate::ValidEntry;
 
 /// A line of a run's log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct RunRecord {
     pub seq: u64,
     #[serde(with = "iso")]
     pub at: Timestamp,
     #[serde(flatten)]
-    pub fact: Fact,
+    pub fact: RunFact,
 }
 
 /// A run of a job, sorted by when it began.
@@ -50,9 +50,9 @@ impl fmt::Display for TaskId {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct SessionId(pub String);
+pub struct TaskSessionId(pub String);
 
-impl fmt::Display for SessionId {
+impl fmt::Display for TaskSessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -85,7 +85,7 @@ pub enum Subject {
     Task {
         name: String,
         model: Option<String>,
-        borrowed_session: Option<SessionId>,
+        borrowed_session: Option<TaskSessionId>,
         #[serde(default)]
         skip_availability: bool,
     },
@@ -160,7 +160,7 @@ impl RunOrder {
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "type")]
-pub enum Fact {
+pub enum RunFact {
     RunStarted {
         run: RunId,
         order: RunOrder,
@@ -188,7 +188,7 @@ pub enum Fact {
     },
     SessionStarted {
         task: TaskId,
-        session: SessionId,
+        session: TaskSessionId,
         driving: bool,
         model: String,
         runtime: Option<String>,
@@ -201,12 +201,12 @@ pub enum Fact {
     /// About to be sent.
     Prompted {
         task: TaskId,
-        session: SessionId,
+        session: TaskSessionId,
         prompt: String,
     },
     TurnEnded {
         task: TaskId,
-        session: SessionId,
+        session: TaskSessionId,
         end: TurnReport,
         #[serde(default)]
         tokens: u64,
@@ -224,7 +224,7 @@ pub enum Fact {
     },
     SessionStopped {
         task: TaskId,
-        session: SessionId,
+        session: TaskSessionId,
         succeeded: bool,
     },
     /// This task alone was stopped.
@@ -245,9 +245,9 @@ pub enum Fact {
     },
 }
 
-impl Fact {
+impl RunFact {
     pub(crate) fn decided(task: TaskId, decision: Decision) -> Self {
-        Fact::Decided { task, reason: decision.to_string(), decision }
+        RunFact::Decided { task, reason: decision.to_string(), decision }
     }
 }
 
@@ -343,7 +343,7 @@ impl CrashError {
         Self { name: name.to_owned(), message: message.into(), cause: None }
     }
 
-    /// As decisions show it.
+    /// The error as JSON, as decisions show it.
     pub fn json(&self) -> String {
         serde_json::to_string(self).unwrap_or_else(|_| self.message.clone())
     }

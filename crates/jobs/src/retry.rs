@@ -1,7 +1,7 @@
 //! Kinds of errors of sessions that crash: which are worth another attempt. When it is made is up to the scheduler.
 
 use hangar_runtimes::outcome::ErrorKind;
-use hangar_scheduler::retry::{Failure, FailureKind};
+use hangar_scheduler::retry::{AttemptFailure, AttemptFailureKind};
 
 use crate::record::CrashError;
 
@@ -23,28 +23,28 @@ pub(crate) fn is_retryable(error: &CrashError) -> bool {
 }
 
 /// The error as the scheduler knows it.
-pub(crate) fn failure(error: &CrashError) -> Failure {
+pub(crate) fn failure(error: &CrashError) -> AttemptFailure {
     let kind = match kind_of(error) {
-        Some(ErrorKind::Auth | ErrorKind::NoProvider) => FailureKind::Login,
-        Some(ErrorKind::BudgetExceeded) => FailureKind::Quota,
-        Some(ErrorKind::RateLimited) => FailureKind::RateLimited,
-        Some(ErrorKind::Overloaded) => FailureKind::Overloaded,
-        Some(kind) if !kind.is_retryable() => FailureKind::BadRequest,
-        None if error.name == INTERRUPTED => FailureKind::Interrupted,
-        Some(_) | None => FailureKind::Transient,
+        Some(ErrorKind::Auth | ErrorKind::NoProvider) => AttemptFailureKind::Login,
+        Some(ErrorKind::BudgetExceeded) => AttemptFailureKind::Quota,
+        Some(ErrorKind::RateLimited) => AttemptFailureKind::RateLimited,
+        Some(ErrorKind::Overloaded) => AttemptFailureKind::Overloaded,
+        Some(kind) if !kind.is_retryable() => AttemptFailureKind::BadRequest,
+        None if error.name == INTERRUPTED => AttemptFailureKind::Interrupted,
+        Some(_) | None => AttemptFailureKind::Transient,
     };
     let told = [Some(&error.message), error.cause.as_ref()];
     let retry_after = match kind {
-        FailureKind::RateLimited | FailureKind::Overloaded => {
+        AttemptFailureKind::RateLimited | AttemptFailureKind::Overloaded => {
             told.into_iter().flatten().find_map(|text| retry_after(text))
         }
-        FailureKind::Login
-        | FailureKind::Quota
-        | FailureKind::BadRequest
-        | FailureKind::Interrupted
-        | FailureKind::Transient => None,
+        AttemptFailureKind::Login
+        | AttemptFailureKind::Quota
+        | AttemptFailureKind::BadRequest
+        | AttemptFailureKind::Interrupted
+        | AttemptFailureKind::Transient => None,
     };
-    Failure { retry_after, ..Failure::new(kind, &error.message) }
+    AttemptFailure { retry_after, ..AttemptFailure::new(kind, &error.message) }
 }
 
 /// Phrases after which agents say how long to wait.
@@ -148,15 +148,15 @@ mod tests {
     #[test]
     fn errors_are_kinds_of_failure() {
         for (name, kind) in [
-            ("auth_failed", FailureKind::Login),
-            ("authentication", FailureKind::Login),
-            ("budget_exceeded", FailureKind::Quota),
-            ("rate_limited", FailureKind::RateLimited),
-            ("model_overloaded", FailureKind::Overloaded),
-            ("agent_not_found", FailureKind::BadRequest),
-            ("port_exit", FailureKind::Transient),
-            ("worktree_failed", FailureKind::Transient),
-            (INTERRUPTED, FailureKind::Interrupted),
+            ("auth_failed", AttemptFailureKind::Login),
+            ("authentication", AttemptFailureKind::Login),
+            ("budget_exceeded", AttemptFailureKind::Quota),
+            ("rate_limited", AttemptFailureKind::RateLimited),
+            ("model_overloaded", AttemptFailureKind::Overloaded),
+            ("agent_not_found", AttemptFailureKind::BadRequest),
+            ("port_exit", AttemptFailureKind::Transient),
+            ("worktree_failed", AttemptFailureKind::Transient),
+            (INTERRUPTED, AttemptFailureKind::Interrupted),
         ] {
             assert_eq!(failure(&CrashError::new(name, "")).kind, kind, "{name}");
         }

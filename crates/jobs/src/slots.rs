@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use futures_util::future::BoxFuture;
-use hangar_scheduler::retry::Failure;
+use hangar_scheduler::retry::AttemptFailure;
 use jiff::Timestamp;
 
 use crate::record::{RunId, TaskId};
@@ -12,7 +12,7 @@ use crate::record::{RunId, TaskId};
 /// Grants slots, and decides when a failed session may be tried again.
 pub trait SlotSource: Send + Sync {
     /// Waits for a slot. The error is a sentence.
-    fn acquire(&self, request: SlotRequest) -> BoxFuture<'static, Result<Box<dyn Slot>, String>>;
+    fn acquire(&self, request: SlotRequest) -> BoxFuture<'static, Result<Box<dyn TaskSlot>, String>>;
 
     /// Nobody wants a slot for the task any more.
     fn withdraw_task(&self, run: &RunId, task: TaskId);
@@ -22,7 +22,7 @@ pub trait SlotSource: Send + Sync {
 }
 
 /// A slot of a session. Dropped without an end, it leaves the work to be taken up again.
-pub trait Slot: Send {
+pub trait TaskSlot: Send {
     /// Host that the slot was granted for, where the agent has several.
     fn host(&self) -> Option<&str> {
         None
@@ -32,7 +32,7 @@ pub trait Slot: Send {
     fn answered(&self);
 
     /// The session has ended; with the failure, if it crashed.
-    fn end(self: Box<Self>, failure: Option<Failure>);
+    fn end(self: Box<Self>, failure: Option<AttemptFailure>);
 }
 
 /// Session that needs a slot.

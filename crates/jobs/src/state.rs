@@ -13,7 +13,8 @@ use crate::entry::{CommandCheck, DRIVING, Work, WorkId};
 use crate::progress::{NextAction, ProgressInput, WorkProgress};
 use crate::prompt::Values;
 use crate::record::{
-    CrashError, Fact, Limit, Record, RunEnd, RunId, RunOrder, SessionId, Subject, TaskEnd, TaskId, Worktree,
+    CrashError, Limit, RunEnd, RunFact, RunId, RunOrder, RunRecord, Subject, TaskEnd, TaskId, TaskSessionId,
+    Worktree,
 };
 use crate::task::{TaskMode, TaskOrder, TaskRun};
 
@@ -26,7 +27,7 @@ const MAX_TASKS: u64 = 10_000;
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunStep {
     /// Logs a fact.
-    Note(Fact),
+    Note(RunFact),
     /// Performs an effect and logs its result.
     Do(RunEffect),
 }
@@ -44,7 +45,7 @@ pub enum RunEffect {
     },
     Ask {
         task: TaskId,
-        session: SessionId,
+        session: TaskSessionId,
         prompt: String,
     },
     Check {
@@ -102,7 +103,7 @@ pub enum NoRun {
 }
 
 #[derive(Debug, Clone)]
-pub struct State {
+pub struct RunProgress {
     run: RunId,
     order: RunOrder,
     work: Work,
@@ -122,9 +123,9 @@ pub struct State {
     end: Option<RunEnd>,
 }
 
-impl State {
+impl RunProgress {
     /// Folds the records.
-    pub fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Result<Self, NoRun> {
+    pub fn fold<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Result<Self, NoRun> {
         let mut records = records.into_iter();
         let mut state = records.next().map_or(Err(NoRun::NoStart), Self::begin)?;
         for record in records {
@@ -134,8 +135,8 @@ impl State {
     }
 
     /// A run that has just started.
-    pub fn begin(first: &Record) -> Result<Self, NoRun> {
-        let Fact::RunStarted { run, order } = &first.fact else { return Err(NoRun::NoStart) };
+    pub fn begin(first: &RunRecord) -> Result<Self, NoRun> {
+        let RunFact::RunStarted { run, order } = &first.fact else { return Err(NoRun::NoStart) };
         let work = order.work().ok_or_else(|| NoRun::NothingToDo(order.subject.name().to_owned()))?;
         Ok(Self {
             run: run.clone(),
@@ -227,35 +228,35 @@ impl State {
         self.end.is_none() && self.borrowed().is_none()
     }
 
-    fn borrowed(&self) -> Option<&SessionId> {
+    fn borrowed(&self) -> Option<&TaskSessionId> {
         match &self.order.subject {
             Subject::Job { .. } => None,
             Subject::Task { borrowed_session, .. } => borrowed_session.as_ref(),
         }
     }
 
-    pub fn apply(&mut self, record: &Record) {
+    pub fn apply(&mut self, record: &RunRecord) {
         // The time in which no process was at work does not count, nor does that in the queue.
-        if record.fact != Fact::RunResumed && !self.only_waits() {
+        if record.fact != RunFact::RunResumed && !self.only_waits() {
             self.at_work += since(self.last, record.at);
         }
         self.last = record.at;
         self.records = record.seq + 1;
         let work = &self.work;
         match &record.fact {
-            Fact::RunStarted { .. } => {}
-            Fact::RunResumed => self.tasks.values_mut().for_each(|task| task.apply(&record.fact)),
-            Fact::WorktreeMade { place, worktree } => {
+            RunFact::RunStarted { .. } => {}
+            RunFact::RunResumed => self.tasks.values_mut().for_each(|task| task.apply(&record.fact)),
+            RunFact::WorktreeMade { place, worktree } => {
                 self.worktrees_made += 1;
                 self.progress.apply(work, &ProgressInput::WorktreeMade(place, &worktree.directory));
                 self.worktrees.insert(place.clone(), worktree.clone());
             }
-            Fact::WorktreeLeft { place, .. } => {
+            RunFact::WorktreeLeft { place, .. } => {
                 self.worktrees.remove(place);
                 self.progress.apply(work, &ProgressInput::WorktreeLeft(place));
             }
-            Fact::WorktreeFailed { error, .. } => self.crashed = Some(error.clone()),
-            Fact::WorkStarted { work_id, task, directory, .. } => {
+            RunFact::WorktreeFailed { error, .. } => self.crashed = Some(error.clone()),
+            RunFact::WorkStarted { work_id, task, directory, .. } => {
                 self.tasks_started += 1;
                 self.progress.apply(work, &ProgressInput::Started(*work_id));
                 self.works.insert(*work_id, WorkStatus::Running { task: *task });
@@ -263,25 +264,25 @@ impl State {
                     self.tasks.insert(*task, TaskRun::new(order));
                 }
             }
-            Fact::SessionStarted { task, .. }
-            | Fact::SessionRefused { task, .. }
-            | Fact::Prompted { task, .. }
-            | Fact::TurnEnded { task, .. }
-            | Fact::Checked { task, .. }
-            | Fact::Decided { task, .. }
-            | Fact::SessionStopped { task, .. }
-            | Fact::TaskStopped { task }
-            | Fact::TaskEnded { task, .. } => {
+            RunFact::SessionStarted { task, .. }
+            | RunFact::SessionRefused { task, .. }
+            | RunFact::Prompted { task, .. }
+            | RunFact::TurnEnded { task, .. }
+            | RunFact::Checked { task, .. }
+            | RunFact::Decided { task, .. }
+            | RunFact::SessionStopped { task, .. }
+            | RunFact::TaskStopped { task }
+            | RunFact::TaskEnded { task, .. } => {
                 match &record.fact {
-                    Fact::Prompted { .. } => self.turns += 1,
-                    Fact::TurnEnded { tokens, .. } => self.tokens += tokens,
+                    RunFact::Prompted { .. } => self.turns += 1,
+                    RunFact::TurnEnded { tokens, .. } => self.tokens += tokens,
                     _ => {}
                 }
                 if let Some(run) = self.tasks.get_mut(task) {
                     run.apply(&record.fact);
                 }
             }
-            Fact::WorkStopped { work_id, task, succeeded } => {
+            RunFact::WorkStopped { work_id, task, succeeded } => {
                 let status = if *succeeded { WorkStatus::Succeeded } else { WorkStatus::Failed };
                 self.works.insert(*work_id, status);
                 let Some(task) = self.tasks.remove(task) else { return };
@@ -291,7 +292,7 @@ impl State {
                     _ => self.progress.apply(work, &ProgressInput::Stopped(*work_id, *succeeded)),
                 }
             }
-            Fact::RunEnded { end } => self.end = Some(end.clone()),
+            RunFact::RunEnded { end } => self.end = Some(end.clone()),
         }
     }
 
@@ -346,7 +347,7 @@ impl State {
 
     /// Next step of an owner that has no effect running. `None` if all have to wait.
     pub fn next(&self, busy: &BTreeSet<EffectOwner>) -> Option<RunStep> {
-        let ended = |end: RunEnd| Some(RunStep::Note(Fact::RunEnded { end }));
+        let ended = |end: RunEnd| Some(RunStep::Note(RunFact::RunEnded { end }));
         if self.end.is_some() {
             return None;
         }
@@ -361,7 +362,7 @@ impl State {
         for (id, task) in &self.tasks {
             if let Some(end) = task.end() {
                 let (work_id, succeeded) = (task.work(), end.succeeded());
-                return Some(RunStep::Note(Fact::WorkStopped { work_id, task: *id, succeeded }));
+                return Some(RunStep::Note(RunFact::WorkStopped { work_id, task: *id, succeeded }));
             }
         }
         for wish in self.progress.wishes(&self.order.working_directory) {
@@ -373,10 +374,10 @@ impl State {
             self.tasks.iter().filter(|(id, _)| !busy.contains(&EffectOwner::Task(**id))).map(|(_, task)| task)
         {
             match task.next() {
-                Some(RunStep::Note(Fact::Prompted { .. })) if self.limit().is_some() => {
+                Some(RunStep::Note(RunFact::Prompted { .. })) if self.limit().is_some() => {
                     return ended(RunEnd::LimitReached { limit: self.limit()? });
                 }
-                Some(RunStep::Note(Fact::Prompted { .. })) if task.limit_reached().is_some() => {
+                Some(RunStep::Note(RunFact::Prompted { .. })) if task.limit_reached().is_some() => {
                     return task.limit_reached();
                 }
                 Some(step) => return Some(step),
@@ -399,12 +400,12 @@ impl State {
         match wish {
             NextAction::Start { .. } if self.tasks.len() >= MAX_PARALLEL_TASKS => None,
             NextAction::Start { .. } if self.tasks_started >= MAX_TASKS => {
-                Some(RunStep::Note(Fact::RunEnded { end: RunEnd::LimitReached { limit: Limit::Tasks } }))
+                Some(RunStep::Note(RunFact::RunEnded { end: RunEnd::LimitReached { limit: Limit::Tasks } }))
             }
             NextAction::Start { work, directory } => {
                 let name = self.work.task(work)?.task_id.clone();
                 let task = TaskId(self.tasks_started);
-                Some(RunStep::Note(Fact::WorkStarted { work_id: work, task, name, directory }))
+                Some(RunStep::Note(RunFact::WorkStarted { work_id: work, task, name, directory }))
             }
             NextAction::MakeWorktree { place, .. } | NextAction::LeaveWorktree { place }
                 if busy.contains(&EffectOwner::Worktree(place.clone())) =>

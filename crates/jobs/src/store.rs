@@ -22,7 +22,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Fact, Record, RunEnd, RunId, Subject};
+use crate::record::{RunEnd, RunFact, RunId, RunRecord, Subject};
 
 /// Longest record: a prompt, or an entry at the start.
 pub const MAX_RECORD_BYTES: usize = 32 << 20;
@@ -85,10 +85,10 @@ pub trait RunStore: Send + Sync {
     fn create(&self, run: &RunId) -> Result<Box<dyn RunLog>, RunStoreError>;
 
     /// Takes over a log whose process is gone.
-    fn open(&self, run: &RunId) -> Result<(Vec<Record>, Box<dyn RunLog>), RunStoreError>;
+    fn open(&self, run: &RunId) -> Result<(Vec<RunRecord>, Box<dyn RunLog>), RunStoreError>;
 
     /// Reads the records, also while another process writes.
-    fn read(&self, run: &RunId) -> Result<Vec<Record>, RunStoreError>;
+    fn read(&self, run: &RunId) -> Result<Vec<RunRecord>, RunStoreError>;
 
     /// The newest runs first.
     fn list(&self, most: usize) -> Result<Vec<RunSummary>, RunStoreError>;
@@ -96,7 +96,7 @@ pub trait RunStore: Send + Sync {
 
 /// The log of one run, for its one writer.
 pub trait RunLog: Send {
-    fn append(&mut self, record: &Record) -> Result<(), RunStoreError>;
+    fn append(&mut self, record: &RunRecord) -> Result<(), RunStoreError>;
 
     /// A directory for what the run makes beside its work.
     fn scratch(&self) -> &Path;
@@ -211,7 +211,7 @@ impl FileStore {
     }
 }
 
-/// Of the first record, what lists show.
+/// The part of the first record that lists show.
 #[derive(Deserialize)]
 struct First {
     at: String,
@@ -225,7 +225,7 @@ struct FirstOrder {
     working_directory: PathBuf,
 }
 
-/// Of the last record, whether it is the end.
+/// Whether the last record is the end of the run.
 #[derive(Deserialize)]
 struct Last {
     at: String,
@@ -253,7 +253,7 @@ impl RunStore for FileStore {
         Ok(Box::new(FileLog { run: run.clone(), dir, file, path, length: 0, _lock: lock }))
     }
 
-    fn open(&self, run: &RunId) -> Result<(Vec<Record>, Box<dyn RunLog>), RunStoreError> {
+    fn open(&self, run: &RunId) -> Result<(Vec<RunRecord>, Box<dyn RunLog>), RunStoreError> {
         let dir = self.dir(run)?;
         let path = dir.join(RECORDS);
         if !path.is_file() {
@@ -266,7 +266,7 @@ impl RunStore for FileStore {
         Ok((records, Box::new(FileLog { run: run.clone(), dir, file, path, length, _lock: lock })))
     }
 
-    fn read(&self, run: &RunId) -> Result<Vec<Record>, RunStoreError> {
+    fn read(&self, run: &RunId) -> Result<Vec<RunRecord>, RunStoreError> {
         Ok(read_records(&self.dir(run)?.join(RECORDS), run)?.0)
     }
 
@@ -291,7 +291,7 @@ impl FileStore {
     }
 
     /// Records after a position in a log, and the position after them. None if there is nothing new.
-    pub fn read_on(&self, run: &RunId, from: u64) -> Result<(Vec<Record>, u64), RunStoreError> {
+    pub fn read_on(&self, run: &RunId, from: u64) -> Result<(Vec<RunRecord>, u64), RunStoreError> {
         let path = self.dir(run)?.join(RECORDS);
         let mut file = open_records(&path, run)?;
         file.seek(SeekFrom::Start(from)).map_err(io_error("reading", &path))?;
@@ -325,7 +325,7 @@ struct FileLog {
 }
 
 impl RunLog for FileLog {
-    fn append(&mut self, record: &Record) -> Result<(), RunStoreError> {
+    fn append(&mut self, record: &RunRecord) -> Result<(), RunStoreError> {
         self.length = append_line(&mut self.file, &self.path, self.length, record, &self.run)?;
         if is_milestone(&record.fact) {
             self.file.sync_data().map_err(io_error("syncing", &self.path))?;
@@ -362,30 +362,30 @@ fn append_line(
     }
 }
 
-fn is_milestone(fact: &Fact) -> bool {
+fn is_milestone(fact: &RunFact) -> bool {
     match fact {
-        Fact::RunStarted { .. }
-        | Fact::RunResumed
-        | Fact::WorktreeMade { .. }
-        | Fact::WorkStarted { .. }
-        | Fact::WorkStopped { .. }
-        | Fact::RunEnded { .. } => true,
-        Fact::WorktreeLeft { .. }
-        | Fact::WorktreeFailed { .. }
-        | Fact::SessionStarted { .. }
-        | Fact::SessionRefused { .. }
-        | Fact::Prompted { .. }
-        | Fact::TurnEnded { .. }
-        | Fact::Checked { .. }
-        | Fact::Decided { .. }
-        | Fact::SessionStopped { .. }
-        | Fact::TaskStopped { .. }
-        | Fact::TaskEnded { .. } => false,
+        RunFact::RunStarted { .. }
+        | RunFact::RunResumed
+        | RunFact::WorktreeMade { .. }
+        | RunFact::WorkStarted { .. }
+        | RunFact::WorkStopped { .. }
+        | RunFact::RunEnded { .. } => true,
+        RunFact::WorktreeLeft { .. }
+        | RunFact::WorktreeFailed { .. }
+        | RunFact::SessionStarted { .. }
+        | RunFact::SessionRefused { .. }
+        | RunFact::Prompted { .. }
+        | RunFact::TurnEnded { .. }
+        | RunFact::Checked { .. }
+        | RunFact::Decided { .. }
+        | RunFact::SessionStopped { .. }
+        | RunFact::TaskStopped { .. }
+        | RunFact::TaskEnded { .. } => false,
     }
 }
 
 /// The records of a log, and how long the part of it is that holds them.
-fn read_records(path: &Path, run: &RunId) -> Result<(Vec<Record>, u64), RunStoreError> {
+fn read_records(path: &Path, run: &RunId) -> Result<(Vec<RunRecord>, u64), RunStoreError> {
     let file = open_records(path, run)?;
     let mut reader = BufReader::new(file.take(MAX_LOG_BYTES));
     let (mut records, mut length, mut line) = (Vec::new(), 0, Vec::new());

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::decision::{Decision, names};
 use crate::entry::{Criteria, DrivingRetry, Task, ToolName, WorkId};
 use crate::prompt::{TaskPrompt, Values, expand_dynamic};
-use crate::record::{CheckFailure, CrashError, Fact, SessionId, TaskEnd, TaskId, TurnReport};
+use crate::record::{CheckFailure, CrashError, RunFact, TaskEnd, TaskId, TaskSessionId, TurnReport};
 use crate::retry;
 use crate::state::{RunEffect, RunStep};
 use crate::tools::{JobTool, Round};
@@ -26,7 +26,7 @@ const SHOWN_OUTPUT: usize = 4 << 10;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TaskMode {
     /// In a leased session, which stays open.
-    Borrowing(SessionId),
+    Borrowing(TaskSessionId),
     /// In one of its own, for everything.
     Single,
     /// In one of its own for each mission.
@@ -70,7 +70,7 @@ pub(crate) struct TaskRun {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct OpenSession {
-    id: SessionId,
+    id: TaskSessionId,
     dead: bool,
 }
 
@@ -249,19 +249,19 @@ impl TaskRun {
 
     // What happened.
 
-    pub(crate) fn apply(&mut self, fact: &Fact) {
+    pub(crate) fn apply(&mut self, fact: &RunFact) {
         match fact {
-            Fact::Prompted { .. } => self.turns += 1,
-            Fact::TurnEnded { tokens, .. } => self.tokens += tokens,
+            RunFact::Prompted { .. } => self.turns += 1,
+            RunFact::TurnEnded { tokens, .. } => self.tokens += tokens,
             _ => {}
         }
         match fact {
-            Fact::SessionStarted { session, .. } => {
+            RunFact::SessionStarted { session, .. } => {
                 self.sessions.push(OpenSession { id: session.clone(), dead: false });
             }
-            Fact::SessionRefused { error, .. } => self.at(At::Refused(error.clone())),
-            Fact::Prompted { .. } => self.at(At::Asked),
-            Fact::TurnEnded { end: TurnReport::Completed { round }, .. } => {
+            RunFact::SessionRefused { error, .. } => self.at(At::Refused(error.clone())),
+            RunFact::Prompted { .. } => self.at(At::Asked),
+            RunFact::TurnEnded { end: TurnReport::Completed { round }, .. } => {
                 if let Some(document) = &round.document {
                     self.values.document = Some(document.clone());
                 }
@@ -270,29 +270,29 @@ impl TaskRun {
                 }
                 self.at(At::Done(round.clone()));
             }
-            Fact::TurnEnded { end: TurnReport::Crashed { error }, session, .. } => {
+            RunFact::TurnEnded { end: TurnReport::Crashed { error }, session, .. } => {
                 self.bury_later(session);
                 self.at(At::Crashed(error.clone()));
             }
-            Fact::Checked { failures, .. } => self.judgement.failures = Some(failures.clone()),
-            Fact::Decided { decision, .. } => self.decided(decision),
-            Fact::SessionStopped { session, .. } => {
+            RunFact::Checked { failures, .. } => self.judgement.failures = Some(failures.clone()),
+            RunFact::Decided { decision, .. } => self.decided(decision),
+            RunFact::SessionStopped { session, .. } => {
                 self.sessions.retain(|open| open.id != *session);
                 self.next_attempt();
             }
-            Fact::TaskStopped { .. } => {
+            RunFact::TaskStopped { .. } => {
                 let error = CrashError::new("task_stopped", "the task was stopped");
                 self.phase = Phase::Crashing { error, told: false };
             }
-            Fact::TaskEnded { end, .. } => self.phase = Phase::Over(end.clone()),
-            Fact::RunResumed => self.interrupted(),
-            Fact::RunStarted { .. }
-            | Fact::WorktreeMade { .. }
-            | Fact::WorktreeLeft { .. }
-            | Fact::WorktreeFailed { .. }
-            | Fact::WorkStarted { .. }
-            | Fact::WorkStopped { .. }
-            | Fact::RunEnded { .. } => {}
+            RunFact::TaskEnded { end, .. } => self.phase = Phase::Over(end.clone()),
+            RunFact::RunResumed => self.interrupted(),
+            RunFact::RunStarted { .. }
+            | RunFact::WorktreeMade { .. }
+            | RunFact::WorktreeLeft { .. }
+            | RunFact::WorktreeFailed { .. }
+            | RunFact::WorkStarted { .. }
+            | RunFact::WorkStopped { .. }
+            | RunFact::RunEnded { .. } => {}
         }
         self.settle();
     }
@@ -303,7 +303,7 @@ impl TaskRun {
         }
     }
 
-    fn bury_later(&mut self, session: &SessionId) {
+    fn bury_later(&mut self, session: &TaskSessionId) {
         for open in self.sessions.iter_mut().filter(|open| open.id == *session) {
             open.dead = true;
         }
@@ -410,9 +410,9 @@ impl TaskRun {
 
     pub(crate) fn next(&self) -> Option<RunStep> {
         let stop = |session: &OpenSession, succeeded: bool| {
-            self.note(Fact::SessionStopped { task: self.order.id, session: session.id.clone(), succeeded })
+            self.note(RunFact::SessionStopped { task: self.order.id, session: session.id.clone(), succeeded })
         };
-        let end = |end: TaskEnd| self.note(Fact::TaskEnded { task: self.order.id, end });
+        let end = |end: TaskEnd| self.note(RunFact::TaskEnded { task: self.order.id, end });
         Some(match &self.phase {
             Phase::Over(_) => return None,
             Phase::Previous if self.came_in_order() => self.decide(Decision::AvailabilityPassed),
@@ -449,7 +449,7 @@ impl TaskRun {
         })
     }
 
-    fn note(&self, fact: Fact) -> RunStep {
+    fn note(&self, fact: RunFact) -> RunStep {
         RunStep::Note(fact)
     }
 
@@ -465,13 +465,13 @@ impl TaskRun {
     }
 
     fn decide(&self, decision: Decision) -> RunStep {
-        RunStep::Note(Fact::decided(self.order.id, decision))
+        RunStep::Note(RunFact::decided(self.order.id, decision))
     }
 
     fn mission_step(&self, mission: &Mission) -> Option<RunStep> {
         let task = self.order.id;
         let stop = |session: &OpenSession, succeeded: bool| {
-            self.note(Fact::SessionStopped { task, session: session.id.clone(), succeeded })
+            self.note(RunFact::SessionStopped { task, session: session.id.clone(), succeeded })
         };
         Some(match &mission.at {
             At::Due => {
@@ -479,9 +479,11 @@ impl TaskRun {
                     return Some(stop(dead, false));
                 }
                 match self.session() {
-                    Some(session) => {
-                        self.note(Fact::Prompted { task, session: session.clone(), prompt: mission.words() })
-                    }
+                    Some(session) => self.note(RunFact::Prompted {
+                        task,
+                        session: session.clone(),
+                        prompt: mission.words(),
+                    }),
                     None => self.open(mission),
                 }
             }
@@ -523,7 +525,7 @@ impl TaskRun {
         })
     }
 
-    fn session(&self) -> Option<&SessionId> {
+    fn session(&self) -> Option<&TaskSessionId> {
         match &self.order.mode {
             TaskMode::Borrowing(session) => Some(session),
             TaskMode::Single | TaskMode::Multi => self.sessions.first().map(|open| &open.id),

@@ -1,35 +1,29 @@
 //! Session in which a task works: prompts go in, events come out, and a turn ends with a report.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::outcome::{TurnOutcome, TurnResult};
-use hangar_runtimes::runtime::{AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews};
-use hangar_scheduler::retry::Failure;
+use hangar_runtimes::runtime::{AgentSession, PermissionReply, SessionCommand, SessionNews};
+use hangar_scheduler::retry::AttemptFailure;
 
 use crate::driver::{RunListener, RunNotice};
-use crate::record::{CrashError, RunId, SessionId, TaskId, TurnReport};
+use crate::record::{CrashError, RunId, TaskId, TaskSessionId, TurnReport};
 use crate::retry;
-use crate::slots::Slot;
+use crate::slots::TaskSlot;
 use crate::tools::Round;
-
-/// Grace period of a session that was told to stop.
-const FAREWELL: Duration = Duration::from_secs(5);
-/// Answer to a question of an agent.
-const NOBODY_THERE: &str = "Nobody is here to answer. Decide yourself and go on.";
 
 pub(crate) struct TaskSession {
     pub(crate) run: RunId,
     pub(crate) task: TaskId,
-    pub(crate) session: SessionId,
+    pub(crate) session: TaskSessionId,
     pub(crate) live: AgentSession,
     pub(crate) audience: Arc<dyn RunListener>,
     pub(crate) owner: LogOwner,
     /// Slot of a session of its own.
-    pub(crate) slot: Option<Box<dyn Slot>>,
+    pub(crate) slot: Option<Box<dyn TaskSlot>>,
     /// The failure that ended its last turn.
-    pub(crate) failure: Option<Failure>,
+    pub(crate) failure: Option<AttemptFailure>,
 }
 
 /// Owner of a session, who has its log, its audience and its questions.
@@ -86,45 +80,23 @@ impl TaskSession {
         if self.owner == LogOwner::SomebodyElse {
             return;
         }
-        let command = match event.body() {
-            Body::PermissionRequested(asked) => SessionCommand::Answer {
-                request_id: asked.request_id.clone(),
-                answer: AgentAnswer::Permission(PermissionReply::Once),
-            },
-            Body::UserInputRequested(asked) => SessionCommand::Answer {
-                request_id: asked.request_id.clone(),
-                answer: AgentAnswer::Question(NOBODY_THERE.to_owned()),
-            },
-            _ => return,
-        };
-        // A session that is gone says so with its next news.
-        let _ = self.live.commands.send(command).await;
+        self.live.answer_unattended(event, PermissionReply::Once).await;
     }
 
     /// Ends the session in order and reads its last events.
-    pub(crate) async fn leave(mut self) {
-        self.say_farewell().await;
-        let Self { live, slot, failure, .. } = self;
+    pub(crate) async fn leave(self) {
+        let Self { run, task, session, mut live, audience, owner, slot, failure } = self;
+        live.stop(|event| {
+            if owner == LogOwner::Run {
+                audience.hear(&run, RunNotice::Event { task, session: &session, event });
+            }
+        })
+        .await;
         // The slot is free when the agent is gone.
         drop(live);
         if let Some(slot) = slot {
             slot.end(failure);
         }
-    }
-
-    async fn say_farewell(&mut self) {
-        if self.live.commands.try_send(SessionCommand::Stop).is_err() {
-            return;
-        }
-        let farewell = async {
-            while let Some(news) = self.live.news.recv().await {
-                if let SessionNews::Event(event) = news {
-                    self.heard(&event);
-                }
-            }
-        };
-        // Dropping it ends what is left.
-        let _ = tokio::time::timeout(FAREWELL, farewell).await;
     }
 }
 

@@ -6,7 +6,7 @@ use hangar_workflow::Config;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::state::{Claim, Phase, State};
+use crate::state::{IssueClaim, OrchestratorState, Phase};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hold {
@@ -60,7 +60,7 @@ pub enum Hold {
     },
 }
 
-/// What an open pull request waits for.
+/// Condition that an open pull request waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PullWait {
     Ci,
@@ -138,7 +138,7 @@ impl Serialize for Hold {
 }
 
 /// The hold of a claim on its issue.
-pub fn of_claim(claim: &Claim) -> Hold {
+pub fn of_claim(claim: &IssueClaim) -> Hold {
     match &claim.phase {
         Phase::Opening | Phase::Ready | Phase::Turn | Phase::Turned { .. } | Phase::Closing { .. } => {
             Hold::Running { turn: claim.turn }
@@ -160,7 +160,7 @@ pub fn of_claim(claim: &Claim) -> Hold {
 }
 
 /// Why an issue is not eligible, limits aside. `asked` is when the tracker was read.
-pub fn of_issue(config: &Config, state: &State, issue: &Issue, asked: Timestamp) -> Option<Hold> {
+pub fn of_issue(config: &Config, state: &OrchestratorState, issue: &Issue, asked: Timestamp) -> Option<Hold> {
     if let Some(claim) = state.claims.get(&issue.id) {
         return Some(of_claim(claim));
     }

@@ -1,7 +1,7 @@
 //! The orchestrator: which issues are worked on, turn by turn, until they are handed over.
 //!
 //! Pure: [`plan`](plan::plan) computes the next steps from the configuration, a snapshot of the tracker, the
-//! [`State`](state::State), which is a fold over durable [`record`]s, and the time. The host writes facts down and performs
+//! [`OrchestratorState`](state::OrchestratorState), which is a fold over durable [`record`]s, and the time. The host writes facts down and performs
 //! effects. [`hold`] says why an issue is not worked on, [`settle`] what follows the end of a session, [`pulls`] what follows
 //! from the state of a pull request, [`timing`] when something is tried again or has taken too long.
 

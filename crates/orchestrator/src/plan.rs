@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use hangar_trackers::forge::PullState;
 use hangar_trackers::{Issue, IssueId};
 use hangar_workflow::Config;
-use hangar_workflow::dispatch::{DispatchRule, Subject};
+use hangar_workflow::dispatch::{DispatchRule, IssueProperties};
 use hangar_workflow::reactions::PullMode;
 use jiff::Timestamp;
 
 use crate::hold::{self, Hold};
 use crate::pulls::{self, Consequence, PullView, Pulls};
-use crate::record::{Fact, Release, RetryCause, SessionEnd, Write};
+use crate::record::{IssueFact, Release, RetryCause, SessionEnd, Write};
 use crate::settle::{self, Settlement};
-use crate::state::{Claim, Phase, State};
+use crate::state::{IssueClaim, OrchestratorState, Phase};
 
 /// The tracker as it was read.
 #[derive(Debug, Clone)]
-pub struct Snapshot {
-    /// When the reading began. Whatever was decided later may not show in it.
+pub struct TrackerSnapshot {
+    /// Start of the read. Decisions made later may not show in it.
     pub asked: Timestamp,
     /// Issues in active states.
     pub candidates: Vec<Issue>,
@@ -29,15 +29,15 @@ pub struct Snapshot {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
-    /// A fact, which is written down before anything follows from it.
-    Note(Fact),
-    Do(Effect),
+pub enum PlanStep {
+    /// A fact to log, before any effect that follows from it.
+    Note(IssueFact),
+    Do(IssueEffect),
 }
 
 /// An effect on an issue. There is at most one at a time for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
+pub enum IssueEffect {
     Write {
         issue: IssueId,
         write: Write,
@@ -76,18 +76,18 @@ pub enum Effect {
     },
 }
 
-impl Effect {
+impl IssueEffect {
     pub fn issue(&self) -> &IssueId {
         match self {
-            Effect::Write { issue, .. }
-            | Effect::Open { issue }
-            | Effect::Turn { issue, .. }
-            | Effect::Check { issue }
-            | Effect::Close { issue }
-            | Effect::Publish { issue }
-            | Effect::Answer { issue, .. }
-            | Effect::Merge { issue, .. }
-            | Effect::RemoveWorkspace { issue } => issue,
+            IssueEffect::Write { issue, .. }
+            | IssueEffect::Open { issue }
+            | IssueEffect::Turn { issue, .. }
+            | IssueEffect::Check { issue }
+            | IssueEffect::Close { issue }
+            | IssueEffect::Publish { issue }
+            | IssueEffect::Answer { issue, .. }
+            | IssueEffect::Merge { issue, .. }
+            | IssueEffect::RemoveWorkspace { issue } => issue,
         }
     }
 }
@@ -101,21 +101,27 @@ pub struct Busy {
     pub draining: bool,
 }
 
-/// What was read of the world.
+/// Tracker and pull requests as they were last read.
 #[derive(Debug, Clone, Copy)]
 pub struct Seeing<'a> {
-    pub snapshot: Option<&'a Snapshot>,
+    pub snapshot: Option<&'a TrackerSnapshot>,
     pub pulls: &'a Pulls,
 }
 
-/// The next steps. After facts are noted, it is asked again.
-pub fn plan(config: &Config, seen: Seeing<'_>, state: &State, busy: &Busy, now: Timestamp) -> Vec<Step> {
+/// The next steps. The caller logs the facts among them and asks again.
+pub fn plan(
+    config: &Config,
+    seen: Seeing<'_>,
+    state: &OrchestratorState,
+    busy: &Busy,
+    now: Timestamp,
+) -> Vec<PlanStep> {
     let snapshot = seen.snapshot;
     let mut steps = Vec::new();
     for claim in state.claims.values() {
         let view = seen.pulls.0.get(&claim.issue);
         if let Some(fact) = snapshot.and_then(|snapshot| reconcile(config, claim, snapshot, view)) {
-            steps.push(Step::Note(fact));
+            steps.push(PlanStep::Note(fact));
         } else if !busy.issues.contains(&claim.issue) {
             steps.extend(advance(config, claim, view, now));
         }
@@ -123,36 +129,38 @@ pub fn plan(config: &Config, seen: Seeing<'_>, state: &State, busy: &Busy, now: 
     if let Some(snapshot) = snapshot {
         let removable = state.workspaces.keys().filter(|issue| !busy.issues.contains(issue));
         let removable = removable.filter(|issue| is_over(config, state, snapshot, issue));
-        steps.extend(removable.map(|issue| Step::Do(Effect::RemoveWorkspace { issue: issue.clone() })));
+        steps.extend(
+            removable.map(|issue| PlanStep::Do(IssueEffect::RemoveWorkspace { issue: issue.clone() })),
+        );
     }
     if !busy.draining {
-        steps.extend(dispatch(config, snapshot, state, now).into_iter().map(Step::Note));
+        steps.extend(dispatch(config, snapshot, state, now).into_iter().map(PlanStep::Note));
     }
     steps
 }
 
 /// The next step of one claim.
-fn advance(config: &Config, claim: &Claim, view: Option<&PullView>, now: Timestamp) -> Option<Step> {
+fn advance(config: &Config, claim: &IssueClaim, view: Option<&PullView>, now: Timestamp) -> Option<PlanStep> {
     let issue = claim.issue.clone();
     let next_write = |writes: Vec<Write>| writes.into_iter().find(|write| !claim.is_settled(write));
     match &claim.phase {
-        Phase::Opening => Some(Step::Do(match next_write(settle::opening(config, claim)) {
-            Some(write) => Effect::Write { issue, write },
-            None => Effect::Open { issue },
+        Phase::Opening => Some(PlanStep::Do(match next_write(settle::opening(config, claim)) {
+            Some(write) => IssueEffect::Write { issue, write },
+            None => IssueEffect::Open { issue },
         })),
         Phase::Ready if !is_workable(config, claim, &claim.state) => {
             let end = SessionEnd::Inactive { state: claim.state.clone() };
-            Some(Step::Note(Fact::SessionEnded { issue, end }))
+            Some(PlanStep::Note(IssueFact::SessionEnded { issue, end }))
         }
         Phase::Ready if claim.turn >= claim.max_turns.unwrap_or(config.agent.max_turns) => {
-            Some(Step::Note(Fact::SessionEnded { issue, end: SessionEnd::MaxTurns }))
+            Some(PlanStep::Note(IssueFact::SessionEnded { issue, end: SessionEnd::MaxTurns }))
         }
-        Phase::Ready => Some(Step::Note(Fact::TurnStarted { issue, turn: claim.turn + 1 })),
-        Phase::Turn => Some(Step::Do(Effect::Turn { issue, turn: claim.turn })),
-        Phase::Turned { .. } => Some(Step::Do(Effect::Check { issue })),
-        Phase::Closing { .. } => Some(Step::Do(Effect::Close { issue })),
+        Phase::Ready => Some(PlanStep::Note(IssueFact::TurnStarted { issue, turn: claim.turn + 1 })),
+        Phase::Turn => Some(PlanStep::Do(IssueEffect::Turn { issue, turn: claim.turn })),
+        Phase::Turned { .. } => Some(PlanStep::Do(IssueEffect::Check { issue })),
+        Phase::Closing { .. } => Some(PlanStep::Do(IssueEffect::Close { issue })),
         Phase::Settling { end } => match settle::publishing(config, claim, end) {
-            Some(effect) => Some(Step::Do(effect)),
+            Some(effect) => Some(PlanStep::Do(effect)),
             None => Some(settled(claim, settle::settlement(config, claim, end, now))),
         },
         Phase::Waiting { since } => waiting(config, claim, view.filter(|view| view.asked > *since)?, now),
@@ -165,27 +173,27 @@ fn advance(config: &Config, claim: &Claim, view: Option<&PullView>, now: Timesta
 }
 
 /// The next write of a settlement, then its fact.
-fn settled(claim: &Claim, settlement: Settlement) -> Step {
+fn settled(claim: &IssueClaim, settlement: Settlement) -> PlanStep {
     match settlement.writes.into_iter().find(|write| !claim.is_settled(write)) {
-        Some(write) => Step::Do(Effect::Write { issue: claim.issue.clone(), write }),
-        None => Step::Note(settlement.then),
+        Some(write) => PlanStep::Do(IssueEffect::Write { issue: claim.issue.clone(), write }),
+        None => PlanStep::Note(settlement.then),
     }
 }
 
 /// The next step of a claim whose pull request is open.
-fn waiting(config: &Config, claim: &Claim, view: &PullView, now: Timestamp) -> Option<Step> {
+fn waiting(config: &Config, claim: &IssueClaim, view: &PullView, now: Timestamp) -> Option<PlanStep> {
     let issue = claim.issue.clone();
     Some(match pulls::consequence(config, claim, &view.pull, now)? {
-        Consequence::See(seen) => Step::Note(Fact::PullSeen { issue, seen }),
+        Consequence::See(seen) => PlanStep::Note(IssueFact::PullSeen { issue, seen }),
         Consequence::Complete => settled(claim, settle::merged(config, claim)),
-        Consequence::React(reaction) => Step::Note(Fact::Reacted { issue, reaction }),
+        Consequence::React(reaction) => PlanStep::Note(IssueFact::Reacted { issue, reaction }),
         Consequence::Park(reason) => settled(claim, settle::park(config, claim, reason)),
-        Consequence::Merge { head } => Step::Do(Effect::Merge { issue, head }),
+        Consequence::Merge { head } => PlanStep::Do(IssueEffect::Merge { issue, head }),
     })
 }
 
 /// Whether sessions may work on an issue in a state: an active one, or the one of issues whose pull request is open.
-pub(crate) fn is_workable(config: &Config, claim: &Claim, state: &str) -> bool {
+pub(crate) fn is_workable(config: &Config, claim: &IssueClaim, state: &str) -> bool {
     config.tracker.is_active(state) || (claim.pull.is_some() && is_handoff(config, state))
 }
 
@@ -197,14 +205,19 @@ fn is_handoff(config: &Config, state: &str) -> bool {
         .is_some_and(|handoff| handoff.to_lowercase() == state.to_lowercase())
 }
 
-/// The consequence of a change that somebody else made to an issue of ours.
-fn reconcile(config: &Config, claim: &Claim, snapshot: &Snapshot, view: Option<&PullView>) -> Option<Fact> {
+/// The consequence of a change that somebody else made to a claimed issue.
+fn reconcile(
+    config: &Config,
+    claim: &IssueClaim,
+    snapshot: &TrackerSnapshot,
+    view: Option<&PullView>,
+) -> Option<IssueFact> {
     let id = &claim.issue;
     if !snapshot.asked_for.contains(id) {
         return None;
     }
     let found = snapshot.watched.get(id);
-    let release = |release: Release| Some(Fact::Released { issue: id.clone(), release });
+    let release = |release: Release| Some(IssueFact::Released { issue: id.clone(), release });
     match (&claim.phase, found) {
         (Phase::Opening | Phase::Ready | Phase::Turn | Phase::Turned { .. }, found) => {
             if snapshot.asked <= claim.since {
@@ -215,7 +228,7 @@ fn reconcile(config: &Config, claim: &Claim, snapshot: &Snapshot, view: Option<&
                 Some(issue) if is_workable(config, claim, &issue.state) => return None,
                 Some(issue) => SessionEnd::Inactive { state: issue.state.clone() },
             };
-            Some(Fact::SessionEnded { issue: id.clone(), end })
+            Some(IssueFact::SessionEnded { issue: id.clone(), end })
         }
         (Phase::Closing { .. } | Phase::Settling { .. }, _) => None,
         (Phase::Retrying { .. } | Phase::Waiting { .. } | Phase::Parked { .. }, None) => {
@@ -244,12 +257,12 @@ fn reconcile(config: &Config, claim: &Claim, snapshot: &Snapshot, view: Option<&
             });
             if claim.question.is_some() && is_answered(issue, *since) {
                 let (cause, error) = (RetryCause::Person, None);
-                return Some(Fact::RetryAt { issue: id.clone(), due: snapshot.asked, cause, error });
+                return Some(IssueFact::RetryAt { issue: id.clone(), due: snapshot.asked, cause, error });
             }
             let moved = !state.is_empty() && issue.state.to_lowercase() != state.to_lowercase();
             let acted = moved || label.is_some_and(|label| !issue.labels.contains(&label));
             match acted {
-                true if claim.pull.is_some() && !moved => Some(Fact::Waiting { issue: id.clone() }),
+                true if claim.pull.is_some() && !moved => Some(IssueFact::Waiting { issue: id.clone() }),
                 true => release(Release::Unparked),
                 false => None,
             }
@@ -268,7 +281,12 @@ fn is_answered(issue: &Issue, since: Timestamp) -> bool {
 }
 
 /// The release of an issue whose pull request is open, and which somebody moved to another state.
-fn moved(config: &Config, issue: &Issue, snapshot: &Snapshot, view: Option<&PullView>) -> Option<Release> {
+fn moved(
+    config: &Config,
+    issue: &Issue,
+    snapshot: &TrackerSnapshot,
+    view: Option<&PullView>,
+) -> Option<Release> {
     let (tracker, state) = (&config.tracker, issue.state.clone());
     if tracker.is_terminal(&state) {
         // A merge closes issues: the pull request says whether it was one.
@@ -285,14 +303,14 @@ fn moved(config: &Config, issue: &Issue, snapshot: &Snapshot, view: Option<&Pull
 }
 
 /// Pull requests that have to be read: those that claims wait for.
-pub fn watched_pulls(state: &State) -> Vec<(IssueId, u64)> {
-    let waits = |claim: &&Claim| matches!(claim.phase, Phase::Waiting { .. } | Phase::Parked { .. });
+pub fn watched_pulls(state: &OrchestratorState) -> Vec<(IssueId, u64)> {
+    let waits = |claim: &&IssueClaim| matches!(claim.phase, Phase::Waiting { .. } | Phase::Parked { .. });
     let claims = state.claims.values().filter(waits);
     claims.filter_map(|claim| Some((claim.issue.clone(), claim.pull.as_ref()?.number))).collect()
 }
 
-/// Whether a workspace is of no more use: its issue is terminal, and nobody works on it.
-fn is_over(config: &Config, state: &State, snapshot: &Snapshot, issue: &IssueId) -> bool {
+/// Whether a workspace can be removed: its issue is terminal and not claimed.
+fn is_over(config: &Config, state: &OrchestratorState, snapshot: &TrackerSnapshot, issue: &IssueId) -> bool {
     !state.claims.contains_key(issue)
         && snapshot.watched.get(issue).is_some_and(|issue| config.tracker.is_terminal(&issue.state))
 }
@@ -305,7 +323,7 @@ struct Slots<'a> {
 }
 
 impl<'a> Slots<'a> {
-    fn of(config: &'a Config, state: &State) -> Self {
+    fn of(config: &'a Config, state: &OrchestratorState) -> Self {
         let mut slots = Self { config, used: 0, by_state: BTreeMap::new() };
         state.running().for_each(|claim| slots.take(&claim.state));
         slots
@@ -332,10 +350,15 @@ impl<'a> Slots<'a> {
 }
 
 /// Retries that are due, then new issues, in their order and within the limits.
-fn dispatch(config: &Config, snapshot: Option<&Snapshot>, state: &State, now: Timestamp) -> Vec<Fact> {
+fn dispatch(
+    config: &Config,
+    snapshot: Option<&TrackerSnapshot>,
+    state: &OrchestratorState,
+    now: Timestamp,
+) -> Vec<IssueFact> {
     let mut slots = Slots::of(config, state);
     let mut facts = Vec::new();
-    let mut due: Vec<(Timestamp, &Claim)> = Vec::new();
+    let mut due: Vec<(Timestamp, &IssueClaim)> = Vec::new();
     for claim in state.claims.values() {
         if let Phase::Retrying { due: at, .. } = &claim.phase
             && *at <= now
@@ -348,7 +371,7 @@ fn dispatch(config: &Config, snapshot: Option<&Snapshot>, state: &State, now: Ti
     for (_, claim) in due {
         if slots.hold(&claim.state).is_none() {
             slots.take(&claim.state);
-            facts.push(Fact::Restarted { issue: claim.issue.clone() });
+            facts.push(IssueFact::Restarted { issue: claim.issue.clone() });
         }
     }
     let Some(snapshot) = snapshot else { return facts };
@@ -364,7 +387,7 @@ fn dispatch(config: &Config, snapshot: Option<&Snapshot>, state: &State, now: Ti
         if !held {
             slots.take(&issue.state);
             let rule = rule_of(config, issue);
-            facts.push(Fact::Claimed {
+            facts.push(IssueFact::Claimed {
                 issue: issue.id.clone(),
                 identifier: issue.identifier.clone(),
                 title: issue.title.clone(),
@@ -379,7 +402,7 @@ fn dispatch(config: &Config, snapshot: Option<&Snapshot>, state: &State, now: Ti
 
 /// The rule that chooses the agent of an issue. Its choice holds for the whole claim.
 pub fn rule_of<'a>(config: &'a Config, issue: &Issue) -> Option<&'a DispatchRule> {
-    let subject = Subject {
+    let subject = IssueProperties {
         identifier: &issue.identifier,
         labels: &issue.labels,
         issue_type: issue.issue_type.as_deref(),
@@ -390,7 +413,7 @@ pub fn rule_of<'a>(config: &'a Config, issue: &Issue) -> Option<&'a DispatchRule
 }
 
 /// Issues by urgency: those that a person wants, then by priority, age and name.
-fn in_order<'a>(state: &State, issues: &'a [Issue]) -> Vec<&'a Issue> {
+fn in_order<'a>(state: &OrchestratorState, issues: &'a [Issue]) -> Vec<&'a Issue> {
     let mut order: Vec<&Issue> = issues.iter().collect();
     order.sort_by_cached_key(|issue| {
         let created = issue.created_at.clone().unwrap_or_else(|| "~".to_owned());
@@ -400,30 +423,34 @@ fn in_order<'a>(state: &State, issues: &'a [Issue]) -> Vec<&'a Issue> {
     order
 }
 
-/// A candidate and its fate, as `--dry-run` and lists show it.
+/// A candidate and why it is not started, as `--dry-run` and lists show it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Candidate<'a> {
+pub struct IssueCandidate<'a> {
     pub issue: &'a Issue,
     /// `None` if it would be started now.
     pub hold: Option<Hold>,
 }
 
 /// All candidates in their order, with the reason of each that would not be started now.
-pub fn candidates<'a>(config: &Config, snapshot: &'a Snapshot, state: &State) -> Vec<Candidate<'a>> {
+pub fn candidates<'a>(
+    config: &Config,
+    snapshot: &'a TrackerSnapshot,
+    state: &OrchestratorState,
+) -> Vec<IssueCandidate<'a>> {
     let mut slots = Slots::of(config, state);
     let judged = in_order(state, &snapshot.candidates).into_iter().map(|issue| {
         let hold = hold::of_issue(config, state, issue, snapshot.asked).or_else(|| slots.hold(&issue.state));
         if hold.is_none() {
             slots.take(&issue.state);
         }
-        Candidate { issue, hold }
+        IssueCandidate { issue, hold }
     });
     judged.collect()
 }
 
-/// When time alone makes a new step possible.
-pub fn next_wake(state: &State) -> Option<Timestamp> {
-    let due = |claim: &Claim| match &claim.phase {
+/// The time at which a step becomes possible without any other change.
+pub fn next_wake(state: &OrchestratorState) -> Option<Timestamp> {
+    let due = |claim: &IssueClaim| match &claim.phase {
         Phase::Retrying { due, .. } => Some(*due),
         Phase::Opening
         | Phase::Ready
@@ -438,6 +465,6 @@ pub fn next_wake(state: &State) -> Option<Timestamp> {
 }
 
 /// Ids that have to be read with each snapshot.
-pub fn watched(state: &State) -> BTreeSet<IssueId> {
+pub fn watched(state: &OrchestratorState) -> BTreeSet<IssueId> {
     state.claims.keys().chain(state.workspaces.keys()).cloned().collect()
 }

@@ -7,19 +7,19 @@ use hangar_workflow::template::{Language, TemplateError};
 use serde_json::{Value, json};
 
 use crate::pulls::{Reaction, Remark};
-use crate::state::Claim;
+use crate::state::IssueClaim;
 
 /// Prompt of a continuation whose template renders to nothing.
 pub const CONTINUE: &str =
     "Continue with the task. Look at the state of the workspace first, and do not repeat work that is done.";
 
-/// How an agent tells the orchestrator that it cannot or need not go on.
+/// Instructions for the agent: how it reports that it is blocked or done.
 pub const PROTOCOL: &str = "\
 When you cannot go on without a person, write one word into the file `.sortie/status` in the workspace and end your turn: \
 `blocked` if something prevents the work, `needs-human-review` if it is done and somebody should look at it.";
 
 /// The variables of a turn.
-pub fn context(workflow: &Workflow, claim: &Claim, issue: &Issue) -> Value {
+pub fn context(workflow: &Workflow, claim: &IssueClaim, issue: &Issue) -> Value {
     let is_continuation = claim.turns > 1;
     // Liquid takes 0 for true.
     let attempt = match (claim.failures, workflow.prompt.language()) {
@@ -108,7 +108,7 @@ fn remark(remark: &Remark) -> String {
 }
 
 /// The text for the agent.
-pub fn render(workflow: &Workflow, claim: &Claim, issue: &Issue) -> Result<String, TemplateError> {
+pub fn render(workflow: &Workflow, claim: &IssueClaim, issue: &Issue) -> Result<String, TemplateError> {
     let text = workflow.prompt.render(&context(workflow, claim, issue))?;
     let text = match text.trim().is_empty() {
         true => CONTINUE.to_owned(),
@@ -119,7 +119,7 @@ pub fn render(workflow: &Workflow, claim: &Claim, issue: &Issue) -> Result<Strin
     }
     let mut parts = vec![text.trim_end().to_owned()];
     if let Some(reaction) = &claim.reaction {
-        let without = Claim { reaction: None, ..claim.clone() };
+        let without = IssueClaim { reaction: None, ..claim.clone() };
         let is_mentioned = workflow.prompt.render(&context(workflow, &without, issue)).ok() != Some(text);
         if !is_mentioned {
             parts.push(event(reaction));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use hangar_trackers::IssueId;
-use hangar_trackers::forge::{Check, CheckStatus, PullRequest, PullState, Thread, Verdict};
+use hangar_trackers::forge::{Check, CheckStatus, PullRequest, PullState, ReviewVerdict, Thread};
 use hangar_workflow::Config;
 use hangar_workflow::config::Escalation;
 use hangar_workflow::reactions::ReviewConfig;
@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::record::{Failure, ParkReason};
-use crate::state::Claim;
+use crate::record::{ParkReason, WorkFailure};
+use crate::state::IssueClaim;
 
 /// Heads of a branch that are remembered: a forge may show an old one for a while.
 const MAX_HEADS: usize = 64;
@@ -20,7 +20,7 @@ const MAX_HEADS: usize = 64;
 const MAX_REMARKS: usize = 50;
 /// Most bytes of one remark.
 const MAX_REMARK: usize = 8 << 10;
-/// Mark of comments of ours.
+/// Mark of comments that the orchestrator wrote.
 const OURS: &str = "<!-- hangar:";
 
 /// The pull request of a claim.
@@ -33,7 +33,7 @@ pub struct Pull {
     pub base: String,
     /// Commits that were its head, the last one last.
     pub heads: Vec<String>,
-    /// What was last seen of it.
+    /// Its summary when it was last read.
     pub seen: Option<Seen>,
     #[serde(default)]
     pub rounds: Rounds,
@@ -147,7 +147,7 @@ impl Reaction {
 pub const LABEL_ANSWER: &str = "label";
 
 impl Reaction {
-    /// Everything that is answered after the session.
+    /// Remarks that are answered after the session.
     pub fn answers(&self) -> impl Iterator<Item = String> {
         let label = matches!(self, Reaction::Label { .. }).then(|| LABEL_ANSWER.to_owned());
         self.remarks().iter().map(|remark| remark.id.clone()).chain(label)
@@ -182,7 +182,7 @@ pub enum Publication {
     Diverged,
     /// No pull request was opened by agent or hooks.
     Absent,
-    Failed(Failure),
+    Failed(WorkFailure),
 }
 
 /// Pull requests as they were read.
@@ -191,7 +191,7 @@ pub struct Pulls(pub HashMap<IssueId, PullView>);
 
 #[derive(Debug, Clone)]
 pub struct PullView {
-    /// When the reading began.
+    /// Start of the read.
     pub asked: Timestamp,
     pub pull: PullRequest,
 }
@@ -213,7 +213,7 @@ pub enum Consequence {
 /// The next consequence for a claim that waits. `None` if there is nothing to do.
 pub fn consequence(
     config: &Config,
-    claim: &Claim,
+    claim: &IssueClaim,
     view: &PullRequest,
     now: Timestamp,
 ) -> Option<Consequence> {
@@ -246,7 +246,7 @@ fn exhausted(what: &str, limit: u32, label: &str) -> Consequence {
     Consequence::Park(ParkReason::PullStuck { what, limit, label })
 }
 
-fn conflict(config: &Config, claim: &Claim, view: &PullRequest) -> Option<Consequence> {
+fn conflict(config: &Config, claim: &IssueClaim, view: &PullRequest) -> Option<Consequence> {
     let (settings, rounds) = (&config.pulls.conflicts, claim.pull.as_ref()?.rounds.conflicts);
     if !settings.enabled || view.mergeable != Some(false) {
         return None;
@@ -257,7 +257,7 @@ fn conflict(config: &Config, claim: &Claim, view: &PullRequest) -> Option<Conseq
     })
 }
 
-fn ci(config: &Config, claim: &Claim, view: &PullRequest) -> Option<Consequence> {
+fn ci(config: &Config, claim: &IssueClaim, view: &PullRequest) -> Option<Consequence> {
     let (settings, rounds) = (&config.pulls.ci, claim.pull.as_ref()?.rounds.ci);
     if !settings.enabled || view.checks_status() != Some(CheckStatus::Failing) {
         return None;
@@ -290,7 +290,7 @@ enum Reviewer {
 
 fn review(
     config: &Config,
-    claim: &Claim,
+    claim: &IssueClaim,
     view: &PullRequest,
     now: Timestamp,
     reviewer: Reviewer,
@@ -336,8 +336,8 @@ fn remarks(pull: &Pull, view: &PullRequest, reviewer: Reviewer) -> (Vec<Remark>,
     }
     for review in &view.reviews {
         let id = format!("review-{}", review.id);
-        let counts = review.verdict == Verdict::ChangesRequested
-            || (review.is_bot && review.verdict == Verdict::Commented);
+        let counts = review.verdict == ReviewVerdict::ChangesRequested
+            || (review.is_bot && review.verdict == ReviewVerdict::Commented);
         let is_said = !review.body.trim().is_empty() && !review.body.contains(OURS);
         if counts && is_said && wanted(review.is_bot) && !pull.answered.contains(&id) {
             times.extend(review.submitted_at.parse::<Timestamp>());
@@ -388,7 +388,7 @@ fn label(config: &Config, view: &PullRequest) -> Option<Consequence> {
 }
 
 /// Merges when the rule holds, each head once.
-fn merge(config: &Config, claim: &Claim, view: &PullRequest) -> Option<Consequence> {
+fn merge(config: &Config, claim: &IssueClaim, view: &PullRequest) -> Option<Consequence> {
     let (rule, pull) = (&config.pulls.auto_merge, claim.pull.as_ref()?);
     let ci_holds = match view.checks_status() {
         Some(CheckStatus::Passing) => true,

@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::pulls::{Publication, Reaction, Seen};
-use crate::state::State;
+use crate::state::OrchestratorState;
 
-/// Beginning of the word with which an agent ends its session in order to ask a person.
+/// Prefix of the status with which an agent ends its session to ask a person.
 pub const ASK: &str = "ask: ";
 
 /// A line of the orchestrator's log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct OrchestratorRecord {
     pub seq: u64,
     #[serde(with = "iso")]
     pub at: Timestamp,
     #[serde(flatten)]
-    pub fact: Fact,
+    pub fact: IssueFact,
 }
 
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "type")]
-pub enum Fact {
-    /// An issue is ours until it is released.
+pub enum IssueFact {
+    /// An issue is claimed. It stays claimed until it is released.
     Claimed {
         issue: IssueId,
         identifier: String,
@@ -56,8 +56,8 @@ pub enum Fact {
     },
     TurnEnded {
         issue: IssueId,
-        end: TurnEnd,
-        /// First line of `.sortie/status`, if the agent wrote one.
+        end: WorkTurnEnd,
+        /// First line of `.sortie/status`, if the agent wrote that file.
         soft_stop: Option<String>,
         #[serde(default)]
         tokens: Tokens,
@@ -67,7 +67,7 @@ pub enum Fact {
         issue: IssueId,
         state: Option<String>,
     },
-    /// The session is over, for the reason that is decided by.
+    /// The session is over. The reason decides about the claim.
     SessionEnded {
         issue: IssueId,
         end: SessionEnd,
@@ -148,41 +148,41 @@ pub enum Fact {
     Requested {
         issue: IssueId,
         identifier: String,
-        request: Request,
+        request: PersonRequest,
         id: String,
     },
-    /// The process was started again: whatever ran has ended.
+    /// The process was started again. Sessions of the one before have ended.
     Resumed,
     /// The state after all records before this one, which a compaction removed.
     Compacted {
-        state: Box<State>,
+        state: Box<OrchestratorState>,
     },
     /// A fact of a later version.
     #[serde(other)]
     Unknown,
 }
 
-impl Fact {
+impl IssueFact {
     /// Whether the fact has to survive a power cut.
     pub fn is_milestone(&self) -> bool {
-        !matches!(self, Fact::Checked { .. } | Fact::TurnStarted { .. } | Fact::Unknown)
+        !matches!(self, IssueFact::Checked { .. } | IssueFact::TurnStarted { .. } | IssueFact::Unknown)
     }
 }
 
 /// End of one turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "outcome")]
-pub enum TurnEnd {
+pub enum WorkTurnEnd {
     Completed,
-    Failed(Failure),
-    /// The process ended under it.
+    Failed(WorkFailure),
+    /// The process ended during it.
     Interrupted,
 }
 
 /// Failure of a turn or of the start of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Failure {
+pub struct WorkFailure {
     /// Name of the kind, such as `turn_failed`.
     pub kind: String,
     pub message: String,
@@ -204,8 +204,8 @@ pub enum SessionEnd {
     },
     /// The issue no longer exists.
     Gone,
-    Failed(Failure),
-    /// The process ended under it. Nothing failed.
+    Failed(WorkFailure),
+    /// The process ended during it. Nothing failed.
     Interrupted,
     /// A person stopped it.
     Stopped,
@@ -227,7 +227,7 @@ pub enum RetryCause {
     /// The session ended well and the issue is still active.
     Continuation,
     Failure,
-    /// The process ended under it.
+    /// The process ended during it.
     Interrupted,
     /// A person asked for it.
     Person,
@@ -316,7 +316,7 @@ pub enum Release {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Request {
+pub enum PersonRequest {
     /// Work on it next, whatever holds it except limits.
     Start,
     /// End its session and park it.
@@ -348,7 +348,7 @@ impl std::ops::AddAssign for Tokens {
     }
 }
 
-/// Times with milliseconds, as all our logs have them.
+/// Timestamps with milliseconds, as in all logs of Hangar.
 pub(crate) mod iso {
     use jiff::Timestamp;
     use serde::de::Error as _;

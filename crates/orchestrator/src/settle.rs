@@ -4,39 +4,39 @@ use hangar_workflow::Config;
 use hangar_workflow::reactions::PullMode;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::plan::{Effect, is_workable};
+use crate::plan::{IssueEffect, is_workable};
 use crate::pulls::{Publication, Reaction};
-use crate::record::{ASK, Fact, ParkReason, Release, RetryCause, SessionEnd, Write};
-use crate::state::Claim;
+use crate::record::{ASK, IssueFact, ParkReason, Release, RetryCause, SessionEnd, Write};
+use crate::state::IssueClaim;
 use crate::timing;
 
 /// Consequences of the end of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settlement {
-    /// Made first, each once.
+    /// Writes that come first, each once.
     pub writes: Vec<Write>,
-    pub then: Fact,
+    pub then: IssueFact,
 }
 
 /// The next step that publishes the work of a session, if the workflow has pull requests.
-pub fn publishing(config: &Config, claim: &Claim, end: &SessionEnd) -> Option<Effect> {
+pub fn publishing(config: &Config, claim: &IssueClaim, end: &SessionEnd) -> Option<IssueEffect> {
     if config.pulls.mode == PullMode::Off || !is_done(config, claim, end) {
         return None;
     }
     let issue = claim.issue.clone();
     let is_published = match claim.publication.as_ref() {
-        None => return Some(Effect::Publish { issue }),
+        None => return Some(IssueEffect::Publish { issue }),
         Some(Publication::Open) => true,
         Some(Publication::Unchanged) => claim.pull.is_some(),
         Some(Publication::Absent | Publication::Diverged | Publication::Failed(_)) => false,
     };
     let reaction = claim.reaction.as_ref().filter(|_| is_published)?;
     let mut open = reaction.answers().filter(|remark| !claim.answered.contains(remark));
-    open.next().map(|remark| Effect::Answer { issue, remark })
+    open.next().map(|remark| IssueEffect::Answer { issue, remark })
 }
 
 /// Whether the work of a session is to be shown to others.
-fn is_done(config: &Config, claim: &Claim, end: &SessionEnd) -> bool {
+fn is_done(config: &Config, claim: &IssueClaim, end: &SessionEnd) -> bool {
     match end {
         SessionEnd::MaxTurns => is_workable(config, claim, &claim.state),
         SessionEnd::SoftStop { word } if word.starts_with(ASK) => false,
@@ -51,7 +51,7 @@ fn is_done(config: &Config, claim: &Claim, end: &SessionEnd) -> bool {
 }
 
 /// The decision about a claim whose work was published, or could not be.
-fn published(config: &Config, claim: &Claim, end: &SessionEnd) -> Option<Settlement> {
+fn published(config: &Config, claim: &IssueClaim, end: &SessionEnd) -> Option<Settlement> {
     if config.pulls.mode == PullMode::Off || !is_done(config, claim, end) {
         return None;
     }
@@ -63,7 +63,7 @@ fn published(config: &Config, claim: &Claim, end: &SessionEnd) -> Option<Settlem
         Publication::Unchanged => park(config, claim, ParkReason::NoChange),
         Publication::Diverged => match &claim.pull {
             Some(pull) if pull.rounds.conflicts < conflicts => {
-                released(Fact::Reacted { issue: claim.issue.clone(), reaction: Reaction::Diverged })
+                released(IssueFact::Reacted { issue: claim.issue.clone(), reaction: Reaction::Diverged })
             }
             _ => {
                 let what = "the conflict with commits of others on the branch".to_owned();
@@ -78,32 +78,33 @@ fn published(config: &Config, claim: &Claim, end: &SessionEnd) -> Option<Settlem
 }
 
 /// The end of an issue whose pull request was merged.
-pub fn merged(config: &Config, claim: &Claim) -> Settlement {
+pub fn merged(config: &Config, claim: &IssueClaim) -> Settlement {
     let number = claim.pull.as_ref().map_or(0, |pull| pull.number);
     let body = format!("The pull request #{number} was merged.");
     let mut writes = comments(config.tracker.comments.on_completion, claim, "merged", body);
     let state = config.pulls.merged_state.as_ref().or(config.tracker.terminal_states.first());
     writes.extend(state.map(|to| Write::Transition { to: to.clone() }));
     let release = Release::Merged { number };
-    Settlement { writes, then: Fact::Released { issue: claim.issue.clone(), release } }
+    Settlement { writes, then: IssueFact::Released { issue: claim.issue.clone(), release } }
 }
 
 /// The decision about a claim whose session has ended, by the first rule that fits.
-pub fn settlement(config: &Config, claim: &Claim, end: &SessionEnd, now: Timestamp) -> Settlement {
+pub fn settlement(config: &Config, claim: &IssueClaim, end: &SessionEnd, now: Timestamp) -> Settlement {
     let issue = || claim.issue.clone();
     if let Some(settlement) = published(config, claim, end) {
         return settlement;
     }
     let is_active = config.tracker.is_active(&claim.state);
     match end {
-        SessionEnd::Gone => released(Fact::Released { issue: issue(), release: Release::Gone }),
-        SessionEnd::Inactive { state } => {
-            released(Fact::Released { issue: issue(), release: Release::Inactive { state: state.clone() } })
-        }
+        SessionEnd::Gone => released(IssueFact::Released { issue: issue(), release: Release::Gone }),
+        SessionEnd::Inactive { state } => released(IssueFact::Released {
+            issue: issue(),
+            release: Release::Inactive { state: state.clone() },
+        }),
         SessionEnd::Stopped => park(config, claim, ParkReason::Stopped),
         SessionEnd::Interrupted => {
             let cause = RetryCause::Interrupted;
-            released(Fact::RetryAt { issue: issue(), due: now, cause, error: claim.error.clone() })
+            released(IssueFact::RetryAt { issue: issue(), due: now, cause, error: claim.error.clone() })
         }
         SessionEnd::Failed(failure) if failure.retryable => match out_of_sessions(config, claim) {
             Some(limit) => park(config, claim, ParkReason::MaxSessions { limit }),
@@ -111,7 +112,7 @@ pub fn settlement(config: &Config, claim: &Claim, end: &SessionEnd, now: Timesta
                 let delay = timing::backoff(claim.failures, config.agent.max_retry_backoff);
                 let due = now + SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
                 let error = Some(failure.message.clone());
-                let then = Fact::RetryAt { issue: issue(), due, cause: RetryCause::Failure, error };
+                let then = IssueFact::RetryAt { issue: issue(), due, cause: RetryCause::Failure, error };
                 let comment = format!("The agent failed: {}. It is tried again.", failure.message);
                 Settlement {
                     writes: comments(config.tracker.comments.on_failure, claim, "failure", comment),
@@ -130,7 +131,7 @@ pub fn settlement(config: &Config, claim: &Claim, end: &SessionEnd, now: Timesta
         }
         SessionEnd::SoftStop { .. } | SessionEnd::MaxTurns if !is_active => {
             let release = Release::Inactive { state: claim.state.clone() };
-            released(Fact::Released { issue: issue(), release })
+            released(IssueFact::Released { issue: issue(), release })
         }
         SessionEnd::SoftStop { .. } | SessionEnd::MaxTurns if config.tracker.handoff_state.is_some() => {
             hand_off(config, claim)
@@ -140,29 +141,34 @@ pub fn settlement(config: &Config, claim: &Claim, end: &SessionEnd, now: Timesta
             Some(limit) => park(config, claim, ParkReason::MaxSessions { limit }),
             None => {
                 let due = now + SignedDuration::try_from(timing::CONTINUATION).unwrap_or(SignedDuration::MAX);
-                released(Fact::RetryAt { issue: issue(), due, cause: RetryCause::Continuation, error: None })
+                released(IssueFact::RetryAt {
+                    issue: issue(),
+                    due,
+                    cause: RetryCause::Continuation,
+                    error: None,
+                })
             }
         },
     }
 }
 
-fn released(then: Fact) -> Settlement {
+fn released(then: IssueFact) -> Settlement {
     Settlement { writes: Vec::new(), then }
 }
 
-fn out_of_sessions(config: &Config, claim: &Claim) -> Option<u32> {
+fn out_of_sessions(config: &Config, claim: &IssueClaim) -> Option<u32> {
     config.agent.max_sessions.filter(|limit| claim.sessions >= *limit)
 }
 
 /// Hands the issue over. One with a pull request stays ours until that is merged.
-fn hand_off(config: &Config, claim: &Claim) -> Settlement {
+fn hand_off(config: &Config, claim: &IssueClaim) -> Settlement {
     let pull = claim.pull.as_ref().filter(|_| claim.publication.is_some());
     let done = match pull {
         Some(pull) => format!("The agent is done after {}: {}", turns(claim), pull.url),
         None => format!("The agent is done after {}. The issue is handed over.", turns(claim)),
     };
     let mut writes = comments(config.tracker.comments.on_completion, claim, "completion", done);
-    let waits = Fact::Waiting { issue: claim.issue.clone() };
+    let waits = IssueFact::Waiting { issue: claim.issue.clone() };
     let Some(state) = config.tracker.handoff_state.clone() else { return Settlement { writes, then: waits } };
     let transition = Write::Transition { to: state.clone() };
     if claim.refused.contains(&transition) {
@@ -171,11 +177,12 @@ fn hand_off(config: &Config, claim: &Claim) -> Settlement {
     }
     writes.push(transition);
     let release = Release::HandedOff { state };
-    let then = if pull.is_some() { waits } else { Fact::Released { issue: claim.issue.clone(), release } };
+    let then =
+        if pull.is_some() { waits } else { IssueFact::Released { issue: claim.issue.clone(), release } };
     Settlement { writes, then }
 }
 
-fn turns(claim: &Claim) -> String {
+fn turns(claim: &IssueClaim) -> String {
     match claim.turns {
         1 => "1 turn".to_owned(),
         turns => format!("{turns} turns"),
@@ -183,7 +190,7 @@ fn turns(claim: &Claim) -> String {
 }
 
 /// An issue that waits for a person has a label, and a comment that says why.
-pub(crate) fn park(config: &Config, claim: &Claim, reason: ParkReason) -> Settlement {
+pub(crate) fn park(config: &Config, claim: &IssueClaim, reason: ParkReason) -> Settlement {
     let label = match &reason {
         ParkReason::PullStuck { label, .. } => label.clone(),
         _ => Some(config.tracker.escalation_label.clone()),
@@ -199,17 +206,17 @@ pub(crate) fn park(config: &Config, claim: &Claim, reason: ParkReason) -> Settle
     let wanted = config.tracker.comments.on_failure || label.is_none() || is_question;
     let mut writes = comments(wanted, claim, "parked", body);
     writes.extend(label.map(|label| Write::Label { label }));
-    Settlement { writes, then: Fact::Parked { issue: claim.issue.clone(), reason } }
+    Settlement { writes, then: IssueFact::Parked { issue: claim.issue.clone(), reason } }
 }
 
 /// A comment, if the workflow wants it. Its marker is that of the session, so that it is written once.
-fn comments(wanted: bool, claim: &Claim, what: &str, body: String) -> Vec<Write> {
+fn comments(wanted: bool, claim: &IssueClaim, what: &str, body: String) -> Vec<Write> {
     let marker = format!("{what}-{}-{}", claim.number, claim.sessions.max(claim.failures));
     if wanted { vec![Write::Comment { marker, body }] } else { Vec::new() }
 }
 
 /// Writes at the beginning of a claim.
-pub fn opening(config: &Config, claim: &Claim) -> Vec<Write> {
+pub fn opening(config: &Config, claim: &IssueClaim) -> Vec<Write> {
     let mut writes = Vec::new();
     if let Some(to) = &config.tracker.in_progress_state
         && to.to_lowercase() != claim.state.to_lowercase()

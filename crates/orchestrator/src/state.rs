@@ -11,7 +11,8 @@ use serde_with::skip_serializing_none;
 
 use crate::pulls::{Publication, Pull, Reaction};
 use crate::record::{
-    Fact, ParkReason, Record, Release, Request, RetryCause, SessionEnd, Tokens, TurnEnd, Write, iso,
+    IssueFact, OrchestratorRecord, ParkReason, PersonRequest, Release, RetryCause, SessionEnd, Tokens,
+    WorkTurnEnd, Write, iso,
 };
 
 /// Issues that were released and are remembered.
@@ -21,26 +22,26 @@ const MAX_REQUESTS: usize = 256;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct State {
+pub struct OrchestratorState {
     /// Number of the next record.
     pub next_seq: u64,
     #[serde(with = "claims")]
-    pub claims: BTreeMap<IssueId, Claim>,
-    pub history: BTreeMap<IssueId, History>,
+    pub claims: BTreeMap<IssueId, IssueClaim>,
+    pub history: BTreeMap<IssueId, ReleasedIssue>,
     /// Workspaces on disk.
-    pub workspaces: BTreeMap<IssueId, Workspace>,
+    pub workspaces: BTreeMap<IssueId, IssueWorkspace>,
     /// Issues that a person wants to be worked on next.
     pub wanted: BTreeMap<IssueId, String>,
     /// Ids of the last requests.
     pub requests: Vec<String>,
-    pub totals: Totals,
+    pub totals: WorkTotals,
 }
 
-/// An issue that is ours.
+/// A claimed issue.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Claim {
+pub struct IssueClaim {
     pub issue: IssueId,
     pub identifier: String,
     pub title: String,
@@ -76,9 +77,9 @@ pub struct Claim {
     pub written: Vec<Write>,
     /// Pull request of the branch.
     pub pull: Option<Pull>,
-    /// What the current session is about, if not the issue alone.
+    /// Event that the current session reacts to, if any.
     pub reaction: Option<Reaction>,
-    /// How the work of the last session was published.
+    /// Result of publishing the work of the last session.
     pub publication: Option<Publication>,
     /// Remarks of the reaction that were answered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -92,9 +93,9 @@ pub struct Claim {
     pub phase: Phase,
 }
 
-impl Claim {
+impl IssueClaim {
     /// Its session has ended and is closed.
-    fn finished(&mut self, totals: &mut Totals) {
+    fn finished(&mut self, totals: &mut WorkTotals) {
         let Phase::Closing { end } = &self.phase else { return };
         let end = end.clone();
         match &end {
@@ -149,9 +150,9 @@ impl Claim {
     }
 
     /// A fact about the pull request.
-    fn published(&mut self, record: &Record) {
+    fn published(&mut self, record: &OrchestratorRecord) {
         match &record.fact {
-            Fact::Published { number, url, base, head, changed, .. } => {
+            IssueFact::Published { number, url, base, head, changed, .. } => {
                 let fresh = || Pull::new(*number, url.clone(), base.clone());
                 let pull = self.pull.take().filter(|pull| pull.number == *number);
                 let mut pull = pull.unwrap_or_else(fresh);
@@ -160,17 +161,17 @@ impl Claim {
                 self.changed = *changed;
                 self.publication = Some(Publication::Open);
             }
-            Fact::Unpublished { outcome, .. } => {
+            IssueFact::Unpublished { outcome, .. } => {
                 self.changed = false;
                 self.publication = Some(outcome.clone());
             }
-            Fact::Answered { remark, .. } => {
+            IssueFact::Answered { remark, .. } => {
                 self.answered.push(remark.clone());
                 if let Some(pull) = self.pull.as_mut().filter(|_| remark.starts_with("review-")) {
                     pull.remember(remark);
                 }
             }
-            Fact::Waiting { .. } => {
+            IssueFact::Waiting { .. } => {
                 // A person has acted: what was tried before counts no more.
                 if let (Phase::Parked { .. }, Some(pull)) = (&self.phase, &mut self.pull) {
                     (pull.rounds, pull.unmergeable) = (Default::default(), None);
@@ -180,7 +181,7 @@ impl Claim {
                 self.forget_writes();
                 self.phase = Phase::Waiting { since: record.at };
             }
-            Fact::PullSeen { seen, .. } => {
+            IssueFact::PullSeen { seen, .. } => {
                 let Some(pull) = &mut self.pull else { return };
                 if seen.checks == Some(CheckStatus::Passing) {
                     pull.rounds.ci = 0;
@@ -190,8 +191,8 @@ impl Claim {
                 }
                 pull.seen = Some(seen.clone());
             }
-            Fact::Reacted { reaction, .. } => self.reacted(reaction, record.at),
-            Fact::Merged { head, error, .. } => {
+            IssueFact::Reacted { reaction, .. } => self.reacted(reaction, record.at),
+            IssueFact::Merged { head, error, .. } => {
                 let Some(pull) = &mut self.pull else { return };
                 match (error, &mut pull.seen) {
                     (None, Some(seen)) => seen.state = PullState::Merged,
@@ -231,7 +232,7 @@ impl Claim {
     }
 }
 
-/// Where a claim is. Each has one next step.
+/// Phase of a claim. Each has one next step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "phase")]
 pub enum Phase {
@@ -295,7 +296,7 @@ impl Phase {
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct History {
+pub struct ReleasedIssue {
     pub identifier: String,
     pub sessions: u32,
     pub turns: u32,
@@ -309,7 +310,7 @@ pub struct History {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Workspace {
+pub struct IssueWorkspace {
     pub identifier: String,
     pub path: PathBuf,
     pub branch: Option<String>,
@@ -318,7 +319,7 @@ pub struct Workspace {
 /// Sums over everything that was ever done.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Totals {
+pub struct WorkTotals {
     pub tokens: Tokens,
     pub dispatches: u64,
     pub sessions_completed: u64,
@@ -333,91 +334,92 @@ pub struct Totals {
     pub merged: u64,
 }
 
-impl State {
-    pub fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+impl OrchestratorState {
+    pub fn fold<'a>(records: impl IntoIterator<Item = &'a OrchestratorRecord>) -> Self {
         let mut state = Self::default();
         records.into_iter().for_each(|record| state.apply(record));
         state
     }
 
     /// Claims that hold a slot, in all and in one state.
-    pub fn running(&self) -> impl Iterator<Item = &Claim> {
+    pub fn running(&self) -> impl Iterator<Item = &IssueClaim> {
         self.claims.values().filter(|claim| claim.phase.is_running())
     }
 
     /// An issue by its id or its identifier.
-    pub fn find(&self, name: &str) -> Option<&Claim> {
+    pub fn find(&self, name: &str) -> Option<&IssueClaim> {
         let by_id = self.claims.get(&IssueId(name.to_owned()));
         by_id.or_else(|| self.claims.values().find(|claim| claim.identifier == name))
     }
 
-    pub fn apply(&mut self, record: &Record) {
+    pub fn apply(&mut self, record: &OrchestratorRecord) {
         self.next_seq = record.seq + 1;
         match &record.fact {
-            Fact::Claimed { issue, identifier, title, state, agent, max_turns } => {
+            IssueFact::Claimed { issue, identifier, title, state, agent, max_turns } => {
                 self.wanted.remove(issue);
                 self.totals.dispatches += 1;
                 let sessions = self.history.get(issue).map_or(0, |history| history.sessions);
-                let claim = Claim {
+                let claim = IssueClaim {
                     title: title.clone(),
                     state: state.clone(),
                     agent: agent.clone(),
                     max_turns: *max_turns,
                     sessions,
-                    ..Claim::new(issue, identifier, record.seq, record.at)
+                    ..IssueClaim::new(issue, identifier, record.seq, record.at)
                 };
                 self.claims.insert(issue.clone(), claim);
             }
-            Fact::WorkspaceRemoved { issue, .. } => drop(self.workspaces.remove(issue)),
-            Fact::Requested { issue, identifier, request, id } => {
+            IssueFact::WorkspaceRemoved { issue, .. } => drop(self.workspaces.remove(issue)),
+            IssueFact::Requested { issue, identifier, request, id } => {
                 self.requests.push(id.clone());
                 let surplus = self.requests.len().saturating_sub(MAX_REQUESTS);
                 self.requests.drain(..surplus);
                 self.requested(issue, identifier, *request, (record.seq, record.at));
             }
-            Fact::Resumed => self.resumed(),
-            Fact::Compacted { state } => {
+            IssueFact::Resumed => self.resumed(),
+            IssueFact::Compacted { state } => {
                 let next_seq = self.next_seq;
-                *self = State { next_seq, ..State::clone(state) };
+                *self = OrchestratorState { next_seq, ..OrchestratorState::clone(state) };
             }
-            Fact::Released { issue, release } => self.released(issue, release, record.at),
-            Fact::Opened { issue, workspace, branch, .. } => {
+            IssueFact::Released { issue, release } => self.released(issue, release, record.at),
+            IssueFact::Opened { issue, workspace, branch, .. } => {
                 if let Some(claim) = self.claims.get(issue) {
                     let identifier = claim.identifier.clone();
-                    let place = Workspace { identifier, path: workspace.clone(), branch: branch.clone() };
+                    let place =
+                        IssueWorkspace { identifier, path: workspace.clone(), branch: branch.clone() };
                     self.workspaces.insert(issue.clone(), place);
                 }
                 self.advanced(issue, record);
             }
-            Fact::Restarted { issue }
-            | Fact::TurnStarted { issue, .. }
-            | Fact::TurnEnded { issue, .. }
-            | Fact::Checked { issue, .. }
-            | Fact::SessionEnded { issue, .. }
-            | Fact::Finished { issue }
-            | Fact::Written { issue, .. }
-            | Fact::RetryAt { issue, .. }
-            | Fact::Published { issue, .. }
-            | Fact::Unpublished { issue, .. }
-            | Fact::Answered { issue, .. }
-            | Fact::Waiting { issue }
-            | Fact::PullSeen { issue, .. }
-            | Fact::Reacted { issue, .. }
-            | Fact::Merged { issue, .. }
-            | Fact::Parked { issue, .. } => self.advanced(issue, record),
-            Fact::Unknown => {}
+            IssueFact::Restarted { issue }
+            | IssueFact::TurnStarted { issue, .. }
+            | IssueFact::TurnEnded { issue, .. }
+            | IssueFact::Checked { issue, .. }
+            | IssueFact::SessionEnded { issue, .. }
+            | IssueFact::Finished { issue }
+            | IssueFact::Written { issue, .. }
+            | IssueFact::RetryAt { issue, .. }
+            | IssueFact::Published { issue, .. }
+            | IssueFact::Unpublished { issue, .. }
+            | IssueFact::Answered { issue, .. }
+            | IssueFact::Waiting { issue }
+            | IssueFact::PullSeen { issue, .. }
+            | IssueFact::Reacted { issue, .. }
+            | IssueFact::Merged { issue, .. }
+            | IssueFact::Parked { issue, .. } => self.advanced(issue, record),
+            IssueFact::Unknown => {}
         }
     }
 
     /// A fact about one claim. One that is no longer ours ignores it.
-    fn advanced(&mut self, issue: &IssueId, record: &Record) {
+    fn advanced(&mut self, issue: &IssueId, record: &OrchestratorRecord) {
         let Some(claim) = self.claims.get_mut(issue) else { return };
         match &record.fact {
-            Fact::Restarted { .. } => {
+            IssueFact::Restarted { .. } => {
                 claim.forget_writes();
                 claim.phase = Phase::Opening;
             }
-            Fact::Opened { session, workspace, branch, state, .. } => {
+            IssueFact::Opened { session, workspace, branch, state, .. } => {
                 claim.session = Some(session.clone());
                 claim.workspace = Some(workspace.clone());
                 claim.branch.clone_from(branch);
@@ -428,22 +430,24 @@ impl State {
                 claim.publication = None;
                 claim.phase = Phase::Ready;
             }
-            Fact::TurnStarted { turn, .. } => {
+            IssueFact::TurnStarted { turn, .. } => {
                 claim.turn = *turn;
                 claim.turns += 1;
                 claim.phase = Phase::Turn;
             }
-            Fact::TurnEnded { end, soft_stop, tokens, .. } => {
+            IssueFact::TurnEnded { end, soft_stop, tokens, .. } => {
                 claim.question = None;
                 claim.tokens += *tokens;
                 self.totals.tokens += *tokens;
                 claim.phase = match end {
-                    TurnEnd::Completed => Phase::Turned { soft_stop: soft_stop.clone() },
-                    TurnEnd::Failed(failure) => Phase::Closing { end: SessionEnd::Failed(failure.clone()) },
-                    TurnEnd::Interrupted => Phase::Closing { end: SessionEnd::Interrupted },
+                    WorkTurnEnd::Completed => Phase::Turned { soft_stop: soft_stop.clone() },
+                    WorkTurnEnd::Failed(failure) => {
+                        Phase::Closing { end: SessionEnd::Failed(failure.clone()) }
+                    }
+                    WorkTurnEnd::Interrupted => Phase::Closing { end: SessionEnd::Interrupted },
                 };
             }
-            Fact::Checked { state, .. } => {
+            IssueFact::Checked { state, .. } => {
                 let Phase::Turned { soft_stop } = &claim.phase else { return };
                 let word = soft_stop.clone();
                 claim.failures = 0;
@@ -460,16 +464,16 @@ impl State {
                     }
                 };
             }
-            Fact::SessionEnded { end, .. } => claim.phase = Phase::Closing { end: end.clone() },
-            Fact::Finished { .. } => claim.finished(&mut self.totals),
-            Fact::Written { write, error: None, .. } => {
+            IssueFact::SessionEnded { end, .. } => claim.phase = Phase::Closing { end: end.clone() },
+            IssueFact::Finished { .. } => claim.finished(&mut self.totals),
+            IssueFact::Written { write, error: None, .. } => {
                 if let Write::Transition { to } = write {
                     claim.state.clone_from(to);
                 }
                 claim.written.push(write.clone());
             }
-            Fact::Written { write, error: Some(_), .. } => claim.refused.push(write.clone()),
-            Fact::RetryAt { due, cause, error, .. } => {
+            IssueFact::Written { write, error: Some(_), .. } => claim.refused.push(write.clone()),
+            IssueFact::RetryAt { due, cause, error, .. } => {
                 match cause {
                     RetryCause::Continuation => self.totals.retries_continuation += 1,
                     RetryCause::Failure => self.totals.retries_error += 1,
@@ -478,7 +482,7 @@ impl State {
                 claim.error.clone_from(error);
                 claim.phase = Phase::Retrying { due: *due, cause: *cause };
             }
-            Fact::Parked { reason, .. } => {
+            IssueFact::Parked { reason, .. } => {
                 self.totals.parked += 1;
                 if let ParkReason::Question { question } = reason {
                     claim.question = Some(question.clone());
@@ -486,23 +490,23 @@ impl State {
                 let state = claim.state.clone();
                 claim.phase = Phase::Parked { reason: reason.clone(), state, since: record.at };
             }
-            Fact::Published { .. }
-            | Fact::Unpublished { .. }
-            | Fact::Answered { .. }
-            | Fact::Waiting { .. }
-            | Fact::PullSeen { .. }
-            | Fact::Reacted { .. }
-            | Fact::Merged { .. } => {
-                self.totals.reactions += u64::from(matches!(record.fact, Fact::Reacted { .. }));
+            IssueFact::Published { .. }
+            | IssueFact::Unpublished { .. }
+            | IssueFact::Answered { .. }
+            | IssueFact::Waiting { .. }
+            | IssueFact::PullSeen { .. }
+            | IssueFact::Reacted { .. }
+            | IssueFact::Merged { .. } => {
+                self.totals.reactions += u64::from(matches!(record.fact, IssueFact::Reacted { .. }));
                 claim.published(record);
             }
-            Fact::Claimed { .. }
-            | Fact::Released { .. }
-            | Fact::WorkspaceRemoved { .. }
-            | Fact::Requested { .. }
-            | Fact::Resumed
-            | Fact::Compacted { .. }
-            | Fact::Unknown => {}
+            IssueFact::Claimed { .. }
+            | IssueFact::Released { .. }
+            | IssueFact::WorkspaceRemoved { .. }
+            | IssueFact::Requested { .. }
+            | IssueFact::Resumed
+            | IssueFact::Compacted { .. }
+            | IssueFact::Unknown => {}
         }
     }
 
@@ -514,9 +518,10 @@ impl State {
         self.totals.merged += u64::from(matches!(release, Release::Merged { .. }));
         // A person has acted: the sessions begin to count anew.
         let sessions = if *release == Release::Unparked { 0 } else { claim.sessions };
-        let Claim { identifier, turns, tokens, pull, .. } = claim;
+        let IssueClaim { identifier, turns, tokens, pull, .. } = claim;
         let pull = pull.map(|pull| pull.url);
-        let history = History { identifier, sessions, turns, tokens, release: release.clone(), pull, at };
+        let history =
+            ReleasedIssue { identifier, sessions, turns, tokens, release: release.clone(), pull, at };
         self.history.insert(issue.clone(), history);
         if self.history.len() > MAX_HISTORY
             && let Some(oldest) =
@@ -530,37 +535,37 @@ impl State {
         &mut self,
         issue: &IssueId,
         identifier: &str,
-        request: Request,
+        request: PersonRequest,
         (seq, at): (u64, Timestamp),
     ) {
         let Some(claim) = self.claims.get_mut(issue) else {
             match request {
-                Request::Start | Request::Retry => {
+                PersonRequest::Start | PersonRequest::Retry => {
                     self.wanted.insert(issue.clone(), identifier.to_owned());
                 }
-                Request::Park => {
+                PersonRequest::Park => {
                     let reason = ParkReason::Requested;
                     let phase = Phase::Parked { reason, state: String::new(), since: at };
-                    let claim = Claim { phase, ..Claim::new(issue, identifier, seq, at) };
+                    let claim = IssueClaim { phase, ..IssueClaim::new(issue, identifier, seq, at) };
                     self.claims.insert(issue.clone(), claim);
                 }
-                Request::Stop => {}
+                PersonRequest::Stop => {}
             }
             return;
         };
         let is_open = claim.phase.is_running();
         match request {
-            Request::Stop | Request::Park if is_open => {
+            PersonRequest::Stop | PersonRequest::Park if is_open => {
                 claim.phase = Phase::Closing { end: SessionEnd::Stopped };
             }
-            Request::Stop | Request::Park => {
+            PersonRequest::Stop | PersonRequest::Park => {
                 let reason =
-                    if request == Request::Stop { ParkReason::Stopped } else { ParkReason::Requested };
+                    if request == PersonRequest::Stop { ParkReason::Stopped } else { ParkReason::Requested };
                 let state = claim.state.clone();
                 claim.phase = Phase::Parked { reason, state, since: at };
             }
-            Request::Start | Request::Retry if is_open => {}
-            Request::Start | Request::Retry => {
+            PersonRequest::Start | PersonRequest::Retry if is_open => {}
+            PersonRequest::Start | PersonRequest::Retry => {
                 claim.failures = 0;
                 claim.sessions = 0;
                 claim.forget_writes();
@@ -591,10 +596,10 @@ mod claims {
     use hangar_trackers::IssueId;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    use super::Claim;
+    use super::IssueClaim;
 
     pub(super) fn serialize<S: Serializer>(
-        claims: &BTreeMap<IssueId, Claim>,
+        claims: &BTreeMap<IssueId, IssueClaim>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(claims.values())
@@ -602,8 +607,8 @@ mod claims {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<BTreeMap<IssueId, Claim>, D::Error> {
-        let claims = Vec::<Claim>::deserialize(deserializer)?;
+    ) -> Result<BTreeMap<IssueId, IssueClaim>, D::Error> {
+        let claims = Vec::<IssueClaim>::deserialize(deserializer)?;
         Ok(claims.into_iter().map(|claim| (claim.issue.clone(), claim)).collect())
     }
 }

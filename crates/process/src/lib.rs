@@ -3,6 +3,7 @@
 pub mod credentials;
 mod files;
 mod group;
+mod script;
 mod signal;
 mod tag;
 mod watchdog;
@@ -11,4 +12,5 @@ pub use files::allow_many_files;
 pub use group::{
     MARK, ProcessGroup, command_in_own_session, exit_code, kill_marked, mark_command, unique_mark,
 };
+pub use script::{KEPT_OUTPUT, ScriptFailure, run_script};
 pub use signal::signal_name;

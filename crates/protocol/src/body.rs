@@ -159,7 +159,7 @@ events! {
     AnswerCut(AnswerCut) = "hangar.answer_cut" logged;
     MessageStart(MessageStart) = "assistant.message_start" ephemeral;
     MessageDelta(MessageDelta) = "assistant.message_delta" ephemeral;
-    Reasoning(Reasoning) = "assistant.reasoning" ephemeral;
+    Reasoning(AssistantReasoning) = "assistant.reasoning" ephemeral;
     ReasoningDelta(ReasoningDelta) = "assistant.reasoning_delta" ephemeral;
     ToolCallDelta(ToolCallDelta) = "assistant.tool_call_delta" ephemeral;
     AssistantUsage(AssistantUsage) = "assistant.usage" ephemeral;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_with::skip_serializing_none;
 
-/// Questions that were settled and are remembered, so that who comes late learns why.
+/// Settled questions that are remembered, so that a late answer gets the reason of its refusal.
 const REMEMBERED: usize = 1000;
 /// Maximum number of open questions.
 const MOST_OPEN: usize = 10_000;

@@ -16,7 +16,7 @@ const KEPT: usize = 4096;
 pub(crate) struct SessionCatalogue {
     store: Store,
     kept_stats: Mutex<HashMap<SessionId, Arc<SessionStats>>>,
-    /// Logs that are being read, each with what those wait for who want the same.
+    /// Logs that are being read, each with the result that other readers of the same log wait for.
     reading: Mutex<HashMap<SessionId, Arc<Mutex<()>>>>,
     /// Names on their way into files of sessions that are open.
     names: Mutex<HashMap<SessionId, String>>,

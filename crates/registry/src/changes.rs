@@ -32,7 +32,8 @@ const TAKEN_BACK: &str = "hangar.taken_back";
 const OF_TURN: &str = "hangar.turn.";
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Changes {
+#[schemars(rename = "Changes")]
+pub struct FileChanges {
     /// Over all turns.
     pub files: Vec<ChangedFile>,
     /// Turns that changed files.
@@ -113,7 +114,7 @@ fn count_lines(before: &FileContent, after: &FileContent) -> (u64, u64) {
 }
 
 /// Changes of a session.
-pub fn changes(store: &Store, id: &SessionId) -> Result<Changes, RegistryError> {
+pub fn changes(store: &Store, id: &SessionId) -> Result<FileChanges, RegistryError> {
     let record = Record::read(store, id)?;
     let (turns, calls) = turns(store, id)?;
     let files = record.shown(|_| true);
@@ -123,7 +124,7 @@ pub fn changes(store: &Store, id: &SessionId) -> Result<Changes, RegistryError> 
         at: turn.at,
         files: record.shown(|call| calls.get(call).copied().or_else(|| turn_of(call)) == Some(at)),
     });
-    Ok(Changes { files, turns: by_turn.filter(|turn| !turn.files.is_empty()).collect() })
+    Ok(FileChanges { files, turns: by_turn.filter(|turn| !turn.files.is_empty()).collect() })
 }
 
 /// Index of the turn that a call id stands for, of an agent whose calls are not recorded.
@@ -138,7 +139,7 @@ pub fn take_back(
     within: &Path,
     path: &str,
     hunk: Option<usize>,
-) -> Result<Changes, RegistryError> {
+) -> Result<FileChanges, RegistryError> {
     let record = Record::read(store, id)?;
     let change =
         net_changes(&record.changes, |_| true).into_iter().find(|change| change.path == Path::new(path));

@@ -1,4 +1,4 @@
-//! Why something that was asked of the registry is not done.
+//! Errors of the registry: reasons why it refuses a request.
 
 use hangar_runtimes::outcome::TurnFailure;
 use hangar_store::{SessionId, StoreError};

@@ -66,7 +66,7 @@ pub fn named(name: &str, data: &impl Serialize) -> Bytes {
     format!("event: {name}\ndata: {json}\n\n").into()
 }
 
-/// Keeps a connection open that has nothing to say.
+/// Keeps an idle connection open.
 pub const HEARTBEAT: Bytes = Bytes::from_static(b": \n\n");
 
 /// Ends a stream whose session was deleted.

@@ -9,7 +9,7 @@ use hangar_protocol::data::CodeChanges;
 use hangar_protocol::{Event, LogPosition};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{AgentOrder, AgentSession, Consent, Resume, Runtime};
-use hangar_runtimes::usage::Usage;
+use hangar_runtimes::usage::AgentUsage;
 use hangar_store::{SessionId, StoreError};
 
 /// The machine as the registry sees it.
@@ -108,7 +108,7 @@ pub trait LogWriter: Send {
     fn close(
         &mut self,
         model: Option<String>,
-        usage: &Usage,
+        usage: &AgentUsage,
         changes: CodeChanges,
         error: Option<String>,
     ) -> Result<Event, LogWriterError>;

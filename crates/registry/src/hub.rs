@@ -226,7 +226,7 @@ impl Hub {
         self.0.live.lock().get(id).cloned()
     }
 
-    /// Asks everything to end.
+    /// Cancels everything.
     pub fn shut_down(&self) {
         self.0.stopping.cancel();
     }

@@ -10,6 +10,7 @@
 pub mod approvals;
 mod catalogue;
 pub mod changes;
+pub mod directory_lock;
 pub mod error;
 pub mod frame;
 pub mod host;

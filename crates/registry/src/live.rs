@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hangar_protocol::{Body, Event, LogPosition};
 use hangar_runtimes::outcome::{ErrorKind, TurnResult};
 use hangar_runtimes::runtime::{SessionCommand, SessionNews, TurnEnded};
-use hangar_runtimes::usage::Usage;
+use hangar_runtimes::usage::AgentUsage;
 use hangar_runtimes::watch::{DistinctCalls, NO_PROGRESS};
 use hangar_store::{SessionId, Store};
 use tokio::sync::mpsc::error::TrySendError;
@@ -48,7 +48,7 @@ pub(crate) struct LiveState {
     /// Usage before it was opened here.
     before: Used,
     /// Usage over all its turns, as its agent reports it.
-    total: Usage,
+    total: AgentUsage,
     /// The model that was asked for, or that answered.
     pub(crate) model: Option<String>,
     /// Senders of the prompts whose turns have not ended, the current one first.
@@ -98,7 +98,7 @@ pub trait SessionListener: Send + Sync {
 #[derive(Debug, Clone, Copy)]
 pub enum SessionUpdate<'a> {
     Event(&'a Event),
-    /// With what it failed of.
+    /// Error of the turn, if it failed.
     TurnEnded(Option<&'a str>),
     /// The session was closed; with the error, if it did not just end.
     Closed(Option<&'a str>),
@@ -232,7 +232,7 @@ impl LiveState {
             before: stats.used(),
             failed: stats.error.clone(),
             stats,
-            total: Usage::default(),
+            total: AgentUsage::default(),
             model,
             prompts: VecDeque::new(),
             working: false,
@@ -397,7 +397,7 @@ impl LiveState {
         self.failed.as_ref().filter(|_| !self.working)
     }
 
-    pub(crate) fn total(&self) -> &Usage {
+    pub(crate) fn total(&self) -> &AgentUsage {
         &self.total
     }
 

@@ -1,4 +1,4 @@
-//! Notices: what a person may want to be told at once, wherever they are.
+//! Notices: events that a person may want to hear of at once, wherever they are.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -10,7 +10,8 @@ use crate::session_stats::{ContextUsage, Used};
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Session {
+#[schemars(rename = "Session")]
+pub struct SessionResource {
     pub id: String,
     pub name: Option<String>,
     pub state: SessionState,
@@ -36,7 +37,7 @@ pub struct Session {
     pub policy: Option<SessionPolicy>,
     /// The sentence that its turn makes no progress, while it makes none.
     pub no_progress: Option<String>,
-    /// Where it is open; absent if it is closed.
+    /// Process that has it open; absent if it is closed.
     pub open: Option<OpenIn>,
 }
 

@@ -8,7 +8,7 @@ use serde_with::skip_serializing_none;
 
 use crate::error::RegistryError;
 use crate::hub::Hub;
-use crate::resource::{Session, SessionState};
+use crate::resource::{SessionResource, SessionState};
 
 /// Default and maximum number of sessions per page.
 pub const DEFAULT_LIMIT: u64 = 100;
@@ -36,7 +36,7 @@ pub struct Search {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SessionList")]
 pub struct SessionList {
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<SessionResource>,
     /// Cursor of the next page, if there may be one.
     pub next: Option<String>,
 }

@@ -50,8 +50,8 @@ impl Used {
     }
 }
 
-impl From<&hangar_runtimes::usage::Usage> for Used {
-    fn from(usage: &hangar_runtimes::usage::Usage) -> Self {
+impl From<&hangar_runtimes::usage::AgentUsage> for Used {
+    fn from(usage: &hangar_runtimes::usage::AgentUsage) -> Self {
         Self {
             input_tokens: usage.input_tokens.count(),
             output_tokens: usage.output_tokens.count(),

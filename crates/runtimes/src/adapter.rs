@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::invocation::Invocation;
+use crate::invocation::AgentCommandLine;
 use crate::probe::Probe;
 use crate::runtime::{AgentCard, AgentOrder, RehearsalStage};
 use crate::translate::Translator;
@@ -44,7 +44,7 @@ impl AgentProfile {
 /// One turn of an agent: its command line and the translation of its output.
 pub trait Adapter: Send + Sync + 'static {
     /// The command line of one turn, without the program.
-    fn invocation(&self, order: &AgentOrder, turn: &TurnContext<'_>) -> Invocation;
+    fn invocation(&self, order: &AgentOrder, turn: &TurnContext<'_>) -> AgentCommandLine;
 
     /// Reads the output of one turn.
     fn translator(&self, turn: &TurnContext<'_>) -> Box<dyn Translator>;

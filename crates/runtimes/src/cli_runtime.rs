@@ -202,7 +202,7 @@ struct CliSession {
     lacks: BTreeSet<String>,
     /// Whether `lacks` is complete, because the help of the program was read.
     knows_flags: bool,
-    /// Of its processes.
+    /// Variables of its processes.
     environment: BTreeMap<String, String>,
     warnings: Vec<String>,
     order: AgentOrder,

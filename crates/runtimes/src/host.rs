@@ -85,7 +85,7 @@ pub(crate) enum ProcessInput {
     Nothing,
     /// A number of bytes, sent first. The rest of the input is the connection itself.
     Bytes(usize),
-    /// Everything that is sent until the connection ends.
+    /// Bytes that are sent until the connection ends.
     Link,
 }
 

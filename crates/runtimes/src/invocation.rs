@@ -9,7 +9,7 @@ pub(crate) const MAX_REPORT: u64 = 4 << 20;
 
 /// A command line with what goes in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Invocation {
+pub struct AgentCommandLine {
     /// Path of the program here; over ssh the configured one.
     pub program: String,
     pub args: Vec<Argument>,
@@ -21,7 +21,7 @@ pub struct Invocation {
     pub session_id: Option<String>,
 }
 
-impl Invocation {
+impl AgentCommandLine {
     /// Arguments and input. The caller finds the program.
     pub(crate) fn new(args: Vec<impl Into<Argument>>, stdin: String) -> Self {
         let args = args.into_iter().map(Into::into).collect();

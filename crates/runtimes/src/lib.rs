@@ -25,5 +25,6 @@ pub mod runtime;
 mod stderr_buffer;
 pub mod translate;
 pub mod turn;
+mod unattended;
 pub mod usage;
 pub mod watch;

@@ -5,17 +5,17 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 
 use crate::host::NO_WORKSPACE;
-use crate::usage::Usage;
+use crate::usage::AgentUsage;
 
 /// Outcome of a turn, with its usage.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnOutcome {
     pub end: TurnResult,
-    /// Of this turn.
-    pub usage: Usage,
-    /// Of the session so far.
-    pub total: Usage,
+    /// Usage of this turn.
+    pub usage: AgentUsage,
+    /// Usage of the session so far.
+    pub total: AgentUsage,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]

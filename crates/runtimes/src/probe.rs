@@ -36,7 +36,7 @@ pub struct Probe {
 /// A flag that not every version has.
 #[derive(Debug, Clone, Copy)]
 pub struct OptionalFlag {
-    /// As the help names it.
+    /// Name in the help text.
     pub name: &'static str,
     /// Removes the capabilities that a version without the flag lacks.
     pub without: fn(&mut Capabilities),

@@ -21,7 +21,7 @@ use crate::capabilities::Capabilities;
 use crate::host::Host;
 use crate::options::AgentOptions;
 use crate::outcome::{TurnFailure, TurnOutcome};
-use crate::usage::Usage;
+use crate::usage::AgentUsage;
 
 /// Capacity of a filter's queue of news; the session has to wait beyond it.
 const FILTER_QUEUE: usize = 16;
@@ -215,7 +215,7 @@ pub struct Resume {
     pub model: Option<String>,
     pub effort: Option<String>,
     /// Usage so far, as far as it was recorded.
-    pub used: Usage,
+    pub used: AgentUsage,
 }
 
 impl AgentOrder {

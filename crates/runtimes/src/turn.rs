@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::{Host, ProcessInput, RemoteProgram};
-use crate::invocation::{Argument, Invocation, TurnFiles};
+use crate::invocation::{AgentCommandLine, Argument, TurnFiles};
 use crate::outcome::{ErrorKind, ProcessExit, Stopped, TurnFacts, Unstarted};
 use crate::runtime::TurnLimits;
 use crate::stderr_buffer::{MAX_LINE, StderrBuffer};
@@ -39,7 +39,7 @@ pub(crate) trait TurnListener: Send {
 }
 
 pub(crate) struct TurnProcess<'a> {
-    pub(crate) invocation: Invocation,
+    pub(crate) invocation: AgentCommandLine,
     pub(crate) workspace: PathBuf,
     /// Environment of the process; the invocation's variables are added to it.
     pub(crate) environment: &'a BTreeMap<String, String>,
@@ -250,7 +250,7 @@ struct RunningTurn {
 
 impl RunningTurn {
     fn start(turn: &TurnProcess<'_>) -> io::Result<Self> {
-        let Invocation { program, args, env, without, stdin, session_id: _ } = &turn.invocation;
+        let AgentCommandLine { program, args, env, without, stdin, session_id: _ } = &turn.invocation;
         let mut files = TurnFiles::default();
         let mut report_mark = None;
         let mut text = stdin.clone().unwrap_or_default().into_bytes();

@@ -54,7 +54,7 @@ impl Figure {
 /// Usage of a turn or a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Usage {
+pub struct AgentUsage {
     pub input_tokens: Figure,
     pub output_tokens: Figure,
     pub cache_read_tokens: Figure,
@@ -66,7 +66,7 @@ pub struct Usage {
     pub api_ms: Figure,
 }
 
-impl Usage {
+impl AgentUsage {
     /// Sum of both. A figure that one of them lacks is unknown.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -88,7 +88,7 @@ impl Usage {
     }
 }
 
-impl From<&Totals> for Usage {
+impl From<&Totals> for AgentUsage {
     fn from(totals: &Totals) -> Self {
         let metrics = || totals.models.values();
         // The metrics of a model have a zero where no number was reported.
@@ -121,9 +121,9 @@ impl From<&Totals> for Usage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counting {
     PerTurn,
-    /// Since the agent opened the session, which may have begun before that.
+    /// Usage since the agent opened the session, which may be older.
     SinceOpened,
-    /// Since the session began, over all its turns.
+    /// Usage since the session began, over all turns.
     SinceBegun,
 }
 
@@ -132,28 +132,28 @@ pub enum Counting {
 pub struct UsageMeter {
     counting: Counting,
     /// Usage of the session when it was opened here; absent for a new one.
-    before: Option<Usage>,
-    last_report: Option<Usage>,
-    total: Option<Usage>,
+    before: Option<AgentUsage>,
+    last_report: Option<AgentUsage>,
+    total: Option<AgentUsage>,
 }
 
 impl UsageMeter {
     /// Creates a meter. `before` is the recorded usage of a resumed session.
-    pub fn new(counting: Counting, before: Option<Usage>) -> Self {
+    pub fn new(counting: Counting, before: Option<AgentUsage>) -> Self {
         Self { counting, before, last_report: None, total: before }
     }
 
-    pub fn total(&self) -> Usage {
+    pub fn total(&self) -> AgentUsage {
         self.total.unwrap_or_default()
     }
 
     /// Takes what was reported at the end of a turn and answers what the turn itself used.
-    pub fn turn_ended(&mut self, reported: Usage) -> Usage {
-        let on_top_of = |earlier: Option<Usage>| match earlier {
+    pub fn turn_ended(&mut self, reported: AgentUsage) -> AgentUsage {
+        let on_top_of = |earlier: Option<AgentUsage>| match earlier {
             Some(earlier) => earlier.plus(reported),
             None => reported,
         };
-        let apart_from = |earlier: Option<Usage>| match earlier {
+        let apart_from = |earlier: Option<AgentUsage>| match earlier {
             Some(earlier) => reported.zip(earlier, Figure::since),
             None => reported,
         };
@@ -172,8 +172,8 @@ impl UsageMeter {
 mod tests {
     use super::*;
 
-    fn input(value: Figure) -> Usage {
-        Usage { input_tokens: value, ..Usage::default() }
+    fn input(value: Figure) -> AgentUsage {
+        AgentUsage { input_tokens: value, ..AgentUsage::default() }
     }
 
     #[track_caller]
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_session_of_which_nothing_is_on_record_has_no_sum() {
-        let unknown = |counting| UsageMeter::new(counting, Some(Usage::default()));
+        let unknown = |counting| UsageMeter::new(counting, Some(AgentUsage::default()));
         check(unknown(Counting::PerTurn), &[Reported(10.0)], &[Reported(10.0)], Unknown);
         check(unknown(Counting::SinceOpened), &[Reported(10.0)], &[Reported(10.0)], Unknown);
         check(unknown(Counting::SinceBegun), &[Reported(110.0)], &[Unknown], Reported(110.0));

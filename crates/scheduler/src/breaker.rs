@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::item::ItemId;
 use crate::record::iso;
-use crate::retry::Failure;
+use crate::retry::AttemptFailure;
 
 /// A breaker that is not closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Breaker {
     /// The failure that opened it.
-    pub failure: Failure,
+    pub failure: AttemptFailure,
     /// When one item may try.
     #[serde(with = "iso")]
     pub until: Timestamp,

@@ -9,9 +9,9 @@ use crate::budget::{BudgetScope, BudgetState, BudgetView, Day};
 use crate::index::{Gate, Index, LaneKey, UNIT, place};
 use crate::item::{ItemId, OwnerId, WorkItem};
 use crate::limits::{Limits, Scope};
-use crate::record::{Fact, Outcome, Record};
-use crate::retry::{Failure, RetryPolicy};
-use crate::state::{Delay, ItemStatus, Mode, QueueEntry, QueueState};
+use crate::record::{Outcome, QueueFact, QueueRecord};
+use crate::retry::{AttemptFailure, RetryPolicy};
+use crate::state::{Delay, ItemStatus, QueueEntry, QueueState, SchedulerMode};
 
 /// An item that gets a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,10 +24,11 @@ pub struct QueueDecision {
 impl QueueDecision {
     /// The decision as it is logged. A log that ends between the two lets another item try too; the other way round, none
     /// would.
-    pub fn facts(&self) -> Vec<Fact> {
+    pub fn facts(&self) -> Vec<QueueFact> {
         let item = self.item.clone();
-        let probe = self.probes.clone().map(|account| Fact::BreakerHalfOpen { account, item: item.clone() });
-        [Fact::Granted { item }].into_iter().chain(probe).collect()
+        let probe =
+            self.probes.clone().map(|account| QueueFact::BreakerHalfOpen { account, item: item.clone() });
+        [QueueFact::Granted { item }].into_iter().chain(probe).collect()
     }
 }
 
@@ -46,7 +47,7 @@ impl Queue {
     }
 
     /// Folds records.
-    pub fn fold<'a>(limits: Limits, records: impl IntoIterator<Item = &'a Record>) -> Self {
+    pub fn fold<'a>(limits: Limits, records: impl IntoIterator<Item = &'a QueueRecord>) -> Self {
         let mut queue = Self::new(limits);
         records.into_iter().for_each(|record| queue.apply(record));
         queue
@@ -111,60 +112,60 @@ impl Queue {
 
     // ---- the fold ----
 
-    pub fn apply(&mut self, record: &Record) {
+    pub fn apply(&mut self, record: &QueueRecord) {
         match &record.fact {
-            Fact::Enqueued { item, owner } => self.enqueued(item, owner),
-            Fact::Granted { item } => self.granted(item, record.at),
-            Fact::Counted { item, owner } => {
+            QueueFact::Enqueued { item, owner } => self.enqueued(item, owner),
+            QueueFact::Granted { item } => self.granted(item, record.at),
+            QueueFact::Counted { item, owner } => {
                 self.removed(&item.id);
                 let status = ItemStatus::Running { since: record.at, queued: false };
                 self.put(QueueEntry { item: item.clone(), owner: owner.clone(), status });
             }
-            Fact::Finished { item, .. } | Fact::Withdrawn { item } => {
+            QueueFact::Finished { item, .. } | QueueFact::Withdrawn { item } => {
                 self.unprobed(item);
                 self.removed(item);
             }
-            Fact::RetryAt { item, due, failure } => {
+            QueueFact::RetryAt { item, due, failure } => {
                 self.unprobed(item);
                 let Some(mut entry) = self.removed(item) else { return };
                 entry.item.attempt = entry.item.attempt.saturating_add(1);
                 let delay = Some(Delay { due: *due, failure: failure.clone() });
                 self.put(QueueEntry { status: ItemStatus::Parked { delay }, ..entry });
             }
-            Fact::Parked { item } => self.parked(item),
-            Fact::OwnerGone { owner } => {
+            QueueFact::Parked { item } => self.parked(item),
+            QueueFact::OwnerGone { owner } => {
                 let items = self.state.items.values().filter(|entry| entry.owner == *owner);
                 let items: Vec<ItemId> = items.map(|entry| entry.item.id.clone()).collect();
                 items.iter().for_each(|item| self.parked(item));
             }
-            Fact::Paused => self.state.mode = Mode::Paused,
-            Fact::Drained => self.state.mode = Mode::Draining,
-            Fact::Resumed => self.state.mode = Mode::Open,
-            Fact::Stopped => self.state.stops += 1,
-            Fact::Unknown => {}
-            Fact::BreakerOpened { account, until, failure } => {
+            QueueFact::Paused => self.state.mode = SchedulerMode::Paused,
+            QueueFact::Drained => self.state.mode = SchedulerMode::Draining,
+            QueueFact::Resumed => self.state.mode = SchedulerMode::Open,
+            QueueFact::Stopped => self.state.stops += 1,
+            QueueFact::Unknown => {}
+            QueueFact::BreakerOpened { account, until, failure } => {
                 let openings = self.state.breakers.get(account).map_or(0, |breaker| breaker.openings) + 1;
                 let breaker = Breaker { failure: failure.clone(), until: *until, openings, probe: None };
                 self.state.breakers.insert(account.clone(), breaker);
             }
-            Fact::BreakerHalfOpen { account, item } => {
+            QueueFact::BreakerHalfOpen { account, item } => {
                 if let Some(breaker) = self.state.breakers.get_mut(account) {
                     breaker.probe = Some(item.clone());
                 }
             }
-            Fact::BreakerClosed { account } => {
+            QueueFact::BreakerClosed { account } => {
                 self.state.breakers.remove(account);
                 self.index.wake(Gate::Account(account.clone()));
             }
-            Fact::Spent { budget, day, usd, unpriced } => {
+            QueueFact::Spent { budget, day, usd, unpriced } => {
                 let state = self.budget_of(budget, *day);
                 (state.spent, state.unpriced) = (*usd, *unpriced);
             }
-            Fact::BudgetRaised { budget, day, usd } => {
+            QueueFact::BudgetRaised { budget, day, usd } => {
                 self.budget_of(budget, *day).raised += usd;
                 self.index.wake(Gate::Budget(budget.clone()));
             }
-            Fact::Compacted { state } => {
+            QueueFact::Compacted { state } => {
                 let limits = self.limits.clone();
                 *self = Self::restored(limits, QueueState::clone(state));
             }
@@ -277,7 +278,7 @@ impl Queue {
         let mut decisions = Vec::new();
         while let Some(decision) = self.next_decision(now) {
             for fact in decision.facts() {
-                self.apply(&Record { at: now, fact });
+                self.apply(&QueueRecord { at: now, fact });
             }
             decisions.push(decision);
         }
@@ -285,7 +286,7 @@ impl Queue {
     }
 
     fn next_decision(&mut self, now: Timestamp) -> Option<QueueDecision> {
-        if self.state.mode != Mode::Open {
+        if self.state.mode != SchedulerMode::Open {
             return None;
         }
         while let Some(id) = self.index.take_due(now) {
@@ -362,16 +363,16 @@ impl Queue {
     }
 
     /// The fact that a person raises a budget now. `None` if there is no such budget.
-    pub fn raise(&self, scope: &BudgetScope, usd: f64, now: Timestamp) -> Option<Fact> {
+    pub fn raise(&self, scope: &BudgetScope, usd: f64, now: Timestamp) -> Option<QueueFact> {
         self.limits.budgets.limit(scope)?;
         let day = scope.kind.is_daily().then(|| self.limits.budgets.day_of(now));
-        Some(Fact::BudgetRaised { budget: scope.clone(), day, usd })
+        Some(QueueFact::BudgetRaised { budget: scope.clone(), day, usd })
     }
 
     /// The facts that replace the figures of budgets which have changed.
-    pub fn spent(&self, figures: &[Fact]) -> Vec<Fact> {
-        let is_news = |fact: &&Fact| match fact {
-            Fact::Spent { budget, day, usd, unpriced } => {
+    pub fn spent(&self, figures: &[QueueFact]) -> Vec<QueueFact> {
+        let is_news = |fact: &&QueueFact| match fact {
+            QueueFact::Spent { budget, day, usd, unpriced } => {
                 let known = self.state.budgets.get(budget).filter(|state| state.day == *day);
                 let newer = self.state.budgets.get(budget).is_none_or(|state| state.day <= *day);
                 newer && known.is_none_or(|known| (known.spent, known.unpriced) != (*usd, *unpriced))
@@ -415,16 +416,16 @@ impl Queue {
     // ---- ends of work ----
 
     /// The facts of an item that has ended well.
-    pub fn succeeded(&self, id: &ItemId) -> Vec<Fact> {
-        let finished = Fact::Finished { item: id.clone(), outcome: Outcome::Done };
+    pub fn succeeded(&self, id: &ItemId) -> Vec<QueueFact> {
+        let finished = QueueFact::Finished { item: id.clone(), outcome: Outcome::Done };
         self.answered(id).into_iter().chain([finished]).collect()
     }
 
     /// The fact that the account of an item works, if that was in doubt.
-    pub fn answered(&self, id: &ItemId) -> Option<Fact> {
+    pub fn answered(&self, id: &ItemId) -> Option<QueueFact> {
         let account = &self.state.items.get(id)?.item.account;
         let tried = self.state.breakers.get(account)?.probe.as_ref() == Some(id);
-        tried.then(|| Fact::BreakerClosed { account: account.clone() })
+        tried.then(|| QueueFact::BreakerClosed { account: account.clone() })
     }
 
     /// The facts of an item that has failed: its retry, if there is one, and the breaker, if others would fail too. `random`
@@ -432,18 +433,18 @@ impl Queue {
     pub fn failed(
         &self,
         id: &ItemId,
-        failure: &Failure,
+        failure: &AttemptFailure,
         policy: &RetryPolicy,
         now: Timestamp,
         random: f64,
-    ) -> Vec<Fact> {
+    ) -> Vec<QueueFact> {
         let Some(entry) = self.state.items.get(id) else { return Vec::new() };
         let (item, account) = (id.clone(), &entry.item.account);
         let breaker = self.state.breakers.get(account);
         let tried = breaker.filter(|breaker| breaker.probe.as_ref() == Some(id));
-        let opened = |failure: &Failure, openings: u32| {
+        let opened = |failure: &AttemptFailure, openings: u32| {
             let until = after(now, policy.hold(failure, openings, random));
-            Fact::BreakerOpened { account: account.clone(), until, failure: failure.clone() }
+            QueueFact::BreakerOpened { account: account.clone(), until, failure: failure.clone() }
         };
         let opened = match (breaker, tried) {
             (None, _) if failure.kind.holds_account() => Some(opened(failure, 1)),
@@ -453,17 +454,17 @@ impl Queue {
             _ => None,
         };
         let ended = match policy.delay(failure, entry.item.attempt, random) {
-            Some(delay) => Fact::RetryAt { item, due: after(now, delay), failure: failure.clone() },
-            None => Fact::Finished { item, outcome: Outcome::Failed { failure: failure.clone() } },
+            Some(delay) => QueueFact::RetryAt { item, due: after(now, delay), failure: failure.clone() },
+            None => QueueFact::Finished { item, outcome: Outcome::Failed { failure: failure.clone() } },
         };
         [ended].into_iter().chain(opened).collect()
     }
 
     /// The facts of a person who wants the queue to go on: also accounts that were held are tried again.
-    pub fn resumed(&self) -> Vec<Fact> {
+    pub fn resumed(&self) -> Vec<QueueFact> {
         let accounts = self.state.breakers.keys().cloned();
-        let closed = accounts.map(|account| Fact::BreakerClosed { account });
-        closed.chain([Fact::Resumed]).collect()
+        let closed = accounts.map(|account| QueueFact::BreakerClosed { account });
+        closed.chain([QueueFact::Resumed]).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 
 use crate::item::{ItemId, WorkItem};
 use crate::queue::Queue;
-use crate::state::{Delay, ItemStatus, Mode};
+use crate::state::{Delay, ItemStatus, SchedulerMode};
 
 impl Queue {
     /// Why an item waits. `None` if it does not. Times are shown in `zone`.
@@ -26,11 +26,11 @@ impl Queue {
                 None => "waits for its session to be opened again".to_owned(),
             })),
             ItemStatus::Waiting { delay } => Some(match self.state().mode {
-                Mode::Paused => "the queue is paused; `hangar resume` continues it".to_owned(),
-                Mode::Draining => {
+                SchedulerMode::Paused => "the queue is paused; `hangar resume` continues it".to_owned(),
+                SchedulerMode::Draining => {
                     "the queue is drained and takes nothing new; `hangar resume` continues it".to_owned()
                 }
-                Mode::Open => delayed(delay).unwrap_or_else(|| self.held(item, now, &time)),
+                SchedulerMode::Open => delayed(delay).unwrap_or_else(|| self.held(item, now, &time)),
             }),
         }
     }

@@ -5,21 +5,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::{BudgetScope, Day};
 use crate::item::{ItemId, OwnerId, WorkItem};
-use crate::retry::Failure;
+use crate::retry::AttemptFailure;
 use crate::state::QueueState;
 
 /// A line of the queue's log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct QueueRecord {
     #[serde(with = "iso")]
     pub at: Timestamp,
     #[serde(flatten)]
-    pub fact: Fact,
+    pub fact: QueueFact,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "type")]
-pub enum Fact {
+pub enum QueueFact {
     /// An owner wants a slot for an item. One that is there already keeps its place and its delay.
     Enqueued {
         item: WorkItem,
@@ -45,7 +45,7 @@ pub enum Fact {
         item: ItemId,
         #[serde(with = "iso")]
         due: Timestamp,
-        failure: Failure,
+        failure: AttemptFailure,
     },
     /// Its owner does not wait for it at present, and may come back.
     Parked {
@@ -64,13 +64,13 @@ pub enum Fact {
     Resumed,
     /// Nothing more is granted; the work that runs is finished.
     Drained,
-    /// All that runs is to be stopped.
+    /// All running work is to be stopped.
     Stopped,
     BreakerOpened {
         account: String,
         #[serde(with = "iso")]
         until: Timestamp,
-        failure: Failure,
+        failure: AttemptFailure,
     },
     /// One item tries the account.
     BreakerHalfOpen {
@@ -107,30 +107,30 @@ pub enum Fact {
     Unknown,
 }
 
-impl Fact {
+impl QueueFact {
     /// Whether the fact has to survive a power cut: people and providers would have to tell it again. All others are told
     /// again by the logs of the work itself.
     pub fn is_milestone(&self) -> bool {
         match self {
-            Fact::RetryAt { .. }
-            | Fact::Paused
-            | Fact::Resumed
-            | Fact::Drained
-            | Fact::Stopped
-            | Fact::BreakerOpened { .. }
-            | Fact::BreakerClosed { .. }
-            | Fact::BudgetRaised { .. }
-            | Fact::Compacted { .. } => true,
-            Fact::Enqueued { .. }
-            | Fact::Granted { .. }
-            | Fact::Counted { .. }
-            | Fact::Finished { .. }
-            | Fact::Parked { .. }
-            | Fact::Withdrawn { .. }
-            | Fact::OwnerGone { .. }
-            | Fact::BreakerHalfOpen { .. }
-            | Fact::Spent { .. }
-            | Fact::Unknown => false,
+            QueueFact::RetryAt { .. }
+            | QueueFact::Paused
+            | QueueFact::Resumed
+            | QueueFact::Drained
+            | QueueFact::Stopped
+            | QueueFact::BreakerOpened { .. }
+            | QueueFact::BreakerClosed { .. }
+            | QueueFact::BudgetRaised { .. }
+            | QueueFact::Compacted { .. } => true,
+            QueueFact::Enqueued { .. }
+            | QueueFact::Granted { .. }
+            | QueueFact::Counted { .. }
+            | QueueFact::Finished { .. }
+            | QueueFact::Parked { .. }
+            | QueueFact::Withdrawn { .. }
+            | QueueFact::OwnerGone { .. }
+            | QueueFact::BreakerHalfOpen { .. }
+            | QueueFact::Spent { .. }
+            | QueueFact::Unknown => false,
         }
     }
 }
@@ -140,7 +140,7 @@ impl Fact {
 #[serde(rename_all = "camelCase", tag = "outcome")]
 pub enum Outcome {
     Done,
-    Failed { failure: Failure },
+    Failed { failure: AttemptFailure },
 }
 
 /// Times with milliseconds, as all our logs have them.

@@ -11,7 +11,7 @@ const MAX_MESSAGE: usize = 200;
 /// Kinds of failure, as far as retries differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum FailureKind {
+pub enum AttemptFailureKind {
     /// The account's login is missing, wrong or expired.
     Login,
     /// The account's quota or budget is used up.
@@ -26,37 +26,40 @@ pub enum FailureKind {
     Transient,
 }
 
-impl FailureKind {
+impl AttemptFailureKind {
     pub fn is_retryable(self) -> bool {
         match self {
-            FailureKind::Login | FailureKind::Quota | FailureKind::BadRequest => false,
-            FailureKind::RateLimited
-            | FailureKind::Overloaded
-            | FailureKind::Interrupted
-            | FailureKind::Transient => true,
+            AttemptFailureKind::Login | AttemptFailureKind::Quota | AttemptFailureKind::BadRequest => false,
+            AttemptFailureKind::RateLimited
+            | AttemptFailureKind::Overloaded
+            | AttemptFailureKind::Interrupted
+            | AttemptFailureKind::Transient => true,
         }
     }
 
     /// Whether other work of the same account would fail as well.
     pub fn holds_account(self) -> bool {
         match self {
-            FailureKind::Login | FailureKind::Quota | FailureKind::RateLimited | FailureKind::Overloaded => {
-                true
-            }
-            FailureKind::BadRequest | FailureKind::Interrupted | FailureKind::Transient => false,
+            AttemptFailureKind::Login
+            | AttemptFailureKind::Quota
+            | AttemptFailureKind::RateLimited
+            | AttemptFailureKind::Overloaded => true,
+            AttemptFailureKind::BadRequest
+            | AttemptFailureKind::Interrupted
+            | AttemptFailureKind::Transient => false,
         }
     }
 
     /// Words for a sentence that begins with the account.
     pub fn words(self) -> &'static str {
         match self {
-            FailureKind::Login => "its login failed; log in, then `hangar resume`",
-            FailureKind::Quota => "its quota is used up; raise it, then `hangar resume`",
-            FailureKind::BadRequest => "bad request",
-            FailureKind::RateLimited => "rate limited",
-            FailureKind::Overloaded => "overloaded",
-            FailureKind::Interrupted => "interrupted",
-            FailureKind::Transient => "failed",
+            AttemptFailureKind::Login => "its login failed; log in, then `hangar resume`",
+            AttemptFailureKind::Quota => "its quota is used up; raise it, then `hangar resume`",
+            AttemptFailureKind::BadRequest => "bad request",
+            AttemptFailureKind::RateLimited => "rate limited",
+            AttemptFailureKind::Overloaded => "overloaded",
+            AttemptFailureKind::Interrupted => "interrupted",
+            AttemptFailureKind::Transient => "failed",
         }
     }
 }
@@ -65,16 +68,16 @@ impl FailureKind {
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Failure {
-    pub kind: FailureKind,
+pub struct AttemptFailure {
+    pub kind: AttemptFailureKind,
     /// One sentence.
     pub message: String,
     /// Seconds that the provider asked to wait.
     pub retry_after: Option<u64>,
 }
 
-impl Failure {
-    pub fn new(kind: FailureKind, message: &str) -> Self {
+impl AttemptFailure {
+    pub fn new(kind: AttemptFailureKind, message: &str) -> Self {
         let mut end = message.len().min(MAX_MESSAGE);
         while !message.is_char_boundary(end) {
             end -= 1;
@@ -123,23 +126,23 @@ impl RetryPolicy {
 
     /// Delay after `attempts` failed attempts, the last with `failure`. `None` if there is no further one. `random` is from
     /// 0 to 1. A delay that the provider asked for is never shortened, except by the longest one.
-    pub fn delay(&self, failure: &Failure, attempts: u32, random: f64) -> Option<Duration> {
+    pub fn delay(&self, failure: &AttemptFailure, attempts: u32, random: f64) -> Option<Duration> {
         match failure.kind {
             kind if !kind.is_retryable() => None,
-            FailureKind::Interrupted => Some(Duration::ZERO),
+            AttemptFailureKind::Interrupted => Some(Duration::ZERO),
             _ => Some(self.backoff(failure, attempts, random)),
         }
     }
 
     /// How long the account is held that made an attempt fail for the `openings`th time in a row.
-    pub fn hold(&self, failure: &Failure, openings: u32, random: f64) -> Duration {
+    pub fn hold(&self, failure: &AttemptFailure, openings: u32, random: f64) -> Duration {
         match failure.kind.is_retryable() {
             true => self.backoff(failure, openings, random),
             false => self.hold,
         }
     }
 
-    fn backoff(&self, failure: &Failure, attempts: u32, random: f64) -> Duration {
+    fn backoff(&self, failure: &AttemptFailure, attempts: u32, random: f64) -> Duration {
         let doublings = attempts.saturating_sub(1).min(MOST_DOUBLINGS);
         let usual = self.first.saturating_mul(1 << doublings).min(self.longest);
         let least = failure.retry_after.map_or(Duration::ZERO, Duration::from_secs).min(self.longest);
@@ -154,8 +157,14 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(kind: FailureKind, retry_after: Option<u64>, attempts: u32, random: f64, seconds: Option<u64>) {
-        let failure = Failure { retry_after, ..Failure::new(kind, "") };
+    fn check(
+        kind: AttemptFailureKind,
+        retry_after: Option<u64>,
+        attempts: u32,
+        random: f64,
+        seconds: Option<u64>,
+    ) {
+        let failure = AttemptFailure { retry_after, ..AttemptFailure::new(kind, "") };
         let delay = RetryPolicy::default().delay(&failure, attempts, random);
         assert_eq!(
             delay.map(|delay| delay.as_secs()),
@@ -166,7 +175,7 @@ mod tests {
 
     #[test]
     fn logins_quotas_and_bad_requests_are_never_retried() {
-        for kind in [FailureKind::Login, FailureKind::Quota, FailureKind::BadRequest] {
+        for kind in [AttemptFailureKind::Login, AttemptFailureKind::Quota, AttemptFailureKind::BadRequest] {
             check(kind, Some(1), 1, 0.0, None);
         }
     }
@@ -174,26 +183,26 @@ mod tests {
     #[test]
     fn delays_double_up_to_the_longest() {
         for (attempts, seconds) in [(1, 5), (2, 10), (3, 20), (6, 160), (7, 300), (u32::MAX, 300)] {
-            check(FailureKind::Transient, None, attempts, 0.0, Some(seconds));
+            check(AttemptFailureKind::Transient, None, attempts, 0.0, Some(seconds));
         }
     }
 
     #[test]
     fn interrupted_work_is_retried_at_once() {
-        check(FailureKind::Interrupted, None, 3, 1.0, Some(0));
+        check(AttemptFailureKind::Interrupted, None, 3, 1.0, Some(0));
     }
 
     #[test]
     fn a_delay_that_the_provider_asks_for_is_obeyed_up_to_the_longest() {
-        check(FailureKind::RateLimited, Some(60), 1, 0.0, Some(60));
-        check(FailureKind::RateLimited, Some(1), 3, 0.0, Some(20));
-        check(FailureKind::RateLimited, Some(u64::MAX), 1, 0.0, Some(300));
+        check(AttemptFailureKind::RateLimited, Some(60), 1, 0.0, Some(60));
+        check(AttemptFailureKind::RateLimited, Some(1), 3, 0.0, Some(20));
+        check(AttemptFailureKind::RateLimited, Some(u64::MAX), 1, 0.0, Some(300));
     }
 
     #[test]
     fn jitter_lengthens_a_delay_by_at_most_its_part() {
-        check(FailureKind::Overloaded, None, 3, 0.5, Some(22));
-        check(FailureKind::Overloaded, None, 3, 1.0, Some(24));
-        check(FailureKind::Overloaded, None, 3, 99.0, Some(24));
+        check(AttemptFailureKind::Overloaded, None, 3, 0.5, Some(22));
+        check(AttemptFailureKind::Overloaded, None, 3, 1.0, Some(24));
+        check(AttemptFailureKind::Overloaded, None, 3, 99.0, Some(24));
     }
 }

@@ -10,12 +10,12 @@ use crate::breaker::Breaker;
 use crate::budget::{self, BudgetScope, BudgetState};
 use crate::item::{ItemId, OwnerId, WorkItem};
 use crate::record::iso;
-use crate::retry::Failure;
+use crate::retry::AttemptFailure;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueState {
-    pub mode: Mode,
+    pub mode: SchedulerMode,
     #[serde(with = "entries")]
     pub items: BTreeMap<ItemId, QueueEntry>,
     /// Breakers that are not closed, by account.
@@ -33,7 +33,7 @@ pub struct QueueState {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Mode {
+pub enum SchedulerMode {
     #[default]
     Open,
     Paused,
@@ -76,7 +76,7 @@ pub enum ItemStatus {
 pub struct Delay {
     #[serde(with = "iso")]
     pub due: Timestamp,
-    pub failure: Failure,
+    pub failure: AttemptFailure,
 }
 
 /// Items as a list, since each has its id.

@@ -13,7 +13,7 @@ use hangar_agent::log::{ListedFact, LogError};
 use hangar_agent::model::ModelProvider;
 use hangar_agent::prompt::{PromptEnvironment, SystemPrompt};
 use hangar_agent::session::{
-    AnswerableQuestions, ClientAbilities, Command, Input, LiveSettings, Prompt, Session,
+    AnswerableQuestions, ClientAbilities, Command, LiveSettings, Prompt, Session, SessionInput,
 };
 use hangar_agent::tool::{Tool, ToolSource};
 use hangar_engine::commands::{CommandError, CommandOutcome, SlashCommand};
@@ -172,13 +172,13 @@ impl SessionTask {
     }
 
     /// Gives the session an input. A log that cannot be written ends the session.
-    pub(crate) fn input(&mut self, input: Input) {
+    pub(crate) fn input(&mut self, input: SessionInput) {
         let result = self.engine.driver_mut().advance(input);
         self.survive(result);
     }
 
     pub(crate) fn command(&mut self, command: Command) {
-        self.input(Input::Command(command));
+        self.input(SessionInput::Command(command));
     }
 
     pub(crate) fn record(&mut self, body: impl Into<Body>) {

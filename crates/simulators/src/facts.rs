@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::usage::Price;
+use crate::usage::VendorPrice;
 
 /// A model, with the facts that the vendor's own rules need.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -26,7 +26,7 @@ pub struct VendorModel<R> {
     pub cache_minimum: u64,
     #[serde(default = "hundred")]
     pub token_percent: u64,
-    pub price: Price,
+    pub price: VendorPrice,
     pub rules: R,
 }
 

@@ -51,6 +51,6 @@ pub use shape::{BodyStep, Flaw, FlawKind, Shapes};
 pub use signature::{Seal, Signature};
 pub use simulator::Simulator;
 pub use stream::{SseEvent, StreamFrame, VendorResponse};
-pub use tokens::Counter;
-pub use usage::{Price, Usage};
+pub use tokens::TokenCounter;
+pub use usage::{Usage, VendorPrice};
 pub use vendor::{Accepted, InputKind, PlannedAnswer, Vendor};

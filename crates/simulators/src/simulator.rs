@@ -16,7 +16,7 @@ use crate::request::{Request, Strictness};
 use crate::scenario::{Act, AnswerPiece, Fault, RequestMatch, Scenario, ScenarioEnd, ScenarioTurn};
 use crate::signature::digest;
 use crate::stream::VendorResponse;
-use crate::tokens::Counter;
+use crate::tokens::TokenCounter;
 use crate::usage::Usage;
 use crate::vendor::{Accepted, PlannedAnswer, Vendor};
 
@@ -253,7 +253,7 @@ impl Simulator {
 
 /// Tokens of an answer, and of its reasoning alone.
 fn count(accepted: &Accepted, pieces: &[AnswerPiece]) -> (u64, u64) {
-    let counter = Counter::new(accepted.token_percent);
+    let counter = TokenCounter::new(accepted.token_percent);
     let (mut output, mut reasoning) = (0, 0);
     for piece in pieces {
         match piece {

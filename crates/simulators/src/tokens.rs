@@ -10,11 +10,11 @@ const PER_MESSAGE: u64 = 4;
 
 /// Counts for one model.
 #[derive(Debug, Clone, Copy)]
-pub struct Counter {
+pub struct TokenCounter {
     percent: u64,
 }
 
-impl Counter {
+impl TokenCounter {
     /// `percent` is how many tokens the model makes of what is a hundred in the published vocabulary.
     pub fn new(percent: u64) -> Self {
         Self { percent }
@@ -51,9 +51,9 @@ mod tests {
     #[test]
     fn text_is_scaled_and_images_are_bounded() {
         let text = "one two three four five six seven eight nine ten";
-        assert_eq!(Counter::new(100).text(text), 10);
-        assert_eq!(Counter::new(130).text(text), 13);
-        let counter = Counter::new(100);
+        assert_eq!(TokenCounter::new(100).text(text), 10);
+        assert_eq!(TokenCounter::new(130).text(text), 13);
+        let counter = TokenCounter::new(100);
         assert_eq!(counter.image(Image { width: 750, height: 1000 }, 1568), 1000);
         assert_eq!(counter.image(Image { width: 8000, height: 4000 }, 1568), (1568 * 784_u64).div_ceil(750));
     }

@@ -48,7 +48,7 @@ impl AddAssign for Usage {
 /// USD for a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Price {
+pub struct VendorPrice {
     pub input: f64,
     pub output: f64,
     /// Reads from the cache; like other input if absent.
@@ -74,7 +74,7 @@ fn one() -> f64 {
     1.0
 }
 
-impl Price {
+impl VendorPrice {
     /// USD for an exchange.
     pub fn of(&self, usage: &Usage) -> f64 {
         let above = self.step.is_some_and(|step| usage.input > step);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_token_has_its_price_and_a_step_raises_all() {
-        let price = Price {
+        let price = VendorPrice {
             input: 2.0,
             output: 10.0,
             cached: Some(0.2),

@@ -11,7 +11,7 @@ use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::scenario::{AnswerPiece, Fault, ScenarioEnd, VendorFailure};
 use crate::stream::VendorResponse;
-use crate::usage::{Price, Usage};
+use crate::usage::{Usage, VendorPrice};
 
 /// One host: the requests that it refuses, and the format of its answers. It keeps no state of its own; the [`AnswerHistory`]
 /// has what it compares later.
@@ -55,7 +55,7 @@ pub struct Accepted {
     /// Input of the model, in pieces that can be cached.
     pub prompt: ModelInput,
     pub caching: Caching,
-    pub price: Price,
+    pub price: VendorPrice,
     /// Tokens of this model for each hundred of the published vocabulary.
     pub token_percent: u64,
     /// Unknown fields that were ignored, in [`Strictness::Lenient`](crate::Strictness::Lenient) only.

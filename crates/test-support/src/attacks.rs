@@ -256,15 +256,15 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// The files of a machine for attacks, as `base.sh` makes them, to make copies of.
-pub struct Template(tempfile::TempDir);
+pub struct AttackTemplate(tempfile::TempDir);
 
-impl Default for Template {
+impl Default for AttackTemplate {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Template {
+impl AttackTemplate {
     pub fn new() -> Self {
         let dir = temporary();
         shell(dir.path(), &format!(". '{CORPUS}/base.sh'"));

@@ -8,7 +8,7 @@ pub(crate) mod http;
 mod pulls;
 
 use http::{Answer, Request, read};
-pub use pulls::Remark;
+pub use pulls::ReviewRemark;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -35,7 +35,7 @@ pub struct Repository {
     /// Lines `METHOD path STATUS`.
     pub requests: Vec<String>,
     /// Answer to the next requests, instead of theirs.
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<ScriptedRefusal>,
     next_comment: u64,
     /// Everything that happened, such as `issue 1 closed`.
     pub events: Vec<String>,
@@ -47,7 +47,7 @@ pub struct Repository {
 }
 
 #[derive(Debug, Clone)]
-pub struct Refusal {
+pub struct ScriptedRefusal {
     pub status: u16,
     pub headers: Vec<(&'static str, String)>,
     pub message: &'static str,

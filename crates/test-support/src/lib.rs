@@ -19,7 +19,7 @@ pub mod vendor;
 pub use github::GitHubServer;
 pub use jira::JiraServer;
 pub use linear::LinearServer;
-pub use model::{ModelServer, Request};
+pub use model::{ModelServer, SeenRequest};
 pub use nats::{NatsServers, NatsVersion};
 pub use process::{Finished, Invocation, Running, Signal};
 pub use scratch::Scratch;

@@ -16,11 +16,11 @@ const STATES: &[&str] = &["Triage", "To Do", "In Progress", "Review", "Done"];
 /// A project `app` of a team.
 pub struct LinearServer {
     pub url: String,
-    state: Arc<Mutex<Workspace>>,
+    state: Arc<Mutex<LinearWorkspace>>,
 }
 
 #[derive(Default)]
-pub struct Workspace {
+pub struct LinearWorkspace {
     issues: Vec<Value>,
     labels: Vec<String>,
     /// Number of requests.
@@ -31,7 +31,7 @@ impl LinearServer {
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("its address"));
-        let state = Arc::new(Mutex::new(Workspace::default()));
+        let state = Arc::new(Mutex::new(LinearWorkspace::default()));
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -43,7 +43,7 @@ impl LinearServer {
         Self { url, state }
     }
 
-    pub fn workspace(&self) -> MutexGuard<'_, Workspace> {
+    pub fn workspace(&self) -> MutexGuard<'_, LinearWorkspace> {
         self.state.lock().expect("no test panicked with it")
     }
 
@@ -80,7 +80,7 @@ fn new_issue(id: &str, title: &str, description: &str, state: &str) -> Value {
     })
 }
 
-fn serve(stream: &TcpStream, state: &Mutex<Workspace>) -> std::io::Result<()> {
+fn serve(stream: &TcpStream, state: &Mutex<LinearWorkspace>) -> std::io::Result<()> {
     let Some(request) = read(stream)? else { return Ok(()) };
     let answer = {
         let mut workspace = state.lock().expect("no test panicked with it");
@@ -113,7 +113,7 @@ fn fits(issue: &Value, filter: &Value) -> Result<bool, String> {
     Ok(true)
 }
 
-impl Workspace {
+impl LinearWorkspace {
     fn label(&mut self, name: &str) -> Value {
         if !self.labels.iter().any(|known| known == name) {
             self.labels.push(name.to_owned());

@@ -18,7 +18,7 @@ pub struct ModelServer {
 
 /// One request that the model saw.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct SeenRequest {
     pub path: String,
     /// Those that are no secrets.
     pub headers: Value,
@@ -60,12 +60,12 @@ impl ModelServer {
     }
 
     /// The requests whose answers have ended, in the order in which they did.
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<SeenRequest> {
         let log = std::fs::read_to_string(self.log.path()).expect("the log of requests");
         let parse = |line: &str| {
             let mut record: Value = serde_json::from_str(line).expect("the log has one JSON object per line");
             let status = record["status"].as_i64().and_then(|status| u16::try_from(status).ok());
-            Request {
+            SeenRequest {
                 path: record["path"].as_str().unwrap_or_default().to_owned(),
                 headers: record["headers"].take(),
                 body: record["body"].take(),

@@ -51,7 +51,7 @@ pub fn builtin(options: Builtin) -> Vec<Arc<dyn Tool>> {
         FileToolSet::Edits => vec![
             workspace.files.adapt(Arc::new(files::View::new(Arc::clone(&workspace)))),
             workspace.files.adapt(Arc::new(files::Create::new(Arc::clone(&workspace)))),
-            workspace.files.adapt(Arc::new(files::Edit::new(Arc::clone(&workspace)))),
+            workspace.files.adapt(Arc::new(files::EditTool::new(Arc::clone(&workspace)))),
         ],
         FileToolSet::Patches => vec![
             workspace.files.adapt(Arc::new(patch::ApplyPatch::new(Arc::clone(&workspace)))),

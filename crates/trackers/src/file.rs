@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue::{Issue, IssueId};
-use crate::{LabelChange, NEW_STATE, NewComment, NewIssue, Reading, Tracker, shared_file};
+use crate::shared_file::IssueFiles;
+use crate::{IssueWriter, LabelChange, NEW_STATE, NewComment, NewIssue, Reading, shared_file};
 
 #[derive(Debug, Clone)]
 pub struct FileTracker {
@@ -17,19 +18,6 @@ pub struct FileTracker {
 impl FileTracker {
     pub fn new(path: PathBuf) -> Self {
         Self { path }
-    }
-
-    fn reading<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&FileTracker) -> Result<T, TrackerError> + Send + 'static,
-    ) -> Reading<T> {
-        let tracker = self.clone();
-        Box::pin(async move {
-            let read = tokio::task::spawn_blocking(move || read(&tracker)).await;
-            read.unwrap_or_else(|error| {
-                Err(TrackerError::new(TrackerErrorKind::Transport, format!("reading issues: {error}")))
-            })
-        })
     }
 
     fn invalid(&self, why: impl std::fmt::Display) -> TrackerError {
@@ -44,29 +32,13 @@ impl FileTracker {
         }
     }
 
-    fn issues(&self) -> Result<Vec<Issue>, TrackerError> {
-        let entries = self.entries(&shared_file::read(&self.path)?)?;
-        let mut issues = Vec::with_capacity(entries.len());
-        let (mut ids, mut identifiers) = (BTreeSet::new(), BTreeSet::new());
-        for (at, entry) in entries.iter().enumerate() {
-            let issue = issue(entry).map_err(|why| self.invalid(format!("issue {}: {why}", at + 1)))?;
-            if !ids.insert(issue.id.clone()) || !identifiers.insert(issue.identifier.clone()) {
-                return Err(
-                    self.invalid(format!("two issues have the id or identifier of `{}`", issue.identifier))
-                );
-            }
-            issues.push(issue);
-        }
-        Ok(issues)
-    }
-
     /// Changes the entry of an issue. `false` leaves the file as it is.
     fn change(
         &self,
         id: IssueId,
         change: impl FnOnce(&mut Map<String, Value>) -> bool + Send + 'static,
     ) -> Reading<()> {
-        self.reading(move |tracker| {
+        self.blocking(move |tracker| {
             shared_file::change(&tracker.path, |text| {
                 let mut entries = tracker.entries(text)?;
                 let entry = entries.iter_mut().filter_map(Value::as_object_mut);
@@ -83,31 +55,25 @@ impl FileTracker {
     }
 }
 
-impl Tracker for FileTracker {
-    fn by_states(&self, states: &[String]) -> Reading<Vec<Issue>> {
-        if states.is_empty() {
-            return Box::pin(async { Ok(Vec::new()) });
+impl IssueFiles for FileTracker {
+    fn issues(&self) -> Result<Vec<Issue>, TrackerError> {
+        let entries = self.entries(&shared_file::read(&self.path)?)?;
+        let mut issues = Vec::with_capacity(entries.len());
+        let (mut ids, mut identifiers) = (BTreeSet::new(), BTreeSet::new());
+        for (at, entry) in entries.iter().enumerate() {
+            let issue = issue(entry).map_err(|why| self.invalid(format!("issue {}: {why}", at + 1)))?;
+            if !ids.insert(issue.id.clone()) || !identifiers.insert(issue.identifier.clone()) {
+                return Err(
+                    self.invalid(format!("two issues have the id or identifier of `{}`", issue.identifier))
+                );
+            }
+            issues.push(issue);
         }
-        let states = states.to_vec();
-        self.reading(move |tracker| {
-            let issues = tracker.issues()?.into_iter().filter(|issue| issue.is_in(&states));
-            Ok(issues.map(|issue| Issue { comments: None, ..issue }).collect())
-        })
+        Ok(issues)
     }
+}
 
-    fn by_ids(&self, ids: &[IssueId]) -> Reading<Vec<Issue>> {
-        if ids.is_empty() {
-            return Box::pin(async { Ok(Vec::new()) });
-        }
-        let ids: BTreeSet<IssueId> = ids.iter().cloned().collect();
-        self.reading(move |tracker| {
-            let issues = tracker.issues()?.into_iter().filter(|issue| ids.contains(&issue.id));
-            Ok(issues
-                .map(|issue| Issue { comments: Some(issue.comments.unwrap_or_default()), ..issue })
-                .collect())
-        })
-    }
-
+impl IssueWriter for FileTracker {
     fn transition(&self, id: &IssueId, state: &str) -> Reading<()> {
         let state = state.to_owned();
         self.change(id.clone(), move |entry| {
@@ -149,7 +115,7 @@ impl Tracker for FileTracker {
     }
 
     fn create(&self, draft: NewIssue) -> Reading<IssueId> {
-        self.reading(move |tracker| {
+        self.blocking(move |tracker| {
             let id = format!("hangar-{}", draft.marker);
             let made = IssueId(id.clone());
             shared_file::change(&tracker.path, |text| {

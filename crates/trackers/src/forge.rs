@@ -150,13 +150,13 @@ pub struct Review {
     pub id: String,
     pub author: String,
     pub is_bot: bool,
-    pub verdict: Verdict,
+    pub verdict: ReviewVerdict,
     pub body: String,
     pub submitted_at: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ReviewVerdict {
     Approved,
     ChangesRequested,
     Commented,
@@ -177,8 +177,8 @@ impl PullRequest {
     }
 
     /// The last verdict of each person. A comment is none.
-    fn verdicts(&self) -> impl Iterator<Item = Verdict> {
-        let counts = |review: &&Review| review.verdict != Verdict::Commented;
+    fn verdicts(&self) -> impl Iterator<Item = ReviewVerdict> {
+        let counts = |review: &&Review| review.verdict != ReviewVerdict::Commented;
         let is_last = move |review: &Review, at: usize| {
             !self.reviews[at + 1..].iter().any(|later| later.author == review.author && counts(&later))
         };
@@ -187,11 +187,11 @@ impl PullRequest {
     }
 
     pub fn is_approved(&self) -> bool {
-        self.verdicts().any(|verdict| verdict == Verdict::Approved) && !self.has_changes_requested()
+        self.verdicts().any(|verdict| verdict == ReviewVerdict::Approved) && !self.has_changes_requested()
     }
 
     pub fn has_changes_requested(&self) -> bool {
-        self.verdicts().any(|verdict| verdict == Verdict::ChangesRequested)
+        self.verdicts().any(|verdict| verdict == ReviewVerdict::ChangesRequested)
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::http::{Api, Method, Service};
 use crate::issue::{Comment, Issue, IssueId};
-use crate::{LabelChange, NewComment, NewIssue, Reading, Tracker};
+use crate::{IssueReader, IssueWriter, LabelChange, NewComment, NewIssue, Reading};
 
 pub use pulls::GitHubForge;
 
@@ -208,7 +208,7 @@ impl Inner {
     }
 }
 
-impl Tracker for GitHubTracker {
+impl IssueReader for GitHubTracker {
     fn by_states(&self, states: &[String]) -> Reading<Vec<Issue>> {
         let (inner, states) = (Arc::clone(&self.0), states.to_vec());
         Box::pin(async move {
@@ -236,7 +236,9 @@ impl Tracker for GitHubTracker {
             Ok(issues)
         })
     }
+}
 
+impl IssueWriter for GitHubTracker {
     fn transition(&self, id: &IssueId, state: &str) -> Reading<()> {
         let (inner, id, state) = (Arc::clone(&self.0), id.clone(), state.to_owned());
         Box::pin(async move { inner.transition(&id, &state).await })

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::http::{Api, Method, Service};
 use crate::issue::{Blocker, Comment, Issue, IssueId, Parent};
-use crate::{LabelChange, NewComment, NewIssue, Reading, Tracker};
+use crate::{IssueReader, IssueWriter, LabelChange, NewComment, NewIssue, Reading};
 
 const FIELDS: &str =
     "summary,status,priority,labels,assignee,issuetype,parent,issuelinks,created,updated,description";
@@ -293,7 +293,7 @@ fn date(value: &Value) -> Option<String> {
     }
 }
 
-impl Tracker for JiraTracker {
+impl IssueReader for JiraTracker {
     fn by_states(&self, states: &[String]) -> Reading<Vec<Issue>> {
         let (inner, states) = (Arc::clone(&self.0), states.to_vec());
         Box::pin(async move {
@@ -316,7 +316,9 @@ impl Tracker for JiraTracker {
         let (inner, ids) = (Arc::clone(&self.0), ids.to_vec());
         Box::pin(async move { inner.by_ids(&ids).await })
     }
+}
 
+impl IssueWriter for JiraTracker {
     fn transition(&self, id: &IssueId, state: &str) -> Reading<()> {
         let (inner, id, state) = (Arc::clone(&self.0), id.clone(), state.to_owned());
         Box::pin(async move { inner.transition(number(&id)?, &state).await })

@@ -27,13 +27,21 @@ pub use open::{KINDS, open, open_forge};
 pub type Reading<T> = BoxFuture<'static, Result<T, TrackerError>>;
 
 /// A tracker of issues. One instance serves any number of callers at once.
-pub trait Tracker: Send + Sync {
+pub trait Tracker: IssueReader + IssueWriter {}
+
+impl<T: IssueReader + IssueWriter> Tracker for T {}
+
+/// Reads of a tracker.
+pub trait IssueReader: Send + Sync {
     /// Issues in the given states, in a stable order. None for no states, without a request.
     fn by_states(&self, states: &[String]) -> Reading<Vec<Issue>>;
 
     /// Issues by their ids, with their comments. One that is missing in the result no longer exists.
     fn by_ids(&self, ids: &[IssueId]) -> Reading<Vec<Issue>>;
+}
 
+/// Writes of a tracker.
+pub trait IssueWriter: Send + Sync {
     /// Moves an issue to a state. One that is there already stays.
     fn transition(&self, id: &IssueId, state: &str) -> Reading<()>;
 

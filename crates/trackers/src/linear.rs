@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::http::{Api, Service};
 use crate::issue::{Blocker, Comment, Issue, IssueId, Parent};
-use crate::{LabelChange, NewComment, NewIssue, Reading, Tracker};
+use crate::{IssueReader, IssueWriter, LabelChange, NewComment, NewIssue, Reading};
 
 const ENDPOINT: &str = "https://api.linear.app";
 /// Most pages of one list.
@@ -225,7 +225,7 @@ fn comment(entry: &Value) -> Option<Comment> {
     })
 }
 
-impl Tracker for LinearTracker {
+impl IssueReader for LinearTracker {
     fn by_states(&self, states: &[String]) -> Reading<Vec<Issue>> {
         let (inner, states) = (Arc::clone(&self.0), states.to_vec());
         Box::pin(async move {
@@ -247,7 +247,9 @@ impl Tracker for LinearTracker {
             Ok(issues)
         })
     }
+}
 
+impl IssueWriter for LinearTracker {
     fn transition(&self, id: &IssueId, state: &str) -> Reading<()> {
         let (inner, id, state) = (Arc::clone(&self.0), id.clone(), state.to_owned());
         Box::pin(async move { inner.transition(&id, &state).await })

@@ -19,17 +19,18 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use hangar_front_matter::{self as front_matter, FENCE, Head, Parts};
 use serde_json::Value;
 
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue::{Blocker, Comment, Issue, IssueId};
-use crate::{LabelChange, NEW_STATE, NewComment, NewIssue, Reading, Tracker, shared_file};
+use crate::shared_file::IssueFiles;
+use crate::{IssueWriter, LabelChange, NEW_STATE, NewComment, NewIssue, Reading, shared_file};
 
 /// Most files that are read.
 const MAX_FILES: usize = 20_000;
-const FENCE: &str = "---";
 const COMMENTS: &str = "<!-- comments -->";
 const COMMENT: &str = "<!-- comment ";
 
@@ -43,19 +44,6 @@ impl MarkdownTracker {
         Self { directory }
     }
 
-    fn reading<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&MarkdownTracker) -> Result<T, TrackerError> + Send + 'static,
-    ) -> Reading<T> {
-        let tracker = self.clone();
-        Box::pin(async move {
-            let read = tokio::task::spawn_blocking(move || read(&tracker)).await;
-            read.unwrap_or_else(|error| {
-                Err(TrackerError::new(TrackerErrorKind::Transport, format!("reading issues: {error}")))
-            })
-        })
-    }
-
     /// Path of an issue. An id with a slash or a dot first is none of ours.
     fn path(&self, id: &IssueId) -> Result<PathBuf, TrackerError> {
         let plain = !id.0.is_empty() && !id.0.starts_with('.') && !id.0.contains(['/', '\0']);
@@ -66,6 +54,23 @@ impl MarkdownTracker {
         plain.then(|| self.directory.join(format!("{id}.md"))).ok_or_else(missing)
     }
 
+    fn issue(&self, id: &IssueId) -> Result<Issue, TrackerError> {
+        let path = self.path(id)?;
+        parse(id, &shared_file::read(&path)?)
+            .map_err(|why| TrackerError::new(TrackerErrorKind::Payload, format!("{}: {why}", path.display())))
+    }
+
+    fn change(
+        &self,
+        id: &IssueId,
+        change: impl FnOnce(&str) -> Option<String> + Send + 'static,
+    ) -> Reading<()> {
+        let path = self.path(id);
+        self.blocking(move |_| shared_file::change(&path?, |text| Ok(change(text))))
+    }
+}
+
+impl IssueFiles for MarkdownTracker {
     fn issues(&self) -> Result<Vec<Issue>, TrackerError> {
         let failed = |error: std::io::Error| shared_file::transport("listing", &self.directory, &error);
         let entries = std::fs::read_dir(&self.directory).map_err(failed)?;
@@ -87,46 +92,9 @@ impl MarkdownTracker {
         }
         Ok(issues)
     }
-
-    fn issue(&self, id: &IssueId) -> Result<Issue, TrackerError> {
-        let path = self.path(id)?;
-        parse(id, &shared_file::read(&path)?)
-            .map_err(|why| TrackerError::new(TrackerErrorKind::Payload, format!("{}: {why}", path.display())))
-    }
-
-    fn change(
-        &self,
-        id: &IssueId,
-        change: impl FnOnce(&str) -> Option<String> + Send + 'static,
-    ) -> Reading<()> {
-        let path = self.path(id);
-        self.reading(move |_| shared_file::change(&path?, |text| Ok(change(text))))
-    }
 }
 
-impl Tracker for MarkdownTracker {
-    fn by_states(&self, states: &[String]) -> Reading<Vec<Issue>> {
-        if states.is_empty() {
-            return Box::pin(async { Ok(Vec::new()) });
-        }
-        let states = states.to_vec();
-        self.reading(move |tracker| {
-            let issues = tracker.issues()?.into_iter().filter(|issue| issue.is_in(&states));
-            Ok(issues.map(|issue| Issue { comments: None, ..issue }).collect())
-        })
-    }
-
-    fn by_ids(&self, ids: &[IssueId]) -> Reading<Vec<Issue>> {
-        if ids.is_empty() {
-            return Box::pin(async { Ok(Vec::new()) });
-        }
-        let ids = ids.to_vec();
-        self.reading(move |tracker| {
-            let issues = tracker.issues()?;
-            Ok(issues.into_iter().filter(|issue| ids.contains(&issue.id)).collect())
-        })
-    }
-
+impl IssueWriter for MarkdownTracker {
     fn transition(&self, id: &IssueId, state: &str) -> Reading<()> {
         let state = state.to_owned();
         self.change(id, move |text| set(text, "state", &scalar(&state)))
@@ -161,7 +129,7 @@ impl Tracker for MarkdownTracker {
     fn create(&self, draft: NewIssue) -> Reading<IssueId> {
         let id = IssueId(format!("follow-up-{}", draft.marker));
         let path = self.path(&id);
-        self.reading(move |_| {
+        self.blocking(move |_| {
             let path = path?;
             let (title, body) = (scalar(&draft.title), draft.description.trim());
             let text = format!("{FENCE}\ntitle: {title}\nstate: {NEW_STATE}\n{FENCE}\n{body}\n");
@@ -187,23 +155,10 @@ fn scalar(text: &str) -> String {
     }
 }
 
-/// The YAML of the front matter and the text after it.
-fn split(text: &str) -> Option<(&str, &str)> {
-    let rest = text.strip_prefix(FENCE)?.strip_prefix('\n')?;
-    let mut at = 0;
-    for line in rest.split_inclusive('\n') {
-        if line.trim_end() == FENCE {
-            return Some((&rest[..at], &rest[at + line.len()..]));
-        }
-        at += line.len();
-    }
-    None
-}
-
 /// Sets one entry of the front matter, with the lines that belong to its old value gone. `None` if it is there already.
 fn set(text: &str, name: &str, value: &str) -> Option<String> {
     let line = format!("{name}: {value}\n");
-    let Some((yaml, body)) = split(text) else {
+    let Some(Parts { yaml: Some(yaml), body, .. }) = front_matter::split(text) else {
         return Some(format!("{FENCE}\n{line}{FENCE}\n{text}"));
     };
     let (mut out, mut written, mut inside) = (String::new(), false, false);
@@ -228,43 +183,30 @@ fn set(text: &str, name: &str, value: &str) -> Option<String> {
 
 fn parse(id: &IssueId, text: &str) -> Result<Issue, String> {
     let text = text.replace("\r\n", "\n");
-    let (yaml, body) = split(&text).ok_or("it has no front matter")?;
-    let options = serde_saphyr::options! { strict_booleans: true };
-    let head: Value = serde_saphyr::from_str_with_options(yaml, options)
-        .map_err(|error: serde_saphyr::Error| format!("its front matter is no YAML: {error}"))?;
-    let field = |name: &str| match &head[name] {
-        Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
+    let Some(Parts { yaml: Some(yaml), body, .. }) = front_matter::split(&text) else {
+        return Err("it has no front matter".to_owned());
     };
-    let list = |name: &str| -> Vec<String> {
-        let items = head[name].as_array().map(Vec::as_slice).unwrap_or_default();
-        items
-            .iter()
-            .filter_map(|item| {
-                item.as_str().map(str::to_owned).or_else(|| item.as_i64().map(|item| item.to_string()))
-            })
-            .collect()
-    };
+    let head = Head::parse(yaml)?;
+    let list = |name: &str| head.list(name).unwrap_or_default();
     let (description, comments) = match body.split_once(COMMENTS) {
         Some((description, comments)) => (description, parse_comments(comments)),
         None => (body, Vec::new()),
     };
     let heading =
         || description.lines().find_map(|line| line.strip_prefix("# ")).map(|line| line.trim().to_owned());
-    let title = field("title").or_else(heading).ok_or("it has neither a `title` nor a heading")?;
-    let state = field("state").ok_or("`state` is missing")?;
-    let identifier = field("identifier").unwrap_or_else(|| id.0.clone());
+    let title = head.text("title").or_else(heading).ok_or("it has neither a `title` nor a heading")?;
+    let state = head.text("state").ok_or("`state` is missing")?;
+    let identifier = head.text("identifier").unwrap_or_else(|| id.0.clone());
     let mut issue = Issue::new(&id.0, &identifier, &title, &state);
     issue.description = description.trim().to_owned();
-    issue.priority = head["priority"].as_i64();
+    issue.priority = head.get("priority").and_then(Value::as_i64);
     issue.labels = list("labels").iter().map(|label| label.trim().to_lowercase()).collect();
-    issue.branch_name = field("branch_name");
-    issue.url = field("url");
-    issue.assignee = field("assignee");
-    issue.issue_type = field("issue_type");
-    issue.created_at = field("created_at");
-    issue.updated_at = field("updated_at");
+    issue.branch_name = head.text("branch_name");
+    issue.url = head.text("url");
+    issue.assignee = head.text("assignee");
+    issue.issue_type = head.text("issue_type");
+    issue.created_at = head.text("created_at");
+    issue.updated_at = head.text("updated_at");
     let blocker = |identifier: String| Blocker { id: identifier.clone(), identifier, state: String::new() };
     issue.blocked_by = list("blocked_by").into_iter().map(blocker).collect();
     issue.comments = Some(comments);
@@ -285,9 +227,4 @@ fn parse_comments(text: &str) -> Vec<Comment> {
             })
         })
         .collect()
-}
-
-/// Whether a directory can hold issues.
-pub(crate) fn is_directory(path: &Path) -> bool {
-    path.is_dir()
 }

@@ -12,7 +12,7 @@ use crate::file::FileTracker;
 use crate::github::{GitHubForge, GitHubTracker};
 use crate::jira::JiraTracker;
 use crate::linear::LinearTracker;
-use crate::markdown::{self, MarkdownTracker};
+use crate::markdown::MarkdownTracker;
 use crate::{Forge, Tracker};
 
 /// Kinds of trackers that can be opened.
@@ -23,7 +23,7 @@ pub fn open(config: &TrackerConfig, directories: &[&Path]) -> Result<Arc<dyn Tra
     match config.kind.as_str() {
         "file" => {
             let path = path(config, directories)?;
-            match markdown::is_directory(&path) {
+            match path.is_dir() {
                 true => Ok(Arc::new(MarkdownTracker::new(path))),
                 false => Ok(Arc::new(FileTracker::new(path))),
             }

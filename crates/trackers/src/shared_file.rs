@@ -1,11 +1,60 @@
 //! Files that people edit beside us: read whole, changed under a lock, replaced in one step.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
 use crate::error::{TrackerError, TrackerErrorKind};
+use crate::issue::{Issue, IssueId};
+use crate::{IssueReader, Reading};
+
+/// Issues that are kept in files.
+pub(crate) trait IssueFiles: Clone + Send + Sync + 'static {
+    /// All issues, with their comments.
+    fn issues(&self) -> Result<Vec<Issue>, TrackerError>;
+
+    /// Works on the files where blocking is allowed.
+    fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, TrackerError> + Send + 'static,
+    ) -> Reading<T> {
+        let files = self.clone();
+        Box::pin(async move {
+            let done = tokio::task::spawn_blocking(move || work(&files)).await;
+            done.unwrap_or_else(|error| {
+                Err(TrackerError::new(TrackerErrorKind::Transport, format!("reading issues: {error}")))
+            })
+        })
+    }
+}
+
+impl<T: IssueFiles> IssueReader for T {
+    fn by_states(&self, states: &[String]) -> Reading<Vec<Issue>> {
+        if states.is_empty() {
+            return Box::pin(async { Ok(Vec::new()) });
+        }
+        let states = states.to_vec();
+        self.blocking(move |files| {
+            let issues = files.issues()?.into_iter().filter(|issue| issue.is_in(&states));
+            Ok(issues.map(|issue| Issue { comments: None, ..issue }).collect())
+        })
+    }
+
+    fn by_ids(&self, ids: &[IssueId]) -> Reading<Vec<Issue>> {
+        if ids.is_empty() {
+            return Box::pin(async { Ok(Vec::new()) });
+        }
+        let ids: BTreeSet<IssueId> = ids.iter().cloned().collect();
+        self.blocking(move |files| {
+            let issues = files.issues()?.into_iter().filter(|issue| ids.contains(&issue.id));
+            let with_comments =
+                |issue: Issue| Issue { comments: Some(issue.comments.unwrap_or_default()), ..issue };
+            Ok(issues.map(with_comments).collect())
+        })
+    }
+}
 
 /// Largest file of issues.
 const MAX_BYTES: u64 = 64 << 20;

@@ -31,18 +31,18 @@ pub struct Config {
     pub tracker: TrackerConfig,
     pub poll_interval: Duration,
     pub workspace: WorkspaceConfig,
-    pub hooks: Hooks,
-    pub agent: AgentConfig,
+    pub hooks: WorkflowHooks,
+    pub agent: WorkflowAgent,
     pub pulls: PullConfig,
     /// Rules that choose the agent of an issue, the first that fits.
     pub dispatch: Vec<DispatchRule>,
     pub self_review: SelfReview,
-    pub server: ServerConfig,
+    pub server: StateServerConfig,
     pub logging: Logging,
     pub worker: WorkerConfig,
     /// Dollars per million tokens, by kind of agent.
     pub token_rates: BTreeMap<String, TokenRates>,
-    /// Where Sortie keeps its database. Accepted; our records are in the home of Hangar.
+    /// Path of Sortie's database. Accepted without effect: records are in Hangar's home.
     pub db_path: Option<PathBuf>,
     /// Language of the prompt, where the file says so.
     pub template: Option<Language>,
@@ -54,7 +54,7 @@ pub struct Config {
 pub struct TrackerConfig {
     pub kind: String,
     pub endpoint: String,
-    pub api_key: Secret,
+    pub api_key: WorkflowSecret,
     pub project: String,
     pub query_filter: String,
     pub active_states: Vec<String>,
@@ -87,9 +87,9 @@ fn holds(states: &[String], state: &str) -> bool {
 
 /// A secret: it is not printed.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Secret(pub String);
+pub struct WorkflowSecret(pub String);
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for WorkflowSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_empty() { "Secret(empty)" } else { "Secret(…)" })
     }
@@ -115,7 +115,7 @@ pub struct WorkspaceConfig {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Hooks {
+pub struct WorkflowHooks {
     pub after_create: Option<String>,
     pub before_run: Option<String>,
     pub after_run: Option<String>,
@@ -124,7 +124,7 @@ pub struct Hooks {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct AgentConfig {
+pub struct WorkflowAgent {
     pub kind: String,
     pub command: Option<String>,
     pub max_concurrent: u32,
@@ -140,7 +140,7 @@ pub struct AgentConfig {
     pub max_retry_backoff: Duration,
 }
 
-impl AgentConfig {
+impl WorkflowAgent {
     /// Name of the runtime that the kind of agent stands for.
     pub fn runtime(&self) -> &str {
         runtime_of(&self.kind)
@@ -175,20 +175,20 @@ pub struct SelfReview {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct ServerConfig {
+pub struct StateServerConfig {
     /// `None` serves nothing.
     pub port: Option<u16>,
     pub host: IpAddr,
     /// Key of the signatures of webhooks. Without one they are refused.
-    pub webhook_secret: Secret,
+    pub webhook_secret: WorkflowSecret,
     /// Whether the workflow names the port.
     pub is_named: bool,
 }
 
-impl Default for ServerConfig {
+impl Default for StateServerConfig {
     fn default() -> Self {
         let host = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        Self { port: None, host, webhook_secret: Secret::default(), is_named: false }
+        Self { port: None, host, webhook_secret: WorkflowSecret::default(), is_named: false }
     }
 }
 

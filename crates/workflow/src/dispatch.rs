@@ -29,7 +29,7 @@ pub struct PriorityRange {
 
 /// Properties of an issue that rules look at.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct IssueProperties<'a> {
     pub identifier: &'a str,
     /// In lower case.
     pub labels: &'a [String],
@@ -39,7 +39,7 @@ pub struct Subject<'a> {
 }
 
 impl DispatchRule {
-    pub fn fits(&self, issue: Subject<'_>) -> bool {
+    pub fn fits(&self, issue: IssueProperties<'_>) -> bool {
         let equal = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_ref().is_none_or(|wanted| found.is_some_and(|found| found.eq_ignore_ascii_case(wanted)))
         };

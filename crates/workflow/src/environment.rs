@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::problem::{Position, Problem, check};
+use crate::problem::{FilePosition, Problem, check};
 
 /// Prefix of the variables that replace settings.
 pub const PREFIX: &str = "SORTIE_";
@@ -12,7 +12,7 @@ pub const ENV_FILE: &str = "SORTIE_ENV_FILE";
 
 /// Environment of a workflow. It is handed in, so that nothing here reads that of the process.
 #[derive(Debug, Clone, Default)]
-pub struct Environment {
+pub struct WorkflowEnvironment {
     pub variables: BTreeMap<String, String>,
     pub home: PathBuf,
     pub temp: PathBuf,
@@ -20,7 +20,7 @@ pub struct Environment {
     pub from_file: BTreeMap<String, String>,
 }
 
-impl Environment {
+impl WorkflowEnvironment {
     pub fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
@@ -91,7 +91,7 @@ pub fn dotenv(text: &str) -> Result<BTreeMap<String, String>, Problem> {
         let line = line.strip_prefix("export ").unwrap_or(line);
         let Some((name, value)) = line.split_once('=') else {
             let message = format!("line {} of the env file is no `NAME=value`", number + 1);
-            return Err(Problem::error(check::ENV_FILE, Position::START, message));
+            return Err(Problem::error(check::ENV_FILE, FilePosition::START, message));
         };
         let (name, value) = (name.trim(), value.trim());
         let quoted = ['"', '\''].into_iter().find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
@@ -106,13 +106,13 @@ pub fn dotenv(text: &str) -> Result<BTreeMap<String, String>, Problem> {
 mod tests {
     use super::*;
 
-    fn environment() -> Environment {
+    fn environment() -> WorkflowEnvironment {
         let variables = [("A", "1"), ("DIR", "/d"), ("EMPTY", "")];
-        Environment {
+        WorkflowEnvironment {
             variables: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             home: "/home/me".into(),
             temp: "/tmp".into(),
-            ..Environment::default()
+            ..WorkflowEnvironment::default()
         }
     }
 

@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use crate::config::Config;
-use crate::environment::Environment;
-use crate::front_matter;
-use crate::problem::{Position, Problem, Report, Severity, check};
+use crate::environment::WorkflowEnvironment;
+use crate::problem::{FilePosition, Problem, Report, Severity, check};
 use crate::reader::Reader;
 use crate::sections;
 use crate::template::{Template, shape};
@@ -28,15 +27,19 @@ pub struct Workflow {
 }
 
 /// Reads the text of a workflow file in `directory`. All problems are found at once.
-pub fn load(text: &str, directory: &Path, environment: &Environment) -> Result<Workflow, Report> {
+pub fn load(text: &str, directory: &Path, environment: &WorkflowEnvironment) -> Result<Workflow, Report> {
     let one = |problem: Problem| Report::of(vec![problem]);
     if text.len() > MAX_BYTES {
         let message = format!("the file is larger than {MAX_BYTES} bytes");
-        return Err(one(Problem::error(check::PARSE, Position::START, message)));
+        return Err(one(Problem::error(check::PARSE, FilePosition::START, message)));
     }
-    let text = front_matter::normalised(text);
-    let parts = front_matter::split(&text).map_err(one)?;
-    let root = yaml::parse(parts.yaml, parts.yaml_offset).map_err(one)?;
+    let text = text.replace("\r\n", "\n");
+    let Some(parts) = hangar_front_matter::split(&text) else {
+        let message = "the front matter has no end; close it with a line of `---`";
+        return Err(one(Problem::error(check::PARSE, FilePosition::START, message)));
+    };
+    // The YAML begins on the second line, behind the fence.
+    let root = yaml::parse(parts.yaml.unwrap_or_default(), 1).map_err(one)?;
     if let Some(root) = &root
         && !matches!(root.value, Yaml::Map(_))
     {
@@ -48,7 +51,9 @@ pub fn load(text: &str, directory: &Path, environment: &Environment) -> Result<W
     let branch_at = reader.position("workspace.branch");
     let (title_at, body_at) = (reader.position("pull_requests.title"), reader.position("pull_requests.body"));
     let mut problems = reader.problems;
-    let prompt = template(parts.prompt, config.template, parts.prompt_offset, &mut problems);
+    let text = parts.body.trim_start();
+    let blank = parts.body[..parts.body.len() - text.len()].matches('\n').count();
+    let prompt = template(text.trim_end(), config.template, parts.body_offset + blank, &mut problems);
     let branch = template(&config.workspace.branch, None, branch_at.line - 1, &mut problems);
     let title = template(&config.pulls.title, None, title_at.line - 1, &mut problems);
     let body = config.pulls.body.as_deref();
@@ -68,7 +73,7 @@ fn template(
     offset: usize,
     problems: &mut Vec<Problem>,
 ) -> Option<Template> {
-    let at = |line: usize| Position::line(line + offset);
+    let at = |line: usize| FilePosition::line(line + offset);
     match Template::parse(text, language) {
         Ok(parsed) => {
             let found = shape::check(&parsed).into_iter();

@@ -13,13 +13,13 @@ pub enum Severity {
 
 /// Position in the file; both numbers begin with 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Position {
+pub struct FilePosition {
     pub line: usize,
     pub column: usize,
 }
 
-impl Position {
-    pub const START: Position = Position { line: 1, column: 1 };
+impl FilePosition {
+    pub const START: FilePosition = FilePosition { line: 1, column: 1 };
 
     pub fn line(line: usize) -> Self {
         Self { line, column: 1 }
@@ -34,15 +34,15 @@ pub struct Problem {
     pub check: String,
     pub message: String,
     #[serde(flatten)]
-    pub at: Position,
+    pub at: FilePosition,
 }
 
 impl Problem {
-    pub fn error(check: &str, at: Position, message: impl Into<String>) -> Self {
+    pub fn error(check: &str, at: FilePosition, message: impl Into<String>) -> Self {
         Self { severity: Severity::Error, check: check.to_owned(), message: message.into(), at }
     }
 
-    pub fn warning(check: &str, at: Position, message: impl Into<String>) -> Self {
+    pub fn warning(check: &str, at: FilePosition, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, check: check.to_owned(), message: message.into(), at }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::config::{ESCALATION_LABEL, Escalation, Secret, TrackerConfig};
+use crate::config::{ESCALATION_LABEL, Escalation, TrackerConfig, WorkflowSecret};
 use crate::reader::Reader;
 
 /// Shortest pause between two reads of a pull request, unless the workflow polls its tracker less often.
@@ -22,7 +22,7 @@ pub struct PullConfig {
     /// Kind of the forge.
     pub provider: String,
     pub endpoint: String,
-    pub api_key: Secret,
+    pub api_key: WorkflowSecret,
     pub project: String,
     /// Branch to merge into. The default branch of the repository if absent.
     pub base: Option<String>,
@@ -134,7 +134,7 @@ pub(crate) fn pulls(reader: &mut Reader<'_>, tracker: &TrackerConfig) -> PullCon
     PullConfig {
         mode,
         endpoint: shared(endpoint, &tracker.endpoint),
-        api_key: Secret(shared(key, &tracker.api_key.0)),
+        api_key: WorkflowSecret(shared(key, &tracker.api_key.0)),
         project: shared(project, &tracker.project),
         base: reader.text("pull_requests.base"),
         title: reader.script("pull_requests.title").unwrap_or_else(|| TITLE.to_owned()),

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::environment::Environment;
+use crate::environment::WorkflowEnvironment;
 use crate::keys;
-use crate::problem::{Position, Problem, check};
+use crate::problem::{FilePosition, Problem, check};
 use crate::yaml::{Node, Yaml};
 
 /// Reader of a front matter, with the problems that it has met.
 pub(crate) struct Reader<'a> {
     pub(crate) root: Option<&'a Node>,
-    pub(crate) environment: &'a Environment,
+    pub(crate) environment: &'a WorkflowEnvironment,
     /// Directory of the workflow file.
     pub(crate) base: &'a Path,
     pub(crate) problems: Vec<Problem>,
@@ -40,8 +40,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Position of a setting, of its block, or of the file.
-    pub(crate) fn position(&self, path: &str) -> Position {
-        let mut at = Position::START;
+    pub(crate) fn position(&self, path: &str) -> FilePosition {
+        let mut at = FilePosition::START;
         let Some(mut node) = self.root else { return at };
         for name in path.split('.') {
             if let Some(key) = node.key(name) {
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
     fn mistyped(&mut self, path: &str, wanted: &str, raw: &Raw<'_>) {
         let (at, message) = match raw {
             Raw::Variable { name, value } => {
-                (Position::START, format!("`{name}` must be {wanted}, not `{value}`"))
+                (FilePosition::START, format!("`{name}` must be {wanted}, not `{value}`"))
             }
             Raw::File(node) => (node.at, format!("`{path}` must be {wanted}, not {}", node.kind())),
         };
@@ -236,7 +236,7 @@ impl<'a> Reader<'a> {
     }
 
     /// An error at a place that the caller knows.
-    pub(crate) fn wrong(&mut self, at: Position, message: String) {
+    pub(crate) fn wrong(&mut self, at: FilePosition, message: String) {
         self.problems.push(Problem::error(check::TYPE, at, message));
     }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::Map;
 
 use crate::config::{
-    AgentConfig, BRANCH, Comments, Config, ESCALATION_LABEL, HOOK_TIMEOUT, Hooks, Logging, MAX_AGENTS,
-    MAX_RETRY_BACKOFF, MAX_TURNS, POLL_INTERVAL, PORT, READ_TIMEOUT, STALL_TIMEOUT, Secret, SelfReview,
-    ServerConfig, TURN_TIMEOUT, TokenRates, TrackerConfig, WorkerConfig, WorkspaceConfig,
+    BRANCH, Comments, Config, ESCALATION_LABEL, HOOK_TIMEOUT, Logging, MAX_AGENTS, MAX_RETRY_BACKOFF,
+    MAX_TURNS, POLL_INTERVAL, PORT, READ_TIMEOUT, STALL_TIMEOUT, SelfReview, StateServerConfig, TURN_TIMEOUT,
+    TokenRates, TrackerConfig, WorkerConfig, WorkflowAgent, WorkflowHooks, WorkflowSecret, WorkspaceConfig,
 };
 use crate::dispatch;
 use crate::keys;
@@ -41,7 +41,7 @@ pub(crate) fn config(reader: &mut Reader<'_>) -> Config {
         tracker,
         poll_interval: reader.milliseconds("polling.interval_ms", POLL_INTERVAL),
         workspace: workspace(reader),
-        hooks: Hooks {
+        hooks: WorkflowHooks {
             after_create: reader.script("hooks.after_create"),
             before_run: reader.script("hooks.before_run"),
             after_run: reader.script("hooks.after_run"),
@@ -105,7 +105,9 @@ fn tracker(reader: &mut Reader<'_>) -> TrackerConfig {
     };
     TrackerConfig {
         endpoint: reader.text("tracker.endpoint").unwrap_or_default(),
-        api_key: Secret(reader.expanded("tracker.api_key").unwrap_or_else(|| default_key(reader, &kind))),
+        api_key: WorkflowSecret(
+            reader.expanded("tracker.api_key").unwrap_or_else(|| default_key(reader, &kind)),
+        ),
         project: reader.text("tracker.project").unwrap_or_default(),
         query_filter: reader.text("tracker.query_filter").unwrap_or_default(),
         active_states,
@@ -175,7 +177,7 @@ fn workspace(reader: &mut Reader<'_>) -> WorkspaceConfig {
     }
 }
 
-fn agent(reader: &mut Reader<'_>) -> AgentConfig {
+fn agent(reader: &mut Reader<'_>) -> WorkflowAgent {
     // A workflow of Symphony has a block of its one agent and no kind.
     let default = if reader.has("codex") { "codex" } else { "claude-code" };
     let kind = reader.text("agent.kind").unwrap_or_else(|| default.to_owned());
@@ -193,7 +195,7 @@ fn agent(reader: &mut Reader<'_>) -> AgentConfig {
             )),
         }
     }
-    AgentConfig {
+    WorkflowAgent {
         kind,
         command,
         max_concurrent: reader.count("agent.max_concurrent_agents", 1, MAX_AGENTS),
@@ -234,8 +236,8 @@ fn self_review(reader: &mut Reader<'_>) -> SelfReview {
     }
 }
 
-fn server(reader: &mut Reader<'_>) -> ServerConfig {
-    let default = ServerConfig::default();
+fn server(reader: &mut Reader<'_>) -> StateServerConfig {
+    let default = StateServerConfig::default();
     let is_named = reader.has("server.port");
     let port = match reader.integer("server.port") {
         // Nobody asked for a server.
@@ -258,8 +260,8 @@ fn server(reader: &mut Reader<'_>) -> ServerConfig {
             default.host
         }
     };
-    let webhook_secret = Secret(reader.expanded("server.webhook_secret").unwrap_or_default());
-    ServerConfig { port, host, webhook_secret, is_named }
+    let webhook_secret = WorkflowSecret(reader.expanded("server.webhook_secret").unwrap_or_default());
+    StateServerConfig { port, host, webhook_secret, is_named }
 }
 
 fn token_rates(reader: &mut Reader<'_>) -> BTreeMap<String, TokenRates> {

@@ -6,12 +6,12 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
-use crate::problem::{Position, Problem, check};
+use crate::problem::{FilePosition, Problem, check};
 
 /// A value and its position in the file.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
-    pub(crate) at: Position,
+    pub(crate) at: FilePosition,
     pub(crate) value: Yaml,
 }
 
@@ -29,7 +29,7 @@ pub(crate) enum Yaml {
 #[derive(Debug, Clone)]
 pub(crate) struct Key {
     pub(crate) name: String,
-    pub(crate) at: Position,
+    pub(crate) at: FilePosition,
 }
 
 /// Parses the front matter. `None` if it is empty.
@@ -42,13 +42,13 @@ pub(crate) fn parse(yaml: &str, offset: usize) -> Result<Option<Node>, Problem> 
     match parsed {
         Ok(parsed) => Ok(Some(node(parsed.0, offset))),
         Err(error) => {
-            let at = error.location().map_or(Position::line(1), |location| Position {
+            let at = error.location().map_or(FilePosition::line(1), |location| FilePosition {
                 line: location.line() as usize,
                 column: location.column() as usize,
             });
             let text = error.to_string();
             let message = text.lines().next().unwrap_or("it is no YAML").to_owned();
-            let at = Position { line: at.line + offset, ..at };
+            let at = FilePosition { line: at.line + offset, ..at };
             Err(Problem::error(check::PARSE, at, format!("the front matter is no valid YAML: {message}")))
         }
     }
@@ -137,9 +137,9 @@ impl<'de> Visitor<'de> for RawVisitor {
     }
 }
 
-fn position<T>(spanned: &Spanned<T>, offset: usize) -> Position {
+fn position<T>(spanned: &Spanned<T>, offset: usize) -> FilePosition {
     let at = spanned.referenced;
-    Position { line: (at.line() as usize).max(1) + offset, column: (at.column() as usize).max(1) }
+    FilePosition { line: (at.line() as usize).max(1) + offset, column: (at.column() as usize).max(1) }
 }
 
 fn node(parsed: Spanned<Raw>, offset: usize) -> Node {

@@ -18,8 +18,8 @@ use crate::conversation::INTERRUPTED;
 use crate::interned;
 use crate::log::LogError;
 use crate::session::{
-    AgentEnd, AgentRole, Command, Input, Metering, Notice, Opening, Origin, Prompt, ReadForModel, Role,
-    Session, SessionConfig, StartNotices, State, Timing,
+    AgentEnd, AgentRole, BackgroundNotice, Command, ConversationState, Metering, Opening, Origin, Prompt,
+    ReadForModel, Role, Session, SessionConfig, SessionInput, StartNotices, Timing,
 };
 use crate::tool::{ToolOutcome, ToolSpec, ToolStatus};
 
@@ -71,7 +71,7 @@ impl Driver {
         let agent = self.lanes.get_mut(&id).and_then(|lane| lane.agent.as_mut());
         // An agent that has not begun is started and stopped at once, so that its end is logged.
         let held = agent.map(|agent| std::mem::take(&mut agent.held)).unwrap_or_default();
-        let abort = Input::Command(Command::Abort { reason: "user_initiated".to_owned() });
+        let abort = SessionInput::Command(Command::Abort { reason: "user_initiated".to_owned() });
         self.run_inputs(held.into_iter().chain([abort]).map(|input| (id, input)).collect())?;
         Ok(true)
     }
@@ -90,7 +90,7 @@ impl Driver {
                 let origin = Origin::Source(registry::source_of(sender));
                 let text = format!("[Message from {sender}]\n{message}");
                 let prompt = Prompt { origin, timing: Timing::Steer, ..Prompt::user(text) };
-                Input::Command(Command::Send(Prompt { shown: Some(message), ..prompt }))
+                SessionInput::Command(Command::Send(Prompt { shown: Some(message), ..prompt }))
             }
         };
         self.run_inputs(vec![(lane, input)])?;
@@ -109,7 +109,7 @@ impl Driver {
         let (parent, id) = (agent.parent, agent.id.0.clone());
         let agent_type = self.session().state().agents.find(&id).map(|agent| agent.agent_type.clone());
         let outcome = registry::started_in_background(&agent_type.unwrap_or_default(), &id, &prompt);
-        self.run_inputs(vec![(parent, Input::ToolDone { call_id, outcome })])?;
+        self.run_inputs(vec![(parent, SessionInput::ToolDone { call_id, outcome })])?;
         Ok(true)
     }
 
@@ -152,7 +152,7 @@ impl Driver {
                         let mut inputs = self.begin(launched)?;
                         let outcome = registry::started_in_background(&agent_type, &id, &prompt);
                         // The caller continues before its agent begins.
-                        inputs.insert(0, (lane, Input::ToolDone { call_id, outcome }));
+                        inputs.insert(0, (lane, SessionInput::ToolDone { call_id, outcome }));
                         return Ok(inputs);
                     }
                 }
@@ -178,7 +178,7 @@ impl Driver {
             }
             AgentCall::Write { to, message } => return Ok(self.write(lane, call_id, to, &message)),
         };
-        Ok(vec![(lane, Input::ToolDone { call_id, outcome })])
+        Ok(vec![(lane, SessionInput::ToolDone { call_id, outcome })])
     }
 
     fn write(&mut self, lane: LaneId, call_id: String, to: Recipients, message: &str) -> Inputs {
@@ -219,7 +219,7 @@ impl Driver {
                 missed.join(", ")
             )),
         };
-        inputs.insert(0, (lane, Input::ToolDone { call_id, outcome }));
+        inputs.insert(0, (lane, SessionInput::ToolDone { call_id, outcome }));
         inputs
     }
 
@@ -300,12 +300,12 @@ impl Driver {
         };
         let effort = start.effort.or_else(|| agent.effort.clone());
         let inherited = || caller.session.state().effort.clone().filter(|_| chosen.choice.is_none());
-        let state = State {
+        let state = ConversationState {
             session_id: id.clone(),
             cwd: self.session().state().cwd.clone(),
             model,
             effort: effort.or_else(inherited),
-            ..State::default()
+            ..ConversationState::default()
         };
         let role = AgentRole {
             id: id.clone(),
@@ -335,7 +335,7 @@ impl Driver {
         self.record(lane, vec![Body::from(started)])?;
         let prompt =
             Prompt { origin: Origin::Source(registry::source_of(&sender)), ..Prompt::user(start.prompt) };
-        let inputs = vec![Input::Opened(Opening::Agent), Input::Command(Command::Send(prompt))];
+        let inputs = vec![SessionInput::Opened(Opening::Agent), SessionInput::Command(Command::Send(prompt))];
         let Some(toolset) =
             self.tool_provider.as_ref().and_then(|tool_provider| tool_provider.toolset(&agent))
         else {
@@ -377,7 +377,7 @@ impl Driver {
         if let Some(agent) = lane.agent.as_mut() {
             agent.toolset = Some(toolset);
         }
-        let given = Input::Command(Command::SetTools(tools));
+        let given = SessionInput::Command(Command::SetTools(tools));
         std::iter::once(given).chain(held).map(|input| (id, input)).collect()
     }
 
@@ -447,7 +447,7 @@ impl Driver {
         for reader in readers {
             if let Some(agent) = &known {
                 let outcome = agent.read(reader.since_turn, now);
-                inputs.push((reader.lane, Input::ToolDone { call_id: reader.call_id, outcome }));
+                inputs.push((reader.lane, SessionInput::ToolDone { call_id: reader.call_id, outcome }));
             }
         }
         match (awaited_by, known) {
@@ -457,7 +457,7 @@ impl Driver {
                     AgentEnd::Failed(error) => ToolOutcome::failure(error),
                     AgentEnd::Cancelled => ToolOutcome::of(ToolStatus::Interrupted, INTERRUPTED),
                 };
-                inputs.push((parent, Input::ToolDone { call_id, outcome }));
+                inputs.push((parent, SessionInput::ToolDone { call_id, outcome }));
             }
             // The agent that cancelled it knows already.
             (None, Some(agent)) if !read && end != AgentEnd::Cancelled => {
@@ -466,8 +466,10 @@ impl Driver {
                 let addressee = if alive { parent } else { MAIN };
                 let reporting =
                     self.session().config().agent_config.as_ref().map(|agent_config| agent_config.reporting);
-                inputs
-                    .push((addressee, Input::Background(report(&agent, reporting.unwrap_or_default(), now))));
+                inputs.push((
+                    addressee,
+                    SessionInput::Background(report(&agent, reporting.unwrap_or_default(), now)),
+                ));
             }
             (None, _) => {}
         }
@@ -477,7 +479,7 @@ impl Driver {
         }
         self.let_idle_go();
         if self.running_agents() == 0 {
-            inputs.push((MAIN, Input::AgentsSettled));
+            inputs.push((MAIN, SessionInput::AgentsSettled));
         }
         inputs
     }
@@ -504,7 +506,7 @@ impl Driver {
             .as_ref()
             .map(|agent_config| agent_config.reporting)
             .unwrap_or_default();
-        let owed: Vec<Notice> =
+        let owed: Vec<BackgroundNotice> =
             self.session().state().agents.unreported().map(|agent| report(agent, reporting, now)).collect();
         for report in owed {
             self.session_mut().owe(report);
@@ -541,7 +543,7 @@ impl Driver {
             Some(agent) => agent.read(reader.since_turn, now),
             None => registry::not_found(&reader.agent_id),
         };
-        vec![(lane, Input::ToolDone { call_id, outcome })]
+        vec![(lane, SessionInput::ToolDone { call_id, outcome })]
     }
 }
 
@@ -556,12 +558,12 @@ struct Launch {
     awaited_by: Option<String>,
 }
 
-fn message_input(sender: &str, message: String) -> Input {
+fn message_input(sender: &str, message: String) -> SessionInput {
     let origin = Origin::Source(registry::source_of(sender));
-    Input::Command(Command::Send(Prompt { origin, timing: Timing::Steer, ..Prompt::user(message) }))
+    SessionInput::Command(Command::Send(Prompt { origin, timing: Timing::Steer, ..Prompt::user(message) }))
 }
 
-fn report(agent: &registry::Agent, reporting: Reporting, now: jiff::Timestamp) -> Notice {
+fn report(agent: &registry::Agent, reporting: Reporting, now: jiff::Timestamp) -> BackgroundNotice {
     let delivered = reporting == Reporting::Delivered;
     let (text, kind) = agent.news(!delivered);
     // Only the last answer is new, if there is one.
@@ -573,5 +575,5 @@ fn report(agent: &registry::Agent, reporting: Reporting, now: jiff::Timestamp) -
         }
         ReadForModel { tool: "read_agent", arguments, outcome: agent.read(since_turn, now) }
     });
-    Notice { text, kind, read: read.map(Box::new) }
+    BackgroundNotice { text, kind, read: read.map(Box::new) }
 }

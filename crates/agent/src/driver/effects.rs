@@ -14,42 +14,42 @@ use crate::agents::config::ModelChoice;
 use crate::log::{ListedFact, LogError};
 use crate::model::{ModelEvent, ModelRequest, TokenUsage};
 use crate::retry::RetryReason;
-use crate::session::{CallSeq, Command, Effect, Input, Reminder};
+use crate::session::{CallSeq, Command, Reminder, SessionEffect, SessionInput};
 
 impl Driver {
     /// Performs an effect. Returns the inputs that follow at once.
-    pub(super) fn perform(&mut self, id: LaneId, effect: Effect) -> Result<Inputs, LogError> {
+    pub(super) fn perform(&mut self, id: LaneId, effect: SessionEffect) -> Result<Inputs, LogError> {
         let Some(lane) = self.lanes.get_mut(&id) else { return Ok(Vec::new()) };
-        let here = |input: Input| Ok(vec![(id, input)]);
+        let here = |input: SessionInput| Ok(vec![(id, input)]);
         match effect {
-            Effect::CallModel(seq, request) => self.call_model(id, seq, *request),
-            Effect::Summarize(seq, request) => self.summarize(id, seq, *request),
-            Effect::UseModel(switch, waited) => {
+            SessionEffect::CallModel(seq, request) => self.call_model(id, seq, *request),
+            SessionEffect::Summarize(seq, request) => self.summarize(id, seq, *request),
+            SessionEffect::UseModel(switch, waited) => {
                 self.set_provider(switch.provider);
                 self.switched.extend(waited);
             }
-            Effect::CancelModel => {
+            SessionEffect::CancelModel => {
                 renew(&mut lane.call);
             }
-            Effect::RetryAfter(seq, delay, reason) => self.retry_after(id, seq, delay, reason),
-            Effect::Inspect(calls) => {
+            SessionEffect::RetryAfter(seq, delay, reason) => self.retry_after(id, seq, delay, reason),
+            SessionEffect::Inspect(calls) => {
                 let stop = lane.tools.clone();
                 match self.inspect(id, calls) {
-                    Inspected::Now(inspections) => return here(Input::Inspected(inspections)),
+                    Inspected::Now(inspections) => return here(SessionInput::Inspected(inspections)),
                     Inspected::Later(inspections) => self.running.work.push(Box::pin(async move {
-                        (id, stop.run_until_cancelled(inspections).await.map(Input::Inspected))
+                        (id, stop.run_until_cancelled(inspections).await.map(SessionInput::Inspected))
                     })),
                 }
             }
-            Effect::RunTool(name, input, grant) => self.run_tool(id, &name, input, grant),
-            Effect::CancelTools => {
+            SessionEffect::RunTool(name, input, grant) => self.run_tool(id, &name, input, grant),
+            SessionEffect::CancelTools => {
                 renew(&mut lane.tools);
                 renew(&mut lane.hooks);
             }
-            Effect::Hurry => {
+            SessionEffect::Hurry => {
                 renew(&mut lane.hurry);
             }
-            Effect::Hook(request) => {
+            SessionEffect::Hook(request) => {
                 let stop = lane.hooks.clone();
                 let Some(hooks) = &self.host.hooks else { return here(request.done(Ok(None))) };
                 let answer = hooks.ask(&request);
@@ -58,30 +58,34 @@ impl Driver {
                     (id, answer.map(|answer| request.done(answer)))
                 }));
             }
-            Effect::Agents(call_id, call) => return self.perform_agent_call(id, call_id, call),
-            Effect::AgentDone(end) => return Ok(self.agent_done(id, end)),
-            Effect::ReadPlan(call_id) => {
+            SessionEffect::Agents(call_id, call) => return self.perform_agent_call(id, call_id, call),
+            SessionEffect::AgentDone(end) => return Ok(self.agent_done(id, end)),
+            SessionEffect::ReadPlan(call_id) => {
                 let content = self.host.log.plan().unwrap_or_default();
-                return here(Input::Plan { call_id, content });
+                return here(SessionInput::Plan { call_id, content });
             }
-            Effect::Discover(touched) => return here(Input::Discovered(self.discover(id, touched))),
-            Effect::Gather => return here(Input::Gathered(self.gather(id))),
-            Effect::AskUnchanged => {
+            SessionEffect::Discover(touched) => {
+                return here(SessionInput::Discovered(self.discover(id, touched)));
+            }
+            SessionEffect::Gather => return here(SessionInput::Gathered(self.gather(id))),
+            SessionEffect::AskUnchanged => {
                 let stop = lane.hooks.clone();
-                let Some(place) = &self.host.surroundings else { return here(Input::Unchanged(false)) };
+                let Some(place) = &self.host.surroundings else {
+                    return here(SessionInput::Unchanged(false));
+                };
                 let answer = place.unchanged();
                 self.running.work.push(Box::pin(async move {
-                    (id, stop.run_until_cancelled(answer).await.map(Input::Unchanged))
+                    (id, stop.run_until_cancelled(answer).await.map(SessionInput::Unchanged))
                 }));
             }
-            Effect::Checkpoint(checkpoint) => {
+            SessionEffect::Checkpoint(checkpoint) => {
                 // The summary is in the log; a missing checkpoint file does not break the session.
                 if let Err(error) = self.host.log.note(ListedFact::Checkpoint(checkpoint)) {
                     let warning = data::SessionWarning::new("checkpoint", error.to_string());
-                    return here(Input::Command(Command::Record(warning.into())));
+                    return here(SessionInput::Command(Command::Record(warning.into())));
                 }
             }
-            Effect::Sync => {
+            SessionEffect::Sync => {
                 self.host.log.sync()?;
                 if self.running_agents() == 0 {
                     self.host.log.rest();
@@ -95,7 +99,7 @@ impl Driver {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         let stop = renew(&mut lane.call);
         let pieces = self.rate_limits.ask(&lane.provider, request);
-        let pieces = pieces.map(move |piece| (id, Input::Model(seq, piece)));
+        let pieces = pieces.map(move |piece| (id, SessionInput::Model(seq, piece)));
         self.running.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
     }
 
@@ -113,7 +117,7 @@ impl Driver {
                 self.rate_limits.ask(&provider, request).map(|piece| piece.map(accounted)).boxed()
             }
         };
-        let pieces = pieces.map(move |piece| (id, Input::Summary(seq, piece)));
+        let pieces = pieces.map(move |piece| (id, SessionInput::Summary(seq, piece)));
         self.running.calls.push(pieces.take_until(stop.cancelled_owned()).boxed());
     }
 
@@ -138,7 +142,7 @@ impl Driver {
         }
         let wait = async move {
             tokio::time::sleep_until(now + delay).await;
-            (id, Input::RetryDue(seq))
+            (id, SessionInput::RetryDue(seq))
         };
         self.running.calls.push(stream::once(wait).take_until(stop.cancelled_owned()).boxed());
     }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::InstructionFinder;
 use crate::agents::toolset::AgentToolset;
 use crate::model::ModelProvider;
-use crate::session::{Input, Session};
+use crate::session::{Session, SessionInput};
 
 /// Capacity of the channel from running tools to the driver. A tool that fills it waits.
 const PROGRESS_BUFFER: usize = 64;
@@ -46,7 +46,7 @@ pub(super) struct AgentLane {
     /// Call of the parent that waits for the answer.
     pub(super) awaited_by: Option<String>,
     /// Inputs that are held until its tools are ready. Empty once it has begun.
-    pub(super) held: Vec<Input>,
+    pub(super) held: Vec<SessionInput>,
     /// Its own tools.
     pub(super) toolset: Option<AgentToolset>,
 }

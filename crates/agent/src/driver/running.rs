@@ -8,16 +8,16 @@ use hangar_protocol::Body;
 
 use super::lane::LaneId;
 use crate::agents::toolset::AgentToolset;
-use crate::session::Input;
+use crate::session::SessionInput;
 
 #[derive(Default)]
 pub(super) struct RunningWork {
     /// Streamed model answers, and waits before retries.
-    pub(super) calls: SelectAll<BoxStream<'static, (LaneId, Input)>>,
+    pub(super) calls: SelectAll<BoxStream<'static, (LaneId, SessionInput)>>,
     /// Tools, and queries about the working directory. `None` if cancelled.
-    pub(super) work: FuturesUnordered<BoxFuture<'static, (LaneId, Option<Input>)>>,
+    pub(super) work: FuturesUnordered<BoxFuture<'static, (LaneId, Option<SessionInput>)>>,
     /// Running hooks.
-    pub(super) asked: FuturesUnordered<BoxFuture<'static, (LaneId, Option<Input>)>>,
+    pub(super) asked: FuturesUnordered<BoxFuture<'static, (LaneId, Option<SessionInput>)>>,
     /// Reports of running tools. A lane's channel stays open as long as the lane.
     pub(super) reports: SelectAll<BoxStream<'static, (LaneId, Box<Body>)>>,
     /// Time-outs of calls that wait for agents, by call.
@@ -28,8 +28,8 @@ pub(super) struct RunningWork {
 
 /// Next thing that the driver processes.
 pub(super) enum Next {
-    Command(Box<Input>),
-    Input(LaneId, Box<Input>),
+    Command(Box<SessionInput>),
+    Input(LaneId, Box<SessionInput>),
     Report(LaneId, Box<Body>),
     /// The wait of a call for an agent has timed out.
     Waited(LaneId, String),
@@ -98,7 +98,7 @@ impl RunningWork {
     }
 }
 
-fn done(next: Option<(LaneId, Option<Input>)>) -> Next {
+fn done(next: Option<(LaneId, Option<SessionInput>)>) -> Next {
     match next {
         Some((lane, Some(input))) => Next::Input(lane, Box::new(input)),
         Some((_, None)) | None => Next::Stopped,

@@ -7,7 +7,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use super::Driver;
 use super::lane::LaneId;
 use crate::permissions::Grant;
-use crate::session::{Input, Inspection};
+use crate::session::{Inspection, SessionInput};
 use crate::tool::{Tool, ToolContext, ToolInput, ToolOutcome};
 
 /// Result of inspecting calls, now or as a future.
@@ -67,8 +67,8 @@ impl Driver {
                 std::future::ready(outcome).boxed()
             }
         };
-        self.running
-            .work
-            .push(Box::pin(async move { (id, Some(Input::ToolDone { call_id, outcome: run.await })) }));
+        self.running.work.push(Box::pin(async move {
+            (id, Some(SessionInput::ToolDone { call_id, outcome: run.await }))
+        }));
     }
 }

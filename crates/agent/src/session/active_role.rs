@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hangar_protocol::data;
 
 use super::tools::CallStage;
-use super::{Effect, Session, Step};
+use super::{Session, SessionEffect, Step};
 use crate::agents::AgentDefinition;
 use crate::agents::call::AgentCall;
 
@@ -14,13 +14,13 @@ impl Session {
     pub(super) fn start_agent_call(&mut self, id: &str, call: AgentCall, step: &mut Step) {
         let Some(running) = self.running(id) else { return };
         running.stage = CallStage::Running;
-        step.effects.push(Effect::Agents(id.to_owned(), call));
+        step.effects.push(SessionEffect::Agents(id.to_owned(), call));
     }
 
     pub(super) fn agents_settled(&mut self, step: &mut Step) {
         if std::mem::take(&mut self.idle_owed) && self.is_idle() {
             self.emit(step, data::SessionIdle { aborted: None, mode: self.idle_mode() });
-            step.effects.push(Effect::Sync);
+            step.effects.push(SessionEffect::Sync);
         }
     }
 

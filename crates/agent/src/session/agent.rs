@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::run::{Ending, millis_between};
-use super::{Context, Effect, Session, Step};
+use super::{Context, Session, SessionEffect, Step};
 use crate::agents::AgentTools;
 use crate::agents::registry::CANCELLED;
 
@@ -157,7 +157,7 @@ impl Session {
                 },
             ),
         }
-        step.effects.push(Effect::AgentDone(end));
+        step.effects.push(SessionEffect::AgentDone(end));
     }
 
     /// Input of `subagentStart` and `subagentStop`.

@@ -4,7 +4,7 @@ use hangar_protocol::data::{self, NotificationKind};
 use hangar_protocol::permission::PermissionRequest;
 use serde_json::{Value, json};
 
-use super::{Context, Effect, Origin, Prompt, Session, Step, Timing};
+use super::{Context, Origin, Prompt, Session, SessionEffect, Step, Timing};
 use crate::hook::HookKind;
 
 impl Session {
@@ -62,7 +62,7 @@ impl Session {
                 fields["error"] = json!(error);
             }
             let request = self.hook_request(HookKind::SessionEnd, fields, context);
-            step.effects.push(Effect::Hook(request));
+            step.effects.push(SessionEffect::Hook(request));
         }
     }
 

@@ -12,7 +12,7 @@ use super::ending::AnswerEnd;
 use super::run::{Ending, Phase, Run, millis_between};
 use super::tools::is_file_edit;
 use super::truncation::Reduction;
-use super::{CallOptions, CallSeq, Context, Effect, Session, Step};
+use super::{CallOptions, CallSeq, Context, Session, SessionEffect, Step};
 use crate::model::{
     Initiator, ModelError, ModelErrorKind, ModelEvent, ModelRequest, NativeTurn, Reply, TokenUsage, ToolCall,
     ToolChoice,
@@ -101,7 +101,7 @@ impl Session {
             call.sent = Sent::of(&request);
         }
         self.emit(step, data::ModelCallStart { turn_id, model });
-        step.effects.push(Effect::CallModel(seq, Box::new(request)));
+        step.effects.push(SessionEffect::CallModel(seq, Box::new(request)));
     }
 
     /// Reports a deviation of the provider from the request, once per process.
@@ -289,7 +289,7 @@ impl Session {
         self.emit(step, message);
         if !reasoning.text.is_empty() {
             let reasoning_id = call.reasoning_id.unwrap_or_else(|| context.entropy.uuid());
-            self.emit(step, data::Reasoning { reasoning_id, content: reasoning.text });
+            self.emit(step, data::AssistantReasoning { reasoning_id, content: reasoning.text });
         }
         if let Some(run) = &mut self.run {
             // A cut answer continues where it stopped. An empty one removes nothing.
@@ -427,7 +427,11 @@ impl Session {
             }
             Some("retry") if u64::from(call.retries) < allowed => {
                 call.retry_reason = Some(RetryReason::ApiError);
-                step.effects.push(Effect::RetryAfter(call.seq, HOOK_RETRY_DELAY, RetryReason::ApiError));
+                step.effects.push(SessionEffect::RetryAfter(
+                    call.seq,
+                    HOOK_RETRY_DELAY,
+                    RetryReason::ApiError,
+                ));
                 self.set_phase(Phase::Waiting(call));
             }
             _ => self.react(call, &error, step, context),
@@ -454,7 +458,7 @@ impl Session {
         match decision {
             RetryDecision::Retry { after, reason } => {
                 call.retry_reason = Some(reason);
-                step.effects.push(Effect::RetryAfter(call.seq, after, reason));
+                step.effects.push(SessionEffect::RetryAfter(call.seq, after, reason));
                 if let Some(run) = &mut self.run {
                     run.phase = Phase::Waiting(call);
                 }

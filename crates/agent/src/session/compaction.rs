@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use super::checkpoint::Checkpoint;
 use super::run::{Phase, Run, millis_between};
-use super::{CallOptions, CallSeq, Context, Effect, Session, Step};
+use super::{CallOptions, CallSeq, Context, Session, SessionEffect, Step};
 use crate::model::{
     Finish, Initiator, Message, ModelError, ModelEvent, ModelRequest, Part, Reply, TokenCount, TokenUsage,
     ToolChoice,
@@ -134,7 +134,7 @@ impl Session {
         let ready = self.compacting.as_ref().is_some_and(|compacting| compacting.reply.is_some());
         let applies = ready && self.may_apply_summary();
         if applies {
-            step.effects.push(Effect::Gather);
+            step.effects.push(SessionEffect::Gather);
         }
         applies
     }
@@ -270,7 +270,7 @@ impl Session {
             started: context.now,
             reply: None,
         });
-        step.effects.push(Effect::Summarize(seq, Box::new(request)));
+        step.effects.push(SessionEffect::Summarize(seq, Box::new(request)));
     }
 
     pub(super) fn summarized(
@@ -341,7 +341,7 @@ impl Session {
         self.emit(step, complete);
         self.tell_dropped_reasoning(dropped, "was summarised", step);
         if self.agent().is_none() {
-            step.effects.push(Effect::Checkpoint(checkpoint));
+            step.effects.push(SessionEffect::Checkpoint(checkpoint));
         }
         self.continue_after_summary(true, step, context);
     }

@@ -237,10 +237,10 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{AssistantTurn, Reasoning, TokenUsage};
+    use crate::model::{AssistantTurn, ReasoningText, TokenUsage};
 
     fn judged(endings: &mut Endings, text: &str, thought: &str) -> &'static str {
-        let reasoning = Reasoning { text: thought.to_owned(), ..Reasoning::default() };
+        let reasoning = ReasoningText { text: thought.to_owned(), ..ReasoningText::default() };
         let turn = AssistantTurn {
             text: text.to_owned(),
             reasoning: Some(reasoning).filter(|_| !thought.is_empty()),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::run::Phase;
 use super::tools::CallStage;
-use super::{Context, Effect, Input, Inspection, Session, Step};
+use super::{Context, Inspection, Session, SessionEffect, SessionInput, Step};
 use crate::hook::{HookAnswer, HookKind, HookRequest};
 use crate::tool::{AccessRequest, ToolOutcome};
 use crate::tool_hooks::{self, HookDecision, PermissionHookAnswer, PreToolUseAnswer};
@@ -32,7 +32,7 @@ impl Session {
         self.emit(step, started(&request));
         let id = request.id.clone();
         self.open_hooks.push((id.clone(), kind));
-        step.effects.push(Effect::Hook(request));
+        step.effects.push(SessionEffect::Hook(request));
         id
     }
 
@@ -279,14 +279,14 @@ impl Session {
         if super::own_tools::OwnTool::named(&name).is_some() {
             return self.admit(id, None, step, context);
         }
-        step.effects.push(Effect::Inspect(vec![(name, input)]));
+        step.effects.push(SessionEffect::Inspect(vec![(name, input)]));
     }
 }
 
 impl HookRequest {
     /// Answer of a hook as an input of the session.
-    pub fn done(&self, output: HookAnswer) -> Input {
-        Input::HookDone { id: self.id.clone(), output }
+    pub fn done(&self, output: HookAnswer) -> SessionInput {
+        SessionInput::HookDone { id: self.id.clone(), output }
     }
 }
 

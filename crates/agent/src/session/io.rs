@@ -29,7 +29,7 @@ use crate::tool::{Access, ToolInput, ToolOutcome, ToolSpec};
 pub struct CallSeq(pub u64);
 
 #[derive(Debug)]
-pub enum Input {
+pub enum SessionInput {
     Opened(Opening),
     Command(Command),
     Model(CallSeq, Result<ModelEvent, ModelError>),
@@ -58,7 +58,7 @@ pub enum Input {
         content: String,
     },
     /// News of background work: a command, or an agent that no call waits for.
-    Background(Notice),
+    Background(BackgroundNotice),
     /// No agent of the session is running, and none has news.
     AgentsSettled,
 }
@@ -279,7 +279,7 @@ pub struct Reminder {
 
 /// News of background work.
 #[derive(Debug, Clone)]
-pub struct Notice {
+pub struct BackgroundNotice {
     pub text: String,
     pub kind: NotificationKind,
     /// The result that the model would get if it asked.
@@ -295,7 +295,7 @@ pub struct ReadForModel {
 }
 
 #[derive(Debug)]
-pub enum Effect {
+pub enum SessionEffect {
     CallModel(CallSeq, Box<ModelRequest>),
     CancelModel,
     /// Switch the provider, with the id of the queued switch, if it was queued.
@@ -331,7 +331,7 @@ pub enum Effect {
 #[derive(Debug, Default)]
 pub struct Step {
     pub events: Vec<Body>,
-    pub effects: Vec<Effect>,
+    pub effects: Vec<SessionEffect>,
 }
 
 /// Time and randomness of a step.

@@ -7,7 +7,7 @@ use hangar_protocol::data::{self, Delivery};
 use jiff::Timestamp;
 
 use super::run::{Phase, millis_between};
-use super::{Context, Effect, Session, Step};
+use super::{Context, Session, SessionEffect, Step};
 
 /// `source` of such messages.
 pub const SOURCE: &str = "jit-instruction";
@@ -57,7 +57,7 @@ impl Session {
                         if let Some(run) = &mut self.run {
                             run.phase = Phase::AskingChanges;
                         }
-                        step.effects.push(Effect::AskUnchanged);
+                        step.effects.push(SessionEffect::AskUnchanged);
                         return true;
                     }
                     Some(false) => {

@@ -49,15 +49,15 @@ pub use compaction::{Compaction, NOTHING_TO_COMPACT};
 pub use ending::OUTPUT_LIMIT;
 pub(crate) use hooks::{ended, started};
 pub use io::{
-    CallOptions, CallSeq, Command, Context, Effect, Input, Inspection, Notice, Opening, Origin, Prompt,
-    ReadForModel, Reminder, Step, Timing, Unqueue, iso,
+    BackgroundNotice, CallOptions, CallSeq, Command, Context, Inspection, Opening, Origin, Prompt,
+    ReadForModel, Reminder, SessionEffect, SessionInput, Step, Timing, Unqueue, iso,
 };
 pub use just_in_time::{Due, JustInTime, SOURCE as JUST_IN_TIME};
 pub use live::{LiveSettings, PendingPermission, QueuedPrompt};
 pub use pending::{ClientCall, OpenTurn, PendingAnswer};
 pub use questions::AnswerableQuestions;
 pub use queue::QueueEdit;
-pub use state::State;
+pub use state::ConversationState;
 pub use switch::ModelSwitch;
 
 use crate::agents::config::AgentConfig;
@@ -151,7 +151,7 @@ pub struct StartNotices {
 }
 
 pub struct Session {
-    state: State,
+    state: ConversationState,
     config: SessionConfig,
     run: Option<Run>,
     queue: VecDeque<Prompt>,
@@ -227,7 +227,7 @@ struct SystemPromptState {
 }
 
 impl Session {
-    pub fn new(state: State, config: SessionConfig) -> Self {
+    pub fn new(state: ConversationState, config: SessionConfig) -> Self {
         let invoked = state.skills.clone();
         let mut session = Self {
             state,
@@ -273,11 +273,11 @@ impl Session {
         invoked.iter().for_each(|skill| self.trust_skill(skill));
     }
 
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &ConversationState {
         &self.state
     }
 
-    pub(crate) fn state_mut(&mut self) -> &mut State {
+    pub(crate) fn state_mut(&mut self) -> &mut ConversationState {
         &mut self.state
     }
 
@@ -286,61 +286,67 @@ impl Session {
         self.run.is_none() && (self.queue.is_empty() || self.queue_paused)
     }
 
-    pub fn step(&mut self, input: Input, context: &mut Context<'_>) -> Step {
+    pub fn step(&mut self, input: SessionInput, context: &mut Context<'_>) -> Step {
         let mut step = Step::default();
         match input {
-            Input::Opened(opening) => self.open(opening, &mut step, context),
-            Input::Command(Command::Send(prompt)) => self.send(prompt, &mut step, context),
-            Input::Command(Command::Abort { reason }) => self.abort(reason, &mut step, context),
-            Input::Command(Command::SetMode(mode)) => self.set_mode(mode, &mut step),
-            Input::Command(Command::SetModel { model, effort }) => self.set_model(model, effort, &mut step),
-            Input::Command(Command::SwitchModel(switch)) => self.switch_model(*switch, None, &mut step),
-            Input::Command(Command::AnswerPermission { request_id, answer }) => {
+            SessionInput::Opened(opening) => self.open(opening, &mut step, context),
+            SessionInput::Command(Command::Send(prompt)) => self.send(prompt, &mut step, context),
+            SessionInput::Command(Command::Abort { reason }) => self.abort(reason, &mut step, context),
+            SessionInput::Command(Command::SetMode(mode)) => self.set_mode(mode, &mut step),
+            SessionInput::Command(Command::SetModel { model, effort }) => {
+                self.set_model(model, effort, &mut step);
+            }
+            SessionInput::Command(Command::SwitchModel(switch)) => {
+                self.switch_model(*switch, None, &mut step);
+            }
+            SessionInput::Command(Command::AnswerPermission { request_id, answer }) => {
                 self.permission_answered(&request_id, answer, &mut step, context);
             }
-            Input::Command(Command::AnswerQuestion { request_id, answer, was_freeform }) => {
+            SessionInput::Command(Command::AnswerQuestion { request_id, answer, was_freeform }) => {
                 self.question_answered(&request_id, answer, was_freeform, &mut step, context);
             }
-            Input::Command(Command::AnswerClientCall { request_id, outcome }) => {
+            SessionInput::Command(Command::AnswerClientCall { request_id, outcome }) => {
                 self.client_answered(&request_id, *outcome, &mut step, context);
             }
-            Input::Command(Command::ReviewPlan { request_id, decision }) => {
+            SessionInput::Command(Command::ReviewPlan { request_id, decision }) => {
                 self.plan_reviewed(&request_id, decision, &mut step, context);
             }
-            Input::Command(Command::AnswerSwitch { request_id, answer }) => {
+            SessionInput::Command(Command::AnswerSwitch { request_id, answer }) => {
                 self.switch_answered(&request_id, answer, &mut step, context);
             }
-            Input::Command(Command::SetLimits(limits)) => self.set_limits(limits, &mut step),
-            Input::Plan { call_id, content } => self.plan_read(&call_id, content, &mut step, context),
-            Input::Command(Command::Record(body)) => self.emit(&mut step, body),
-            Input::Command(Command::SetTools(tools)) => self.set_tools_offered(tools),
-            Input::Command(Command::Unqueue(which)) => self.unqueue(which, &mut step),
-            Input::Command(Command::ClearContext { prompt }) => self.clear_context(prompt, &mut step),
-            Input::Command(Command::EditQueue(edit)) => self.edit_queue(edit, &mut step, context),
-            Input::Command(Command::SendNow { id }) => self.send_now(&id, &mut step, context),
-            Input::Command(Command::Interrupt { reason, keep_queue }) => {
+            SessionInput::Command(Command::SetLimits(limits)) => self.set_limits(limits, &mut step),
+            SessionInput::Plan { call_id, content } => self.plan_read(&call_id, content, &mut step, context),
+            SessionInput::Command(Command::Record(body)) => self.emit(&mut step, body),
+            SessionInput::Command(Command::SetTools(tools)) => self.set_tools_offered(tools),
+            SessionInput::Command(Command::Unqueue(which)) => self.unqueue(which, &mut step),
+            SessionInput::Command(Command::ClearContext { prompt }) => self.clear_context(prompt, &mut step),
+            SessionInput::Command(Command::EditQueue(edit)) => self.edit_queue(edit, &mut step, context),
+            SessionInput::Command(Command::SendNow { id }) => self.send_now(&id, &mut step, context),
+            SessionInput::Command(Command::Interrupt { reason, keep_queue }) => {
                 self.interrupt(reason, keep_queue, &mut step, context);
             }
-            Input::Command(Command::Rejoined { continue_pending }) => {
+            SessionInput::Command(Command::Rejoined { continue_pending }) => {
                 self.rejoined(continue_pending, &mut step, context);
             }
-            Input::Command(Command::Compact { instructions, trigger }) => {
+            SessionInput::Command(Command::Compact { instructions, trigger }) => {
                 self.compact(instructions.as_deref(), trigger, &mut step, context);
             }
-            Input::Summary(call, event) => self.summarized(call, event, &mut step, context),
-            Input::Gathered(plan_and_todos) => self.gathered(plan_and_todos, &mut step, context),
-            Input::Unchanged(unchanged) => self.changes_known(unchanged, &mut step, context),
-            Input::HookDone { id, output } => self.hook_done(&id, output, &mut step, context),
-            Input::Command(Command::SelectAgent(name)) => self.select_agent(name, &mut step),
-            Input::Command(Command::Shutdown { error }) => self.shutdown(error, &mut step, context),
-            Input::Model(call, event) => self.model(call, event, &mut step, context),
-            Input::RetryDue(call) => self.retry_due(call, &mut step, context),
-            Input::Inspected(inspections) => self.inspected(inspections, &mut step, context),
-            Input::Progress(body) => self.progress(body, &mut step),
-            Input::ToolDone { call_id, outcome } => self.tool_done(&call_id, outcome, &mut step, context),
-            Input::Discovered(reminders) => self.discovered(reminders, &mut step, context),
-            Input::Background(notice) => self.background(notice, &mut step, context),
-            Input::AgentsSettled => self.agents_settled(&mut step),
+            SessionInput::Summary(call, event) => self.summarized(call, event, &mut step, context),
+            SessionInput::Gathered(plan_and_todos) => self.gathered(plan_and_todos, &mut step, context),
+            SessionInput::Unchanged(unchanged) => self.changes_known(unchanged, &mut step, context),
+            SessionInput::HookDone { id, output } => self.hook_done(&id, output, &mut step, context),
+            SessionInput::Command(Command::SelectAgent(name)) => self.select_agent(name, &mut step),
+            SessionInput::Command(Command::Shutdown { error }) => self.shutdown(error, &mut step, context),
+            SessionInput::Model(call, event) => self.model(call, event, &mut step, context),
+            SessionInput::RetryDue(call) => self.retry_due(call, &mut step, context),
+            SessionInput::Inspected(inspections) => self.inspected(inspections, &mut step, context),
+            SessionInput::Progress(body) => self.progress(body, &mut step),
+            SessionInput::ToolDone { call_id, outcome } => {
+                self.tool_done(&call_id, outcome, &mut step, context);
+            }
+            SessionInput::Discovered(reminders) => self.discovered(reminders, &mut step, context),
+            SessionInput::Background(notice) => self.background(notice, &mut step, context),
+            SessionInput::AgentsSettled => self.agents_settled(&mut step),
         }
         step
     }

@@ -2,16 +2,21 @@
 
 use hangar_protocol::data;
 
-use super::{Context, Notice, Origin, Prompt, ReadForModel, Session, Step, Timing};
+use super::{BackgroundNotice, Context, Origin, Prompt, ReadForModel, Session, Step, Timing};
 
 impl Session {
-    pub(super) fn background(&mut self, notice: Notice, step: &mut Step, context: &mut Context<'_>) {
+    pub(super) fn background(
+        &mut self,
+        notice: BackgroundNotice,
+        step: &mut Step,
+        context: &mut Context<'_>,
+    ) {
         self.notify_of_news(&notice.kind, &notice.text, step, context);
         self.send(prompt_of(notice), step, context);
     }
 
     /// Keeps news for the next prompt, because a session that was just resumed does not start by itself.
-    pub(crate) fn owe(&mut self, notice: Notice) {
+    pub(crate) fn owe(&mut self, notice: BackgroundNotice) {
         self.owed.push(prompt_of(notice));
     }
 
@@ -65,7 +70,7 @@ impl Session {
     }
 }
 
-fn prompt_of(notice: Notice) -> Prompt {
+fn prompt_of(notice: BackgroundNotice) -> Prompt {
     Prompt {
         timing: Timing::Steer,
         origin: Origin::News { kind: notice.kind, read: notice.read },

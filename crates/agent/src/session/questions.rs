@@ -4,7 +4,7 @@ use hangar_protocol::data::{self, Mode, PlanAction, PlanDecision, SwitchAnswer};
 
 use super::run::{Phase, Run};
 use super::tools::CallStage;
-use super::{Context, Effect, Session, Step};
+use super::{Context, Session, SessionEffect, Step};
 use crate::model::{ModelError, ModelErrorKind};
 use crate::prompt::notices;
 use crate::tool::{ToolOutcome, ToolStatus};
@@ -52,7 +52,7 @@ impl Session {
         if let Some(running) = self.running(id) {
             running.stage = CallStage::ReviewingPlan { request_id: None };
         }
-        step.effects.push(Effect::ReadPlan(id.to_owned()));
+        step.effects.push(SessionEffect::ReadPlan(id.to_owned()));
     }
 
     pub(super) fn plan_read(

@@ -3,7 +3,7 @@
 use hangar_protocol::data::{self, Delivery};
 
 use super::run::Phase;
-use super::{Context, Effect, Origin, Prompt, QUEUE_LIMIT, Session, Step};
+use super::{Context, Origin, Prompt, QUEUE_LIMIT, Session, SessionEffect, Step};
 
 /// `source` of the prompt that a cleared conversation begins with.
 const ROLLOVER: &str = "session-memory-rollover";
@@ -74,7 +74,7 @@ impl Session {
     pub(super) fn steer(&mut self, prompt: Prompt, step: &mut Step) {
         // A person's message does not wait for a command that can continue in the background.
         if matches!(prompt.origin, Origin::User | Origin::Source(_)) {
-            step.effects.push(Effect::Hurry);
+            step.effects.push(SessionEffect::Hurry);
         }
         self.steering.push(prompt);
     }

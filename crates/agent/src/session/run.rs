@@ -13,7 +13,7 @@ use super::questions::Switching;
 use super::repetition::Repetitions;
 use super::tools::RunningCall;
 use super::truncation::Reduction;
-use super::{CallOptions, Context, Effect, Origin, Prompt, QUEUE_LIMIT, Session, Step, Timing, iso};
+use super::{CallOptions, Context, Origin, Prompt, QUEUE_LIMIT, Session, SessionEffect, Step, Timing, iso};
 use crate::model::ModelError;
 use crate::prompt::{attachments, notices};
 
@@ -379,7 +379,7 @@ impl Session {
         } else {
             self.emit(step, data::SessionIdle { aborted, mode: self.idle_mode() });
         }
-        step.effects.push(Effect::Sync);
+        step.effects.push(SessionEffect::Sync);
     }
 
     /// Mode of `session.idle`. For clients an autopilot that is idle continues by itself, and they wait for its next
@@ -413,13 +413,13 @@ impl Session {
         self.last_run.failure = None;
         if !self.open_hooks.is_empty() {
             self.open_hooks.clear();
-            step.effects.push(Effect::CancelTools);
+            step.effects.push(SessionEffect::CancelTools);
         }
         let turn = u64::from(run.turn);
         let phase = std::mem::replace(&mut run.phase, Phase::Between);
         match phase {
             Phase::Calling(call) => {
-                step.effects.push(Effect::CancelModel);
+                step.effects.push(SessionEffect::CancelModel);
                 self.log_cut_answer(&call, step);
                 let interrupted = data::AgentInterrupted {
                     activity: "model_call".to_owned(),
@@ -434,7 +434,7 @@ impl Session {
                 self.finish_call_event(&call, data::CallOutcome::Cancelled, None, step, context);
             }
             Phase::Waiting(call) => {
-                step.effects.push(Effect::CancelModel);
+                step.effects.push(SessionEffect::CancelModel);
                 self.log_cut_answer(&call, step);
                 let interrupted = data::AgentInterrupted {
                     activity: "retry_backoff".to_owned(),
@@ -446,7 +446,7 @@ impl Session {
                 self.emit(step, data::Abort { reason });
             }
             Phase::Tools { calls, since } => {
-                step.effects.push(Effect::CancelTools);
+                step.effects.push(SessionEffect::CancelTools);
                 let open: Vec<&RunningCall> = calls.iter().filter(|call| !call.is_done()).collect();
                 let interrupted = data::AgentInterrupted {
                     activity: "tool_call".to_owned(),

@@ -24,7 +24,7 @@ use crate::summary::Summary;
 const FOLD_LIMIT: usize = 32 << 20;
 
 #[derive(Debug, Clone)]
-pub struct State {
+pub struct ConversationState {
     pub conversation: Conversation,
     pub session_id: String,
     pub model: String,
@@ -83,7 +83,7 @@ pub struct OfferedTool {
     pub behind: usize,
 }
 
-impl Default for State {
+impl Default for ConversationState {
     fn default() -> Self {
         Self {
             conversation: Conversation::default(),
@@ -119,7 +119,7 @@ impl Default for State {
     }
 }
 
-impl State {
+impl ConversationState {
     /// Whether the fold looks into events of this kind. Readers may pass over all others.
     pub fn wants(kind: EventKind) -> bool {
         Totals::wants(kind)
@@ -482,7 +482,7 @@ session.canvas.recorded {"instanceId":"i","extensionId":"connection:1","canvasId
 
     /// Whether an event changes anything but the number of events.
     fn changes(line: &str) -> bool {
-        let mut before = State::default();
+        let mut before = ConversationState::default();
         BEFORE.trim().lines().for_each(|line| before.apply_event(&event(line)));
         let mut after = before.clone();
         after.apply_event(&event(line));
@@ -495,7 +495,7 @@ session.canvas.recorded {"instanceId":"i","extensionId":"connection:1","canvasId
         for line in SAMPLES.lines() {
             let kind = EventKind::of_type(line.split_once(' ').unwrap().0).unwrap();
             let changes = changes(line) || changes(&format!("@{line}"));
-            assert_eq!(State::wants(kind), changes, "{kind}");
+            assert_eq!(ConversationState::wants(kind), changes, "{kind}");
         }
     }
 }

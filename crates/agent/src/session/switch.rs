@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hangar_protocol::data::ModelChange;
 
-use super::{Effect, Session, Step};
+use super::{Session, SessionEffect, Step};
 use crate::model::ModelProvider;
 
 #[derive(Clone)]
@@ -41,6 +41,6 @@ impl Session {
         };
         self.set_vision(switch.vision);
         self.emit(step, change);
-        step.effects.push(Effect::UseModel(Box::new(switch), id));
+        step.effects.push(SessionEffect::UseModel(Box::new(switch), id));
     }
 }

@@ -13,7 +13,7 @@ use super::call::parse_arguments;
 use super::own_tools::OwnTool;
 use super::repetition::CallPrint;
 use super::run::{Ending, Phase, Run, millis_between};
-use super::{Context, Effect, Inspection, Reminder, Session, Step};
+use super::{Context, Inspection, Reminder, Session, SessionEffect, Step};
 use crate::hook::HookKind;
 use crate::model::{Part, ToolCall};
 use crate::permissions::Grant;
@@ -186,7 +186,7 @@ impl Session {
         if let Some(run) = &mut self.run {
             run.phase = Phase::Tools { calls, since: context.now };
         }
-        step.effects.push(Effect::Inspect(inspect));
+        step.effects.push(SessionEffect::Inspect(inspect));
     }
 
     /// Whether a tool of this name exists outside the session's own.
@@ -350,7 +350,7 @@ impl Session {
         let Some(running) = self.running(id) else { return };
         running.stage = CallStage::Running;
         running.touched.extend(touched);
-        let effect = Effect::RunTool(running.call.name.clone(), running.input(), grant);
+        let effect = SessionEffect::RunTool(running.call.name.clone(), running.input(), grant);
         step.effects.push(effect);
     }
 
@@ -574,7 +574,7 @@ impl Session {
             if let Some(run) = &mut self.run {
                 run.phase = Phase::Discovering;
             }
-            step.effects.push(Effect::Discover(touched));
+            step.effects.push(SessionEffect::Discover(touched));
         } else {
             self.begin_turn(step, context);
         }

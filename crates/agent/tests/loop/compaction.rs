@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use hangar_agent::driver::Hooks;
 use hangar_agent::hook::{HookAnswer, HookRequest};
 use hangar_agent::model::{Finish, Message, ModelErrorKind, ModelRequest, Part, ToolChoice};
-use hangar_agent::session::{Command, Compaction, Prompt, State};
+use hangar_agent::session::{Command, Compaction, ConversationState, Prompt};
 use hangar_protocol::Body;
 use hangar_protocol::data::{
     Attachment, CompactionTrigger, NotificationKind, PlanAndTodos, SkillInvoked, SystemNotification, Todo,
@@ -575,7 +575,7 @@ async fn twenty_summaries_in_a_row_lose_nothing_that_is_owed_and_cost_the_same_e
             assert!(stage.driver.turn().await.unwrap());
         }
         // After each one, live and from the log alone, all of it is there to the byte.
-        let mut state = State::default();
+        let mut state = ConversationState::default();
         stage.log().iter().for_each(|event| state.apply_event(event));
         for conversation in [&stage.driver.session().state().conversation, &state.conversation] {
             let Some(Message::User(parts)) = conversation.messages().next().map(|message| &**message) else {

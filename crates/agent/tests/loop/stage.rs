@@ -119,7 +119,7 @@ pub(crate) fn agent_config() -> AgentConfig {
 
 pub(crate) struct Stage {
     pub(crate) driver: Driver,
-    pub(crate) inbox: mpsc::Sender<Box<Input>>,
+    pub(crate) inbox: mpsc::Sender<Box<SessionInput>>,
     pub(crate) cancelled: Arc<Mutex<Vec<String>>>,
     /// The provider, outside of the budget.
     pub(crate) provider: Arc<dyn ModelProvider>,
@@ -234,7 +234,8 @@ impl Stage {
         };
         let provider: Arc<dyn ModelProvider> = Arc::new(actor);
         let outside = Arc::clone(&provider);
-        let mut state = State { model: "m".to_owned(), mode: setting.mode, ..State::default() };
+        let mut state =
+            ConversationState { model: "m".to_owned(), mode: setting.mode, ..ConversationState::default() };
         for event in &setting.log {
             state.apply_event(event);
         }
@@ -311,12 +312,12 @@ impl Stage {
                 continue_pending: setting.continue_pending,
             }
         };
-        driver.advance(Input::Opened(opening)).unwrap();
+        driver.advance(SessionInput::Opened(opening)).unwrap();
         Self { driver, inbox, provider: outside, cancelled, counted, requests, audience, memory }
     }
 
     pub(crate) fn command(&mut self, command: Command) {
-        self.driver.advance(Input::Command(command)).unwrap();
+        self.driver.advance(SessionInput::Command(command)).unwrap();
     }
 
     pub(crate) fn send(&mut self, text: &str) {

@@ -9,8 +9,8 @@ use hangar_agent::model::{
     Reply, TokenUsage,
 };
 use hangar_agent::session::{
-    CallOptions, Command, Input, ModelSwitch, Notice, Origin, Prompt, QueueEdit, ReadForModel, Timing,
-    Unqueue,
+    BackgroundNotice, CallOptions, Command, ModelSwitch, Origin, Prompt, QueueEdit, ReadForModel,
+    SessionInput, Timing, Unqueue,
 };
 use hangar_agent::tool::ToolOutcome;
 use hangar_protocol::Body;
@@ -60,7 +60,7 @@ async fn tools_know_when_a_person_has_something_to_say_and_not_when_there_is_new
     let mut stage = Stage::new(vec![call("a", "hang"), Line::Say("one")]);
     stage.send("first");
     stage.until("tool.execution_start").await;
-    stage.driver.advance(Input::Background(news())).unwrap();
+    stage.driver.advance(SessionInput::Background(news())).unwrap();
     let hour = std::time::Duration::from_secs(3600);
     assert!(tokio::time::timeout(hour, stage.until_idle()).await.is_err(), "news can wait");
     stage.command(Command::Send(Prompt { timing: Timing::Steer, ..Prompt::user("rather this") }));
@@ -153,7 +153,11 @@ async fn news_from_the_background_wakes_an_idle_session() {
         NotificationKind::ShellCompleted { shell_id: "s1".to_owned(), exit_code: Some(0), description: None };
     stage
         .inbox
-        .send(Box::new(Input::Background(Notice { text: "shell s1 ended".to_owned(), kind, read: None })))
+        .send(Box::new(SessionInput::Background(BackgroundNotice {
+            text: "shell s1 ended".to_owned(),
+            kind,
+            read: None,
+        })))
         .await
         .unwrap();
     stage.until("system.notification").await;
@@ -162,13 +166,13 @@ async fn news_from_the_background_wakes_an_idle_session() {
     assert!(stage.last_request().ends_with(told), "{}", stage.last_request());
 }
 
-fn news() -> Notice {
+fn news() -> BackgroundNotice {
     let kind =
         NotificationKind::ShellCompleted { shell_id: "s1".to_owned(), exit_code: Some(0), description: None };
     let outcome = ToolOutcome::success("out\n<exited with exit code 0>");
     let arguments = json!({ "shellId": "s1", "delay": 0 });
     let read = ReadForModel { tool: "read_bash", arguments, outcome };
-    Notice { text: "shell s1 ended".to_owned(), kind, read: Some(Box::new(read)) }
+    BackgroundNotice { text: "shell s1 ended".to_owned(), kind, read: Some(Box::new(read)) }
 }
 
 /// The news as the model is shown them, without ids.
@@ -185,7 +189,7 @@ const TOLD: &str = "\nshell s1 ended\n</system_notification>\nassistant: [\"CALL
 async fn what_the_model_would_read_next_is_read_for_it() {
     let mut stage = Stage::new(vec![Line::Say("started"), Line::Say("noted")]);
     stage.play("go").await;
-    stage.driver.advance(Input::Background(news())).unwrap();
+    stage.driver.advance(SessionInput::Background(news())).unwrap();
     stage.until_idle().await;
     assert_eq!(told(&stage), TOLD);
     let reads = stage.bodies().into_iter().filter_map(|body| match body {
@@ -200,7 +204,7 @@ async fn news_joins_the_run_that_is_under_way() {
     let mut stage = Stage::new(vec![call("a", "slow"), Line::Say("noted")]);
     stage.send("go");
     stage.until("tool.execution_start").await;
-    stage.driver.advance(Input::Background(news())).unwrap();
+    stage.driver.advance(SessionInput::Background(news())).unwrap();
     stage.until_idle().await;
     assert_eq!((stage.requests().len(), stage.count("assistant.idle")), (2, 1));
     assert_eq!(told(&stage), TOLD);
@@ -211,7 +215,7 @@ async fn news_outlives_an_abort_and_comes_with_the_next_prompt() {
     let mut stage = Stage::new(vec![Line::Hang("..."), Line::Say("noted")]);
     stage.send("go");
     stage.until("assistant.message_delta").await;
-    stage.driver.advance(Input::Background(news())).unwrap();
+    stage.driver.advance(SessionInput::Background(news())).unwrap();
     stage.send("never mind this");
     stage.command(Command::Abort { reason: "user_initiated".to_owned() });
     assert!(stage.driver.is_idle(), "nothing wakes it");
@@ -429,7 +433,7 @@ async fn a_waiting_message_that_is_sent_now_does_not_wait_for_a_command_either()
 async fn positions_are_those_of_what_people_see() {
     let mut stage = Stage::new(Vec::new());
     stage.command(Command::EditQueue(QueueEdit::Pause(true)));
-    stage.driver.advance(Input::Background(news())).unwrap();
+    stage.driver.advance(SessionInput::Background(news())).unwrap();
     for (id, text) in [("a", "first"), ("b", "second")] {
         stage.command(Command::Send(waiting(id, text)));
     }
@@ -447,7 +451,7 @@ async fn what_is_taken_back_is_what_people_said() {
         for text in ["first", "second"] {
             stage.command(Command::Send(waiting(text, text)));
         }
-        stage.driver.advance(Input::Background(news())).unwrap();
+        stage.driver.advance(SessionInput::Background(news())).unwrap();
         stage.command(Command::Unqueue(which));
         stage.command(Command::EditQueue(QueueEdit::Pause(false)));
         if which == Unqueue::All {

@@ -32,7 +32,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) extensions: ExtensionArgs,
     /// Speak the Agent Client Protocol on standard input and output, or on --port
-    #[arg(long, help_heading = "Server", conflicts_with_all = ["prompt", "interactive", "server"])]
+    #[arg(long, help_heading = "Server", conflicts_with_all = ["prompt", "interactive", "attachment", "server"])]
     pub(crate) acp: bool,
     #[command(flatten)]
     pub(crate) compatible: CompatibleArgs,
@@ -234,7 +234,7 @@ pub(crate) struct DiagnosticArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) log_dir: Option<PathBuf>,
     /// Keep sessions, settings and everything else in this directory instead of the home of Hangar
-    #[arg(long, value_name = "DIR", hide = true)]
+    #[arg(long, value_name = "DIR")]
     pub(crate) config_dir: Option<PathBuf>,
     /// How much to log
     #[arg(long, value_name = "LEVEL")]

@@ -69,7 +69,7 @@ async fn agent_finding(settings: &Settings, runtimes: &AgentRuntimes, agent: &dy
     let card = agent.card();
     let (subject, base) = (format!("agent {}", card.name), card.base());
     let fallbacks = runtimes.config.named.get(&*card.name).map(|table| table.fallback_models.clone());
-    let model = runtimes.config.of(&card.name).model;
+    let model = runtimes.config.model(&card.name);
     let models: Vec<String> = model.into_iter().chain(fallbacks.unwrap_or_default()).collect();
     if models.is_empty() {
         return Finding::new(Health::Good, subject, format!("runs on {base} with its default model"));

@@ -13,7 +13,8 @@ use hangar_agent::model::{Message, TokenMeter};
 use hangar_agent::permissions::Policy;
 use hangar_agent::prompt::{PromptEnvironment, SystemPrompt};
 use hangar_agent::session::{
-    ClientAbilities, Command, Input, Metering, Opening, Role, Session, SessionConfig, StartNotices, State,
+    ClientAbilities, Command, ConversationState, Metering, Opening, Role, Session, SessionConfig,
+    SessionInput, StartNotices,
 };
 use hangar_agent::tool::{Tool, ToolFilter, ToolSpec};
 use hangar_agent::tool_search::Deferral;
@@ -53,7 +54,7 @@ pub(super) const INBOX: usize = 64;
 pub(crate) struct Opened {
     pub(crate) driver: Driver,
     /// First inputs of the session: opening it, then the changes since the last time.
-    pub(crate) opening: Vec<Input>,
+    pub(crate) opening: Vec<SessionInput>,
     /// The MCP servers and their news. None has been started.
     pub(crate) mcp: Option<(McpHost, mpsc::Receiver<News>)>,
     /// Filter of the tools that the model is offered.
@@ -83,13 +84,13 @@ pub(crate) struct Opened {
     pub(crate) git_state: Option<BoxFuture<'static, Option<String>>>,
 }
 
-/// Everything that is created before the session is assembled.
+/// Parts that are created before the session is assembled.
 struct Made {
     log: Home,
     /// The state of a resumed session.
     past: Option<Past>,
-    inbox: mpsc::Sender<Box<Input>>,
-    commands: mpsc::Receiver<Box<Input>>,
+    inbox: mpsc::Sender<Box<SessionInput>>,
+    commands: mpsc::Receiver<Box<SessionInput>>,
     storage: Storage,
     tools: BuiltinTools,
     mcp: Option<(McpHost, mpsc::Receiver<News>)>,
@@ -328,13 +329,17 @@ impl Checked<'_> {
     }
 
     /// The initial state, the first inputs, and the on-demand instructions that the model already knows.
-    fn begin(&self, past: Option<Past>, log_bytes: u64) -> (State, Vec<Input>, Vec<String>) {
+    fn begin(
+        &self,
+        past: Option<Past>,
+        log_bytes: u64,
+    ) -> (ConversationState, Vec<SessionInput>, Vec<String>) {
         let SessionRequest { spec, host, .. } = &self.request;
         let (model, effort, mode) = (&self.model.model, &spec.model.effort, host.conduct.mode);
         let context = self.paths.context();
         let (state, mut opening, told) = match past {
             Some(Past { state, told, .. }) => {
-                let mut opening = vec![Input::Opened(Opening::Resumed {
+                let mut opening = vec![SessionInput::Opened(Opening::Resumed {
                     log_bytes,
                     context,
                     silent: spec.entry.silent.unwrap_or(false),
@@ -342,26 +347,26 @@ impl Checked<'_> {
                 })];
                 if state.model != *model || effort.is_some() {
                     let change = Command::SetModel { model: model.clone(), effort: effort.clone() };
-                    opening.push(Input::Command(change));
+                    opening.push(SessionInput::Command(change));
                 }
-                opening.extend(mode.map(|mode| Input::Command(Command::SetMode(mode))));
+                opening.extend(mode.map(|mode| SessionInput::Command(Command::SetMode(mode))));
                 (state, opening, told)
             }
             None => {
-                let state = State {
+                let state = ConversationState {
                     model: model.clone(),
                     effort: effort.clone(),
                     mode: mode.unwrap_or(Mode::Interactive),
-                    ..State::default()
+                    ..ConversationState::default()
                 };
                 let session_id = self.paths.id.to_string();
                 let version = env!("CARGO_PKG_VERSION").to_owned();
-                let opening = vec![Input::Opened(Opening::New { session_id, version, context })];
+                let opening = vec![SessionInput::Opened(Opening::New { session_id, version, context })];
                 (state, opening, Vec::new())
             }
         };
         let role = self.agents.active_role().map(|agent| agent.name.clone());
-        opening.extend(role.map(|name| Input::Command(Command::SelectAgent(Some(name)))));
+        opening.extend(role.map(|name| SessionInput::Command(Command::SelectAgent(Some(name)))));
         (state, opening, told)
     }
 }

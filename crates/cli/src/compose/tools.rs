@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hangar_agent::permissions::Rule;
-use hangar_agent::session::{Input, Notice};
+use hangar_agent::session::{BackgroundNotice, SessionInput};
 use hangar_agent::tool::{Tool, ToolSource, ToolSpec, Toolset};
 use hangar_images::ImageLimits;
 use hangar_models::facts;
@@ -51,7 +51,11 @@ pub(super) struct Storage {
 }
 
 impl BuiltinTools {
-    pub(super) fn make(checked: &Checked<'_>, storage: &Storage, inbox: &mpsc::Sender<Box<Input>>) -> Self {
+    pub(super) fn make(
+        checked: &Checked<'_>,
+        storage: &Storage,
+        inbox: &mpsc::Sender<Box<SessionInput>>,
+    ) -> Self {
         let request = &checked.request;
         let shells = shells(checked, &storage.spill, inbox);
         let mut tools = shells.tools();
@@ -91,7 +95,7 @@ impl BuiltinTools {
     }
 }
 
-fn shells(checked: &Checked<'_>, spill: &Spill, inbox: &mpsc::Sender<Box<Input>>) -> Shells {
+fn shells(checked: &Checked<'_>, spill: &Spill, inbox: &mpsc::Sender<Box<SessionInput>>) -> Shells {
     let (completions, completed) = mpsc::channel(INBOX);
     let secrets = &checked.request.host.permissions.secrets;
     let shells = Shells::new(ShellOptions {
@@ -135,12 +139,12 @@ fn dialect(model: &str) -> FileToolSet {
 /// Notifies the session when a background command ends.
 async fn report_completions(
     mut completed: mpsc::Receiver<ShellCompletion>,
-    inbox: mpsc::Sender<Box<Input>>,
+    inbox: mpsc::Sender<Box<SessionInput>>,
     redactor: Redactor,
 ) {
     while let Some(mut completion) = completed.recv().await {
         completion.read = redactor.outcome(completion.read);
-        if inbox.send(Box::new(Input::Background(Notice::from(completion)))).await.is_err() {
+        if inbox.send(Box::new(SessionInput::Background(BackgroundNotice::from(completion)))).await.is_err() {
             return;
         }
     }

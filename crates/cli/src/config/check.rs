@@ -217,7 +217,7 @@ fn named_table(message: &str) -> Option<Vec<String>> {
     Some(name.split('.').map(str::to_owned).collect())
 }
 
-/// Where a setting is in the text; of one that is not there, the place of the nearest table around it.
+/// Offset of a setting in the text; of a missing one, that of the nearest table around it.
 fn place_of(document: &toml_edit::Table, path: &[String]) -> Option<usize> {
     let mut table: &dyn TableLike = document;
     let mut found = None;

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::output::remark;
 use crate::settings::Settings;
 
-/// What a change of the file means for sessions that are open.
+/// Note after a change: open sessions keep their settings.
 const UNDER_WAY: &str = "note: new sessions use it; sessions under way keep what they began with";
 
 #[derive(Debug, Subcommand)]

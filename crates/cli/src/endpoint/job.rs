@@ -19,7 +19,7 @@ const POLLS: usize = 60;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct JobProcess {
     pid: u32,
-    /// Where it serves views of its sessions. `None` until they were requested.
+    /// Address at which it serves views of its sessions. `None` until one is requested.
     views: Option<ProcessEndpoint>,
 }
 

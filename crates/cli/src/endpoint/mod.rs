@@ -23,7 +23,7 @@ const MAX_FILE: u64 = 4096;
 /// Maximum number of endpoints that are listed.
 const MAX_LISTED: usize = 256;
 
-/// Where a process listens.
+/// Address and token of a process that listens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProcessEndpoint {
     pub(crate) pid: u32,

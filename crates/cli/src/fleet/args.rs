@@ -47,7 +47,7 @@ pub(crate) enum WorkersCommand {
     Drain { name: String },
 }
 
-/// Where a run is carried out.
+/// Machine on which a run is carried out.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Fleet")]
 pub(crate) struct PlacementArgs {

@@ -10,22 +10,22 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use hangar_fleet::FleetError;
-use hangar_fleet::claim::Claim;
-use hangar_fleet::control::{Answer, Command, CommandReader, Request};
-use hangar_fleet::facts::{SessionFact, SessionState};
+use hangar_fleet::claim::LogClaim;
+use hangar_fleet::control::{Answer, CommandReader, ControlCommand, ControlRequest};
+use hangar_fleet::facts::{FleetSessionState, SessionFact};
 use hangar_fleet::fold::{Claimable, SessionFold, TurnProgress, Waiting};
 use hangar_fleet::lease::LeaseKeeper;
 use hangar_fleet::log::{self, LogEntry, LogItem};
-use hangar_fleet::order::{Order, Workspace};
+use hangar_fleet::order::{Order, OrderWorkspace};
 use hangar_fleet::queue::{Settled, Ticket};
-use hangar_fleet::record::{OrderEnd, Record, TurnOutcome};
+use hangar_fleet::record::{FleetRecord, FleetTurnEnd, OrderEnd};
 use hangar_protocol::{Body, Event};
 use hangar_registry::queue::Slot;
 use hangar_runtimes::outcome::{ErrorKind, TurnResult};
 use hangar_runtimes::runtime::{
     AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews, TurnEnded,
 };
-use hangar_runtimes::usage::Usage;
+use hangar_runtimes::usage::AgentUsage;
 use hangar_scheduler::item::{ItemId, WorkItem, WorkKind};
 use hangar_store::SessionId;
 use jiff::Timestamp;
@@ -33,9 +33,9 @@ use jiff::Timestamp;
 use super::flags;
 use super::worker::Worker;
 use super::workspace::ReadyWorkspace;
+use crate::runtimes::AgentRuntimes;
 use crate::runtimes::plan::SessionPlan;
 use crate::runtimes::record::SessionRecorder;
-use crate::runtimes::{AgentRuntimes, run::NOBODY};
 use crate::selection::SessionSelection;
 
 /// Workers that may be lost with an order, or fail to begin it, before it is given up.
@@ -46,8 +46,6 @@ const MOST_DELIVERIES: u64 = 100;
 const NEWER: Duration = Duration::from_secs(10);
 /// Delay before an order is tried again that could not be begun here.
 const AFTER_TROUBLE: Duration = Duration::from_secs(2);
-/// Grace period of an agent that is told to stop.
-const FAREWELL: Duration = Duration::from_secs(5);
 /// Attempts to tell the queue how a delivery ended. Its lease ends in any case.
 const SETTLING: u32 = 5;
 /// Characters of a prompt in lists.
@@ -128,8 +126,8 @@ async fn attempt(
         Claimable::Free => None,
     };
     let claimed =
-        Record::Claimed { worker: worker.name.clone(), order: order.id.clone(), at: Timestamp::now() };
-    let claim = match Claim::take(broker, subject, fold.last, &claimed).await {
+        FleetRecord::Claimed { worker: worker.name.clone(), order: order.id.clone(), at: Timestamp::now() };
+    let claim = match LogClaim::take(broker, subject, fold.last, &claimed).await {
         Ok(claim) => claim,
         Err(FleetError::Moved { .. }) => return Ok(Carried::Over(Settled::GiveBack(Duration::from_secs(1)))),
         Err(error) => return Err(error.into()),
@@ -138,7 +136,7 @@ async fn attempt(
     if let Some(why) = give_up {
         let end = OrderEnd::Parked { why: why.clone() };
         carrying.release(end).await?;
-        carrying.publish(SessionState::Parked, Some(why)).await;
+        carrying.publish(FleetSessionState::Parked, Some(why)).await;
         return Ok(Carried::Over(Settled::Never));
     }
     if fold.attempts.get(&order.id).is_some_and(|attempts| *attempts > 0) {
@@ -160,7 +158,7 @@ async fn attempt(
 }
 
 /// Ends the claim with the lease, so that nothing waits for servers that cannot be reached.
-async fn fence(lease: tokio_util::sync::CancellationToken, claim: Claim) {
+async fn fence(lease: tokio_util::sync::CancellationToken, claim: LogClaim) {
     tokio::select! {
         () = lease.cancelled() => claim.give_up("the lease has ended"),
         () = claim.over().cancelled() => {}
@@ -179,7 +177,7 @@ struct Carrying<'a> {
     worker: &'a Arc<Worker>,
     order: &'a Order,
     id: SessionId,
-    claim: Claim,
+    claim: LogClaim,
     keeper: &'a LeaseKeeper,
     title: String,
 }
@@ -194,7 +192,7 @@ enum Interrupted {
 impl Carrying<'_> {
     async fn run(&mut self, entries: &[LogEntry], fold: SessionFold) -> Result<Carried> {
         let mut commands = self.worker.broker.commands(&self.id).await?;
-        self.publish(SessionState::Running, None).await;
+        self.publish(FleetSessionState::Running, None).await;
         let mut waiting: VecDeque<Waiting> = fold.waiting.iter().cloned().collect();
         if !fold.knows(&self.order.id.0) {
             let (id, text) = (self.order.id.0.clone(), self.order.prompt.clone());
@@ -214,7 +212,7 @@ impl Carrying<'_> {
             Ok(session) => session,
             Err(error) => {
                 let why = format!("{error:#}");
-                self.claim.append(&Record::Trouble { why: why.clone() }).await?;
+                self.claim.append(&FleetRecord::Trouble { why: why.clone() }).await?;
                 slot.finish();
                 *self.worker.trouble.lock() = Some(format!("session {}: {why}", self.id));
                 return Ok(Carried::Over(Settled::GiveBack(self.worker.scaled(AFTER_TROUBLE))));
@@ -225,8 +223,8 @@ impl Carrying<'_> {
             match self.turn(&mut session, &next, &mut waiting, &mut commands, &slot).await? {
                 Ok(outcome) => {
                     failure = match &outcome {
-                        TurnOutcome::Failed { message } => Some(message.clone()),
-                        TurnOutcome::Completed | TurnOutcome::Cancelled => None,
+                        FleetTurnEnd::Failed { message } => Some(message.clone()),
+                        FleetTurnEnd::Completed | FleetTurnEnd::Cancelled => None,
                     };
                     waiting.pop_front();
                 }
@@ -238,7 +236,7 @@ impl Carrying<'_> {
         session.workspace.remove().await;
         slot.finish();
         self.release(OrderEnd::Done).await?;
-        let state = if failure.is_some() { SessionState::Failed } else { SessionState::Idle };
+        let state = if failure.is_some() { FleetSessionState::Failed } else { FleetSessionState::Idle };
         self.publish(state, failure).await;
         Ok(Carried::Over(Settled::Done))
     }
@@ -248,7 +246,7 @@ impl Carrying<'_> {
         if waiting.iter().any(|known| known.id == id) {
             return Ok(());
         }
-        let message = Record::Message { id: id.clone(), text: text.clone(), at: Timestamp::now() };
+        let message = FleetRecord::Message { id: id.clone(), text: text.clone(), at: Timestamp::now() };
         self.claim.append(&message).await?;
         waiting.push_back(Waiting { id, text, progress: TurnProgress::Queued });
         Ok(())
@@ -281,7 +279,7 @@ impl Carrying<'_> {
             resume.agent_session = None;
             digest = Some(digest_of(&store, id));
             let why = "the agent's own state is on another machine".to_owned();
-            self.claim.append(&Record::BegunAnew { why }).await?;
+            self.claim.append(&FleetRecord::BegunAnew { why }).await?;
         }
         let agent = plan.open(order).await?;
         if record.is_none() && !plan.own_log() {
@@ -290,7 +288,15 @@ impl Carrying<'_> {
                 Some(plan.begin_record(&runtimes, &store, workspace.path(), name, &self.order.prompt)?);
         }
         let events = fold.events;
-        Ok(OpenedSession { agent, record, workspace, digest, events, model: None, used: Usage::default() })
+        Ok(OpenedSession {
+            agent,
+            record,
+            workspace,
+            digest,
+            events,
+            model: None,
+            used: AgentUsage::default(),
+        })
     }
 
     /// Carries one message out. The error is why the turn was not finished here.
@@ -301,7 +307,7 @@ impl Carrying<'_> {
         waiting: &mut VecDeque<Waiting>,
         commands: &mut CommandReader,
         slot: &Slot,
-    ) -> Result<Result<TurnOutcome, Interrupted>> {
+    ) -> Result<Result<FleetTurnEnd, Interrupted>> {
         let text = match message.progress {
             TurnProgress::Queued | TurnProgress::Begun => message.text.clone(),
             TurnProgress::Told => CONTINUE.to_owned(),
@@ -312,7 +318,7 @@ impl Carrying<'_> {
             }
             None => text,
         };
-        self.claim.append(&Record::TurnBegan { message: message.id.clone() }).await?;
+        self.claim.append(&FleetRecord::TurnBegan { message: message.id.clone() }).await?;
         if session.agent.commands.send(SessionCommand::Send(text)).await.is_err() {
             return Err(anyhow!("the agent ended before its turn began"));
         }
@@ -347,8 +353,11 @@ impl Carrying<'_> {
         session.used = ended.outcome.total;
         self.keep(&session.workspace).await?;
         let outcome = outcome(&ended, cancelled);
-        let record =
-            Record::TurnEnded { message: message.id.clone(), outcome: outcome.clone(), at: Timestamp::now() };
+        let record = FleetRecord::TurnEnded {
+            message: message.id.clone(),
+            outcome: outcome.clone(),
+            at: Timestamp::now(),
+        };
         self.claim.append(&record).await?;
         let micros = u64::try_from(self.claim.latency().as_micros()).unwrap_or(u64::MAX);
         self.worker.append_micros.store(micros, Ordering::Relaxed);
@@ -373,18 +382,7 @@ impl Carrying<'_> {
         } else if let Ok(json) = serde_json::to_vec(event) {
             self.worker.broker.publish_live(&self.id, session.events, json).await;
         }
-        let answer = match event.body() {
-            Body::PermissionRequested(asked) => (
-                asked.request_id.clone(),
-                AgentAnswer::Permission(PermissionReply::Denied { feedback: None }),
-            ),
-            Body::UserInputRequested(asked) => {
-                (asked.request_id.clone(), AgentAnswer::Question(NOBODY.to_owned()))
-            }
-            _ => return Ok(()),
-        };
-        let (request_id, answer) = answer;
-        let _ = session.agent.commands.send(SessionCommand::Answer { request_id, answer }).await;
+        session.agent.answer_unattended(event, PermissionReply::Denied { feedback: None }).await;
         Ok(())
     }
 
@@ -392,22 +390,22 @@ impl Carrying<'_> {
         &self,
         session: &mut OpenedSession,
         waiting: &mut VecDeque<Waiting>,
-        request: Request,
+        request: ControlRequest,
         cancelled: &mut bool,
     ) -> Result<()> {
         let command = match request.command.clone() {
-            Command::Send { id, text } => {
+            ControlCommand::Send { id, text } => {
                 let redactor = crate::redact::of_machine(&self.worker.settings);
                 self.accept(waiting, id, redactor.text(text)).await?;
                 request.accept().await;
                 return Ok(());
             }
-            Command::Steer { text } => SessionCommand::Steer(text),
-            Command::Abort => {
+            ControlCommand::Steer { text } => SessionCommand::Steer(text),
+            ControlCommand::Abort => {
                 *cancelled = true;
                 SessionCommand::Abort
             }
-            Command::Answer { request: request_id, answer } => {
+            ControlCommand::Answer { request: request_id, answer } => {
                 SessionCommand::Answer { request_id, answer: agent_answer(answer) }
             }
         };
@@ -421,11 +419,11 @@ impl Carrying<'_> {
     /// Keeps the work on the remote, and records that.
     async fn keep(&self, workspace: &ReadyWorkspace) -> Result<()> {
         let record = match workspace.keep(self.id.as_str()).await {
-            Ok(Some(kept)) => Record::Kept { reference: kept.reference, commit: kept.commit },
+            Ok(Some(kept)) => FleetRecord::Kept { reference: kept.reference, commit: kept.commit },
             Ok(None) => return Ok(()),
             Err(why) => {
                 tracing::warn!(session = %self.id, why, "the work could not be pushed");
-                Record::NotKept { why }
+                FleetRecord::NotKept { why }
             }
         };
         Ok(self.claim.append(&record).await?)
@@ -447,28 +445,28 @@ impl Carrying<'_> {
                     self.keep(&session.workspace).await?;
                 }
                 self.release(OrderEnd::HandedOver).await?;
-                self.publish(SessionState::Queued, None).await;
+                self.publish(FleetSessionState::Queued, None).await;
                 Ok(Carried::Over(Settled::GiveBack(Duration::ZERO)))
             }
         }
     }
 
     async fn release(&self, end: OrderEnd) -> Result<()> {
-        let released = Record::Released { order: self.order.id.clone(), end, at: Timestamp::now() };
+        let released = FleetRecord::Released { order: self.order.id.clone(), end, at: Timestamp::now() };
         Ok(self.claim.append(&released).await?)
     }
 
     /// Publishes what lists show. A list that is behind is no reason to stop.
-    async fn publish(&self, state: SessionState, why: Option<String>) {
-        let running = state == SessionState::Running;
+    async fn publish(&self, state: FleetSessionState, why: Option<String>) {
+        let running = state == FleetSessionState::Running;
         let fact = SessionFact {
             session: self.id.to_string(),
             state,
             worker: running.then(|| self.worker.name.clone()),
             title: self.title.clone(),
             remote: match &self.order.workspace {
-                Workspace::Git { remote, .. } => Some(remote.clone()),
-                Workspace::Path { .. } => None,
+                OrderWorkspace::Git { remote, .. } => Some(remote.clone()),
+                OrderWorkspace::Path { .. } => None,
             },
             at: Timestamp::now(),
             why,
@@ -486,8 +484,8 @@ impl Carrying<'_> {
             id: ItemId(self.id.to_string()),
             kind: WorkKind::Turn,
             project: match &self.order.workspace {
-                Workspace::Git { remote, .. } => remote.clone(),
-                Workspace::Path { path } => path.display().to_string(),
+                OrderWorkspace::Git { remote, .. } => remote.clone(),
+                OrderWorkspace::Path { path } => path.display().to_string(),
             },
             account: runtime.clone(),
             runtime,
@@ -514,17 +512,14 @@ struct OpenedSession {
     /// Lines of the log that were heard.
     events: u64,
     model: Option<String>,
-    used: Usage,
+    used: AgentUsage,
 }
 
 impl OpenedSession {
     /// Ends the agent and closes its log.
     async fn close(&mut self, failure: Option<String>) {
         let changes = self.agent.code_changes().await.unwrap_or_default();
-        if self.agent.commands.try_send(SessionCommand::Stop).is_ok() {
-            let farewell = async { while self.agent.news.recv().await.is_some() {} };
-            let _ = tokio::time::timeout(FAREWELL, farewell).await;
-        }
+        self.agent.stop(|_| {}).await;
         if let Some(mut record) = self.record.take() {
             let changes = record.changes(changes);
             let _ = record.close(self.model.take(), &self.used, changes, failure);
@@ -532,13 +527,13 @@ impl OpenedSession {
     }
 }
 
-fn outcome(ended: &TurnEnded, cancelled: bool) -> TurnOutcome {
+fn outcome(ended: &TurnEnded, cancelled: bool) -> FleetTurnEnd {
     match &ended.outcome.end {
-        TurnResult::Completed => TurnOutcome::Completed,
+        TurnResult::Completed => FleetTurnEnd::Completed,
         TurnResult::Failed(failure) if failure.kind == ErrorKind::TurnCancelled && cancelled => {
-            TurnOutcome::Cancelled
+            FleetTurnEnd::Cancelled
         }
-        TurnResult::Failed(failure) => TurnOutcome::Failed { message: failure.message.clone() },
+        TurnResult::Failed(failure) => FleetTurnEnd::Failed { message: failure.message.clone() },
     }
 }
 
@@ -552,8 +547,8 @@ fn gone() -> TurnEnded {
     };
     let outcome = hangar_runtimes::outcome::TurnOutcome {
         end: TurnResult::Failed(failure),
-        usage: Usage::default(),
-        total: Usage::default(),
+        usage: AgentUsage::default(),
+        total: AgentUsage::default(),
     };
     TurnEnded { outcome, model: None, unknown: std::collections::BTreeSet::new() }
 }

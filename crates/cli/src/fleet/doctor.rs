@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use hangar_fleet::facts::{CordonFact, CordonMode, WorkerFact};
-use hangar_fleet::queue::Queue;
+use hangar_fleet::queue::OrderQueue;
 use hangar_fleet::work_queue::WorkQueue;
 use jiff::Timestamp;
 

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use hangar_agent::driver::EventSink;
 use hangar_agent::session::iso;
-use hangar_fleet::control::Command;
-use hangar_fleet::facts::{SessionFact, SessionState};
+use hangar_fleet::control::ControlCommand;
+use hangar_fleet::facts::{FleetSessionState, SessionFact};
 use hangar_fleet::fold::SessionFold;
-use hangar_fleet::log::{self, Follow, LogEntry, LogItem};
-use hangar_fleet::order::{Labels, Order, OrderId, Workspace};
-use hangar_fleet::queue::Queue;
-use hangar_fleet::record::{OrderEnd, Record, TurnOutcome};
+use hangar_fleet::log::{self, FleetLogReader, LogEntry, LogItem};
+use hangar_fleet::order::{Labels, Order, OrderId, OrderWorkspace};
+use hangar_fleet::queue::OrderQueue;
+use hangar_fleet::record::{FleetRecord, FleetTurnEnd, OrderEnd};
 use hangar_fleet::work_queue::WorkQueue;
 use hangar_fleet::{Broker, FleetError, VERSION};
 use hangar_protocol::Event;
@@ -80,7 +80,7 @@ pub(super) async fn run(settings: &Settings, args: &RunWithArgs) -> Result<Exit>
         quiet: output.silent,
     };
     // Before the order is placed, so that nothing is missed.
-    let mut follow = Follow::open(&broker, &subject, fold.last).await?;
+    let mut follow = FleetLogReader::open(&broker, &subject, fold.last).await?;
     let mut live = broker.live(&id).await?;
     place(&broker, &id, &order).await?;
     let mut patience = Some(tokio::time::Instant::now() + WAITING);
@@ -109,7 +109,7 @@ pub(super) async fn run(settings: &Settings, args: &RunWithArgs) -> Result<Exit>
             },
         }
         if seen.with(|seen| seen.is_unheard()) {
-            let _ = broker.command(&id, Command::Abort).await;
+            let _ = broker.command(&id, ControlCommand::Abort).await;
             return Ok(Exit::Done);
         }
     };
@@ -145,16 +145,16 @@ fn session_id(args: &RunWithArgs) -> Result<SessionId> {
     }
 }
 
-/// Where the session works: on a remote, or in a directory of the workers with the labels.
-async fn workspace(args: &RunWithArgs, labels: &Labels) -> Result<Workspace> {
+/// Workspace of the session: a git remote, or a directory of the workers with the labels.
+async fn workspace(args: &RunWithArgs, labels: &Labels) -> Result<OrderWorkspace> {
     let reference = args.placement.reference.clone();
     if let Some(remote) = &args.placement.remote {
-        return Ok(Workspace::Git { remote: remote.clone(), reference });
+        return Ok(OrderWorkspace::Git { remote: remote.clone(), reference });
     }
     if let (Some(path), false) = (&args.input.directory, labels.is_empty())
         && path.is_absolute()
     {
-        return Ok(Workspace::Path { path: path.clone() });
+        return Ok(OrderWorkspace::Path { path: path.clone() });
     }
     let directory = working_dir(args.input.directory.as_deref())?;
     let git = credentials::git();
@@ -177,12 +177,12 @@ async fn workspace(args: &RunWithArgs, labels: &Labels) -> Result<Workspace> {
     if ask(&["status", "--porcelain"]).await.is_some() {
         remark("note: changes that are not pushed stay on this machine");
     }
-    Ok(Workspace::Git { remote, reference })
+    Ok(OrderWorkspace::Git { remote, reference })
 }
 
 /// Gives the message to the owner of the session, or places an order for it.
 async fn place(broker: &Broker, id: &SessionId, order: &Order) -> Result<()> {
-    let send = Command::Send { id: order.id.0.clone(), text: order.prompt.clone() };
+    let send = ControlCommand::Send { id: order.id.0.clone(), text: order.prompt.clone() };
     match broker.command(id, send).await {
         Ok(()) => return Ok(()),
         Err(FleetError::NoOwner(_)) => {}
@@ -193,12 +193,12 @@ async fn place(broker: &Broker, id: &SessionId, order: &Order) -> Result<()> {
     let title = order.prompt.lines().next().unwrap_or_default().chars().take(80).collect();
     let fact = SessionFact {
         session: id.to_string(),
-        state: SessionState::Queued,
+        state: FleetSessionState::Queued,
         worker: None,
         title,
         remote: match &order.workspace {
-            Workspace::Git { remote, .. } => Some(remote.clone()),
-            Workspace::Path { .. } => None,
+            OrderWorkspace::Git { remote, .. } => Some(remote.clone()),
+            OrderWorkspace::Path { .. } => None,
         },
         at: Timestamp::now(),
         why: None,
@@ -213,7 +213,7 @@ async fn place(broker: &Broker, id: &SessionId, order: &Order) -> Result<()> {
 /// Aborts the turn. The time of the next attempt, if nobody has the session yet.
 async fn abort(broker: &Broker, id: &SessionId) -> Result<Option<tokio::time::Instant>> {
     let again = tokio::time::Instant::now() + ABORT_AGAIN;
-    match broker.command(id, Command::Abort).await {
+    match broker.command(id, ControlCommand::Abort).await {
         // It stays set, so that a second signal ends the wait.
         Ok(()) => Ok(Some(again + Duration::from_secs(3600))),
         Err(FleetError::NoOwner(_)) => Ok(Some(again)),
@@ -236,16 +236,16 @@ enum End {
 }
 
 /// Sentence about what went wrong.
-fn failure(end: End, outcome: Option<&TurnOutcome>) -> Option<String> {
+fn failure(end: End, outcome: Option<&FleetTurnEnd>) -> Option<String> {
     match (end, outcome) {
         (End::Released(OrderEnd::Parked { why }), _) => Some(format!("the order was given up: {why}")),
-        (_, Some(TurnOutcome::Failed { message })) => Some(message.clone()),
-        (_, Some(TurnOutcome::Completed | TurnOutcome::Cancelled)) => None,
+        (_, Some(FleetTurnEnd::Failed { message })) => Some(message.clone()),
+        (_, Some(FleetTurnEnd::Completed | FleetTurnEnd::Cancelled)) => None,
         (_, None) => Some("the session was released before the turn ended".to_owned()),
     }
 }
 
-/// What was shown of the session, and what waits to be.
+/// Output of the session: what was shown, and what is still to be shown.
 struct Shown {
     printer: OutputPrinter,
     /// Lines of the log that are here.
@@ -253,7 +253,7 @@ struct Shown {
     /// Events that pass which belong after lines that are not here yet.
     held: VecDeque<(u64, Vec<u8>)>,
     order: OrderId,
-    outcome: Option<TurnOutcome>,
+    outcome: Option<FleetTurnEnd>,
     quiet: bool,
 }
 
@@ -287,29 +287,29 @@ impl Shown {
         }
     }
 
-    fn record(&mut self, record: &Record) -> Option<End> {
+    fn record(&mut self, record: &FleetRecord) -> Option<End> {
         let note = |text: String| {
             if !self.quiet {
                 remark(&text);
             }
         };
         match record {
-            Record::Claimed { worker, .. } => note(format!("\u{25cf} worker {worker}")),
-            Record::NotKept { why } => note(format!("the work could not be pushed: {why}")),
-            Record::Kept { reference, .. } => note(format!("\u{25cf} kept as {reference}")),
-            Record::BegunAnew { why } => note(format!("the agent begins anew: {why}")),
-            Record::Trouble { why } => note(format!("the worker could not go on: {why}")),
-            Record::TurnEnded { message, outcome, .. } if *message == self.order.0 => {
+            FleetRecord::Claimed { worker, .. } => note(format!("\u{25cf} worker {worker}")),
+            FleetRecord::NotKept { why } => note(format!("the work could not be pushed: {why}")),
+            FleetRecord::Kept { reference, .. } => note(format!("\u{25cf} kept as {reference}")),
+            FleetRecord::BegunAnew { why } => note(format!("the agent begins anew: {why}")),
+            FleetRecord::Trouble { why } => note(format!("the worker could not go on: {why}")),
+            FleetRecord::TurnEnded { message, outcome, .. } if *message == self.order.0 => {
                 self.outcome = Some(outcome.clone());
             }
-            Record::TurnBegan { .. } if self.outcome.is_some() => return Some(End::Turn),
-            Record::Released { order, end, .. } => {
+            FleetRecord::TurnBegan { .. } if self.outcome.is_some() => return Some(End::Turn),
+            FleetRecord::Released { order, end, .. } => {
                 let over = *order == self.order || self.outcome.is_some();
                 if over && *end != OrderEnd::HandedOver {
                     return Some(End::Released(end.clone()));
                 }
             }
-            Record::Message { .. } | Record::TurnBegan { .. } | Record::TurnEnded { .. } => {}
+            FleetRecord::Message { .. } | FleetRecord::TurnBegan { .. } | FleetRecord::TurnEnded { .. } => {}
         }
         None
     }

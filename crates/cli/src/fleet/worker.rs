@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use hangar_fleet::Broker;
 use hangar_fleet::facts::{CordonFact, CordonMode, WorkerFact, check_name};
 use hangar_fleet::order::Labels;
-use hangar_fleet::queue::Queue;
+use hangar_fleet::queue::OrderQueue;
 use hangar_fleet::replica::ClaimedLogs;
 use hangar_fleet::work_queue::WorkQueue;
 use hangar_registry::queue::Scheduler;

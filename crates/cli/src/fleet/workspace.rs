@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hangar_fleet::order::Workspace;
-use hangar_git::RemoteAccess;
+use hangar_fleet::order::OrderWorkspace;
+use hangar_git::RepositoryAccess;
 use parking_lot::Mutex;
 
 use crate::credentials;
@@ -40,16 +40,20 @@ impl Workspaces {
         let mut mirrors = self.mirrors.lock();
         let mirror = mirrors.entry(remote.to_owned()).or_insert_with(|| {
             let directory = self.directory.join("mirrors");
-            let access = RemoteAccess { agent_socket: self.agent_socket.clone(), login: None };
+            let access = RepositoryAccess { agent_socket: self.agent_socket.clone(), login: None };
             Arc::new(Mirror::new(credentials::git(), &directory, remote, access))
         });
         Arc::clone(mirror)
     }
 
     /// Makes the workspace of a session ready, with the work that was kept of it.
-    pub(super) async fn prepare(&self, session: &str, wanted: &Workspace) -> Result<ReadyWorkspace, String> {
+    pub(super) async fn prepare(
+        &self,
+        session: &str,
+        wanted: &OrderWorkspace,
+    ) -> Result<ReadyWorkspace, String> {
         match wanted {
-            Workspace::Git { remote, reference } => {
+            OrderWorkspace::Git { remote, reference } => {
                 let mirror = self.mirror(remote);
                 let worktrees = self.directory.join("worktrees");
                 std::fs::create_dir_all(&worktrees)
@@ -58,7 +62,7 @@ impl Workspaces {
                 mirror.check_out_session(&path, session, reference.as_deref()).await?;
                 Ok(ReadyWorkspace { path, mirror: Some(mirror) })
             }
-            Workspace::Path { path } => match path.is_absolute() && path.is_dir() {
+            OrderWorkspace::Path { path } => match path.is_absolute() && path.is_dir() {
                 true => Ok(ReadyWorkspace { path: path.clone(), mirror: None }),
                 false => Err(format!("{} is no directory of this machine", path.display())),
             },

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use hangar_jobs::driver::{RunListener, RunNotice};
-use hangar_jobs::record::{Fact, Record, RunId};
+use hangar_jobs::record::{RunFact, RunId, RunRecord};
 use hangar_protocol::Body;
 use hangar_runtimes::watch::NO_PROGRESS;
 use serde::Serialize;
@@ -27,7 +27,7 @@ struct SessionEvent<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     task: hangar_jobs::record::TaskId,
-    session: &'a hangar_jobs::record::SessionId,
+    session: &'a hangar_jobs::record::TaskSessionId,
     event: &'a hangar_protocol::Event,
 }
 
@@ -54,28 +54,30 @@ impl RunListener for Shown {
 }
 
 /// Line of text about a record, if it is an important one.
-pub(super) fn told(record: &Record) -> Option<String> {
+pub(super) fn told(record: &RunRecord) -> Option<String> {
     let time = record.at.strftime("%H:%M:%S");
     let what = match &record.fact {
-        Fact::RunStarted { run, order } => format!("run {run}: {}", order.subject.name()),
-        Fact::RunResumed => "resumed".to_owned(),
-        Fact::WorktreeMade { worktree, .. } => format!("worktree {}", worktree.root.display()),
-        Fact::WorktreeLeft { place, kept: true } => format!("worktree of {place} has changes and stays"),
-        Fact::WorktreeFailed { error, .. } => format!("no worktree: {error}"),
-        Fact::WorkStarted { task, name, .. } => format!("{task} {name} started"),
-        Fact::SessionStarted { task, session, model, .. } => format!("{task} session {session} on {model}"),
-        Fact::SessionRefused { task, error } => format!("{task} no session: {error}"),
-        Fact::Decided { task, reason, .. } => format!("{task} {reason}"),
-        Fact::TaskStopped { task } => format!("{task} stopped"),
-        Fact::WorkStopped { task, succeeded: true, .. } => format!("{task} \u{2714}"),
-        Fact::WorkStopped { task, succeeded: false, .. } => format!("{task} \u{2718}"),
-        Fact::RunEnded { end } => format!("run {end}"),
-        Fact::WorktreeLeft { kept: false, .. }
-        | Fact::Prompted { .. }
-        | Fact::TurnEnded { .. }
-        | Fact::Checked { .. }
-        | Fact::SessionStopped { .. }
-        | Fact::TaskEnded { .. } => return None,
+        RunFact::RunStarted { run, order } => format!("run {run}: {}", order.subject.name()),
+        RunFact::RunResumed => "resumed".to_owned(),
+        RunFact::WorktreeMade { worktree, .. } => format!("worktree {}", worktree.root.display()),
+        RunFact::WorktreeLeft { place, kept: true } => format!("worktree of {place} has changes and stays"),
+        RunFact::WorktreeFailed { error, .. } => format!("no worktree: {error}"),
+        RunFact::WorkStarted { task, name, .. } => format!("{task} {name} started"),
+        RunFact::SessionStarted { task, session, model, .. } => {
+            format!("{task} session {session} on {model}")
+        }
+        RunFact::SessionRefused { task, error } => format!("{task} no session: {error}"),
+        RunFact::Decided { task, reason, .. } => format!("{task} {reason}"),
+        RunFact::TaskStopped { task } => format!("{task} stopped"),
+        RunFact::WorkStopped { task, succeeded: true, .. } => format!("{task} \u{2714}"),
+        RunFact::WorkStopped { task, succeeded: false, .. } => format!("{task} \u{2718}"),
+        RunFact::RunEnded { end } => format!("run {end}"),
+        RunFact::WorktreeLeft { kept: false, .. }
+        | RunFact::Prompted { .. }
+        | RunFact::TurnEnded { .. }
+        | RunFact::Checked { .. }
+        | RunFact::SessionStopped { .. }
+        | RunFact::TaskEnded { .. } => return None,
     };
     Some(format!("{time}  {what}"))
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use hangar_orchestrator::hold;
 use hangar_orchestrator::record::Tokens;
-use hangar_orchestrator::state::{Claim, Phase, State};
+use hangar_orchestrator::state::{IssueClaim, OrchestratorState, Phase};
 use hangar_workflow::Config;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn tokens(tokens: Tokens) -> Value {
     })
 }
 
-fn running(claim: &Claim) -> Value {
+fn running(claim: &IssueClaim) -> Value {
     json!({
         "issue_id": claim.issue, "issue_identifier": claim.identifier, "display_identifier": claim.identifier,
         "state": claim.state, "session_id": claim.session, "turn_count": claim.turn, "agent": claim.agent,
@@ -35,7 +35,7 @@ fn running(claim: &Claim) -> Value {
     })
 }
 
-fn retrying(claim: &Claim) -> Option<Value> {
+fn retrying(claim: &IssueClaim) -> Option<Value> {
     let Phase::Retrying { due, .. } = &claim.phase else { return None };
     Some(json!({
         "issue_id": claim.issue, "issue_identifier": claim.identifier, "attempt": claim.failures,
@@ -43,7 +43,7 @@ fn retrying(claim: &Claim) -> Option<Value> {
     }))
 }
 
-fn held(claim: &Claim) -> Value {
+fn held(claim: &IssueClaim) -> Value {
     let hold = hold::of_claim(claim);
     json!({
         "issue_id": claim.issue, "issue_identifier": claim.identifier, "code": hold.code(),
@@ -52,7 +52,7 @@ fn held(claim: &Claim) -> Value {
 }
 
 /// `GET /api/v1/state`.
-pub(super) fn state(state: &State, now: Timestamp) -> Value {
+pub(super) fn state(state: &OrchestratorState, now: Timestamp) -> Value {
     let all = |phase: fn(&Phase) -> bool| state.claims.values().filter(move |claim| phase(&claim.phase));
     let running: Vec<Value> = state.running().map(running).collect();
     let retrying: Vec<Value> = state.claims.values().filter_map(retrying).collect();
@@ -70,7 +70,7 @@ pub(super) fn state(state: &State, now: Timestamp) -> Value {
 }
 
 /// `GET /api/v1/<identifier>`. `None` for an issue that nothing is known of.
-pub(super) fn issue(state: &State, name: &str) -> Option<Value> {
+pub(super) fn issue(state: &OrchestratorState, name: &str) -> Option<Value> {
     if let Some(claim) = state.find(name) {
         let is_running = claim.phase.is_running();
         return Some(json!({
@@ -93,7 +93,7 @@ pub(super) fn issue(state: &State, name: &str) -> Option<Value> {
 }
 
 /// `GET /metrics`, in the text format of Prometheus.
-pub(super) fn metrics(config: &Config, state: &State, counts: Counts) -> String {
+pub(super) fn metrics(config: &Config, state: &OrchestratorState, counts: Counts) -> String {
     let totals = &state.totals;
     let running = state.running().count() as u64;
     let retrying =

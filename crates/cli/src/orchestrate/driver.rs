@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use hangar_orchestrator::plan::{
-    Busy, Effect, Seeing, Snapshot, Step, next_wake, plan, watched, watched_pulls,
+    Busy, IssueEffect, PlanStep, Seeing, TrackerSnapshot, next_wake, plan, watched, watched_pulls,
 };
 use hangar_orchestrator::pulls::{PullView, Pulls};
-use hangar_orchestrator::record::{Fact, Record, Request};
-use hangar_orchestrator::state::{Phase, State};
+use hangar_orchestrator::record::{IssueFact, OrchestratorRecord, PersonRequest};
+use hangar_orchestrator::state::{OrchestratorState, Phase};
 use hangar_trackers::{IssueId, TrackerError};
 use jiff::{SignedDuration, Timestamp};
 use tokio::signal::unix::{SignalKind, signal};
@@ -38,7 +38,7 @@ pub(super) type Rebuild = Box<dyn Fn(super::source::Loaded, &Context) -> Context
 pub(super) struct Driver {
     pub(super) source: Source,
     pub(super) context: Context,
-    pub(super) state: State,
+    pub(super) state: OrchestratorState,
     pub(super) log: RecordLog,
     pub(super) shown: Shown,
     /// Makes the parts of a context that a new workflow needs.
@@ -54,7 +54,7 @@ pub(super) struct Driver {
 
 /// Work under way.
 pub(super) struct Work {
-    snapshot: Option<Snapshot>,
+    snapshot: Option<TrackerSnapshot>,
     pulls: Pulls,
     looking: bool,
     next_look: Timestamp,
@@ -76,7 +76,7 @@ struct Running {
 
 enum Finished {
     Effect(Box<Done>),
-    Polled(Result<Snapshot, TrackerError>),
+    Polled(Result<TrackerSnapshot, TrackerError>),
     Looked(Looked),
 }
 
@@ -113,7 +113,7 @@ impl Driver {
         let hub = self.context.hub.clone();
         let stopped = hub.scheduler().stopped();
         tokio::pin!(stopped);
-        self.note(Fact::Resumed)?;
+        self.note(IssueFact::Resumed)?;
         self.withdraw_strangers();
         loop {
             self.take_requests()?;
@@ -166,8 +166,8 @@ impl Driver {
             }
             for step in steps {
                 match step {
-                    Step::Note(fact) => self.note(fact)?,
-                    Step::Do(effect) => self.start(effect),
+                    PlanStep::Note(fact) => self.note(fact)?,
+                    PlanStep::Do(effect) => self.start(effect),
                 }
             }
         }
@@ -175,37 +175,37 @@ impl Driver {
     }
 
     /// Writes a fact down, then lets it have its consequences.
-    fn note(&mut self, fact: Fact) -> Result<()> {
+    fn note(&mut self, fact: IssueFact) -> Result<()> {
         let now = Timestamp::now();
         let fact = self.scaled(fact, now);
-        let record = Record { seq: self.state.next_seq, at: now, fact };
+        let record = OrchestratorRecord { seq: self.state.next_seq, at: now, fact };
         self.log.append(&record)?;
         // Times have milliseconds in the log; what is decided here must be what is read there.
         let at = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
-        let record = Record { at, ..record };
+        let record = OrchestratorRecord { at, ..record };
         self.state.apply(&record);
         self.work.noted = now;
         match &record.fact {
-            Fact::SessionEnded { issue, .. }
-            | Fact::Requested { issue, request: Request::Stop | Request::Park, .. } => {
+            IssueFact::SessionEnded { issue, .. }
+            | IssueFact::Requested { issue, request: PersonRequest::Stop | PersonRequest::Park, .. } => {
                 if let Some(running) = self.work.under_way.get_mut(issue) {
                     running.handle.abort();
                     running.aborted = true;
                 }
             }
-            Fact::Released { issue, .. } | Fact::Parked { issue, .. } => self.withdraw(issue),
+            IssueFact::Released { issue, .. } | IssueFact::Parked { issue, .. } => self.withdraw(issue),
             _ => {}
         }
         self.shown.record(&record, &self.state);
         Ok(())
     }
 
-    fn scaled(&self, fact: Fact, now: Timestamp) -> Fact {
+    fn scaled(&self, fact: IssueFact, now: Timestamp) -> IssueFact {
         match fact {
-            Fact::RetryAt { issue, due, cause, error } => {
+            IssueFact::RetryAt { issue, due, cause, error } => {
                 let delay = due.duration_since(now).as_secs_f64() * self.retry_scale;
                 let delay = SignedDuration::try_from_secs_f64(delay).unwrap_or_default();
-                Fact::RetryAt { issue, due: now + delay, cause, error }
+                IssueFact::RetryAt { issue, due: now + delay, cause, error }
             }
             other => other,
         }
@@ -233,7 +233,7 @@ impl Driver {
             .withdraw(|item| item.id.0.starts_with(&prefix) && !ours.contains(&item.id.0));
     }
 
-    fn start(&mut self, effect: Effect) {
+    fn start(&mut self, effect: IssueEffect) {
         let issue = effect.issue().clone();
         if self.work.under_way.contains_key(&issue) {
             return;
@@ -241,31 +241,35 @@ impl Driver {
         let context = self.context.clone();
         let live = self.work.live.remove(&issue);
         let handle = match (effect, self.state.claims.get(&issue).cloned()) {
-            (Effect::RemoveWorkspace { issue }, _) => {
+            (IssueEffect::RemoveWorkspace { issue }, _) => {
                 let Some(place) = self.state.workspaces.get(&issue).cloned() else { return };
                 self.spawn(async move { context.remove(issue, &place).await })
             }
             (_, None) => return,
-            (Effect::Write { write, .. }, Some(claim)) => {
+            (IssueEffect::Write { write, .. }, Some(claim)) => {
                 // A write needs no session; it waits for the next step.
                 if let Some(live) = live {
                     self.work.live.insert(issue.clone(), live);
                 }
                 self.spawn(async move { context.write(&claim, write).await })
             }
-            (Effect::Open { .. }, Some(claim)) => self.spawn(async move { context.open(&claim).await }),
-            (Effect::Turn { .. }, Some(claim)) => self.spawn(async move { context.turn(&claim, live).await }),
-            (Effect::Check { .. }, Some(claim)) => {
+            (IssueEffect::Open { .. }, Some(claim)) => self.spawn(async move { context.open(&claim).await }),
+            (IssueEffect::Turn { .. }, Some(claim)) => {
+                self.spawn(async move { context.turn(&claim, live).await })
+            }
+            (IssueEffect::Check { .. }, Some(claim)) => {
                 self.spawn(async move { context.check(&claim, live).await })
             }
-            (Effect::Close { .. }, Some(claim)) => {
+            (IssueEffect::Close { .. }, Some(claim)) => {
                 self.spawn(async move { context.close(&claim, live).await })
             }
-            (Effect::Publish { .. }, Some(claim)) => self.spawn(async move { context.publish(&claim).await }),
-            (Effect::Answer { remark, .. }, Some(claim)) => {
+            (IssueEffect::Publish { .. }, Some(claim)) => {
+                self.spawn(async move { context.publish(&claim).await })
+            }
+            (IssueEffect::Answer { remark, .. }, Some(claim)) => {
                 self.spawn(async move { context.answer(&claim, remark).await })
             }
-            (Effect::Merge { head, .. }, Some(claim)) => {
+            (IssueEffect::Merge { head, .. }, Some(claim)) => {
                 self.spawn(async move { context.merge(&claim, head).await })
             }
         };
@@ -330,13 +334,13 @@ impl Driver {
                 let candidates = tracker.by_states(&states).await?;
                 let found = tracker.by_ids(&list).await?;
                 let watched = found.into_iter().map(|issue| (issue.id.clone(), issue)).collect();
-                Ok(Snapshot { asked: now, candidates, asked_for: ids, watched })
+                Ok(TrackerSnapshot { asked: now, candidates, asked_for: ids, watched })
             };
             Finished::Polled(read.await)
         });
     }
 
-    fn polled(&mut self, polled: Result<Snapshot, TrackerError>) {
+    fn polled(&mut self, polled: Result<TrackerSnapshot, TrackerError>) {
         self.work.polling = false;
         self.counts.polls += 1;
         match polled {
@@ -433,7 +437,7 @@ impl Driver {
     fn take_requests(&mut self) -> Result<()> {
         let directory = self.source.records();
         for (path, fact) in log::take_requests(&directory) {
-            let known = matches!(&fact, Fact::Requested { id, .. } if self.state.requests.contains(id));
+            let known = matches!(&fact, IssueFact::Requested { id, .. } if self.state.requests.contains(id));
             if !known {
                 self.note(fact)?;
             }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_orchestrator::prompt;
-use hangar_orchestrator::record::{ASK, Fact, Failure, SessionEnd, TurnEnd, Write};
-use hangar_orchestrator::state::Claim;
+use hangar_orchestrator::record::{ASK, IssueFact, SessionEnd, WorkFailure, WorkTurnEnd, Write};
+use hangar_orchestrator::state::IssueClaim;
 use hangar_registry::hub::Hub;
 use hangar_registry::runs::hub_runtimes;
 use hangar_runtimes::runtime::{AgentOrder, AgentSession};
@@ -30,7 +30,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// Most bytes of an error that is written down.
 const MAX_MESSAGE: usize = 2000;
 
-/// Everything that effects need. A reload replaces it as a whole; what runs keeps what it began with.
+/// Resources of effects. A reload replaces them as a whole; a running effect keeps those it began with.
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) workflow: Arc<Workflow>,
@@ -48,27 +48,27 @@ pub(super) struct Context {
 /// Result of an effect.
 #[derive(Default)]
 pub(super) struct Done {
-    pub(super) facts: Vec<Fact>,
+    pub(super) facts: Vec<IssueFact>,
     pub(super) live: Option<LiveSession>,
 }
 
-impl From<Fact> for Done {
-    fn from(fact: Fact) -> Self {
+impl From<IssueFact> for Done {
+    fn from(fact: IssueFact) -> Self {
         Self { facts: vec![fact], live: None }
     }
 }
 
 /// Identity of the work on an issue in the queue. All its sessions have the same, since there is one at a time.
-pub(super) fn item_id(key: &str, claim: &Claim) -> ItemId {
+pub(super) fn item_id(key: &str, claim: &IssueClaim) -> ItemId {
     ItemId(format!("issue/{key}/{}", source::hash(&claim.issue.0)))
 }
 
-pub(super) fn failed(kind: &str, message: String, retryable: bool) -> Failure {
+pub(super) fn failed(kind: &str, message: String, retryable: bool) -> WorkFailure {
     let mut end = message.len().min(MAX_MESSAGE);
     while !message.is_char_boundary(end) {
         end -= 1;
     }
-    Failure { kind: kind.to_owned(), message: message[..end].to_owned(), retryable }
+    WorkFailure { kind: kind.to_owned(), message: message[..end].to_owned(), retryable }
 }
 
 /// Makes a request until it succeeds or would never do so.
@@ -90,7 +90,7 @@ where
 }
 
 impl Context {
-    pub(super) async fn write(&self, claim: &Claim, write: Write) -> Done {
+    pub(super) async fn write(&self, claim: &IssueClaim, write: Write) -> Done {
         let (id, tracker) = (&claim.issue, &self.tracker);
         let written = patiently(|| match &write {
             Write::Transition { to } => tracker.transition(id, to),
@@ -102,24 +102,24 @@ impl Context {
             Write::Unlabel { label } => tracker.label(id, label, LabelChange::Remove),
         });
         let error = written.await.err().map(|error| error.message);
-        Fact::Written { issue: claim.issue.clone(), write, error }.into()
+        IssueFact::Written { issue: claim.issue.clone(), write, error }.into()
     }
 
-    pub(super) async fn issue(&self, claim: &Claim) -> Result<Option<Issue>, TrackerError> {
+    pub(super) async fn issue(&self, claim: &IssueClaim) -> Result<Option<Issue>, TrackerError> {
         let found = patiently(|| self.tracker.by_ids(std::slice::from_ref(&claim.issue))).await?;
         Ok(found.into_iter().next())
     }
 
     /// Waits for a slot, prepares the workspace and opens the agent.
-    pub(super) async fn open(&self, claim: &Claim) -> Done {
+    pub(super) async fn open(&self, claim: &IssueClaim) -> Done {
         let end = match self.opened(claim).await {
             Ok(done) => return done,
             Err(end) => end,
         };
-        Fact::SessionEnded { issue: claim.issue.clone(), end }.into()
+        IssueFact::SessionEnded { issue: claim.issue.clone(), end }.into()
     }
 
-    async fn opened(&self, claim: &Claim) -> Result<Done, SessionEnd> {
+    async fn opened(&self, claim: &IssueClaim) -> Result<Done, SessionEnd> {
         let refused =
             |kind: &str, message: String, retryable| SessionEnd::Failed(failed(kind, message, retryable));
         let slot = self.hub.scheduler().acquire(self.item(claim)).await;
@@ -164,7 +164,7 @@ impl Context {
                 return Err(SessionEnd::Failed(failure(&error)));
             }
         };
-        let fact = Fact::Opened {
+        let fact = IssueFact::Opened {
             issue: claim.issue.clone(),
             session,
             workspace: ready.path.clone(),
@@ -176,7 +176,7 @@ impl Context {
     }
 
     /// The item of the queue: limits, fairness and retries of the home hold for issues as for all other work.
-    fn item(&self, claim: &Claim) -> WorkItem {
+    fn item(&self, claim: &IssueClaim) -> WorkItem {
         let name = &claim.agent;
         let found = self.hub.runtime(Some(name)).ok();
         let card = found.as_ref().map(|runtime| runtime.card());
@@ -209,7 +209,7 @@ impl Context {
 
     async fn agent(
         &self,
-        claim: &Claim,
+        claim: &IssueClaim,
         session: &str,
         workspace: &std::path::Path,
         access: &Access,
@@ -237,7 +237,7 @@ impl Context {
         runtime.open(order).await
     }
 
-    pub(super) fn hook_issue(&self, claim: &Claim) -> HookIssue {
+    pub(super) fn hook_issue(&self, claim: &IssueClaim) -> HookIssue {
         let (id, identifier) = (claim.issue.0.clone(), claim.identifier.clone());
         HookIssue { id, identifier, attempt: claim.failures, review: ReviewStatus::Disabled }
     }
@@ -255,30 +255,30 @@ impl Context {
     }
 
     /// One turn. The session comes back with its end.
-    pub(super) async fn turn(&self, claim: &Claim, live: Option<LiveSession>) -> Done {
+    pub(super) async fn turn(&self, claim: &IssueClaim, live: Option<LiveSession>) -> Done {
         let issue = claim.issue.clone();
         let Some(mut live) = live else {
-            let end = TurnEnd::Interrupted;
-            return Fact::TurnEnded { issue, end, soft_stop: None, tokens: Default::default() }.into();
+            let end = WorkTurnEnd::Interrupted;
+            return IssueFact::TurnEnded { issue, end, soft_stop: None, tokens: Default::default() }.into();
         };
         let (end, mut tokens) = match prompt::render(&self.workflow, claim, &live.issue) {
             Ok(prompt) => live.turn(prompt, &self.workflow.config.agent).await,
             Err(error) => {
                 let message =
                     format!("the prompt cannot be rendered: WORKFLOW.md:{}: {}", error.line, error.message);
-                (TurnEnd::Failed(failed("template_render_error", message, false)), Default::default())
+                (WorkTurnEnd::Failed(failed("template_render_error", message, false)), Default::default())
             }
         };
         let question = live.access.question();
         let soft_stop = question.or_else(|| workspace::status(&live.workspace));
-        if end == TurnEnd::Completed && self.is_last(claim, soft_stop.as_deref()) {
+        if end == WorkTurnEnd::Completed && self.is_last(claim, soft_stop.as_deref()) {
             tokens += self.self_review(claim, &mut live).await;
         }
-        Done { facts: vec![Fact::TurnEnded { issue, end, soft_stop, tokens }], live: Some(live) }
+        Done { facts: vec![IssueFact::TurnEnded { issue, end, soft_stop, tokens }], live: Some(live) }
     }
 
     /// Whether a turn ends the work, so that it is reviewed.
-    fn is_last(&self, claim: &Claim, soft_stop: Option<&str>) -> bool {
+    fn is_last(&self, claim: &IssueClaim, soft_stop: Option<&str>) -> bool {
         let config = &self.workflow.config;
         let is_done = soft_stop.is_some_and(|word| word != "blocked" && !word.starts_with(ASK));
         let is_full = soft_stop.is_none() && claim.turn >= claim.max_turns.unwrap_or(config.agent.max_turns);
@@ -286,24 +286,24 @@ impl Context {
     }
 
     /// Reads the issue again.
-    pub(super) async fn check(&self, claim: &Claim, live: Option<LiveSession>) -> Done {
+    pub(super) async fn check(&self, claim: &IssueClaim, live: Option<LiveSession>) -> Done {
         let issue = claim.issue.clone();
         match self.issue(claim).await {
             Ok(found) => {
                 let state = found.as_ref().map(|found| found.state.clone());
                 let live =
                     live.map(|live| LiveSession { issue: found.unwrap_or(live.issue.clone()), ..live });
-                Done { facts: vec![Fact::Checked { issue, state }], live }
+                Done { facts: vec![IssueFact::Checked { issue, state }], live }
             }
             Err(error) => {
                 let end = SessionEnd::Failed(failed(error.kind.as_str(), error.message, false));
-                Done { facts: vec![Fact::SessionEnded { issue, end }], live }
+                Done { facts: vec![IssueFact::SessionEnded { issue, end }], live }
             }
         }
     }
 
     /// Ends the agent, gives the slot back and runs the last hook.
-    pub(super) async fn close(&self, claim: &Claim, live: Option<LiveSession>) -> Done {
+    pub(super) async fn close(&self, claim: &IssueClaim, live: Option<LiveSession>) -> Done {
         if let Some(live) = live {
             live.leave().await;
         }
@@ -316,13 +316,13 @@ impl Context {
                 tracing::warn!(issue = %claim.identifier, %message, "a hook failed");
             }
         }
-        Fact::Finished { issue: claim.issue.clone() }.into()
+        IssueFact::Finished { issue: claim.issue.clone() }.into()
     }
 
     pub(super) async fn remove(
         &self,
         issue: hangar_trackers::IssueId,
-        place: &hangar_orchestrator::state::Workspace,
+        place: &hangar_orchestrator::state::IssueWorkspace,
     ) -> Done {
         let (id, identifier) = (issue.0.clone(), place.identifier.clone());
         let hook = HookIssue { id, identifier, attempt: 0, review: ReviewStatus::Disabled };
@@ -339,11 +339,11 @@ impl Context {
             tracing::warn!(issue = %place.identifier, %message, "a hook failed");
         }
         match workspace::remove(self.mirror.as_deref(), &place.path).await {
-            Ok(kept) => Fact::WorkspaceRemoved { issue, kept }.into(),
+            Ok(kept) => IssueFact::WorkspaceRemoved { issue, kept }.into(),
             Err(message) => {
                 tracing::warn!(issue = %place.identifier, %message, "the workspace stays");
                 // It is not tried again for ever; the directory stays where it is.
-                Fact::WorkspaceRemoved { issue, kept: Some(place.path.display().to_string()) }.into()
+                IssueFact::WorkspaceRemoved { issue, kept: Some(place.path.display().to_string()) }.into()
             }
         }
     }

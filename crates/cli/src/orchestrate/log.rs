@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use hangar_disk::{ensure_dir, private};
-use hangar_orchestrator::record::{Fact, Record};
-use hangar_orchestrator::state::State;
+use hangar_orchestrator::record::{IssueFact, OrchestratorRecord};
+use hangar_orchestrator::state::OrchestratorState;
 
 const RECORDS: &str = "records.jsonl";
 const LOCK: &str = "lock";
@@ -35,7 +35,7 @@ pub(super) struct RecordLog {
 
 impl RecordLog {
     /// Opens the log and takes its lock. `None` if another process has it.
-    pub(super) fn open(directory: &Path) -> Result<Option<(State, Self)>> {
+    pub(super) fn open(directory: &Path) -> Result<Option<(OrchestratorState, Self)>> {
         ensure_dir(directory).with_context(|| format!("creating {}", directory.display()))?;
         let lock_path = directory.join(LOCK);
         let lock = private().read(true).write(true).create(true).truncate(false).open(&lock_path);
@@ -59,7 +59,7 @@ impl RecordLog {
     }
 
     /// Appends a record or nothing of it.
-    pub(super) fn append(&mut self, record: &Record) -> Result<()> {
+    pub(super) fn append(&mut self, record: &OrchestratorRecord) -> Result<()> {
         let failed = || format!("writing {}", self.path.display());
         let mut line = serde_json::to_vec(record).with_context(failed)?;
         line.push(b'\n');
@@ -80,13 +80,13 @@ impl RecordLog {
     }
 
     /// Replaces the log by the state, if it has grown enough.
-    pub(super) fn compact(&mut self, state: &State, at: jiff::Timestamp) -> Result<()> {
+    pub(super) fn compact(&mut self, state: &OrchestratorState, at: jiff::Timestamp) -> Result<()> {
         if self.length <= COMPACT_BYTES.max(self.compacted.saturating_mul(GROWTH)) {
             return Ok(());
         }
-        let fact = Fact::Compacted { state: Box::new(state.compacted()) };
+        let fact = IssueFact::Compacted { state: Box::new(state.compacted()) };
         let seq = state.next_seq.saturating_sub(1);
-        let mut line = serde_json::to_vec(&Record { seq, at, fact })?;
+        let mut line = serde_json::to_vec(&OrchestratorRecord { seq, at, fact })?;
         line.push(b'\n');
         let failed = || format!("replacing {}", self.path.display());
         hangar_disk::replace(&self.path, &line).with_context(failed)?;
@@ -98,20 +98,22 @@ impl RecordLog {
 }
 
 /// The state as the log tells, also while another process writes.
-pub(super) fn read(directory: &Path) -> Result<State> {
+pub(super) fn read(directory: &Path) -> Result<OrchestratorState> {
     folded(&directory.join(RECORDS)).map(|(state, _, _)| state)
 }
 
 /// The state, the length of the part that tells it, and the length of a compacted beginning.
-fn folded(path: &Path) -> Result<(State, u64, u64)> {
+fn folded(path: &Path) -> Result<(OrchestratorState, u64, u64)> {
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((State::default(), 0, 0)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok((OrchestratorState::default(), 0, 0));
+        }
         Err(error) => return Err(error).with_context(|| format!("opening {}", path.display())),
     };
     let mut reader = BufReader::new(file.take(MAX_LOG_BYTES));
     let (mut state, mut length, mut compacted, mut line, mut number) =
-        (State::default(), 0, 0, Vec::new(), 0);
+        (OrchestratorState::default(), 0, 0, Vec::new(), 0);
     loop {
         line.clear();
         let read =
@@ -120,12 +122,12 @@ fn folded(path: &Path) -> Result<(State, u64, u64)> {
             return Ok((state, length, compacted));
         }
         number += 1;
-        let record: Record = serde_json::from_slice(&line).with_context(|| {
+        let record: OrchestratorRecord = serde_json::from_slice(&line).with_context(|| {
             format!("line {number} of {} is no record; move the file away to begin anew", path.display())
         })?;
         state.apply(&record);
         length += read as u64;
-        if matches!(record.fact, Fact::Compacted { .. }) {
+        if matches!(record.fact, IssueFact::Compacted { .. }) {
             compacted = length;
         }
     }
@@ -137,7 +139,7 @@ pub(super) fn requests(directory: &Path) -> PathBuf {
 }
 
 /// Facts that other processes ask for, with their files. A file that is no request is removed.
-pub(super) fn take_requests(directory: &Path) -> Vec<(PathBuf, Fact)> {
+pub(super) fn take_requests(directory: &Path) -> Vec<(PathBuf, IssueFact)> {
     let Ok(entries) = fs::read_dir(requests(directory)) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
@@ -145,7 +147,7 @@ pub(super) fn take_requests(directory: &Path) -> Vec<(PathBuf, Fact)> {
     let mut found = Vec::new();
     for path in paths {
         match fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
-            Some(fact @ Fact::Requested { .. }) => found.push((path, fact)),
+            Some(fact @ IssueFact::Requested { .. }) => found.push((path, fact)),
             _ => drop(fs::remove_file(&path)),
         }
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hangar_git::{CallLimits, Git, RemoteAccess};
+use hangar_git::{CallLimits, Git, RepositoryAccess};
 use tokio::sync::Mutex;
 
 use super::source::hash;
@@ -25,7 +25,7 @@ pub(crate) struct Mirror {
     git: Git,
     path: PathBuf,
     url: String,
-    access: RemoteAccess,
+    access: RepositoryAccess,
     /// One change at a time in this process; the lock of the directory does it for others.
     pub(super) changes: Mutex<()>,
     /// Whether locks of an earlier process were removed.
@@ -34,7 +34,7 @@ pub(crate) struct Mirror {
 
 impl Mirror {
     /// The mirror of a repository, which is created when it is first used.
-    pub(crate) fn new(git: Git, directory: &Path, url: &str, access: RemoteAccess) -> Self {
+    pub(crate) fn new(git: Git, directory: &Path, url: &str, access: RepositoryAccess) -> Self {
         let path = directory.join(format!("{}.git", hash(url)));
         Self {
             git,

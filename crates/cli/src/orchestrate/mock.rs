@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hangar_runtimes::outcome::{ErrorKind, Evidence, TurnFailure, TurnOutcome, TurnResult};
 use hangar_runtimes::runtime::{AgentSession, SessionCommand, SessionNews, TurnEnded};
-use hangar_runtimes::usage::{Figure, Usage};
+use hangar_runtimes::usage::{AgentUsage, Figure};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
@@ -59,10 +59,10 @@ fn outcome(settings: &Map<String, Value>, turn: usize) -> TurnOutcome {
     let tokens = |name: &str, default: u64| {
         Figure::reported(Some(settings.get(name).and_then(Value::as_u64).unwrap_or(default)))
     };
-    let usage = Usage {
+    let usage = AgentUsage {
         input_tokens: tokens("input_tokens_per_turn", INPUT_TOKENS),
         output_tokens: tokens("output_tokens_per_turn", OUTPUT_TOKENS),
-        ..Usage::default()
+        ..AgentUsage::default()
     };
     TurnOutcome { end, usage, total: usage }
 }

@@ -26,9 +26,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use hangar_orchestrator::plan::{Snapshot, watched};
-use hangar_orchestrator::record::{Fact, Record, Request};
-use hangar_orchestrator::state::State;
+use hangar_orchestrator::plan::{TrackerSnapshot, watched};
+use hangar_orchestrator::record::{IssueFact, OrchestratorRecord, PersonRequest};
+use hangar_orchestrator::state::OrchestratorState;
 use hangar_registry::hub::{Hub, HubConfig};
 use hangar_store::Store;
 use hangar_trackers::IssueId;
@@ -160,17 +160,17 @@ fn hiding_key(settings: &Settings, loaded: &Loaded) -> Settings {
     })
 }
 
-async fn snapshot(loaded: &Loaded, state: &State) -> Result<Snapshot> {
+async fn snapshot(loaded: &Loaded, state: &OrchestratorState) -> Result<TrackerSnapshot> {
     let (asked, ids) = (Timestamp::now(), watched(state));
     let list: Vec<IssueId> = ids.iter().cloned().collect();
     let candidates = loaded.tracker.by_states(&loaded.workflow.config.tracker.active_states).await?;
     let found = loaded.tracker.by_ids(&list).await?;
     let watched: HashMap<_, _> = found.into_iter().map(|issue| (issue.id.clone(), issue)).collect();
-    Ok(Snapshot { asked, candidates, asked_for: ids, watched })
+    Ok(TrackerSnapshot { asked, candidates, asked_for: ids, watched })
 }
 
 /// A workflow that is looked at, with its records.
-fn looked_at(settings: &Settings, args: &WorkflowArgs) -> Result<(Source, Loaded, State)> {
+fn looked_at(settings: &Settings, args: &WorkflowArgs) -> Result<(Source, Loaded, OrchestratorState)> {
     let source = source(settings, args.workflow.clone(), args.env_file.clone())?;
     let loaded = source.load().map_err(|report| {
         let lines: Vec<String> = report.all().map(|problem| problem.line(&source.name())).collect();
@@ -200,10 +200,10 @@ pub(crate) fn issue(settings: &Settings, args: IssueArgs) -> Result<Exit> {
     let issues = show::issues(&loaded.workflow.config, &snapshot, &state);
     let (name, request) = match &args.command {
         IssueCommand::Show { issue } => (issue, None),
-        IssueCommand::Start { issue } => (issue, Some(Request::Start)),
-        IssueCommand::Stop { issue } => (issue, Some(Request::Stop)),
-        IssueCommand::Park { issue } => (issue, Some(Request::Park)),
-        IssueCommand::Retry { issue } => (issue, Some(Request::Retry)),
+        IssueCommand::Start { issue } => (issue, Some(PersonRequest::Start)),
+        IssueCommand::Stop { issue } => (issue, Some(PersonRequest::Stop)),
+        IssueCommand::Park { issue } => (issue, Some(PersonRequest::Park)),
+        IssueCommand::Retry { issue } => (issue, Some(PersonRequest::Retry)),
     };
     let found = issues.iter().find(|issue| issue["identifier"] == **name || issue["id"] == **name);
     let Some(found) = found else {
@@ -220,15 +220,15 @@ pub(crate) fn issue(settings: &Settings, args: IssueArgs) -> Result<Exit> {
     let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
     let (issue, identifier) = (IssueId(text("id")), text("identifier"));
     let id = uuid::Uuid::new_v4().to_string();
-    ask(&source, Fact::Requested { issue, identifier, request, id: id.clone() }, &id)?;
+    ask(&source, IssueFact::Requested { issue, identifier, request, id: id.clone() }, &id)?;
     Ok(Exit::Done)
 }
 
 /// Hands a request to the process that works on the issues, or writes it down if there is none.
-fn ask(source: &Source, fact: Fact, id: &str) -> Result<()> {
+fn ask(source: &Source, fact: IssueFact, id: &str) -> Result<()> {
     let directory = source.records();
     if let Some((state, mut log)) = RecordLog::open(&directory)? {
-        log.append(&Record { seq: state.next_seq, at: Timestamp::now(), fact })?;
+        log.append(&OrchestratorRecord { seq: state.next_seq, at: Timestamp::now(), fact })?;
         return print_line("Written down for the next `hangar orchestrate`.");
     }
     let requests = log::requests(&directory);

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hangar_git::{HttpLogin, RemoteAccess};
+use hangar_git::{HttpLogin, RepositoryAccess};
 use hangar_orchestrator::prompt;
 use hangar_orchestrator::pulls::{LABEL_ANSWER, Publication, Pull, Reaction, Remark};
-use hangar_orchestrator::record::Fact;
-use hangar_orchestrator::state::Claim;
+use hangar_orchestrator::record::IssueFact;
+use hangar_orchestrator::state::IssueClaim;
 use hangar_trackers::forge::{MergeOrder, PullDraft, PullName, ThreadAnswer};
 use hangar_trackers::{LabelChange, NewComment, TrackerErrorKind};
 use hangar_workflow::Config;
@@ -59,7 +59,11 @@ pub(super) fn repository(config: &Config) -> Option<String> {
 }
 
 /// Means to reach the repository: the token of the forge, if the repository is on its site.
-pub(super) fn access(config: &Config, url: &str, agent_socket: Option<std::ffi::OsString>) -> RemoteAccess {
+pub(super) fn access(
+    config: &Config,
+    url: &str,
+    agent_socket: Option<std::ffi::OsString>,
+) -> RepositoryAccess {
     let pulls = &config.pulls;
     let origin = site(&pulls.endpoint);
     let is_there = pulls.mode == PullMode::Open && url.starts_with(&origin);
@@ -68,7 +72,7 @@ pub(super) fn access(config: &Config, url: &str, agent_socket: Option<std::ffi::
         user: "x-access-token".to_owned(),
         password: pulls.api_key.0.clone(),
     });
-    RemoteAccess { agent_socket, login }
+    RepositoryAccess { agent_socket, login }
 }
 
 /// A file beside the work, as JSON. One that is missing, too large or a link is none.
@@ -87,7 +91,7 @@ pub(super) fn clear(workspace: &Path) {
 }
 
 impl Context {
-    fn branch<'a>(&'a self, claim: &'a Claim) -> Option<Branch<'a>> {
+    fn branch<'a>(&'a self, claim: &'a IssueClaim) -> Option<Branch<'a>> {
         let (mirror, path) = (self.mirror.as_deref()?, claim.workspace.as_deref()?);
         let base =
             self.workflow.config.pulls.base.as_deref().or(self.workflow.config.workspace.base.as_deref());
@@ -95,7 +99,7 @@ impl Context {
     }
 
     /// Brings the workspace of a claim with a pull request up to date.
-    pub(super) async fn catch_up(&self, claim: &Claim, path: &Path, branch: &str) -> Result<(), String> {
+    pub(super) async fn catch_up(&self, claim: &IssueClaim, path: &Path, branch: &str) -> Result<(), String> {
         let (Some(mirror), Some(pull)) = (self.mirror.as_deref(), &claim.pull) else { return Ok(()) };
         if self.workflow.config.pulls.mode != PullMode::Open {
             return Ok(());
@@ -110,7 +114,7 @@ impl Context {
     }
 
     /// Publishes the work of a session.
-    pub(super) async fn publish(&self, claim: &Claim) -> Done {
+    pub(super) async fn publish(&self, claim: &IssueClaim) -> Done {
         let issue = claim.issue.clone();
         let outcome = match self.workflow.config.pulls.mode {
             PullMode::Open => self.opened_pull(claim).await,
@@ -120,13 +124,13 @@ impl Context {
             Ok((pull, head)) => {
                 let changed = claim.pull.as_ref().is_none_or(|pull| pull.head() != head);
                 let PullName { number, url, base } = pull;
-                Fact::Published { issue, number, url, base, head, changed }.into()
+                IssueFact::Published { issue, number, url, base, head, changed }.into()
             }
-            Err(outcome) => Fact::Unpublished { issue, outcome }.into(),
+            Err(outcome) => IssueFact::Unpublished { issue, outcome }.into(),
         }
     }
 
-    async fn opened_pull(&self, claim: &Claim) -> Result<(PullName, String), Publication> {
+    async fn opened_pull(&self, claim: &IssueClaim) -> Result<(PullName, String), Publication> {
         let stuck = |kind: &str, message: String| Publication::Failed(failed(kind, message, false));
         let (Some(branch), Some(forge)) = (self.branch(claim), &self.forge) else {
             let message = "there is no repository to open pull requests for; set `workspace.repository`";
@@ -173,7 +177,7 @@ impl Context {
     }
 
     /// The pull request that the agent or a hook opened.
-    async fn adopted(&self, claim: &Claim) -> Result<(PullName, String), Publication> {
+    async fn adopted(&self, claim: &IssueClaim) -> Result<(PullName, String), Publication> {
         let adopted: Option<Adopted> = claim.workspace.as_deref().and_then(|path| side_file(path, SCM));
         let adopted = adopted.filter(|adopted| adopted.pr_number > 0);
         let (Some(adopted), Some(forge)) = (adopted, &self.forge) else { return Err(Publication::Absent) };
@@ -185,9 +189,9 @@ impl Context {
     }
 
     /// Answers one remark of a reaction, in the agent's words if it left some.
-    pub(super) async fn answer(&self, claim: &Claim, remark: String) -> Done {
+    pub(super) async fn answer(&self, claim: &IssueClaim, remark: String) -> Done {
         let done =
-            |error| Fact::Answered { issue: claim.issue.clone(), remark: remark.clone(), error }.into();
+            |error| IssueFact::Answered { issue: claim.issue.clone(), remark: remark.clone(), error }.into();
         let (Some(forge), Some(pull), Some(reaction)) = (&self.forge, &claim.pull, &claim.reaction) else {
             return done(None);
         };
@@ -209,7 +213,7 @@ impl Context {
         done(written.err().map(|error| error.message))
     }
 
-    fn reply(&self, claim: &Claim, remark: &Remark) -> String {
+    fn reply(&self, claim: &IssueClaim, remark: &Remark) -> String {
         let replies = claim
             .workspace
             .as_deref()
@@ -229,14 +233,14 @@ impl Context {
         quote.chars().take(4000).collect()
     }
 
-    pub(super) async fn merge(&self, claim: &Claim, head: String) -> Done {
+    pub(super) async fn merge(&self, claim: &IssueClaim, head: String) -> Done {
         let issue = claim.issue.clone();
         let (Some(forge), Some(pull)) = (&self.forge, &claim.pull) else { return Done::default() };
         let rule = &self.workflow.config.pulls.auto_merge;
         let delete = claim.branch.clone().filter(|_| rule.delete_branch);
         let order = MergeOrder { number: pull.number, head: head.clone(), method: rule.method, delete };
         let merged = patiently(|| forge.merge(order.clone())).await;
-        Fact::Merged { issue, head, error: merged.err().map(|error| error.message) }.into()
+        IssueFact::Merged { issue, head, error: merged.err().map(|error| error.message) }.into()
     }
 }
 

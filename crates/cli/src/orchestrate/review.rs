@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use hangar_orchestrator::record::{Tokens, TurnEnd};
-use hangar_orchestrator::state::Claim;
+use hangar_orchestrator::record::{Tokens, WorkTurnEnd};
+use hangar_orchestrator::state::IssueClaim;
 use serde::{Deserialize, Serialize};
 
 use super::effects::Context;
@@ -76,7 +76,7 @@ pub(super) fn clear(workspace: &Path) {
 
 impl Context {
     /// Reviews the work of a session. The tokens are those of all its turns.
-    pub(super) async fn self_review(&self, claim: &Claim, live: &mut LiveSession) -> Tokens {
+    pub(super) async fn self_review(&self, claim: &IssueClaim, live: &mut LiveSession) -> Tokens {
         let settings = &self.workflow.config.self_review;
         let (mut tokens, mut status, mut summaries) =
             (Tokens::default(), ReviewStatus::CapReached, Vec::new());
@@ -89,7 +89,7 @@ impl Context {
             let (end, used) = live.turn(prompt, &self.workflow.config.agent).await;
             tokens += used;
             let verdict: Option<Verdict> = side_file(&live.workspace, VERDICT);
-            let (TurnEnd::Completed, Some(verdict)) = (end, verdict) else {
+            let (WorkTurnEnd::Completed, Some(verdict)) = (end, verdict) else {
                 status = ReviewStatus::Error;
                 break;
             };
@@ -109,7 +109,7 @@ impl Context {
         tokens
     }
 
-    async fn verify(&self, claim: &Claim, workspace: &Path) -> Vec<Verified> {
+    async fn verify(&self, claim: &IssueClaim, workspace: &Path) -> Vec<Verified> {
         let settings = &self.workflow.config.self_review;
         let mut all = Vec::new();
         for command in &settings.verification_commands {

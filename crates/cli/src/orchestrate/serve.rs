@@ -13,7 +13,7 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use hangar_workflow::config::{PORT, ServerConfig};
+use hangar_workflow::config::{PORT, StateServerConfig};
 use parking_lot::Mutex;
 use ring::hmac;
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ struct Desk {
 }
 
 /// Starts the servers. The tools have one of their own on loopback, so that they work wherever the other is switched off.
-pub(super) async fn start(config: &ServerConfig) -> anyhow::Result<(Tools, mpsc::Receiver<Ask>)> {
+pub(super) async fn start(config: &StateServerConfig) -> anyhow::Result<(Tools, mpsc::Receiver<Ask>)> {
     let (asks, questions) = mpsc::channel(QUEUE);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let tools = Tools::at(format!("http://{}/mcp", listener.local_addr()?));

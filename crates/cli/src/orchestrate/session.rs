@@ -1,27 +1,19 @@
 //! Session of an agent that works on an issue, in a slot of the queue.
 
-use hangar_orchestrator::record::{Failure, Tokens, TurnEnd};
+use hangar_orchestrator::record::{Tokens, WorkFailure, WorkTurnEnd};
 use hangar_orchestrator::timing::Overdue;
-use hangar_protocol::{Body, Event};
+use hangar_protocol::Body;
 use hangar_registry::queue::Slot;
 use hangar_runtimes::outcome::{ErrorKind, TurnFailure, TurnOutcome, TurnResult};
-use hangar_runtimes::runtime::{
-    AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews, TurnLimits,
-};
+use hangar_runtimes::runtime::{AgentSession, PermissionReply, SessionCommand, SessionNews, TurnLimits};
 use hangar_runtimes::watch::{TreeProbe, TurnWatch, WatchNews};
-use hangar_scheduler::retry::{Failure as QueueFailure, FailureKind};
+use hangar_scheduler::retry::{AttemptFailure, AttemptFailureKind};
 use hangar_trackers::Issue;
-use hangar_workflow::config::AgentConfig;
+use hangar_workflow::config::WorkflowAgent;
 use std::path::PathBuf;
-use std::time::Duration;
 use tokio::time::Instant;
 
 use super::tools::Access;
-
-/// Grace period of a session that was told to stop.
-const FAREWELL: Duration = Duration::from_secs(5);
-/// Answer to a question of an agent.
-const NOBODY_THERE: &str = "Nobody is here to answer. Decide yourself and go on.";
 
 pub(super) struct LiveSession {
     pub(super) agent: AgentSession,
@@ -30,18 +22,18 @@ pub(super) struct LiveSession {
     /// The issue as it was last read.
     pub(super) issue: Issue,
     /// The failure that ended its last turn.
-    pub(super) failure: Option<QueueFailure>,
+    pub(super) failure: Option<AttemptFailure>,
     /// Access to the tools for the issue.
     pub(super) access: Access,
 }
 
 impl LiveSession {
     /// One turn, within the limits of the workflow.
-    pub(super) async fn turn(&mut self, prompt: String, limits: &AgentConfig) -> (TurnEnd, Tokens) {
+    pub(super) async fn turn(&mut self, prompt: String, limits: &WorkflowAgent) -> (WorkTurnEnd, Tokens) {
         let gone = || {
             let message = "the session has ended".to_owned();
             (
-                TurnEnd::Failed(Failure { kind: "port_exit".to_owned(), message, retryable: true }),
+                WorkTurnEnd::Failed(WorkFailure { kind: "port_exit".to_owned(), message, retryable: true }),
                 Tokens::default(),
             )
         };
@@ -61,7 +53,8 @@ impl LiveSession {
                     if matches!(event.body(), Body::AssistantMessage(_)) {
                         self.slot.answered();
                     }
-                    self.answer(&event).await;
+                    // The permissions were set when the agent was configured.
+                    self.agent.answer_unattended(&event, PermissionReply::Once).await;
                 }
                 Ok(Some(SessionNews::TurnEnded(ended))) => return self.ended(&ended.outcome),
                 Ok(None) => return gone(),
@@ -79,13 +72,13 @@ impl LiveSession {
         }
     }
 
-    fn overdue(&mut self, overdue: Overdue) -> TurnEnd {
+    fn overdue(&mut self, overdue: Overdue) -> WorkTurnEnd {
         let message = overdue.sentence();
-        self.failure = Some(QueueFailure::new(FailureKind::Transient, &message));
-        TurnEnd::Failed(Failure { kind: overdue.kind().to_owned(), message, retryable: true })
+        self.failure = Some(AttemptFailure::new(AttemptFailureKind::Transient, &message));
+        WorkTurnEnd::Failed(WorkFailure { kind: overdue.kind().to_owned(), message, retryable: true })
     }
 
-    fn ended(&mut self, outcome: &TurnOutcome) -> (TurnEnd, Tokens) {
+    fn ended(&mut self, outcome: &TurnOutcome) -> (WorkTurnEnd, Tokens) {
         let count = |figure: hangar_runtimes::usage::Figure| figure.count().unwrap_or_default();
         let usage = &outcome.usage;
         let tokens = Tokens {
@@ -96,41 +89,20 @@ impl LiveSession {
         let end = match &outcome.end {
             TurnResult::Completed => {
                 self.failure = None;
-                TurnEnd::Completed
+                WorkTurnEnd::Completed
             }
             TurnResult::Failed(failed) => {
                 self.failure = Some(for_queue(failed));
-                TurnEnd::Failed(failure(failed))
+                WorkTurnEnd::Failed(failure(failed))
             }
         };
         (end, tokens)
     }
 
-    /// Answers a question: nobody watches, and the permissions were set when the agent was configured.
-    async fn answer(&mut self, event: &Event) {
-        let command = match event.body() {
-            Body::PermissionRequested(asked) => SessionCommand::Answer {
-                request_id: asked.request_id.clone(),
-                answer: AgentAnswer::Permission(PermissionReply::Once),
-            },
-            Body::UserInputRequested(asked) => SessionCommand::Answer {
-                request_id: asked.request_id.clone(),
-                answer: AgentAnswer::Question(NOBODY_THERE.to_owned()),
-            },
-            _ => return,
-        };
-        // A session that is gone says so with its next news.
-        let _ = self.agent.commands.send(command).await;
-    }
-
     /// Ends the agent in order, then gives its slot back.
     pub(super) async fn leave(self) {
         let Self { mut agent, slot, failure, .. } = self;
-        if agent.commands.try_send(SessionCommand::Stop).is_ok() {
-            let farewell = async { while agent.news.recv().await.is_some() {} };
-            // Dropping it ends what is left.
-            let _ = tokio::time::timeout(FAREWELL, farewell).await;
-        }
+        agent.stop(|_| {}).await;
         drop(agent);
         match failure {
             Some(failure) => slot.fail(&failure),
@@ -140,8 +112,8 @@ impl LiveSession {
 }
 
 /// A failure of an agent as the records have it.
-pub(super) fn failure(failed: &TurnFailure) -> Failure {
-    Failure {
+pub(super) fn failure(failed: &TurnFailure) -> WorkFailure {
+    WorkFailure {
         kind: failed.kind.as_str().to_owned(),
         message: failed.message.clone(),
         retryable: failed.kind.is_retryable(),
@@ -149,14 +121,14 @@ pub(super) fn failure(failed: &TurnFailure) -> Failure {
 }
 
 /// The same as the queue knows it.
-pub(super) fn for_queue(failed: &TurnFailure) -> QueueFailure {
+pub(super) fn for_queue(failed: &TurnFailure) -> AttemptFailure {
     let kind = match failed.kind {
-        ErrorKind::Auth => FailureKind::Login,
-        ErrorKind::BudgetExceeded => FailureKind::Quota,
-        ErrorKind::RateLimited => FailureKind::RateLimited,
-        ErrorKind::Overloaded => FailureKind::Overloaded,
-        kind if !kind.is_retryable() => FailureKind::BadRequest,
-        _ => FailureKind::Transient,
+        ErrorKind::Auth => AttemptFailureKind::Login,
+        ErrorKind::BudgetExceeded => AttemptFailureKind::Quota,
+        ErrorKind::RateLimited => AttemptFailureKind::RateLimited,
+        ErrorKind::Overloaded => AttemptFailureKind::Overloaded,
+        kind if !kind.is_retryable() => AttemptFailureKind::BadRequest,
+        _ => AttemptFailureKind::Transient,
     };
-    QueueFailure::new(kind, &failed.message)
+    AttemptFailure::new(kind, &failed.message)
 }

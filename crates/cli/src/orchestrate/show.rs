@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use hangar_orchestrator::hold::{self, Hold};
-use hangar_orchestrator::plan::{Snapshot, candidates};
+use hangar_orchestrator::plan::{TrackerSnapshot, candidates};
 use hangar_orchestrator::pulls::{Publication, Reaction};
-use hangar_orchestrator::record::{Fact, Record, Release};
-use hangar_orchestrator::state::{Claim, State};
+use hangar_orchestrator::record::{IssueFact, OrchestratorRecord, Release};
+use hangar_orchestrator::state::{IssueClaim, OrchestratorState};
 use hangar_workflow::{Config, Report};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    pub(super) fn record(&self, record: &Record, state: &State) {
+    pub(super) fn record(&self, record: &OrchestratorRecord, state: &OrchestratorState) {
         let line = match self.format {
             OutputFormat::Json => serde_json::to_string(record).ok(),
             OutputFormat::Text => told(record, state),
@@ -44,54 +44,60 @@ impl Shown {
     }
 }
 
-fn told(record: &Record, state: &State) -> Option<String> {
+fn told(record: &OrchestratorRecord, state: &OrchestratorState) -> Option<String> {
     let name = |issue: &hangar_trackers::IssueId| {
         let claimed = state.claims.get(issue).map(|claim| claim.identifier.clone());
         let released = || state.history.get(issue).map(|history| history.identifier.clone());
         claimed.or_else(released).unwrap_or_else(|| issue.0.clone())
     };
     let (issue, what) = match &record.fact {
-        Fact::Claimed { issue, title, agent, .. } => (issue, format!("claimed for {agent}: {title}")),
-        Fact::Opened { issue, session, workspace, .. } => {
+        IssueFact::Claimed { issue, title, agent, .. } => (issue, format!("claimed for {agent}: {title}")),
+        IssueFact::Opened { issue, session, workspace, .. } => {
             (issue, format!("session {session} in {}", workspace.display()))
         }
-        Fact::TurnStarted { issue, turn } => (issue, format!("turn {turn}")),
-        Fact::RetryAt { issue, due, error: Some(error), .. } => {
+        IssueFact::TurnStarted { issue, turn } => (issue, format!("turn {turn}")),
+        IssueFact::RetryAt { issue, due, error: Some(error), .. } => {
             (issue, format!("{error}; again at {due:.0}"))
         }
-        Fact::RetryAt { issue, due, error: None, .. } => (issue, format!("goes on at {due:.0}")),
-        Fact::Parked { issue, reason } => (issue, format!("parked: {}", reason.sentence())),
-        Fact::Released { issue, release } => (issue, released(release)),
-        Fact::WorkspaceRemoved { issue, kept: Some(kept) } => {
+        IssueFact::RetryAt { issue, due, error: None, .. } => (issue, format!("goes on at {due:.0}")),
+        IssueFact::Parked { issue, reason } => (issue, format!("parked: {}", reason.sentence())),
+        IssueFact::Released { issue, release } => (issue, released(release)),
+        IssueFact::WorkspaceRemoved { issue, kept: Some(kept) } => {
             (issue, format!("workspace removed, changes kept as {kept}"))
         }
-        Fact::WorkspaceRemoved { issue, kept: None } => (issue, "workspace removed".to_owned()),
-        Fact::Written { issue, error: Some(error), .. } => (issue, format!("the tracker refuses: {error}")),
-        Fact::Requested { issue, request, .. } => (issue, format!("request: {request:?}").to_lowercase()),
-        Fact::Published { issue, url, head, changed: true, .. } => {
+        IssueFact::WorkspaceRemoved { issue, kept: None } => (issue, "workspace removed".to_owned()),
+        IssueFact::Written { issue, error: Some(error), .. } => {
+            (issue, format!("the tracker refuses: {error}"))
+        }
+        IssueFact::Requested { issue, request, .. } => {
+            (issue, format!("request: {request:?}").to_lowercase())
+        }
+        IssueFact::Published { issue, url, head, changed: true, .. } => {
             (issue, format!("published {} as {url}", head.get(..12).unwrap_or(head)))
         }
-        Fact::Unpublished { issue, outcome: Publication::Failed(failure) } => {
+        IssueFact::Unpublished { issue, outcome: Publication::Failed(failure) } => {
             (issue, format!("not published: {}", failure.message))
         }
-        Fact::Reacted { issue, reaction } => (issue, reacted(reaction)),
-        Fact::Merged { issue, error: None, .. } => (issue, "merged".to_owned()),
-        Fact::Merged { issue, error: Some(error), .. } => (issue, format!("not merged: {error}")),
-        Fact::Answered { issue, error: Some(error), .. } => (issue, format!("the forge refuses: {error}")),
-        Fact::Published { .. }
-        | Fact::Unpublished { .. }
-        | Fact::Answered { .. }
-        | Fact::Waiting { .. }
-        | Fact::PullSeen { .. }
-        | Fact::Written { error: None, .. }
-        | Fact::Restarted { .. }
-        | Fact::TurnEnded { .. }
-        | Fact::Checked { .. }
-        | Fact::SessionEnded { .. }
-        | Fact::Finished { .. }
-        | Fact::Resumed
-        | Fact::Compacted { .. }
-        | Fact::Unknown => return None,
+        IssueFact::Reacted { issue, reaction } => (issue, reacted(reaction)),
+        IssueFact::Merged { issue, error: None, .. } => (issue, "merged".to_owned()),
+        IssueFact::Merged { issue, error: Some(error), .. } => (issue, format!("not merged: {error}")),
+        IssueFact::Answered { issue, error: Some(error), .. } => {
+            (issue, format!("the forge refuses: {error}"))
+        }
+        IssueFact::Published { .. }
+        | IssueFact::Unpublished { .. }
+        | IssueFact::Answered { .. }
+        | IssueFact::Waiting { .. }
+        | IssueFact::PullSeen { .. }
+        | IssueFact::Written { error: None, .. }
+        | IssueFact::Restarted { .. }
+        | IssueFact::TurnEnded { .. }
+        | IssueFact::Checked { .. }
+        | IssueFact::SessionEnded { .. }
+        | IssueFact::Finished { .. }
+        | IssueFact::Resumed
+        | IssueFact::Compacted { .. }
+        | IssueFact::Unknown => return None,
     };
     Some(format!("{} {} {what}", record.at.strftime("%H:%M:%S"), name(issue)))
 }
@@ -135,8 +141,8 @@ pub(super) fn report(source: &Source, report: &Report, format: OutputFormat) -> 
 /// All candidates with their reasons, then the totals.
 pub(super) fn dry_run(
     config: &Config,
-    snapshot: &Snapshot,
-    state: &State,
+    snapshot: &TrackerSnapshot,
+    state: &OrchestratorState,
     format: OutputFormat,
 ) -> Result<Exit> {
     let judged = candidates(config, snapshot, state);
@@ -168,7 +174,7 @@ pub(super) fn dry_run(
 }
 
 /// Issues as `hangar issues` lists them: claims first, then candidates.
-pub(super) fn issues(config: &Config, snapshot: &Snapshot, state: &State) -> Vec<Value> {
+pub(super) fn issues(config: &Config, snapshot: &TrackerSnapshot, state: &OrchestratorState) -> Vec<Value> {
     let claimed = state.claims.values().map(claim);
     let judged = candidates(config, snapshot, state);
     let others = judged.iter().filter(|candidate| !state.claims.contains_key(&candidate.issue.id));
@@ -183,7 +189,7 @@ pub(super) fn issues(config: &Config, snapshot: &Snapshot, state: &State) -> Vec
     claimed.chain(others).collect()
 }
 
-fn claim(claim: &Claim) -> Value {
+fn claim(claim: &IssueClaim) -> Value {
     let hold = hold::of_claim(claim);
     json!({
         "id": claim.issue, "identifier": claim.identifier, "title": claim.title, "state": claim.state,

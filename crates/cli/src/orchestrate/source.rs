@@ -7,8 +7,8 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use hangar_trackers::{Forge, Tracker, TrackerErrorKind};
-use hangar_workflow::environment::{ENV_FILE, Environment, dotenv};
-use hangar_workflow::problem::{Position, check};
+use hangar_workflow::environment::{ENV_FILE, WorkflowEnvironment, dotenv};
+use hangar_workflow::problem::{FilePosition, check};
 use hangar_workflow::{Config, Problem, Report, Workflow, load};
 use sha2::{Digest, Sha256};
 
@@ -19,7 +19,7 @@ const DEFAULT: &str = "WORKFLOW.md";
 /// Bytes of a hash in names.
 const HASH_BYTES: usize = 8;
 
-/// Where a workflow is read from.
+/// Source of a workflow.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
     pub(super) path: PathBuf,
@@ -86,7 +86,7 @@ impl Source {
         Version(metadata.map(|found| (found.ino(), found.len(), found.modified().ok())))
     }
 
-    fn environment(&self) -> Result<Environment, Problem> {
+    fn environment(&self) -> Result<WorkflowEnvironment, Problem> {
         let variables = self.settings.vars().clone();
         let named = self.env_file.clone().or_else(|| self.settings.var(ENV_FILE).map(PathBuf::from));
         let from_file = match named {
@@ -94,20 +94,20 @@ impl Source {
             Some(path) => {
                 let text = std::fs::read_to_string(&path).map_err(|error| {
                     let message = format!("the env file {} cannot be read: {error}", path.display());
-                    Problem::error(check::ENV_FILE, Position::START, message)
+                    Problem::error(check::ENV_FILE, FilePosition::START, message)
                 })?;
                 dotenv(&text)?
             }
         };
         let home = self.settings.var("HOME").map(PathBuf::from).unwrap_or_default();
-        Ok(Environment { variables, home, temp: std::env::temp_dir(), from_file })
+        Ok(WorkflowEnvironment { variables, home, temp: std::env::temp_dir(), from_file })
     }
 
     /// Loads and checks the file. All problems come at once.
     pub(super) fn load(&self) -> Result<Loaded, Report> {
         let text = std::fs::read_to_string(&self.path).map_err(|error| {
             let message = format!("the workflow cannot be read: {error}");
-            Report::of(vec![Problem::error(check::MISSING_FILE, Position::START, message)])
+            Report::of(vec![Problem::error(check::MISSING_FILE, FilePosition::START, message)])
         })?;
         let environment = self.environment().map_err(|problem| Report::of(vec![problem]))?;
         let workflow = load(&text, self.directory(), &environment)?;
@@ -159,7 +159,7 @@ fn located(text: &str, setting: &str, message: &str) -> Problem {
         inside = if line.starts_with(char::is_alphabetic) { line.starts_with(section) } else { inside };
         inside && line.trim_start().starts_with(&format!("{name}:"))
     });
-    Problem::error(setting, line.map_or(Position::START, |line| Position::line(line + 1)), message)
+    Problem::error(setting, line.map_or(FilePosition::START, |line| FilePosition::line(line + 1)), message)
 }
 
 /// Workspaces are created below their root, or below the first directory above it that exists.

@@ -9,7 +9,7 @@ use hangar_runtimes::outcome::{ErrorKind, Evidence, TurnFailure, TurnOutcome, Tu
 use hangar_runtimes::runtime::{
     AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews, TurnEnded,
 };
-use hangar_runtimes::usage::Usage;
+use hangar_runtimes::usage::AgentUsage;
 use hangar_store::SessionId;
 use hangar_terminal::effect::CallId;
 use serde_json::{Value, json};
@@ -145,7 +145,7 @@ impl Relay {
             None => TurnResult::Completed,
         };
         // The usage is in the log.
-        let outcome = TurnOutcome { end, usage: Usage::default(), total: Usage::default() };
+        let outcome = TurnOutcome { end, usage: AgentUsage::default(), total: AgentUsage::default() };
         let ended = TurnEnded { outcome, model: None, unknown: BTreeSet::new() };
         self.outbox.send(SessionNews::TurnEnded(Box::new(ended))).await.is_ok()
     }

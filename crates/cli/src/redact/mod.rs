@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use aho_corasick::AhoCorasick;
-use hangar_jobs::record::Record;
+use hangar_jobs::record::RunRecord;
 use hangar_protocol::data::ModelItems;
 use hangar_protocol::{Body, Event};
 use serde::de::IgnoredAny;
@@ -126,7 +126,7 @@ impl Redactor {
     }
 
     /// The record without secrets, by the same rules.
-    pub(crate) fn record(&self, record: Record) -> Record {
+    pub(crate) fn record(&self, record: RunRecord) -> RunRecord {
         let line = serde_json::to_string(&record).ok().filter(|line| self.finds(line));
         let value: Option<Value> = line.and_then(|line| serde_json::from_str(&line).ok());
         let read = |value: &Value| serde_json::from_value(value[RECORD].clone()).ok();

@@ -11,7 +11,7 @@ use hangar_runtimes::runtime::{AgentOrder, ToolPolicy, TurnLimits};
 use serde::Serialize;
 
 use super::args::RunWithArgs;
-use super::config::RuntimesConfig;
+use super::config::{RuntimeConfig, RuntimesConfig, SwitchSettings, ToolSettings, TurnSettings};
 use super::mcp_config::mcp_config;
 use super::named::AgentTable;
 use crate::args::Switch;
@@ -105,16 +105,8 @@ impl Serialize for McpServers {
 struct Requested {
     runtime: Option<String>,
     agent: Option<String>,
-    model: Option<String>,
-    effort: Option<String>,
     ssh: Option<String>,
-    turn_timeout: Option<f64>,
-    stall_timeout: Option<f64>,
-    tool_timeout: Option<f64>,
-    progress_timeout: Option<f64>,
-    stop_without_progress: Option<bool>,
-    startup_timeout: Option<f64>,
-    max_steps: Option<u32>,
+    turn: TurnSettings,
     budget: Option<f64>,
     options: AgentOptions,
     /// Whether all tools are allowed, whatever the configuration allows.
@@ -144,16 +136,18 @@ impl RunChoice {
         let asked = Requested {
             runtime: args.agent.runtime.clone(),
             agent,
-            model: args.agent.model.clone(),
-            effort: args.agent.effort.map(|effort| effort.as_str().to_owned()),
             ssh: args.agent.ssh.clone(),
-            turn_timeout: args.limits.turn_timeout,
-            stall_timeout: args.limits.stall_timeout,
-            tool_timeout: args.limits.tool_timeout,
-            progress_timeout: args.limits.progress_timeout,
-            stop_without_progress: args.limits.stop_without_progress.then_some(true),
-            startup_timeout: args.limits.startup_timeout,
-            max_steps: args.limits.max_steps,
+            turn: TurnSettings {
+                model: args.agent.model.clone(),
+                effort: args.agent.effort.map(|effort| effort.as_str().to_owned()),
+                turn_timeout: args.limits.turn_timeout,
+                stall_timeout: args.limits.stall_timeout,
+                tool_timeout: args.limits.tool_timeout,
+                progress_timeout: args.limits.progress_timeout,
+                stop_without_progress: args.limits.stop_without_progress.then_some(true),
+                startup_timeout: args.limits.startup_timeout,
+                max_steps: args.limits.max_steps,
+            },
             budget: args.limits.budget,
             options: AgentOptions {
                 bare: args.switches.bare.then_some(true),
@@ -177,113 +171,80 @@ impl RunChoice {
 
     fn of(args: Requested, config: &RuntimesConfig, before: Option<ResumedAgent<'_>>) -> Result<Self> {
         let (agent, runtime) = chosen_agent(&args, config, before)?;
-        let chosen = agent.clone();
-        let name = agent.value.clone().unwrap_or_else(|| runtime.value.clone());
-        let named = config.named.get(&name).cloned();
-        let agent = config.of(&name);
-        let all = config.common();
+        let name = agent.value.as_deref().unwrap_or(&runtime.value);
+        let named = config.named.get(name);
+        let from = Tables {
+            named: named.map(|table| (name, table)),
+            runtime: (&runtime.value, config.runtime(name)),
+            all: config,
+        };
+        let (typed, options, tools) = (args.turn, args.options, args.tools);
         let usual = TurnLimits::default();
-        let from = Sources { name, runtime: runtime.value.clone(), named };
-        let seconds = |limit: Option<Duration>| limit.map(|limit| limit.as_secs_f64());
+        let own = from.runtime.1;
+        let ssh = [named.and_then(AgentTable::host).cloned(), own.ssh.ssh.clone(), None];
+        let steps = [named.and_then(AgentTable::max_steps), own.turn.max_steps, config.turn.max_steps];
+        let cost = [named.and_then(|named| named.budget.turn), own.budget_usd, config.budget_usd];
+        let servers = |table: &ToolSettings| {
+            said(table.mcp_config.clone()).map(|servers| McpServers(config.resolved(servers)))
+        };
         Ok(Self {
             model: from
-                .pick(("--model", said(args.model)), said(agent.model), said(all.model), None)
+                .turn("--model", said(typed.model.clone()), |table| said(table.model.clone()), None)
                 .unless_before(before.and_then(|before| before.model)),
             effort: from
-                .pick(("--effort", args.effort), said(agent.effort), said(all.effort), None)
+                .turn("--effort", typed.effort.clone(), |table| said(table.effort.clone()), None)
                 .unless_before(before.and_then(|before| before.effort)),
-            ssh: from.pick(("--ssh", args.ssh), agent.ssh, None, None),
-            turn_timeout: from
-                .pick(
-                    ("--turn-timeout", args.turn_timeout),
-                    agent.turn_timeout,
-                    all.turn_timeout,
-                    seconds(usual.turn),
-                )
-                .none_if_zero(),
-            stall_timeout: from
-                .pick(
-                    ("--stall-timeout", args.stall_timeout),
-                    agent.stall_timeout,
-                    all.stall_timeout,
-                    seconds(usual.stall),
-                )
-                .none_if_zero(),
-            tool_timeout: from
-                .pick(
-                    ("--tool-timeout", args.tool_timeout),
-                    agent.tool_timeout,
-                    all.tool_timeout,
-                    seconds(usual.tool),
-                )
-                .none_if_zero(),
-            progress_timeout: from
-                .pick(
-                    ("--progress-timeout", args.progress_timeout),
-                    agent.progress_timeout,
-                    all.progress_timeout,
-                    seconds(usual.progress),
-                )
-                .none_if_zero(),
-            stop_without_progress: from.pick(
-                ("--stop-without-progress", args.stop_without_progress),
-                agent.stop_without_progress,
-                all.stop_without_progress,
+            ssh: from.pick("--ssh", args.ssh, ssh, None),
+            turn_timeout: from.seconds("--turn-timeout", &typed, |table| table.turn_timeout, usual.turn),
+            stall_timeout: from.seconds("--stall-timeout", &typed, |table| table.stall_timeout, usual.stall),
+            tool_timeout: from.seconds("--tool-timeout", &typed, |table| table.tool_timeout, usual.tool),
+            progress_timeout: from.seconds(
+                "--progress-timeout",
+                &typed,
+                |table| table.progress_timeout,
+                usual.progress,
+            ),
+            stop_without_progress: from.turn(
+                "--stop-without-progress",
+                typed.stop_without_progress,
+                |table| table.stop_without_progress,
                 Some(usual.stop_without_progress),
             ),
-            startup_timeout: from
-                .pick(
-                    ("--startup-timeout", args.startup_timeout),
-                    agent.startup_timeout,
-                    all.startup_timeout,
-                    seconds(usual.startup),
-                )
-                .none_if_zero(),
-            max_steps: from.pick(
-                ("--max-steps", args.max_steps),
-                agent.max_steps,
-                all.max_steps,
-                usual.steps,
+            startup_timeout: from.seconds(
+                "--startup-timeout",
+                &typed,
+                |table| table.startup_timeout,
+                usual.startup,
             ),
-            budget_usd: from.pick(
-                ("--budget", args.budget),
-                agent.budget_usd,
-                all.budget_usd,
-                usual.budget_usd,
-            ),
-            bare: from.pick(("--bare", args.options.bare), agent.bare, None, None),
-            stream: from.pick(("--stream", args.options.stream), agent.stream, None, None),
-            builtin_mcp: from.pick(
-                ("--no-builtin-mcp", args.options.builtin_mcp),
-                agent.builtin_mcp,
-                None,
-                None,
-            ),
-            agents_md: from.pick(("--no-agents-md", args.options.agents_md), agent.agents_md, None, None),
-            persona: from.pick(("--persona", said(args.options.persona)), said(agent.persona), None, None),
-            experimental: from.pick(
-                ("--experimental", args.options.experimental),
-                agent.experimental,
-                None,
-                None,
-            ),
+            max_steps: from.pick("--max-steps", typed.max_steps, steps, usual.steps),
+            budget_usd: from.pick("--budget", args.budget, cost, usual.budget_usd),
+            bare: from.switch("--bare", options.bare, |table| table.bare),
+            stream: from.switch("--stream", options.stream, |table| table.stream),
+            builtin_mcp: from.switch("--no-builtin-mcp", options.builtin_mcp, |table| table.builtin_mcp),
+            agents_md: from.switch("--no-agents-md", options.agents_md, |table| table.agents_md),
+            persona: from.switch("--persona", said(options.persona), |table| said(table.persona.clone())),
+            experimental: from.switch("--experimental", options.experimental, |table| table.experimental),
             allow_tools: match args.allow_all {
                 true => Sourced { value: None, source: ValueSource::Flag("--allow-all-tools") },
-                false => from.pick_list(("--allow-tool", args.tools.allow), agent.allow_tools),
+                false => from.list("--allow-tool", tools.allow, |table| &table.allow_tools),
             },
-            deny_tools: from.pick_list(("--deny-tool", args.tools.deny), agent.deny_tools),
-            available_tools: from
-                .pick_list(("--available-tools", args.tools.available), agent.available_tools),
-            excluded_tools: from.pick_list(("--excluded-tools", args.tools.excluded), agent.excluded_tools),
-            mcp_config: from.pick(
-                ("--mcp-config", args.mcp_config.map(McpServers)),
-                said(agent.mcp_config).map(|servers| McpServers(config.resolved(servers))),
-                None,
-                None,
-            ),
-            agent: chosen,
+            deny_tools: from.list("--deny-tool", tools.deny, |table| &table.deny_tools),
+            available_tools: from.list("--available-tools", tools.available, |table| &table.available_tools),
+            excluded_tools: from.list("--excluded-tools", tools.excluded, |table| &table.excluded_tools),
+            mcp_config: from.tools("--mcp-config", args.mcp_config.map(McpServers), servers),
+            agent,
             runtime,
-        })
+        }
+        .guarded())
+    }
+
+    /// Keeps a named agent from the MCP servers that come with its runtime, so that it opens no pull requests that nobody asked
+    /// for.
+    fn guarded(mut self) -> Self {
+        if self.agent.value.is_some() && self.builtin_mcp.value.is_none() {
+            self.builtin_mcp.value = Some(false);
+        }
+        self
     }
 
     /// Name of the agent: that of the named one, or of the runtime.
@@ -321,7 +282,7 @@ impl RunChoice {
         workspace: PathBuf,
         host: Host,
     ) -> Result<AgentOrder> {
-        let agent = config.of(self.name());
+        let (runtime, named) = (config.runtime(self.name()), config.named.get(self.name()));
         let list = |said: &Sourced<Option<Vec<String>>>| said.value.clone().unwrap_or_default();
         let mut order = AgentOrder::new(id, workspace);
         order.model.clone_from(&self.model.value);
@@ -343,10 +304,10 @@ impl RunChoice {
         };
         let servers = self.mcp_config.value.as_ref();
         order.mcp_config = servers.map(|servers| mcp_config(&servers.0, &host)).transpose()?;
-        order.extra = agent.args;
-        order.env = agent.env.into_iter().collect();
+        order.extra.clone_from(&runtime.args);
+        order.env = runtime.env.clone().into_iter().collect();
         order.host = host;
-        if let Some(named) = config.named.get(self.name()) {
+        if let Some(named) = named {
             named.complete(&mut order, &config.directory)?;
         }
         Ok(order)
@@ -441,7 +402,8 @@ pub(crate) fn configured(config: &RuntimesConfig, name: &str) -> Result<RunChoic
 
 /// Host of an agent from the configuration alone.
 pub(crate) fn host_of(config: &RuntimesConfig, name: &str) -> Host {
-    ssh_host(config.of(name).ssh.as_deref(), None, config, name)
+    let named = config.named.get(name).and_then(AgentTable::host);
+    ssh_host(named.or(config.runtime(name).ssh.ssh.as_ref()).map(String::as_str), None, config, name)
 }
 
 /// Host of a pool, by its name.
@@ -451,16 +413,16 @@ pub(crate) fn host_named(config: &RuntimesConfig, name: &str, target: &str) -> H
 
 fn ssh_host(target: Option<&str>, port: Option<u16>, config: &RuntimesConfig, name: &str) -> Host {
     let Some(target) = target else { return Host::Local };
-    let agent = config.of(name);
+    let ssh = &config.runtime(name).ssh;
     Host::Ssh(Ssh {
         target: target.to_owned(),
-        host_keys: agent.ssh_host_keys,
-        port: port.or(agent.ssh_port),
-        options: agent.ssh_options,
+        host_keys: ssh.ssh_host_keys,
+        port: port.or(ssh.ssh_port),
+        options: ssh.ssh_options.clone(),
     })
 }
 
-/// Treats an empty word as unset, so that it can override a configured value.
+/// A word that is set: an empty one is the same as none.
 fn said(word: Option<String>) -> Option<String> {
     word.filter(|word| !word.is_empty())
 }
@@ -529,44 +491,87 @@ fn chosen_agent(
     })
 }
 
-struct Sources {
-    name: String,
-    runtime: String,
-    named: Option<AgentTable>,
+/// Tables of `config.toml` that settings of an agent come from: that of the named agent, if there is one, that of its runtime, and the
+/// one for all agents.
+struct Tables<'a> {
+    named: Option<(&'a str, &'a AgentTable)>,
+    runtime: (&'a str, &'a RuntimeConfig),
+    all: &'a RuntimesConfig,
 }
 
-impl Sources {
-    /// Picks a list; an empty one counts as unset.
-    fn pick_list(
+impl Tables<'_> {
+    fn turn<T>(
         &self,
-        (flag, typed): (&'static str, Vec<String>),
-        agent: Vec<String>,
-    ) -> Sourced<Option<Vec<String>>> {
-        let given = |list: Vec<String>| Some(list).filter(|list| !list.is_empty());
-        self.pick((flag, given(typed)), given(agent), None, None)
-    }
-
-    fn pick<T>(
-        &self,
-        (flag, typed): (&'static str, Option<T>),
-        agent: Option<T>,
-        all: Option<T>,
+        flag: &'static str,
+        typed: Option<T>,
+        of: impl Fn(&TurnSettings) -> Option<T>,
         usual: Option<T>,
     ) -> Sourced<Option<T>> {
-        let (value, source) = if typed.is_some() {
-            (typed, ValueSource::Flag(flag))
-        } else if agent.is_some() {
-            let own = self.named.as_ref().is_some_and(|named| named.sets(flag));
-            let source = match own {
-                true => ValueSource::Named(self.name.clone()),
-                false => ValueSource::Agent(self.runtime.clone()),
-            };
-            (agent, source)
-        } else if all.is_some() {
-            (all, ValueSource::AgentRuntimes)
-        } else {
-            (usual, ValueSource::Default)
-        };
+        let named = self.named.and_then(|(_, table)| of(&table.turn));
+        self.pick(flag, typed, [named, of(&self.runtime.1.turn), of(&self.all.turn)], usual)
+    }
+
+    /// A number of seconds. Zero is how people write "never".
+    fn seconds(
+        &self,
+        flag: &'static str,
+        typed: &TurnSettings,
+        of: impl Fn(&TurnSettings) -> Option<f64>,
+        usual: Option<Duration>,
+    ) -> Sourced<Option<f64>> {
+        let usual = usual.map(|limit| limit.as_secs_f64());
+        let picked = self.turn(flag, of(typed), of, usual);
+        Sourced { value: picked.value.filter(|seconds| *seconds != 0.0), ..picked }
+    }
+
+    fn switch<T>(
+        &self,
+        flag: &'static str,
+        typed: Option<T>,
+        of: impl Fn(&SwitchSettings) -> Option<T>,
+    ) -> Sourced<Option<T>> {
+        let named = self.named.and_then(|(_, table)| of(&table.switches));
+        self.pick(flag, typed, [named, of(&self.runtime.1.switches), None], None)
+    }
+
+    fn tools<T>(
+        &self,
+        flag: &'static str,
+        typed: Option<T>,
+        of: impl Fn(&ToolSettings) -> Option<T>,
+    ) -> Sourced<Option<T>> {
+        let named = self.named.and_then(|(_, table)| of(&table.tools));
+        self.pick(flag, typed, [named, of(&self.runtime.1.tools), None], None)
+    }
+
+    /// A list of tools. An empty one is the same as none.
+    fn list(
+        &self,
+        flag: &'static str,
+        typed: Vec<String>,
+        of: impl Fn(&ToolSettings) -> &Vec<String>,
+    ) -> Sourced<Option<Vec<String>>> {
+        let set = |list: Vec<String>| Some(list).filter(|list| !list.is_empty());
+        self.tools(flag, set(typed), |table| set(of(table).clone()))
+    }
+
+    /// The first value that is set, with its origin: by the flag, by the tables in their order, by default.
+    fn pick<T>(
+        &self,
+        flag: &'static str,
+        typed: Option<T>,
+        [named, runtime, all]: [Option<T>; 3],
+        usual: Option<T>,
+    ) -> Sourced<Option<T>> {
+        let own = self.named.map(|(name, _)| ValueSource::Named(name.to_owned()));
+        let candidates = [
+            (typed, ValueSource::Flag(flag)),
+            (named, own.unwrap_or(ValueSource::Default)),
+            (runtime, ValueSource::Agent(self.runtime.0.to_owned())),
+            (all, ValueSource::AgentRuntimes),
+        ];
+        let set = candidates.into_iter().find(|(value, _)| value.is_some());
+        let (value, source) = set.unwrap_or((usual, ValueSource::Default));
         Sourced { value, source }
     }
 }
@@ -588,9 +593,64 @@ impl Sourced<Option<String>> {
     }
 }
 
-impl Sourced<Option<f64>> {
-    /// Zero seconds is how people write "never".
-    fn none_if_zero(self) -> Self {
-        Self { value: self.value.filter(|seconds| *seconds != 0.0), ..self }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: &str = r#"
+[runtimes]
+stall_timeout = 7
+effort = "low"
+[runtimes.claude]
+model = "sonnet"
+args = ["--a"]
+env = { A = "1", B = "1" }
+[agents.reviewer]
+runtime = "claude"
+model = "opus"
+max_autopilot_continues = 3
+deny_tools = ["shell"]
+args = ["--b"]
+env = { B = "2" }
+[agents.plain]
+runtime = "claude"
+"#;
+
+    /// Checks a line of the explanation: a name, the value and its origin.
+    #[track_caller]
+    fn check(agent: &str, name: &str, value: &str, source: &str) {
+        let config = RuntimesConfig::parse(CONFIG).unwrap();
+        let lines = configured(&config, agent).unwrap().lines();
+        let line = lines.iter().find(|line| line.starts_with(name)).expect("a line of that name");
+        let words: Vec<&str> = line[name.len()..].splitn(2, value).map(str::trim).collect();
+        assert_eq!(words, ["", source], "{line}");
+    }
+
+    #[test]
+    fn settings_of_an_agent_win_over_those_of_its_runtime_and_those_over_the_common_ones() {
+        check("reviewer", "model", "opus", "[agents.reviewer] of config.toml");
+        check("plain", "model", "sonnet", "[runtimes.claude] of config.toml");
+        check("reviewer", "max steps", "3", "[agents.reviewer] of config.toml");
+        check("reviewer", "deny tools", "shell", "[agents.reviewer] of config.toml");
+        check("reviewer", "effort", "low", "[runtimes] of config.toml");
+        check("claude", "stall timeout", "7", "[runtimes] of config.toml");
+        check("claude", "tool timeout", "1800", "default");
+    }
+
+    #[test]
+    fn only_a_named_agent_is_kept_from_the_servers_of_its_runtime() {
+        check("plain", "builtin mcp", "false", "default");
+        let config = RuntimesConfig::parse(CONFIG).unwrap();
+        assert_eq!(configured(&config, "claude").unwrap().builtin_mcp.value, None);
+    }
+
+    #[test]
+    fn arguments_of_an_agent_follow_those_of_its_runtime_and_its_variables_replace_them() {
+        let config = RuntimesConfig::parse(CONFIG).unwrap();
+        let choice = configured(&config, "reviewer").unwrap();
+        let order = choice.order(&config, String::new(), "/".into(), Host::Local).unwrap();
+        assert_eq!(order.extra, ["--a", "--b"]);
+        let own = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(order.env, [own("A", "1"), own("B", "2")]);
     }
 }

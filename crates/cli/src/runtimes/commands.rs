@@ -135,7 +135,7 @@ fn show(runtimes: &AgentRuntimes, looks: &[Look], as_json: bool) -> Result<()> {
     }
     for agent in runtimes.named() {
         let card = agent.card();
-        let model = runtimes.config.of(&card.name).model.unwrap_or_else(|| "its default model".to_owned());
+        let model = runtimes.config.model(&card.name).unwrap_or_else(|| "its default model".to_owned());
         let mark = if card.name == default { "*" } else { " " };
         print_line(&format!("{mark} {:<10} agent of {} with {model}", card.name, card.base()))?;
     }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use anyhow::{Context, Result, anyhow};
 use hangar_runtimes::host::HostKeys;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::named::AgentTable;
 use crate::settings::{Settings, parse_toml};
@@ -17,7 +18,9 @@ pub(crate) struct RuntimesConfig {
     /// Runtime or named agent of work that names none.
     pub(crate) default: Option<String>,
     #[serde(flatten)]
-    common: Common,
+    pub(crate) turn: TurnSettings,
+    /// Maximum cost of a turn, in US dollars.
+    pub(crate) budget_usd: Option<f64>,
     #[serde(flatten)]
     #[schemars(with = "BTreeMap<String, RuntimeConfig>")]
     by_name: BTreeMap<String, toml::Value>,
@@ -31,9 +34,10 @@ pub(crate) struct RuntimesConfig {
     pub(crate) directory: PathBuf,
 }
 
-/// Settings for all agents at once.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-pub(crate) struct Common {
+/// Model and limits of a turn: for all agents, for a runtime and for a named agent.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(crate) struct TurnSettings {
     /// Model, by the agent's own name for it.
     pub(crate) model: Option<String>,
     /// Reasoning effort.
@@ -58,8 +62,41 @@ pub(crate) struct Common {
     pub(crate) startup_timeout: Option<f64>,
     /// Maximum number of steps of a turn.
     pub(crate) max_steps: Option<u32>,
-    /// Maximum cost of a turn, in US dollars.
-    pub(crate) budget_usd: Option<f64>,
+}
+
+/// Switches of a runtime or of a named agent.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(crate) struct SwitchSettings {
+    /// Whether the agent loads as little as possible: no hooks, plugins, memories and instruction files.
+    pub(crate) bare: Option<bool>,
+    /// Whether answers are streamed.
+    pub(crate) stream: Option<bool>,
+    /// Whether the MCP servers that come with the agent are started. Off for a named agent unless it is set, so that it does not
+    /// open pull requests on its own.
+    pub(crate) builtin_mcp: Option<bool>,
+    /// Whether AGENTS.md and other instruction files of the workspace are read.
+    pub(crate) agents_md: Option<bool>,
+    /// Custom agent of the runtime whose role it plays.
+    pub(crate) persona: Option<String>,
+    /// Whether experimental features are on.
+    pub(crate) experimental: Option<bool>,
+}
+
+/// Tools of a runtime or of a named agent.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(crate) struct ToolSettings {
+    /// Tools to allow; without any rule, all are allowed.
+    pub(crate) allow_tools: Vec<String>,
+    /// Tools to deny; deny rules win.
+    pub(crate) deny_tools: Vec<String>,
+    /// The only tools that the model is offered.
+    pub(crate) available_tools: Vec<String>,
+    /// Tools that the model is not offered.
+    pub(crate) excluded_tools: Vec<String>,
+    /// MCP servers: JSON, or a file, relative to the directory of `config.toml`.
+    pub(crate) mcp_config: Option<String>,
 }
 
 /// `[runtimes.NAME]`.
@@ -68,32 +105,28 @@ pub(crate) struct Common {
 pub(crate) struct RuntimeConfig {
     /// Path of its program, or its name on `PATH`.
     pub(crate) program: Option<String>,
-    /// Model, by the agent's own name for it.
-    pub(crate) model: Option<String>,
-    /// Reasoning effort.
-    #[schemars(extend("enum" = ["none", "minimal", "low", "medium", "high", "xhigh", "max"]))]
-    pub(crate) effort: Option<String>,
-    /// Seconds after which a turn is ended; 0 means never.
-    #[schemars(range(min = 0))]
-    pub(crate) turn_timeout: Option<f64>,
-    /// Seconds of silence, while no tool runs and nobody is asked, after which a turn is ended; 0 means never.
-    #[schemars(range(min = 0))]
-    pub(crate) stall_timeout: Option<f64>,
-    /// Seconds after which a running command or other tool call ends the turn; 0 means never.
-    #[schemars(range(min = 0))]
-    pub(crate) tool_timeout: Option<f64>,
-    /// Seconds without a new commit, change or call after which that is told; 0 means never.
-    #[schemars(range(min = 0))]
-    pub(crate) progress_timeout: Option<f64>,
-    /// Whether a turn without progress is ended.
-    pub(crate) stop_without_progress: Option<bool>,
-    /// Seconds that the agent has to start; 0 means no limit.
-    #[schemars(range(min = 0))]
-    pub(crate) startup_timeout: Option<f64>,
-    /// Maximum number of steps of a turn.
-    pub(crate) max_steps: Option<u32>,
+    #[serde(flatten)]
+    pub(crate) turn: TurnSettings,
     /// Maximum cost of a turn, in US dollars.
     pub(crate) budget_usd: Option<f64>,
+    #[serde(flatten)]
+    pub(crate) ssh: SshSettings,
+    #[serde(flatten)]
+    pub(crate) switches: SwitchSettings,
+    #[serde(flatten)]
+    pub(crate) tools: ToolSettings,
+    /// Arguments for this agent alone.
+    pub(crate) args: Vec<String>,
+    /// Variables for the agent.
+    pub(crate) env: BTreeMap<String, String>,
+    /// Command that starts an agent of the Agent Client Protocol. With it, the table defines a further agent.
+    pub(crate) acp: Option<Vec<String>>,
+}
+
+/// Machine of a runtime.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(crate) struct SshSettings {
     /// Machine to work on: HOST, USER@HOST, or a name of your ssh configuration.
     pub(crate) ssh: Option<String>,
     /// Port of ssh.
@@ -104,34 +137,6 @@ pub(crate) struct RuntimeConfig {
     #[serde(deserialize_with = "host_keys")]
     #[schemars(with = "Option<String>", extend("enum" = ["accept-new", "yes", "no"]))]
     pub(crate) ssh_host_keys: HostKeys,
-    /// Whether the agent loads as little as possible.
-    pub(crate) bare: Option<bool>,
-    /// Whether answers are streamed.
-    pub(crate) stream: Option<bool>,
-    /// Whether the MCP servers that come with the agent are started.
-    pub(crate) builtin_mcp: Option<bool>,
-    /// Whether AGENTS.md and other instruction files are read.
-    pub(crate) agents_md: Option<bool>,
-    /// Custom agent of the runtime.
-    pub(crate) persona: Option<String>,
-    /// Whether experimental features are on.
-    pub(crate) experimental: Option<bool>,
-    /// Tools to allow; without any rule, all are allowed.
-    pub(crate) allow_tools: Vec<String>,
-    /// Tools to deny.
-    pub(crate) deny_tools: Vec<String>,
-    /// The only tools that the model is offered.
-    pub(crate) available_tools: Vec<String>,
-    /// Tools that the model is not offered.
-    pub(crate) excluded_tools: Vec<String>,
-    /// MCP servers: JSON, or a file, relative to the directory of `config.toml`.
-    pub(crate) mcp_config: Option<String>,
-    /// Arguments for this agent alone.
-    pub(crate) args: Vec<String>,
-    /// Variables for the agent.
-    pub(crate) env: BTreeMap<String, String>,
-    /// Command that starts an agent of the Agent Client Protocol. With it, the table defines a further agent.
-    pub(crate) acp: Option<Vec<String>>,
 }
 
 fn host_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HostKeys, D::Error> {
@@ -166,22 +171,6 @@ impl RuntimesConfig {
         }
         for (name, table) in std::mem::take(&mut config.by_name) {
             if !table.is_table() {
-                // Flattened members appear here too.
-                const COMMON: [&str; 10] = [
-                    "model",
-                    "effort",
-                    "turn_timeout",
-                    "stall_timeout",
-                    "tool_timeout",
-                    "progress_timeout",
-                    "stop_without_progress",
-                    "startup_timeout",
-                    "max_steps",
-                    "budget_usd",
-                ];
-                if COMMON.contains(&name.as_str()) {
-                    continue;
-                }
                 return Err(anyhow!("[runtimes] has no setting `{name}`"));
             }
             let agent: RuntimeConfig =
@@ -189,10 +178,6 @@ impl RuntimesConfig {
             config.agents.insert(name, agent);
         }
         Ok(config)
-    }
-
-    pub(crate) fn common(&self) -> Common {
-        self.common.clone()
     }
 
     /// MCP configuration of the file: JSON, or the absolute path of a file.
@@ -203,13 +188,16 @@ impl RuntimesConfig {
         self.directory.join(servers.trim_start_matches('@')).display().to_string()
     }
 
-    /// Settings of a runtime or of a named agent; the defaults if there are none.
-    pub(crate) fn of(&self, name: &str) -> RuntimeConfig {
-        let of_runtime = |name: &str| self.agents.get(name).cloned().unwrap_or_default();
-        match self.named.get(name) {
-            Some(agent) => agent.over(of_runtime(agent.runtime.as_deref().unwrap_or_default())),
-            None => of_runtime(name),
-        }
+    /// Settings of the runtime of an agent; the defaults if there are none.
+    pub(crate) fn runtime(&self, name: &str) -> &RuntimeConfig {
+        static NONE: LazyLock<RuntimeConfig> = LazyLock::new(RuntimeConfig::default);
+        self.agents.get(self.base(name)).unwrap_or(&NONE)
+    }
+
+    /// Model that a runtime or a named agent has by its own tables.
+    pub(crate) fn model(&self, name: &str) -> Option<String> {
+        let own = self.named.get(name).and_then(|agent| agent.turn.model.clone());
+        own.or_else(|| self.runtime(name).turn.model.clone())
     }
 
     /// Name of the runtime of an agent.
@@ -229,11 +217,11 @@ mod tests {
         )
         .unwrap();
         assert_eq!(config.default.as_deref(), Some("codex"));
-        assert_eq!(config.common().stall_timeout, Some(9.0));
-        assert_eq!(config.common().effort.as_deref(), Some("low"));
-        assert_eq!(config.of("codex").model.as_deref(), Some("gpt-5"));
-        assert_eq!(config.of("codex").ssh_host_keys, HostKeys::Known);
-        assert_eq!(config.of("claude").model, None);
+        assert_eq!(config.turn.stall_timeout, Some(9.0));
+        assert_eq!(config.turn.effort.as_deref(), Some("low"));
+        assert_eq!(config.model("codex").as_deref(), Some("gpt-5"));
+        assert_eq!(config.runtime("codex").ssh.ssh_host_keys, HostKeys::Known);
+        assert_eq!(config.model("claude"), None);
     }
 
     #[track_caller]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow};
 use clap::Parser as _;
 use futures_util::future::BoxFuture;
-use hangar_agent::session::State;
+use hangar_agent::session::ConversationState;
 use hangar_engine::{Naming, ServerStart, supervise};
 use hangar_runtimes::agents::copilot;
 use hangar_runtimes::capabilities::{Capabilities, unmet};
@@ -284,7 +284,7 @@ pub(crate) struct NativeSession {
     pub(crate) cwd: PathBuf,
     pub(crate) store: Store,
     /// Receives the final state.
-    pub(crate) last: oneshot::Receiver<State>,
+    pub(crate) last: oneshot::Receiver<ConversationState>,
     /// Cancelled when the caller does not wait for the last event.
     pub(crate) hurry: CancellationToken,
 }

@@ -9,7 +9,7 @@ use hangar_agent::session::iso;
 use hangar_protocol::data::{CodeChanges, ModelMetric, RequestMetric, SessionShutdown, UsageMetric};
 use hangar_protocol::{Body, Event, EventId, EventKind, LogPosition, Totals};
 use hangar_runtimes::runtime::Resume;
-use hangar_runtimes::usage::Usage;
+use hangar_runtimes::usage::AgentUsage;
 use hangar_store::{OpenSession, SessionId, SessionMeta, SessionName, Store};
 
 use super::choice::NATIVE;
@@ -86,10 +86,10 @@ impl SessionPast {
 
     /// Usage of the session before it was resumed. The usage of a killed process is unknown, unless it was recorded
     /// call by call.
-    fn used(&self) -> Usage {
+    fn used(&self) -> AgentUsage {
         match self.totals.models.is_empty() || !self.totals.covers_all() {
-            true => Usage::default(),
-            false => Usage::from(&self.totals),
+            true => AgentUsage::default(),
+            false => AgentUsage::from(&self.totals),
         }
     }
 
@@ -175,7 +175,7 @@ impl SessionRecorder {
     pub(crate) fn close(
         &mut self,
         model: Option<String>,
-        usage: &Usage,
+        usage: &AgentUsage,
         changes: CodeChanges,
         error: Option<String>,
     ) -> Result<Event> {
@@ -198,7 +198,7 @@ impl SessionRecorder {
 }
 
 /// Usage as it is recorded: under the model that was used. Unreported values are left out; a zero would be a claim.
-pub(crate) fn metrics(model: Option<&str>, usage: &Usage) -> BTreeMap<String, ModelMetric> {
+pub(crate) fn metrics(model: Option<&str>, usage: &AgentUsage) -> BTreeMap<String, ModelMetric> {
     let metric = ModelMetric {
         requests: RequestMetric { count: usage.model_calls.count(), cost: usage.cost_usd.value() },
         usage: UsageMetric {

@@ -12,10 +12,9 @@ use hangar_protocol::result::{ResultKind, RunResult};
 use hangar_protocol::{Body, Event, EventKind};
 use hangar_registry::changes::record_turn;
 use hangar_runtimes::runtime::{
-    AgentAnswer, AgentCard, AgentSession, PermissionReply, SessionCommand, SessionNews, TreeFollower,
-    TurnEnded,
+    AgentCard, AgentSession, PermissionReply, SessionCommand, SessionNews, TreeFollower, TurnEnded,
 };
-use hangar_runtimes::usage::Usage;
+use hangar_runtimes::usage::AgentUsage;
 use hangar_store::{SessionId, Store};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -36,9 +35,6 @@ use crate::selection::{self, SessionSelection, Typed};
 use crate::settings::Settings;
 use crate::terminal;
 use crate::usage::{self, Footer};
-
-/// Answer to an agent that asks a person.
-pub(crate) const NOBODY: &str = "Nobody is here to answer. Decide by yourself, and say what you decided.";
 
 pub(crate) fn run(settings: &Settings, args: RunWithArgs) -> Result<Exit> {
     let json = args.output.output_format == OutputFormat::Json && !args.agent.explain;
@@ -239,7 +235,7 @@ impl Run<'_> {
             Ok(ended) => {
                 (ended.model.clone().or_else(|| self.plan.choice.model.value.clone()), ended.outcome.total)
             }
-            Err(_) => (None, Usage::default()),
+            Err(_) => (None, AgentUsage::default()),
         };
         if let Some(record) = record
             && let Err(error) = record.close(model, &usage, changes.clone(), error)
@@ -322,19 +318,7 @@ impl OutputListener {
             record.append(event)?;
         }
         self.printer.publish(event);
-        // There is nobody to ask here.
-        let answer = match event.body() {
-            Body::PermissionRequested(asked) => (
-                asked.request_id.clone(),
-                AgentAnswer::Permission(PermissionReply::Denied { feedback: None }),
-            ),
-            Body::UserInputRequested(asked) => {
-                (asked.request_id.clone(), AgentAnswer::Question(NOBODY.to_owned()))
-            }
-            _ => return Ok(()),
-        };
-        let (request_id, answer) = answer;
-        let _ = self.live.commands.send(SessionCommand::Answer { request_id, answer }).await;
+        self.live.answer_unattended(event, PermissionReply::Denied { feedback: None }).await;
         Ok(())
     }
 }

@@ -25,7 +25,7 @@ impl std::fmt::Debug for TypedKey {
     }
 }
 
-/// Where the key of a provider is.
+/// Location of a provider's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KeyKind {
     /// It needs none, or the preset says where it is.

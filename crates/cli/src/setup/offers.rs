@@ -46,7 +46,7 @@ pub(crate) struct Offers {
     pub(super) existing: BTreeMap<String, ConfiguredProvider>,
     /// Names of the keys that are kept in the home.
     pub(super) keys: BTreeSet<String>,
-    /// Where a GitHub login was found.
+    /// Source of a GitHub login.
     pub(super) github: Option<String>,
     /// The home folder, for people.
     pub(super) home: String,

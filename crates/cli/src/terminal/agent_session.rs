@@ -11,7 +11,7 @@ use hangar_peer::Peer;
 use hangar_protocol::data::{PendingMessagesModified, SessionError, SessionIdle, SessionWarning};
 use hangar_protocol::{Body, Event, EventId};
 use hangar_runtimes::runtime::{AgentSession, SessionCommand, SessionNews, TurnEnded};
-use hangar_runtimes::usage::Usage;
+use hangar_runtimes::usage::AgentUsage;
 use hangar_server::Presence as _;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -57,7 +57,7 @@ struct ServedSession {
     prompts: u64,
     model: Option<String>,
     /// Usage of the session, with the time before it was resumed.
-    total: Usage,
+    total: AgentUsage,
 }
 
 struct QueuedPrompt {

@@ -73,10 +73,7 @@ pub(super) struct App {
     pub(super) history: HistoryFile,
     state: State,
     surface: Surface,
-    /// Whether the person was asked about the directory.
-    asked_trust: bool,
-    /// Whether the directory is trusted, so that sessions may be opened in this process.
-    pub(super) is_trusted: bool,
+    pub(super) trust: DirectoryTrust,
     /// Connection to the server of the session that is shown.
     pub(super) link: Option<Link>,
     /// Owner of the session that is shown, if it runs in another process.
@@ -101,18 +98,37 @@ pub(super) struct App {
     _rehearsal: Option<Rehearsal>,
     /// Prompt of `-i`, until the session is open.
     pub(super) first: Option<String>,
+    pub(super) end: ViewEnd,
+    inbox: mpsc::Sender<Input>,
+    later: Vec<Input>,
+    drawing: DrawTimes,
+}
+
+/// Trust in the directory.
+#[derive(Default)]
+pub(super) struct DirectoryTrust {
+    /// Whether the person was asked about it.
+    asked: bool,
+    /// Whether it is trusted, so that sessions may be opened in this process.
+    pub(super) given: bool,
+}
+
+/// End or pause of the view.
+pub(super) struct ViewEnd {
     pub(super) leaving: Option<ExitKind>,
     /// Whether the process is to stop, as Ctrl+Z asks.
     pub(super) suspending: bool,
     /// Exit code of the signal that ended the view.
-    ended_by: Option<u8>,
-    ending: Ending,
-    inbox: mpsc::Sender<Input>,
-    later: Vec<Input>,
+    by_signal: Option<u8>,
+    kind: Ending,
+}
+
+/// Times of the screen.
+struct DrawTimes {
     began: Instant,
     /// When the screen is drawn next, if something changed.
-    draw_at: Option<Instant>,
-    last_draw: Instant,
+    next: Option<Instant>,
+    last: Instant,
 }
 
 pub(super) async fn run(launch: Launch) -> Result<Exit> {
@@ -153,8 +169,7 @@ pub(super) async fn run(launch: Launch) -> Result<Exit> {
         preferences,
         state,
         surface,
-        asked_trust: false,
-        is_trusted: false,
+        trust: DirectoryTrust::default(),
         link: None,
         elsewhere: None,
         joining: Joining::default(),
@@ -169,15 +184,10 @@ pub(super) async fn run(launch: Launch) -> Result<Exit> {
         opening: OPENING,
         _rehearsal: rehearsal,
         first,
-        leaving: None,
-        suspending: false,
-        ended_by: None,
-        ending: Ending::ByUser,
+        end: ViewEnd { leaving: None, suspending: false, by_signal: None, kind: Ending::ByUser },
         inbox,
         later: Vec::new(),
-        began: now,
-        draw_at: None,
-        last_draw: now,
+        drawing: DrawTimes { began: now, next: None, last: now },
     };
     // The prompt comes first: keys that are pressed while everything else is loaded stay in it.
     app.draw();
@@ -204,7 +214,7 @@ impl App {
 
     /// Starts the servers of this process, once the directory is trusted.
     pub(super) fn ask_or_begin(&mut self) {
-        if std::mem::replace(&mut self.asked_trust, true) {
+        if std::mem::replace(&mut self.trust.asked, true) {
             return;
         }
         let flags_trust = self.hosts.own.as_ref().is_some_and(|args| args.extensions.trust_folder);
@@ -227,7 +237,7 @@ impl App {
 
     /// Starts the server of our own sessions, unless only another agent's is asked for, and opens the wanted one.
     pub(super) fn begin(&mut self) {
-        self.is_trusted = true;
+        self.trust.given = true;
         let is_agents = self.wanted.as_ref().is_some_and(|wanted| wanted.host_kind() == HostKind::Agents);
         if (!is_agents || self.hosts.has_clients())
             && let Err(error) = self.hosts.start_own(&self.settings)
@@ -248,7 +258,7 @@ impl App {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.drawing.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Gives the view an input and does what it asks for.
@@ -289,17 +299,17 @@ impl App {
                 self.take(input);
                 self.schedule(Duration::ZERO);
             }
-            if self.suspending {
+            if self.end.suspending {
                 self.suspend().await;
             }
-            if self.leaving.is_some() {
+            if self.end.leaving.is_some() {
                 return;
             }
-            if self.later.is_empty() && self.draw_at.is_some_and(|at| at <= Instant::now()) {
+            if self.later.is_empty() && self.drawing.next.is_some_and(|at| at <= Instant::now()) {
                 self.draw();
             }
-            let due = self.state.due().map(|due| self.began + Duration::from_millis(due));
-            let wake = [due, self.draw_at].into_iter().flatten().min();
+            let due = self.state.due().map(|due| self.drawing.began + Duration::from_millis(due));
+            let wake = [due, self.drawing.next].into_iter().flatten().min();
             tokio::select! {
                 biased;
                 typed = self.surface.next() => match typed {
@@ -309,15 +319,15 @@ impl App {
                     }
                     // The terminal is gone.
                     None => {
-                        self.ending = Ending::FromOutside;
+                        self.end.kind = Ending::FromOutside;
                         return;
                     }
                 },
                 caught = signals.next() => match caught {
-                    Caught::Resize => self.draw_at = Some(Instant::now() + RESIZE_QUIET),
+                    Caught::Resize => self.drawing.next = Some(Instant::now() + RESIZE_QUIET),
                     caught => {
-                        self.ended_by = caught.exit_code();
-                        self.ending = Ending::FromOutside;
+                        self.end.by_signal = caught.exit_code();
+                        self.end.kind = Ending::FromOutside;
                         return;
                     }
                 },
@@ -388,18 +398,18 @@ impl App {
 
     /// Has the screen drawn, at most once in `pace`.
     fn schedule(&mut self, pace: Duration) {
-        let at = self.last_draw + pace;
-        self.draw_at = Some(self.draw_at.map_or(at, |known| known.min(at)));
+        let at = self.drawing.last + pace;
+        self.drawing.next = Some(self.drawing.next.map_or(at, |known| known.min(at)));
     }
 
     fn draw(&mut self) {
-        self.draw_at = None;
+        self.drawing.next = None;
         match self.surface.draw(&mut self.state) {
-            Drawn::Done => self.last_draw = Instant::now(),
+            Drawn::Done => self.drawing.last = Instant::now(),
             Drawn::Resized(columns, rows) => {
                 self.take(Input::Resize { columns, rows });
                 // The terminal may still be changing: what is drawn now could wrap under us.
-                self.draw_at = Some(Instant::now() + RESIZE_QUIET);
+                self.drawing.next = Some(Instant::now() + RESIZE_QUIET);
             }
         }
     }
@@ -424,7 +434,7 @@ impl App {
     }
 
     async fn suspend(&mut self) {
-        self.suspending = false;
+        self.end.suspending = false;
         let taken = self.surface.suspend().await;
         self.taken_back(taken);
     }
@@ -432,7 +442,7 @@ impl App {
     fn taken_back(&mut self, taken: std::io::Result<()>) {
         if let Err(error) = taken {
             tracing::error!(%error, "the terminal cannot be taken back");
-            self.leaving = Some(ExitKind::Close);
+            self.end.leaving = Some(ExitKind::Close);
             return;
         }
         let (columns, rows) = self.surface.size();
@@ -445,7 +455,7 @@ impl App {
         self.surface.leave(&mut self.state);
         let goes_on = self.goes_on();
         self.link = None;
-        self.hosts.close(self.ending);
+        self.hosts.close(self.end.kind);
         if let Some(line) = self.state.unsent_line() {
             // The draft is found again with the up key.
             let _ = self.history.add(&line);
@@ -459,7 +469,7 @@ impl App {
                 false => remark(&format!("Session {id}: resume it with {program} --resume={id}")),
             }
         }
-        Ok(self.ended_by.map_or(Exit::Done, Exit::Signal))
+        Ok(self.end.by_signal.map_or(Exit::Done, Exit::Signal))
     }
 }
 

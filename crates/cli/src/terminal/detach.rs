@@ -20,7 +20,7 @@ impl App {
     /// Leaves a session that runs elsewhere; hands one that runs here over to a portal, once it is idle.
     pub(super) fn detach(&mut self) {
         if self.elsewhere.is_some() {
-            self.leaving = Some(ExitKind::Detach);
+            self.end.leaving = Some(ExitKind::Detach);
             return;
         }
         let program = &self.settings.program;
@@ -77,7 +77,7 @@ impl App {
     /// The portal has the session, or it is opened here again.
     pub(super) fn handed_over(&mut self, result: Result<(), String>) {
         match result {
-            Ok(()) => self.leaving = Some(ExitKind::Detach),
+            Ok(()) => self.end.leaving = Some(ExitKind::Detach),
             Err(reason) => {
                 self.later(Input::Told(format!("the portal did not take the session: {reason}")));
                 if let Some(id) = self.session.take().and_then(|id| id.parse().ok()) {

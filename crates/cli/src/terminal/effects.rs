@@ -82,10 +82,10 @@ impl App {
             Effect::Login => self.login(),
             Effect::Logout => self.logout(),
             Effect::Answer(answer) => self.login_answered(answer),
-            Effect::Suspend => self.suspending = true,
+            Effect::Suspend => self.end.suspending = true,
             Effect::Redraw => self.redraw(),
             Effect::Exit(ExitKind::Detach) => self.detach(),
-            Effect::Exit(ExitKind::Close) => self.leaving = Some(ExitKind::Close),
+            Effect::Exit(ExitKind::Close) => self.end.leaving = Some(ExitKind::Close),
         }
     }
 
@@ -174,6 +174,6 @@ impl App {
 
     /// Whether the session goes on when the view has ended.
     pub(super) fn goes_on(&self) -> bool {
-        self.elsewhere.is_some() || self.leaving == Some(ExitKind::Detach)
+        self.elsewhere.is_some() || self.end.leaving == Some(ExitKind::Detach)
     }
 }

@@ -44,7 +44,7 @@ impl App {
             Ok(remote) => remote,
             Err(reason) => return self.refuse(reason),
         };
-        if remote.is_none() && !self.is_trusted {
+        if remote.is_none() && !self.trust.given {
             // The directory is asked about first.
             self.wanted = Some(wanted);
             return self.ask_or_begin();

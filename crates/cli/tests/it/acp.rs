@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use hangar_test_support::{ModelServer, Scratch};
+use hangar_test_support::{Invocation, ModelServer, Scratch};
 use serde_json::{Value, json};
 
 use crate::hangar;
@@ -22,7 +22,7 @@ const MODES: &str = "https://agentclientprotocol.com/protocol/session-modes#";
 /// A recorded exchange of a client with the reference.
 const RECORDED: &str = include_str!("../captures/acp.txt");
 
-struct Client {
+pub(crate) struct Client {
     child: Child,
     stdin: Option<ChildStdin>,
     messages: Receiver<Value>,
@@ -34,7 +34,12 @@ struct Client {
 
 impl Client {
     fn start(scratch: &Scratch, model: &ModelServer) -> Self {
-        let mut child = hangar(scratch, model).arg("--acp").open();
+        Self::of(hangar(scratch, model), scratch)
+    }
+
+    /// A client of an agent with an environment and flags of its own.
+    pub(crate) fn of(agent: Invocation, scratch: &Scratch) -> Self {
+        let mut child = agent.arg("--acp").open();
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, messages) = channel();
@@ -85,7 +90,7 @@ impl Client {
         })
     }
 
-    fn answer(&mut self, method: &str, params: &Value) -> Value {
+    pub(crate) fn answer(&mut self, method: &str, params: &Value) -> Value {
         let id = self.send(method, params);
         self.answer_to(id)
     }
@@ -141,7 +146,7 @@ impl Client {
     }
 
     /// Closes standard input, which ends the agent.
-    fn finish(mut self) {
+    pub(crate) fn finish(mut self) {
         self.stdin = None;
         let status = self.child.wait().unwrap();
         assert!(status.success(), "{status}");

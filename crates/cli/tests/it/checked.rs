@@ -2,10 +2,11 @@
 //! `--continue` resumes the last session with a prompt.
 
 use hangar_test_support::{Finished, ModelServer, Scratch};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::hangar;
-use crate::sdk::Client;
+use crate::sdk::{Client, ID};
+use crate::sdk_models::Stage;
+use crate::{HANGAR, acp, hangar};
 
 const JSON: [&str; 2] = ["--output-format", "json"];
 const NOWHERE: &str = "/no/such/directory";
@@ -239,11 +240,77 @@ fn a_client_s_directory_that_is_not_there_is_refused() {
     client.finish();
 }
 
+/// A request that must be refused: as a flag, as members of `session.create` if those can say it, and the word that the refusal
+/// has to name.
+struct Nonsense {
+    flag: &'static str,
+    member: Option<Value>,
+    names: &'static str,
+}
+
+fn nonsense() -> [Nonsense; 4] {
+    [
+        Nonsense {
+            flag: "--add-dir=/no/such/directory",
+            member: Some(json!({ "additionalDirectories": [NOWHERE] })),
+            names: NOWHERE,
+        },
+        Nonsense {
+            flag: "--model=v/gpt-5.6-tera",
+            member: Some(json!({ "model": "v/gpt-5.6-tera" })),
+            names: "the nearest models are gpt-5.6-terra",
+        },
+        Nonsense {
+            flag: "--effort=extreme",
+            member: Some(json!({ "reasoningEffort": "extreme" })),
+            names: "extreme",
+        },
+        // Clients send files with a prompt, to a session that exists.
+        Nonsense { flag: "--attachment=nothing.png", member: None, names: "attachment" },
+    ]
+}
+
+/// Refusals of a request by `-p`, `run`, the agent of editors and the SDK server, each by its name.
+fn refusals(stage: &Stage, nonsense: &Nonsense) -> Vec<(&'static str, String)> {
+    let program = || stage.scratch.run(HANGAR).env("COPILOT_OFFLINE", "true");
+    let exits = |args: &[&str]| program().args(args).arg(nonsense.flag).finish().expect_exit(1).stderr;
+    let mut told =
+        vec![("-p", exits(&["-p", "SAY:x"])), ("run", exits(&["run", "--runtime", "native", "-p", "SAY:x"]))];
+    let message = |answer: &Value| answer["error"]["message"].as_str().unwrap_or_default().to_owned();
+    match &nonsense.member {
+        None => told.extend([("ACP", exits(&["--acp"])), ("server", exits(&["--headless", "--stdio"]))]),
+        Some(member) => {
+            let mut editor = acp::Client::of(program().arg(nonsense.flag), &stage.scratch);
+            let params = json!({ "cwd": stage.scratch.work(), "mcpServers": [] });
+            told.push(("ACP", message(&editor.answer("session/new", &params))));
+            editor.finish();
+            let mut client = Client::of(program());
+            let mut config = json!({ "sessionId": ID, "workingDirectory": stage.scratch.work() });
+            for (name, value) in member.as_object().into_iter().flatten() {
+                config[name] = value.clone();
+            }
+            told.push(("server", message(&client.answer("session.create", config))));
+            client.finish();
+        }
+    }
+    told
+}
+
 #[test]
-fn an_agent_of_ours_that_is_ordered_with_nonsense_leaves_nothing_behind() {
-    let (scratch, model) = (Scratch::new(), ModelServer::start());
-    let order = ["run", "--runtime", "native", "--add-dir", NOWHERE, "-p", "SAY:x"];
-    let run = hangar(&scratch, &model).args(order).finish().expect_exit(1);
-    assert!(run.stderr.contains(NOWHERE), "{}", run.stderr);
-    assert_eq!(kept(&scratch), []);
+fn every_front_end_refuses_nonsense_before_a_session_exists() {
+    let stage = Stage::new();
+    let program = || stage.scratch.run(HANGAR).env("COPILOT_OFFLINE", "true");
+    program().arg("models").finish().expect_exit(0);
+    let first = program().args(["-p", "SAY:one"]).args(JSON).finish().expect_exit(0);
+    let before = kept(&stage.scratch);
+    for nonsense in nonsense() {
+        for (front_end, told) in refusals(&stage, &nonsense) {
+            let flag = nonsense.flag;
+            assert!(told.contains(nonsense.names), "{front_end} {flag}: {told}");
+            assert_eq!(told.trim().lines().count(), 1, "{front_end} {flag}: not one sentence: {told}");
+        }
+        assert!(kept(&stage.scratch) == before, "{}: sessions have changed", nonsense.flag);
+    }
+    let next = program().args(["-p", "SAY:two", "--continue"]).args(JSON).finish().expect_exit(0);
+    assert_eq!(next.session_id(), first.session_id());
 }

@@ -88,6 +88,10 @@ const FLAGS: &[(&[&str], Notice)] = &[
     (&["--no-sandbox"], Silent),
     (&["--remote"], Given),
     (&["--remote-export"], Given),
+    (&["--no-remote-export"], Silent),
+    (&["--no-eager-powershell-resolution"], Silent),
+    (&["--config-dir", "$WORK/config"], Silent),
+    (&["--ahp-host", "somewhere"], Given),
     (&["--connect=somewhere"], Given),
     (&["--environment-host", "somewhere"], Given),
     (&["--worktree=feature"], Given),
@@ -120,6 +124,16 @@ fn every_flag_of_the_reference_is_accepted() {
     assert!(problems.is_empty(), "\n{problems}");
 }
 
+#[test]
+fn sessions_are_kept_in_the_home_that_a_flag_names() {
+    let (scratch, model) = (Scratch::new(), ModelServer::start());
+    let home = scratch.work().join("home");
+    let run = hangar(&scratch, &model).args(["-p", "SAY:x", "--config-dir"]).arg(&home);
+    let id = run.args(["--output-format", "json"]).finish().expect_exit(0).session_id();
+    assert!(home.join("session-state").join(id).is_dir());
+    assert!(!scratch.state().join("session-state").exists());
+}
+
 /// Flags that ask for what happens anyway, or for the colours and mice of a program with a screen.
 const NEEDLESS: &[&str] = &[
     "--no-auto-update",
@@ -130,6 +144,8 @@ const NEEDLESS: &[&str] = &[
     "--banner",
     "--mouse",
     "--experimental",
+    "--no-remote-export",
+    "--no-eager-powershell-resolution",
 ];
 
 #[test]

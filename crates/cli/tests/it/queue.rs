@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hangar_scheduler::limits::Limits;
 use hangar_scheduler::queue::Queue;
-use hangar_scheduler::record::Record;
+use hangar_scheduler::record::QueueRecord;
 use hangar_test_support::{Invocation, ModelServer, Running, Scratch, Signal};
 use serde_json::Value;
 
@@ -90,7 +90,7 @@ impl Machine {
         let log = std::fs::read_to_string(self.scratch.state().join("queue/queue.jsonl")).unwrap();
         let mut queue = Queue::new(Limits::global(limit));
         for line in log.lines() {
-            queue.apply(&serde_json::from_str::<Record>(line).unwrap());
+            queue.apply(&serde_json::from_str::<QueueRecord>(line).unwrap());
             assert!(queue.running() <= limit, "{line}");
         }
         assert!(queue.state().items.is_empty(), "{:?}", queue.state().items);

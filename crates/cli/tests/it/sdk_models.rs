@@ -9,13 +9,13 @@ use crate::HANGAR;
 use crate::sdk::{Client, ID, of_session};
 
 /// A server with a simulated vendor whose list of models is known.
-struct Stage {
-    scratch: Scratch,
-    vendor: VendorServer,
+pub(crate) struct Stage {
+    pub(crate) scratch: Scratch,
+    pub(crate) vendor: VendorServer,
 }
 
 impl Stage {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let stage = Self { scratch: Scratch::new(), vendor: VendorServer::start("openai-responses") };
         let config = format!(
             "model = \"v/gpt-5.6-terra\"\n[providers.v]\nbase_url = \"{}\"\napi_key = \"k\"\nhost = \"openai\"\n",

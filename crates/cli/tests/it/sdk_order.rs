@@ -210,7 +210,7 @@ fn an_agent_is_told_whom_a_message_is_from() {
     let event = &heard["params"]["event"];
     assert_eq!((&event["data"]["content"], &event["agentId"]), (&json!("SAY:two"), &id));
     client.event("session.idle");
-    let told = |request: &hangar_test_support::Request| {
+    let told = |request: &hangar_test_support::SeenRequest| {
         request.body["messages"].to_string().contains("[Message from other]\\nSAY:two")
     };
     assert!(model.requests().iter().any(told));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use hangar_agent::driver::Hooks;
 use hangar_agent::hook::{HookAnswer, HookFailure, HookKind, HookRequest, HookSet, MergedAnswers};
-use hangar_agent::session::{Command, Input};
+use hangar_agent::session::{Command, SessionInput};
 use hangar_protocol::data::{HookProgress, SessionWarning};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -39,7 +39,7 @@ pub struct ConfiguredHooks {
     entries: Vec<Arc<HookEntry>>,
     environment: Arc<HookEnvironment>,
     /// Receives progress while a hook runs.
-    news: mpsc::Sender<Box<Input>>,
+    news: mpsc::Sender<Box<SessionInput>>,
 }
 
 impl ConfiguredHooks {
@@ -47,7 +47,7 @@ impl ConfiguredHooks {
     pub fn new(
         files: HookFiles,
         mut environment: HookEnvironment,
-        news: mpsc::Sender<Box<Input>>,
+        news: mpsc::Sender<Box<SessionInput>>,
     ) -> Option<Self> {
         let project = files.root.display().to_string();
         for name in ["COPILOT_PROJECT_DIR", "CLAUDE_PROJECT_DIR"] {
@@ -91,7 +91,7 @@ impl HookEntry {
         &self,
         request: &HookRequest,
         environment: &HookEnvironment,
-        news: &mpsc::Sender<Box<Input>>,
+        news: &mpsc::Sender<Box<SessionInput>>,
     ) -> HookAnswer {
         let payload = payload::of(request, self.style).to_string();
         let cwd = request.input["cwd"].as_str().unwrap_or(".");
@@ -100,7 +100,7 @@ impl HookEntry {
                 let progress = |message: String| {
                     let progress = HookProgress { message, temporary: None };
                     // Progress is dropped if the queue is full.
-                    let _ = news.try_send(Box::new(Input::Command(Command::Record(progress.into()))));
+                    let _ = news.try_send(Box::new(SessionInput::Command(Command::Record(progress.into()))));
                 };
                 let ended = command
                     .run(&request.id, &payload, cwd.as_ref(), self.timeout, environment, progress)
@@ -126,7 +126,12 @@ impl HookEntry {
     }
 
     /// Answer of a hook, from the exit of its command and the kind of the hook.
-    fn judge(&self, ended: CommandExit, kind: HookKind, news: &mpsc::Sender<Box<Input>>) -> HookAnswer {
+    fn judge(
+        &self,
+        ended: CommandExit,
+        kind: HookKind,
+        news: &mpsc::Sender<Box<SessionInput>>,
+    ) -> HookAnswer {
         let failed = |message: String| {
             tracing::warn!(file = %self.file, "{} hook: {message}", kind.as_str());
             Err(HookFailure { message, file: Some(self.file.clone()) })
@@ -181,11 +186,11 @@ impl HookEntry {
         }
     }
 
-    fn warn(&self, problem: &str, news: &mpsc::Sender<Box<Input>>) {
+    fn warn(&self, problem: &str, news: &mpsc::Sender<Box<SessionInput>>) {
         let message = format!("The {} hook of {} {problem}.", self.kind.as_str(), self.file);
         let warning = SessionWarning::new("hook", message);
         // A session that is too busy to be warned goes on without.
-        let _ = news.try_send(Box::new(Input::Command(Command::Record(warning.into()))));
+        let _ = news.try_send(Box::new(SessionInput::Command(Command::Record(warning.into()))));
     }
 }
 

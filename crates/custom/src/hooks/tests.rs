@@ -10,7 +10,7 @@ use crate::CustomPaths;
 struct Fixture {
     dir: tempfile::TempDir,
     hooks: ConfiguredHooks,
-    news: mpsc::Receiver<Box<Input>>,
+    news: mpsc::Receiver<Box<SessionInput>>,
 }
 
 impl Fixture {
@@ -196,7 +196,7 @@ async fn a_timeout_lets_the_call_run_and_is_reported_and_leaves_nothing() {
     let fixture = Fixture::new(json!({ "preToolUse": [{ "bash": script, "timeoutSec": 0.3 }] }));
     assert_eq!(fixture.ask(HookKind::PreToolUse, call()).await, Ok(None));
     let mut news = fixture.news;
-    assert!(matches!(news.try_recv().map(|input| *input), Ok(Input::Command(Command::Record(_)))));
+    assert!(matches!(news.try_recv().map(|input| *input), Ok(SessionInput::Command(Command::Record(_)))));
     for name in ["pid", "child"] {
         let pid = std::fs::read_to_string(fixture.dir.path().join(name)).unwrap();
         let gone = async {
@@ -238,7 +238,7 @@ async fn progress_is_told_and_is_no_part_of_the_answer() {
     assert_eq!(answer, Ok(Some(json!({ "additionalContext": "x" }))));
     let mut news = fixture.news;
     let mut told = Vec::new();
-    while let Ok(Input::Command(Command::Record(body))) = news.try_recv().map(|input| *input) {
+    while let Ok(SessionInput::Command(Command::Record(body))) = news.try_recv().map(|input| *input) {
         told.push(body.data().unwrap()["message"].as_str().unwrap().to_owned());
     }
     assert_eq!(told, ["half", "end"]);

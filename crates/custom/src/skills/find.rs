@@ -1,10 +1,13 @@
 //! Search for skills, and precedence among those with the same name.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use hangar_front_matter::{self as front_matter, Head};
 
 use super::{Skill, SkillSource};
 use crate::plugins::Plugin;
-use crate::{CustomPaths, Tree, files_in, front_matter};
+use crate::{CustomPaths, Tree, files_in};
 
 /// Skills of one session.
 const MAX_SKILLS: usize = 500;
@@ -12,6 +15,8 @@ const MAX_SKILLS: usize = 500;
 const MAX_ENTRIES: usize = 2000;
 /// Maximum number of grouping directories above a skill.
 const GROUP_DEPTH: usize = 1;
+/// Number of bytes that are read for the front matter of a file.
+const HEAD_LIMIT: u64 = 16 << 10;
 const NAME_LIMIT: usize = 64;
 const DESCRIPTION_LIMIT: usize = 1024;
 /// Directories of a project that hold skills, in order of precedence.
@@ -211,7 +216,7 @@ impl SkillSearch {
         if self.skills.len() >= MAX_SKILLS {
             return;
         }
-        let (head, first_line) = match front_matter::head_of(path, origin.tree) {
+        let (head, first_line) = match head_of(path, origin.tree) {
             Ok(head) => head,
             Err(problem) => {
                 return self.warnings.push(format!("The skill {} is not loaded: {problem}.", path.display()));
@@ -250,6 +255,18 @@ impl SkillSearch {
 fn project(places: &CustomPaths) -> impl Iterator<Item = (&Path, SkillSource)> {
     let source = |index| if index == 0 { SkillSource::Project } else { SkillSource::Inherited };
     places.upwards().enumerate().map(move |(index, dir)| (dir, source(index)))
+}
+
+/// The front matter of a file and the first line of its text, without reading all of it.
+fn head_of(path: &Path, tree: &Tree) -> Result<(Head, String), String> {
+    tree.check(path)?;
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    file.take(HEAD_LIMIT).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&bytes);
+    let (head, body) = front_matter::parse(&text)?;
+    let first = body.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    Ok((head, first.trim_start_matches('#').trim().to_owned()))
 }
 
 fn name_of(dir: &Path) -> String {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use hangar_agent::agents::AgentDefinition;
 use hangar_agent::tool::{InvokedSkill, Tool};
+use hangar_front_matter as front_matter;
 use hangar_protocol::data::{LoadedSkill, SkillContextDelivered, SkillInvoked, SkillTrigger};
 
 pub use find::{
@@ -17,7 +18,7 @@ pub use find::{
     project_directories,
 };
 
-use crate::{Tree, files_below, front_matter, read};
+use crate::{Tree, files_below, read};
 
 /// Files of a skill that are named to the model.
 const MAX_RESOURCES: usize = 50;
@@ -218,7 +219,7 @@ fn resources(skill: &Skill, base: &Path) -> String {
 
 fn tell(skill: &Skill, trigger: SkillTrigger, arguments: Option<&str>) -> Result<InvokedSkill, String> {
     let text = read(&skill.path, &skill.tree)?.ok_or_else(|| format!("{} is gone", skill.path.display()))?;
-    let body = front_matter::split(&text)?.body;
+    let (_, body) = front_matter::parse(&text)?;
     let content = match arguments {
         Some(arguments) => body.replace("$ARGUMENTS", arguments),
         None => body.to_owned(),

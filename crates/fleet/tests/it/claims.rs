@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use hangar_agent::log::{LogError, Seq, SessionLog};
 use hangar_fleet::check;
-use hangar_fleet::claim::Claim;
+use hangar_fleet::claim::LogClaim;
 use hangar_fleet::fold::{SessionFold, TurnProgress};
 use hangar_fleet::log::{self, LogEntry, LogItem};
 use hangar_fleet::order::OrderId;
-use hangar_fleet::record::Record;
+use hangar_fleet::record::FleetRecord;
 use hangar_fleet::replica::ClaimedLogs;
 use hangar_fleet::{Broker, FleetError};
 use hangar_protocol::data::{SessionInfo, WorkingDirectory};
@@ -57,8 +57,12 @@ async fn suite(store: &Store, id: &SessionId) {
     assert_eq!(read, ["a", "b", "c"]);
 }
 
-fn claimed(worker: &str) -> Record {
-    Record::Claimed { worker: worker.to_owned(), order: OrderId("o".to_owned()), at: Timestamp::UNIX_EPOCH }
+fn claimed(worker: &str) -> FleetRecord {
+    FleetRecord::Claimed {
+        worker: worker.to_owned(),
+        order: OrderId("o".to_owned()),
+        at: Timestamp::UNIX_EPOCH,
+    }
 }
 
 fn lines(entries: &[LogEntry]) -> Vec<u8> {
@@ -69,10 +73,10 @@ fn lines(entries: &[LogEntry]) -> Vec<u8> {
     lines.flatten().collect()
 }
 
-async fn claim(broker: &Broker, id: &SessionId, worker: &str) -> Claim {
+async fn claim(broker: &Broker, id: &SessionId, worker: &str) -> LogClaim {
     let subject = log::session_subject(broker, id);
     let last = SessionFold::of(&log::read(broker, &subject).await.unwrap()).last;
-    Claim::take(broker, subject, last, &claimed(worker)).await.unwrap()
+    LogClaim::take(broker, subject, last, &claimed(worker)).await.unwrap()
 }
 
 #[tokio::test]
@@ -135,7 +139,7 @@ async fn a_writer_that_lost_its_claim_is_refused() {
 
     // A claim that knows less than the log has is none.
     let subject = log::session_subject(&broker, &id);
-    let late = Claim::take(&broker, subject, first.epoch(), &claimed("w3")).await;
+    let late = LogClaim::take(&broker, subject, first.epoch(), &claimed("w3")).await;
     assert!(matches!(late, Err(FleetError::Moved { .. })));
 }
 
@@ -148,7 +152,11 @@ async fn an_event_that_is_larger_than_a_message_arrives_whole() {
     let large = serde_json::to_string(&event("a", None, "x".repeat(3 << 20))).unwrap() + "\n";
     claim.append_lines(large.as_bytes()).unwrap();
     claim
-        .append(&Record::Message { id: "m".to_owned(), text: "hi".to_owned(), at: Timestamp::UNIX_EPOCH })
+        .append(&FleetRecord::Message {
+            id: "m".to_owned(),
+            text: "hi".to_owned(),
+            at: Timestamp::UNIX_EPOCH,
+        })
         .await
         .unwrap();
     let entries = log::read(&broker, &log::session_subject(&broker, &id)).await.unwrap();
@@ -164,10 +172,10 @@ async fn a_reader_follows_a_log_from_any_message_on() {
     let id = session();
     let claim = claim(&broker, &id, "w1").await;
     let message =
-        |id: &str| Record::Message { id: id.to_owned(), text: String::new(), at: Timestamp::UNIX_EPOCH };
+        |id: &str| FleetRecord::Message { id: id.to_owned(), text: String::new(), at: Timestamp::UNIX_EPOCH };
     claim.append(&message("a")).await.unwrap();
     let mut follow =
-        log::Follow::open(&broker, &log::session_subject(&broker, &id), claim.epoch()).await.unwrap();
+        log::FleetLogReader::open(&broker, &log::session_subject(&broker, &id), claim.epoch()).await.unwrap();
     claim.append(&message("b")).await.unwrap();
     for expected in ["a", "b"] {
         let entry = follow.next().await.unwrap().unwrap();

@@ -7,7 +7,7 @@ mod servers;
 
 use std::time::Duration;
 
-use hangar_fleet::order::{Labels, Order, OrderId, SessionSettings, Workspace};
+use hangar_fleet::order::{Labels, Order, OrderId, OrderWorkspace, SessionSettings};
 use hangar_fleet::{Broker, FleetSettings, VERSION};
 use hangar_test_support::NatsServers;
 use jiff::Timestamp;
@@ -31,7 +31,7 @@ fn order(id: &str, labels: &[&str]) -> Order {
         labels: Labels::parse(labels).unwrap(),
         prompt: id.to_owned(),
         settings: SessionSettings::default(),
-        workspace: Workspace::Path { path: "/".into() },
+        workspace: OrderWorkspace::Path { path: "/".into() },
         from: "test".to_owned(),
         placed: Timestamp::UNIX_EPOCH,
     }

@@ -6,18 +6,18 @@ use std::time::Duration;
 use hangar_fleet::FleetError;
 use hangar_fleet::file_queue::FileQueue;
 use hangar_fleet::order::Order;
-use hangar_fleet::queue::{Queue, Settled, Ticket};
+use hangar_fleet::queue::{OrderQueue, Settled, Ticket};
 use hangar_fleet::work_queue::WorkQueue;
 use hangar_test_support::{NatsServers, NatsVersion};
 
 use crate::{LEASE, LONG, connect, order};
 
-async fn pull(queue: &dyn Queue, pool: &str) -> (Order, Box<dyn Ticket>) {
+async fn pull(queue: &dyn OrderQueue, pool: &str) -> (Order, Box<dyn Ticket>) {
     let ticket = queue.pull(pool, LONG).await.unwrap().expect("an order");
     (Order::parse(ticket.payload()).unwrap(), ticket)
 }
 
-async fn nothing(queue: &dyn Queue, pool: &str) {
+async fn nothing(queue: &dyn OrderQueue, pool: &str) {
     assert!(queue.pull(pool, Duration::from_millis(150)).await.unwrap().is_none());
 }
 
@@ -29,7 +29,7 @@ enum Delays {
 }
 
 /// All rules.
-async fn suite(queue: Arc<dyn Queue>, delays: Delays) {
+async fn suite(queue: Arc<dyn OrderQueue>, delays: Delays) {
     let queue = &*queue;
 
     // Orders of a pool come in their order, each once, and an id that is known is no second order.

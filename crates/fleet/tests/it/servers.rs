@@ -1,12 +1,12 @@
 //! Servers: their streams, errors in one sentence, and clusters that lose members.
 
-use hangar_fleet::claim::Claim;
-use hangar_fleet::control::Command;
+use hangar_fleet::claim::LogClaim;
+use hangar_fleet::control::ControlCommand;
 use hangar_fleet::facts::{CordonFact, CordonMode};
 use hangar_fleet::log;
 use hangar_fleet::order::OrderId;
-use hangar_fleet::queue::{Queue, Settled};
-use hangar_fleet::record::Record;
+use hangar_fleet::queue::{OrderQueue, Settled};
+use hangar_fleet::record::FleetRecord;
 use hangar_fleet::work_queue::WorkQueue;
 use hangar_fleet::{Broker, FleetError, FleetSettings, Prefix};
 use hangar_store::SessionId;
@@ -87,7 +87,7 @@ async fn a_command_reaches_the_owner_and_nobody_else() {
     let servers = NatsServers::one();
     let broker = connect(&servers).await;
     let id: SessionId = uuid::Uuid::new_v4().to_string().parse().unwrap();
-    assert!(matches!(broker.command(&id, Command::Abort).await, Err(FleetError::NoOwner(_))));
+    assert!(matches!(broker.command(&id, ControlCommand::Abort).await, Err(FleetError::NoOwner(_))));
     let mut commands = broker.commands(&id).await.unwrap();
     let owner = tokio::spawn(async move {
         commands.next().await.unwrap().accept().await;
@@ -97,10 +97,10 @@ async fn a_command_reaches_the_owner_and_nobody_else() {
         command
     });
     // The subscription may still be on its way to the server.
-    while let Err(error) = broker.command(&id, Command::Abort).await {
+    while let Err(error) = broker.command(&id, ControlCommand::Abort).await {
         assert!(matches!(error, FleetError::NoOwner(_)), "{error}");
     }
-    let send = Command::Send { id: "m".to_owned(), text: "hi".to_owned() };
+    let send = ControlCommand::Send { id: "m".to_owned(), text: "hi".to_owned() };
     let error = broker.command(&id, send.clone()).await.unwrap_err();
     assert_eq!(error.to_string(), "no");
     assert_eq!(owner.await.unwrap(), send);
@@ -114,15 +114,18 @@ async fn a_cluster_that_loses_servers_loses_nothing() {
     let streams = broker.streams().await.unwrap();
     assert!(streams.iter().all(|stream| stream.replicas == 3), "{streams:?}");
     let subject = log::session_subject(&broker, &uuid::Uuid::new_v4().to_string().parse().unwrap());
-    let claimed =
-        Record::Claimed { worker: "w".to_owned(), order: OrderId("o".to_owned()), at: Timestamp::UNIX_EPOCH };
-    let claim = Claim::take(&broker, subject.clone(), 0, &claimed).await.unwrap();
+    let claimed = FleetRecord::Claimed {
+        worker: "w".to_owned(),
+        order: OrderId("o".to_owned()),
+        at: Timestamp::UNIX_EPOCH,
+    };
+    let claim = LogClaim::take(&broker, subject.clone(), 0, &claimed).await.unwrap();
     let queue = WorkQueue::new(&broker);
     let mut sent = 0;
     let mut append = async || {
         sent += 1;
         let message =
-            Record::Message { id: format!("m{sent}"), text: String::new(), at: Timestamp::UNIX_EPOCH };
+            FleetRecord::Message { id: format!("m{sent}"), text: String::new(), at: Timestamp::UNIX_EPOCH };
         claim.append(&message).await.unwrap();
         queue.put(&order(&format!("order-{sent}"), &[])).await.unwrap();
     };

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use hangar_jobs::driver::RunStartError;
-use hangar_jobs::record::{Fact, RunEnd, RunId, SessionId, Subject};
-use hangar_jobs::state::{State, WorkStatus};
+use hangar_jobs::record::{RunEnd, RunFact, RunId, Subject, TaskSessionId};
+use hangar_jobs::state::{RunProgress, WorkStatus};
 use hangar_jobs::store::{BrokenAt, RunStatus, RunStore, RunStoreError};
 
 use crate::stage::{Stage, TASKS, order};
@@ -52,7 +52,7 @@ review: no yes yes yes
 fn finished(stage: &Stage, run: &RunId) -> Vec<(u32, bool)> {
     let records = stage.store().read(run).unwrap();
     let stopped = records.iter().filter_map(|record| match &record.fact {
-        Fact::WorkStopped { work_id, succeeded, .. } => Some((work_id.0, *succeeded)),
+        RunFact::WorkStopped { work_id, succeeded, .. } => Some((work_id.0, *succeeded)),
         _ => None,
     });
     stopped.collect()
@@ -95,18 +95,18 @@ async fn a_log_that_is_cut_anywhere_is_gone_on_with_to_the_same_end() {
         let told = stage.store().read(&again).unwrap();
         let numbers: Vec<u64> = told.iter().map(|record| record.seq).collect();
         assert_eq!(numbers, (0..told.len() as u64).collect::<Vec<_>>());
-        assert_eq!(told.iter().filter(|record| matches!(record.fact, Fact::RunEnded { .. })).count(), 1);
-        let sessions = |wanted: fn(&Fact) -> Option<&SessionId>| -> Vec<SessionId> {
+        assert_eq!(told.iter().filter(|record| matches!(record.fact, RunFact::RunEnded { .. })).count(), 1);
+        let sessions = |wanted: fn(&RunFact) -> Option<&TaskSessionId>| -> Vec<TaskSessionId> {
             let mut all: Vec<_> = told.iter().filter_map(|record| wanted(&record.fact)).cloned().collect();
             all.sort();
             all
         };
         let started = sessions(|fact| match fact {
-            Fact::SessionStarted { session, .. } => Some(session),
+            RunFact::SessionStarted { session, .. } => Some(session),
             _ => None,
         });
         let stopped = sessions(|fact| match fact {
-            Fact::SessionStopped { session, .. } => Some(session),
+            RunFact::SessionStopped { session, .. } => Some(session),
             _ => None,
         });
         assert_eq!(started, stopped, "every session is closed once, cut behind {kept}");
@@ -157,7 +157,7 @@ async fn half_a_line_at_the_end_is_cut_off() {
     file.write_all(br#"{"seq":9,"at":"2026-"#).unwrap();
     assert_eq!(stage.resume(&run).unwrap().to_end().await.unwrap(), RunEnd::Succeeded);
     let records = stage.store().read(&run).unwrap();
-    assert!(matches!(records[whole - 1].fact, Fact::RunResumed));
+    assert!(matches!(records[whole - 1].fact, RunFact::RunResumed));
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn a_task_in_a_borrowed_session_is_reported_as_interrupted() {
     let live = crate::fake::live(script);
     let running = stage
         .executor
-        .start_borrowing(order, (SessionId("theirs".to_owned()), live), stage.heard.clone())
+        .start_borrowing(order, (TaskSessionId("theirs".to_owned()), live), stage.heard.clone())
         .unwrap();
     let run = running.run().clone();
     drop(running);
@@ -233,10 +233,10 @@ async fn the_log_tells_all_that_is_known_about_a_run() {
     let text: Vec<String> = records.iter().map(|record| serde_json::to_string(record).unwrap()).collect();
     let again: Vec<_> = text.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(records, again);
-    let state = State::fold(&records).unwrap();
+    let state = RunProgress::fold(&records).unwrap();
     assert_eq!(state.end(), Some(&RunEnd::Succeeded));
     assert!(state.works().values().all(|status| *status == WorkStatus::Succeeded));
-    let prompts = records.iter().filter(|record| matches!(record.fact, Fact::Prompted { .. })).count();
+    let prompts = records.iter().filter(|record| matches!(record.fact, RunFact::Prompted { .. })).count();
     assert_eq!(state.turns(), prompts as u64);
 }
 

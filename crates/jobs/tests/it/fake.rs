@@ -13,7 +13,7 @@ use hangar_runtimes::runtime::{
     AgentAnswer, AgentCard, AgentOrder, AgentSession, Lookup, OfferedModel, PermissionReply, Preflight,
     RehearsalStage, Runtime, SessionCommand, SessionNews, TurnEnded,
 };
-use hangar_runtimes::usage::{Figure, Usage};
+use hangar_runtimes::usage::{AgentUsage, Figure};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -181,7 +181,7 @@ async fn turn(
         let start: ToolStart = serde_json::from_value(start).unwrap();
         outbox.send(event(start.into())).await.unwrap();
     }
-    let usage = Usage { input_tokens: Figure::Reported(100.0), ..Usage::default() };
+    let usage = AgentUsage { input_tokens: Figure::Reported(100.0), ..AgentUsage::default() };
     let outcome = TurnOutcome { end, usage, total: usage };
     let ended = TurnEnded { outcome, model: None, unknown: Default::default() };
     let _ = outbox.send(SessionNews::TurnEnded(Box::new(ended))).await;

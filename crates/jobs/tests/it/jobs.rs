@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hangar_jobs::record::{Fact, RunEnd};
+use hangar_jobs::record::{RunEnd, RunFact};
 
 use crate::stage::{Stage, TASKS, works};
 
@@ -189,7 +189,7 @@ async fn a_task_may_be_for_another_agent() {
     running.to_end().await.unwrap();
     let records = stage.executor.store.read(&run).unwrap();
     let agents = records.iter().filter_map(|record| match &record.fact {
-        Fact::SessionStarted { runtime, .. } => Some(runtime.as_deref()),
+        RunFact::SessionStarted { runtime, .. } => Some(runtime.as_deref()),
         _ => None,
     });
     assert_eq!(agents.collect::<Vec<_>>(), [Some("other"), None]);

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hangar_jobs::record::{RunId, TaskId};
-use hangar_jobs::slots::{Slot, SlotRequest, SlotSource};
-use hangar_scheduler::retry::{Failure, RetryPolicy};
+use hangar_jobs::slots::{SlotRequest, SlotSource, TaskSlot};
+use hangar_scheduler::retry::{AttemptFailure, RetryPolicy};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -61,7 +61,7 @@ impl Slots {
 }
 
 impl SlotSource for Slots {
-    fn acquire(&self, request: SlotRequest) -> BoxFuture<'static, Result<Box<dyn Slot>, String>> {
+    fn acquire(&self, request: SlotRequest) -> BoxFuture<'static, Result<Box<dyn TaskSlot>, String>> {
         let slots = self.clone();
         Box::pin(async move {
             let key = (request.run, request.task);
@@ -77,7 +77,7 @@ impl SlotSource for Slots {
             if let Some(due) = due {
                 tokio::time::sleep_until(due).await;
             }
-            Ok(Box::new(Held { slots, key }) as Box<dyn Slot>)
+            Ok(Box::new(Held { slots, key }) as Box<dyn TaskSlot>)
         })
     }
 
@@ -95,10 +95,10 @@ struct Held {
     key: (RunId, TaskId),
 }
 
-impl Slot for Held {
+impl TaskSlot for Held {
     fn answered(&self) {}
 
-    fn end(self: Box<Self>, failure: Option<Failure>) {
+    fn end(self: Box<Self>, failure: Option<AttemptFailure>) {
         let mut works = self.slots.0.works.lock();
         let Some(work) = works.get_mut(&self.key) else { return };
         work.attempts += 1;

@@ -10,7 +10,7 @@ use expect_test::Expect;
 use hangar_jobs::driver::{Executor, RunDriver, RunEnvironment, RunListener, RunNotice, RunStartError};
 use hangar_jobs::entry::Entry;
 use hangar_jobs::read::{Format, read_entry};
-use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject, TaskEnd, TurnReport};
+use hangar_jobs::record::{RunFact, RunId, RunOrder, RunRecord, Subject, TaskEnd, TaskSessionId, TurnReport};
 use hangar_jobs::store::FileStore;
 use hangar_jobs::validate::validate_entry;
 use hangar_runtimes::runtime::Runtime;
@@ -179,47 +179,47 @@ pub(crate) async fn works(yaml: &str, script: &str) -> String {
 /// Records as people read them, with sessions counted.
 #[derive(Default)]
 pub(crate) struct Trace {
-    sessions: HashMap<SessionId, usize>,
+    sessions: HashMap<TaskSessionId, usize>,
 }
 
 impl Trace {
-    fn name(&mut self, session: &SessionId) -> String {
+    fn name(&mut self, session: &TaskSessionId) -> String {
         let next = self.sessions.len() + 1;
         format!("s{}", self.sessions.entry(session.clone()).or_insert(next))
     }
 
-    pub(crate) fn line(&mut self, record: &Record) -> Option<String> {
+    pub(crate) fn line(&mut self, record: &RunRecord) -> Option<String> {
         Some(match &record.fact {
-            Fact::RunStarted { .. } | Fact::Checked { .. } => return None,
-            Fact::RunResumed => "run resumed".to_owned(),
-            Fact::WorktreeMade { place, .. } => format!("worktree {place} made"),
-            Fact::WorktreeLeft { place, kept } => format!("worktree {place} left, kept: {kept}"),
-            Fact::WorktreeFailed { place, .. } => format!("worktree {place} failed"),
-            Fact::WorkStarted { work_id, name, .. } => format!("work {} started: {name}", work_id.0),
-            Fact::SessionStarted { session, driving, model, .. } => {
+            RunFact::RunStarted { .. } | RunFact::Checked { .. } => return None,
+            RunFact::RunResumed => "run resumed".to_owned(),
+            RunFact::WorktreeMade { place, .. } => format!("worktree {place} made"),
+            RunFact::WorktreeLeft { place, kept } => format!("worktree {place} left, kept: {kept}"),
+            RunFact::WorktreeFailed { place, .. } => format!("worktree {place} failed"),
+            RunFact::WorkStarted { work_id, name, .. } => format!("work {} started: {name}", work_id.0),
+            RunFact::SessionStarted { session, driving, model, .. } => {
                 let what = if *driving { "driving" } else { "task" };
                 format!("{} started: {what} on {model}", self.name(session))
             }
-            Fact::SessionRefused { error, .. } => format!("no session: {error}"),
-            Fact::Prompted { session, prompt, .. } => format!("{} <- {prompt:?}", self.name(session)),
-            Fact::TurnEnded { end: TurnReport::Completed { .. }, .. } => return None,
-            Fact::TurnEnded { end: TurnReport::Crashed { error }, session, .. } => {
+            RunFact::SessionRefused { error, .. } => format!("no session: {error}"),
+            RunFact::Prompted { session, prompt, .. } => format!("{} <- {prompt:?}", self.name(session)),
+            RunFact::TurnEnded { end: TurnReport::Completed { .. }, .. } => return None,
+            RunFact::TurnEnded { end: TurnReport::Crashed { error }, session, .. } => {
                 format!("{} crashed: {error}", self.name(session))
             }
-            Fact::Decided { reason, .. } => reason.clone(),
-            Fact::SessionStopped { session, succeeded, .. } => {
+            RunFact::Decided { reason, .. } => reason.clone(),
+            RunFact::SessionStopped { session, succeeded, .. } => {
                 format!("{} stopped: {succeeded}", self.name(session))
             }
-            Fact::TaskStopped { task } => format!("{task} stopped from outside"),
-            Fact::TaskEnded { task, end } => match end {
+            RunFact::TaskStopped { task } => format!("{task} stopped from outside"),
+            RunFact::TaskEnded { task, end } => match end {
                 TaskEnd::Succeeded => format!("{task} succeeded"),
                 TaskEnd::Failed => format!("{task} failed"),
                 TaskEnd::Crashed { .. } => format!("{task} failed, with an error"),
             },
-            Fact::WorkStopped { work_id, succeeded, .. } => {
+            RunFact::WorkStopped { work_id, succeeded, .. } => {
                 format!("work {} stopped: {succeeded}", work_id.0)
             }
-            Fact::RunEnded { end } => format!("run {end}"),
+            RunFact::RunEnded { end } => format!("run {end}"),
         })
     }
 }

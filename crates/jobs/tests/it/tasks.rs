@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use expect_test::expect;
 use hangar_jobs::driver::{Controls, RunListener, RunNotice};
-use hangar_jobs::record::{Fact, Record, RunId, SessionId, Subject, TaskId};
+use hangar_jobs::record::{RunFact, RunId, RunRecord, Subject, TaskId, TaskSessionId};
 use hangar_runtimes::runtime::SessionNews;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
@@ -447,7 +447,7 @@ async fn borrowing(task: &str, script: &str) -> String {
     let subject =
         Subject::Task { name: "t".to_owned(), model: None, borrowed_session: None, skip_availability: false };
     let order = order(&one(task), subject, &stage.repo());
-    let session = SessionId("theirs".to_owned());
+    let session = TaskSessionId("theirs".to_owned());
     let running =
         stage.executor.start_borrowing(order, (session, live(script)), stage.heard.clone()).unwrap();
     running.to_end().await.unwrap();
@@ -509,8 +509,8 @@ impl RunListener for Ends {
     fn hear(&self, _: &RunId, notice: RunNotice<'_>) {
         let RunNotice::Record(record) = notice else { return };
         let end = match record.fact {
-            Fact::TaskEnded { .. } => "task",
-            Fact::RunEnded { .. } => "run",
+            RunFact::TaskEnded { .. } => "task",
+            RunFact::RunEnded { .. } => "run",
             _ => return,
         };
         self.heard.lock().push((end, self.lent.is_closed()));
@@ -526,7 +526,7 @@ async fn ends(script: &str, stop: impl AsyncFnOnce(Controls)) -> Vec<(&'static s
     let order = order(&one(""), subject, &stage.repo());
     let (live, lent) = watched(script);
     let ends = Arc::new(Ends { lent, heard: Mutex::default() });
-    let session = SessionId("theirs".to_owned());
+    let session = TaskSessionId("theirs".to_owned());
     let running = stage.executor.start_borrowing(order, (session, live), ends.clone()).unwrap();
     let controls = running.controls();
     let (ended, ()) = tokio::join!(running.to_end(), stop(controls));
@@ -561,7 +561,7 @@ struct Starts(Mutex<Vec<Instant>>);
 
 impl RunListener for Starts {
     fn hear(&self, _: &RunId, notice: RunNotice<'_>) {
-        if let RunNotice::Record(Record { fact: Fact::SessionStarted { .. }, .. }) = notice {
+        if let RunNotice::Record(RunRecord { fact: RunFact::SessionStarted { .. }, .. }) = notice {
             self.0.lock().push(Instant::now());
         }
     }

@@ -7,7 +7,7 @@ use futures_core::stream::BoxStream;
 use futures_util::stream::{self, StreamExt};
 use hangar_agent::model::{
     AssistantTurn, Finish, Message, ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest,
-    Part, ProviderFacts, Reasoning, Reply, TokenUsage, ToolCall, ToolChoice,
+    Part, ProviderFacts, ReasoningText, Reply, TokenUsage, ToolCall, ToolChoice,
 };
 use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::data::ToolType;
@@ -169,7 +169,7 @@ impl Performance {
                 (!text.is_empty()).then_some(ModelEvent::Text(text))
             }
             TurnPiece::Thinking(text) => {
-                self.turn.reasoning.get_or_insert_with(Reasoning::default).text.push_str(&text);
+                self.turn.reasoning.get_or_insert_with(ReasoningText::default).text.push_str(&text);
                 (!text.is_empty()).then_some(ModelEvent::Reasoning(text))
             }
             TurnPiece::Call(call) => {

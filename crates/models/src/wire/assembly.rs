@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hangar_agent::model::{
-    AssistantTurn, Finish, Message, ModelEvent, ModelRequest, NativeTurn, Reasoning, Reply, TokenUsage,
+    AssistantTurn, Finish, Message, ModelEvent, ModelRequest, NativeTurn, ReasoningText, Reply, TokenUsage,
     ToolCall,
 };
 use hangar_agent::tool::{ToolSchema, ToolSpec};
@@ -193,7 +193,7 @@ impl Assembly {
     pub(super) fn finish(
         &mut self,
         finish: Finish,
-        reasoning: impl FnOnce(String) -> Reasoning,
+        reasoning: impl FnOnce(String) -> ReasoningText,
         items: Option<String>,
         out: &mut Vec<ModelEvent>,
     ) -> Reply {
@@ -220,7 +220,7 @@ impl Assembly {
             id: self.id.take(),
             turn: AssistantTurn {
                 text: std::mem::take(&mut self.text),
-                reasoning: (reasoning != Reasoning::default()).then_some(reasoning),
+                reasoning: (reasoning != ReasoningText::default()).then_some(reasoning),
                 tool_calls: calls,
                 native: items.map(|items| NativeTurn {
                     origin,

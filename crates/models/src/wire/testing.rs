@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use expect_test::Expect;
 use hangar_agent::model::{
-    AnswerSchema, AssistantTurn, Initiator, Message, ModelEvent, ModelRequest, NativeTurn, Part, Reasoning,
-    Reply, ToolCall, ToolChoice,
+    AnswerSchema, AssistantTurn, Initiator, Message, ModelEvent, ModelRequest, NativeTurn, Part,
+    ReasoningText, Reply, ToolCall, ToolChoice,
 };
 use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::data::{ModelOrigin, ToolType};
@@ -82,7 +82,7 @@ pub(crate) fn foreign(items: &str) -> Option<NativeTurn> {
 pub(crate) fn conversation(model: &str, native: Option<NativeTurn>) -> ModelRequest {
     let turn = AssistantTurn {
         text: "Looking.".into(),
-        reasoning: Some(Reasoning { text: "hmm".into(), ..Reasoning::default() }),
+        reasoning: Some(ReasoningText { text: "hmm".into(), ..ReasoningText::default() }),
         native,
         tool_calls: vec![
             call("call:1", "view", ToolType::Function, r#"{"path": "/a"}"#),
@@ -256,7 +256,7 @@ fn show_reply(shown: &mut String, reply: &Reply) {
     if !turn.text.is_empty() {
         writeln!(shown, "text {:?}", turn.text).unwrap();
     }
-    if let Some(Reasoning { text, opaque, encrypted }) = &turn.reasoning {
+    if let Some(ReasoningText { text, opaque, encrypted }) = &turn.reasoning {
         writeln!(shown, "reasoning {text:?} opaque {opaque:?} encrypted {encrypted:?}").unwrap();
     }
     for ToolCall { id, name, kind, input } in &turn.tool_calls {

@@ -1,7 +1,7 @@
 //! Which issues are taken, in which order, and why the others are not.
 
 use hangar_orchestrator::plan::candidates;
-use hangar_orchestrator::record::Request;
+use hangar_orchestrator::record::PersonRequest;
 use hangar_trackers::issue::Blocker;
 
 use crate::world::{World, id};
@@ -81,7 +81,7 @@ fn an_issue_without_a_title_is_not_taken() {
 fn a_person_can_start_an_issue_that_is_held() {
     let mut world = World::new("agent: { max_concurrent_agents: 1 }\n", &["a", "b"]);
     world.issue("b").blocked_by = vec![blocker("To Do")];
-    world.request("b", Request::Start);
+    world.request("b", PersonRequest::Start);
     world.poll();
     assert_eq!(world.running(), ["b"].into(), "it goes first, and its blocker does not count");
 }
@@ -89,10 +89,10 @@ fn a_person_can_start_an_issue_that_is_held() {
 #[test]
 fn an_issue_that_a_person_parks_is_not_taken_until_it_is_retried() {
     let mut world = World::new("", &["a"]);
-    world.request("a", Request::Park);
+    world.request("a", PersonRequest::Park);
     world.poll();
     check(&world, &[("a", "parked")]);
-    world.request("a", Request::Retry);
+    world.request("a", PersonRequest::Retry);
     assert_eq!(world.running(), ["a"].into());
 }
 

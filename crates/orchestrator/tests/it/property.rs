@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hangar_orchestrator::plan::Effect;
-use hangar_orchestrator::record::TurnEnd;
+use hangar_orchestrator::plan::IssueEffect;
+use hangar_orchestrator::record::WorkTurnEnd;
 use proptest::prelude::*;
 
 use crate::world::{World, failure};
@@ -38,7 +38,7 @@ fn happens(world: &mut World, happening: &Happening) {
     let turns: Vec<String> = world
         .effects
         .values()
-        .filter(|effect| matches!(effect, Effect::Turn { .. }))
+        .filter(|effect| matches!(effect, IssueEffect::Turn { .. }))
         .map(|effect| effect.issue().0.clone())
         .collect();
     let pick = |at: usize| turns.get(at % turns.len().max(1)).cloned();
@@ -55,7 +55,7 @@ fn happens(world: &mut World, happening: &Happening) {
         }
         Happening::Fails(at) => {
             if let Some(name) = pick(*at) {
-                world.turn(&name, TurnEnd::Failed(failure("port_exit", true)), None);
+                world.turn(&name, WorkTurnEnd::Failed(failure("port_exit", true)), None);
             }
         }
         Happening::Kill => world.killed(),
@@ -94,7 +94,7 @@ proptest! {
         for issue in world.issues.values() {
             prop_assert!(issue.state == "Review" || issue.state == "Done", "{} is {}", issue.identifier, issue.state);
         }
-        let folded = hangar_orchestrator::state::State::fold(&world.records);
+        let folded = hangar_orchestrator::state::OrchestratorState::fold(&world.records);
         prop_assert_eq!(folded, world.state);
     }
 }

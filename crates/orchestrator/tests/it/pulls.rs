@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use hangar_orchestrator::hold;
-use hangar_orchestrator::record::TurnEnd;
-use hangar_trackers::forge::{Check, CheckStatus, PullState, Review, Thread, ThreadComment, Verdict};
+use hangar_orchestrator::record::WorkTurnEnd;
+use hangar_trackers::forge::{Check, CheckStatus, PullState, Review, ReviewVerdict, Thread, ThreadComment};
 
 use crate::world::{World, id};
 
@@ -45,7 +45,7 @@ fn thread(comment: &str, is_bot: bool, at: &str) -> Thread {
     }
 }
 
-fn review(verdict: Verdict, body: &str) -> Review {
+fn review(verdict: ReviewVerdict, body: &str) -> Review {
     Review {
         id: "7".to_owned(),
         author: "ada".to_owned(),
@@ -151,7 +151,7 @@ fn remarks_are_collected_until_the_reviewer_is_silent_then_answered() {
 #[test]
 fn a_review_without_lines_is_answered_once() {
     let mut world = waiting(YAML);
-    world.pull().reviews = vec![review(Verdict::ChangesRequested, "Too long.")];
+    world.pull().reviews = vec![review(ReviewVerdict::ChangesRequested, "Too long.")];
     world.wait(Duration::from_secs(90));
     world.look();
     world.completes("a");
@@ -186,13 +186,14 @@ fn bots_labels_and_conflicts_lead_to_sessions_as_well() {
 fn a_pull_request_is_merged_when_the_rule_holds_and_the_issue_is_closed() {
     let mut world = waiting(&format!("{YAML}{AUTO_MERGE}"));
     world.pull().checks = vec![check("test", CheckStatus::Pending)];
-    world.pull().reviews = vec![review(Verdict::Approved, "")];
+    world.pull().reviews = vec![review(ReviewVerdict::Approved, "")];
     world.look();
     world.pull().checks = vec![check("test", CheckStatus::Passing)];
-    world.pull().reviews = vec![review(Verdict::Commented, "Hm.")];
+    world.pull().reviews = vec![review(ReviewVerdict::Commented, "Hm.")];
     world.look();
     assert!(world.log.is_empty(), "{:#?}", world.log);
-    world.pull().reviews = vec![review(Verdict::Approved, ""), review(Verdict::Commented, "Nice.")];
+    world.pull().reviews =
+        vec![review(ReviewVerdict::Approved, ""), review(ReviewVerdict::Commented, "Nice.")];
     world.look();
     world.look();
     world.poll();
@@ -253,7 +254,7 @@ fn a_killed_process_waits_on_and_reacts_once() {
     world.look();
     world.killed();
     assert_eq!(world.turn_of("a"), Some(1));
-    world.turn("a", TurnEnd::Interrupted, None);
+    world.turn("a", WorkTurnEnd::Interrupted, None);
     world.killed();
     world.completes("a");
     world.killed();

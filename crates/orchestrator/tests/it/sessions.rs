@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hangar_orchestrator::record::{Request, TurnEnd};
+use hangar_orchestrator::record::{PersonRequest, WorkTurnEnd};
 
 use crate::world::{World, id};
 
@@ -112,7 +112,7 @@ fn a_parked_issue_goes_on_when_a_person_removes_the_label_or_moves_it() {
     ] {
         let mut world = World::new("", &["a"]);
         world.poll();
-        world.turn("a", TurnEnd::Completed, Some("blocked"));
+        world.turn("a", WorkTurnEnd::Completed, Some("blocked"));
         world.poll();
         assert_eq!(world.log.last().unwrap(), "a: parked, the agent reports that it is blocked");
         act(&mut world);
@@ -126,12 +126,12 @@ fn a_parked_issue_goes_on_when_a_person_removes_the_label_or_moves_it() {
 fn a_soft_stop_hands_over_or_parks() {
     let mut world = World::new(HANDOFF, &["a"]);
     world.poll();
-    world.turn("a", TurnEnd::Completed, Some("needs-human-review"));
+    world.turn("a", WorkTurnEnd::Completed, Some("needs-human-review"));
     world.poll();
     assert_eq!(world.log[3..], ["a: -> Review", "a: released"]);
     let mut world = World::new("", &["a"]);
     world.poll();
-    world.turn("a", TurnEnd::Completed, Some("needs-human-review"));
+    world.turn("a", WorkTurnEnd::Completed, Some("needs-human-review"));
     assert_eq!(
         world.log[2..],
         ["a: label needs-human", "a: parked, the agent asks for a person: `needs-human-review`"]
@@ -208,11 +208,11 @@ fn a_retry_waits_for_a_slot_without_growing_and_before_new_issues() {
 fn a_person_stops_and_retries() {
     let mut world = World::new("", &["a"]);
     world.poll();
-    world.request("a", Request::Stop);
+    world.request("a", PersonRequest::Stop);
     assert_eq!(world.log.last().unwrap(), "a: parked, it was stopped");
     world.poll();
     assert!(world.effects.is_empty());
-    world.request("a", Request::Retry);
+    world.request("a", PersonRequest::Retry);
     assert_eq!(world.turn_of("a"), Some(1));
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hangar_orchestrator::hold;
 use hangar_orchestrator::plan::candidates;
-use hangar_orchestrator::record::{Request, RetryCause};
+use hangar_orchestrator::record::{PersonRequest, RetryCause};
 use hangar_orchestrator::state::Phase;
 
 use crate::world::{World, id};
@@ -135,6 +135,6 @@ fn slot_exhaustion_keeps_the_retry_with_its_reason() {
     assert_eq!(world.running(), ["b"].into());
     let codes = codes(&world);
     assert_eq!(codes[0], ("a".to_owned(), Some("retrying")));
-    world.request("b", Request::Stop);
+    world.request("b", PersonRequest::Stop);
     assert_eq!(world.running(), ["a"].into(), "its turn comes when the slot is free");
 }

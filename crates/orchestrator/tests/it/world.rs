@@ -4,24 +4,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use hangar_orchestrator::plan::{Busy, Effect, Seeing, Snapshot, Step, plan, watched, watched_pulls};
+use hangar_orchestrator::plan::{
+    Busy, IssueEffect, PlanStep, Seeing, TrackerSnapshot, plan, watched, watched_pulls,
+};
 use hangar_orchestrator::pulls::{PullView, Pulls};
-use hangar_orchestrator::record::{Fact, Failure, Record, Request, SessionEnd, Tokens, TurnEnd, Write};
-use hangar_orchestrator::state::State;
+use hangar_orchestrator::record::{
+    IssueFact, OrchestratorRecord, PersonRequest, SessionEnd, Tokens, WorkFailure, WorkTurnEnd, Write,
+};
+use hangar_orchestrator::state::OrchestratorState;
 use hangar_trackers::forge::{PullRequest, PullState};
 use hangar_trackers::{Issue, IssueId};
-use hangar_workflow::environment::Environment;
+use hangar_workflow::environment::WorkflowEnvironment;
 use hangar_workflow::{Workflow, load};
 use jiff::{SignedDuration, Timestamp};
 
 pub(crate) struct World {
     pub(crate) workflow: Workflow,
     pub(crate) issues: BTreeMap<IssueId, Issue>,
-    pub(crate) state: State,
-    pub(crate) records: Vec<Record>,
+    pub(crate) state: OrchestratorState,
+    pub(crate) records: Vec<OrchestratorRecord>,
     /// Effects under way.
-    pub(crate) effects: BTreeMap<IssueId, Effect>,
-    pub(crate) snapshot: Option<Snapshot>,
+    pub(crate) effects: BTreeMap<IssueId, IssueEffect>,
+    pub(crate) snapshot: Option<TrackerSnapshot>,
     /// Pull requests as they were read.
     pub(crate) pulls: Pulls,
     /// The pull requests of the forge, by number.
@@ -39,11 +43,11 @@ pub(crate) fn workflow(yaml: &str) -> Workflow {
     let text = format!(
         "---\ntracker:\n  kind: file\n  active_states: [To Do, In Progress]\n  terminal_states: [Done]\n{yaml}---\nx\n"
     );
-    load(&text, Path::new("/w"), &Environment::default()).unwrap()
+    load(&text, Path::new("/w"), &WorkflowEnvironment::default()).unwrap()
 }
 
-pub(crate) fn failure(kind: &str, retryable: bool) -> Failure {
-    Failure { kind: kind.to_owned(), message: format!("{kind}!"), retryable }
+pub(crate) fn failure(kind: &str, retryable: bool) -> WorkFailure {
+    WorkFailure { kind: kind.to_owned(), message: format!("{kind}!"), retryable }
 }
 
 fn pull_request(number: u64) -> PullRequest {
@@ -69,7 +73,7 @@ impl World {
         Self {
             workflow: workflow(yaml),
             issues,
-            state: State::default(),
+            state: OrchestratorState::default(),
             records: Vec::new(),
             effects: BTreeMap::new(),
             snapshot: None,
@@ -89,7 +93,7 @@ impl World {
         let ids = watched(&self.state);
         let active =
             self.issues.values().filter(|issue| self.workflow.config.tracker.is_active(&issue.state));
-        self.snapshot = Some(Snapshot {
+        self.snapshot = Some(TrackerSnapshot {
             asked: self.now,
             candidates: active.cloned().collect(),
             watched: ids.iter().filter_map(|id| Some((id.clone(), self.issues.get(id)?.clone()))).collect(),
@@ -103,29 +107,30 @@ impl World {
         self.now += SignedDuration::try_from(time).unwrap();
     }
 
-    pub(crate) fn note(&mut self, fact: Fact) {
-        let record = Record { seq: self.state.next_seq, at: self.now, fact };
+    pub(crate) fn note(&mut self, fact: IssueFact) {
+        let record = OrchestratorRecord { seq: self.state.next_seq, at: self.now, fact };
         // What others will read is what counts.
-        let record: Record = serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
+        let record: OrchestratorRecord =
+            serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
         match &record.fact {
-            Fact::SessionEnded { issue, end } => {
+            IssueFact::SessionEnded { issue, end } => {
                 self.effects.remove(issue);
                 self.log.push(format!("{issue}: ended {}", end_name(end)));
             }
-            Fact::Parked { issue, reason } => {
+            IssueFact::Parked { issue, reason } => {
                 self.log.push(format!("{issue}: parked, {}", reason.sentence()));
             }
-            Fact::Released { issue, .. } => self.log.push(format!("{issue}: released")),
-            Fact::RetryAt { issue, due, .. } => {
+            IssueFact::Released { issue, .. } => self.log.push(format!("{issue}: released")),
+            IssueFact::RetryAt { issue, due, .. } => {
                 let delay = due.duration_since(self.now).as_millis();
                 self.log.push(format!("{issue}: retry in {delay} ms"));
             }
-            Fact::Claimed { issue, .. } => self.log.push(format!("{issue}: claimed")),
-            Fact::Reacted { issue, reaction } => {
+            IssueFact::Claimed { issue, .. } => self.log.push(format!("{issue}: claimed")),
+            IssueFact::Reacted { issue, reaction } => {
                 let to = serde_json::to_value(reaction).unwrap()["to"].as_str().unwrap().to_owned();
                 self.log.push(format!("{issue}: reaction to {to}"));
             }
-            Fact::Waiting { issue } => self.log.push(format!("{issue}: waits")),
+            IssueFact::Waiting { issue } => self.log.push(format!("{issue}: waits")),
             _ => {}
         }
         self.state.apply(&record);
@@ -143,11 +148,11 @@ impl World {
             }
             for step in steps {
                 match step {
-                    Step::Note(fact) => self.note(fact),
-                    Step::Do(effect @ (Effect::Turn { .. } | Effect::Open { .. })) => {
+                    PlanStep::Note(fact) => self.note(fact),
+                    PlanStep::Do(effect @ (IssueEffect::Turn { .. } | IssueEffect::Open { .. })) => {
                         self.effects.insert(effect.issue().clone(), effect);
                     }
-                    Step::Do(effect) => self.perform(effect),
+                    PlanStep::Do(effect) => self.perform(effect),
                 }
             }
             self.open_all();
@@ -159,7 +164,7 @@ impl World {
         let opening: Vec<IssueId> = self
             .effects
             .values()
-            .filter(|effect| matches!(effect, Effect::Open { .. }))
+            .filter(|effect| matches!(effect, IssueEffect::Open { .. }))
             .map(|effect| effect.issue().clone())
             .collect();
         for issue in opening {
@@ -167,38 +172,38 @@ impl World {
             let state = self.issues[&issue].state.clone();
             let session = format!("s{}", self.state.next_seq);
             self.log.push(format!("{issue}: opened"));
-            self.note(Fact::Opened { issue, session, workspace: "/ws".into(), branch: None, state });
+            self.note(IssueFact::Opened { issue, session, workspace: "/ws".into(), branch: None, state });
         }
     }
 
-    pub(crate) fn perform(&mut self, effect: Effect) {
+    pub(crate) fn perform(&mut self, effect: IssueEffect) {
         match effect {
-            Effect::Write { issue, write } => {
+            IssueEffect::Write { issue, write } => {
                 self.write(&issue, &write);
-                self.note(Fact::Written { issue, write, error: None });
+                self.note(IssueFact::Written { issue, write, error: None });
             }
-            Effect::Check { issue } => {
+            IssueEffect::Check { issue } => {
                 let state = self.issues.get(&issue).map(|issue| issue.state.clone());
-                self.note(Fact::Checked { issue, state });
+                self.note(IssueFact::Checked { issue, state });
             }
-            Effect::Close { issue } => self.note(Fact::Finished { issue }),
-            Effect::RemoveWorkspace { issue } => {
+            IssueEffect::Close { issue } => self.note(IssueFact::Finished { issue }),
+            IssueEffect::RemoveWorkspace { issue } => {
                 self.log.push(format!("{issue}: workspace removed"));
-                self.note(Fact::WorkspaceRemoved { issue, kept: None });
+                self.note(IssueFact::WorkspaceRemoved { issue, kept: None });
             }
-            Effect::Publish { issue } => self.publish(issue),
-            Effect::Answer { issue, remark } => {
+            IssueEffect::Publish { issue } => self.publish(issue),
+            IssueEffect::Answer { issue, remark } => {
                 self.log.push(format!("{issue}: answered {remark}"));
                 self.answer(&remark);
-                self.note(Fact::Answered { issue, remark, error: None });
+                self.note(IssueFact::Answered { issue, remark, error: None });
             }
-            Effect::Merge { issue, head } => {
+            IssueEffect::Merge { issue, head } => {
                 let number = self.state.claims[&issue].pull.as_ref().unwrap().number;
                 self.forge.get_mut(&number).unwrap().state = PullState::Merged;
                 self.log.push(format!("{issue}: merged {head}"));
-                self.note(Fact::Merged { issue, head, error: None });
+                self.note(IssueFact::Merged { issue, head, error: None });
             }
-            Effect::Open { .. } | Effect::Turn { .. } => panic!("{effect:?} is not done at once"),
+            IssueEffect::Open { .. } | IssueEffect::Turn { .. } => panic!("{effect:?} is not done at once"),
         }
     }
 
@@ -211,7 +216,7 @@ impl World {
         pull.checks.clear();
         self.log.push(format!("{issue}: pushed {head}"));
         let (url, base) = (format!("https://forge/{number}"), "main".to_owned());
-        self.note(Fact::Published { issue, number, url, base, head, changed: true });
+        self.note(IssueFact::Published { issue, number, url, base, head, changed: true });
     }
 
     fn answer(&mut self, remark: &str) {
@@ -255,34 +260,34 @@ impl World {
     }
 
     /// Ends the turn of an issue.
-    pub(crate) fn turn(&mut self, name: &str, end: TurnEnd, soft_stop: Option<&str>) {
+    pub(crate) fn turn(&mut self, name: &str, end: WorkTurnEnd, soft_stop: Option<&str>) {
         let issue = id(name);
         assert!(
-            matches!(self.effects.remove(&issue), Some(Effect::Turn { .. })),
+            matches!(self.effects.remove(&issue), Some(IssueEffect::Turn { .. })),
             "{name} has no turn: {:#?}",
             self.log
         );
         let tokens = Tokens { input: 10, output: 1, cache_read: 0 };
-        self.note(Fact::TurnEnded { issue, end, soft_stop: soft_stop.map(str::to_owned), tokens });
+        self.note(IssueFact::TurnEnded { issue, end, soft_stop: soft_stop.map(str::to_owned), tokens });
         self.settle();
     }
 
     pub(crate) fn completes(&mut self, name: &str) {
-        self.turn(name, TurnEnd::Completed, None);
+        self.turn(name, WorkTurnEnd::Completed, None);
     }
 
     pub(crate) fn fails(&mut self, name: &str, kind: &str, retryable: bool) {
-        self.turn(name, TurnEnd::Failed(failure(kind, retryable)), None);
+        self.turn(name, WorkTurnEnd::Failed(failure(kind, retryable)), None);
     }
 
-    pub(crate) fn request(&mut self, name: &str, request: Request) {
-        self.note(Fact::Requested {
+    pub(crate) fn request(&mut self, name: &str, request: PersonRequest) {
+        self.note(IssueFact::Requested {
             issue: id(name),
             identifier: name.to_owned(),
             request,
             id: "r".to_owned(),
         });
-        if matches!(request, Request::Stop | Request::Park) {
+        if matches!(request, PersonRequest::Stop | PersonRequest::Park) {
             self.effects.remove(&id(name));
         }
         self.settle();
@@ -293,8 +298,8 @@ impl World {
         self.effects.clear();
         self.snapshot = None;
         self.pulls = Pulls::default();
-        self.state = State::fold(&self.records);
-        self.note(Fact::Resumed);
+        self.state = OrchestratorState::fold(&self.records);
+        self.note(IssueFact::Resumed);
         self.settle();
     }
 
@@ -304,7 +309,7 @@ impl World {
 
     pub(crate) fn turn_of(&self, name: &str) -> Option<u32> {
         match self.effects.get(&id(name)) {
-            Some(Effect::Turn { turn, .. }) => Some(*turn),
+            Some(IssueEffect::Turn { turn, .. }) => Some(*turn),
             _ => None,
         }
     }

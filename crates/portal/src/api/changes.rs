@@ -2,7 +2,7 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use hangar_registry::changes::{self, Changes};
+use hangar_registry::changes::{self, FileChanges};
 use hangar_registry::error::RegistryError;
 use hangar_registry::resource::SessionState;
 use hangar_registry::transcripts::{self, Hits};
@@ -20,10 +20,10 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             "Show the files that a session changed, in all and by turn",
             look,
         )
-        .answers::<Changes>(200),
+        .answers::<FileChanges>(200),
         post("/api/v1/sessions/{id}/changes/revert", "Take a file or a hunk back", revert)
             .body::<Revert>()
-            .answers::<Changes>(200),
+            .answers::<FileChanges>(200),
         get("/api/v1/search", "Search the transcripts of all sessions", search)
             .query::<Asked>()
             .answers::<Hits>(200),
@@ -40,7 +40,7 @@ async fn aside<T: Send + 'static>(
     Ok(done.map_err(|error| RegistryError::Store(error.to_string()))??)
 }
 
-async fn look(State(app): Of, Id(id): Id) -> Result<Answer<Changes>, Problem> {
+async fn look(State(app): Of, Id(id): Id) -> Result<Answer<FileChanges>, Problem> {
     Ok(Answer(aside(&app, move |app| changes::changes(app.hub.store(), &id)).await?))
 }
 
@@ -58,7 +58,7 @@ async fn revert(
     State(app): Of,
     Id(id): Id,
     Json(Revert { path, hunk }): Json<Revert>,
-) -> Result<Answer<Changes>, Problem> {
+) -> Result<Answer<FileChanges>, Problem> {
     let done = aside(&app, move |app| {
         let session = app.hub.session(&id).ok_or_else(|| RegistryError::NoSession(id.to_string()))?;
         if matches!(session.state, SessionState::Working | SessionState::Waiting) {

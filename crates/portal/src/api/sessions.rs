@@ -9,7 +9,7 @@ use axum::response::Response;
 use hangar_registry::error::RegistryError;
 use hangar_registry::hub::{MAX_NAME, MessageDelivery, NewSession};
 use hangar_registry::page::{MOST_EVENTS, Page, PageRange};
-use hangar_registry::resource::{Session, SessionPolicy, SessionState};
+use hangar_registry::resource::{SessionPolicy, SessionResource, SessionState};
 use hangar_registry::search::{self, Search, SessionList};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,17 +25,17 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/api/v1/sessions", "List sessions, most recent activity first", list)
             .query::<Search>()
             .answers::<SessionList>(200),
-        post("/api/v1/sessions", "Open a session", open).body::<New>().answers::<Session>(201),
-        get("/api/v1/sessions/{id}", "Get a session", look).answers::<Session>(200),
+        post("/api/v1/sessions", "Open a session", open).body::<New>().answers::<SessionResource>(201),
+        get("/api/v1/sessions/{id}", "Get a session", look).answers::<SessionResource>(200),
         patch("/api/v1/sessions/{id}", "Rename a session", rename)
             .body::<Rename>()
-            .answers::<Session>(200),
+            .answers::<SessionResource>(200),
         delete("/api/v1/sessions/{id}", "End a session and remove its files", remove).empty(204),
         post("/api/v1/sessions/{id}/messages", "Send a message; opens a closed session", send)
             .body::<Message>()
             .answers::<Accepted>(202),
         post("/api/v1/sessions/{id}/open", "Open a closed session without a message", wake)
-            .answers::<Session>(200),
+            .answers::<SessionResource>(200),
         post("/api/v1/sessions/{id}/abort", "End the current turn", abort)
             .answers::<Accepted>(202),
         post("/api/v1/sessions/{id}/stop", "End the agent; the log is kept", stop).answers::<Accepted>(202),
@@ -80,7 +80,10 @@ struct New {
     name: Option<String>,
 }
 
-async fn open(State(app): Of, Json(new): Json<New>) -> Result<(StatusCode, Answer<Session>), Problem> {
+async fn open(
+    State(app): Of,
+    Json(new): Json<New>,
+) -> Result<(StatusCode, Answer<SessionResource>), Problem> {
     let new = NewSession {
         runtime: new.runtime,
         agent: new.agent.filter(|agent| !agent.is_empty()),
@@ -95,7 +98,7 @@ async fn open(State(app): Of, Json(new): Json<New>) -> Result<(StatusCode, Answe
     Ok((StatusCode::CREATED, Answer(app.hub.open(new).await?)))
 }
 
-async fn look(State(app): Of, Id(id): Id) -> Result<Answer<Session>, Problem> {
+async fn look(State(app): Of, Id(id): Id) -> Result<Answer<SessionResource>, Problem> {
     if let Err(error) = app.hub.meet(&id).await {
         tracing::warn!(session = %id, %error, "the session of another process cannot be joined");
     }
@@ -117,7 +120,7 @@ async fn rename(
     State(app): Of,
     Id(id): Id,
     Json(Rename { name }): Json<Rename>,
-) -> Result<Answer<Session>, Problem> {
+) -> Result<Answer<SessionResource>, Problem> {
     Ok(Answer(app.hub.rename(&id, name).await?))
 }
 
@@ -168,7 +171,7 @@ async fn send(
     Ok((StatusCode::ACCEPTED, Answer(Accepted { state })))
 }
 
-async fn wake(State(app): Of, Id(id): Id) -> Result<Answer<Session>, Problem> {
+async fn wake(State(app): Of, Id(id): Id) -> Result<Answer<SessionResource>, Problem> {
     Ok(Answer(app.hub.wake(&id).await?))
 }
 

@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hangar_jobs::driver::{RunListener, RunNotice};
-use hangar_jobs::record::{CrashError, Fact, Record, RunEnd, RunId, SessionId, TaskEnd, TaskId, TurnReport};
+use hangar_jobs::record::{
+    CrashError, RunEnd, RunFact, RunId, RunRecord, TaskEnd, TaskId, TaskSessionId, TurnReport,
+};
 
 use super::entities::{
     JobStatus, PolledJob, PolledSession, PolledTables, PolledTask, SessionOwner, TaskOwner, WorkStatus,
@@ -21,7 +23,7 @@ pub(crate) struct RunCallbacks {
     tables: Arc<PolledTables>,
     subject: Subject,
     tasks: HashMap<TaskId, Named<PolledTask>>,
-    sessions: HashMap<SessionId, Named<PolledSession>>,
+    sessions: HashMap<TaskSessionId, Named<PolledSession>>,
 }
 
 enum Subject {
@@ -39,7 +41,7 @@ impl RunCallbacks {
     pub(crate) fn of_borrower(
         tables: Arc<PolledTables>,
         task: Named<PolledTask>,
-        lent: (SessionId, Named<PolledSession>),
+        lent: (TaskSessionId, Named<PolledSession>),
     ) -> Self {
         let subject = Subject::Borrower(task);
         Self { tables, subject, tasks: HashMap::new(), sessions: HashMap::from([lent]) }
@@ -61,9 +63,9 @@ impl RunCallbacks {
         }
     }
 
-    fn record(&mut self, record: &Record) {
+    fn record(&mut self, record: &RunRecord) {
         match &record.fact {
-            Fact::WorkStarted { work_id, task, .. } => {
+            RunFact::WorkStarted { work_id, task, .. } => {
                 let named = self.begin_task(*task);
                 self.tasks.insert(*task, named.clone());
                 if let Subject::Job(job) = &self.subject {
@@ -73,24 +75,24 @@ impl RunCallbacks {
                     job.log.push(callback.into());
                 }
             }
-            Fact::SessionStarted { task, session, driving, .. } => {
+            RunFact::SessionStarted { task, session, driving, .. } => {
                 let named = self.begin_session();
                 self.sessions.insert(session.clone(), named.clone());
                 let callback =
                     TaskCallback::TaskSessionStarted { session_id: named.id, is_driving: *driving };
                 self.tell_task(*task, callback);
             }
-            Fact::Prompted { session, prompt, .. } => {
+            RunFact::Prompted { session, prompt, .. } => {
                 if let Some(session) = self.session(session) {
                     let prompt = prompt.clone();
                     session.log.push(SessionCallback::OnGeneratedUserPrompt { prompt }.into());
                 }
             }
-            Fact::TurnEnded { session, end, .. } => self.turn_ended(session, end),
-            Fact::Decided { task, reason, .. } => {
+            RunFact::TurnEnded { session, end, .. } => self.turn_ended(session, end),
+            RunFact::Decided { task, reason, .. } => {
                 self.tell_task(*task, TaskCallback::TaskDecision { reason: reason.clone() });
             }
-            Fact::SessionStopped { task, session, succeeded } => {
+            RunFact::SessionStopped { task, session, succeeded } => {
                 let Some(named) = self.sessions.remove(session) else { return };
                 named.entity.log.close();
                 let callback =
@@ -98,8 +100,8 @@ impl RunCallbacks {
                 self.tell_task(*task, callback);
             }
             // A client that stops a task receives nothing more of it.
-            Fact::TaskStopped { task } => self.close_task(*task),
-            Fact::TaskEnded { task, end } => {
+            RunFact::TaskStopped { task } => self.close_task(*task),
+            RunFact::TaskEnded { task, end } => {
                 match end {
                     TaskEnd::Succeeded => self.tell_task(*task, TaskCallback::TaskSucceeded),
                     TaskEnd::Failed => self.tell_task(*task, TaskCallback::TaskFailed),
@@ -110,7 +112,7 @@ impl RunCallbacks {
                 }
                 self.close_task(*task);
             }
-            Fact::WorkStopped { work_id, task, succeeded } => {
+            RunFact::WorkStopped { work_id, task, succeeded } => {
                 self.tasks.remove(task);
                 if let Subject::Job(job) = &self.subject {
                     let status = if *succeeded { WorkStatus::Succeeded } else { WorkStatus::Failed };
@@ -119,14 +121,14 @@ impl RunCallbacks {
                     job.log.push(callback.into());
                 }
             }
-            Fact::RunEnded { end } => self.run_ended(end),
-            Fact::RunStarted { .. }
-            | Fact::RunResumed
-            | Fact::WorktreeMade { .. }
-            | Fact::WorktreeLeft { .. }
-            | Fact::WorktreeFailed { .. }
-            | Fact::SessionRefused { .. }
-            | Fact::Checked { .. } => {}
+            RunFact::RunEnded { end } => self.run_ended(end),
+            RunFact::RunStarted { .. }
+            | RunFact::RunResumed
+            | RunFact::WorktreeMade { .. }
+            | RunFact::WorktreeLeft { .. }
+            | RunFact::WorktreeFailed { .. }
+            | RunFact::SessionRefused { .. }
+            | RunFact::Checked { .. } => {}
         }
     }
 
@@ -173,7 +175,7 @@ impl RunCallbacks {
     }
 
     /// A leased session reports the ends of its turns itself.
-    fn turn_ended(&self, session: &SessionId, end: &TurnReport) {
+    fn turn_ended(&self, session: &TaskSessionId, end: &TurnReport) {
         let Some(session) = self.session(session).filter(|session| session.owner == SessionOwner::Task)
         else {
             return;
@@ -184,7 +186,7 @@ impl RunCallbacks {
         });
     }
 
-    fn session(&self, session: &SessionId) -> Option<&PolledSession> {
+    fn session(&self, session: &TaskSessionId) -> Option<&PolledSession> {
         Some(&self.sessions.get(session)?.entity)
     }
 

@@ -27,7 +27,7 @@ impl Stage {
     fn hear(&mut self, facts: &[Value]) {
         for fact in facts {
             if let Some(event) = fact.get("event") {
-                let session = SessionId(fact["of"].as_str().unwrap().to_owned());
+                let session = TaskSessionId(fact["of"].as_str().unwrap().to_owned());
                 let event = Event::parse(&event.to_string()).unwrap();
                 self.run_callbacks.hear(RunNotice::Event {
                     task: TaskId(0),
@@ -262,7 +262,7 @@ fn a_borrower_tells_its_prompts_in_the_session_that_stays_open() {
     let lent = tables.sessions.put(PolledSession::of_client("hub".parse().unwrap(), "/".into(), &tables));
     let task = tables.tasks.put(PolledTask { log: tables.log(), owner: TaskOwner::Borrower });
     stage.run_callbacks =
-        RunCallbacks::of_borrower(Arc::clone(&tables), task, (SessionId("hub".to_owned()), lent));
+        RunCallbacks::of_borrower(Arc::clone(&tables), task, (TaskSessionId("hub".to_owned()), lent));
     stage.hear(&[
         work_started(0),
         prompted(0, "hub", "do it"),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hangar_jobs::record::{CrashError, RunOrder, SessionId, Subject};
+use hangar_jobs::record::{CrashError, RunOrder, Subject, TaskSessionId};
 use serde_json::json;
 
 use super::answer::{PollingError, PollingResponse};
@@ -55,7 +55,7 @@ impl Polling {
             entry,
         };
         let task = self.tables.tasks.put(PolledTask { log: self.tables.log(), owner: TaskOwner::Borrower });
-        let lent = SessionId(of_hub.to_string());
+        let lent = TaskSessionId(of_hub.to_string());
         let run_callbacks =
             RunCallbacks::of_borrower(Arc::clone(&self.tables), task.clone(), (lent.clone(), session));
         match self.runs.start_borrowing(order, (lent, live), run_callbacks.into_audience()) {

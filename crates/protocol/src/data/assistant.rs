@@ -122,7 +122,7 @@ pub struct MessageDelta {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Reasoning {
+pub struct AssistantReasoning {
     pub reasoning_id: String,
     pub content: String,
 }

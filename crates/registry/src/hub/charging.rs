@@ -1,4 +1,4 @@
-//! New model calls go into the ledger, and what they cost to the budgets of the queue.
+//! Enters new model calls in the ledger, and reports their cost to the budgets of the queue.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

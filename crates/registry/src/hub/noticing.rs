@@ -51,7 +51,7 @@ impl Hub {
         self.notify(Notice { session: Some(live.id.to_string()), project, ..notice });
     }
 
-    /// Tells that a run has ended; with why, if it did not end well.
+    /// Sends the notice that a run has ended, with the error if it failed.
     pub fn notify_run(&self, run: &str, job: &str, project: &str, failure: Option<&str>) {
         let notice = match failure {
             Some(failure) => self.notice(NoticeKind::Failure, format!("{job}: failed"), failure),

@@ -1,4 +1,4 @@
-//! Opening sessions: new ones for people and for runs, and those again that were closed.
+//! Opens sessions: new ones for people and for runs, and closed ones again.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ use crate::error::RegistryError;
 use crate::host::{LogWriter, SessionRequest};
 use crate::live::{LiveSession, LiveState};
 use crate::queue::Slot;
-use crate::resource::{Session, SessionPolicy};
+use crate::resource::{SessionPolicy, SessionResource};
 use crate::session_stats::SessionStats;
 
 /// Names on their way into the log of a session.
@@ -68,7 +68,7 @@ impl Drop for OpeningGuard<'_> {
 }
 
 impl Hub {
-    pub async fn open(&self, new: NewSession) -> Result<Session, RegistryError> {
+    pub async fn open(&self, new: NewSession) -> Result<SessionResource, RegistryError> {
         let runtime = self.chosen(new.runtime.as_deref(), new.agent.as_deref())?;
         let workspace = new.workspace;
         self.check_workspace(&workspace, [&*runtime.card().name]).map_err(|bad| bad.of(&workspace))?;
@@ -110,7 +110,7 @@ impl Hub {
     }
 
     /// Opens a session that was closed, without a message.
-    pub async fn wake(&self, id: &SessionId) -> Result<Session, RegistryError> {
+    pub async fn wake(&self, id: &SessionId) -> Result<SessionResource, RegistryError> {
         let live = self.woken(id).await?;
         live.state().share();
         self.changed(&live);
@@ -320,7 +320,7 @@ impl Hub {
         }
     }
 
-    /// Counts a turn that nobody queued. One that cannot be counted goes on all the same.
+    /// Counts a turn that nobody queued. A turn that cannot be counted runs nevertheless.
     pub(super) fn counted(&self, item: Option<&WorkItem>) -> Option<Slot> {
         let item = WorkItem { enqueued: self.now(), ..item?.clone() };
         self.0.scheduler.count(item).inspect_err(|error| tracing::warn!(%error, "a turn is not counted")).ok()

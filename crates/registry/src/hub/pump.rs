@@ -179,7 +179,7 @@ impl Pump {
         None
     }
 
-    /// Asks what was asked before the session was joined.
+    /// Publishes the questions that were open before the session was joined.
     pub(super) fn ask_again(&self, questions: &[Event]) {
         for event in questions {
             if let Some(QuestionChange::Asks(kind, id)) = asking(event) {

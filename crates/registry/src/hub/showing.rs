@@ -7,17 +7,20 @@ use hangar_store::SessionId;
 use super::{Hub, iso};
 use crate::error::RegistryError;
 use crate::live::LiveSession;
-use crate::resource::{OpenIn, Session, SessionState};
+use crate::resource::{OpenIn, SessionResource, SessionState};
 use crate::session_stats::SessionStats;
 
 impl Hub {
     /// A session as lists show it.
-    pub fn session(&self, id: &SessionId) -> Option<Session> {
+    pub fn session(&self, id: &SessionId) -> Option<SessionResource> {
         let summary = self.0.store.look(id)?;
         self.describe(summary).ok()
     }
 
-    pub(crate) fn describe(&self, summary: hangar_store::SessionSummary) -> Result<Session, RegistryError> {
+    pub(crate) fn describe(
+        &self,
+        summary: hangar_store::SessionSummary,
+    ) -> Result<SessionResource, RegistryError> {
         let hangar_store::SessionSummary { id, meta, log_bytes } = summary;
         let live = self.live(&id);
         let stats = match &live {
@@ -30,7 +33,7 @@ impl Hub {
         // The size of the context is known for our own agent only.
         let own = capabilities.is_some_and(|capabilities| capabilities.own_log);
         let limit = |model: &str| self.0.host.context_limit(model).filter(|_| own);
-        let mut session = Session {
+        let mut session = SessionResource {
             name: meta.name.map(|name| name.as_str().to_owned()),
             state: if stats.error.is_some() { SessionState::Failed } else { SessionState::Closed },
             model: stats.model.clone(),

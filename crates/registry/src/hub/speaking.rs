@@ -8,15 +8,15 @@ use hangar_store::{SessionId, SessionName};
 use super::{FAREWELL, Hub};
 use crate::error::RegistryError;
 use crate::live::{LiveSession, PromptSender, SessionListener};
-use crate::resource::{Session, SessionState};
+use crate::resource::{SessionResource, SessionState};
 
 /// Longest name of a session.
 pub const MAX_NAME: usize = 500;
 
-/// When a message reaches its session.
+/// Time at which a message reaches its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MessageDelivery {
-    /// As a turn of its own, after those that wait.
+    /// A turn of its own, after the queued ones.
     #[default]
     Enqueue,
     /// Into the current turn, where the agent supports it.
@@ -98,7 +98,7 @@ impl Hub {
         }
     }
 
-    pub async fn rename(&self, id: &SessionId, name: String) -> Result<Session, RegistryError> {
+    pub async fn rename(&self, id: &SessionId, name: String) -> Result<SessionResource, RegistryError> {
         let name = name_of(name)?;
         match self.live(id) {
             Some(live) => {

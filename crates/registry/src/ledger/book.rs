@@ -11,13 +11,13 @@
 //! that has the lock. `sums.json` may be deleted: it is made again from the file.
 
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hangar_disk::{ensure_dir, private};
+use hangar_disk::private;
 use hangar_store::SessionId;
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -26,30 +26,23 @@ use serde::{Deserialize, Serialize};
 
 use super::Figures;
 use super::fold::{Call, Known, Read, ReadStart};
+use crate::directory_lock::{DirectoryLock, SharedFileError, io_error};
 
 const CALLS: &str = "calls.jsonl";
 const SUMS: &str = "sums.json";
-const LOCK: &str = "lock";
 const VERSION: u32 = 1;
 
 /// Bytes of the file after which its sums are written down again.
 const SUM_EVERY: u64 = 256 << 10;
 /// Time for which the lock is waited for. It is held for the reading of some logs.
 const LOCK_TIME: Duration = Duration::from_secs(30);
-const LOCK_STEP: Duration = Duration::from_millis(2);
 
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    #[error("{doing} {}: {source}", path.display())]
-    Io { doing: &'static str, path: PathBuf, source: io::Error },
-    #[error("another process holds {} for too long", .0.display())]
-    Locked(PathBuf),
+    #[error(transparent)]
+    File(#[from] SharedFileError),
     #[error("{0}")]
     Store(String),
-}
-
-fn io_error<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> LedgerError + 'a {
-    move |source| LedgerError::Io { doing, path: path.to_owned(), source }
 }
 
 /// A line of the file.
@@ -173,7 +166,7 @@ fn day_of(at: &str, zone: &TimeZone) -> String {
 pub(super) struct Book {
     dir: PathBuf,
     path: PathBuf,
-    lock: File,
+    lock: DirectoryLock,
     zone: TimeZone,
     sums: Sums,
     /// Position of the file that `sums.json` is at.
@@ -182,10 +175,7 @@ pub(super) struct Book {
 
 impl Book {
     pub(super) fn open(dir: PathBuf, zone: TimeZone) -> Result<Self, LedgerError> {
-        ensure_dir(&dir).map_err(io_error("creating", &dir))?;
-        let path = dir.join(LOCK);
-        let lock = private().read(true).write(true).create(true).truncate(false).open(&path);
-        let lock = lock.map_err(io_error("opening", &path))?;
+        let lock = DirectoryLock::open(&dir, LOCK_TIME)?;
         let sums = kept_sums(&dir.join(SUMS), &zone_name(&zone));
         let mut book = Self { path: dir.join(CALLS), dir, lock, zone, written: sums.bytes, sums };
         book.refresh()?;
@@ -207,7 +197,7 @@ impl Book {
         match File::open(&self.path) {
             Ok(file) => self.catch_up(file).map(drop),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(io_error("opening", &self.path)(error)),
+            Err(error) => Err(io_error("opening", &self.path)(error).into()),
         }
     }
 
@@ -217,10 +207,9 @@ impl Book {
         ids: &[SessionId],
         mut read: impl FnMut(&SessionId, ReadStart<'_>) -> Result<Read, String>,
     ) -> Result<(), LedgerError> {
-        self.lock()?;
+        self.lock.lock()?;
         let done = self.locked(ids, &mut read);
-        // The lock ends with the process in any case.
-        let _ = self.lock.unlock();
+        self.lock.unlock();
         done
     }
 
@@ -280,7 +269,7 @@ impl Book {
         if let Err(error) = file.write_all(&bytes) {
             // Half a line would swallow the next one. If even this fails, the next process cuts it off.
             let _ = file.set_len(self.sums.bytes);
-            return Err(io_error("writing", &self.path)(error));
+            return Err(io_error("writing", &self.path)(error).into());
         }
         self.sums.bytes += bytes.len() as u64;
         self.sums.apply(line, &self.zone);
@@ -325,23 +314,6 @@ impl Book {
         hangar_disk::replace(&path, bytes).map_err(io_error("replacing", &path))?;
         self.written = self.sums.bytes;
         Ok(())
-    }
-
-    fn lock(&mut self) -> Result<(), LedgerError> {
-        let mut waited = Duration::ZERO;
-        loop {
-            match self.lock.try_lock() {
-                Ok(()) => return Ok(()),
-                Err(TryLockError::WouldBlock) if waited < LOCK_TIME => {
-                    std::thread::sleep(LOCK_STEP);
-                    waited += LOCK_STEP;
-                }
-                Err(TryLockError::WouldBlock) => return Err(LedgerError::Locked(self.dir.join(LOCK))),
-                Err(TryLockError::Error(error)) => {
-                    return Err(io_error("locking", &self.dir.join(LOCK))(error));
-                }
-            }
-        }
     }
 }
 

@@ -58,7 +58,7 @@ impl Known {
     }
 }
 
-/// Where a read begins.
+/// Start of a read.
 pub(super) struct ReadStart<'a> {
     pub(super) known: Known,
     /// Whether another session began with this call.

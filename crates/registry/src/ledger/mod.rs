@@ -17,7 +17,7 @@ use std::sync::Arc;
 use hangar_jobs::record::RunId;
 use hangar_jobs::store::FileStore;
 use hangar_scheduler::budget::{BudgetKind, BudgetScope, Budgets};
-use hangar_scheduler::record::Fact;
+use hangar_scheduler::record::QueueFact;
 use hangar_store::{SessionId, Store};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -90,7 +90,7 @@ impl Ledger {
         Some(summary.working_directory.display().to_string())
     }
 
-    /// Costs of a time, by what is asked for.
+    /// Costs of a period, grouped as requested.
     pub fn costs(&self, query: &CostsQuery) -> Costs {
         view::costs(self.0.book.lock().sums(), query)
     }
@@ -101,14 +101,14 @@ impl Ledger {
     }
 
     /// The figures of all configured budgets, as facts for the queue. `runs` are those whose budgets may have changed.
-    pub fn spent(&self, budgets: &Budgets, runs: &BTreeSet<String>, now: Timestamp) -> Vec<Fact> {
+    pub fn spent(&self, budgets: &Budgets, runs: &BTreeSet<String>, now: Timestamp) -> Vec<QueueFact> {
         let book = self.0.book.lock();
         let (sums, today) = (book.sums(), budgets.day_of(now));
         let fact = |kind: BudgetKind, name: &str, figures: &Figures| {
             let budget = BudgetScope::new(kind, name);
             budgets.limit(&budget)?;
             let day = kind.is_daily().then_some(today);
-            Some(Fact::Spent { budget, day, usd: figures.cost, unpriced: figures.unpriced })
+            Some(QueueFact::Spent { budget, day, usd: figures.cost, unpriced: figures.unpriced })
         };
         let mut facts = Vec::new();
         let day = sums.day(today.0);

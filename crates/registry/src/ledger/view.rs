@@ -39,7 +39,7 @@ impl std::str::FromStr for CostsBy {
     }
 }
 
-/// Which costs are wanted. Days are like `2026-11-18`; those of runs and sessions are all that there are.
+/// Query for costs. Days are like `2026-11-18`; for runs and sessions they are ignored.
 #[derive(Debug, Clone, Default)]
 pub struct CostsQuery {
     pub by: CostsBy,
@@ -48,7 +48,7 @@ pub struct CostsQuery {
     pub until: Option<String>,
 }
 
-/// Costs of a time.
+/// Costs of a period.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Costs {

@@ -15,19 +15,20 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hangar_disk::{ensure_dir, private};
 use hangar_scheduler::item::{ItemId, OwnerId};
 use hangar_scheduler::limits::Limits;
 use hangar_scheduler::queue::Queue;
-use hangar_scheduler::record::{Fact, Record};
+use hangar_scheduler::record::{QueueFact, QueueRecord};
 use hangar_scheduler::state::ItemStatus;
 use jiff::Timestamp;
 
+use crate::directory_lock::{DirectoryLock, SharedFileError, io_error};
+
 const RECORDS: &str = "queue.jsonl";
-const LOCK: &str = "lock";
 const OWNERS: &str = "owners";
 
 /// Size from which a log is compacted.
@@ -38,29 +39,22 @@ const GROWTH: u64 = 4;
 const MAX_LOG_BYTES: u64 = 512 << 20;
 /// Time for which the lock is waited for. It is held for a few writes.
 const LOCK_TIME: Duration = Duration::from_secs(10);
-const LOCK_STEP: Duration = Duration::from_millis(2);
 
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
-    #[error("{doing} {}: {source}", path.display())]
-    Io { doing: &'static str, path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    File(#[from] SharedFileError),
     #[error("line {line} of {} is no record: {why}; move the file away to begin with an empty queue", path.display())]
     Corrupt { path: PathBuf, line: usize, why: String },
-    #[error("another process holds {} for too long", .0.display())]
-    Locked(PathBuf),
     #[error("{} has grown to its limit", .0.display())]
     Full(PathBuf),
-}
-
-fn io_error<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> QueueError + 'a {
-    move |source| QueueError::Io { doing, path: path.to_owned(), source }
 }
 
 /// The log, with the queue as far as it was read.
 pub struct QueueLog {
     dir: PathBuf,
     path: PathBuf,
-    lock: File,
+    lock: DirectoryLock,
     queue: Queue,
     read: ReadTo,
     compact_bytes: u64,
@@ -81,7 +75,7 @@ pub enum Grants {
     Any,
 }
 
-/// How far the log was read.
+/// Position up to which the log was read.
 #[derive(Debug, Default)]
 struct ReadTo {
     /// Device and inode of the file.
@@ -94,10 +88,7 @@ struct ReadTo {
 
 impl QueueLog {
     pub fn open(dir: PathBuf, limits: Limits) -> Result<Self, QueueError> {
-        ensure_dir(&dir).map_err(io_error("creating", &dir))?;
-        let path = dir.join(LOCK);
-        let lock = private().read(true).write(true).create(true).truncate(false).open(&path);
-        let lock = lock.map_err(io_error("opening", &path))?;
+        let lock = DirectoryLock::open(&dir, LOCK_TIME)?;
         Ok(Self {
             path: dir.join(RECORDS),
             lock,
@@ -140,12 +131,11 @@ impl QueueLog {
     pub fn transact(
         &mut self,
         now: Timestamp,
-        facts: impl FnOnce(&Queue, &OwnerId) -> Vec<Fact>,
+        facts: impl FnOnce(&Queue, &OwnerId) -> Vec<QueueFact>,
     ) -> Result<(), QueueError> {
-        self.lock()?;
+        self.lock.lock()?;
         let done = self.locked(now, facts);
-        // The lock ends with the process in any case.
-        let _ = self.lock.unlock();
+        self.lock.unlock();
         if done.is_err() {
             // The decisions may not have been written: the state is read again from the file.
             self.forget();
@@ -159,23 +149,22 @@ impl QueueLog {
         let gone = self.gone_owners();
         match gone.is_empty() {
             true => Ok(()),
-            false => {
-                self.transact(now, |_, _| gone.into_iter().map(|owner| Fact::OwnerGone { owner }).collect())
-            }
+            false => self
+                .transact(now, |_, _| gone.into_iter().map(|owner| QueueFact::OwnerGone { owner }).collect()),
         }
     }
 
     fn locked(
         &mut self,
         now: Timestamp,
-        facts: impl FnOnce(&Queue, &OwnerId) -> Vec<Fact>,
+        facts: impl FnOnce(&Queue, &OwnerId) -> Vec<QueueFact>,
     ) -> Result<(), QueueError> {
         let mut file = self.catch_up()?;
         // The log has milliseconds. What is decided here must be what others read.
         let now = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
-        let mut records: Vec<Record> = Vec::new();
+        let mut records: Vec<QueueRecord> = Vec::new();
         for fact in facts(&self.queue, &self.owner) {
-            if matches!(fact, Fact::Enqueued { .. } | Fact::Counted { .. }) {
+            if matches!(fact, QueueFact::Enqueued { .. } | QueueFact::Counted { .. }) {
                 self.be_present()?;
             }
             self.note(&mut records, now, fact)?;
@@ -183,7 +172,7 @@ impl QueueLog {
         let decisions = self.queue.next(now);
         decisions.iter().for_each(|decision| self.granted(&decision.item));
         let decided = decisions.iter().flat_map(hangar_scheduler::queue::QueueDecision::facts);
-        records.extend(decided.map(|fact| Record { at: now, fact }));
+        records.extend(decided.map(|fact| QueueRecord { at: now, fact }));
         if records.is_empty() {
             return Ok(());
         }
@@ -195,25 +184,30 @@ impl QueueLog {
     }
 
     /// Applies a fact as others will read it.
-    fn note(&mut self, records: &mut Vec<Record>, at: Timestamp, fact: Fact) -> Result<(), QueueError> {
-        let line = serde_json::to_vec(&Record { at, fact });
-        let record: Result<Record, _> = line.and_then(|line| serde_json::from_slice(&line));
+    fn note(
+        &mut self,
+        records: &mut Vec<QueueRecord>,
+        at: Timestamp,
+        fact: QueueFact,
+    ) -> Result<(), QueueError> {
+        let line = serde_json::to_vec(&QueueRecord { at, fact });
+        let record: Result<QueueRecord, _> = line.and_then(|line| serde_json::from_slice(&line));
         let record = record.map_err(|error| io_error("writing", &self.path)(error.into()))?;
         self.apply(&record);
         records.push(record);
         Ok(())
     }
 
-    fn apply(&mut self, record: &Record) {
+    fn apply(&mut self, record: &QueueRecord) {
         match &record.fact {
-            Fact::Enqueued { owner, .. } | Fact::Counted { owner, .. }
+            QueueFact::Enqueued { owner, .. } | QueueFact::Counted { owner, .. }
                 if *owner != self.owner && !self.others.contains(owner) =>
             {
                 self.others.insert(owner.clone());
             }
-            Fact::Granted { item } => self.granted(item),
-            Fact::OwnerGone { owner } => drop(self.others.remove(owner)),
-            Fact::Compacted { state } => {
+            QueueFact::Granted { item } => self.granted(item),
+            QueueFact::OwnerGone { owner } => drop(self.others.remove(owner)),
+            QueueFact::Compacted { state } => {
                 let present =
                     state.items.values().filter(|entry| !matches!(entry.status, ItemStatus::Parked { .. }));
                 let others = present.map(|entry| &entry.owner).filter(|owner| **owner != self.owner);
@@ -242,23 +236,6 @@ impl QueueLog {
         self.queue = Queue::new(self.queue.limits().clone());
     }
 
-    fn lock(&mut self) -> Result<(), QueueError> {
-        let mut waited = Duration::ZERO;
-        loop {
-            match self.lock.try_lock() {
-                Ok(()) => return Ok(()),
-                Err(TryLockError::WouldBlock) if waited < LOCK_TIME => {
-                    std::thread::sleep(LOCK_STEP);
-                    waited += LOCK_STEP;
-                }
-                Err(TryLockError::WouldBlock) => return Err(QueueError::Locked(self.dir.join(LOCK))),
-                Err(TryLockError::Error(error)) => {
-                    return Err(io_error("locking", &self.dir.join(LOCK))(error));
-                }
-            }
-        }
-    }
-
     /// Folds what other processes have appended. An unfinished line is one of a process that was killed, since nobody else
     /// writes now.
     fn catch_up(&mut self) -> Result<File, QueueError> {
@@ -284,14 +261,14 @@ impl QueueLog {
                 break;
             }
             self.read.lines += 1;
-            let record: Record = serde_json::from_slice(&line).map_err(|error| QueueError::Corrupt {
+            let record: QueueRecord = serde_json::from_slice(&line).map_err(|error| QueueError::Corrupt {
                 path: path.clone(),
                 line: self.read.lines,
                 why: error.to_string(),
             })?;
             self.apply(&record);
             self.read.bytes += read as u64;
-            if matches!(record.fact, Fact::Compacted { .. }) {
+            if matches!(record.fact, QueueFact::Compacted { .. }) {
                 self.read.compacted = self.read.bytes;
             }
         }
@@ -299,7 +276,7 @@ impl QueueLog {
         Ok(file)
     }
 
-    fn append(&mut self, file: &mut File, records: &[Record]) -> Result<(), QueueError> {
+    fn append(&mut self, file: &mut File, records: &[QueueRecord]) -> Result<(), QueueError> {
         let bytes = lines(records).map_err(|error| io_error("writing", &self.path)(error))?;
         let after = self.read.bytes + bytes.len() as u64;
         if after > MAX_LOG_BYTES {
@@ -308,7 +285,7 @@ impl QueueLog {
         if let Err(error) = file.write_all(&bytes) {
             // Half a line would swallow the next one. If even this fails, the next process cuts it off.
             let _ = file.set_len(self.read.bytes);
-            return Err(io_error("writing", &self.path)(error));
+            return Err(io_error("writing", &self.path)(error).into());
         }
         if records.iter().any(|record| record.fact.is_milestone()) {
             file.sync_data().map_err(io_error("syncing", &self.path))?;
@@ -321,7 +298,7 @@ impl QueueLog {
     /// Replaces the log by the state, in one step.
     fn compact(&mut self, at: Timestamp) -> Result<(), QueueError> {
         let state = Box::new(self.queue.compacted());
-        let bytes = lines(&[Record { at, fact: Fact::Compacted { state } }]);
+        let bytes = lines(&[QueueRecord { at, fact: QueueFact::Compacted { state } }]);
         let bytes = bytes.map_err(|error| io_error("writing", &self.path)(error))?;
         hangar_disk::replace(&self.path, &bytes).map_err(io_error("replacing", &self.path))?;
         // The name is safe only with its directory.
@@ -348,8 +325,8 @@ impl QueueLog {
         let file = file.map_err(io_error("creating", &path))?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(QueueError::Locked(path)),
-            Err(TryLockError::Error(error)) => return Err(io_error("locking", &path)(error)),
+            Err(TryLockError::WouldBlock) => return Err(SharedFileError::Locked(path).into()),
+            Err(TryLockError::Error(error)) => return Err(io_error("locking", &path)(error).into()),
         }
         self.presence = Some(file);
         Ok(())
@@ -386,7 +363,7 @@ impl Drop for QueueLog {
     }
 }
 
-fn lines(records: &[Record]) -> io::Result<Vec<u8>> {
+fn lines(records: &[QueueRecord]) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for record in records {
         serde_json::to_writer(&mut bytes, record)?;

@@ -9,9 +9,9 @@ use hangar_scheduler::budget::{BudgetScope, Budgets};
 use hangar_scheduler::item::{ItemId, WorkItem};
 use hangar_scheduler::limits::Limits;
 use hangar_scheduler::queue::Queue;
-use hangar_scheduler::record::{Fact, Outcome};
-use hangar_scheduler::retry::{Failure, RetryPolicy};
-use hangar_scheduler::state::{ItemStatus, Mode};
+use hangar_scheduler::record::{Outcome, QueueFact};
+use hangar_scheduler::retry::{AttemptFailure, RetryPolicy};
+use hangar_scheduler::state::{ItemStatus, SchedulerMode};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
@@ -20,7 +20,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use super::log::{Grants, QueueError, QueueLog};
 use super::view::QueueView;
 
-/// How often a process that waits for slots looks for what others have appended.
+/// Interval at which a process that waits for slots reads what others have appended.
 const POLL_EVERY: Duration = Duration::from_millis(100);
 /// The same for a process that waits for nothing, and only has to hear that everything is to stop.
 const IDLE_POLL_EVERY: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ pub enum WorkNews {
     /// It got its slot.
     Granted { item: WorkItem, at: Timestamp },
     /// It gave its slot back; with the failure, if it failed.
-    Ended { item: WorkItem, since: Timestamp, at: Timestamp, failure: Option<Failure> },
+    Ended { item: WorkItem, since: Timestamp, at: Timestamp, failure: Option<AttemptFailure> },
 }
 
 /// Receives news of work. Must not block: the queue waits for it.
@@ -70,7 +70,7 @@ struct Inner {
 struct LogState {
     log: QueueLog,
     /// Facts that could not be written, such as the end of work when the disk was full.
-    unwritten: Vec<Fact>,
+    unwritten: Vec<QueueFact>,
     /// Whether a task reads what other processes append.
     polled: bool,
     /// Items whose owners wait for their slots.
@@ -127,7 +127,7 @@ impl Scheduler {
         let run = item.run.clone();
         let (granted, told) = oneshot::channel();
         self.0.log.lock().waiting.insert(item.id.clone(), granted);
-        self.transact(|_, owner| vec![Fact::Enqueued { item, owner: owner.clone() }])?;
+        self.transact(|_, owner| vec![QueueFact::Enqueued { item, owner: owner.clone() }])?;
         self.poll();
         if let Some(reason) = self.reason(&slot.id) {
             tracing::info!(item = %slot.id, run = run.as_deref(), "work waits: {reason}");
@@ -143,7 +143,7 @@ impl Scheduler {
     /// Counts work that is not queued, until the slot is dropped.
     pub fn count(&self, item: WorkItem) -> Result<Slot, QueueError> {
         let id = item.id.clone();
-        self.transact(|_, owner| vec![Fact::Counted { item, owner: owner.clone() }])?;
+        self.transact(|_, owner| vec![QueueFact::Counted { item, owner: owner.clone() }])?;
         Ok(Slot { scheduler: self.clone(), id, held: true })
     }
 
@@ -175,7 +175,7 @@ impl Scheduler {
             let entries = queue.state().items.values();
             let waiting = entries.filter(|entry| !matches!(entry.status, ItemStatus::Running { .. }));
             let waiting = waiting.filter(|entry| wanted(&entry.item));
-            waiting.map(|entry| Fact::Withdrawn { item: entry.item.id.clone() }).collect()
+            waiting.map(|entry| QueueFact::Withdrawn { item: entry.item.id.clone() }).collect()
         });
         if let Err(error) = withdrawn {
             tracing::error!(%error, "work could not be removed from the queue");
@@ -225,7 +225,7 @@ impl Scheduler {
     }
 
     /// Replaces the figures of budgets by newer ones.
-    pub fn spent(&self, figures: &[Fact]) -> Result<(), QueueError> {
+    pub fn spent(&self, figures: &[QueueFact]) -> Result<(), QueueError> {
         let is_news = !self.0.log.lock().log.queue().spent(figures).is_empty();
         if is_news { self.transact(|queue, _| queue.spent(figures)) } else { Ok(()) }
     }
@@ -243,7 +243,7 @@ impl Scheduler {
     }
 
     pub fn pause(&self) -> Result<(), QueueError> {
-        self.transact(|_, _| vec![Fact::Paused])
+        self.transact(|_, _| vec![QueueFact::Paused])
     }
 
     /// Continues a queue that was paused or drained, and tries accounts again that were held.
@@ -252,12 +252,12 @@ impl Scheduler {
     }
 
     pub fn drain(&self) -> Result<(), QueueError> {
-        self.transact(|_, _| vec![Fact::Drained])
+        self.transact(|_, _| vec![QueueFact::Drained])
     }
 
     /// Tells all processes to stop what runs.
     pub fn stop_all(&self) -> Result<(), QueueError> {
-        self.transact(|_, _| vec![Fact::Stopped])
+        self.transact(|_, _| vec![QueueFact::Stopped])
     }
 
     /// Resolves when everything is told to stop.
@@ -285,7 +285,7 @@ impl Scheduler {
         let state = state.log.queue().state();
         let mut items =
             state.items.values().filter(|entry| entry.item.run.as_deref() == Some(run)).peekable();
-        state.mode == Mode::Draining
+        state.mode == SchedulerMode::Draining
             && items.peek().is_some()
             && items.all(|entry| !matches!(entry.status, ItemStatus::Running { .. }))
     }
@@ -341,7 +341,7 @@ impl Scheduler {
 
     fn transact(
         &self,
-        facts: impl FnOnce(&Queue, &hangar_scheduler::item::OwnerId) -> Vec<Fact>,
+        facts: impl FnOnce(&Queue, &hangar_scheduler::item::OwnerId) -> Vec<QueueFact>,
     ) -> Result<(), QueueError> {
         let done = {
             let mut state = self.0.log.lock();
@@ -363,10 +363,10 @@ impl Scheduler {
     }
 
     /// Ends the work of a slot. What cannot be written is written with the next fact.
-    fn end(&self, facts: impl Fn(&Queue) -> Vec<Fact>, id: &ItemId) {
+    fn end(&self, facts: impl Fn(&Queue) -> Vec<QueueFact>, id: &ItemId) {
         if let Err(error) = self.transact(|queue, _| facts(queue)) {
             tracing::error!(%error, item = %id, "the end of work could not be put on record");
-            let fact = Fact::Finished { item: id.clone(), outcome: Outcome::Done };
+            let fact = QueueFact::Finished { item: id.clone(), outcome: Outcome::Done };
             self.0.log.lock().unwritten.push(fact);
         }
     }
@@ -431,7 +431,7 @@ impl Slot {
     }
 
     /// Tells the listener that the work ends.
-    fn tell(&self, failure: Option<&Failure>) {
+    fn tell(&self, failure: Option<&AttemptFailure>) {
         if let Some((item, since)) = self.scheduler.running_item(&self.id) {
             let at = (self.scheduler.0.now)();
             self.scheduler.hear(WorkNews::Ended { item, since, at, failure: failure.cloned() });
@@ -446,7 +446,7 @@ impl Slot {
     }
 
     /// The work has failed. The queue keeps its place if it is worth a retry.
-    pub fn fail(mut self, failure: &Failure) {
+    pub fn fail(mut self, failure: &AttemptFailure) {
         self.held = false;
         self.tell(Some(failure));
         let inner = &self.scheduler.0;
@@ -460,7 +460,7 @@ impl Drop for Slot {
     fn drop(&mut self) {
         if self.held {
             self.scheduler.0.log.lock().waiting.remove(&self.id);
-            self.scheduler.end(|_| vec![Fact::Parked { item: self.id.clone() }], &self.id);
+            self.scheduler.end(|_| vec![QueueFact::Parked { item: self.id.clone() }], &self.id);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hangar_scheduler::limits::ScopeKind;
 use hangar_scheduler::queue::Queue;
-use hangar_scheduler::state::{ItemStatus, Mode, QueueEntry};
+use hangar_scheduler::state::{ItemStatus, QueueEntry, SchedulerMode};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use schemars::JsonSchema;
@@ -170,9 +170,9 @@ impl QueueView {
         });
         Self {
             mode: match state.mode {
-                Mode::Open => QueueMode::Open,
-                Mode::Paused => QueueMode::Paused,
-                Mode::Draining => QueueMode::Draining,
+                SchedulerMode::Open => QueueMode::Open,
+                SchedulerMode::Paused => QueueMode::Paused,
+                SchedulerMode::Draining => QueueMode::Draining,
             },
             slots: SlotsView { used: queue.running(), limit: queue.limits().global },
             limits: limits.collect(),

@@ -1,4 +1,4 @@
-//! Agents for runs: the same as for people, so that what a run has done for it is a session like any other.
+//! Agents for runs: the same as for people, so that the sessions of a run are like any other.
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ use hangar_jobs::driver::{
     Controls, Executor, RunDriver, RunEnvironment, RunListener, RunNotice, RunStartError,
 };
 use hangar_jobs::prompt_run::{PromptWork, prompt_order};
-use hangar_jobs::record::{Fact, Record, RunId, RunOrder, SessionId, Subject};
+use hangar_jobs::record::{RunFact, RunId, RunOrder, RunRecord, Subject, TaskSessionId};
 use hangar_jobs::store::{FileStore, RunStatus, RunStore, RunStoreError};
 use hangar_runtimes::runtime::AgentSession;
 use tokio::sync::{broadcast, watch};
@@ -61,7 +61,7 @@ struct Inner {
 struct ActiveRuns {
     hub: Hub,
     runs: Mutex<HashMap<RunId, ActiveRun>>,
-    /// Runs that are about to be resumed, so that each is by one caller.
+    /// Runs that are being resumed, so that only one caller resumes each.
     resuming: Mutex<HashSet<RunId>>,
     ended: Mutex<HashMap<RunId, Arc<RunView>>>,
     /// Changes when a run becomes active or inactive.
@@ -214,7 +214,7 @@ impl Runs {
     pub fn start_borrowing(
         &self,
         order: RunOrder,
-        session: (SessionId, AgentSession),
+        session: (TaskSessionId, AgentSession),
         listener: Arc<dyn RunListener>,
     ) -> Result<(RunId, Controls), RegistryError> {
         self.begin(Some(listener), |executor, hearers| executor.start_borrowing(order, session, hearers))
@@ -245,7 +245,7 @@ impl Runs {
     pub fn retry(&self, run: &RunId) -> Result<RunDetails, RegistryError> {
         let records = self.0.store.read(run).map_err(|error| unread(run, &error))?;
         let order = records.first().and_then(|record| match &record.fact {
-            Fact::RunStarted { order, .. } => Some(order.clone()),
+            RunFact::RunStarted { order, .. } => Some(order.clone()),
             _ => None,
         });
         let order = order.ok_or_else(|| RegistryError::NoRun(run.0.clone()))?;
@@ -401,14 +401,14 @@ impl ActiveRuns {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    fn record(&self, run: &RunId, record: &Record) {
+    fn record(&self, run: &RunId, record: &RunRecord) {
         let mut all = self.runs.lock();
-        if let Fact::RunStarted { .. } = &record.fact {
+        if let RunFact::RunStarted { .. } = &record.fact {
             let Some(view) = RunView::begin(record) else { return };
             all.insert(run.clone(), ActiveRun::new(view));
         }
         let Some(active) = all.get_mut(run) else { return };
-        if !matches!(record.fact, Fact::RunStarted { .. }) {
+        if !matches!(record.fact, RunFact::RunStarted { .. }) {
             active.view.apply(record);
         }
         let shown = active.view.run(true);

@@ -2,9 +2,9 @@
 
 use futures_util::future::BoxFuture;
 use hangar_jobs::record::{RunId, TaskId};
-use hangar_jobs::slots::{Slot, SlotRequest, SlotSource};
+use hangar_jobs::slots::{SlotRequest, SlotSource, TaskSlot};
 use hangar_scheduler::item::{ItemId, WorkItem, WorkKind};
-use hangar_scheduler::retry::Failure;
+use hangar_scheduler::retry::AttemptFailure;
 
 use crate::hub::Hub;
 use crate::queue;
@@ -24,7 +24,7 @@ pub(crate) fn item_id(run: &RunId, task: TaskId) -> ItemId {
 }
 
 impl SlotSource for HubSlots {
-    fn acquire(&self, request: SlotRequest) -> BoxFuture<'static, Result<Box<dyn Slot>, String>> {
+    fn acquire(&self, request: SlotRequest) -> BoxFuture<'static, Result<Box<dyn TaskSlot>, String>> {
         let hub = self.0.clone();
         Box::pin(async move {
             let name = request.runtime.unwrap_or_else(|| hub.default_runtime());
@@ -48,7 +48,7 @@ impl SlotSource for HubSlots {
                 attempt: 1,
             };
             let slot = hub.scheduler().acquire(item).await.map_err(|error| error.to_string())?;
-            Ok(Box::new(QueueSlot { slot, hub, host: chosen }) as Box<dyn Slot>)
+            Ok(Box::new(QueueSlot { slot, hub, host: chosen }) as Box<dyn TaskSlot>)
         })
     }
 
@@ -69,7 +69,7 @@ struct QueueSlot {
     host: Option<String>,
 }
 
-impl Slot for QueueSlot {
+impl TaskSlot for QueueSlot {
     fn host(&self) -> Option<&str> {
         self.host.as_deref()
     }
@@ -78,7 +78,7 @@ impl Slot for QueueSlot {
         self.slot.answered();
     }
 
-    fn end(self: Box<Self>, failure: Option<Failure>) {
+    fn end(self: Box<Self>, failure: Option<AttemptFailure>) {
         // The next work is placed by what this one has cost.
         self.hub.charge();
         match failure {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hangar_jobs::record::{Fact, RunId};
+use hangar_jobs::record::{RunFact, RunId};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
@@ -115,7 +115,7 @@ impl Following {
         self.level = records.is_empty();
         self.offset = self.offset.max(offset);
         for record in &records {
-            self.ended |= matches!(record.fact, Fact::RunEnded { .. });
+            self.ended |= matches!(record.fact, RunFact::RunEnded { .. });
             if record.seq < self.next {
                 continue;
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use hangar_jobs::chart::{ChartGraph, chart};
-use hangar_jobs::record::{CheckFailure, Fact, Record, RunEnd, RunId, TaskId};
+use hangar_jobs::record::{CheckFailure, RunEnd, RunFact, RunId, RunRecord, TaskId};
 use hangar_scheduler::item::ItemId;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -161,15 +161,15 @@ pub(crate) struct RunView {
 
 impl RunView {
     /// Folds the records. `None` if they do not begin as a run.
-    pub(crate) fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Option<Self> {
+    pub(crate) fn fold<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Option<Self> {
         let mut records = records.into_iter();
         let mut view = Self::begin(records.next()?)?;
         records.for_each(|record| view.apply(record));
         Some(view)
     }
 
-    pub(crate) fn begin(first: &Record) -> Option<Self> {
-        let Fact::RunStarted { run, order } = &first.fact else { return None };
+    pub(crate) fn begin(first: &RunRecord) -> Option<Self> {
+        let RunFact::RunStarted { run, order } = &first.fact else { return None };
         let work = order.work()?;
         let works = work.tasks().into_iter().map(|task| {
             let id = task.work_id_in_job.0;
@@ -212,10 +212,10 @@ impl RunView {
         })
     }
 
-    pub(crate) fn apply(&mut self, record: &Record) {
+    pub(crate) fn apply(&mut self, record: &RunRecord) {
         self.next_seq = record.seq + 1;
         match &record.fact {
-            Fact::WorkStarted { work_id, task, .. } => {
+            RunFact::WorkStarted { work_id, task, .. } => {
                 self.tasks.insert(*task, work_id.0);
                 self.attempts.retain(|(work, _), _| *work != work_id.0);
                 if let Some(work) = self.works.get_mut(&work_id.0) {
@@ -224,7 +224,7 @@ impl RunView {
                     work.sessions.clear();
                 }
             }
-            Fact::SessionStarted { task, session, driving, .. } => {
+            RunFact::SessionStarted { task, session, driving, .. } => {
                 let Some(id) = self.tasks.get(task).copied() else { return };
                 let attempt = self.attempts.entry((id, *driving)).or_default();
                 *attempt += 1;
@@ -237,16 +237,16 @@ impl RunView {
                     work.sessions.push(SessionView { id, driving: *driving, attempt, succeeded: None });
                 }
             }
-            Fact::SessionStopped { task, session, succeeded } => {
+            RunFact::SessionStopped { task, session, succeeded } => {
                 if let Some(work) = self.work_of(*task)
                     && let Some(view) = work.sessions.iter_mut().find(|view| view.id == session.0)
                 {
                     view.succeeded = Some(*succeeded);
                 }
             }
-            Fact::Prompted { .. } => self.run.turns += 1,
-            Fact::TurnEnded { tokens, .. } => self.run.tokens += tokens,
-            Fact::Decided { task, reason, .. } => {
+            RunFact::Prompted { .. } => self.run.turns += 1,
+            RunFact::TurnEnded { tokens, .. } => self.run.tokens += tokens,
+            RunFact::Decided { task, reason, .. } => {
                 let Some(work_id) = self.tasks.get(task).copied() else { return };
                 let task = self.works.get(&work_id).map(|work| work.task.clone()).unwrap_or_default();
                 if self.decisions.len() >= MOST_DECISIONS {
@@ -259,7 +259,7 @@ impl RunView {
                     reason: reason.clone(),
                 });
             }
-            Fact::Checked { task, failures } => {
+            RunFact::Checked { task, failures } => {
                 let Some(work_id) = self.tasks.get(task).copied() else { return };
                 let task = self.works.get(&work_id).map(|work| work.task.clone()).unwrap_or_default();
                 if self.checks.len() >= MOST_CHECKS {
@@ -268,26 +268,26 @@ impl RunView {
                 let failures = failures.iter().map(FailedCheck::from).collect();
                 self.checks.push_back(CheckView { at: iso(record.at), work_id, task, failures });
             }
-            Fact::TaskStopped { task } => {
+            RunFact::TaskStopped { task } => {
                 if let Some(work) = self.work_of(*task) {
                     work.state = WorkState::Stopped;
                 }
             }
-            Fact::WorkStopped { work_id, succeeded, .. } => {
+            RunFact::WorkStopped { work_id, succeeded, .. } => {
                 if let Some(work) =
                     self.works.get_mut(&work_id.0).filter(|work| work.state != WorkState::Stopped)
                 {
                     work.state = if *succeeded { WorkState::Succeeded } else { WorkState::Failed };
                 }
             }
-            Fact::RunEnded { end } => self.ended(end, iso(record.at)),
-            Fact::RunStarted { .. }
-            | Fact::RunResumed
-            | Fact::WorktreeMade { .. }
-            | Fact::WorktreeLeft { .. }
-            | Fact::WorktreeFailed { .. }
-            | Fact::SessionRefused { .. }
-            | Fact::TaskEnded { .. } => {}
+            RunFact::RunEnded { end } => self.ended(end, iso(record.at)),
+            RunFact::RunStarted { .. }
+            | RunFact::RunResumed
+            | RunFact::WorktreeMade { .. }
+            | RunFact::WorktreeLeft { .. }
+            | RunFact::WorktreeFailed { .. }
+            | RunFact::SessionRefused { .. }
+            | RunFact::TaskEnded { .. } => {}
         }
     }
 
@@ -315,7 +315,7 @@ impl RunView {
         self.works.get_mut(self.tasks.get(&task)?)
     }
 
-    /// As it is now; `under_way` if a process is at it.
+    /// Its state now; `under_way` if a process is working on it.
     pub(crate) fn run(&self, under_way: bool) -> Run {
         let left = self.end.is_none() && !under_way;
         Run {

@@ -18,7 +18,7 @@ use hangar_runtimes::runtime::{
     AgentAnswer, AgentCard, AgentOrder, AgentSession, Lookup, OfferedModel, PermissionReply, Preflight,
     RehearsalStage, Resume, Runtime, SessionCommand, SessionNews, TurnEnded,
 };
-use hangar_runtimes::usage::Usage;
+use hangar_runtimes::usage::AgentUsage;
 use hangar_store::{OpenSession, SessionId, SessionMeta, Store};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -83,7 +83,7 @@ impl Runtime for Fake {
 }
 
 fn ended(end: TurnResult) -> SessionNews {
-    let outcome = TurnOutcome { end, usage: Usage::default(), total: Usage::default() };
+    let outcome = TurnOutcome { end, usage: AgentUsage::default(), total: AgentUsage::default() };
     SessionNews::TurnEnded(Box::new(TurnEnded { outcome, model: None, unknown: Default::default() }))
 }
 
@@ -259,7 +259,7 @@ impl LogWriter for Log {
     fn close(
         &mut self,
         _: Option<String>,
-        _: &Usage,
+        _: &AgentUsage,
         _: CodeChanges,
         _: Option<String>,
     ) -> Result<Event, LogWriterError> {

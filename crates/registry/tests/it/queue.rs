@@ -8,8 +8,8 @@ use hangar_registry::queue::{QueueMode, Scheduler, SchedulerConfig, Slot};
 use hangar_scheduler::item::{ItemId, WorkItem, WorkKind};
 use hangar_scheduler::limits::Limits;
 use hangar_scheduler::queue::Queue;
-use hangar_scheduler::record::{Fact, Record};
-use hangar_scheduler::retry::{Failure, FailureKind, RetryPolicy};
+use hangar_scheduler::record::{QueueFact, QueueRecord};
+use hangar_scheduler::retry::{AttemptFailure, AttemptFailureKind, RetryPolicy};
 use hangar_scheduler::state::{ItemStatus, QueueState};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -112,12 +112,12 @@ async fn a_log_that_was_cut_at_any_byte_is_the_queue_up_to_there() {
     let b = scheduler.acquire(item("b")).await.unwrap();
     let c = enqueue(&scheduler, "c").await;
     scheduler.pause().unwrap();
-    a.fail(&Failure::new(FailureKind::Overloaded, "too busy"));
+    a.fail(&AttemptFailure::new(AttemptFailureKind::Overloaded, "too busy"));
     scheduler.resume().unwrap();
     b.finish();
     c.await.unwrap().finish();
     let log = std::fs::read(home.path().join("queue.jsonl")).unwrap();
-    let records = |bytes: &[u8]| -> Vec<Record> {
+    let records = |bytes: &[u8]| -> Vec<QueueRecord> {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let lines = std::str::from_utf8(&bytes[..whole]).unwrap().lines();
         lines.map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -132,7 +132,7 @@ async fn a_log_that_was_cut_at_any_byte_is_the_queue_up_to_there() {
         let expected = Queue::fold(Limits::global(0), &records(&log[..cut]));
         assert_eq!(found.queue().state(), expected.state(), "cut at {cut}");
         // The next record is read again.
-        found.transact(Timestamp::now(), |_, _| vec![Fact::Paused]).unwrap();
+        found.transact(Timestamp::now(), |_, _| vec![QueueFact::Paused]).unwrap();
         let mut again = QueueLog::open(place.path().to_owned(), Limits::global(0)).unwrap();
         again.transact(Timestamp::now(), |_, _| Vec::new()).unwrap();
         assert_eq!(again.queue().state(), found.queue().state(), "cut at {cut}");
@@ -161,7 +161,10 @@ async fn modes_delays_and_held_accounts_outlive_the_process() {
     let home = tempfile::tempdir().unwrap();
     let scheduler = open(home.path(), 1);
     let slot = scheduler.acquire(item("a")).await.unwrap();
-    slot.fail(&Failure { retry_after: Some(200), ..Failure::new(FailureKind::RateLimited, "slow down") });
+    slot.fail(&AttemptFailure {
+        retry_after: Some(200),
+        ..AttemptFailure::new(AttemptFailureKind::RateLimited, "slow down")
+    });
     scheduler.pause().unwrap();
     drop(scheduler);
     let again = open(home.path(), 1);
@@ -180,11 +183,13 @@ async fn a_log_is_compacted_and_stays_the_same_queue() {
     let mut other = QueueLog::open(home.path().to_owned(), limits).unwrap();
     log.compact_from(16 << 10);
     let now = Timestamp::now();
-    log.transact(now, |_, owner| vec![Fact::Enqueued { item: item("stays"), owner: owner.clone() }]).unwrap();
+    log.transact(now, |_, owner| vec![QueueFact::Enqueued { item: item("stays"), owner: owner.clone() }])
+        .unwrap();
     for number in 0..1000 {
         let id = format!("i{number}");
-        log.transact(now, |_, owner| vec![Fact::Enqueued { item: item(&id), owner: owner.clone() }]).unwrap();
-        log.transact(now, |_, _| vec![Fact::Withdrawn { item: ItemId(id.clone()) }]).unwrap();
+        log.transact(now, |_, owner| vec![QueueFact::Enqueued { item: item(&id), owner: owner.clone() }])
+            .unwrap();
+        log.transact(now, |_, _| vec![QueueFact::Withdrawn { item: ItemId(id.clone()) }]).unwrap();
         // Another process reads on in the new file.
         if number % 50 == 0 {
             other.transact(now, |_, _| Vec::new()).unwrap();

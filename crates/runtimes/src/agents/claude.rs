@@ -3,7 +3,7 @@
 use super::{has_files, is_json, levels, mcp_servers, uuid_of};
 use crate::adapter::{Adapter, AgentProfile, TurnContext};
 use crate::capabilities::Capabilities;
-use crate::invocation::{Argument, Invocation};
+use crate::invocation::{AgentCommandLine, Argument};
 use crate::login::{ConfigFile, LoginFile, LoginQuestion, LoginSources};
 use crate::options::AgentOption;
 use crate::probe::{ModelListing, OptionalFlag, Probe};
@@ -91,7 +91,7 @@ fn in_rules(server: &str) -> String {
 }
 
 impl Adapter for Claude {
-    fn invocation(&self, order: &AgentOrder, turn: &TurnContext<'_>) -> Invocation {
+    fn invocation(&self, order: &AgentOrder, turn: &TurnContext<'_>) -> AgentCommandLine {
         let mut args: Vec<Argument> =
             ["-p", "--output-format", "stream-json", "--verbose"].map(Argument::from).into();
         if !order.options.without_stream() {
@@ -165,10 +165,10 @@ impl Adapter for Claude {
             args.extend(["--mcp-config".into(), config]);
         }
         args.extend(order.extra.iter().map(Argument::from));
-        Invocation {
+        AgentCommandLine {
             without: SURROUNDING.map(str::to_owned).into(),
             session_id,
-            ..Invocation::new(args, turn.prompt.to_owned())
+            ..AgentCommandLine::new(args, turn.prompt.to_owned())
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{levels, mcp_servers, with_system};
 use crate::adapter::{Adapter, AgentProfile, TurnContext};
 use crate::capabilities::Capabilities;
-use crate::invocation::Invocation;
+use crate::invocation::AgentCommandLine;
 use crate::login::{ConfigFile, LoginFile, LoginQuestion, LoginSources};
 use crate::options::AgentOption;
 use crate::probe::{ModelListing, Probe};
@@ -65,7 +65,7 @@ pub fn profile() -> AgentProfile {
 pub struct Codex;
 
 impl Adapter for Codex {
-    fn invocation(&self, order: &AgentOrder, turn: &TurnContext<'_>) -> Invocation {
+    fn invocation(&self, order: &AgentOrder, turn: &TurnContext<'_>) -> AgentCommandLine {
         let mut args: Vec<String> = ["exec", "--json", "--skip-git-repo-check"].map(str::to_owned).into();
         let mut flag = |name: &str, value: &str| args.extend([name.to_owned(), value.to_owned()]);
         if let Some(model) = &order.model {
@@ -97,7 +97,7 @@ impl Adapter for Codex {
             args.extend(["resume".to_owned(), id.to_owned()]);
         }
         args.push("-".to_owned());
-        Invocation::new(args, with_system(turn.prompt, order, turn.agent_session.is_some()))
+        AgentCommandLine::new(args, with_system(turn.prompt, order, turn.agent_session.is_some()))
     }
 
     fn rehearse(&self, order: &mut AgentOrder, stage: &RehearsalStage) {

@@ -3,7 +3,7 @@
 use super::{has_files, is_json, uuid_of, with_system};
 use crate::adapter::{Adapter, AgentProfile, ForeignModels, TurnContext};
 use crate::capabilities::{Capabilities, EFFORT_LEVELS};
-use crate::invocation::{Argument, Invocation};
+use crate::invocation::{AgentCommandLine, Argument};
 use crate::login::{ConfigFile, IgnoredValue, LoginFile, LoginQuestion, LoginSources};
 use crate::options::{AgentOption, AgentOptions};
 use crate::probe::{ModelListing, OptionalFlag, Probe, Substitute};
@@ -88,7 +88,7 @@ pub fn profile() -> AgentProfile {
 pub struct Copilot;
 
 impl Adapter for Copilot {
-    fn invocation(&self, order: &AgentOrder, turn: &TurnContext<'_>) -> Invocation {
+    fn invocation(&self, order: &AgentOrder, turn: &TurnContext<'_>) -> AgentCommandLine {
         let mut args: Vec<Argument> = Vec::new();
         let mut flag = |name: &str, value: &str| args.push(format!("{name}={value}").into());
         flag("--output-format", "json");
@@ -154,7 +154,7 @@ impl Adapter for Copilot {
         }
         args.extend(order.extra.iter().map(Argument::from));
         let prompt = with_system(turn.prompt, order, turn.agent_session.is_some());
-        Invocation { session_id, ..Invocation::new(args, prompt) }
+        AgentCommandLine { session_id, ..AgentCommandLine::new(args, prompt) }
     }
 
     fn translator(&self, turn: &TurnContext<'_>) -> Box<dyn Translator> {

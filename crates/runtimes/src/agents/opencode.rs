@@ -8,7 +8,7 @@ use super::{levels, mcp_servers, with_system};
 use crate::adapter::{Adapter, AgentProfile, TurnContext};
 use crate::capabilities::Capabilities;
 use crate::environment::RuntimeEnvironment;
-use crate::invocation::Invocation;
+use crate::invocation::AgentCommandLine;
 use crate::login::{ConfigFile, LoginFile, LoginSources};
 use crate::options::AgentOption;
 use crate::probe::{ModelListing, Probe};
@@ -132,7 +132,7 @@ fn list<'a>(server: &'a Value, name: &str) -> &'a [Value] {
 }
 
 impl Adapter for Opencode {
-    fn invocation(&self, order: &AgentOrder, turn: &TurnContext<'_>) -> Invocation {
+    fn invocation(&self, order: &AgentOrder, turn: &TurnContext<'_>) -> AgentCommandLine {
         let mut args: Vec<String> = ["run", "--format", "json", "--thinking"].map(str::to_owned).into();
         let mut flag = |name: &str, value: &str| args.extend([name.to_owned(), value.to_owned()]);
         if let Some(model) = &order.model {
@@ -165,7 +165,7 @@ impl Adapter for Opencode {
         if order.options.experimental == Some(true) {
             switch("OPENCODE_EXPERIMENTAL");
         }
-        Invocation { env, ..Invocation::new(args, prompt) }
+        AgentCommandLine { env, ..AgentCommandLine::new(args, prompt) }
     }
 
     fn rehearse(&self, order: &mut AgentOrder, stage: &RehearsalStage) {

@@ -8,7 +8,7 @@ use super::Translation;
 use super::bookkeeping::{Bookkeeping, ToolEnd};
 use super::json::{content, count, owned, text};
 use crate::outcome::ReportedError;
-use crate::usage::{Figure, Usage};
+use crate::usage::{AgentUsage, Figure};
 
 /// The longest answer that is put together from pieces.
 const MAX_ANSWER: usize = 16 << 20;
@@ -126,7 +126,7 @@ impl Acp {
 
     fn end_thought(&mut self, said: &mut Translation) {
         if let Some((reasoning_id, content)) = self.thought.take() {
-            said.push(data::Reasoning { reasoning_id, content });
+            said.push(data::AssistantReasoning { reasoning_id, content });
         }
     }
 
@@ -153,15 +153,15 @@ impl Acp {
 }
 
 /// Usage in the answer to a prompt: since the session was opened.
-pub(crate) fn usage(answer: &Value) -> Usage {
+pub(crate) fn usage(answer: &Value) -> AgentUsage {
     let figure = |path: &str| Figure::reported(count(answer, path));
-    Usage {
+    AgentUsage {
         input_tokens: figure("usage.inputTokens"),
         output_tokens: figure("usage.outputTokens"),
         cache_read_tokens: figure("usage.cachedReadTokens"),
         cache_write_tokens: figure("usage.cachedWriteTokens"),
         reasoning_tokens: figure("usage.thoughtTokens"),
-        ..Usage::default()
+        ..AgentUsage::default()
     }
 }
 

@@ -14,7 +14,7 @@ use super::codex::session_error;
 use super::json::{at, content, count, flag, list, owned, text};
 use super::{Translation, Translator};
 use crate::outcome::{AgentVerdict, ReportedError};
-use crate::usage::{Figure, Usage};
+use crate::usage::{AgentUsage, Figure};
 
 /// Model name on messages that the agent itself wrote.
 const SYNTHETIC: &str = "<synthetic>";
@@ -176,7 +176,7 @@ impl ClaudeTranslator {
                 }
                 "thinking" => {
                     let content = owned(block, "thinking").unwrap_or_default();
-                    said.push_from(agent.clone(), data::Reasoning { reasoning_id: name, content });
+                    said.push_from(agent.clone(), data::AssistantReasoning { reasoning_id: name, content });
                 }
                 "tool_use" | "server_tool_use" | "mcp_tool_use" => {
                     let call = text(block, "id").unwrap_or(&name).to_owned();
@@ -290,7 +290,7 @@ impl ClaudeTranslator {
         if let Some(id) = owned(value, "session_id") {
             said.facts.session_id = Some(id);
         }
-        said.facts.usage = Usage {
+        said.facts.usage = AgentUsage {
             input_tokens: told(value, "usage.input_tokens", "inputTokens"),
             output_tokens: told(value, "usage.output_tokens", "outputTokens"),
             cache_read_tokens: told(value, "usage.cache_read_input_tokens", "cacheReadInputTokens"),

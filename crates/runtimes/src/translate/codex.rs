@@ -7,7 +7,7 @@ use super::bookkeeping::{Bookkeeping, ToolEnd};
 use super::json::{count, list, owned, text};
 use super::{Translation, Translator};
 use crate::outcome::{AgentVerdict, ReportedError};
-use crate::usage::{Figure, Usage};
+use crate::usage::{AgentUsage, Figure};
 
 #[derive(Debug, Default)]
 pub struct CodexTranslator {
@@ -78,7 +78,7 @@ impl CodexTranslator {
             }
             ("reasoning", ItemProgress::Over) => {
                 let content = owned(item, "text").unwrap_or_default();
-                said.push(data::Reasoning { reasoning_id: id.to_owned(), content });
+                said.push(data::AssistantReasoning { reasoning_id: id.to_owned(), content });
             }
             // Messages about itself are no failure of the turn.
             ("error", ItemProgress::Over) => {
@@ -154,14 +154,14 @@ fn changed(item: &Value) -> String {
     lines.join("\n")
 }
 
-fn usage(value: &Value) -> Usage {
-    Usage {
+fn usage(value: &Value) -> AgentUsage {
+    AgentUsage {
         input_tokens: Figure::reported(count(value, "input_tokens")),
         output_tokens: Figure::reported(count(value, "output_tokens")),
         cache_read_tokens: Figure::reported(count(value, "cached_input_tokens")),
         cache_write_tokens: Figure::reported(count(value, "cache_write_input_tokens")),
         reasoning_tokens: Figure::reported(count(value, "reasoning_output_tokens")),
-        ..Usage::default()
+        ..AgentUsage::default()
     }
 }
 

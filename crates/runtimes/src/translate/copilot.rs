@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::json::{count, owned, text};
 use super::{TranslatedEvent, Translation, Translator, copilot_usage as usage};
 use crate::outcome::{AgentVerdict, ReportedError};
-use crate::usage::{Figure, Usage};
+use crate::usage::{AgentUsage, Figure};
 
 /// Event that says that something changed, without saying what: a third of the agent's output, dropped.
 const NOISE: EventKind = EventKind::BackgroundTasksChanged;
@@ -101,7 +101,7 @@ impl CopilotTranslator {
         let ours = serde_json::from_str::<RunResult>(line).ok().map(|result| result.usage);
         let told = |value: Option<u64>| value.filter(|value| *value > 0);
         let output = ours.as_ref().and_then(|usage| usage.output_tokens);
-        said.facts.usage = Usage {
+        said.facts.usage = AgentUsage {
             input_tokens: Figure::reported(ours.as_ref().and_then(|usage| usage.input_tokens)),
             output_tokens: match (output, self.output_tokens) {
                 (Some(tokens), _) => Figure::Reported(tokens as f64),
@@ -110,7 +110,7 @@ impl CopilotTranslator {
             },
             premium_requests: Figure::reported(count(value, "usage.premiumRequests")),
             api_ms: Figure::reported(told(count(value, "usage.totalApiDurationMs"))),
-            ..Usage::default()
+            ..AgentUsage::default()
         };
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::usage::{Figure, Usage};
+use crate::usage::{AgentUsage, Figure};
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -37,7 +37,7 @@ struct Tokens {
 }
 
 /// Adds the usage in the file. A turn that was interrupted leaves no file, and its usage stays unknown.
-pub(super) fn add(text: &str, usage: &mut Usage) -> bool {
+pub(super) fn add(text: &str, usage: &mut AgentUsage) -> bool {
     match serde_json::from_str::<Document>(text) {
         Ok(document) => {
             sum_up(&document, usage);
@@ -47,7 +47,7 @@ pub(super) fn add(text: &str, usage: &mut Usage) -> bool {
     }
 }
 
-fn sum_up(document: &Document, usage: &mut Usage) {
+fn sum_up(document: &Document, usage: &mut AgentUsage) {
     let metrics = || document.model_metrics.values();
     let set = |figure: &mut Figure, of: fn(&Metric) -> Option<u64>| {
         // A model that does not say leaves the sum unknown.
@@ -69,7 +69,7 @@ mod tests {
 
     #[track_caller]
     fn check(file: &str, input: Figure, calls: Figure) {
-        let mut usage = Usage::default();
+        let mut usage = AgentUsage::default();
         add(file, &mut usage);
         assert_eq!((usage.input_tokens, usage.model_calls), (input, calls));
     }

@@ -18,7 +18,7 @@ use hangar_protocol::{AgentId, Body, Event, data};
 pub use bookkeeping::Bookkeeping;
 
 use crate::outcome::{AgentVerdict, Halt, ReportedError, excerpt};
-use crate::usage::Usage;
+use crate::usage::AgentUsage;
 
 /// Maximum number of unknown line types in the drift report.
 const MAX_UNKNOWN_TYPES: usize = 64;
@@ -78,7 +78,7 @@ pub struct OutputFacts {
     pub aborted: bool,
     /// Why it stopped in the middle of its work, if nothing more comes.
     pub halted: Option<Halt>,
-    pub usage: Usage,
+    pub usage: AgentUsage,
     /// Lines that were not in the agent's format.
     pub malformed: u64,
     /// Types of lines that this version of the translator does not know.

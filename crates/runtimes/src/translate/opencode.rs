@@ -8,7 +8,7 @@ use super::codex::session_error;
 use super::json::{at, count, owned, text};
 use super::{Translation, Translator};
 use crate::outcome::{Halt, ReportedError};
-use crate::usage::{Figure, Usage};
+use crate::usage::{AgentUsage, Figure};
 
 /// Prefix of a tool's error when it would have needed a permission.
 const REFUSED: &str = "The user rejected permission";
@@ -17,7 +17,7 @@ const REFUSED: &str = "The user rejected permission";
 pub struct OpencodeTranslator {
     account: Bookkeeping,
     /// Usage of the steps so far; absent before the first.
-    used: Option<Usage>,
+    used: Option<AgentUsage>,
     /// Whether a tool of the step was not run because it would have needed a permission.
     refused: bool,
 }
@@ -41,7 +41,7 @@ impl Translator for OpencodeTranslator {
             }
             "reasoning" => {
                 let content = owned(part, "text").unwrap_or_default();
-                said.push(data::Reasoning { reasoning_id: id.to_owned(), content });
+                said.push(data::AssistantReasoning { reasoning_id: id.to_owned(), content });
             }
             "tool_use" => self.tool(part, said),
             "step_finish" => self.step_finished(part, said),
@@ -104,7 +104,7 @@ impl OpencodeTranslator {
             finish_reason: owned(part, "reason"),
             ..Default::default()
         });
-        let step = Usage {
+        let step = AgentUsage {
             input_tokens: Figure::reported(tokens("input")),
             output_tokens: Figure::reported(tokens("output")),
             cache_read_tokens: Figure::reported(tokens("cache.read")),
@@ -112,7 +112,7 @@ impl OpencodeTranslator {
             reasoning_tokens: Figure::reported(tokens("reasoning")),
             cost_usd: cost.map_or(Figure::Unknown, Figure::Reported),
             model_calls: Figure::Derived(1.0),
-            ..Usage::default()
+            ..AgentUsage::default()
         };
         let used = self.used.map_or(step, |used| used.plus(step));
         self.used = Some(used);

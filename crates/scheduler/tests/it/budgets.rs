@@ -3,7 +3,7 @@
 use hangar_scheduler::budget::{BudgetKind, BudgetScope, Budgets, Day};
 use hangar_scheduler::limits::Limits;
 use hangar_scheduler::queue::Queue;
-use hangar_scheduler::record::Fact;
+use hangar_scheduler::record::QueueFact;
 use jiff::tz::TimeZone;
 
 use crate::stage::Stage;
@@ -20,7 +20,7 @@ impl Stage {
     fn spend(&mut self, kind: BudgetKind, name: &str, usd: f64) {
         let budgets = &self.queue.limits().budgets;
         let day = kind.is_daily().then(|| budgets.day_of(self.now));
-        self.note(Fact::Spent { budget: scope(kind, name), day, usd, unpriced: 0 });
+        self.note(QueueFact::Spent { budget: scope(kind, name), day, usd, unpriced: 0 });
     }
 
     fn raise(&mut self, kind: BudgetKind, name: &str, usd: f64) {
@@ -74,10 +74,11 @@ fn figures_are_absolute_so_telling_them_again_changes_nothing() {
     let mut stage = stage(Budgets { day: Some(1.0), ..Budgets::default() });
     stage.spend(BudgetKind::Day, "", 0.5);
     let day = Some(stage.queue.limits().budgets.day_of(stage.now));
-    let told = [Fact::Spent { budget: scope(BudgetKind::Day, ""), day, usd: 0.5, unpriced: 0 }];
+    let told = [QueueFact::Spent { budget: scope(BudgetKind::Day, ""), day, usd: 0.5, unpriced: 0 }];
     assert!(stage.queue.spent(&told).is_empty());
     let yesterday = day.map(|day| Day(day.0.yesterday().expect("a day")));
-    let late = [Fact::Spent { budget: scope(BudgetKind::Day, ""), day: yesterday, usd: 9.0, unpriced: 0 }];
+    let late =
+        [QueueFact::Spent { budget: scope(BudgetKind::Day, ""), day: yesterday, usd: 9.0, unpriced: 0 }];
     assert!(stage.queue.spent(&late).is_empty(), "a figure of yesterday does not replace that of today");
     stage.spend(BudgetKind::Day, "", 0.5);
     assert!((stage.queue.budgets(stage.now)[0].spent - 0.5).abs() < 1e-9);
@@ -112,7 +113,7 @@ fn a_log_and_its_compaction_have_the_same_budgets() {
     assert_eq!(folded.state(), stage.queue.state());
     let text = serde_json::to_string(&stage.queue.compacted()).expect("JSON");
     let mut compacted = Stage { queue: Queue::new(limits), log: Vec::new(), ..stage };
-    compacted.note(Fact::Compacted { state: serde_json::from_str(&text).expect("the same") });
+    compacted.note(QueueFact::Compacted { state: serde_json::from_str(&text).expect("the same") });
     assert_eq!(compacted.next(), "");
     compacted.raise(BudgetKind::Day, "", 0.05);
     assert_eq!(compacted.next(), "a");

@@ -1,8 +1,8 @@
 //! Which item goes first.
 
 use hangar_scheduler::limits::{Limits, ScopeKind};
-use hangar_scheduler::record::Fact;
-use hangar_scheduler::retry::FailureKind;
+use hangar_scheduler::record::QueueFact;
+use hangar_scheduler::retry::AttemptFailureKind;
 
 use crate::stage::{Stage, owner};
 
@@ -79,7 +79,7 @@ fn a_retry_keeps_its_place() {
     let mut stage = Stage::new(Limits::global(1));
     ["a", "b", "c"].iter().for_each(|item| stage.enqueue(item));
     assert_eq!(stage.next(), "a");
-    stage.fail("a", FailureKind::Transient);
+    stage.fail("a", AttemptFailureKind::Transient);
     // Its owner wants it again at once, in vain until the delay has passed.
     stage.enqueue("a");
     assert_eq!(stage.next(), "b");
@@ -95,9 +95,10 @@ fn a_breaker_opens_for_all_tries_one_and_closes() {
     let mut stage = Stage::new(Limits::global(2));
     ["a", "b", "c", "d", "x account=other"].iter().for_each(|item| stage.enqueue(item));
     assert_eq!(stage.next(), "a b");
-    stage.fail("a", FailureKind::Overloaded);
-    stage.fail("b", FailureKind::Overloaded);
-    let opened = stage.log.iter().filter(|record| matches!(record.fact, Fact::BreakerOpened { .. })).count();
+    stage.fail("a", AttemptFailureKind::Overloaded);
+    stage.fail("b", AttemptFailureKind::Overloaded);
+    let opened =
+        stage.log.iter().filter(|record| matches!(record.fact, QueueFact::BreakerOpened { .. })).count();
     assert_eq!(opened, 1);
     assert_eq!(stage.next(), "x");
     stage.pass(5);
@@ -105,7 +106,7 @@ fn a_breaker_opens_for_all_tries_one_and_closes() {
     stage.finish("x");
     assert_eq!(stage.next(), "");
     // It failed again: the next try is later.
-    stage.fail("c", FailureKind::Overloaded);
+    stage.fail("c", AttemptFailureKind::Overloaded);
     stage.pass(5);
     assert_eq!(stage.next(), "");
     stage.pass(5);
@@ -121,7 +122,7 @@ fn a_login_that_failed_is_tried_once() {
     let mut stage = Stage::new(Limits::global(1));
     (0..5).for_each(|n| stage.enqueue(&format!("a{n}")));
     assert_eq!(stage.next(), "a0");
-    stage.fail("a0", FailureKind::Login);
+    stage.fail("a0", AttemptFailureKind::Login);
     assert_eq!(stage.next(), "");
     for fact in stage.queue.resumed() {
         stage.note(fact);
@@ -133,11 +134,11 @@ fn a_login_that_failed_is_tried_once() {
 fn a_paused_queue_grants_nothing() {
     let mut stage = Stage::new(Limits::global(1));
     stage.enqueue("a");
-    for closed in [Fact::Paused, Fact::Drained] {
+    for closed in [QueueFact::Paused, QueueFact::Drained] {
         stage.note(closed);
         assert_eq!(stage.next(), "");
     }
-    stage.note(Fact::Resumed);
+    stage.note(QueueFact::Resumed);
     assert_eq!(stage.next(), "a");
 }
 
@@ -146,7 +147,7 @@ fn work_of_a_process_that_has_ended_is_parked_in_its_place() {
     let mut stage = Stage::new(Limits::global(1));
     ["a", "b"].iter().for_each(|item| stage.enqueue(item));
     assert_eq!(stage.next(), "a");
-    stage.note(Fact::OwnerGone { owner: owner() });
+    stage.note(QueueFact::OwnerGone { owner: owner() });
     assert_eq!(stage.next(), "");
     ["b", "a"].iter().for_each(|item| stage.enqueue(item));
     assert_eq!(stage.next(), "a");
@@ -155,12 +156,12 @@ fn work_of_a_process_that_has_ended_is_parked_in_its_place() {
 #[test]
 fn sessions_of_people_are_not_queued_and_count() {
     let mut stage = Stage::new(Limits::global(1));
-    stage.note(Fact::Counted { item: crate::stage::item("mine"), owner: owner() });
-    stage.note(Fact::Counted { item: crate::stage::item("other"), owner: owner() });
+    stage.note(QueueFact::Counted { item: crate::stage::item("mine"), owner: owner() });
+    stage.note(QueueFact::Counted { item: crate::stage::item("other"), owner: owner() });
     stage.enqueue("a");
     assert_eq!(stage.next(), "");
     stage.finish("mine");
-    stage.note(Fact::OwnerGone { owner: owner() });
+    stage.note(QueueFact::OwnerGone { owner: owner() });
     stage.enqueue("a");
     assert_eq!(stage.next(), "a");
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use hangar_scheduler::item::{ItemId, OwnerId, WorkItem};
 use hangar_scheduler::limits::{Limits, ScopeKind};
 use hangar_scheduler::queue::Queue;
-use hangar_scheduler::record::{Fact, Record};
-use hangar_scheduler::retry::FailureKind;
-use hangar_scheduler::state::{ItemStatus, Mode};
+use hangar_scheduler::record::{QueueFact, QueueRecord};
+use hangar_scheduler::retry::AttemptFailureKind;
+use hangar_scheduler::state::{ItemStatus, SchedulerMode};
 use proptest::prelude::*;
 
 use crate::stage::{Stage, item};
@@ -16,7 +16,7 @@ use crate::stage::{Stage, item};
 enum Input {
     Enqueue { id: u8, project: u8, runtime: u8, account: u8, priority: i32, owner: u8 },
     Finish(usize),
-    Fail(usize, FailureKind),
+    Fail(usize, AttemptFailureKind),
     Withdraw(u8),
     Park(u8),
     OwnerGone(u8),
@@ -25,14 +25,14 @@ enum Input {
     Pass(u64),
 }
 
-fn kind() -> impl Strategy<Value = FailureKind> {
+fn kind() -> impl Strategy<Value = AttemptFailureKind> {
     prop::sample::select(vec![
-        FailureKind::Login,
-        FailureKind::BadRequest,
-        FailureKind::RateLimited,
-        FailureKind::Overloaded,
-        FailureKind::Interrupted,
-        FailureKind::Transient,
+        AttemptFailureKind::Login,
+        AttemptFailureKind::BadRequest,
+        AttemptFailureKind::RateLimited,
+        AttemptFailureKind::Overloaded,
+        AttemptFailureKind::Interrupted,
+        AttemptFailureKind::Transient,
     ])
 }
 
@@ -90,7 +90,7 @@ impl Stage {
                 }
                 let text = format!("i{number} project=p{project} runtime=r{runtime} account=a{account}");
                 let item = WorkItem { enqueued: self.now, priority: *priority, ..item(&text) };
-                self.note(Fact::Enqueued { item, owner: owner(*by) });
+                self.note(QueueFact::Enqueued { item, owner: owner(*by) });
             }
             Input::Finish(at) | Input::Fail(at, _) => {
                 let running = self.running();
@@ -100,15 +100,15 @@ impl Stage {
                     _ => self.finish(&id.0),
                 }
             }
-            Input::Withdraw(number) => self.note(Fact::Withdrawn { item: id(*number) }),
-            Input::Park(number) => self.note(Fact::Parked { item: id(*number) }),
-            Input::OwnerGone(number) => self.note(Fact::OwnerGone { owner: owner(*number) }),
-            Input::Mode(0) => self.note(Fact::Paused),
-            Input::Mode(1) => self.note(Fact::Drained),
-            Input::Mode(_) => self.note(Fact::Resumed),
+            Input::Withdraw(number) => self.note(QueueFact::Withdrawn { item: id(*number) }),
+            Input::Park(number) => self.note(QueueFact::Parked { item: id(*number) }),
+            Input::OwnerGone(number) => self.note(QueueFact::OwnerGone { owner: owner(*number) }),
+            Input::Mode(0) => self.note(QueueFact::Paused),
+            Input::Mode(1) => self.note(QueueFact::Drained),
+            Input::Mode(_) => self.note(QueueFact::Resumed),
             Input::Count(number) => {
                 let item = item(&format!("i{number} runtime=r0 account=a0 project=p1"));
-                self.note(Fact::Counted { item, owner: owner(0) });
+                self.note(QueueFact::Counted { item, owner: owner(0) });
             }
             Input::Pass(seconds) => self.pass(*seconds),
         }
@@ -134,7 +134,7 @@ impl Stage {
     /// Whether nothing that could start is left waiting.
     fn check_work_conserving(&self) {
         let state = self.queue.state();
-        if state.mode != Mode::Open || self.queue.running() >= self.queue.limits().global {
+        if state.mode != SchedulerMode::Open || self.queue.running() >= self.queue.limits().global {
             return;
         }
         let used: BTreeMap<_, _> = self.queue.used().into_iter().collect();
@@ -205,16 +205,16 @@ proptest! {
         }
         // What is written is what is read.
         let lines: Vec<String> = stage.log.iter().map(|record| serde_json::to_string(record).unwrap()).collect();
-        let log: Vec<Record> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let log: Vec<QueueRecord> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
         prop_assert_eq!(&log, &stage.log);
         for (length, state) in cuts {
             let folded = Queue::fold(limits.clone(), &log[..length]);
             prop_assert_eq!(folded.state(), &state);
         }
         // A compaction changes no decision.
-        let fact = Fact::Compacted { state: Box::new(stage.queue.compacted()) };
-        let line = serde_json::to_string(&Record { at: stage.now, fact }).unwrap();
-        let compacted: Record = serde_json::from_str(&line).unwrap();
+        let fact = QueueFact::Compacted { state: Box::new(stage.queue.compacted()) };
+        let line = serde_json::to_string(&QueueRecord { at: stage.now, fact }).unwrap();
+        let compacted: QueueRecord = serde_json::from_str(&line).unwrap();
         let mut again = Queue::fold(limits, &[compacted]);
         let later = stage.now + std::time::Duration::from_secs(3600);
         let (ours, theirs) = (stage.queue.next(later), again.next(later));
@@ -231,7 +231,7 @@ proptest! {
         for fact in stage.queue.resumed() {
             stage.note(fact);
         }
-        (40..44).for_each(|number| stage.note(Fact::Withdrawn { item: id(number) }));
+        (40..44).for_each(|number| stage.note(QueueFact::Withdrawn { item: id(number) }));
         let waiting = |stage: &Stage| {
             let mut entries = stage.queue.state().items.values();
             entries.any(|entry| matches!(entry.status, ItemStatus::Waiting { .. }))

@@ -1,8 +1,8 @@
 //! The sentence that says why an item waits.
 
 use hangar_scheduler::limits::{Limits, ScopeKind};
-use hangar_scheduler::record::Fact;
-use hangar_scheduler::retry::FailureKind;
+use hangar_scheduler::record::QueueFact;
+use hangar_scheduler::retry::AttemptFailureKind;
 
 use crate::stage::{Stage, owner};
 
@@ -30,28 +30,28 @@ fn a_full_limit_is_named() {
 #[test]
 fn a_closed_queue_is_named() {
     let mut stage = stage(Limits::global(1));
-    stage.note(Fact::Paused);
+    stage.note(QueueFact::Paused);
     assert_eq!(stage.reason("b"), "the queue is paused; `hangar resume` continues it");
-    stage.note(Fact::Drained);
+    stage.note(QueueFact::Drained);
     assert!(stage.reason("b").starts_with("the queue is drained"));
-    stage.note(Fact::OwnerGone { owner: owner() });
+    stage.note(QueueFact::OwnerGone { owner: owner() });
     assert_eq!(stage.reason("b"), "waits for run b to be resumed");
 }
 
 #[test]
 fn a_delay_and_an_account_that_is_held_are_named() {
     let mut one = stage(Limits::global(1));
-    one.fail("a", FailureKind::Transient);
+    one.fail("a", AttemptFailureKind::Transient);
     one.enqueue("a");
     assert_eq!(one.reason("a"), "waits until 08:00:08 UTC for attempt 2: it broke");
     let mut one = stage(Limits::global(1));
-    one.fail("a", FailureKind::Overloaded);
+    one.fail("a", AttemptFailureKind::Overloaded);
     assert_eq!(one.reason("b"), "waits for account claude until 08:00:08 UTC: overloaded");
     one.pass(5);
     assert_eq!(one.next(), "b (tries claude)");
     assert_eq!(one.reason("c"), "waits for account claude, which run b tries: overloaded");
     let mut one = stage(Limits::global(1));
-    one.fail("a", FailureKind::Login);
+    one.fail("a", AttemptFailureKind::Login);
     let login = "waits for account claude until 08:05:03 UTC: its login failed; log in, then `hangar resume`";
     assert_eq!(one.reason("b"), login);
 }

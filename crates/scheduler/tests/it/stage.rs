@@ -6,14 +6,14 @@ use std::time::Duration;
 use hangar_scheduler::item::{ItemId, OwnerId, WorkItem, WorkKind};
 use hangar_scheduler::limits::Limits;
 use hangar_scheduler::queue::{Queue, QueueDecision};
-use hangar_scheduler::record::{Fact, Record};
-use hangar_scheduler::retry::{Failure, FailureKind, RetryPolicy};
+use hangar_scheduler::record::{QueueFact, QueueRecord};
+use hangar_scheduler::retry::{AttemptFailure, AttemptFailureKind, RetryPolicy};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 pub(crate) struct Stage {
     pub(crate) queue: Queue,
-    pub(crate) log: Vec<Record>,
+    pub(crate) log: Vec<QueueRecord>,
     pub(crate) now: Timestamp,
     pub(crate) policy: RetryPolicy,
 }
@@ -67,8 +67,8 @@ impl Stage {
         Self { queue: Queue::new(limits), log: Vec::new(), now, policy }
     }
 
-    pub(crate) fn note(&mut self, fact: Fact) {
-        let record = Record { at: self.now, fact };
+    pub(crate) fn note(&mut self, fact: QueueFact) {
+        let record = QueueRecord { at: self.now, fact };
         self.queue.apply(&record);
         self.log.push(record);
     }
@@ -81,14 +81,14 @@ impl Stage {
     pub(crate) fn enqueue(&mut self, text: &str) {
         self.pass(1);
         let item = WorkItem { enqueued: self.now, ..item(text) };
-        self.note(Fact::Enqueued { item, owner: owner() });
+        self.note(QueueFact::Enqueued { item, owner: owner() });
     }
 
     /// The items that are granted, in order.
     pub(crate) fn next(&mut self) -> String {
         let decisions = self.queue.next(self.now);
         for fact in decisions.iter().flat_map(QueueDecision::facts) {
-            self.log.push(Record { at: self.now, fact });
+            self.log.push(QueueRecord { at: self.now, fact });
         }
         let names = decisions.iter().map(|decision| match &decision.probes {
             Some(account) => format!("{} (tries {account})", decision.item),
@@ -103,8 +103,8 @@ impl Stage {
         }
     }
 
-    pub(crate) fn fail(&mut self, id: &str, kind: FailureKind) {
-        let failure = Failure::new(kind, "it broke");
+    pub(crate) fn fail(&mut self, id: &str, kind: AttemptFailureKind) {
+        let failure = AttemptFailure::new(kind, "it broke");
         for fact in self.queue.failed(&ItemId(id.to_owned()), &failure, &self.policy, self.now, 0.0) {
             self.note(fact);
         }

@@ -9,7 +9,7 @@ use crate::cache::Caching;
 use crate::history::AnswerHistory;
 use crate::refusal::Refusal;
 use crate::request::Request;
-use crate::usage::Price;
+use crate::usage::VendorPrice;
 use crate::vendor::Accepted;
 
 /// Bytes of the longest body.
@@ -67,7 +67,7 @@ pub(super) fn check(
         caching: Caching::Marked { minimum: model.cache_minimum, look_back: LOOK_BACK },
         searches: search::is_offered(body),
         dropped: sealed.dropped_now,
-        price: Price { search: SEARCH_PRICE, ..model.price },
+        price: VendorPrice { search: SEARCH_PRICE, ..model.price },
         token_percent: model.token_percent,
         foreign,
         violations,

@@ -11,7 +11,7 @@ use crate::history::AnswerHistory;
 use crate::scenario::{AnswerPiece, Fault, ScenarioEnd, WebPage};
 use crate::signature::{Seal, Signature};
 use crate::stream::{SseEvent, StreamFrame, VendorResponse};
-use crate::tokens::Counter;
+use crate::tokens::TokenCounter;
 use crate::usage::Usage;
 use crate::vendor::{Accepted, PlannedAnswer};
 
@@ -257,7 +257,7 @@ impl<'a> Writer<'a> {
 
     fn seal(&self, visible: &str, text: &str) -> String {
         let tools = self.accepted.context["tools"].as_str().unwrap_or_default();
-        let counter = Counter::new(self.accepted.token_percent);
+        let counter = TokenCounter::new(self.accepted.token_percent);
         let seal = Seal {
             vendor: "anthropic".to_owned(),
             account: self.accepted.account.clone(),

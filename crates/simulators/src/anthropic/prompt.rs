@@ -10,7 +10,7 @@ use super::prefix::{canonical, content};
 use super::thinking::is_thinking;
 use crate::cache::{CacheMark, ModelInput};
 use crate::signature::Seal;
-use crate::tokens::Counter;
+use crate::tokens::TokenCounter;
 use hangar_models::image::Image;
 
 /// Longer edge in pixels that a model sees.
@@ -31,8 +31,8 @@ pub(super) struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn counter(&self) -> Counter {
-        Counter::new(self.model.token_percent)
+    fn counter(&self) -> TokenCounter {
+        TokenCounter::new(self.model.token_percent)
     }
 
     /// Tools, system, then messages. Content that invalidates only the cache of messages is between them.

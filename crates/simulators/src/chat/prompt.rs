@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::model::ChatModel;
-use crate::{CacheMark, Counter, Image, ModelInput};
+use crate::{CacheMark, Image, ModelInput, TokenCounter};
 
 /// Longer edge in pixels that a model sees.
 const LONGEST_EDGE: u32 = 1568;
@@ -27,7 +27,7 @@ enum Role {
 
 impl Reading {
     pub(crate) fn of(model: &ChatModel, body: &Value) -> Self {
-        let counter = Counter::new(model.token_percent);
+        let counter = TokenCounter::new(model.token_percent);
         let mut tools = ModelInput::default();
         for tool in body["tools"].as_array().into_iter().flatten() {
             tools.push(&without_mark(tool), counter.json(tool), mark(tool));
@@ -73,7 +73,7 @@ impl Reading {
     }
 }
 
-fn message_prompt(counter: &Counter, message: &Value) -> ModelInput {
+fn message_prompt(counter: &TokenCounter, message: &Value) -> ModelInput {
     let mut prompt = ModelInput::default();
     prompt.push(&message["role"], counter.message(), None);
     let text = |text: &str, prompt: &mut ModelInput| prompt.push_text(text, |piece| counter.text(piece));
@@ -100,7 +100,7 @@ fn message_prompt(counter: &Counter, message: &Value) -> ModelInput {
     prompt
 }
 
-fn medium_tokens(counter: &Counter, part: &Value) -> u64 {
+fn medium_tokens(counter: &TokenCounter, part: &Value) -> u64 {
     let url = part.pointer("/image_url/url").or_else(|| part.get("image_url")).and_then(Value::as_str);
     if let Some(url) = url {
         return Image::of_data_url(url).map_or(UNREADABLE_IMAGE, |image| counter.image(image, LONGEST_EDGE));

@@ -10,7 +10,7 @@ use crate::history::AnswerHistory;
 use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::shape::Flaw;
-use crate::usage::Price;
+use crate::usage::VendorPrice;
 use crate::vendor::Accepted;
 
 pub(super) const TOO_LONG: &str =
@@ -69,7 +69,7 @@ pub(super) fn check(
         },
         searches: tools::searches(body),
         dropped: Vec::new(),
-        price: Price { search: SEARCH_PRICE, ..model.price },
+        price: VendorPrice { search: SEARCH_PRICE, ..model.price },
         token_percent: model.token_percent,
         foreign,
         violations,

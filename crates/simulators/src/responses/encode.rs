@@ -10,7 +10,7 @@ use crate::history::AnswerHistory;
 use crate::scenario::{AnswerPiece, Fault, ScenarioEnd, TextPhase, WebPage};
 use crate::signature::{Seal, Signature};
 use crate::stream::{SseEvent, StreamFrame, VendorResponse};
-use crate::tokens::Counter;
+use crate::tokens::TokenCounter;
 use crate::vendor::{Accepted, InputKind, PlannedAnswer};
 
 /// Characters of a delta.
@@ -222,7 +222,7 @@ impl Writer<'_> {
         let summary = if shown.is_empty() { json!([]) } else { json!([part]) };
         let id = self.id("rs_");
         let mut item = json!({"id": id, "type": "reasoning", "summary": summary});
-        let counter = Counter::new(self.accepted.token_percent);
+        let counter = TokenCounter::new(self.accepted.token_percent);
         let seal = Seal {
             vendor: "openai".to_owned(),
             account: self.accepted.account.clone(),

@@ -8,7 +8,7 @@ use super::items::{kind, text};
 use super::tools::{list, offered};
 use crate::cache::ModelInput;
 use crate::signature::Seal;
-use crate::tokens::Counter;
+use crate::tokens::TokenCounter;
 use hangar_models::image::Image;
 
 /// Edge of the tiles of an image, and the upper bound of its tokens.
@@ -27,8 +27,8 @@ pub(super) struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn counter(&self) -> Counter {
-        Counter::new(self.model.token_percent)
+    fn counter(&self) -> TokenCounter {
+        TokenCounter::new(self.model.token_percent)
     }
 
     pub(super) fn prompt(&self) -> ModelInput {

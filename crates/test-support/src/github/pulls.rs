@@ -32,7 +32,7 @@ pub(super) struct ReviewThread {
 }
 
 /// A remark of a reviewer on a line.
-pub struct Remark<'a> {
+pub struct ReviewRemark<'a> {
     pub author: &'a str,
     pub is_bot: bool,
     pub file: &'a str,
@@ -51,7 +51,7 @@ impl GitHubServer {
     }
 
     /// Somebody remarks something about a line.
-    pub fn remark(&self, number: u64, remark: &Remark<'_>) {
+    pub fn remark(&self, number: u64, remark: &ReviewRemark<'_>) {
         let mut repository = self.repository();
         let head = repository.pulls.get(&number).and_then(|pull| repository.open_head(pull));
         repository.next_comment += 1;

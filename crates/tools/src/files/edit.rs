@@ -23,7 +23,7 @@ use crate::workspace::{Location, Workspace};
 /// Characters of `old_str` quoted when it is ambiguous.
 const QUOTE_CHARS: usize = 80;
 
-pub struct Edit {
+pub struct EditTool {
     spec: Arc<ToolSpec>,
     workspace: Arc<Workspace>,
     inspected: Arc<InspectedCalls>,
@@ -49,7 +49,7 @@ struct Plan {
     forgiven: Option<String>,
 }
 
-impl Edit {
+impl EditTool {
     pub fn new(workspace: Arc<Workspace>) -> Self {
         Self {
             spec: interned::spec(ToolSpec {
@@ -78,7 +78,7 @@ impl Edit {
     }
 }
 
-impl Tool for Edit {
+impl Tool for EditTool {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }

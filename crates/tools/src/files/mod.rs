@@ -25,7 +25,7 @@ use crate::answer;
 use crate::workspace::{Location, Workspace};
 
 pub use create::Create;
-pub use edit::Edit;
+pub use edit::EditTool;
 pub use view::View;
 
 /// Bytes of a file's new content that a permission request carries; the diff says enough about larger ones.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_agent::permissions::Grant;
-use hangar_agent::session::{Notice, ReadForModel};
+use hangar_agent::session::{BackgroundNotice, ReadForModel};
 use hangar_agent::tool::ToolOutcome;
 use hangar_disk::Folder;
 use hangar_protocol::Body;
@@ -77,7 +77,7 @@ pub struct ShellCompletion {
     pub read: ToolOutcome,
 }
 
-impl From<ShellCompletion> for Notice {
+impl From<ShellCompletion> for BackgroundNotice {
     fn from(completion: ShellCompletion) -> Self {
         let ShellCompletion { shell_id, description, exit_code, detached, read } = completion;
         let end = match exit_code {
@@ -93,7 +93,7 @@ impl From<ShellCompletion> for Notice {
         } else {
             NotificationKind::ShellCompleted { shell_id, exit_code: Some(exit_code), description }
         };
-        Notice { text, kind, read }
+        BackgroundNotice { text, kind, read }
     }
 }
 

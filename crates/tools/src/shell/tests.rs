@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hangar_agent::permissions::Grant;
-use hangar_agent::session::Notice;
+use hangar_agent::session::BackgroundNotice;
 use hangar_agent::tool::{Access, Tool, ToolContext, ToolInput, ToolOutcome, ToolStatus};
 use hangar_protocol::Body;
 use hangar_protocol::data::ToolType;

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::{is_repository, service};
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::forge::{
-    Check, CheckStatus, Forge, MergeOrder, PullDraft, PullName, PullRequest, PullState, Review, Thread,
-    ThreadAnswer, ThreadComment, Verdict, tail,
+    Check, CheckStatus, Forge, MergeOrder, PullDraft, PullName, PullRequest, PullState, Review,
+    ReviewVerdict, Thread, ThreadAnswer, ThreadComment, tail,
 };
 use crate::http::{Api, Method};
 use crate::{LabelChange, NewComment, Reading};
@@ -338,10 +338,10 @@ fn status(entry: &Value) -> Check {
 
 fn review(entry: &Value) -> Option<Review> {
     let verdict = match entry["state"].as_str()? {
-        "APPROVED" => Verdict::Approved,
-        "CHANGES_REQUESTED" => Verdict::ChangesRequested,
-        "COMMENTED" => Verdict::Commented,
-        _ => Verdict::Void,
+        "APPROVED" => ReviewVerdict::Approved,
+        "CHANGES_REQUESTED" => ReviewVerdict::ChangesRequested,
+        "COMMENTED" => ReviewVerdict::Commented,
+        _ => ReviewVerdict::Void,
     };
     Some(Review {
         id: entry["id"].as_u64()?.to_string(),

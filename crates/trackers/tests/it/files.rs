@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hangar_trackers::file::FileTracker;
 use hangar_trackers::markdown::MarkdownTracker;
-use hangar_trackers::{Tracker, TrackerErrorKind};
+use hangar_trackers::{IssueReader, IssueWriter, Tracker, TrackerErrorKind};
 
 use crate::suite;
 

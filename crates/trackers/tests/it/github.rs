@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_test_support::GitHubServer;
-use hangar_test_support::github::{Refusal, TOKEN};
+use hangar_test_support::github::{ScriptedRefusal, TOKEN};
 use hangar_trackers::{Tracker, TrackerErrorKind, open};
-use hangar_workflow::environment::Environment;
+use hangar_workflow::environment::WorkflowEnvironment;
 
 use crate::suite;
 
@@ -15,7 +15,7 @@ fn tracker(server: &GitHubServer, more: &str) -> Arc<dyn Tracker> {
         "---\ntracker:\n  kind: github\n  endpoint: {}\n  project: octo/app\n  active_states: [To Do, In Progress]\n  terminal_states: [Done]\n  api_key: {TOKEN}\n{more}---\n",
         server.url
     );
-    let workflow = hangar_workflow::load(&text, "/".as_ref(), &Environment::default()).unwrap();
+    let workflow = hangar_workflow::load(&text, "/".as_ref(), &WorkflowEnvironment::default()).unwrap();
     open(&workflow.config.tracker, &[]).unwrap()
 }
 
@@ -95,7 +95,7 @@ async fn refusals_have_kinds_and_say_how_long_to_wait() {
         (502, vec![], "", TrackerErrorKind::Api, None),
     ];
     for (status, headers, message, kind, wait) in cases {
-        server.repository().refusals.push(Refusal { status, headers, message });
+        server.repository().refusals.push(ScriptedRefusal { status, headers, message });
         let error = tracker(&server, "").by_states(&active()).await.unwrap_err();
         assert_eq!(
             (error.kind, error.retry_after),
@@ -113,7 +113,7 @@ fn a_tracker_without_a_token_or_a_repository_is_refused() {
         ("  api_key: x\n  project: ../x\n", TrackerErrorKind::MissingProject),
     ] {
         let text = format!("---\ntracker:\n  kind: github\n{more}---\n");
-        let workflow = hangar_workflow::load(&text, "/".as_ref(), &Environment::default()).unwrap();
+        let workflow = hangar_workflow::load(&text, "/".as_ref(), &WorkflowEnvironment::default()).unwrap();
         assert_eq!(open(&workflow.config.tracker, &[]).err().unwrap().kind, kind, "{more}");
     }
 }

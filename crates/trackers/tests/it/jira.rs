@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hangar_test_support::JiraServer;
 use hangar_test_support::jira::{Edition, KEY, TOKEN};
 use hangar_trackers::{Tracker, TrackerErrorKind, open};
-use hangar_workflow::environment::Environment;
+use hangar_workflow::environment::WorkflowEnvironment;
 
 use crate::suite;
 
@@ -18,7 +18,7 @@ fn tracker(server: &JiraServer, edition: Edition, more: &str) -> Arc<dyn Tracker
         "---\ntracker:\n  kind: jira\n  endpoint: {}\n  project: PROJ\n  api_version: \"{version}\"\n  active_states: [To Do, In Progress]\n  terminal_states: [Done]\n  api_key: {key}\n{more}---\n",
         server.url
     );
-    let workflow = hangar_workflow::load(&text, "/".as_ref(), &Environment::default()).unwrap();
+    let workflow = hangar_workflow::load(&text, "/".as_ref(), &WorkflowEnvironment::default()).unwrap();
     open(&workflow.config.tracker, &[]).unwrap()
 }
 
@@ -69,7 +69,7 @@ fn a_tracker_without_a_key_a_project_or_an_address_is_refused() {
         ("  api_key: x\n  project: PROJ\n", TrackerErrorKind::InvalidConfig),
     ] {
         let text = format!("---\ntracker:\n  kind: jira\n  active_states: [a]\n{more}---\n");
-        let workflow = hangar_workflow::load(&text, "/".as_ref(), &Environment::default()).unwrap();
+        let workflow = hangar_workflow::load(&text, "/".as_ref(), &WorkflowEnvironment::default()).unwrap();
         assert_eq!(open(&workflow.config.tracker, &[]).err().unwrap().kind, kind, "{more}");
     }
 }

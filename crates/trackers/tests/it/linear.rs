@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hangar_test_support::LinearServer;
 use hangar_test_support::linear::KEY;
 use hangar_trackers::{Tracker, TrackerErrorKind, open};
-use hangar_workflow::environment::Environment;
+use hangar_workflow::environment::WorkflowEnvironment;
 
 use crate::suite;
 
@@ -14,7 +14,7 @@ fn tracker(server: &LinearServer, key: &str) -> Arc<dyn Tracker> {
         "---\ntracker:\n  kind: linear\n  endpoint: {}/graphql\n  api_key: {key}\n  provider: {{ project_slug: app }}\n  active_states: [To Do, In Progress]\n  terminal_states: [Done]\n---\n",
         server.url
     );
-    let workflow = hangar_workflow::load(&text, "/".as_ref(), &Environment::default()).unwrap();
+    let workflow = hangar_workflow::load(&text, "/".as_ref(), &WorkflowEnvironment::default()).unwrap();
     open(&workflow.config.tracker, &[]).unwrap()
 }
 
@@ -60,7 +60,7 @@ fn the_key_may_be_the_variable_that_symphony_uses() {
     let with = |variables: &[(&str, &str)]| {
         let variables =
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let environment = Environment { variables, ..Environment::default() };
+        let environment = WorkflowEnvironment { variables, ..WorkflowEnvironment::default() };
         let workflow = hangar_workflow::load(text, "/".as_ref(), &environment).unwrap();
         open(&workflow.config.tracker, &[]).map(drop).map_err(|error| error.kind)
     };

@@ -8,9 +8,9 @@ use crate::template::Language;
 
 const TRACKER: &str = "tracker:\n  kind: file\n  active_states: [To Do]\n  terminal_states: [Done]\n";
 
-fn environment(variables: &[(&str, &str)]) -> Environment {
+fn environment(variables: &[(&str, &str)]) -> WorkflowEnvironment {
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    Environment {
+    WorkflowEnvironment {
         variables: variables.iter().map(owned).collect(),
         home: "/home/me".into(),
         temp: "/tmp".into(),

@@ -31,7 +31,7 @@ fn scalars<const N: usize>(names: [&'static str; N]) -> BTreeMap<&'static str, S
     names.into_iter().map(|name| (name, Shape::Scalar)).collect()
 }
 
-/// Everything that a prompt can refer to.
+/// Variables that a prompt can refer to.
 fn context() -> Shape {
     let mut issue = scalars([
         "id",

@@ -12,7 +12,7 @@ use hangar_agent::driver::EventSink;
 use hangar_agent::log::ListedFact;
 use hangar_agent::permissions::SessionApproval;
 use hangar_agent::prompt::notices;
-use hangar_agent::session::{self, Origin, Prompt, Session, State, Timing};
+use hangar_agent::session::{self, ConversationState, Origin, Prompt, Session, Timing};
 use hangar_engine::{Engine, EngineProgress, FrontEndTask, SubmissionEnd};
 use hangar_mcp::ElicitationAnswer;
 use hangar_protocol::data::{Attachment, Mode, PlanDecision, SessionError, SessionWarning};
@@ -25,7 +25,7 @@ use hangar_runtimes::prompt_queue::PromptQueue;
 use hangar_runtimes::runtime::{
     AgentAnswer, PermissionReply, SessionCommand, SessionNews, TurnEnded, TurnLimits,
 };
-use hangar_runtimes::usage::{Usage, UsageMeter};
+use hangar_runtimes::usage::{AgentUsage, UsageMeter};
 use hangar_runtimes::watch::{TreeProbe, TurnWatch, WatchNews};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -33,8 +33,8 @@ use tokio::time::Instant;
 use super::refusal;
 
 /// Usage of the session over all its turns.
-pub(super) fn used(session: &Session) -> Usage {
-    Usage::from(&session.state().totals)
+pub(super) fn used(session: &Session) -> AgentUsage {
+    AgentUsage::from(&session.state().totals)
 }
 
 /// Events of the session since the last read.
@@ -77,7 +77,7 @@ pub(super) struct NativeTask {
     /// Warnings for the user that were not emitted yet.
     pub(super) warnings: Vec<String>,
     /// Sends the final state of the session.
-    pub(super) last: oneshot::Sender<State>,
+    pub(super) last: oneshot::Sender<ConversationState>,
     pub(super) progress: TaskProgress,
 }
 
@@ -162,7 +162,7 @@ impl NativeTask {
         if self.progress.in_turn {
             let message = message.unwrap_or_else(|| "the session could not go on".to_owned());
             let end = TurnResult::Failed(refusal(ErrorKind::TurnFailed, message));
-            let outcome = TurnOutcome { end, usage: Usage::default(), total: self.meter.total() };
+            let outcome = TurnOutcome { end, usage: AgentUsage::default(), total: self.meter.total() };
             let ended = TurnEnded { outcome, model: None, unknown: BTreeSet::new() };
             let _ = self.outbox.send(SessionNews::TurnEnded(Box::new(ended))).await;
         }

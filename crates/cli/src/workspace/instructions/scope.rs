@@ -1,6 +1,6 @@
 //! Front matter of an instruction file: the files and programs that it applies to.
 
-use hangar_custom::front_matter::{self, Head, comma_list};
+use hangar_front_matter::{Head, comma_list};
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct InstructionScope {
@@ -16,7 +16,8 @@ const CODING_AGENTS: [&str; 2] = ["coding-agent", "cloud-agent"];
 
 /// Splits a file into its scope and its instructions. Invalid front matter is ignored.
 pub(super) fn split(text: &str) -> (InstructionScope, &str) {
-    let (head, body) = front_matter::halves(text);
+    let (head, body) =
+        hangar_front_matter::split(text).map_or((None, text), |parts| (parts.yaml, parts.body));
     let head = head.and_then(|head| Head::parse(head).ok()).unwrap_or_default();
     let list = |name: &str| head.list(name).into_iter().flatten().flat_map(|item| comma_list(&item));
     let mut globs: Vec<String> = list("applyTo").collect();

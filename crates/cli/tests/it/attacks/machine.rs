@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use hangar_test_support::attacks::{PATH, Template, Tree, Watch, with_places};
+use hangar_test_support::attacks::{AttackTemplate, PATH, Tree, Watch, with_places};
 use hangar_test_support::process::Witness;
 use hangar_test_support::{Finished, Invocation};
 
@@ -41,7 +41,7 @@ pub(super) enum User {
 /// Parts of a machine, for one user.
 pub(super) struct Ground {
     user: User,
-    template: Template,
+    template: AttackTemplate,
     /// The program, at a place that the user can reach.
     program: PathBuf,
     _copy: Option<tempfile::TempDir>,
@@ -49,7 +49,7 @@ pub(super) struct Ground {
 
 impl Ground {
     pub(super) fn new(user: User) -> Self {
-        let template = Template::new();
+        let template = AttackTemplate::new();
         let mut program = Command::new(HANGAR);
         let trial = become_user(&mut program, user).arg("version").stdout(Stdio::null()).status();
         if trial.is_ok_and(|status| status.success()) {

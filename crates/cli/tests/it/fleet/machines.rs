@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use hangar_fleet::fold::SessionFold;
 use hangar_fleet::log::{self, LogEntry, LogItem};
-use hangar_fleet::queue::Queue as _;
-use hangar_fleet::record::Record;
+use hangar_fleet::queue::OrderQueue as _;
+use hangar_fleet::record::FleetRecord;
 use hangar_fleet::work_queue::WorkQueue;
 use hangar_fleet::{Broker, FleetSettings, check};
 use hangar_test_support::{Invocation, ModelServer, NatsServers, Running, Scratch};
@@ -180,7 +180,7 @@ impl Fleet {
 /// Workers that claimed a log, in order.
 pub(super) fn claims(entries: &[LogEntry]) -> Vec<String> {
     let claims = entries.iter().filter_map(|entry| match &entry.item {
-        LogItem::Record(Record::Claimed { worker, .. }) => Some(worker.clone()),
+        LogItem::Record(FleetRecord::Claimed { worker, .. }) => Some(worker.clone()),
         _ => None,
     });
     claims.collect()

@@ -1,6 +1,6 @@
 //! The whole way from an issue to a merged change, on a simulated GitHub with a real git server and checks that run.
 
-use hangar_test_support::github::{Remark, TOKEN};
+use hangar_test_support::github::{ReviewRemark, TOKEN};
 use hangar_test_support::{GitHubServer, Invocation, Running, Signal};
 use serde_json::Value;
 
@@ -55,7 +55,8 @@ impl Story {
         match self.server.threads(number).first() {
             None => {
                 let body = "Make it better.";
-                let remark = Remark { author: "ada", is_bot: false, file: "feature.txt", line: 1, body };
+                let remark =
+                    ReviewRemark { author: "ada", is_bot: false, file: "feature.txt", line: 1, body };
                 self.server.remark(number, &remark);
             }
             Some((true, _)) => self.server.review(number, "ada", "APPROVED", ""),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hangar_agent::model::{Finish, ModelError, ModelEvent, Reasoning, Reply, TokenUsage};
+use hangar_agent::model::{Finish, ModelError, ModelEvent, ReasoningText, Reply, TokenUsage};
 use hangar_protocol::data::ToolType;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -338,7 +338,7 @@ impl Decode for Decoder {
                 self.dropped
             )));
         }
-        Some(self.assembly.finish(finish, |text| Reasoning { text, opaque, encrypted }, items, out))
+        Some(self.assembly.finish(finish, |text| ReasoningText { text, opaque, encrypted }, items, out))
     }
 }
 

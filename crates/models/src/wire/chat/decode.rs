@@ -1,6 +1,6 @@
 //! A chat completions answer.
 
-use hangar_agent::model::{Finish, ModelError, ModelEvent, Reasoning, Reply, TokenUsage};
+use hangar_agent::model::{Finish, ModelError, ModelEvent, ReasoningText, Reply, TokenUsage};
 use hangar_protocol::data::ToolType;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -243,7 +243,7 @@ impl Decode for Decoder {
         };
         let kept = std::mem::take(&mut self.kept);
         let items = kept.items(&self.assembly, &finish);
-        let reasoning = |text| Reasoning { text, opaque: None, encrypted: kept.opaque };
+        let reasoning = |text| ReasoningText { text, opaque: None, encrypted: kept.opaque };
         Some(self.assembly.finish(finish, reasoning, items, out))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hangar_agent::model::{Finish, ModelError, ModelEvent, Reasoning, Reply, TokenUsage};
+use hangar_agent::model::{Finish, ModelError, ModelEvent, ReasoningText, Reply, TokenUsage};
 use hangar_protocol::data::ToolType;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -301,7 +301,7 @@ impl Decode for Decoder {
         self.assembly.usage.web_searches = (self.searches > 0).then_some(self.searches);
         let (opaque, encrypted) = self.marks();
         let items = self.items(&finish);
-        Some(self.assembly.finish(finish, |text| Reasoning { text, opaque, encrypted }, items, out))
+        Some(self.assembly.finish(finish, |text| ReasoningText { text, opaque, encrypted }, items, out))
     }
 }
 

@@ -33,7 +33,7 @@ async fn a_command_that_takes_too_long_goes_on_in_the_background() {
     assert_eq!(said, ("s", "slow", 0, false));
     assert_eq!(completion.read.text, "one\ntwo\n<exited with exit code 0>");
     assert_eq!(
-        Notice::from(completion).text,
+        BackgroundNotice::from(completion).text,
         "Shell command \"slow\" (shellId: s) has completed successfully."
     );
     let read = |delay: f64| stage.call("read_bash", json!({"shellId": "s", "delay": delay}));
@@ -211,7 +211,7 @@ async fn what_a_command_in_the_background_printed_comes_with_the_news() {
         let id = if detach { "d" } else { "a" };
         let command = json!({"command": "echo out; exit 3", "description": "bg", "mode": "async", "detach": detach, "shellId": id});
         stage.call("bash", command).await;
-        let notice = Notice::from(stage.completions.recv().await.unwrap());
+        let notice = BackgroundNotice::from(stage.completions.recv().await.unwrap());
         assert_eq!(notice.text, format!("Shell command \"bg\" (shellId: {id}) has exited with exit code 3."));
         let read = notice.read.unwrap();
         assert_eq!((read.tool, read.arguments), ("read_bash", json!({"shellId": id, "delay": 0})));

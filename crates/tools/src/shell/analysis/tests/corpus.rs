@@ -1,6 +1,6 @@
 //! The corpus of attacks, as far as it runs without any flag: what a person would have been asked about stays so.
 
-use hangar_test_support::attacks::{Corpus, PATH, Template, with_places};
+use hangar_test_support::attacks::{AttackTemplate, Corpus, PATH, with_places};
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn is_asked(analysis: &Analysis, cwd: &Path) -> bool {
 
 #[test]
 fn lines_that_a_person_is_asked_about_stay_so() {
-    let (corpus, template) = (Corpus::read(), Template::new());
+    let (corpus, template) = (Corpus::read(), AttackTemplate::new());
     let mut wrong = Vec::new();
     for (number, section) in
         corpus.sections.iter().enumerate().filter(|(_, section)| section.flags.is_empty())

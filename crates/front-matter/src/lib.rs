@@ -1,65 +1,56 @@
-//! The YAML at the head of a Markdown file, between two lines of dashes.
-
-use std::io::Read;
-use std::path::Path;
+//! The YAML at the head of a Markdown file, between two lines of dashes: instructions, skills, agents, workflows and issues have one.
 
 use serde_json::Value;
 
-use crate::Tree;
+/// Line that begins and ends a front matter.
+pub const FENCE: &str = "---";
 
-/// Number of bytes that are read for the front matter of a file.
-const HEAD_LIMIT: u64 = 16 << 10;
-
-/// A Markdown file in two parts.
-#[derive(Debug)]
-pub(crate) struct Document<'a> {
-    pub(crate) head: Head,
-    pub(crate) body: &'a str,
+/// A file in two parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parts<'a> {
+    /// Text between the fences, if there are any.
+    pub yaml: Option<&'a str>,
+    pub body: &'a str,
+    /// Lines before the first line of the body.
+    pub body_offset: usize,
 }
 
 /// The members of a front matter. Absent is empty.
 #[derive(Debug, Default)]
 pub struct Head(Value);
 
-pub(crate) fn split(text: &str) -> Result<Document<'_>, String> {
-    match halves(text) {
-        (Some(head), body) => {
-            Ok(Document { head: Head::parse(head)?, body: body.trim_start_matches(['\r', '\n']) })
-        }
-        (None, body) if opened(body).is_some() => Err("its front matter has no end".to_owned()),
-        (None, body) => Ok(Document { head: Head::default(), body }),
-    }
-}
-
-/// Splits a text into its front matter, if that is complete, and the rest.
-pub fn halves(text: &str) -> (Option<&str>, &str) {
+/// Splits a text, without a byte order mark. `None` if the front matter has no end.
+pub fn split(text: &str) -> Option<Parts<'_>> {
     let text = text.trim_start_matches('\u{feff}');
-    let Some(rest) = opened(text) else { return (None, text) };
-    let mut at = 0;
-    for line in rest.split_inclusive('\n') {
-        if line.trim_end() == "---" {
-            return (Some(&rest[..at]), &rest[at + line.len()..]);
-        }
-        at += line.len();
+    let mut lines = text.split_inclusive('\n');
+    let first = lines.next().unwrap_or_default();
+    if first.trim_end() != FENCE {
+        return Some(Parts { yaml: None, body: text, body_offset: 0 });
     }
-    (None, text)
+    let mut at = first.len();
+    for (number, line) in lines.enumerate() {
+        let end = at + line.len();
+        if line.trim_end() == FENCE {
+            return Some(Parts {
+                yaml: Some(&text[first.len()..at]),
+                body: &text[end..],
+                body_offset: number + 2,
+            });
+        }
+        at = end;
+    }
+    None
 }
 
-/// Text after the first line of dashes.
-fn opened(text: &str) -> Option<&str> {
-    text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n"))
-}
-
-/// The head of a file, without reading all of it.
-pub(crate) fn head_of(path: &Path, tree: &Tree) -> Result<(Head, String), String> {
-    tree.check(path)?;
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    let mut bytes = Vec::new();
-    file.take(HEAD_LIMIT).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    let text = String::from_utf8_lossy(&bytes);
-    let document = split(&text)?;
-    let first = document.body.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    Ok((document.head, first.trim_start_matches('#').trim().to_owned()))
+/// The members of a text's front matter, and the body without the empty lines before it. The error is a sentence about the file.
+pub fn parse(text: &str) -> Result<(Head, &str), String> {
+    let parts = split(text).ok_or("its front matter has no end")?;
+    let head = parts.yaml.map(Head::parse).transpose()?.unwrap_or_default();
+    let body = match parts.yaml {
+        Some(_) => parts.body.trim_start_matches(['\r', '\n']),
+        None => parts.body,
+    };
+    Ok((head, body))
 }
 
 impl Head {
@@ -88,14 +79,12 @@ impl Head {
 
     pub fn text(&self, name: &str) -> Option<String> {
         match self.get(name)? {
-            Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
-            Value::Number(number) => Some(number.to_string()),
             // `argument-hint: [file]` is meant as text.
             Value::Array(items) => {
                 let items: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
                 Some(format!("[{}]", items.join(", ")))
             }
-            _ => None,
+            value => word(value).filter(|text| !text.is_empty()),
         }
     }
 
@@ -114,12 +103,19 @@ impl Head {
     /// A list, or text with commas. Commas inside parentheses or braces belong to their item.
     pub fn list(&self, name: &str) -> Option<Vec<String>> {
         match self.get(name)? {
-            Value::Array(items) => Some(
-                items.iter().filter_map(|item| item.as_str().map(|item| item.trim().to_owned())).collect(),
-            ),
+            Value::Array(items) => Some(items.iter().filter_map(word).collect()),
             Value::String(text) => Some(comma_list(text)),
             _ => None,
         }
+    }
+}
+
+/// A text or number as text.
+fn word(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.trim().to_owned()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
 
@@ -188,33 +184,45 @@ mod tests {
 
     #[test]
     fn a_head_is_taken_apart_and_the_body_begins_after_it() {
-        let text = "---\nname: x\ntools: [y, no]\nallow: Bash(a, b), Read\non: true\n---\n\n# Body\n";
-        let document = split(text).unwrap();
-        assert_eq!(document.body, "# Body\n");
-        assert_eq!(document.head.text("name").as_deref(), Some("x"));
-        assert_eq!(document.head.list("tools").unwrap(), ["y", "no"]);
-        assert_eq!(document.head.list("allow").unwrap(), ["Bash(a, b)", "Read"]);
-        assert_eq!(document.head.flag("on"), Some(true));
+        let text = "---\nname: x\ntools: [y, no, 3]\nallow: Bash(a, b), Read\non: true\n---\n\n# Body\n";
+        let (head, body) = parse(text).unwrap();
+        assert_eq!(body, "# Body\n");
+        assert_eq!(head.text("name").as_deref(), Some("x"));
+        assert_eq!(head.list("tools").unwrap(), ["y", "no", "3"]);
+        assert_eq!(head.list("allow").unwrap(), ["Bash(a, b)", "Read"]);
+        assert_eq!(head.flag("on"), Some(true));
+    }
+
+    #[test]
+    fn lines_before_the_body_are_counted() {
+        let check = |text, yaml, body, body_offset| {
+            assert_eq!(split(text), Some(Parts { yaml, body, body_offset }), "{text:?}");
+        };
+        check("Do it.\n", None, "Do it.\n", 0);
+        check("", None, "", 0);
+        check("---\na: 1\n--- \n\nDo it.", Some("a: 1\n"), "\nDo it.", 3);
+        check("\u{feff}---\r\na: 1\r\n---\r\nx", Some("a: 1\r\n"), "x", 3);
+        check("---\n---", Some(""), "", 2);
     }
 
     #[test]
     fn values_with_colons_are_what_people_meant() {
-        let document = split("---\nname: x\ndescription: Use it: when needed\n---\nb").unwrap();
-        assert_eq!(document.head.text("description").as_deref(), Some("Use it: when needed"));
+        let (head, _) = parse("---\nname: x\ndescription: Use it: when needed\n---\nb").unwrap();
+        assert_eq!(head.text("description").as_deref(), Some("Use it: when needed"));
     }
 
     #[test]
     fn patterns_that_are_no_yaml_are_lists_all_the_same() {
-        let list = |value: &str| split(&format!("---\na: {value}\n---\n")).unwrap().head.list("a").unwrap();
+        let list = |value: &str| parse(&format!("---\na: {value}\n---\n")).unwrap().0.list("a").unwrap();
         assert_eq!(list("**/*.rs"), ["**/*.rs"]);
         assert_eq!(list("[**/*.rs, 'b/{c,d}']"), ["**/*.rs", "b/{c,d}"]);
         assert_eq!(list("\n  - **/*.rs\n  - \"b\"\nz: 1"), ["**/*.rs", "b"]);
-        assert!(split("---\na: b\n  - c: *\n---\n").is_err());
+        assert!(parse("---\na: b\n  - c: *\n---\n").is_err());
     }
 
     #[test]
     fn a_head_without_an_end_is_broken() {
-        assert!(split("---\nname: x\n").is_err());
-        assert!(split("no head").unwrap().head.get("name").is_none());
+        assert!(parse("---\nname: x\n").is_err());
+        assert!(parse("no head").unwrap().0.get("name").is_none());
     }
 }
