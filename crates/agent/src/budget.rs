@@ -159,7 +159,7 @@ struct Account {
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnloggedCall {
     pub model: String,
-    /// Usage of the call; the reservation if it was interrupted and a cap required one.
+    /// Usage of the call. If it was interrupted, the reservation where a cap required one, else its estimated input.
     pub usage: TokenUsage,
     /// Whether it was interrupted.
     pub cut: bool,
@@ -311,6 +311,7 @@ impl BudgetLedger {
             capped: budget.max_cost.is_some() || budget.max_tokens.is_some(),
             input,
             price: facts.price.clone(),
+            uncounted: None,
             heard: false,
             settled: false,
         };
@@ -494,6 +495,9 @@ impl BudgetedProvider {
             Ok(None) => None,
             Ok(Some(mut reservation)) => {
                 reservation.unattended = self.unattended;
+                if !capped {
+                    reservation.uncounted = Some((Arc::clone(&self.bounds), request.clone()));
+                }
                 let mut sent = capped.then(|| self.bounds.note(request, input)).flatten();
                 let answer = match reservation.logged {
                     // A process that is killed during the call leaves its reservation on record.

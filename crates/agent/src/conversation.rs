@@ -150,6 +150,15 @@ impl Conversation {
         self.native_turns_within(from.max(self.cycle_under_way()), self.messages.len()) > 0
     }
 
+    /// Whether the model binds its reasoning to what came before it, by its last answer.
+    pub fn binds_reasoning(&self) -> bool {
+        let last = self.messages.iter().rev().find_map(|message| match &**message {
+            Message::Assistant(turn) => Some(turn),
+            Message::User(_) | Message::Tool { .. } => None,
+        });
+        last.is_some_and(is_prefix_bound)
+    }
+
     /// Whether the last message is an answer without calls, so that the next prompt begins a new cycle.
     pub fn is_answered(&self) -> bool {
         let last = self.messages.back().map(|message| &**message);

@@ -336,9 +336,12 @@ impl Driver {
     fn record_unlogged_calls(&mut self) -> Result<(), LogError> {
         for UnloggedCall { model, usage, cut, calls } in self.host.ledger.take_unlogged() {
             let finish_reason = cut.then(|| "cut".to_owned());
+            // What an interrupted call cost is computed from a bound or an estimate.
+            let computed = (cut && usage.cost.is_some()).then_some(true);
             let usage = data::AssistantUsage { finish_reason, ..usage_of(model, usage) };
+            let record = data::UsageRecord { computed, ..usage.into() };
             let ends = calls.into_iter().map(|call| data::Reservation { call, bound: None }.into());
-            self.record_own([data::UsageRecord::from(usage).into()].into_iter().chain(ends).collect())?;
+            self.record_own([record.into()].into_iter().chain(ends).collect())?;
         }
         Ok(())
     }

@@ -8,6 +8,8 @@ use crate::model::{ModelError, ModelErrorKind};
 const MAX_RETRIES: u32 = 5;
 /// Retries after a 401. A key that has just been rotated may need a moment; a wrong one will not get better.
 const MAX_AUTH_RETRIES: u32 = 2;
+/// Shortest delay before a retry, doubled with each: a server that asks for none is not asked again without a pause.
+const SHORTEST_WAIT: Duration = Duration::from_millis(500);
 /// Longest `Retry-After` that is waited for. A longer one is an error.
 const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
@@ -93,6 +95,7 @@ fn schedule(
     }
     // The server's delay is a minimum: jitter may only lengthen it.
     let after = match error.retry_after {
+        Some(wait) if wait < SHORTEST_WAIT => entropy.jitter(backoff(SHORTEST_WAIT, retries), 0.1),
         Some(wait) => entropy.jitter(wait, 0.1),
         None => entropy.jitter(base, 0.5),
     };
@@ -161,6 +164,20 @@ mod tests {
             };
             waits.push(after);
         }
+        assert!(waits.windows(2).all(|pair| pair[0] < pair[1]), "{waits:?}");
+    }
+
+    #[test]
+    fn a_server_that_asks_for_no_wait_is_retried_soon_and_not_in_a_loop() {
+        let mut entropy = Entropy::seeded(7);
+        let waits: Vec<Duration> = (0..20)
+            .map_while(|n| match decide(&error(ModelErrorKind::RateLimit, Some(0)), n, &mut entropy) {
+                RetryDecision::Retry { after, .. } => Some(after),
+                RetryDecision::GiveUp => None,
+            })
+            .collect();
+        assert_eq!(waits.len(), 5);
+        assert!(waits[0] >= SHORTEST_WAIT && waits[0] < Duration::from_secs(1), "{waits:?}");
         assert!(waits.windows(2).all(|pair| pair[0] < pair[1]), "{waits:?}");
     }
 

@@ -1,10 +1,10 @@
 //! Choice of the model: from the flags, the environment, `config.toml` and the GitHub login, in that order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
@@ -33,6 +33,8 @@ pub(crate) const GITHUB_TOKENS: [&str; 3] = ["COPILOT_GITHUB_TOKEN", "GH_TOKEN",
 const GH_PATIENCE: Duration = Duration::from_secs(2);
 /// Maximum age of a cached model list that is trusted to be complete.
 const LIST_AGE: Duration = Duration::from_secs(24 * 3600);
+/// Time that a provider has to list its models before a session begins without the list.
+const LIST_PATIENCE: Duration = Duration::from_secs(3);
 /// The user's own catalogue of models, below the home folder.
 const CATALOGUE: &str = "models.json";
 /// Bytes of the largest catalogue that is read. That of models.dev has a tenth of it.
@@ -215,9 +217,42 @@ fn real(settings: &Settings, model: Option<&str>, replaying: bool, ways: Ways) -
     let Some((provider, name)) = config::find(&providers, &model) else {
         bail!("no provider offers the model `{model}`");
     };
+    let mut provider = provider.clone();
+    if ways.request_proxy.is_none() && ways.tokens.is_none() && !replaying {
+        ask_for_list(settings, &mut provider);
+    }
     // Its name includes the provider, so that no other provider is asked for it.
-    let small = facts::small_model(provider, name).map(|small| format!("{}/{small}", provider.name));
-    Ok(SelectedModel { small, ..SelectedModel::of(provider.clone(), name, ways) })
+    let small = facts::small_model(&provider, name).map(|small| format!("{}/{small}", provider.name));
+    Ok(SelectedModel { small, ..SelectedModel::of(provider, name, ways) })
+}
+
+/// Asks a provider for its models where nothing else tells their limits, and keeps the list for the next sessions. A provider that
+/// has none, or does not answer soon, is not asked again by this process.
+fn ask_for_list(settings: &Settings, provider: &mut ProviderConfig) {
+    static SILENT: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let url = provider.base_url.to_string();
+    if !facts::needs_list(provider) || SILENT.lock().is_ok_and(|silent| silent.contains(&url)) {
+        return;
+    }
+    let cache = Cache { dir: settings.home.join("cache"), ttl: LIST_AGE };
+    let asked = aside(async {
+        tokio::time::timeout(LIST_PATIENCE, cache.refresh(provider, SystemTime::now())).await.ok()?.ok()
+    });
+    match asked {
+        Some(listed) => provider.learnt.listed = Some(listed.into()),
+        None => drop(SILENT.lock().map(|mut silent| silent.insert(url))),
+    }
+}
+
+/// Waits for an answer on a thread of its own, because sessions are composed inside and outside of async runtimes.
+fn aside<T: Send>(question: impl Future<Output = Option<T>> + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let ask = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+            runtime.block_on(question)
+        };
+        scope.spawn(ask).join().ok().flatten()
+    })
 }
 
 /// Refuses a model whose name has an unknown provider in front.
@@ -258,19 +293,11 @@ fn searches(config: &ProviderConfig, model: &str) -> bool {
 }
 
 /// Asks a server on this machine for the real window of the model, which no table can know. Other providers are not asked.
-/// The request has a thread of its own because sessions are composed inside and outside of async runtimes.
 fn ask_local_server(config: &mut ProviderConfig, model: &str) {
     if facts::host(config).local.is_none() || config.max_prompt_tokens.is_some() {
         return;
     }
-    let looked = std::thread::scope(|scope| {
-        let look = || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-            runtime.block_on(hangar_models::local::look(config, model))
-        };
-        scope.spawn(look).join().ok().flatten()
-    });
-    if let Some(info) = looked {
+    if let Some(info) = aside(hangar_models::local::look(config, model)) {
         let others = config.learnt.listed.iter().flat_map(|list| list.iter());
         let others: Vec<_> = others.filter(|other| other.id != info.id).cloned().collect();
         config.learnt.listed = Some(std::iter::once(info).chain(others).collect());

@@ -8,6 +8,8 @@ use hangar_runtimes::usage::AgentUsage;
 use hangar_store::{SessionId, Store};
 use serde_json::{Value, json};
 
+use crate::providers::is_scripted;
+
 /// Figures of a session whose calls are on record one by one.
 pub(crate) fn of_totals(totals: &Totals, duration_ms: u64) -> RunUsage {
     RunUsage {
@@ -18,8 +20,14 @@ pub(crate) fn of_totals(totals: &Totals, duration_ms: u64) -> RunUsage {
         input_tokens: totals.input_tokens,
         output_tokens: totals.output_tokens,
         cost_usd: totals.cost,
-        unpriced_calls: Some(totals.unpriced).filter(|calls| *calls > 0),
+        unpriced_calls: Some(unpriced(totals)).filter(|calls| *calls > 0),
     }
+}
+
+/// Calls of unknown cost. Those of the scripted model cost nothing.
+fn unpriced(totals: &Totals) -> u64 {
+    let is_rehearsal = !totals.models.is_empty() && totals.models.keys().all(|model| is_scripted(model));
+    if is_rehearsal { 0 } else { totals.unpriced }
 }
 
 /// Figures that an agent reported.
@@ -100,13 +108,17 @@ impl std::fmt::Display for Footer<'_> {
     }
 }
 
-/// The known cost for people. It is a lower bound where some calls have none; nothing is known of a session without any.
+/// The cost for people: a lower bound where that of some calls is unknown, and no number where that of all is. `None` without
+/// calls.
 pub(crate) fn cost(cost: Option<f64>, unpriced: u64) -> Option<String> {
-    let cost = cost?;
-    Some(match unpriced {
-        0 => format!("${cost:.4}"),
-        1 => format!("at least ${cost:.4} (the price of 1 call is not known)"),
-        calls => format!("at least ${cost:.4} (the prices of {calls} calls are not known)"),
+    let why = match unpriced {
+        0 => return cost.map(|cost| format!("${cost:.4}")),
+        1 => "the price of 1 call is not known".to_owned(),
+        calls => format!("the prices of {calls} calls are not known"),
+    };
+    Some(match cost {
+        Some(cost) => format!("at least ${cost:.4} ({why})"),
+        None => format!("unknown ({why})"),
     })
 }
 
@@ -114,7 +126,7 @@ pub(crate) fn cost(cost: Option<f64>, unpriced: u64) -> Option<String> {
 pub(crate) fn logged_cost(totals: &Totals) -> Option<String> {
     let calls = totals.reserved.len() as u64;
     if calls == 0 {
-        return cost(totals.cost, totals.unpriced);
+        return cost(totals.cost, unpriced(totals));
     }
     let known = totals.cost.unwrap_or(0.0);
     let bounds: Option<f64> = totals.reserved.values().map(|bound| bound.cost).sum();
@@ -123,7 +135,7 @@ pub(crate) fn logged_cost(totals: &Totals) -> Option<String> {
             "at least ${known:.4}, at most ${:.4} ({calls} call(s) were interrupted)",
             known + bounds
         )),
-        None => cost(Some(known), totals.unpriced + calls),
+        None => cost(totals.cost, totals.unpriced + calls),
     }
 }
 
@@ -159,7 +171,8 @@ mod tests {
             Some("at least $0.5000, at most $0.7500 (1 call(s) were interrupted)"),
         );
         check(None, 0, &[Some(0.25)], Some("at least $0.0000, at most $0.2500 (1 call(s) were interrupted)"));
-        check(None, 0, &[None], Some("at least $0.0000 (the price of 1 call is not known)"));
+        check(None, 0, &[None], Some("unknown (the price of 1 call is not known)"));
+        check(None, 2, &[], Some("unknown (the prices of 2 calls are not known)"));
         check(Some(0.5), 1, &[Some(0.25)], Some("at least $0.5000 (the prices of 2 calls are not known)"));
     }
 }

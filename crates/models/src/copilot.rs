@@ -6,6 +6,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::OnceCell;
 
 use crate::catalogue::{self, ModelInfo};
+use crate::config::{ProviderConfig, ProviderKind};
 use crate::facts::{self, Endpoint};
 use crate::provider::Provider;
 use crate::wire::{Wire, shows_images};
@@ -53,6 +54,15 @@ impl Default for Routes {
 }
 
 impl Routes {
+    /// The routes of a provider that has several wires. A list that came with its configuration is not fetched again.
+    pub(crate) fn of(config: &ProviderConfig) -> Option<Self> {
+        if config.kind != ProviderKind::Copilot {
+            return None;
+        }
+        let listed = config.learnt.listed.as_deref().filter(|models| !models.is_empty());
+        Some(listed.map_or_else(Self::default, |models| Self::known(models.to_vec())))
+    }
+
     /// Uses a catalogue that was read already.
     pub(crate) fn known(models: Vec<ModelInfo>) -> Self {
         Self { models: OnceCell::new_with(Some(models)), last: Mutex::new(Wire::Chat) }
@@ -61,6 +71,11 @@ impl Routes {
     /// The wire that was used last.
     pub(crate) fn last(&self) -> Wire {
         *self.last.lock()
+    }
+
+    /// The list, if it has been read.
+    pub(crate) fn models(&self) -> Option<&[ModelInfo]> {
+        self.models.get().map(Vec::as_slice)
     }
 
     pub(crate) async fn wire(&self, provider: &Provider, model: &str) -> Result<Wire, ModelError> {
@@ -86,7 +101,7 @@ impl Routes {
     /// Whether the catalogue, where it has been read, lists a WebSocket for the model.
     pub(crate) fn listens_on_socket(&self, model: &str) -> bool {
         let info =
-            self.models.get().and_then(|models| models.iter().find(|info| facts::is_same(&info.id, model)));
+            self.models().and_then(|models| models.iter().find(|info| facts::is_same(&info.id, model)));
         let endpoints = info.and_then(|info| info.endpoints.as_deref()).unwrap_or_default();
         endpoints.iter().any(|endpoint| endpoint == "ws:/responses")
     }

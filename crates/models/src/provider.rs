@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -26,7 +26,7 @@ use crate::credential::{Credential, Credentials};
 use crate::error;
 use crate::facts::{self, ChatTools, Endpoint, HostFacts, LocalServer};
 use crate::http::{self, Http};
-use crate::learned::{IMAGES, Lessons};
+use crate::learned::{IMAGES, Lessons, Sent};
 use crate::local;
 use crate::secret::{CredentialRedactor, Secret};
 use crate::tokens::Counter;
@@ -38,8 +38,18 @@ const BETA: &str = "anthropic-beta";
 /// Headers that identify the calling agent.
 const WHO: [&str; 3] = ["x-interaction-type", "x-agent-id", "x-parent-agent-id"];
 /// Phrases of errors about an unknown model, where neither status nor code says so.
-const UNKNOWN_MODEL: [&str; 4] =
-    ["invalid model", "model not exist", "unknown model", "model does not exist"];
+const UNKNOWN_MODEL: [&str; 8] = [
+    "invalid model",
+    "model not exist",
+    "unknown model",
+    "model does not exist",
+    "not a valid model",
+    "requested model is not supported",
+    "model identifier is invalid",
+    "no such model",
+];
+/// Adjustments of one request to refusals of the provider.
+const ADJUSTMENTS: usize = 6;
 /// Factor of the time limit for the first byte of an unstreamed answer, which is sent only when the answer is complete.
 const PATIENCE_FOR_WHOLE: u32 = 2;
 
@@ -53,6 +63,8 @@ struct Inner {
     redactor: Mutex<CredentialRedactor>,
     /// For a provider with several wires: the wire of each model.
     routes: Option<Routes>,
+    /// The configuration with the list of models that this provider fetched itself.
+    informed: OnceLock<Box<ProviderConfig>>,
     host: HostFacts,
     lessons: Lessons,
     /// Fingerprint of the account, for items that are valid only there.
@@ -65,13 +77,13 @@ struct Inner {
 
 impl Provider {
     pub(crate) fn new(config: ProviderConfig) -> Self {
-        let routes = (config.kind == ProviderKind::Copilot).then(Routes::default);
+        let routes = Routes::of(&config);
         Self::with_routes(config, routes)
     }
 
     /// Creates a provider with its own transport and credential source.
     pub(crate) fn by(config: ProviderConfig, ways: Ways) -> Self {
-        let routes = (config.kind == ProviderKind::Copilot).then(Routes::default);
+        let routes = Routes::of(&config);
         Self::assemble(config, routes, ways)
     }
 
@@ -108,6 +120,7 @@ impl Provider {
             credentials: Credentials::new(&config.name, config.auth.clone(), ways.tokens),
             redactor: Mutex::new(redactor),
             routes,
+            informed: OnceLock::new(),
             about: None,
             windows: tokio::sync::Mutex::default(),
             config,
@@ -125,6 +138,25 @@ impl Provider {
 
     pub(crate) fn config(&self) -> &ProviderConfig {
         &self.0.config
+    }
+
+    /// The configuration, with the list of models as far as it has been fetched.
+    fn informed(&self) -> &ProviderConfig {
+        self.0.informed.get().map_or(&self.0.config, |informed| informed)
+    }
+
+    /// Takes limits, prices and efforts from the list that was fetched for the endpoints. A list that the configuration
+    /// came with is as good.
+    fn inform(&self, routes: &Routes) {
+        let Inner { config, informed, .. } = &*self.0;
+        if config.learnt.listed.is_none()
+            && informed.get().is_none()
+            && let Some(models) = routes.models().filter(|models| !models.is_empty())
+        {
+            let mut known = config.clone();
+            known.learnt.listed = Some(models.into());
+            let _ = informed.set(Box::new(known));
+        }
     }
 
     /// Requests a document, such as the list of models.
@@ -203,11 +235,11 @@ impl Provider {
     fn suggest(&self, model: &str, mut error: ModelError) -> ModelError {
         let said = error.message.to_lowercase();
         let code = error.code.as_deref();
-        let unknown = matches!(code, Some("model_not_found" | "DeploymentNotFound"))
+        let unknown = matches!(code, Some("model_not_found" | "model_not_supported" | "DeploymentNotFound"))
             || (error.status == Some(404) && said.contains("model") && !said.contains("only supported in"))
             || UNKNOWN_MODEL.iter().any(|phrase| said.contains(phrase));
         if error.kind == ModelErrorKind::Refused && unknown {
-            let nearest = facts::suggestions(&self.0.config, model);
+            let nearest = facts::suggestions(self.informed(), model);
             if !nearest.is_empty() {
                 error.message = format!("{}; the nearest models are {}", error.message, nearest.join(", "));
             }
@@ -226,7 +258,8 @@ impl Provider {
         let mut first = None;
         loop {
             let wire = self.wire(&request).await?;
-            let error = match self.ask(&request, wire).await {
+            let mut sent = Sent { wire, max_output: None, unreasoned: false };
+            let error = match self.ask(&request, &mut sent).await {
                 Ok(answer) => return Ok(answer.preceded_by(told)),
                 Err(error) => error,
             };
@@ -236,32 +269,37 @@ impl Provider {
                 self.0.lessons.forget_wire(&request.model);
                 return Err(first.1.clone());
             }
-            // Each adjustment is learned only once, so this ends.
-            match self.0.lessons.learn(&request.model, &error, wire) {
-                Some(lesson) => told.push(lesson),
-                None => return Err(error),
+            // Each adjustment is learned only once; the bound is for a server that finds ever new ones.
+            match self.0.lessons.learn(&request.model, &error, sent) {
+                Some(lesson) if told.len() < ADJUSTMENTS => told.push(lesson),
+                Some(_) | None => return Err(error),
             }
         }
     }
 
-    async fn ask(&self, request: &ModelRequest, wire: Wire) -> Result<AnswerStream, ModelError> {
+    /// Sends a request, and notes in `sent` what decides about the meaning of a refusal.
+    async fn ask(&self, request: &ModelRequest, sent: &mut Sent) -> Result<AnswerStream, ModelError> {
         let inner = &*self.0;
+        let wire = sent.wire;
         let carrier = match self.speaks_on_socket(wire, &request.model) {
             true => Carrier::Socket,
             false => Carrier::Http,
         };
-        let model = facts::wire_name(&inner.config, &request.model);
+        let config = self.informed();
+        let model = facts::wire_name(config, &request.model);
         let origin = ModelOrigin {
             provider: inner.config.base_url.to_string(),
             wire: wire.endpoint().to_owned(),
             model: model.clone(),
             account: inner.account.clone(),
         };
-        let facts = facts::resolve(&inner.config, &request.model).facts;
+        let facts = facts::resolve(config, &request.model).facts;
         let learned = inner.lessons.of(&request.model);
         let is_blind = facts.vision == Some(false) || learned.has_refused(IMAGES);
         let request = &*if is_blind { Cow::Owned(without_images(request)) } else { Cow::Borrowed(request) };
-        let search = facts::web_search(&inner.config, &request.model);
+        let search = facts::web_search(config, &request.model);
+        let configured = inner.config.max_output_tokens.filter(|_| inner.config.is_about(&request.model));
+        let wanted = request.max_output_tokens.or(configured);
         let mut ask = Ask {
             request,
             model: &model,
@@ -269,9 +307,7 @@ impl Provider {
             host: &inner.host,
             origin: &origin,
             learned: &learned,
-            max_output_tokens: request
-                .max_output_tokens
-                .or_else(|| inner.config.max_output_tokens.filter(|_| inner.config.is_about(&request.model))),
+            max_output_tokens: wanted.map(|limit| limit.min(learned.max_output().unwrap_or(limit))),
             dialect: if inner.routes.is_some() { WireVariant::Copilot } else { WireVariant::Vendor },
             carrier,
             citations: inner.config.citations,
@@ -283,6 +319,8 @@ impl Provider {
             ask.binding = Binding::of(&ask);
         }
         let unreasoned = if wire == Wire::Chat { ask.unreasoned() } else { None };
+        sent.unreasoned = wire == Wire::Chat && ask.refuses_tools_with_effort();
+        sent.max_output = wire.max_output(&ask);
         let notices = ask.binding.notice().into_iter().chain(unreasoned).collect();
         let url = url(&inner.config, wire, ask.model);
         let turn = inner.http.turn().await;
@@ -351,7 +389,11 @@ impl Provider {
             return Ok(wire);
         }
         let wire = match &self.0.routes {
-            Some(routes) => routes.wire(self, model).await?,
+            Some(routes) => {
+                let wire = routes.wire(self, model).await?;
+                self.inform(routes);
+                wire
+            }
             None => facts::endpoint(&self.0.config, model).into(),
         };
         Ok(if wire == Wire::Chat && self.needs_responses(request) { Wire::Responses } else { wire })
@@ -450,7 +492,7 @@ impl ModelProvider for Provider {
             Some(routes) => routes.last(),
             None => facts::endpoint(config, model.unwrap_or_default()).into(),
         };
-        let resolved = model.map(|model| facts::resolve(config, model));
+        let resolved = model.map(|model| facts::resolve(self.informed(), model));
         ProviderFacts {
             endpoint: wire.endpoint(),
             is_byok: config.kind != ProviderKind::Copilot,
@@ -465,7 +507,7 @@ impl ModelProvider for Provider {
 }
 
 /// Fingerprint of the account that a credential belongs to. It distinguishes accounts without revealing the credential.
-fn account(auth: &Auth, asks_client: bool) -> String {
+pub(crate) fn account(auth: &Auth, asks_client: bool) -> String {
     /// Bytes of the digest that are kept.
     const LENGTH: usize = 6;
     let (kind, text) = match auth {

@@ -30,7 +30,7 @@ use self::assembly::Assembly;
 use self::body::write_body;
 use crate::config::AnswerStyle;
 use crate::facts::{CacheKey, Endpoint, HostFacts, Level, ModelFacts, Reasoning, WebSearch};
-use crate::learned::{INLINE_TOOLS, Learned};
+use crate::learned::{EFFORT, INLINE_TOOLS, Learned};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
@@ -74,6 +74,9 @@ impl Ask<'_> {
     /// Effort to send. An unknown model gets the requested one.
     fn effort(&self) -> Reasoning {
         let asked = self.request.effort.as_deref();
+        if self.is_forgotten(EFFORT) {
+            return Reasoning::Unset;
+        }
         if let Some(efforts) = self.learned.efforts() {
             let facts = ModelFacts { efforts: efforts.to_vec(), ..self.facts.clone() };
             return facts.effort(asked).reasoning;
@@ -213,6 +216,14 @@ impl Wire {
             Self::Chat => "/chat/completions",
             Self::Responses => "/responses",
             Self::Messages => "/v1/messages",
+        }
+    }
+
+    /// Output limit of the request, if it has one.
+    pub(crate) fn max_output(self, ask: &Ask<'_>) -> Option<u64> {
+        match self {
+            Self::Chat | Self::Responses => ask.max_output_tokens,
+            Self::Messages => Some(anthropic::request::max_tokens(ask)),
         }
     }
 

@@ -271,6 +271,8 @@ pub enum Fault {
     /// All calls have the index 0.
     IndexZero,
     NoCallId,
+    /// All calls have the id of the first.
+    SameCallId,
     /// The name of a call is in each of its fragments.
     NameTwice,
     ArgumentsAsObject,

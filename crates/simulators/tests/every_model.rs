@@ -344,6 +344,45 @@ async fn schemas_of_any_server_are_sent_in_the_form_that_the_vendor_takes() {
     assert!(problems.is_empty(), "{} problems\n{}", problems.len(), problems.join("\n"));
 }
 
+#[tokio::test]
+async fn two_calls_with_one_id_are_both_answered() {
+    let mut problems = Vec::new();
+    for profile in Profile::all() {
+        let stage = Stage::of(profile).await;
+        let provider = build(stage.config.clone());
+        for fault in [
+            "same_call_id\", \"fragments",
+            "same_call_id\", \"index_zero\", \"arguments_as_object",
+            "same_call_id",
+        ] {
+            let model = profile.models[0];
+            let before = stage.requests();
+            stage.play(&format!(
+                r#"
+                [[turn]]
+                say = [{{ call = "view", input = {{ path = "a" }} }}, {{ call = "view", input = {{ path = "b" }} }}]
+                faults = ["{fault}"]
+                [[turn]]
+                say = [{{ text = "Both." }}]
+                "#
+            ));
+            let mut request = request(model);
+            for _ in 0..2 {
+                if let Err(error) = ask(&provider, &mut request).await {
+                    problems.push(format!("{model}: {error}"));
+                }
+            }
+            let results =
+                request.messages.iter().filter(|message| matches!(***message, Message::Tool { .. }));
+            if results.count() != 2 {
+                problems.push(format!("{model} with {fault}: a call has no result of its own"));
+            }
+            problems.extend(stage.problems(before, model));
+        }
+    }
+    assert!(problems.is_empty(), "{} problems\n{}", problems.len(), problems.join("\n"));
+}
+
 /// A cap of the budget leaves at least so much for an answer.
 #[tokio::test]
 async fn the_smallest_limit_that_a_cap_leaves_for_an_answer_is_taken() {

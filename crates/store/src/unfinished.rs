@@ -30,15 +30,18 @@ pub(crate) fn is_left(folder: &Folder) -> bool {
 pub(crate) fn recover(folder: &Folder, log: &mut File, end: u64) -> io::Result<u64> {
     // An answer that cannot be read is lost; the session is not.
     let Ok(lines) = folder.read_bytes(FILE, LIMIT) else { return Ok(end) };
-    let mut answers: Vec<Event> = lines
-        .split(|byte| *byte == b'\n')
-        .filter_map(|line| parse_line(line).ok())
-        .filter(|event| message_of(event).is_some())
-        .collect();
+    let mut answers: Vec<Event> =
+        lines.split(|byte| *byte == b'\n').filter_map(|line| parse_line(line).ok()).collect();
     // A process that was killed between the two writes has logged the answer and left the file.
     let logged = logged_among(&answers, log, end)?;
-    answers.retain(|event| message_of(event).is_some_and(|id| !logged.contains(id)));
     let mut parent = last_event(log, end)?.map(|event| event.id().clone());
+    let mut is_answer_new = None;
+    answers.retain(|event| match event.body() {
+        Body::AnswerCut(cut) => *is_answer_new.insert(!logged.contains(&cut.message_id)),
+        // The usage of a call follows its answer. Without one, it is new if nothing was logged since it was stored.
+        Body::UsageRecord(_) => is_answer_new.take().unwrap_or_else(|| event.parent_id() == parent.as_ref()),
+        _ => false,
+    });
     let mut appended = Vec::new();
     // A log without events has no session whose answer it could be.
     for answer in answers.iter().filter(|_| end > 0) {
@@ -140,6 +143,31 @@ mod tests {
             &format!("{one}\n"),
             &["session.start after -", "hangar.answer_cut after x"],
         );
+    }
+
+    fn used(event: &str, parent: &str) -> String {
+        format!(
+            r#"{{"type":"session.usage_record","data":{{"usage":{{"model":"m","inputTokens":9,"finishReason":"cut"}},"computed":true}},"id":"{event}","timestamp":"2026-01-01T00:00:01Z","parentId":"{parent}"}}"#
+        )
+    }
+
+    #[test]
+    fn what_a_killed_call_used_is_logged_with_its_answer_or_where_the_log_ends() {
+        let (one, of_one, silent) = (cut("m1", "u1"), used("u2", "x"), used("u3", "e1"));
+        check(
+            &format!("{START}\n"),
+            &format!("{one}\n{of_one}\n{silent}\n"),
+            &[
+                "session.start after -",
+                "hangar.answer_cut after e1",
+                "session.usage_record after u1",
+                "session.usage_record after u2",
+            ],
+        );
+        let logged = format!("{START}\n{one}\n");
+        let expected = ["session.start after -", "hangar.answer_cut after x"];
+        check(&logged, &format!("{one}\n{of_one}\n"), &expected);
+        check(&logged, &format!("{silent}\n"), &expected);
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! The reservation of one call: from what it could use at most to what it did use.
 
+use std::sync::Arc;
+
+use super::bound::InputBounds;
 use super::{BudgetLedger, Spending, UnloggedCall};
-use crate::model::{ModelError, ModelErrorKind, ModelEvent, Price, Reply, TokenUsage};
+use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, Price, Reply, TokenUsage};
 
 /// Upper bound of a call in flight. Dropping it before the end of the answer counts all of it as used: nobody knows what a
 /// provider charges for an answer that was not awaited.
@@ -19,6 +22,8 @@ pub(super) struct Reservation {
     /// Upper bound of the input tokens.
     pub(super) input: u64,
     pub(super) price: Option<Price>,
+    /// The request, where no cap required it to be counted.
+    pub(super) uncounted: Option<(Arc<InputBounds>, ModelRequest)>,
     /// Whether a piece of the answer came.
     pub(super) heard: bool,
     pub(super) settled: bool,
@@ -93,6 +98,15 @@ impl Reservation {
         }
     }
 
+    /// Estimate of what an interrupted call used: its bound, or its input if no cap required one. Nobody knows the output.
+    fn estimate(&self) -> TokenUsage {
+        let Some((bounds, request)) = &self.uncounted else { return self.bound() };
+        let input = TokenUsage { input_tokens: Some(bounds.of(request)), ..TokenUsage::default() };
+        let cost =
+            self.price.as_ref().and_then(|price| price.cost(&TokenUsage { output_tokens: Some(0), ..input }));
+        TokenUsage { cost, ..input }
+    }
+
     /// Takes all as used, and notes it for the record.
     fn break_off(&mut self) {
         if self.settled {
@@ -102,7 +116,7 @@ impl Reservation {
             // It was never made.
             return self.settle(Spending::default());
         }
-        self.note(self.bound(), true);
+        self.note(self.estimate(), true);
         self.settle(self.held);
     }
 }

@@ -1,10 +1,11 @@
 //! Answers that are arriving, stored beside the log at intervals: a process that is killed loses at most the last interval
-//! of what was said. Nothing is stored while no answer arrives.
+//! of what was said. With each goes an estimate of what its call has used, unless a reservation in the log says it. Nothing is
+//! stored while no call is in flight.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hangar_protocol::{Event, EventId};
+use hangar_protocol::{Body, Event, EventId};
 use tokio::time::Instant;
 
 use super::Driver;
@@ -59,13 +60,17 @@ impl Driver {
     pub(super) fn keep_unfinished(&mut self) {
         self.unfinished.due = None;
         let timestamp = iso((self.host.now)());
+        let is_reserved = !self.host.ledger.budget().is_unlimited();
         let mut events = Vec::new();
         for id in self.unfinished.arrived.keys().take(MAX_ANSWERS) {
             let Some(lane) = self.lanes.get(id) else { continue };
-            let Some(answer) = lane.session.arriving_answer() else { continue };
             let agent = lane.agent.as_ref().map(|agent| agent.id.clone());
-            let id = EventId(self.host.entropy.uuid());
-            events.push(Event::new(id, timestamp.clone(), self.parent.clone(), agent, answer.into()));
+            let answer = lane.session.arriving_answer().map(Body::from);
+            let usage = lane.session.usage_so_far().filter(|_| !is_reserved).map(Body::from);
+            for body in answer.into_iter().chain(usage) {
+                let id = EventId(self.host.entropy.uuid());
+                events.push(Event::new(id, timestamp.clone(), self.parent.clone(), agent.clone(), body));
+            }
         }
         self.unfinished.stored |= !events.is_empty();
         self.host.log.keep_unfinished(&events);

@@ -11,7 +11,7 @@ use super::beginning::Beginning;
 use super::ending::AnswerEnd;
 use super::run::{Ending, Phase, Run, millis_between};
 use super::tools::is_file_edit;
-use super::truncation::Reduction;
+use super::truncation::{BYTES_PER_TOKEN, Reduction};
 use super::{CallOptions, CallSeq, Context, Session, SessionEffect, Step};
 use crate::model::{
     Initiator, ModelError, ModelErrorKind, ModelEvent, ModelRequest, NativeTurn, Reply, TokenUsage, ToolCall,
@@ -500,14 +500,35 @@ impl Session {
         }
     }
 
-    /// Bytes of the answer that is arriving. They only grow while one does.
+    /// Bytes of the answer that is arriving, and one for the call itself. They only grow while one does.
     pub(crate) fn arrived_bytes(&self) -> usize {
         match &self.run {
-            Some(Run { phase: Phase::Calling(call) | Phase::Waiting(call), .. }) => {
-                call.said.len() + call.thought.len()
-            }
+            Some(Run { phase: Phase::Calling(call), .. }) => 1 + call.said.len() + call.thought.len(),
+            Some(Run { phase: Phase::Waiting(call), .. }) => call.said.len() + call.thought.len(),
             _ => 0,
         }
+    }
+
+    /// Estimated usage of the call in flight, in the form that is logged if the process is killed before its end.
+    pub(crate) fn usage_so_far(&self) -> Option<data::UsageRecord> {
+        let Some(Run { phase: Phase::Calling(call), .. }) = &self.run else { return None };
+        let input = self.measure().unwrap_or_else(|| self.estimate()).total();
+        let output = (call.said.len() + call.thought.len()) / BYTES_PER_TOKEN;
+        let usage = TokenUsage {
+            input_tokens: Some(input),
+            output_tokens: Some(output as u64),
+            ..TokenUsage::default()
+        };
+        let cost = self.cost(&usage);
+        let usage = data::AssistantUsage {
+            model: self.state.model.clone(),
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            cost,
+            finish_reason: Some("cut".to_owned()),
+            ..Default::default()
+        };
+        Some(data::UsageRecord { computed: cost.is_some().then_some(true), ..usage.into() })
     }
 
     /// The answer that is arriving, in the form that is logged if the process is killed before its end.

@@ -4,9 +4,9 @@
 //! The log is never rewritten: the end of a compaction is an event, and the model sees a projection of the log. A
 //! summary covers messages that no other covers, so each is made from originals.
 //!
-//! Vendors bind reasoning to the messages that it followed. A summary that is ready while an answer is in flight, or
-//! while a cycle of calls with such reasoning follows it, is therefore kept until that cycle has ended. If the context
-//! is full before that, a summary of everything replaces it.
+//! Vendors bind reasoning to the messages that it followed. A summary that is ready while an answer is in flight is therefore kept
+//! until that has come. During a cycle of calls with such reasoning no summary is started, because it could not be used: it is made
+//! before the next cycle, which waits for it, or of everything if the context is full before that.
 
 use std::sync::Arc;
 
@@ -106,11 +106,13 @@ impl Session {
             }
             return full;
         }
-        if share < limits.start {
+        // A summary could not replace what a cycle under way is bound to, and would be paid for in vain if the context gets full.
+        let is_cycle_bound = self.state.conversation.is_bound(0);
+        if share < if is_cycle_bound { limits.wait } else { limits.start } {
             return false;
         }
         self.start_compaction(trigger, material, count, None, step, context);
-        overflows
+        overflows || is_cycle_bound || self.state.conversation.binds_reasoning()
     }
 
     /// Whether answers in the cycle under way are bound to messages that the running compaction covers.

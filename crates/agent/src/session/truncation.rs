@@ -8,7 +8,7 @@ use super::{Context, Session, Step};
 use crate::model::{ModelError, TokenCount};
 
 /// Bytes per token of ordinary text and code.
-const BYTES_PER_TOKEN: usize = 4;
+pub(super) const BYTES_PER_TOKEN: usize = 4;
 
 /// How far the requests of a turn were reduced after the provider refused one as too long. Each step is done once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]

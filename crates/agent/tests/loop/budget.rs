@@ -154,13 +154,13 @@ async fn what_was_spent_before_a_resume_is_spent() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_cut_or_stopped_is_on_record_after_a_resume() {
-    // Without a cap nobody knows what a call could have used.
+    // Without a cap its input is estimated.
     let mut stage = Stage::set(
         Setting { price: price(), ..Setting::default() },
         vec![Line::Cut("half"), Line::Say("done")],
     );
     stage.play("go").await;
-    assert!(told(&stage).ends_with("2 calls, $0.011, 1 unpriced"), "{}", told(&stage));
+    assert!(told(&stage).ends_with("2 calls, $1.351, 0 unpriced"), "{}", told(&stage));
 
     let mut stage = Stage::set(dollars(20.0), vec![Line::Hang("half")]);
     stage.send("go");

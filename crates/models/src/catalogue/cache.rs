@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{ModelInfo, list_models};
 use crate::config::ProviderConfig;
+use crate::provider::account;
 
 /// Changes when [`ModelInfo`] does; older and newer files are then ignored.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// A directory with a file for each provider.
 #[derive(Debug, Clone)]
@@ -27,6 +28,8 @@ struct CacheEntry {
     fetched_at: u64,
     /// A list is valid only for the URL that it came from.
     base_url: String,
+    /// Fingerprint of the account: what a model may be asked for depends on it.
+    account: String,
     models: Vec<ModelInfo>,
 }
 
@@ -61,6 +64,7 @@ impl Cache {
         let age = seconds(now).checked_sub(entry.fetched_at)?;
         let good = entry.version == VERSION
             && entry.base_url == config.base_url.to_string()
+            && entry.account == account(&config.auth, false)
             && Duration::from_secs(age) < self.ttl;
         good.then_some(entry.models)
     }
@@ -70,6 +74,7 @@ impl Cache {
             version: VERSION,
             fetched_at: seconds(now),
             base_url: config.base_url.to_string(),
+            account: account(&config.auth, false),
             models: models.to_vec(),
         };
         // Without the copy, the next run only asks again.

@@ -68,6 +68,8 @@ pub struct HostFacts {
     pub first_byte_seconds: Option<u64>,
     /// Whether long answers, or those of reasoning models, are refused unless they are streamed.
     pub streams_only: bool,
+    /// Whether chat completions take `stream_options`. Hosts that refuse it report usage without being asked.
+    pub stream_options: bool,
     /// The vendor's own web search, if it has one.
     pub web_search: Option<WebSearch>,
 }
@@ -235,6 +237,7 @@ impl Default for HostFacts {
             bearer: false,
             first_byte_seconds: None,
             streams_only: false,
+            stream_options: true,
             web_search: None,
         }
     }

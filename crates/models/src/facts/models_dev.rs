@@ -92,6 +92,11 @@ pub(super) fn embedded_models(host: &str) -> impl Iterator<Item = &'static str> 
     lines().filter_map(move |(id, _)| id.strip_prefix(host)?.strip_prefix('/'))
 }
 
+/// The models of all hosts in the embedded selection, as their vendors name them.
+pub(super) fn all_embedded_models() -> impl Iterator<Item = &'static str> {
+    lines().filter_map(|(id, _)| id.rsplit('/').next())
+}
+
 /// The lines of models, each with its id: `HOST/MODEL`.
 fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
     EMBEDDED.lines().filter_map(|line| {

@@ -8,13 +8,13 @@ use hangar_agent::model::{Price, Rates};
 use serde::Serialize;
 
 use super::effort::Level;
-use super::host::{HostFacts, WebSearch};
+use super::host::{EffortField, HostFacts, WebSearch};
 use super::model::ModelFacts;
 use super::models_dev::{self, Catalogue, ModelOffer};
 use super::name::{fits, is_same, key, nearest, spelled};
 use super::{DEFAULT_PROMPT_TOKENS, table};
 use crate::catalogue::ModelInfo;
-use crate::config::ProviderConfig;
+use crate::config::{ProviderConfig, ProviderKind, variables};
 
 /// Quarters of a window that are used with a server that silently drops what does not fit: our token counts use another
 /// vocabulary than its own.
@@ -109,6 +109,7 @@ pub fn resolve(config: &ProviderConfig, model: &str) -> ResolvedModel {
         let bytes = info.max_image_bytes.map(|bytes| bytes / 3 * 4);
         facts.images.max_bytes = bytes.or(facts.images.max_bytes);
     }
+    budget_by_host(&mut facts, &host);
     if let (Some(times), Some(price)) = (facts.cache_write, &mut facts.price) {
         price.fill_cache_write(times);
     }
@@ -148,6 +149,16 @@ pub fn resolve(config: &ProviderConfig, model: &str) -> ResolvedModel {
 pub fn web_search(config: &ProviderConfig, model: &str) -> Option<WebSearch> {
     let ResolvedModel { facts, host, .. } = resolve(config, model);
     host.web_search.filter(|_| config.web_search && (facts.web_search || !facts.known))
+}
+
+/// Turns efforts into budgets at a host that takes only those, whatever levels a catalogue lists for its models.
+fn budget_by_host(facts: &mut ModelFacts, host: &HostFacts) {
+    if host.effort_field == EffortField::EnableThinking && facts.reasons {
+        facts.thinks_by_budget = true;
+        facts.efforts.clear();
+        facts.default_effort = None;
+        facts.effort_map.clear();
+    }
 }
 
 /// Facts of the embedded tables about a model at a host.
@@ -332,17 +343,28 @@ pub fn cheapest_model(config: &ProviderConfig) -> Option<String> {
     listed.or_else(priced).or_else(|| offered.first()).cloned()
 }
 
+/// Whether only the provider's own list tells its models and their limits: GitHub's, which depend on the account, and those of
+/// a gateway of unknown make.
+pub fn needs_list(config: &ProviderConfig) -> bool {
+    let is_gateway = || table::embedded().host(config).name.is_none() && config.name != variables::NAME;
+    config.learnt.listed.is_none() && (config.kind == ProviderKind::Copilot || is_gateway())
+}
+
 /// Models that are nearest to a name that the provider does not have: of its list, else of the catalogue of its host, else of
-/// all current ones.
+/// all current ones, else of all hosts.
 pub fn suggestions(config: &ProviderConfig, model: &str) -> Vec<String> {
     let table = table::embedded();
     let host = table.host(config);
     let listed: Vec<&str> =
         config.learnt.listed.iter().flat_map(|list| list.iter()).map(|info| info.id.as_str()).collect();
     let served = host.catalogue.iter().flat_map(|host| models_dev::embedded_models(host)).collect();
-    let all = table.ids.iter().map(String::as_str).collect();
+    let current = table.ids.iter().map(String::as_str).collect();
     // An unknown server with a list has no other models than those.
-    let fallbacks: [Vec<&str>; 2] = if listed.is_empty() { [served, all] } else { [Vec::new(), Vec::new()] };
+    let fallbacks: [Vec<&str>; 3] = match listed.is_empty() {
+        true if host.catalogue.is_some() => [served, current, Vec::new()],
+        true => [served, current, models_dev::all_embedded_models().collect()],
+        false => [Vec::new(), Vec::new(), Vec::new()],
+    };
     let near = std::iter::once(listed)
         .chain(fallbacks)
         .map(|known| nearest(model, known.into_iter().filter(|name| *name != model)));

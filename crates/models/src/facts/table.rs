@@ -125,6 +125,8 @@ pub(super) struct HostEntry {
     local: Option<LocalServer>,
     first_byte_seconds: Option<u64>,
     streams_only: bool,
+    /// Absent is true.
+    stream_options: Option<bool>,
     web_search: Option<WebSearch>,
 }
 
@@ -343,6 +345,7 @@ impl HostEntry {
             bearer: self.bearer,
             first_byte_seconds: self.first_byte_seconds,
             streams_only: self.streams_only,
+            stream_options: self.stream_options.unwrap_or(usual.stream_options),
             web_search: self.web_search.clone(),
         }
     }

@@ -46,6 +46,8 @@ struct Lesson {
     refused: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     efforts: Option<Vec<Level>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output: Option<u64>,
 }
 
 impl Memory {
@@ -102,6 +104,7 @@ impl Lesson {
             endpoint: learned.wire.map(Wire::api),
             refused: learned.refused.iter().map(|field| (*field).to_owned()).collect(),
             efforts: learned.efforts.clone(),
+            max_output: learned.max_output,
         }
     }
 
@@ -114,6 +117,7 @@ impl Lesson {
             wire: self.endpoint.map(Wire::from),
             refused: self.refused.iter().filter_map(known).collect(),
             efforts: self.efforts,
+            max_output: self.max_output,
         }
     }
 }
@@ -133,6 +137,7 @@ mod tests {
             wire: Some(Wire::Responses),
             refused: ["temperature", IMAGES].into(),
             efforts: Some(vec![Level::Low, Level::High]),
+            max_output: Some(8192),
         }
     }
 

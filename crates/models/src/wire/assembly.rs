@@ -132,7 +132,7 @@ impl Assembly {
 
     /// Begins a call and returns its index. `kind` is the wire's.
     pub(super) fn open_call(&mut self, id: &str, name: &str, kind: ToolType) -> usize {
-        let id = if id.is_empty() { self.new_id() } else { id.to_owned() };
+        let id = if id.is_empty() { self.new_id() } else { self.distinct(id) };
         let mut call = Call {
             call: ToolCall { id, name: name.to_owned(), kind, input: String::new() },
             form: Form::AsWritten,
@@ -233,6 +233,15 @@ impl Assembly {
             finish,
             usage: self.usage,
         }
+    }
+
+    /// The id of a call, or another one if a server gives it to two calls of an answer: each needs a result of its own.
+    fn distinct(&self, id: &str) -> String {
+        let taken = |id: &str| self.calls.iter().any(|call| call.call.id == id);
+        if !taken(id) {
+            return id.to_owned();
+        }
+        (2..).map(|n| format!("{id}_{n}")).find(|id| !taken(id)).unwrap_or_default()
     }
 
     /// An id for a call of a server that gives none: deterministic for the same conversation, and unique in it.

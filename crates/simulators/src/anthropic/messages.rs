@@ -103,6 +103,9 @@ fn blocks(index: usize, message: &Value) -> Result<(), Refusal> {
 /// Each call is answered in the next message, before anything else in it.
 fn calls(messages: &[Value], index: usize, message: &Value) -> Result<(), Refusal> {
     let calls: Vec<_> = ids(message, "tool_use", "id").collect();
+    if calls.iter().enumerate().any(|(at, id)| calls[..at].contains(id)) {
+        return Err(invalid(format!("messages.{index}: `tool_use` ids must be unique")));
+    }
     let next = messages.get(index + 1);
     let content = next.map_or(&[][..], |next| list(&next["content"]));
     let first = content.iter().take_while(|block| block["type"] == "tool_result");

@@ -8,6 +8,8 @@ use crate::{Fault, InputKind};
 
 /// Characters of a piece of arguments in a stream.
 const FRAGMENT: usize = 8;
+/// The id of all calls of an answer with that fault.
+const SAME_ID: &str = "call12345";
 
 #[derive(Debug, Clone)]
 pub(crate) struct StreamedCall {
@@ -56,7 +58,9 @@ impl StreamedCall {
 
     fn head(&self, faults: &[Fault]) -> Value {
         let mut call = json!({"type": self.field()});
-        if !faults.contains(&Fault::NoCallId) {
+        if faults.contains(&Fault::SameCallId) {
+            call["id"] = json!(SAME_ID);
+        } else if !faults.contains(&Fault::NoCallId) {
             call["id"] = json!(self.id);
         }
         if let Some(signature) = &self.signature {
@@ -138,6 +142,7 @@ mod tests {
         assert_eq!(deltas(&[Fault::Fragments]).len(), 8);
         assert!(deltas(&[Fault::IndexZero]).iter().all(|delta| delta["index"] == 0));
         assert!(deltas(&[Fault::NoCallId]).iter().all(|delta| delta.get("id").is_none()));
+        assert_eq!(deltas(&[Fault::SameCallId])[0]["id"], SAME_ID);
         assert!(deltas(&[Fault::NameTwice]).iter().all(|delta| delta["function"]["name"] == "view"));
         assert_eq!(deltas(&[Fault::ArgumentsAsObject])[0]["function"]["arguments"], json!({"a": 1}));
         let doubled: String = deltas(&[Fault::DoubleArguments])

@@ -124,6 +124,20 @@ impl Gateway {
         }
     }
 
+    /// Refuses an output limit that the model's vendor would accept and this host does not.
+    fn affords(&self, id: &str, body: &Value) -> Result<(), Refusal> {
+        let book = &self.chat.book;
+        let limit = book.model(id).map(|model| model.output);
+        let asked = ["max_tokens", "max_output_tokens"].into_iter().find_map(|field| body[field].as_u64());
+        match (asked, limit, &book.output.refusal) {
+            (Some(asked), Some(limit), Some(wording)) if asked > limit => {
+                let vars = Vars::default().with("model", id).with("value", asked).with("limit", limit);
+                Err(wording.refusal(book, vars))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The request as the model's vendor would receive it.
     fn passed_on(&self, request: &Request) -> Request {
         let mut request = request.clone();
@@ -157,7 +171,11 @@ impl Vendor for Gateway {
             Wire::Chat => vendor.check(request, history)?,
             Wire::Messages | Wire::Responses => vendor.check(&self.passed_on(request), history)?,
         };
-        self.fits(request.body["model"].as_str().unwrap_or_default(), &accepted)?;
+        let model = request.body["model"].as_str().unwrap_or_default();
+        self.fits(model, &accepted)?;
+        if wire != Wire::Chat {
+            self.affords(model, &request.body)?;
+        }
         let mut billed = false;
         if let Some(billing) = &self.chat.book.billing {
             billed = billing.is_billed(request);

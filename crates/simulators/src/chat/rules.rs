@@ -78,6 +78,8 @@ impl RefusalRule {
 pub(crate) enum OrderRule {
     /// Every call has its result before the next message of another kind.
     UnansweredCall,
+    /// No two calls of a message have the same id.
+    RepeatedCall,
     /// Every result has its call in the assistant message before it.
     OrphanResult,
     /// A message of the user does not follow a result.

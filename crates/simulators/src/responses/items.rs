@@ -170,6 +170,16 @@ fn calls(items: &[Value]) -> Result<(), Refusal> {
     };
     let calls: Vec<_> = of(["function_call", "custom_tool_call"]).collect();
     let outputs: Vec<_> = of(["function_call_output", "custom_tool_call_output"]).collect();
+    if let Some((_, id, _)) = calls
+        .iter()
+        .enumerate()
+        .find_map(|(at, call)| calls[..at].iter().any(|(_, before, _)| *before == call.1).then_some(call))
+    {
+        let message = format!(
+            "Duplicate item found with id {id}. Remove duplicate items from your input and try again."
+        );
+        return Err(refuse(400, message, Some("input"), None));
+    }
     for (index, id, kind) in &outputs {
         let answers = |call: &&(usize, &str, &str)| call.1 == *id && call.0 < *index;
         let called = calls.iter().find(answers);

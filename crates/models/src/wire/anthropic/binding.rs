@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use hangar_agent::model::Message;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::late_tools::{self, LateTools};
@@ -23,6 +23,8 @@ use crate::wire::native::native_to;
 pub(crate) struct Binding {
     /// Places of the answers that go back without their thinking.
     dropped: BTreeSet<usize>,
+    /// Number of those that have thinking.
+    thought: usize,
     /// Digest for the answer to this request, if the model binds its thinking.
     pub(crate) prefix: Option<NonZeroU64>,
 }
@@ -48,6 +50,7 @@ impl Binding {
                 && at < cycle
             {
                 binding.dropped.insert(at);
+                binding.thought += usize::from(has_thinking(&native.items));
             }
             let (role, content) = request::content(ask, message, binding.drops(at));
             content.iter().for_each(|block| prefix.add(role, block));
@@ -68,7 +71,7 @@ impl Binding {
 
     /// Notice for people.
     pub(crate) fn notice(&self) -> Option<String> {
-        let answers = self.dropped.len();
+        let answers = self.thought;
         (answers > 0).then(|| {
             format!(
                 "The reasoning behind {answers} answer(s) is left out from now on, because the tools, the system prompt or a \
@@ -85,6 +88,17 @@ fn cycle_under_way(messages: &[Arc<Message>]) -> usize {
     let begins =
         |at: &usize| matches!(*messages[*at], Message::User(_)) && !at.checked_sub(1).is_some_and(is_tool);
     (0..messages.len()).rev().find(begins).map_or(0, |at| at + 1)
+}
+
+/// Whether blocks of an answer are thinking.
+fn has_thinking(items: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Block {
+        #[serde(rename = "type")]
+        kind: String,
+    }
+    let blocks: Vec<Block> = serde_json::from_str(items).unwrap_or_default();
+    blocks.iter().any(|block| block.kind.ends_with("thinking"))
 }
 
 struct Prefix(Sha256);

@@ -56,16 +56,18 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
 }
 
 /// The limit of the answer. It is raised where a budget for thinking would leave too little of it, as far as the model goes.
-fn max_tokens(ask: &Ask<'_>) -> u64 {
+pub(crate) fn max_tokens(ask: &Ask<'_>) -> u64 {
+    let most = ask.learned.max_output().unwrap_or(u64::MAX);
     if let Some(limit) = ask.max_output_tokens {
-        return limit;
+        return limit.min(most);
     }
     let limit = ask.facts.answer_limit().unwrap_or(DEFAULT_OUTPUT);
     let budgets = ask.facts.thinking.as_ref().is_some_and(|rule| rule.mode == ThinkingMode::Budget);
-    match budget(ask.effort()).filter(|_| budgets) {
+    let limit = match budget(ask.effort()).filter(|_| budgets) {
         Some(budget) => limit.max((budget + LEAST_ANSWER).min(ask.facts.max_output.unwrap_or(limit))),
         None => limit,
-    }
+    };
+    limit.min(most)
 }
 
 /// Tokens for thinking of a model that thinks by budget, for any effort that it is asked for.

@@ -464,6 +464,14 @@ fn thinking_goes_back_only_behind_what_it_was_bound_to() {
     let mut message = bound(Some(prefix));
     message.messages[0] = Arc::new(user("[redacted]"));
     assert_eq!(sends(&message), dropped, "an earlier message");
+    // An answer without thinking has none to lose.
+    let mut cited = system.clone();
+    if let Message::Assistant(turn) = Arc::make_mut(&mut cited.messages[1])
+        && let Some(native) = &mut turn.native
+    {
+        native.items = r#"[{"type":"text","text":"a","citations":[]}]"#.into();
+    }
+    assert_eq!(sends(&cited), (false, false));
     // Calls under way keep theirs: without it they would be refused.
     let mut under_way = tools.clone();
     under_way.messages.truncate(4);

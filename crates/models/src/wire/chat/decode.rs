@@ -171,7 +171,12 @@ impl Decoder {
         };
         let name = name.unwrap_or_default();
         let id = delta.id.unwrap_or_default();
-        let call = match self.slot(choice, delta.index, &id, !name.is_empty()) {
+        let starts = match &input {
+            Some(Value::String(piece)) => piece.trim_start().starts_with('{'),
+            Some(Value::Object(_)) => true,
+            _ => false,
+        };
+        let call = match self.slot(choice, delta.index, &id, (!name.is_empty(), starts)) {
             Some(call) => {
                 self.assembly.name_call(call, &name);
                 call
@@ -196,12 +201,21 @@ impl Decoder {
     }
 
     /// The call that a piece belongs to; `None` if it begins one. The index should identify it. Some servers omit it,
-    /// or give every call the same one; then a new id, or at least a name, begins a call.
-    fn slot(&self, choice: u64, index: Option<u64>, id: &str, named: bool) -> Option<usize> {
+    /// or give every call the same one; then a new id, or at least a name, begins a call. So does a name with the start of an
+    /// input behind a complete one, if a server gives two calls the same id.
+    fn slot(
+        &self,
+        choice: u64,
+        index: Option<u64>,
+        id: &str,
+        (named, starts): (bool, bool),
+    ) -> Option<usize> {
         let mut slots = self.slots.iter().rev().filter(|slot| slot.choice == choice);
         if let Some(same) = slots.clone().find(|slot| !id.is_empty() && slot.id == id && slot.index == index)
         {
-            return Some(same.call);
+            let is_complete =
+                || serde_json::from_str::<Map<String, Value>>(self.assembly.call_input(same.call)).is_ok();
+            return (!(named && starts && is_complete())).then_some(same.call);
         }
         let slot = slots.find(|slot| index.is_none() || slot.index == index)?;
         let other_id = !id.is_empty() && !slot.id.is_empty();

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use serde_with::skip_serializing_none;
 
 use crate::facts::{ChatTools, EffortField, Level, Reasoning, ReasoningBack};
+use crate::learned::{EFFORT, MAX_COMPLETION_TOKENS, MAX_TOKENS};
 use crate::wire::native::{argument_text, call_id, kin_to, native_to};
 use crate::wire::schema::{conform, is_empty};
 use crate::wire::{
@@ -32,7 +33,7 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     sampling(ask, &mut body);
     reason(ask, &mut body);
     if let Some(limit) = ask.max_output_tokens {
-        body.insert(ask.host.max_tokens_field(ask.facts).into(), json!(limit));
+        body.insert(max_tokens_field(ask).into(), json!(limit));
     }
     if ask.own_tools().next().is_some() && request.tool_choice == ToolChoice::None {
         body.insert("tool_choice".into(), json!("none"));
@@ -48,11 +49,22 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     }
     if request.stream {
         body.insert("stream".into(), json!(true));
-        body.insert("stream_options".into(), json!({ "include_usage": true }));
+        if ask.host.stream_options {
+            body.insert("stream_options".into(), json!({ "include_usage": true }));
+        }
     }
     ask.forget(&mut body);
     let tools: Vec<Tool> = ask.own_tools().map(|spec| Tool::of(ask, spec)).collect();
     write_body(request, &body, ("messages", &messages(ask)), &tools)
+}
+
+/// Name of the output limit. A host that has refused one of the two names takes the other.
+fn max_tokens_field(ask: &Ask<'_>) -> &'static str {
+    match ask.host.max_tokens_field(ask.facts) {
+        MAX_TOKENS if ask.is_forgotten(MAX_TOKENS) => MAX_COMPLETION_TOKENS,
+        MAX_COMPLETION_TOKENS if ask.is_forgotten(MAX_COMPLETION_TOKENS) => MAX_TOKENS,
+        field => field,
+    }
 }
 
 /// Sampling parameters are sent only to models that are known to accept them: others refuse them, or do worse with
@@ -114,8 +126,8 @@ fn reason(ask: &Ask<'_>, body: &mut Map<String, Value>) {
             let (on, budget) = match effort {
                 Reasoning::Unset => (None, None),
                 Reasoning::Budget(tokens) => (Some(true), Some(tokens)),
-                Reasoning::Level(_) => (Some(true), None),
-                Reasoning::Off => (Some(false), None),
+                Reasoning::Level(Level::None) | Reasoning::Off => (Some(false), None),
+                Reasoning::Level(level) => (Some(true), level.budget()),
             };
             let on = if ask.request.stream { on } else { ask.facts.reasons.then_some(false) };
             body.extend(on.map(|on| ("enable_thinking".to_owned(), json!(on))));
@@ -142,8 +154,9 @@ impl Ask<'_> {
     }
 
     /// Whether this host refuses functions of this model while it reasons, and the model can do without reasoning.
-    fn refuses_tools_with_effort(&self) -> bool {
+    pub(crate) fn refuses_tools_with_effort(&self) -> bool {
         self.host.reasons_without_tools
+            && !self.is_forgotten(EFFORT)
             && self.facts.chat_tools == ChatTools::WithoutEffort
             && !self.request.tools.is_empty()
     }

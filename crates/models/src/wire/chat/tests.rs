@@ -366,6 +366,34 @@ fn calls_that_share_an_index_are_told_apart_by_id() {
 }
 
 #[test]
+fn calls_that_share_an_id_get_one_each() {
+    // By their index, and by a complete input before the next name where the index is the same, too.
+    for index in [r#""index":1,"#, r#""index":0,"#, ""] {
+        let first = if index.is_empty() { "" } else { r#""index":0,"# };
+        check(
+            &format!(
+                r#"
+                {{"choices":[{{"delta":{{"tool_calls":[{{{first}"id":"c","function":{{"name":"view","arguments":"{{\"path\":"}}}}]}}}}]}}
+                {{"choices":[{{"delta":{{"tool_calls":[{{{first}"id":"c","function":{{"name":"view","arguments":"\"/a\"}}"}}}}]}}}}]}}
+                {{"choices":[{{"delta":{{"tool_calls":[{{{index}"id":"c","function":{{"name":"view","arguments":"{{\"path\":\"/b\"}}"}}}}]}}}}]}}
+                {{"choices":[{{"delta":{{}},"finish_reason":"tool_calls"}}]}}
+                [DONE]
+                "#
+            ),
+            expect![[r#"
+                Function view c "{\"path\":"
+                Function view c "\"/a\"}"
+                Function view c_2 "{\"path\":\"/b\"}"
+                -- ToolCalls without id
+                Function view c "{\"path\":\"/a\"}"
+                Function view c_2 "{\"path\":\"/b\"}"
+                input ? output ? read ? written ? reasoning ?
+            "#]],
+        );
+    }
+}
+
+#[test]
 fn a_made_up_id_is_new_to_the_conversation() {
     let past = AssistantTurn {
         tool_calls: vec![call("call_1", "view", ToolType::Function, "{}")],

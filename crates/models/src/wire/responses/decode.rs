@@ -1,5 +1,6 @@
 //! A responses answer.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use hangar_agent::model::{Finish, ModelError, ModelEvent, ReasoningText, Reply, TokenUsage};
@@ -213,17 +214,30 @@ impl Decoder {
         if !is_whole || items.iter().enumerate().all(is_plain) {
             return None;
         }
+        let written = items.iter().map(|(item, raw)| self.written(item, raw));
         if is_unsealed {
-            return Some(items.iter().map(|(_, raw)| without_id(raw)).collect::<Value>().to_string());
+            return Some(written.map(|item| without_id(&item)).collect::<Value>().to_string());
         }
-        let written: Vec<&str> = items.iter().map(|(_, raw)| raw.get()).collect();
-        Some(format!("[{}]", written.join(",")))
+        Some(format!("[{}]", written.collect::<Vec<_>>().join(",")))
+    }
+
+    /// An item as it came. A call whose id is missing, or is that of another call, has the one that its result names.
+    fn written<'a>(&self, item: &Item, raw: &'a RawValue) -> Cow<'a, str> {
+        if let Item::Call { call } = item {
+            let id = self.assembly.call_id(*call);
+            let mut item = read(raw);
+            if item["call_id"].as_str() != Some(id) {
+                item["call_id"] = json!(id);
+                return item.to_string().into();
+            }
+        }
+        raw.get().into()
     }
 }
 
 /// An item for a request that leaves out the reasoning before it.
-fn without_id(raw: &RawValue) -> Value {
-    let mut item = read(raw);
+fn without_id(item: &str) -> Value {
+    let mut item: Value = serde_json::from_str(item).unwrap_or_default();
     if let Some(fields) = item.as_object_mut() {
         fields.shift_remove("id");
     }

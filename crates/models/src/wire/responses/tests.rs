@@ -1,4 +1,5 @@
 use expect_test::{Expect, expect};
+use serde_json::{Value, json};
 
 use crate::wire::testing::*;
 use crate::wire::{Wire, WireVariant};
@@ -330,4 +331,23 @@ fn an_answer_of_a_wanted_form_is_asked_for() {
             r#"{"model":"gpt-4.1","text":{"format":{"name":"verdict","schema":{"type":"object","properties":{"ok":{"type":"boolean"}}},"description":"Whether it is right.","strict":true,"type":"json_schema"}},"prompt_cache_key":"e4f7bb6116c6e0824ba3508e6af59b5c","store":false,"stream":true,"parallel_tool_calls":true}"#
         ]],
     );
+}
+
+#[test]
+fn calls_that_share_an_id_get_one_each_in_the_items_that_go_back_too() {
+    let item = |at: u8, path: &str| {
+        let call = json!({ "id": format!("fc_{at}"), "type": "function_call", "call_id": "c", "name": "view", "arguments": format!("{{\"path\":\"{path}\"}}") });
+        json!({ "type": "response.output_item.done", "output_index": at, "item": call }).to_string()
+    };
+    let thought = json!({ "type": "response.output_item.done", "output_index": 0, "item": { "id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gA" } });
+    let done = json!({ "type": "response.completed", "response": { "id": "r", "status": "completed" } });
+    let mut decoder = Wire::Responses.decoder(&request("gpt-5.4", vec![user("hi")]), origin());
+    for event in [thought.to_string(), item(1, "/a"), item(2, "/b"), done.to_string()] {
+        decoder.event(&event, &mut Vec::new()).unwrap();
+    }
+    let turn = decoder.finish(&mut Vec::new()).unwrap().turn;
+    let ids: Vec<&str> = turn.tool_calls.iter().map(|call| call.id.as_str()).collect();
+    assert_eq!(ids, ["c", "c_2"]);
+    let items: Value = serde_json::from_str(&turn.native.unwrap().items).unwrap();
+    assert_eq!((&items[1]["call_id"], &items[2]["call_id"]), (&json!("c"), &json!("c_2")));
 }

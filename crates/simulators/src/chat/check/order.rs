@@ -22,8 +22,11 @@ impl Checked<'_> {
                 }
             } else {
                 self.answered(&open, &place)?;
-                self.neighbours(message, index, before, place)?;
+                self.neighbours(message, index, before, place.clone())?;
                 open = calls(message).iter().filter_map(|call| call["id"].as_str()).collect();
+                if let Some(id) = repeated(&open) {
+                    self.demand(OrderRule::RepeatedCall, place.with("id", id))?;
+                }
             }
             before = role;
         }
@@ -61,6 +64,11 @@ impl Checked<'_> {
     fn demand(&self, rule: OrderRule, vars: Vars) -> Result<(), Refusal> {
         self.refuse(self.book.order.get(&rule), vars)
     }
+}
+
+/// The first id that is there twice.
+fn repeated<'a>(ids: &[&'a str]) -> Option<&'a str> {
+    ids.iter().enumerate().find(|(at, id)| ids[..*at].contains(id)).map(|(_, id)| *id)
 }
 
 fn says_nothing(message: &Value) -> bool {

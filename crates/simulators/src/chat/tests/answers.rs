@@ -47,14 +47,11 @@ fn answer(
 }
 
 fn streamed(host: &str, pieces: Vec<AnswerPiece>, end: ScenarioEnd, faults: Vec<Fault>) -> VendorResponse {
-    answer(
-        host,
-        None,
-        &json!({"stream": true, "stream_options": {"include_usage": true}}),
-        pieces,
-        end,
-        faults,
-    )
+    let fields = match host {
+        "mistral" => json!({"stream": true}),
+        _ => json!({"stream": true, "stream_options": {"include_usage": true}}),
+    };
+    answer(host, None, &fields, pieces, end, faults)
 }
 
 fn calls() -> Vec<AnswerPiece> {

@@ -193,6 +193,7 @@ fn every_fault_can_be_put_on_every_host_and_loses_nothing_that_was_said() {
         Fragments,
         IndexZero,
         NoCallId,
+        SameCallId,
         NameTwice,
         ArgumentsAsObject,
         DoubleArguments,

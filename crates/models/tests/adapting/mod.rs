@@ -1,0 +1,181 @@
+//! Requests that follow what the provider says of its models: in its list, and in refusals.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// The bodies of all requests that a server has got, without those that had none.
+fn bodies(server: &mut Server) -> Vec<Value> {
+    std::iter::from_fn(|| server.requests.try_recv().ok())
+        .filter_map(|request| serde_json::from_str(&request.body).ok())
+        .collect()
+}
+
+/// The notices before an answer.
+fn notices(events: &[Result<ModelEvent, ModelError>]) -> Vec<&str> {
+    let told = events.iter().filter_map(|event| match event {
+        Ok(ModelEvent::Notice(text)) => Some(text.as_str()),
+        _ => None,
+    });
+    told.collect()
+}
+
+fn refusal(message: &str) -> Vec<Act> {
+    let body = json!({ "error": { "message": message, "type": "invalid_request_error" } }).to_string();
+    response("400 Bad Request", "content-type: application/json\r\n", &body)
+}
+
+fn message_events() -> Vec<Act> {
+    stream(&[
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"pong"}}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#,
+        r#"{"type":"message_stop"}"#,
+    ])
+}
+
+#[tokio::test]
+async fn the_list_that_github_was_asked_for_gives_the_limits_of_the_first_request() {
+    let list = r#"{"data":[{"id":"claude-sonnet-4.6","supported_endpoints":["/v1/messages"],
+        "billing":{"token_prices":{"batch_size":1000000,"default":{"input_price":300,"output_price":1500,"cache_price":30}}},
+        "capabilities":{"type":"chat","limits":{"max_context_window_tokens":200000,"max_prompt_tokens":128000,"max_output_tokens":16000},
+        "supports":{"reasoning_effort":["low","medium"]}}}]}"#;
+    let mut server = serve(vec![server::json(list), message_events()]).await;
+    let mut config = config(ProviderKind::Copilot, &server.url);
+    config.auth = Auth::Bearer(Secret::new("gho_1"));
+    config.model = Some("claude-sonnet-4.6".to_owned());
+    let provider = build(config);
+    let mut request = ModelRequest { model: "claude-sonnet-4.6".into(), ..request() };
+    request.effort = Some("high".to_owned());
+    let _: Vec<_> = provider.stream(request).collect().await;
+    let sent = bodies(&mut server).pop().unwrap();
+    assert_eq!((&sent["max_tokens"], &sent["output_config"]["effort"]), (&json!(16_000), &json!("medium")));
+    let facts = provider.facts();
+    assert_eq!((facts.max_prompt_tokens, facts.max_output_tokens), (Some(128_000), Some(16_000)));
+    assert_eq!(facts.price.map(|price| price.rates.input), Some(3.0));
+}
+
+#[tokio::test]
+async fn a_list_belongs_to_the_account_that_got_it() {
+    let server = serve(vec![server::json(r#"{"data":[{"id":"m"}]}"#)]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let cache = Cache { dir: dir.path().to_owned(), ttl: Duration::from_secs(3600) };
+    let now = SystemTime::now();
+    let account = |key: &str| {
+        let mut config = config(CHAT, &server.url);
+        config.auth = Auth::ApiKey(Secret::new(key));
+        config
+    };
+    cache.list_models(&account("one"), now).await.unwrap();
+    assert!(cache.read(&account("one"), now).is_some());
+    assert!(cache.read(&account("two"), now).is_none());
+}
+
+#[tokio::test]
+async fn a_host_that_thinks_by_budget_gets_one_for_each_effort() {
+    let mut server = serve(vec![stream(&[PONG, STOP, "[DONE]"])]).await;
+    for model in ["qwen3.8-max", "qwen3.8-plus"] {
+        for effort in ["none", "low", "high", "max"] {
+            let mut config = config(CHAT, &server.url);
+            config.preset = Some("qwen".to_owned());
+            let _ = call(
+                config,
+                ModelRequest { model: model.into(), effort: Some(effort.to_owned()), ..request() },
+            )
+            .await;
+        }
+        let told: Vec<String> = bodies(&mut server)
+            .iter()
+            .map(|body| format!("{} {}", body["enable_thinking"], body["thinking_budget"]))
+            .collect();
+        assert_eq!(told, ["false null", "true 4000", "true 16000", "true 31999"], "{model}");
+    }
+}
+
+/// A model whose provider refuses its first request, then answers. Returns both bodies, and that of the next process.
+async fn refused_once(
+    kind: ProviderKind,
+    said: &str,
+    answer: Vec<Act>,
+    asked: &ModelRequest,
+) -> (Vec<Value>, String) {
+    let home = tempfile::tempdir().unwrap();
+    let mut server = serve(vec![refusal(said), answer]).await;
+    let mut told = String::new();
+    for _ in 0..2 {
+        let mut config = config(kind.clone(), &server.url);
+        config.learnt.memory = Some(home.path().to_owned());
+        let events = call(config, asked.clone()).await;
+        assert!(matches!(events.last(), Some(Ok(ModelEvent::Finished(_)))), "{}", show(&events));
+        told.push_str(&notices(&events).join("\n"));
+    }
+    (bodies(&mut server), told)
+}
+
+#[tokio::test]
+async fn an_output_limit_that_a_refusal_states_is_taken_remembered_and_told() {
+    let said =
+        "max_tokens: 128000 > 8000, which is the maximum allowed number of output tokens for claude-opus-4-8";
+    let asked = ModelRequest { model: "claude-opus-4-8".into(), ..request() };
+    let (sent, told) = refused_once(ProviderKind::Anthropic, said, message_events(), &asked).await;
+    let limits: Vec<&Value> = sent.iter().map(|body| &body["max_tokens"]).collect();
+    assert_eq!(limits, [&json!(128_000), &json!(8000), &json!(8000)]);
+    assert_eq!(told.matches("at most 8000 tokens").count(), 1, "{told}");
+    let said = "max_completion_tokens is too large: 32000. This model supports at most 16384 completion tokens, whereas you provided 32000.";
+    let asked = ModelRequest { max_output_tokens: Some(32_000), ..request() };
+    let (sent, _) = refused_once(CHAT, said, stream(&[PONG, STOP, "[DONE]"]), &asked).await;
+    let limits: Vec<&Value> = sent.iter().map(|body| &body["max_tokens"]).collect();
+    assert_eq!(limits, [&json!(32_000), &json!(16_384), &json!(16_384)]);
+}
+
+#[tokio::test]
+async fn an_effort_that_is_refused_is_lowered_or_left_out_remembered_and_told() {
+    let done = r#"{"type":"response.completed","response":{"id":"r","status":"completed"}}"#;
+    let asked = ModelRequest { effort: Some("high".to_owned()), ..request() };
+    for (said, then) in [
+        ("Unsupported parameter: 'reasoning.effort' is not supported with this model.", Value::Null),
+        (
+            "Invalid value: 'high'. Supported values are: 'low' and 'medium'. (reasoning.effort)",
+            json!("medium"),
+        ),
+    ] {
+        let (sent, told) = refused_once(RESPONSES, said, stream(&[done]), &asked).await;
+        let efforts: Vec<&Value> = sent.iter().map(|body| &body["reasoning"]["effort"]).collect();
+        assert_eq!(efforts, [&json!("high"), &then, &then], "{said}");
+        assert_eq!(told.matches("effort").count(), 1, "{told}");
+    }
+    let said = "Invalid reasoning_effort: this model cannot think.";
+    let (sent, told) = refused_once(CHAT, said, stream(&[PONG, STOP, "[DONE]"]), &asked).await;
+    let efforts: Vec<&Value> = sent.iter().map(|body| &body["reasoning_effort"]).collect();
+    assert_eq!(efforts, [&json!("high"), &Value::Null, &Value::Null]);
+    assert_eq!(told.matches("does not take this effort").count(), 1, "{told}");
+}
+
+#[tokio::test]
+async fn the_tables_know_the_nearest_names_where_the_provider_lists_none() {
+    for (preset, said, asked, near) in [
+        (
+            Some("openrouter"),
+            "anthropic/claude-sonet-4.6 is not a valid model ID",
+            "anthropic/claude-sonet-4.6",
+            "claude-sonnet-4.6",
+        ),
+        (None, "Invalid model name passed in model=gpt-5.9-sol", "gpt-5.9-sol", "gpt-5.6-sol"),
+        (
+            None,
+            "The provided model identifier is invalid.",
+            "lama-3.3-70b-instruct",
+            "llama-3.3-70b-instruct",
+        ),
+    ] {
+        let server = serve(vec![refusal(said)]).await;
+        let mut config = config(CHAT, &server.url);
+        config.preset = preset.map(str::to_owned);
+        let events = call(config, ModelRequest { model: asked.into(), ..request() }).await;
+        let error = events.last().unwrap().as_ref().unwrap_err();
+        assert!(
+            error.message.contains("; the nearest models are ") && error.message.contains(near),
+            "{}",
+            error.message
+        );
+    }
+}
