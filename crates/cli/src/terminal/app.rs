@@ -24,6 +24,7 @@ use super::opening::{self, Start, Wanted};
 use super::owner::Owner;
 use super::preferences::{HistoryFile, TerminalPreferences};
 use super::questions::Joining;
+use super::restart;
 use super::signals::{Caught, Signals};
 use super::surface::{Drawn, Surface};
 use crate::exit::Exit;
@@ -102,6 +103,8 @@ pub(super) struct App {
     /// Prompt of `-i`, until the session is open.
     pub(super) first: Option<String>,
     pub(super) leaving: Option<ExitKind>,
+    /// Whether the program starts again once it has ended.
+    pub(super) restarts: bool,
     /// Whether the process is to stop, as Ctrl+Z asks.
     pub(super) suspending: bool,
     /// Exit code of the signal that ended the view.
@@ -170,6 +173,7 @@ pub(super) async fn run(launch: Launch) -> Result<Exit> {
         _rehearsal: rehearsal,
         first,
         leaving: None,
+        restarts: false,
         suspending: false,
         ended_by: None,
         ending: Ending::ByUser,
@@ -450,9 +454,11 @@ impl App {
             // The draft is found again with the up key.
             let _ = self.history.add(&line);
         }
-        if let Some(id) = &self.session
-            && self.state.has_content()
-        {
+        let session = self.session.as_ref().filter(|_| self.state.has_content());
+        if self.restarts && self.ended_by.is_none() {
+            return Err(restart::again(session.map(String::as_str)));
+        }
+        if let Some(id) = session {
             let program = &self.settings.program;
             match goes_on {
                 true => remark(&format!("Session {id} goes on; see it with {program} attach {id}")),
