@@ -53,6 +53,17 @@ pub(crate) enum Purpose {
     McpLogin,
     Program(Reload),
     Fork,
+    Extensions,
+    /// Extensions were switched or loaded again; then they are listed.
+    ExtensionsChanged,
+    /// A working tree, and the task for it.
+    Worktree {
+        task: Option<String>,
+    },
+    /// The session moves to its new working tree.
+    Entered {
+        task: Option<String>,
+    },
     /// A list that is shown as text under a title.
     Text(&'static str),
 }
@@ -86,6 +97,12 @@ impl State {
                     return;
                 }
             }
+            Purpose::Worktree { task: Some(text) } | Purpose::Entered { task: Some(text) }
+                if self.composer.is_empty() =>
+            {
+                self.composer.set(&text);
+            }
+            Purpose::Extensions | Purpose::ExtensionsChanged => return self.extensions_refused(&reason),
             Purpose::Commands => self.run_deferred(),
             Purpose::ContextInfo => return self.tell_context(),
             _ => {}
@@ -173,6 +190,10 @@ impl State {
                     self.effect(Effect::Open(SessionTarget::Resume(id.to_owned())));
                 }
             }
+            Purpose::Extensions => self.show_extensions(answer),
+            Purpose::ExtensionsChanged => self.list_extensions(),
+            Purpose::Worktree { task } => self.enter_worktree(answer, task),
+            Purpose::Entered { task } => self.entered_worktree(task),
             Purpose::Text(title) => {
                 let rows = screens::document(answer);
                 self.page(title, rows);

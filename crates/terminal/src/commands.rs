@@ -2,9 +2,11 @@
 
 use std::cmp::Reverse;
 
+use crate::extensions;
 use crate::program::{self, ProgramCommand};
 use crate::status::StatusItem;
 use crate::theme::Theme;
+use crate::worktrees::Uncommitted;
 
 /// A slash command as lists and completion have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +36,7 @@ pub enum LocalCommand {
     Diff,
     Exit,
     Export,
+    Extensions,
     Fork,
     Help,
     Hooks,
@@ -50,6 +53,7 @@ pub enum LocalCommand {
     Raw,
     Reasoning,
     Refine,
+    Restart,
     Resume,
     Rewind,
     Search,
@@ -61,6 +65,8 @@ pub enum LocalCommand {
     Usage,
     Version,
     Vim,
+    /// A working tree of its own for the session.
+    Worktree(Uncommitted),
     /// Not available in Hangar: this sentence names the alternative.
     Absent(&'static str),
 }
@@ -179,14 +185,7 @@ const TABLE: &[Spec] = &[
             "Hangar does not update itself: install the new version as you installed this one.",
         ),
     ),
-    spec(
-        "restart",
-        &[],
-        "",
-        LocalCommand::Absent(
-            "Leave with /exit and type `hangar --continue`: nothing of the session is lost.",
-        ),
-    ),
+    spec("restart", &[], "Starts the program again, with this session", LocalCommand::Restart),
     spec("voice", &[], "", LocalCommand::Absent("Hangar has no voice input.")),
     spec(
         "ide",
@@ -202,12 +201,7 @@ const TABLE: &[Spec] = &[
         "",
         LocalCommand::Absent("Hangar starts no language servers; an MCP server can bring one."),
     ),
-    spec(
-        "extensions",
-        &[],
-        "",
-        LocalCommand::Absent("Extensions are not there yet; MCP servers, hooks and skills are."),
-    ),
+    spec("extensions", &[], "Lists the extensions and switches them on and off", LocalCommand::Extensions),
     spec("plugin", &["plugins"], "Lists, installs, updates and removes plugins", LocalCommand::Plugin),
     spec(
         "memory",
@@ -222,8 +216,18 @@ const TABLE: &[Spec] = &[
         LocalCommand::Program(ProgramCommand::Features),
     ),
     spec("limits", &[], "Limits the cost of the session, or removes the limit", LocalCommand::Limits),
-    spec("worktree", &[], "", LocalCommand::Absent("Make a tree with `!git worktree add`, then /cwd to it.")),
-    spec("move", &[], "", LocalCommand::Absent("Make a tree with `!git worktree add`, then /cwd to it.")),
+    spec(
+        "worktree",
+        &[],
+        "Continues in a new git worktree: a branch, a task, or nothing",
+        LocalCommand::Worktree(Uncommitted::Stay),
+    ),
+    spec(
+        "move",
+        &[],
+        "Moves uncommitted changes and the session into a new git worktree",
+        LocalCommand::Worktree(Uncommitted::Move),
+    ),
     spec("chronicle", &[], "", LocalCommand::Absent("/resume lists the earlier sessions of all agents.")),
     spec("raw", &[], "Prints the last answer as it was written, without layout", LocalCommand::Raw),
     spec("refine", &[], "Rewrites a rough prompt into a clear one, for review", LocalCommand::Refine),
@@ -276,6 +280,7 @@ fn choices_of(command: LocalCommand) -> Box<dyn Iterator<Item = (&'static str, &
     match command {
         LocalCommand::Diff => listed(&[("branch", "All changes since the branch began")]),
         LocalCommand::Export => listed(&[("md", "Markdown"), ("html", "A page that is readable by itself")]),
+        LocalCommand::Extensions => listed(extensions::CHOICES),
         LocalCommand::Limits => listed(&[("off", "Remove the limit")]),
         LocalCommand::Plugin => listed(program::PLUGIN_CHOICES),
         LocalCommand::StatusLine => Box::new(StatusItem::names().map(|name| (name, ""))),

@@ -69,7 +69,12 @@ fn rows(info: &Value, theme: &Theme) -> Option<Vec<Row>> {
     for share in &shares {
         rows.push(Row::new(vec![
             Span::new(format!("  {} ", share.cell), share.style),
-            Span::plain(format!("{:<14}{:>7}  {}%", share.name, tokens(share.tokens), percent(share.tokens))),
+            Span::plain(format!(
+                "{:<14}{:>7} {:>4}%",
+                share.name,
+                tokens(share.tokens),
+                percent(share.tokens)
+            )),
         ]));
     }
     let threshold = count("compactionThreshold");

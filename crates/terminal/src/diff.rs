@@ -13,6 +13,7 @@ use hangar_diff::{DiffOp, operations};
 use parse::{Line, Side, parse};
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::format::plural;
 use crate::gate;
 use crate::highlight::Highlighter;
 use crate::row::{Row, Span, Style};
@@ -63,10 +64,47 @@ pub fn rows(diff: &str, theme: &Theme, max_rows: usize) -> Vec<Row> {
     let mut painter = Painter::new(theme, shown);
     let mut rows = painter.rows(shown);
     if !hidden.is_empty() && max_rows > 0 {
-        let noun = if hidden.len() == 1 { "line" } else { "lines" };
-        rows.push(Row::styled(format!("… {} more {noun}", hidden.len()), theme.dim));
+        rows.push(left_out(hidden.len(), theme));
     }
     rows
+}
+
+/// Rows of a unified diff below the name of its file: that is left out, if it is one file, and so are the headers of hunks, since
+/// the lines have numbers.
+pub fn inline_rows(diff: &str, theme: &Theme, max_rows: usize) -> Vec<Row> {
+    let lines = parse(diff);
+    let is_one = lines.iter().filter(|line| matches!(line, Line::File { .. })).count() == 1;
+    // Of two lines at most one is a header that is left out.
+    let (lines, hidden) = lines.split_at(lines.len().min(max_rows.saturating_mul(2).saturating_add(2)));
+    let hidden = hidden.iter().filter(|line| matches!(line, Line::Code { .. } | Line::Note(_))).count();
+    let mut inline = Vec::new();
+    // Only code has other code before it in the same file.
+    let mut follows = false;
+    for (line, row) in lines.iter().zip(Painter::new(theme, lines).rows(lines)) {
+        match line {
+            Line::File { .. } => {
+                follows = false;
+                inline.extend((!is_one).then_some(row));
+            }
+            Line::Hunk(_) if follows => inline.push(Row::styled("⋯", theme.dim)),
+            Line::Hunk(_) => {}
+            Line::Note(_) => inline.push(row),
+            Line::Code { .. } => {
+                follows = true;
+                inline.push(row);
+            }
+        }
+    }
+    let all = inline.len() + hidden;
+    if all > max_rows {
+        inline.truncate(max_rows.saturating_sub(1));
+        inline.extend((max_rows > 0).then(|| left_out(all - inline.len(), theme)));
+    }
+    inline
+}
+
+fn left_out(lines: usize, theme: &Theme) -> Row {
+    Row::styled(format!("… {lines} more {}", plural("line", lines)), theme.dim)
 }
 
 /// Place of each of the rows that [`rows`] makes: file, line and code. Rows that are no code have none.

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::dialog::HostAnswer;
+use crate::worktrees::Uncommitted;
 
 /// Identifies a request until its answer comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,6 +24,10 @@ pub enum Effect {
     ReadTranscript,
     /// Runs a subcommand of the program in the session's directory, and replies with its output.
     Program { call: CallId, arguments: Vec<String> },
+    /// Makes a working tree of the session's repository, and replies with its path. Without a branch it is named by the time.
+    Worktree { call: CallId, branch: Option<String>, uncommitted: Uncommitted },
+    /// Starts the program again, with the session.
+    Restart,
     /// Opens the draft in the user's editor.
     Edit(String),
     /// Copies text to the clipboard.

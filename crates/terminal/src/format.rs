@@ -38,6 +38,11 @@ pub fn dollars(amount: f64) -> String {
     }
 }
 
+/// A noun for a count: `row`, `rows`.
+pub fn plural(noun: &str, count: usize) -> String {
+    if count == 1 { noun.to_owned() } else { format!("{noun}s") }
+}
+
 /// Time since something, in the largest unit: `12s`, `5m`, `3h`, `2d`.
 pub fn ago(seconds: u64) -> String {
     match seconds {

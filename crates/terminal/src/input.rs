@@ -37,6 +37,12 @@ pub enum Input {
     },
     /// The session is open and takes requests.
     Ready(SessionFacts),
+    /// The session changed its working directory.
+    Moved {
+        /// As it is shown.
+        directory: String,
+        branch: Option<String>,
+    },
     /// The session was left; another one is being opened.
     Closed,
     /// A prompt that was given with the start of the program.

@@ -69,6 +69,12 @@ impl State {
                 None => self.say("there is no answer yet"),
             },
             LocalCommand::Refine => self.refine(argument),
+            LocalCommand::Extensions => self.run_extensions_command(argument),
+            LocalCommand::Restart if self.is_working() => {
+                self.say("the agent works; stop it with esc esc first");
+            }
+            LocalCommand::Restart => self.effect(Effect::Restart),
+            LocalCommand::Worktree(uncommitted) => self.make_worktree(uncommitted, argument),
             LocalCommand::Detach => self.effect(Effect::Exit(ExitKind::Detach)),
             LocalCommand::Clear | LocalCommand::New => self.effect(Effect::Open(SessionTarget::New)),
             LocalCommand::Resume if !argument.is_empty() => {

@@ -216,6 +216,15 @@ impl State {
         }
     }
 
+    /// Shows the new working directory. Its files are listed when the next one is named.
+    pub(crate) fn moved(&mut self, directory: String, branch: Option<String>) {
+        if let Some(facts) = &mut self.facts {
+            (facts.directory, facts.branch) = (directory, branch);
+            self.known.files = None;
+            self.run_status_command();
+        }
+    }
+
     fn ended_work(&mut self) {
         let took = self.turn.since.take().map_or(0, |since| self.now.saturating_sub(since));
         // A sub-agent in the background still waits for its answer.

@@ -286,6 +286,7 @@ impl State {
             Input::History { events, older, is_live } => self.take_history(&events, older, is_live),
             Input::Transcript { events, older } => self.show_transcript(&events, older),
             Input::Ready(facts) => self.ready(facts),
+            Input::Moved { directory, branch } => self.moved(directory, branch),
             Input::Closed => self.close_session(),
             Input::Prompt(text) => self.submit_prompt(&text, Vec::new(), false),
             Input::Lost(reason) => self.lose(reason),

@@ -8,6 +8,9 @@ use crate::gate;
 use crate::row::{Row, Span, Style};
 use crate::state::State;
 
+/// End of the status line before the first prompt.
+const HINT: &str = " · / commands · ? help";
+
 /// Item of the status line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusItem {
@@ -69,6 +72,10 @@ impl State {
             width += wide;
             row.push(Span::new(separator, self.theme.dim));
             row.push(span);
+        }
+        let is_new = !self.has_content() && self.composer.is_empty();
+        if is_new && width > 0 && width + HINT.chars().count() <= columns {
+            row.push(Span::new(HINT, self.theme.dim));
         }
         row.clipped(columns)
     }

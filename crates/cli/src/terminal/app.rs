@@ -24,6 +24,7 @@ use super::opening::{self, Start, Wanted};
 use super::owner::Owner;
 use super::preferences::{HistoryFile, TerminalPreferences};
 use super::questions::Joining;
+use super::restart;
 use super::signals::{Caught, Signals};
 use super::surface::{Drawn, Surface};
 use crate::exit::Exit;
@@ -116,6 +117,8 @@ pub(super) struct DirectoryTrust {
 /// End or pause of the view.
 pub(super) struct ViewEnd {
     pub(super) leaving: Option<ExitKind>,
+    /// Whether the program starts again once it has ended.
+    pub(super) restarts: bool,
     /// Whether the process is to stop, as Ctrl+Z asks.
     pub(super) suspending: bool,
     /// Exit code of the signal that ended the view.
@@ -184,7 +187,13 @@ pub(super) async fn run(launch: Launch) -> Result<Exit> {
         opening: OPENING,
         _rehearsal: rehearsal,
         first,
-        end: ViewEnd { leaving: None, suspending: false, by_signal: None, kind: Ending::ByUser },
+        end: ViewEnd {
+            leaving: None,
+            restarts: false,
+            suspending: false,
+            by_signal: None,
+            kind: Ending::ByUser,
+        },
         inbox,
         later: Vec::new(),
         drawing: DrawTimes { began: now, next: None, last: now },
@@ -460,9 +469,11 @@ impl App {
             // The draft is found again with the up key.
             let _ = self.history.add(&line);
         }
-        if let Some(id) = &self.session
-            && self.state.has_content()
-        {
+        let session = self.session.as_ref().filter(|_| self.state.has_content());
+        if self.end.restarts && self.end.by_signal.is_none() {
+            return Err(restart::again(session.map(String::as_str)));
+        }
+        if let Some(id) = session {
             let program = &self.settings.program;
             match goes_on {
                 true => remark(&format!("Session {id} goes on; see it with {program} attach {id}")),

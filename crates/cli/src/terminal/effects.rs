@@ -39,6 +39,13 @@ impl App {
                 let params = json!({ "destination": destination });
                 self.perform(Effect::Call { call, method: "session.debug.collectLogs", params });
             }
+            Effect::Worktree { call, branch, uncommitted } => {
+                self.make_worktree(call, branch, uncommitted);
+            }
+            Effect::Restart => {
+                self.end.restarts = true;
+                self.end.leaving = Some(ExitKind::Close);
+            }
             Effect::Edit(text) => {
                 self.release();
                 let edited = editor::edit(&self.settings, &text);

@@ -1,13 +1,14 @@
 //! Following a session that moves: the terminal that had it hands it over, and a view that is attached goes with it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use hangar_protocol::{Event, EventKind};
+use hangar_protocol::{Body, Event, EventKind};
 use hangar_store::SessionId;
 use hangar_terminal::input::Input;
 
 use super::app::{App, LookupResult};
-use super::opening::Wanted;
+use super::opening::{Wanted, shown};
 use super::owner::Owner;
 use crate::endpoint::{self, ProcessEndpoint};
 use crate::selection::SessionSelection;
@@ -25,6 +26,13 @@ impl App {
             return;
         }
         self.last_event = Some(event.id().clone());
+        if let Body::ContextChanged(changed) = event.body()
+            && event.agent_id().is_none()
+        {
+            self.directory = PathBuf::from(&changed.directory.cwd);
+            let directory = shown(&self.directory, &self.settings);
+            self.take(Input::Moved { directory, branch: changed.directory.branch.clone() });
+        }
         let is_end = event.agent_id().is_none() && event.event_kind() == Some(EventKind::SessionShutdown);
         if is_end && matches!(self.elsewhere, Some(Owner::Terminal(_))) {
             self.follow();

@@ -32,10 +32,12 @@ mod portal_link;
 mod preferences;
 pub(crate) mod questions;
 mod reader;
+mod restart;
 mod signals;
 mod subcommand;
 mod surface;
 mod tty;
+mod worktree;
 
 #[cfg(test)]
 mod documentation;

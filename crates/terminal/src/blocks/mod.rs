@@ -6,6 +6,7 @@ mod tool;
 use hangar_transcript::{
     AskBlock, AskKind, Block, BlockBody, NoticeBlock, NoticeLevel, UserBlock, VerdictOutcome,
 };
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::gate;
 use crate::markdown::MarkdownStream;
@@ -156,7 +157,14 @@ fn notice_rows(notice: &NoticeBlock, look: Rendering<'_>) -> Vec<Row> {
             Detail::Full => detail.as_str(),
             Detail::Brief => detail.lines().next().unwrap_or_default(),
         };
-        rows.extend(marked("  ", shown, theme.dim, theme.dim, columns));
+        let joined = Span::new(format!(" · {}", gate::visible(shown)), theme.dim);
+        match rows.as_mut_slice() {
+            // A short detail is on the row of its notice.
+            [row] if !shown.contains('\n') && row.width() + joined.text.width() <= columns => {
+                row.push(joined);
+            }
+            _ => rows.extend(marked("  ", shown, theme.dim, theme.dim, columns)),
+        }
     }
     rows
 }

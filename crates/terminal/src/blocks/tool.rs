@@ -80,10 +80,10 @@ pub(super) fn rows(tool: &ToolBlock, look: Rendering<'_>) -> Vec<Row> {
     match (&tool.diff, &tool.error) {
         (Some(text), _) => {
             let most = if look.detail == Detail::Full { FULL_ROWS } else { DIFF_ROWS };
-            let changed = diff::rows(text, theme, most);
-            // The call names the file, if it is one.
-            let named = usize::from(diff::summary(text).files == 1 && !words.object.is_empty());
-            rows.extend(changed.into_iter().skip(named));
+            rows.extend(match words.object.is_empty() {
+                true => diff::rows(text, theme, most),
+                false => diff::inline_rows(text, theme, most),
+            });
         }
         (None, Some(error)) if tool.output.trim().is_empty() => {
             rows.extend(marked("  └ ", error, theme.dim, theme.error, look.columns.min(PROSE_COLUMNS)));

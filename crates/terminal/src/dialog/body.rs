@@ -19,6 +19,7 @@ pub enum BodyPart {
     Warning(String),
     /// A command, a path or a document: exact, with everything invisible shown, and marked on each row as well.
     Code(String),
+    /// The change of a file that is named before it.
     Diff(String),
     Markdown(String),
 }
@@ -68,7 +69,7 @@ fn rows(part: &BodyPart, columns: usize, theme: &Theme) -> Vec<Row> {
         BodyPart::Warning(text) => plain(text, theme.warning, columns, &[Span::new("! ", theme.warning)]),
         BodyPart::Code(text) => plain(text, theme.code, columns, &[Span::new("  ┃ ", theme.dim)]),
         BodyPart::Diff(text) => {
-            let rows = diff::rows(text, theme, BODY_ROWS + 1);
+            let rows = diff::inline_rows(text, theme, BODY_ROWS + 1);
             // A row of a diff may be wider than the screen, but must be visible as a whole.
             rows.iter().flat_map(|row| wrap(&row.spans, columns, &[], &[])).collect()
         }

@@ -8,6 +8,7 @@ use super::body::DialogBody;
 use super::{BodyPart, DialogEnd, DialogReply, DialogView};
 use crate::arming::Arming;
 use crate::composer::{FieldView, TextField};
+use crate::format::plural;
 use crate::gate;
 use crate::key::{Key, KeyCode};
 use crate::keymap::Keymap;
@@ -21,6 +22,10 @@ const BODY_ROWS: usize = 16;
 const FRAME: usize = 2;
 /// Rows of one on a small screen: the selected answer and the hint.
 const COMPACT_FRAME: usize = 2;
+/// Fewest rows of a longer body beside all answers; with less room only the selected answer is shown.
+const FEW_ROWS: usize = 3;
+/// Height from which an empty row separates the body from the answers.
+const SPACIOUS: usize = 18;
 /// Shown on a small screen if there are other answers.
 const MORE_CHOICES: &str = " (↑↓)";
 
@@ -83,6 +88,8 @@ struct Shape {
     compact: bool,
     /// Rows of the body.
     body: usize,
+    /// Whether an empty row separates the body from the answers.
+    is_spacious: bool,
 }
 
 impl ChoiceDialog {
@@ -145,16 +152,17 @@ impl ChoiceDialog {
         let field = usize::from(self.field.is_some());
         let choices: usize = self.labels.iter().map(Vec::len).sum();
         let all = self.body.rows().len();
-        let room = self.height.saturating_sub(FRAME + choices + field);
+        let is_spacious = self.height >= SPACIOUS && all > 0;
+        let room = self.height.saturating_sub(FRAME + choices + field + usize::from(is_spacious));
         if all <= room.min(BODY_ROWS) {
-            return Shape { compact: false, body: all };
+            return Shape { compact: false, body: all, is_spacious };
         }
         // Two rows show how much is above and below.
-        match room.checked_sub(2).filter(|left| *left > 0) {
-            Some(left) => Shape { compact: false, body: left.min(BODY_ROWS) },
+        match room.checked_sub(2).filter(|left| *left >= FEW_ROWS) {
+            Some(left) => Shape { compact: false, body: left.min(BODY_ROWS), is_spacious },
             None => {
                 let left = self.height.saturating_sub(COMPACT_FRAME + field);
-                Shape { compact: true, body: left.clamp(1, BODY_ROWS).min(all) }
+                Shape { compact: true, body: left.clamp(1, BODY_ROWS).min(all), is_spacious: false }
             }
         }
     }
@@ -257,23 +265,26 @@ impl ChoiceDialog {
     }
 
     pub(super) fn view(&self, now: u64, theme: &Theme) -> DialogView {
-        let Shape { compact, body } = self.shape();
+        let Shape { compact, body, is_spacious } = self.shape();
         let all = self.body.rows();
         let end = (self.scroll + body).min(all.len());
         let mut rows = Vec::new();
-        if !compact {
+        let field = usize::from(self.field.is_some());
+        if !compact || body + COMPACT_FRAME + field < self.height {
             rows.push(Row::styled(gate::visible(&self.title), theme.accent.bold()).clipped(self.columns));
-            if self.scroll > 0 {
-                rows.push(
-                    Row::styled(format!("  … {} rows above (pgup)", self.scroll), theme.dim)
-                        .clipped(self.columns),
-                );
+            if !compact && self.scroll > 0 {
+                let above = format!("  … {} {} above (pgup)", self.scroll, plural("row", self.scroll));
+                rows.push(Row::styled(above, theme.dim).clipped(self.columns));
             }
         }
         rows.extend_from_slice(&all[self.scroll.min(end)..end]);
         if !compact && end < all.len() {
-            let more = format!("  … {} more rows (pgdn)", all.len() - end);
+            let left = all.len() - end;
+            let more = format!("  … {left} more {} (pgdn)", plural("row", left));
             rows.push(Row::styled(more, theme.warning).clipped(self.columns));
+        }
+        if is_spacious {
+            rows.push(Row::default());
         }
         let mut cursor = None;
         for (at, label) in self.labels.iter().enumerate() {
@@ -319,7 +330,7 @@ impl ChoiceDialog {
         } else if self.height <= COMPACT_FRAME {
             "the screen is too small; esc cancels"
         } else if !self.is_seen() {
-            "pgdn shows the rest, which has to be seen first; esc cancels"
+            "pgdn shows the rest first; esc cancels"
         } else if self.field.is_some() {
             "enter sends; esc goes back"
         } else {

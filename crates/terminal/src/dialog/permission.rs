@@ -78,7 +78,9 @@ pub fn permission(data: &Value, asker: Option<&str>, now: u64) -> Dialog {
     if let Some(warning) = request["warning"].as_str() {
         parts.insert(0, BodyPart::Warning(warning.to_owned()));
     }
-    if let Some(why) = request["intention"].as_str().filter(|why| !why.is_empty()) {
+    // The intention of a change says no more than the title.
+    let why = request["intention"].as_str().filter(|why| !why.is_empty() && request["kind"] != "write");
+    if let Some(why) = why {
         parts.insert(0, BodyPart::Quoted(why.to_owned()));
     }
     let title = match asker {

@@ -14,6 +14,9 @@ use crate::theme::Theme;
 /// Rows of the screen that the picker needs itself: title, filter, hint.
 const FRAME: usize = 3;
 
+/// Widest column of names.
+const MAX_NAME_COLUMNS: usize = 36;
+
 /// An item that can be picked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PickItem {
@@ -186,6 +189,18 @@ impl Picker {
         OverlayEnd::Open
     }
 
+    /// Width of the column of names with their variants. Longer names reach into the descriptions.
+    fn name_columns(&self, columns: usize) -> usize {
+        let most = (columns / 3).min(MAX_NAME_COLUMNS);
+        let described = self.items.iter().filter(|item| !item.detail.is_empty());
+        let widths = described.map(|item| {
+            let variant =
+                item.variants.get(item.variant).map_or(0, |variant| gate::visible(variant).width() + 6);
+            gate::visible(&item.label).width() + variant
+        });
+        widths.filter(|width| *width <= most).max().unwrap_or(0)
+    }
+
     pub(super) fn view(
         &self,
         columns: usize,
@@ -199,6 +214,7 @@ impl Picker {
             self.filter.view(columns.saturating_sub(2), Style::PLAIN);
         screen.push(filter.after(Span::new("❯ ", theme.accent)));
         let top = self.selected.saturating_sub(height.saturating_sub(1));
+        let name_columns = self.name_columns(columns);
         for (at, index) in self.matches.iter().enumerate().skip(top).take(height) {
             let Some(item) = self.items.get(*index) else { continue };
             let is_selected = at == self.selected;
@@ -211,6 +227,8 @@ impl Picker {
                 row.push(Span::new(format!("  ‹ {} ›", gate::visible(variant)), theme.accent));
             }
             if !item.detail.is_empty() {
+                let missing = (name_columns + 2).saturating_sub(row.width());
+                row.push(Span::plain(" ".repeat(missing)));
                 let detail = Span::new(format!("  {}", gate::visible(&item.detail)), theme.dim);
                 // A long name leaves room for the beginning of its description.
                 let room = detail.text.width().min(columns / 3);

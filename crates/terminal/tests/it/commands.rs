@@ -48,9 +48,10 @@ fn every_command_of_the_terminal_answers() {
         /experimental:  hangar features
         /export:  Export { path: None, format: Markdown }
         /share:  Export { path: None, format: Markdown }
+        /extensions:  session.extensions.list {}
         /fork:  sessions.fork {"sessionId":"s1"}
         /branch:  sessions.fork {"sessionId":"s1"}
-        /help: Commands / /agent                Chooses the agent that answers / /ask                  Asks something aside, outside the / conversation (also /btw) / /changelog            Shows what is new in this version / (also /release-notes) / /clear                Starts over in a new session (also / /reset) / /collect-debug-logs   Copies the session's log and the / program's logs to a directory / /compact              Sums the conversation up / /context              Says what the model's context is / filled with / /copy                 Copies the last answer to the / clipboard / /detach               Leaves the session running elsewhere / /diagnose             Checks models, logins and this / machine, as `hangar doctor` does / /diff                 Shows what changed in the working tree / /exit                 Closes the session and leaves (also / /quit) / /experimental         Lists the features that can be / 1–22 of 149 · ↑↓ pgup pgdn g G move · / searches, n next · … 
+        /help: Commands / /agent                Chooses the agent that answers / /ask                  Asks something aside, outside the / conversation (also /btw) / /changelog            Shows what is new in this version / (also /release-notes) / /clear                Starts over in a new session (also / /reset) / /collect-debug-logs   Copies the session's log and the / program's logs to a directory / /compact              Sums the conversation up / /context              Says what the model's context is / filled with / /copy                 Copies the last answer to the / clipboard / /cwd                  Directory (also /cd) / /detach               Leaves the session running elsewhere / /diagnose             Checks models, logins and this / machine, as `hangar doctor` does / /diff                 Shows what changed in the working tree / /exit                 Closes the session and leaves (also / /quit) / 1–22 of 158 · ↑↓ pgup pgdn g G move · / searches, n next · … 
         /hooks:  hooks.discover {}
         /instructions:  session.instructions.getSources {}
         /limits: ∙ The session has cost $0; /limits AMOUNT limits it, in /   dollars. Limits of --max-cost and [budget] hold too. 
@@ -59,6 +60,7 @@ fn every_command_of_the_terminal_answers() {
         /memory:  hangar memory list
         /model:  models.list {}
         /models:  models.list {}
+        /move:  Worktree None Move
         /new:  Open(New)
         /notify: ∙ Notifications are off. Keep { key: "notify", value: Bool(false) }
         /plugin:  session.plugins.list {}
@@ -66,6 +68,7 @@ fn every_command_of_the_terminal_answers() {
         /raw:  
         /reasoning:  Keep { key: "reasoning", value: Bool(true) }
         /refine: ∙ Usage: /refine PROMPT, or ctrl+x / and /refine while a /   draft is typed 
+        /restart:  Restart
         /resume:  ListSessions
         /continue:  ListSessions
         /rewind:  session.history.listRewindPoints {}
@@ -84,6 +87,7 @@ fn every_command_of_the_terminal_answers() {
         /cost:  session.usage.getMetrics {}
         /version: ∙ Hangar 0.2.0 
         /vim: ∙ Vim keys are on; /vim switches them off. Keep { key: "vim", value: Bool(true) }
+        /worktree:  Worktree None Stay
     "#]].assert_eq(&told);
 }
 
@@ -101,13 +105,9 @@ fn what_hangar_has_not_is_answered_by_a_sentence() {
         "bug",
         "update",
         "upgrade",
-        "restart",
         "voice",
         "ide",
         "lsp",
-        "extensions",
-        "worktree",
-        "move",
         "chronicle",
         "terminal-setup",
         "every",
@@ -126,13 +126,9 @@ fn what_hangar_has_not_is_answered_by_a_sentence() {
         /bug: ∙ `hangar doctor --json` says everything that a report /   needs. 
         /update: ∙ Hangar does not update itself: install the new version as /   you installed this one. 
         /upgrade: ∙ Hangar does not update itself: install the new version as /   you installed this one. 
-        /restart: ∙ Leave with /exit and type `hangar --continue`: nothing of /   the session is lost. 
         /voice: ∙ Hangar has no voice input. 
         /ide: ∙ Editors start Hangar themselves: `hangar --acp` speaks the /   Agent Client Protocol. 
         /lsp: ∙ Hangar starts no language servers; an MCP server can bring /   one. 
-        /extensions: ∙ Extensions are not there yet; MCP servers, hooks and /   skills are. 
-        /worktree: ∙ Make a tree with `!git worktree add`, then /cwd to it. 
-        /move: ∙ Make a tree with `!git worktree add`, then /cwd to it. 
         /chronicle: ∙ /resume lists the earlier sessions of all agents. 
         /terminal-setup: ∙ alt+enter and ctrl+j make a new line everywhere; /   shift+enter does where the terminal tells it apart. 
         /every: ∙ `[[schedules]]` in config.toml starts jobs and sessions at /   set times, inside `hangar up`; a session sends itself no /   prompts. 
@@ -171,22 +167,22 @@ fn answers_of_commands_are_shown() {
     check(
         "ready\ntype:/mcp list\nenter\nreply:session.commands.invoke:{\"kind\":\"text\",\"text\":\"one\\ntwo\"}\ntype:/mcp\nenter\nreply:session.commands.invoke:{\"kind\":\"text\",\"text\":\"**bold**\",\"markdown\":true}\ntype:/plan it\nenter\nreply:session.commands.invoke:{\"kind\":\"agent-prompt\",\"prompt\":\"plan it well\",\"displayPrompt\":\"/plan it\",\"mode\":\"plan\"}\ntype:/compact\nenter\nrefuse:session.commands.invoke:nothing to sum up",
         expect![[r#"
-        $ hangar
-        ∙ one
-          two
-        bold
-        ✗ nothing to sum up
+            $ hangar
+            ∙ one
+              two
+            bold
+            ✗ nothing to sum up
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        session.commands.invoke {"name":"mcp","input":"list"}
-        session.commands.invoke {"name":"mcp","input":""}
-        session.commands.invoke {"name":"plan","input":"it"}
-        session.mode.set {"mode":"plan"}
-        session.send {"prompt":"plan it well","displayPrompt":"/plan it","agentMode":"plan"}
-        session.commands.invoke {"name":"compact","input":""}
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            session.commands.invoke {"name":"mcp","input":"list"}
+            session.commands.invoke {"name":"mcp","input":""}
+            session.commands.invoke {"name":"plan","input":"it"}
+            session.mode.set {"mode":"plan"}
+            session.send {"prompt":"plan it well","displayPrompt":"/plan it","agentMode":"plan"}
+            session.commands.invoke {"name":"compact","input":""}
+        "#]],
     );
 }
 
@@ -226,7 +222,7 @@ fn settings_are_kept_and_shown() {
               status line: model, branch (/statusline)
 
             ❯ ▮
-            INSERT  scripted · main
+            INSERT  scripted · main · / commands · ? help
             ---
             Keep { key: "vim", value: Bool(true) }
             Keep { key: "notify", value: Bool(false) }
@@ -240,16 +236,16 @@ fn use_and_changes_are_shown() {
     check(
         "ready\ntype:/usage\nenter\nreply:session.usage.getMetrics:{\"totalUserRequests\":2,\"totalApiDurationMs\":65000,\"codeChanges\":{\"linesAdded\":3,\"linesRemoved\":1},\"modelMetrics\":{\"scripted\":{\"requests\":{\"count\":4},\"usage\":{\"inputTokens\":18729,\"outputTokens\":120,\"cacheReadTokens\":0}}}}",
         expect![[r#"
-        $ hangar
-        ∙ scripted: 4 requests, 18.7k tokens in (0 from cache), 120
-          out
-          2 prompts, 1m 5s of model time, +3 −1 lines, $0
+            $ hangar
+            ∙ scripted: 4 requests, 18.7k tokens in (0 from cache), 120
+              out
+              2 prompts, 1m 5s of model time, +3 −1 lines, $0
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        session.usage.getMetrics {}
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            session.usage.getMetrics {}
+        "#]],
     );
     check(
         "ready\ntype:/diff\nenter\nreply:session.workspaces.diff:{\"changes\":[{\"diff\":\"--- a/x\\n+++ b/x\\n@@ -1,1 +1,1 @@\\n-old\\n+new\\n\"}]}",
@@ -359,14 +355,14 @@ fn use_and_changes_are_shown() {
     check(
         "ready\ntype:/fork\nenter\nreply:sessions.fork:{\"sessionId\":\"s2\"}",
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        sessions.fork {"sessionId":"s1"}
-        Open(Resume("s2"))
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            sessions.fork {"sessionId":"s1"}
+            Open(Resume("s2"))
+        "#]],
     );
     check(
         "ready\nturn\nmessage:m1 The answer.\nidle\ntype:/copy\nenter",
@@ -383,15 +379,15 @@ fn use_and_changes_are_shown() {
     check(
         "ready\ntype:/export html out.html\nenter\ntype:/export notes.md\nenter\ntype:/export gist\nenter",
         expect![[r#"
-        $ hangar
-        ∙ Hangar publishes nothing; /export writes a file.
+            $ hangar
+            ∙ Hangar publishes nothing; /export writes a file.
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        Export { path: Some("out.html"), format: Html }
-        Export { path: Some("notes.md"), format: Markdown }
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            Export { path: Some("out.html"), format: Html }
+            Export { path: Some("notes.md"), format: Markdown }
+        "#]],
     );
 }
 
@@ -404,6 +400,7 @@ fn the_popup_completes_commands_and_arguments() {
 
             ❯ /mo▮
             ❯ model   Chooses the model and its effort
+              move    Moves uncommitted changes and the session into a …
               memory  Lists, shows, edits and deletes the notes about t…
             scripted · ~/project · main
             ===
@@ -471,21 +468,21 @@ fn the_popup_completes_files() {
     check(
         "ready\ntype:look at @\nfiles:src/main.rs,src/lib.rs,README.md\ntype:li\nscreen\ntab\ntype: please\nenter",
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        ❯ look at @li▮
-        ❯ src/lib.rs
-        scripted · ~/project · main
-        ---
-        ListFiles
-        ===
-        $ hangar
+            ❯ look at @li▮
+            ❯ src/lib.rs
+            scripted · ~/project · main
+            ---
+            ListFiles
+            ===
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        session.send {"prompt":"look at @src/lib.rs  please","mode":"enqueue"}
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            session.send {"prompt":"look at @src/lib.rs  please","mode":"enqueue"}
+        "#]],
     );
 }
 

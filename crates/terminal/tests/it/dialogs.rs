@@ -20,6 +20,7 @@ fn a_question_is_answered_by_a_number_or_by_a_text() {
 
             A question
               │ Which side?
+
             ❯ 1. left
               2. right
               3. Something else
@@ -49,6 +50,7 @@ fn a_question_is_answered_by_a_number_or_by_a_text() {
 
             A question
               │ Which side?
+
               1. left
               2. right
             ❯ 3. Something else
@@ -97,6 +99,7 @@ fn a_question_without_choices_takes_a_text() {
 
             A question
               │ What name?
+
               ❯ Ada L.▮
             enter sends; esc goes back
             ---
@@ -147,7 +150,7 @@ fn an_answer_stands_in_the_transcript() {
             ∙ Plan not approved: test it too
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
             ---
             Notify("the agent asks something")
             Notify("the agent asks something")
@@ -174,6 +177,7 @@ fn a_plan_is_approved_in_the_recommended_way_or_changed() {
               │
               │ 1. turn the sign
               │ 2. test
+
               1. Yes, and ask before each step
             ❯ 2. Yes, and work on alone until it is done
               3. Leave plan mode and wait for my prompt
@@ -236,6 +240,7 @@ fn trust_is_asked_before_anything_is_read() {
             Files here can hold instructions for the model, and programs
             that are started with a session (MCP servers, hooks). Work
             in directories that you trust.
+
             ❯ 1. Yes, for this session
               2. Yes, and remember this directory
               3. No, leave
@@ -285,6 +290,7 @@ fn trust_is_asked_before_anything_is_read() {
             Files here can hold instructions for the model, and programs
             that are started with a session (MCP servers, hooks). Work
             in directories that you trust.
+
             ❯ 1. Yes, for this session
               2. Yes, and remember this directory
               3. No, leave
@@ -305,11 +311,10 @@ fn questions_of_work_that_ended_go() {
         "#,
         expect![[r#"
             $ hangar
-            ! Aborted
-              user initiated
+            ! Aborted · user initiated
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
             ---
             Notify("the agent asks something")
         "#]],
@@ -324,7 +329,7 @@ fn someone_who_looks_elsewhere_is_told() {
             $ hangar
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
             ---
             Notify("the agent asks something")
             Notify("the agent is done")

@@ -317,6 +317,7 @@ fn an_address_is_opened_by_the_person() {
             github asks
             Log in there.
               ┃ https://example.com/login?a=b
+
             ❯ 1. I opened it
               2. Decline
             a number or enter answers; esc cancels

@@ -280,7 +280,7 @@ fn plugins_are_listed_with_what_they_bring() {
               sessions; --plugin-dir DIR loads one for this session.
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
             ---
             session.plugins.list {}
         "#]],
@@ -300,7 +300,7 @@ fn plugins_are_listed_with_what_they_bring() {
               sessions; --plugin-dir DIR loads one for this session.
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
             ---
             session.plugins.list {}
         "#]],

@@ -281,6 +281,7 @@ fn help_lists_commands_and_keys() {
             /compact              Sums the conversation up
             /context              Says what the model's context is filled with
             /copy                 Copies the last answer to the clipboard
+            /cwd                  Directory (also /cd)
             /detach               Leaves the session running elsewhere
             /diagnose             Checks models, logins and this machine, as `hangar doctor` does
             /diff                 Shows what changed in the working tree
@@ -288,6 +289,7 @@ fn help_lists_commands_and_keys() {
             /experimental         Lists the features that can be switched on and off
             /export               Writes the transcript to a file: md or html, and a path (also
             /share)
+            /extensions           Lists the extensions and switches them on and off
             /fork                 Goes on in a copy of the session (also /branch)
             /help                 Lists commands and keys
             /hooks                Lists the hooks of the session
@@ -298,9 +300,7 @@ fn help_lists_commands_and_keys() {
             /mcp                  MCP servers
             /memory               Lists, shows, edits and deletes the notes about this repository
             /model                Chooses the model and its effort (also /models)
-            /new                  Opens a new session and leaves this one as it is
-            /notify               Switches notifications on or off
-            1–28 of 110 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
+            1–28 of 115 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
             ===
             Help
             ctrl+x h               no: there is no panel beside the conversation
@@ -331,7 +331,7 @@ fn help_lists_commands_and_keys() {
 
             @ names a file, ! runs a command, / is a command; ctrl+v pastes an image.
             docs/terminal.md has more.
-            83–110 of 110 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
+            88–115 of 115 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
         "#]],
     );
 }
@@ -350,11 +350,11 @@ fn the_second_key_of_a_sequence_may_not_come_late() {
     check(
         "ready\nesc\nwait:60000\nesc",
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+        "#]],
     );
 }
 

@@ -41,62 +41,62 @@ fn the_transcript_is_paged_and_searched() {
     check(
         &format!("{open}\ng\n/\ntype:needle\nscreen\nenter\nscreen\nn\nq"),
         expect![[r#"
-        Transcript
-        ❯ the first prompt
+            Transcript
+            ❯ the first prompt
 
-        one
+            one
 
-        two needle
+            two needle
 
-        three
+            three
 
-        four needle
+            four needle
 
-        five
+            five
 
-        1
+            1
 
-        2
+            2
 
-        3
+            3
 
-        4
+            4
 
-        5
+            5
 
-        /needle▮
-        ---
-        ReadTranscript
-        ===
-        Transcript
-        ▌two needle
+            /needle▮
+            ---
+            ReadTranscript
+            ===
+            Transcript
+            ▌two needle
 
-        three
+            three
 
-        ▌four needle
+            ▌four needle
 
-        five
+            five
 
-        1
+            1
 
-        2
+            2
 
-        3
+            3
 
-        4
+            4
 
-        5
+            5
 
-        6
+            6
 
-        7
+            7
 
-        5–26 of 30 · ↑↓ pgup pgdn g G move · / searches, n next · q…
-        ===
-        $ hangar
+            5–26 of 30 · ↑↓ pgup pgdn g G move · / searches, n next · q…
+            ===
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+        "#]],
     );
 }

@@ -33,6 +33,7 @@ fn a_command_is_answered_by_one_key() {
               │ Publish it
             ! it leaves the machine
               ┃ git push && make
+
             ❯ 1. Yes
               2. Yes, and do not ask again for `git push`, `make` in
                  this session
@@ -61,6 +62,7 @@ fn a_command_is_answered_by_one_key() {
               │ Publish it
             ! it leaves the machine
               ┃ git push && make
+
               1. Yes
               2. Yes, and do not ask again for `git push`, `make` in
                  this session
@@ -148,12 +150,10 @@ fn every_kind_shows_what_it_is_about() {
                 ◐ waiting for you · esc esc stops
 
                 Change this file?
-                  │ Change it
                   ┃ /p/a.rs
-                a.rs
-                @@ -1,1 +1,1 @@
                 1 - old
                 1 + new
+
                 ❯ 1. Yes
                   2. Yes, and do not ask again for changes of files in this
                      session
@@ -172,6 +172,7 @@ fn every_kind_shows_what_it_is_about() {
                 Read this file?
                   │ Look
                   ┃ /etc/hosts
+
                 ❯ 1. Yes
                   2. Yes, and do not ask again for reading in this session
                   3. No, and say what to do instead
@@ -189,6 +190,7 @@ fn every_kind_shows_what_it_is_about() {
                 Fetch this address?
                   │ Fetch
                   ┃ https://example.com/a?b=c
+
                 ❯ 1. Yes
                   2. Yes, and do not ask again for this site in this session
                   3. No, and say what to do instead
@@ -208,6 +210,7 @@ fn every_kind_shows_what_it_is_about() {
                   ┃ {
                   ┃   "path": "x"
                   ┃ }
+
                 ❯ 1. Yes
                   2. Yes, and do not ask again for remove in this session
                   3. No, and say what to do instead
@@ -224,6 +227,7 @@ fn every_kind_shows_what_it_is_about() {
 
                 Remember this?
                   │ The user likes tabs.
+
                 ❯ 1. Yes
                   2. Yes, and do not ask again for this in this session
                   3. No, and say what to do instead
@@ -243,6 +247,7 @@ fn every_kind_shows_what_it_is_about() {
                   ┃ {
                   ┃   "to": "prod"
                   ┃ }
+
                 ❯ 1. Yes
                   2. Yes, and do not ask again for deploy in this session
                   3. No, and say what to do instead
@@ -262,6 +267,7 @@ fn every_kind_shows_what_it_is_about() {
                   ┃ bash {
                   ┃   "command": "ls"
                   ┃ }
+
                 ❯ 1. Yes
                   2. No, and say what to do instead
                 a number or enter answers; esc cancels
@@ -277,6 +283,7 @@ fn every_kind_shows_what_it_is_about() {
 
                 Run this command?
                   ┃ ls
+
                 ❯ 1. Yes
                   2. No, and say what to do instead
                 a number or enter answers; esc cancels
@@ -315,6 +322,7 @@ fn a_key_within_the_quiet_time_goes_to_the_draft() {
 
             Run this command?
               ┃ rm x
+
             ❯ 1. Yes
               2. Yes, and do not ask again for such commands in this
                  session
@@ -359,6 +367,7 @@ fn the_next_question_is_not_answered_by_the_same_key() {
 
             Run this command?
               ┃ two
+
             ❯ 1. Yes
               2. Yes, and do not ask again for such commands in this
                  session
@@ -428,6 +437,7 @@ fn escapes_and_returns_in_a_command_are_seen() {
 
             Run this command?
               ┃ echo safe ␛[0m␍; rm -rf x
+
             ❯ 1. Yes
               2. Yes, and do not ask again for such commands in this
                  session
@@ -464,13 +474,13 @@ fn a_command_is_approved_only_after_its_end_was_on_the_screen() {
               ┃
               ┃
               ┃
-              ┃
-              … 46 more rows (pgdn)
+              … 47 more rows (pgdn)
+
             ❯ 1. Yes
               2. Yes, and do not ask again for such commands in this
                  session
               3. No, and say what to do instead
-            pgdn shows the rest, which has to be seen first; esc cancels
+            pgdn shows the rest first; esc cancels
             ---
             Notify("the agent asks something")
         "#]],
@@ -571,4 +581,56 @@ fn in_plain_lines_a_number_in_the_text_is_marked() {
     let rows: Vec<String> = rows.iter().map(hangar_terminal::row::Row::text).collect();
     let yes: Vec<&String> = rows.iter().filter(|row| row.contains("1. Yes")).collect();
     assert_eq!(yes, ["  │ 1. Yes", "  ┃ 1. Yes", "1. Yes"], "{rows:#?}");
+}
+
+#[test]
+fn on_a_small_screen_the_command_has_the_room_and_one_answer_is_shown() {
+    check(
+        r#"size:40x10
+        ready
+        user:x
+        turn
+        ask:p1 {"kind":"shell","intention":"Make a file","fullCommandText":"touch one-file-with-a-rather-long-name.txt && echo done && echo again"}
+        wait:400
+        screen
+        down
+        screen
+        enter"#,
+        expect![[r#"
+            $ hangar
+            ❯ x
+            ◐ waiting for you · esc esc stops
+
+            Run this command?
+              │ Make a file
+              ┃ touch
+              ┃ one-file-with-a-rather-long-name.txt
+              ┃ && echo done && echo again
+            ❯ 1. Yes (↑↓)
+            a number or enter answers; esc cancels
+            ---
+            Notify("the agent asks something")
+            ===
+            $ hangar
+            ❯ x
+            ◐ waiting for you · esc esc stops
+
+            Run this command?
+              │ Make a file
+              ┃ touch
+              ┃ one-file-with-a-rather-long-name.txt
+              ┃ && echo done && echo again
+            ❯ 2. Yes, and do not ask again… (↑↓)
+            a number or enter answers; esc cancels
+            ===
+            $ hangar
+            ❯ x
+            ◐ working · esc esc stops
+
+            ❯ ▮
+            scripted · ~/project · main
+            ---
+            session.permissions.handlePendingPermissionRequest {"requestId":"p1","result":{"kind":"approve-for-session"}}
+        "#]],
+    );
 }

@@ -19,10 +19,10 @@ fn what_is_called_so_comes_first_and_weak_matches_do_not_come() {
     check(
         &format!("{MODELS}\ntype:gpt-5"),
         expect![[r#"
-        Models (2)
-        ❯ gpt-5▮
-        ❯ gpt-5  ‹ low ›  GPT 5
-          gpt-5-mini  Small
+            Models (2)
+            ❯ gpt-5▮
+            ❯ gpt-5  ‹ low ›     GPT 5
+              gpt-5-mini         Small
 
 
 
@@ -30,29 +30,29 @@ fn what_is_called_so_comes_first_and_weak_matches_do_not_come() {
 
 
 
-        type to search · ↑↓ move · enter picks · ←→ changes · esc closes
-        ---
-        models.list {}
-    "#]],
+            type to search · ↑↓ move · enter picks · ←→ changes · esc closes
+            ---
+            models.list {}
+        "#]],
     );
     check(
         &format!("{MODELS}\ntype:gpt-5\nenter"),
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        models.list {}
-        session.model.switchTo {"modelId":"gpt-5","reasoningEffort":"low"}
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            models.list {}
+            session.model.switchTo {"modelId":"gpt-5","reasoningEffort":"low"}
+        "#]],
     );
     check(
         &format!("{MODELS}\ntype:program"),
         expect![[r#"
-        Models (1)
-        ❯ program▮
-        ❯ grok-code  A model for programs
+            Models (1)
+            ❯ program▮
+            ❯ grok-code          A model for programs
 
 
 
@@ -61,10 +61,10 @@ fn what_is_called_so_comes_first_and_weak_matches_do_not_come() {
 
 
 
-        type to search · ↑↓ move · enter picks · ←→ changes · esc closes
-        ---
-        models.list {}
-    "#]],
+            type to search · ↑↓ move · enter picks · ←→ changes · esc closes
+            ---
+            models.list {}
+        "#]],
     );
     // The letters are in one name and one description in their order.
     check(

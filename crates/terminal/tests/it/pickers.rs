@@ -16,9 +16,9 @@ fn a_model_is_picked_with_its_effort() {
     check(
         open,
         expect![[r#"
-        Models (0)
-        ❯ ▮
-        loading …
+            Models (0)
+            ❯ ▮
+            loading …
 
 
 
@@ -39,15 +39,15 @@ fn a_model_is_picked_with_its_effort() {
 
 
 
-        type to search · ↑↓ move · enter picks · esc closes
-        ---
-        models.list {}
-        ===
-        Models (3)
-        ❯ ▮
-          small  Small
-          large  ‹ low ›  Large Model · 200k context · $3.00/$15.00…
-        ❯ scripted  current
+            type to search · ↑↓ move · enter picks · esc closes
+            ---
+            models.list {}
+            ===
+            Models (3)
+            ❯ ▮
+              small           Small
+              large  ‹ low ›  Large Model · 200k context · $3.00/$15.00…
+            ❯ scripted        current
 
 
 
@@ -66,15 +66,15 @@ fn a_model_is_picked_with_its_effort() {
 
 
 
-        type to search · ↑↓ move · enter picks · ←→ changes · esc c…
-    "#]],
+            type to search · ↑↓ move · enter picks · ←→ changes · esc c…
+        "#]],
     );
     check(
         &format!("{open}\ntype:lar\nenter"),
         expect![[r#"
-        Models (0)
-        ❯ ▮
-        loading …
+            Models (0)
+            ❯ ▮
+            loading …
 
 
 
@@ -95,24 +95,24 @@ fn a_model_is_picked_with_its_effort() {
 
 
 
-        type to search · ↑↓ move · enter picks · esc closes
-        ---
-        models.list {}
-        ===
-        $ hangar
+            type to search · ↑↓ move · enter picks · esc closes
+            ---
+            models.list {}
+            ===
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        session.model.switchTo {"modelId":"large","reasoningEffort":"low"}
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            session.model.switchTo {"modelId":"large","reasoningEffort":"low"}
+        "#]],
     );
     check(
         &format!("{open}\nup\nright\nenter"),
         expect![[r#"
-        Models (0)
-        ❯ ▮
-        loading …
+            Models (0)
+            ❯ ▮
+            loading …
 
 
 
@@ -133,24 +133,24 @@ fn a_model_is_picked_with_its_effort() {
 
 
 
-        type to search · ↑↓ move · enter picks · esc closes
-        ---
-        models.list {}
-        ===
-        $ hangar
+            type to search · ↑↓ move · enter picks · esc closes
+            ---
+            models.list {}
+            ===
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        session.model.switchTo {"modelId":"large","reasoningEffort":"high"}
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            session.model.switchTo {"modelId":"large","reasoningEffort":"high"}
+        "#]],
     );
     check(
         &format!("{open}\ntype:zzz\nenter\nesc\nesc"),
         expect![[r#"
-        Models (0)
-        ❯ ▮
-        loading …
+            Models (0)
+            ❯ ▮
+            loading …
 
 
 
@@ -171,15 +171,15 @@ fn a_model_is_picked_with_its_effort() {
 
 
 
-        type to search · ↑↓ move · enter picks · esc closes
-        ---
-        models.list {}
-        ===
-        $ hangar
+            type to search · ↑↓ move · enter picks · esc closes
+            ---
+            models.list {}
+            ===
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+        "#]],
     );
     check(
         "ready\ntype:/model\nenter\nrefuse:models.list:no provider answers",
@@ -215,13 +215,13 @@ fn a_model_is_picked_with_its_effort() {
     check(
         "ready\ntype:/model large\nenter",
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        session.commands.invoke {"name":"model","input":"large"}
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            session.commands.invoke {"name":"model","input":"large"}
+        "#]],
     );
 }
 
@@ -244,10 +244,10 @@ fn a_session_is_resumed_or_deleted_by_a_key_pressed_twice() {
     check(
         open,
         expect![[r#"
-        Sessions (2)
-        ❯ ▮
-        ❯ fix the sign  1m ago · ~/project
-          s2  1d ago · claude · open elsewhere
+            Sessions (2)
+            ❯ ▮
+            ❯ fix the sign  1m ago · ~/project
+              s2            1d ago · claude · open elsewhere
 
 
 
@@ -267,30 +267,30 @@ fn a_session_is_resumed_or_deleted_by_a_key_pressed_twice() {
 
 
 
-        type to search · ↑↓ move · enter picks · ctrl+x deletes · e…
-        ---
-        ListSessions
-    "#]],
+            type to search · ↑↓ move · enter picks · ctrl+x deletes · e…
+            ---
+            ListSessions
+        "#]],
     );
     check(
         &format!("{open}\ndown\nenter"),
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        ListSessions
-        Open(Resume("s2"))
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            ListSessions
+            Open(Resume("s2"))
+        "#]],
     );
     check(
         &format!("{open}\nctrl+x\nscreen\nctrl+x"),
         expect![[r#"
-        Sessions (2)
-        ❯ ▮
-        ❯ fix the sign  1m ago · ~/project
-          s2  1d ago · claude · open elsewhere
+            Sessions (2)
+            ❯ ▮
+            ❯ fix the sign  1m ago · ~/project
+              s2            1d ago · claude · open elsewhere
 
 
 
@@ -310,13 +310,13 @@ fn a_session_is_resumed_or_deleted_by_a_key_pressed_twice() {
 
 
 
-        ctrl+x again deletes; any other key keeps it
-        ---
-        ListSessions
-        ===
-        Sessions (0)
-        ❯ ▮
-        loading …
+            ctrl+x again deletes; any other key keeps it
+            ---
+            ListSessions
+            ===
+            Sessions (0)
+            ❯ ▮
+            loading …
 
 
 
@@ -337,33 +337,33 @@ fn a_session_is_resumed_or_deleted_by_a_key_pressed_twice() {
 
 
 
-        type to search · ↑↓ move · enter picks · esc closes
-        ---
-        sessions.bulkDelete {"sessionIds":["s1"]}
-        ListSessions
-    "#]],
+            type to search · ↑↓ move · enter picks · esc closes
+            ---
+            sessions.bulkDelete {"sessionIds":["s1"]}
+            ListSessions
+        "#]],
     );
     check(
         &format!("{open}\nctrl+x\ndown\nctrl+x\nesc"),
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        ListSessions
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            ListSessions
+        "#]],
     );
     check(
         "ready\ntype:/resume abc\nenter",
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        Open(Resume("abc"))
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            Open(Resume("abc"))
+        "#]],
     );
 }
 
@@ -407,10 +407,10 @@ fn an_agent_is_chosen() {
     check(
         &format!("{open}\ndown\nscreen\nenter"),
         expect![[r#"
-        Agents (2)
-        ❯ ▮
-          Hangar  the usual agent
-        ❯ Tester  small · writes tests
+            Agents (2)
+            ❯ ▮
+              Hangar  the usual agent
+            ❯ Tester  small · writes tests
 
 
 
@@ -430,29 +430,29 @@ fn an_agent_is_chosen() {
 
 
 
-        type to search · ↑↓ move · enter picks · esc closes
-        ---
-        session.agent.list {"includeBuiltInAgents":false}
-        ===
-        $ hangar
+            type to search · ↑↓ move · enter picks · esc closes
+            ---
+            session.agent.list {"includeBuiltInAgents":false}
+            ===
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        session.agent.select {"name":"tester"}
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            session.agent.select {"name":"tester"}
+        "#]],
     );
     check(
         &format!("{open}\nenter"),
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        session.agent.list {"includeBuiltInAgents":false}
-        session.agent.deselect {}
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            session.agent.list {"includeBuiltInAgents":false}
+            session.agent.deselect {}
+        "#]],
     );
 }
 
@@ -461,13 +461,13 @@ fn colours_are_picked_by_name() {
     check(
         "ready\ntype:/theme\nenter\nscreen\ntype:dark\nenter",
         expect![[r#"
-        Colours (5)
-        ❯ ▮
-          auto  dark or light by the terminal's background
-        ❯ ansi  the 16 colours of your terminal
-          dark  for a dark background
-          light  for a light background
-          none  bold and underlined, no colours
+            Colours (5)
+            ❯ ▮
+              auto   dark or light by the terminal's background
+            ❯ ansi   the 16 colours of your terminal
+              dark   for a dark background
+              light  for a light background
+              none   bold and underlined, no colours
 
 
 
@@ -484,29 +484,29 @@ fn colours_are_picked_by_name() {
 
 
 
-        type to search · ↑↓ move · enter picks · esc closes
-        ===
-        $ hangar
+            type to search · ↑↓ move · enter picks · esc closes
+            ===
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        Keep { key: "theme", value: String("dark") }
-        Redraw
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            Keep { key: "theme", value: String("dark") }
+            Redraw
+        "#]],
     );
     check(
         "ready\ntype:/theme light\nenter\ntype:/theme pink\nenter",
         expect![[r#"
-        $ hangar
-        ✗ `pink` is not a theme: choose auto, ansi, dark, light,
-          none
+            $ hangar
+            ✗ `pink` is not a theme: choose auto, ansi, dark, light,
+              none
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        Keep { key: "theme", value: String("light") }
-        Redraw
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            Keep { key: "theme", value: String("light") }
+            Redraw
+        "#]],
     );
 }

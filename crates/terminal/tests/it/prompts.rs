@@ -79,20 +79,20 @@ fn a_prompt_is_sent_and_shown_when_the_session_says_so() {
     check(
         "ready\ntype:fix it\nenter\nscreen\nuser:fix it\nturn\nwait:2100",
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        session.send {"prompt":"fix it","mode":"enqueue"}
-        ===
-        $ hangar
-        ❯ fix it
-        ◐ working 2s · esc esc stops
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            session.send {"prompt":"fix it","mode":"enqueue"}
+            ===
+            $ hangar
+            ❯ fix it
+            ◐ working 2s · esc esc stops
 
-        ❯ ▮
-        scripted · ~/project · main
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main
+        "#]],
     );
 }
 
@@ -146,8 +146,7 @@ fn what_is_typed_meanwhile_steers_or_waits() {
             $ hangar
             ❯ fix it
 
-            ! Aborted
-              user initiated
+            ! Aborted · user initiated
 
             ❯ not so
               then test▮
@@ -217,18 +216,18 @@ fn a_paste_of_many_lines_is_a_placeholder_and_sent_in_full() {
     check(
         "ready\npaste:one\\ntwo\\nthree\\nfour\\nfive\\nsix\\nseven\\neight\\nnine\\nten\\neleven\\ntwelve\ntype: ok\nscreen\nenter",
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        ❯ [Paste #1: 12 lines] ok▮
-        scripted · ~/project · main
-        ===
-        $ hangar
+            ❯ [Paste #1: 12 lines] ok▮
+            scripted · ~/project · main
+            ===
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        session.send {"prompt":"one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\neleven\ntwelve ok","mode":"enqueue"}
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            session.send {"prompt":"one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\neleven\ntwelve ok","mode":"enqueue"}
+        "#]],
     );
 }
 
@@ -237,20 +236,20 @@ fn an_image_goes_with_the_prompt() {
     check(
         "ready\npaste:/tmp/a.png\nimage:/tmp/a.png\ntype: what is it\nscreen\nenter",
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        ❯ [Image #1: a.png] what is it▮
-        scripted · ~/project · main
-        ---
-        Attach("/tmp/a.png")
-        ===
-        $ hangar
+            ❯ [Image #1: a.png] what is it▮
+            scripted · ~/project · main
+            ---
+            Attach("/tmp/a.png")
+            ===
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        session.send {"prompt":"[Image #1: a.png] what is it","mode":"enqueue","attachments":[{"type":"file","path":"/tmp/a.png"}]}
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            session.send {"prompt":"[Image #1: a.png] what is it","mode":"enqueue","attachments":[{"type":"file","path":"/tmp/a.png"}]}
+        "#]],
     );
 }
 
@@ -326,7 +325,7 @@ fn a_shell_line_is_run_and_its_output_stays() {
                 b.txt
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
         "#]],
     );
 }
@@ -344,7 +343,7 @@ fn what_needs_the_session_waits_for_it() {
             $ hangar
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
             ---
             session.shell.executeUserRequested {"requestId":"shell-0-1","command":"ls"}
             session.commands.invoke {"name":"compact","input":""}
@@ -360,7 +359,7 @@ fn ctrl_c_clears_first_and_leaves_only_when_it_was_said() {
             $ hangar
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
             ===
             $ hangar
 
@@ -411,40 +410,41 @@ fn ctrl_d_leaves_an_empty_prompt_and_asks_while_the_agent_works() {
     check(
         "ready\nctrl+d",
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        Exit(Close)
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            Exit(Close)
+        "#]],
     );
     check(
         "ready\ntype:ab\nleft\nctrl+d\nscreen\nctrl+c\nturn\nctrl+d\nscreen\nwait:300\n1",
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        ❯ a▮
-        scripted · ~/project · main
-        ===
-        $ hangar
-        ◐ waiting for you · esc esc stops
+            ❯ a▮
+            scripted · ~/project · main
+            ===
+            $ hangar
+            ◐ waiting for you · esc esc stops
 
-        Leave now?
-        The agent works. What it has done so far stays; the session
-        can be resumed.
-        ❯ 1. Stop it and leave
-          2. Stay
-        …
-        ===
-        $ hangar
-        ◐ working · esc esc stops
+            Leave now?
+            The agent works. What it has done so far stays; the session
+            can be resumed.
 
-        ❯ ▮
-        scripted · ~/project · main
-        ---
-        Exit(Close)
-    "#]],
+            ❯ 1. Stop it and leave
+              2. Stay
+            …
+            ===
+            $ hangar
+            ◐ working · esc esc stops
+
+            ❯ ▮
+            scripted · ~/project · main
+            ---
+            Exit(Close)
+        "#]],
     );
     check(
         "ready\nturn\nctrl+d\nwait:300\nesc",

@@ -8,6 +8,7 @@
 //! - `past:KIND DATA; KIND DATA` for the events before, `past-live:` for those of a session that another process runs; `line:TEXT`.
 //! - `status:TEXT` for what the command of the status line prints.
 //! - `host:JSON` for a question of the program itself.
+//! - `moved:DIRECTORY` when the session works elsewhere, on the branch `side`.
 //! - `wait:MS`, `resize:COLUMNSxROWS`, `size:COLUMNSxROWS` for the first line.
 //! - `screen` for a picture in between; there is one at the end.
 
@@ -76,6 +77,7 @@ pub(crate) fn step(session: &mut Session, line: &str) {
         "told" => session.give(Input::Told(text())),
         "lost" => session.give(Input::Lost(text())),
         "closed" => session.give(Input::Closed),
+        "moved" => session.give(Input::Moved { directory: text(), branch: Some("side".to_owned()) }),
         "edited" => session.give(Input::Edited(Ok(text()))),
         "files" => session.give(Input::Files(rest.split(',').map(str::to_owned).collect())),
         "image" => {

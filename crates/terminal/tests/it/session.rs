@@ -115,6 +115,10 @@ impl Session {
                 self.calls.push((call, "program".to_owned()));
                 format!("hangar {}", arguments.join(" "))
             }
+            Effect::Worktree { call, branch, uncommitted } => {
+                self.calls.push((call, "worktree".to_owned()));
+                format!("Worktree {branch:?} {uncommitted:?}")
+            }
             Effect::CollectLogs { call, path } => {
                 self.calls.push((call, "logs".to_owned()));
                 format!("CollectLogs {path:?}")
@@ -279,6 +283,7 @@ fn commands() -> Value {
               { "name": "list", "description": "all of them" }, { "name": "show", "description": "one of them" },
           ] } },
         { "name": "model", "aliases": [], "description": "Model", "allowDuringAgentExecution": true },
+        { "name": "cwd", "aliases": ["cd"], "description": "Directory", "allowDuringAgentExecution": false },
         { "name": "context", "aliases": [], "description": "Context", "allowDuringAgentExecution": true },
     ] })
 }

@@ -71,12 +71,12 @@ fn the_whole_message_repeats_nothing() {
     check(
         "ready\nturn\nsay:one two\nmessage:m1 one two\nsay:three\nidle",
         expect![[r#"
-        $ hangar
-        one two
+            $ hangar
+            one two
 
-        ❯ ▮
-        scripted · ~/project · main
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+        "#]],
     );
 }
 
@@ -85,19 +85,19 @@ fn reasoning_is_shown_live_and_kept_if_asked_for() {
     check(
         "ready\nturn\nthink:let me see\nscreen\nsay:Done.\nidle",
         expect![[r#"
-        $ hangar
-        let me see
-        ◐ working · esc esc stops
+            $ hangar
+            let me see
+            ◐ working · esc esc stops
 
-        ❯ ▮
-        scripted · ~/project · main
-        ===
-        $ hangar
-        Done.
+            ❯ ▮
+            scripted · ~/project · main
+            ===
+            $ hangar
+            Done.
 
-        ❯ ▮
-        scripted · ~/project · main
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+        "#]],
     );
     check(
         "ready\nctrl+t\nturn\nthink:let me see\nsay:Done.\nidle",
@@ -152,7 +152,7 @@ fn a_call_is_live_then_brief() {
               └ 3 lines
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
         "#]],
     );
 }
@@ -177,7 +177,7 @@ fn a_call_that_fails_says_why() {
               └ the text is not in the file
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
         "#]],
     );
 }
@@ -200,7 +200,7 @@ fn a_call_that_was_not_allowed_says_so() {
               └ not allowed: use git rm
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
             ---
             Notify("the agent asks something")
         "#]],
@@ -220,13 +220,12 @@ fn a_change_is_a_diff() {
         expect![[r#"
             $ hangar
             ● Edit a.rs
-            @@ -1,2 +1,2 @@
             1   one
             2 - let a = 1;
             2 + let a = 2;
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
         "#]],
     );
 }
@@ -272,7 +271,7 @@ fn calls_side_by_side_are_shown_side_by_side() {
               └ a.txt
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
         "#]],
     );
 }
@@ -305,7 +304,7 @@ fn an_agent_is_its_call_with_what_it_took() {
               └ done · 3 tool calls · 3.7k tokens · 5s
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
         "#]],
     );
 }
@@ -334,7 +333,7 @@ fn an_agent_in_the_background_works_on() {
             It runs.
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
             ===
             $ hangar
             ● Agent look around
@@ -344,6 +343,7 @@ fn an_agent_in_the_background_works_on() {
 
             Run this command? (asked by explore)
               ┃ ls
+
             ❯ 1. Yes
               2. Yes, and do not ask again for such commands in this
                  session
@@ -375,14 +375,11 @@ fn notices_are_rows_of_their_own() {
         "#,
         expect![[r#"
             $ hangar
-            ! Trying the model again
-              streaming_error
-            ∙ Conversation compacted: 90k → 4.0k tokens
-              We did it.
+            ! Trying the model again · streaming_error
+            ∙ Conversation compacted: 90k → 4.0k tokens · We did it.
             ! a warning
             ✗ 400 bad request
-            ✓ Task complete
-              all of it
+            ✓ Task complete · all of it
             ∙ Mode: plan
             ∙ Model: other
 
@@ -472,7 +469,7 @@ fn output_that_was_too_large_says_in_which_file_it_is() {
                 100
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
         "#]],
     );
     check(
@@ -484,7 +481,7 @@ fn output_that_was_too_large_says_in_which_file_it_is() {
                 … all 106.3 KB in /home/u/files/1-copilot-tool-output-bash.txt
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
         "#]],
     );
 }

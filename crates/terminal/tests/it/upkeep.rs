@@ -65,7 +65,7 @@ fn a_server_is_logged_in_to_at_its_address() {
             ∙ The server is logged in to.
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
             ---
             session.mcp.oauth.login {"serverName":"tickets"}
             session.mcp.oauth.login {"serverName":"tickets"}
@@ -188,7 +188,7 @@ fn the_cost_of_a_session_is_limited() {
             ✗ `much` is not an amount: /limits 2.50, or /limits off
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
             ---
             session.options.update {"sessionLimits":{"maxAiCredits":250.0}}
             session.options.update {"sessionLimits":null}
@@ -245,14 +245,14 @@ fn the_window_is_a_bar_with_a_legend() {
             $ hangar
             ∙ gpt: 40.5k of 100k tokens (40%)
               █▓▓▓▓▒▒▒▒▒▒▒▒▒▒▒▒·······················
-              █ system prompt     500  0%
-              ▓ tools             10k  10%
-              ▒ conversation      30k  30%
-              · free            59.5k  59%
+              █ system prompt     500    0%
+              ▓ tools             10k   10%
+              ▒ conversation      30k   30%
+              · free            59.5k   59%
               at 80k the conversation is compacted
 
             ❯ ▮
-            scripted · ~/project · main
+            scripted · ~/project · main · / commands · ? help
             ---
             session.metadata.contextInfo {}
             session.metadata.contextInfo {}
@@ -407,6 +407,127 @@ fn the_last_answer_is_printed_without_layout() {
 
         ❯ ▮
         there is no answer yet
+    "#]],
+    );
+}
+
+#[test]
+fn a_session_continues_in_a_new_working_tree() {
+    check(
+        r#"ready
+        type:/worktree side
+        enter
+        reply:worktree:{"path":"/r.worktrees/side","branch":"side","isDirty":true,"isMoved":false,"source":"/r"}
+        reply:session.commands.invoke:{"kind":"text","text":"moved"}
+        moved:/r.worktrees/side
+        type:/move fix the thing
+        enter
+        reply:worktree:{"path":"/r.worktrees/fix-the-thing","branch":"fix-the-thing","isDirty":true,"isMoved":true,"source":"/r"}
+        reply:session.commands.invoke:{"kind":"text","text":"moved"}"#,
+        expect![[r#"
+            $ hangar
+            ∙ The working tree /r.worktrees/side has the branch side.
+              Your uncommitted changes stayed in /r.
+            ∙ The working tree /r.worktrees/fix-the-thing has the branch
+              fix-the-thing. Your uncommitted changes are there.
+
+            ❯ ▮
+            scripted · /r.worktrees/side · side · / commands · ? help
+            ---
+            Worktree Some("side") Stay
+            session.commands.invoke {"name":"cwd","input":"/r.worktrees/side"}
+            Worktree Some("fix-the-thing") Move
+            session.commands.invoke {"name":"cwd","input":"/r.worktrees/fix-the-thing"}
+            session.send {"prompt":"fix the thing","mode":"enqueue"}
+        "#]],
+    );
+    // A refusal loses no task.
+    check(
+        "ready\ntype:/worktree new a b\nenter\nrefuse:worktree:the working tree was not made: no git\nctrl+c\ntype:/move\nenter",
+        expect![[r#"
+            $ hangar
+            ✗ the working tree was not made: no git
+
+            ❯ ▮
+            making a working tree …
+            ---
+            Worktree Some("a-b") Stay
+            Worktree None Move
+        "#]],
+    );
+    // The tree cannot change under a working agent.
+    check(
+        "ready\nuser:x\nturn\ntype:/move it\nenter",
+        expect![[r#"
+        $ hangar
+        ❯ x
+        ◐ working · esc esc stops
+
+        ❯ /move it▮
+        /move waits until the agent is done:
+        press enter then
+    "#]],
+    );
+}
+
+#[test]
+fn extensions_are_listed_and_switched() {
+    check(
+        r#"ready
+        type:/extensions
+        enter
+        reply:session.extensions.list:{"extensions":[{"id":"user:notes","name":"notes","source":"user","status":"running"}]}
+        type:/extensions disable user:notes
+        enter
+        reply:session.extensions.disable:null
+        reply:session.extensions.list:{"extensions":[]}
+        type:/extensions enable
+        enter
+        type:/extensions reload
+        enter
+        refuse:session.extensions.reload:Extensions not available"#,
+        expect![[r#"
+            $ hangar
+            ∙ user:notes (user): running
+            ∙ No extension is loaded. Put one into
+              .github/extensions/NAME or extensions/NAME of Hangar's
+              home folder, and start with `HANGAR_FEATURES=extensions`.
+            ∙ Usage: /extensions [list], enable ID, disable ID, or
+              reload
+            ∙ Extensions are off in this session; start with
+              `HANGAR_FEATURES=extensions` to load them.
+
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            session.extensions.list {}
+            session.extensions.disable {"id":"user:notes"}
+            session.extensions.list {}
+            session.extensions.reload {}
+        "#]],
+    );
+}
+
+#[test]
+fn the_program_is_started_again_when_nothing_runs() {
+    check(
+        "ready\nuser:x\nturn\ntype:/restart\nenter\nscreen\nidle\ntype:/restart\nenter",
+        expect![[r#"
+        $ hangar
+        ❯ x
+        ◐ working · esc esc stops
+
+        ❯ ▮
+        the agent works; stop it with esc esc
+        first
+        ===
+        $ hangar
+        ❯ x
+
+        ❯ ▮
+        the agent works; stop it with esc esc first
+        ---
+        Restart
     "#]],
     );
 }

@@ -240,3 +240,62 @@ fn subcommands_limits_and_the_status_line_work_in_a_session() {
     terminal.wait_for("\"mode\":\"plan\"");
     terminal.leave();
 }
+
+/// Runs git in the work directory.
+fn git(scratch: &Scratch, args: &[&str]) -> String {
+    let output = std::process::Command::new("git")
+        .args(["-c", "user.name=n", "-c", "user.email=e@example.com"])
+        .args(args)
+        .current_dir(scratch.work())
+        .output()
+        .expect("git");
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_session_moves_into_a_working_tree_of_its_own() {
+    let scratch = Scratch::new();
+    git(&scratch, &["init", "-q", "-b", "main"]);
+    scratch.file("kept.txt", "one\n");
+    git(&scratch, &["add", "."]);
+    git(&scratch, &["commit", "-q", "-m", "begin"]);
+    scratch.file("kept.txt", "two\n");
+    scratch.file("new.txt", "new\n");
+    let mut terminal = Terminal::open(hangar(&scratch).arg("--allow-all-tools"));
+    let trees = format!("{}.worktrees", scratch.work().display());
+    let tree = |name: &str| std::path::Path::new(&trees).join(name);
+    terminal.keys("/worktree side\r");
+    terminal.wait_for("Your uncommitted changes stayed in");
+    terminal.wait_until("the branch", |terminal| terminal.seen().contains(" · side"));
+    assert_eq!(std::fs::read_to_string(tree("side").join("kept.txt")).expect("the file"), "one\n");
+    terminal.keys(&format!("/cwd {}\r", scratch.work().display()));
+    terminal.wait_until("the branch", |terminal| terminal.seen().contains(" · main"));
+    terminal.keys("/move SAY:I am here.  SAY:twice\r");
+    terminal.wait_for("Your uncommitted changes are there.");
+    terminal.wait_until("the answer", |terminal| terminal.text().contains("\nI am here."));
+    let moved = tree("say-i-am-here-say-twice");
+    assert_eq!(std::fs::read_to_string(moved.join("kept.txt")).expect("the file"), "two\n");
+    assert_eq!(std::fs::read_to_string(moved.join("new.txt")).expect("the file"), "new\n");
+    assert_eq!(git(&scratch, &["status", "--porcelain"]), "");
+    terminal.keys("/worktree side\r");
+    terminal.wait_for("there already; name another branch");
+    terminal.leave();
+}
+
+#[test]
+fn a_restart_opens_the_session_again() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch).args(["--plan", "-i", "SAY:the first answer"]));
+    terminal.wait_until("the answer", |terminal| terminal.text().contains("\nthe first answer"));
+    terminal.wait_until("the end", |terminal| !terminal.seen().contains("working"));
+    terminal.keys("/restart\r");
+    terminal.wait_until("the second start", |terminal| {
+        terminal.text().matches("\nthe first answer").count() == 2 && terminal.seen().contains("plan")
+    });
+    terminal.prompt("SAY:after the restart");
+    terminal.wait_until("the answer", |terminal| terminal.text().contains("\nafter the restart"));
+    terminal.leave();
+    let log = scratch.log(&scratch.sessions().pop().expect("a session"));
+    assert_eq!(log.matches("\"type\":\"user.message\"").count(), 2, "{log}");
+}
