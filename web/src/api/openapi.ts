@@ -166,7 +166,7 @@ export interface CostRow {
   readonly unpriced: number;
 }
 
-/** Costs of a time. */
+/** Costs of a period. */
 export interface Costs {
   readonly by: CostsBy;
   readonly total: CostFigures;
@@ -627,7 +627,7 @@ export interface Session {
   readonly policy?: Policy;
   /** The sentence that its turn makes no progress, while it makes none. */
   readonly noProgress?: string;
-  /** Where it is open; absent if it is closed. */
+  /** Process that has it open; absent if it is closed. */
   readonly open?: OpenIn;
 }
 

@@ -241,8 +241,8 @@ impl RunChoice {
     /// Keeps a named agent from the MCP servers that come with its runtime, so that it opens no pull requests that nobody asked
     /// for.
     fn guarded(mut self) -> Self {
-        if self.agent.value.is_some() && self.builtin_mcp.value.is_none() {
-            self.builtin_mcp.value = Some(false);
+        if let (Some(name), None) = (&self.agent.value, self.builtin_mcp.value) {
+            self.builtin_mcp = Sourced { value: Some(false), source: ValueSource::Named(name.clone()) };
         }
         self
     }
@@ -639,7 +639,7 @@ runtime = "claude"
 
     #[test]
     fn only_a_named_agent_is_kept_from_the_servers_of_its_runtime() {
-        check("plain", "builtin mcp", "false", "default");
+        check("plain", "builtin mcp", "false", "[agents.plain] of config.toml");
         let config = RuntimesConfig::parse(CONFIG).unwrap();
         assert_eq!(configured(&config, "claude").unwrap().builtin_mcp.value, None);
     }

@@ -65,7 +65,8 @@ const ASSIGNED: &str = r#"g hangar.agent_assigned {"agent":"reviewer","runtime":
 fn a_named_agent_is_counted_by_its_name() {
     let home = Home::new();
     home.write("one", NOON, &[CODEX, PRICED]);
-    home.write("two", NOON, &[CODEX, ASSIGNED, PRICED]);
+    // Another event: a call that two logs begin with makes one a fork of the other.
+    home.write("two", NOON, &[CODEX, ASSIGNED, &PRICED.replacen("a ", "c ", 1)]);
     check(&costs(&home.ledger(), CostsBy::Agent), &["codex 1 10 0.5 0", "reviewer 1 10 0.5 0"]);
 }
 
