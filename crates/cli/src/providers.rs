@@ -219,7 +219,7 @@ fn real(settings: &Settings, model: Option<&str>, replaying: bool, ways: Ways) -
     };
     let mut provider = provider.clone();
     if ways.request_proxy.is_none() && ways.tokens.is_none() && !replaying {
-        ask_for_list(settings, &mut provider);
+        ask_for_list(settings, &mut provider, name);
     }
     // Its name includes the provider, so that no other provider is asked for it.
     let small = facts::small_model(&provider, name).map(|small| format!("{}/{small}", provider.name));
@@ -228,10 +228,10 @@ fn real(settings: &Settings, model: Option<&str>, replaying: bool, ways: Ways) -
 
 /// Asks a provider for its models where nothing else tells their limits, and keeps the list for the next sessions. A provider that
 /// has none, or does not answer soon, is not asked again by this process.
-fn ask_for_list(settings: &Settings, provider: &mut ProviderConfig) {
+fn ask_for_list(settings: &Settings, provider: &mut ProviderConfig, model: &str) {
     static SILENT: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let url = provider.base_url.to_string();
-    if !facts::needs_list(provider) || SILENT.lock().is_ok_and(|silent| silent.contains(&url)) {
+    if !facts::needs_list(provider, model) || SILENT.lock().is_ok_and(|silent| silent.contains(&url)) {
         return;
     }
     let cache = Cache { dir: settings.home.join("cache"), ttl: LIST_AGE };

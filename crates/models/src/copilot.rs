@@ -86,14 +86,14 @@ impl Routes {
                 result => result,
             }
         });
-        let info = models.await?.iter().find(|info| facts::is_same(&info.id, model));
-        let wire = match info.and_then(|info| info.endpoints.as_deref()) {
-            Some(endpoints) => preferred(endpoints),
-            None if info.is_some() => Wire::Chat,
-            None => guess(model),
-        };
+        let wire = route(models.await?, model);
         *self.last.lock() = wire;
         Ok(wire)
+    }
+
+    /// The wire of a model by the list, if that has been read.
+    pub(crate) fn known_wire(&self, model: &str) -> Option<Wire> {
+        self.models().map(|models| route(models, model))
     }
 }
 
@@ -104,6 +104,16 @@ impl Routes {
             self.models().and_then(|models| models.iter().find(|info| facts::is_same(&info.id, model)));
         let endpoints = info.and_then(|info| info.endpoints.as_deref()).unwrap_or_default();
         endpoints.iter().any(|endpoint| endpoint == "ws:/responses")
+    }
+}
+
+/// The wire of a model by a list.
+fn route(models: &[ModelInfo], model: &str) -> Wire {
+    let info = models.iter().find(|info| facts::is_same(&info.id, model));
+    match info.and_then(|info| info.endpoints.as_deref()) {
+        Some(endpoints) => preferred(endpoints),
+        None if info.is_some() => Wire::Chat,
+        None => guess(model),
     }
 }
 

@@ -200,7 +200,10 @@ impl Learned {
                 wire.endpoint()
             ));
         }
-        if let Some(limit) = allowed_output(&text, sent.max_output)
+        // The message begins with the status, and the body may have codes.
+        let status = error.status.map(|status| format!("{status} ")).unwrap_or_default();
+        let message = error.message.strip_prefix(&status).unwrap_or(&error.message);
+        if let Some(limit) = allowed_output(message, sent.max_output)
             && self.max_output.is_none_or(|known| limit < known)
         {
             self.max_output = Some(limit);
@@ -243,9 +246,15 @@ impl Learned {
                 "The provider does not take this effort for this model; it decides itself how much it thinks from now on."
                     .to_owned()
             }
+            MAX_TOKENS => instead_of(MAX_TOKENS, MAX_COMPLETION_TOKENS),
+            MAX_COMPLETION_TOKENS => instead_of(MAX_COMPLETION_TOKENS, MAX_TOKENS),
             field => format!("The provider does not take `{field}` for this model; it is left out from now on."),
         })
     }
+}
+
+fn instead_of(field: &str, other: &str) -> String {
+    format!("The provider does not take `{field}` for this model; it gets `{other}` from now on.")
 }
 
 /// The output limit that a refusal of a higher one states: the largest number in it that is below the one that was sent.
@@ -467,7 +476,8 @@ mod tests {
             ("The model `m-4096` does not exist", 32_000, None),
         ] {
             let mut learned = Learned::default();
-            let error = error::bare(ModelErrorKind::Refused, message.to_owned());
+            let mut error = error::bare(ModelErrorKind::Refused, format!("400 {message}"));
+            (error.status, error.body) = (Some(400), Some(r#"{"code":3051}"#.to_owned()));
             let sent = Sent { max_output: Some(sent), ..CHAT };
             let told = learned.learn(&error, sent);
             assert_eq!((learned.max_output(), told.is_some()), (allowed, allowed.is_some()), "{message}");

@@ -489,7 +489,7 @@ impl ModelProvider for Provider {
         let config = &self.0.config;
         let model = self.0.about.as_ref().or(config.model.as_ref()).map(|model| config.bare(model));
         let wire = match &self.0.routes {
-            Some(routes) => routes.last(),
+            Some(routes) => model.and_then(|model| routes.known_wire(model)).unwrap_or_else(|| routes.last()),
             None => facts::endpoint(config, model.unwrap_or_default()).into(),
         };
         let resolved = model.map(|model| facts::resolve(self.informed(), model));

@@ -12,7 +12,6 @@ use futures_util::StreamExt;
 use hangar_agent::model::{
     Initiator, Message, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Part, ToolChoice,
 };
-use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_models::base_url::BaseUrl;
 use hangar_models::catalogue::{Cache, list_models};
 use hangar_models::config::{Auth, ProviderConfig, ProviderKind, WireApi};
@@ -617,68 +616,6 @@ async fn ollama_is_never_sent_more_than_its_window() {
     }
     let chat = "POST /v1/chat/completions";
     assert_eq!(lines, ["GET /api/ps", "POST /api/generate", "GET /api/ps", chat, chat]);
-}
-
-#[tokio::test]
-async fn an_unknown_model_is_answered_with_the_nearest_ones() {
-    let refusal = r#"{"error":{"message":"The model `gpt-5.9` does not exist","code":"model_not_found"}}"#;
-    let server = serve(vec![response("404 Not Found", "", refusal)]).await;
-    let list = serve(vec![json(r#"{"data":[{"id":"gpt-5.5"},{"id":"gpt-5.4"},{"id":"llama"}]}"#)]).await;
-    let models = list_models(&config(CHAT, &list.url)).await.unwrap();
-    let provider = build_with_models(config(CHAT, &server.url), models);
-    let asked = ModelRequest { model: "gpt-5.9".into(), ..request() };
-    let events: Vec<_> = provider.stream(asked).collect().await;
-    let message = &events[0].as_ref().unwrap_err().message;
-    assert!(message.ends_with("; the nearest models are gpt-5.5, gpt-5.4"), "{message}");
-}
-
-/// The lines of all requests that a server has got.
-fn lines(server: &mut Server) -> Vec<String> {
-    std::iter::from_fn(|| server.requests.try_recv().ok()).map(|request| request.line).collect()
-}
-
-#[tokio::test]
-async fn a_refusal_that_names_the_other_endpoint_is_paid_once_and_not_by_each_process() {
-    let home = tempfile::tempdir().unwrap();
-    let refusal = r#"{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions.","type":"invalid_request_error","param":"model","code":null}}"#;
-    let done = r#"{"type":"response.completed","response":{"id":"r","status":"completed"}}"#;
-    let mut server = serve(vec![response("404 Not Found", "", refusal), stream(&[done])]).await;
-    let (chat, responses) = ("POST /v1/chat/completions", "POST /v1/responses");
-    for expected in [&[chat, responses][..], &[responses]] {
-        // Each time another process.
-        let mut config =
-            config(ProviderKind::OpenAi { wire: WireApi::PerModel }, &format!("{}/v1", server.url));
-        config.learnt.memory = Some(home.path().to_owned());
-        let _ = call(config, request()).await;
-        assert_eq!(lines(&mut server), expected);
-    }
-}
-
-#[tokio::test]
-async fn a_configured_endpoint_is_asked_even_where_the_tables_know_better() {
-    let done = r#"{"type":"response.completed","response":{"id":"r","status":"completed"}}"#;
-    let refusal = r#"{"error":{"message":"Function tools are not supported for this model in /v1/chat/completions. Use /v1/responses.","type":"invalid_request_error","param":"tools","code":null}}"#;
-    let (chat, responses) = ("POST /chat/completions", "POST /responses");
-    let schema = ToolSchema::function(serde_json::json!({ "type": "object" }));
-    let tool = ToolSpec { name: "view".into(), title: None, description: String::new(), input: schema };
-    let tool = std::sync::Arc::new(tool);
-    let per_model = ProviderKind::OpenAi { wire: WireApi::PerModel };
-    for (kind, model, expected) in [
-        (&per_model, "gpt-6.1-sol", &[responses][..]),
-        (&per_model, "gpt-6-astra", &[responses]),
-        (&CHAT, "gpt-6.1-sol", &[chat, responses]),
-        (&CHAT, "gpt-6-astra", &[chat, responses]),
-    ] {
-        let refused = (kind == &CHAT).then(|| response("400 Bad Request", "", refusal));
-        let mut server = serve(refused.into_iter().chain([stream(&[done])]).collect()).await;
-        let mut config = config(kind.clone(), &server.url);
-        config.preset = Some("openai".to_owned());
-        let tools = vec![tool.clone()].into();
-        let events = call(config, ModelRequest { model: model.into(), tools, ..request() }).await;
-        assert_eq!(lines(&mut server), expected, "{model}");
-        let told = show(&events).matches("wants this model to be asked at /responses").count();
-        assert_eq!(told, expected.len() - 1, "{}", show(&events));
-    }
 }
 
 #[tokio::test]

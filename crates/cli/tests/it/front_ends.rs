@@ -76,8 +76,13 @@ fn a_run_ends_with_the_same_figures() {
     for (way, file) in WAYS.into_iter().zip(["a.txt", "b.txt"]) {
         let text =
             run(&scratch, &model, way, &create(file)).arg("--allow-tool=write").finish().expect_exit(0);
-        let lines =
-            ["Changes    +# -#", "Duration   #s", "Tokens     \u{2191} #.#k \u{2022} \u{2193} #", "Resume"];
+        let lines = [
+            "Changes    +# -#",
+            "Duration   #s",
+            "Tokens     \u{2191} #.#k \u{2022} \u{2193} #",
+            "Cost       unknown (the prices of # calls are not known)",
+            "Resume",
+        ];
         assert_eq!(footer(&text), lines, "{way:?}: {}", text.stderr);
         assert!(text.stderr.contains("Changes    +2 -0"), "{way:?}: {}", text.stderr);
         let json =

@@ -343,11 +343,14 @@ pub fn cheapest_model(config: &ProviderConfig) -> Option<String> {
     listed.or_else(priced).or_else(|| offered.first()).cloned()
 }
 
-/// Whether only the provider's own list tells its models and their limits: GitHub's, which depend on the account, and those of
-/// a gateway of unknown make.
-pub fn needs_list(config: &ProviderConfig) -> bool {
-    let is_gateway = || table::embedded().host(config).name.is_none() && config.name != variables::NAME;
-    config.learnt.listed.is_none() && (config.kind == ProviderKind::Copilot || is_gateway())
+/// Whether a session with a model needs the provider's own list: GitHub's, because limits and prices depend on the account, and that
+/// of a gateway of unknown make, because only it tells which small models of the vendor are there.
+pub fn needs_list(config: &ProviderConfig, model: &str) -> bool {
+    let table = table::embedded();
+    let is_gateway = || table.host(config).name.is_none() && config.name != variables::NAME;
+    let has_small =
+        || table.model(config.bare(model)).0.vendor.is_some_and(|vendor| table.small.contains_key(&vendor));
+    config.learnt.listed.is_none() && (config.kind == ProviderKind::Copilot || (is_gateway() && has_small()))
 }
 
 /// Models that are nearest to a name that the provider does not have: of its list, else of the catalogue of its host, else of
@@ -357,7 +360,10 @@ pub fn suggestions(config: &ProviderConfig, model: &str) -> Vec<String> {
     let host = table.host(config);
     let listed: Vec<&str> =
         config.learnt.listed.iter().flat_map(|list| list.iter()).map(|info| info.id.as_str()).collect();
-    let served = host.catalogue.iter().flat_map(|host| models_dev::embedded_models(host)).collect();
+    // The table may be newer than the catalogue.
+    let is_own = |id: &&String| host.catalogue.is_some() && table.model(id).0.vendor == host.catalogue;
+    let served = host.catalogue.iter().flat_map(|host| models_dev::embedded_models(host));
+    let served = served.chain(table.ids.iter().filter(is_own).map(String::as_str)).collect();
     let current = table.ids.iter().map(String::as_str).collect();
     // An unknown server with a list has no other models than those.
     let fallbacks: [Vec<&str>; 3] = match listed.is_empty() {
@@ -377,10 +383,14 @@ pub fn suggestions(config: &ProviderConfig, model: &str) -> Vec<String> {
 }
 
 /// Whether the provider cannot have a model: its list lacks the name, or without a list its host has only families of models
-/// that the name is not of.
+/// that the name is not of. A gateway of unknown make may serve more than it lists, and is asked.
 pub fn is_missing(config: &ProviderConfig, model: &str) -> bool {
     match config.learnt.listed.as_deref() {
-        Some(list) => !list.is_empty() && !list.iter().any(|listed| is_same(&listed.id, model)),
+        Some(list) => {
+            !list.is_empty()
+                && table::embedded().host(config).name.is_some()
+                && !list.iter().any(|listed| is_same(&listed.id, model))
+        }
         None => {
             let table = table::embedded();
             let families = table.host(config).families;

@@ -350,14 +350,18 @@ fn a_name_that_a_provider_lacks_has_suggestions_and_is_missing_where_that_is_cer
     };
     check(&anthropic, "nosuch", true, None);
     check(&anthropic, "gpt-5.4", true, Some("gpt-5.5"));
-    check(&anthropic, "claude-opus-9", false, Some("claude-opus-5"));
+    check(&anthropic, "claude-opus-9", false, Some("claude-opus-5-5"));
+    check(&anthropic, "claude-sonet-5-5", false, Some("claude-sonnet-5-5"));
     check(&openai, "nosuch", true, None);
     check(&openai, "o9-mini", false, None);
     check(&gateway, "nosuch", false, None);
     check(&gateway, "claude-sonet-5.5", false, Some("claude-sonnet-5-5"));
     let listed = with_list(gateway, &[("llama-4", 1, 1)]);
-    check(&listed, "claude-opus-5", true, None);
-    check(&listed, "lama-4", true, Some("llama-4"));
+    check(&listed, "claude-opus-5", false, None);
+    check(&listed, "lama-4", false, Some("llama-4"));
+    let listed =
+        with_list(provider(ProviderKind::Copilot, "https://api.githubcopilot.com"), &[("gpt-5.4", 1, 1)]);
+    check(&listed, "gpt-5.5", true, Some("gpt-5.4"));
 }
 
 #[test]

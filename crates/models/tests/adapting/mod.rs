@@ -1,8 +1,14 @@
 //! Requests that follow what the provider says of its models: in its list, and in refusals.
 
+use hangar_agent::tool::{ToolSchema, ToolSpec};
 use serde_json::{Value, json};
 
 use super::*;
+
+/// The lines of all requests that a server has got.
+fn lines(server: &mut Server) -> Vec<String> {
+    std::iter::from_fn(|| server.requests.try_recv().ok()).map(|request| request.line).collect()
+}
 
 /// The bodies of all requests that a server has got, without those that had none.
 fn bodies(server: &mut Server) -> Vec<Value> {
@@ -50,6 +56,7 @@ async fn the_list_that_github_was_asked_for_gives_the_limits_of_the_first_reques
     let sent = bodies(&mut server).pop().unwrap();
     assert_eq!((&sent["max_tokens"], &sent["output_config"]["effort"]), (&json!(16_000), &json!("medium")));
     let facts = provider.facts();
+    assert_eq!(facts.endpoint, "/v1/messages");
     assert_eq!((facts.max_prompt_tokens, facts.max_output_tokens), (Some(128_000), Some(16_000)));
     assert_eq!(facts.price.map(|price| price.rates.input), Some(3.0));
 }
@@ -120,8 +127,13 @@ async fn an_output_limit_that_a_refusal_states_is_taken_remembered_and_told() {
     let limits: Vec<&Value> = sent.iter().map(|body| &body["max_tokens"]).collect();
     assert_eq!(limits, [&json!(128_000), &json!(8000), &json!(8000)]);
     assert_eq!(told.matches("at most 8000 tokens").count(), 1, "{told}");
-    let said = "max_completion_tokens is too large: 32000. This model supports at most 16384 completion tokens, whereas you provided 32000.";
+    // A refusal without a number says nothing about it.
+    let said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
     let asked = ModelRequest { max_output_tokens: Some(32_000), ..request() };
+    let (sent, _) = refused_once(CHAT, said, stream(&[PONG, STOP, "[DONE]"]), &asked).await;
+    assert_eq!((&sent[0]["max_tokens"], &sent[0]["max_completion_tokens"]), (&json!(32_000), &Value::Null));
+    assert_eq!((&sent[2]["max_tokens"], &sent[2]["max_completion_tokens"]), (&Value::Null, &json!(32_000)));
+    let said = "max_completion_tokens is too large: 32000. This model supports at most 16384 completion tokens, whereas you provided 32000.";
     let (sent, _) = refused_once(CHAT, said, stream(&[PONG, STOP, "[DONE]"]), &asked).await;
     let limits: Vec<&Value> = sent.iter().map(|body| &body["max_tokens"]).collect();
     assert_eq!(limits, [&json!(32_000), &json!(16_384), &json!(16_384)]);
@@ -177,5 +189,63 @@ async fn the_tables_know_the_nearest_names_where_the_provider_lists_none() {
             "{}",
             error.message
         );
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_model_is_answered_with_the_nearest_ones() {
+    let refusal = r#"{"error":{"message":"The model `gpt-5.9` does not exist","code":"model_not_found"}}"#;
+    let server = serve(vec![response("404 Not Found", "", refusal)]).await;
+    let list =
+        serve(vec![server::json(r#"{"data":[{"id":"gpt-5.5"},{"id":"gpt-5.4"},{"id":"llama"}]}"#)]).await;
+    let models = list_models(&config(CHAT, &list.url)).await.unwrap();
+    let provider = build_with_models(config(CHAT, &server.url), models);
+    let asked = ModelRequest { model: "gpt-5.9".into(), ..request() };
+    let events: Vec<_> = provider.stream(asked).collect().await;
+    let message = &events[0].as_ref().unwrap_err().message;
+    assert!(message.ends_with("; the nearest models are gpt-5.5, gpt-5.4"), "{message}");
+}
+
+#[tokio::test]
+async fn a_refusal_that_names_the_other_endpoint_is_paid_once_and_not_by_each_process() {
+    let home = tempfile::tempdir().unwrap();
+    let refusal = r#"{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions.","type":"invalid_request_error","param":"model","code":null}}"#;
+    let done = r#"{"type":"response.completed","response":{"id":"r","status":"completed"}}"#;
+    let mut server = serve(vec![response("404 Not Found", "", refusal), stream(&[done])]).await;
+    let (chat, responses) = ("POST /v1/chat/completions", "POST /v1/responses");
+    for expected in [&[chat, responses][..], &[responses]] {
+        // Each time another process.
+        let mut config =
+            config(ProviderKind::OpenAi { wire: WireApi::PerModel }, &format!("{}/v1", server.url));
+        config.learnt.memory = Some(home.path().to_owned());
+        let _ = call(config, request()).await;
+        assert_eq!(lines(&mut server), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_configured_endpoint_is_asked_even_where_the_tables_know_better() {
+    let done = r#"{"type":"response.completed","response":{"id":"r","status":"completed"}}"#;
+    let refusal = r#"{"error":{"message":"Function tools are not supported for this model in /v1/chat/completions. Use /v1/responses.","type":"invalid_request_error","param":"tools","code":null}}"#;
+    let (chat, responses) = ("POST /chat/completions", "POST /responses");
+    let schema = ToolSchema::function(serde_json::json!({ "type": "object" }));
+    let tool = ToolSpec { name: "view".into(), title: None, description: String::new(), input: schema };
+    let tool = std::sync::Arc::new(tool);
+    let per_model = ProviderKind::OpenAi { wire: WireApi::PerModel };
+    for (kind, model, expected) in [
+        (&per_model, "gpt-6.1-sol", &[responses][..]),
+        (&per_model, "gpt-6-astra", &[responses]),
+        (&CHAT, "gpt-6.1-sol", &[chat, responses]),
+        (&CHAT, "gpt-6-astra", &[chat, responses]),
+    ] {
+        let refused = (kind == &CHAT).then(|| response("400 Bad Request", "", refusal));
+        let mut server = serve(refused.into_iter().chain([stream(&[done])]).collect()).await;
+        let mut config = config(kind.clone(), &server.url);
+        config.preset = Some("openai".to_owned());
+        let tools = vec![tool.clone()].into();
+        let events = call(config, ModelRequest { model: model.into(), tools, ..request() }).await;
+        assert_eq!(lines(&mut server), expected, "{model}");
+        let told = show(&events).matches("wants this model to be asked at /responses").count();
+        assert_eq!(told, expected.len() - 1, "{}", show(&events));
     }
 }
