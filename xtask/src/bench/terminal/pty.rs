@@ -191,7 +191,14 @@ impl Pty {
         processes::cpu(&self.mark)
     }
 
-    pub(super) fn close(mut self) {
+    /// Ends the program and everything that it started.
+    pub(super) fn close(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Pty {
+    fn drop(&mut self) {
         processes::end(&self.mark);
         let _ = self.child.kill();
         let _ = self.child.wait();
