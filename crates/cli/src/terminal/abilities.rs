@@ -104,18 +104,21 @@ fn kind(variable: &impl Fn(&str) -> Option<String>) -> Kind {
     let set = |name| variable(name).is_some_and(|value| !value.is_empty());
     let term = variable("TERM").unwrap_or_default();
     let program = variable("TERM_PROGRAM").unwrap_or_default();
-    // A multiplexer is named first: within it the variables of the terminal outside are still set.
+    // A program that only prints may run inside of anything, such as a shell of Emacs in tmux.
+    if matches!(term.as_str(), "" | "dumb" | "unknown") {
+        return Kind::Dumb;
+    }
+    // A multiplexer comes next: within it the variables of the terminal outside are still set.
     if set("TMUX") || term.starts_with("tmux") {
         return Kind::Tmux {
             sync: tmux_syncs(&program, &variable("TERM_PROGRAM_VERSION").unwrap_or_default()),
         };
     }
     // Zellij leaves TERM as it is outside.
-    if set("ZELLIJ") && !matches!(term.as_str(), "" | "dumb" | "unknown" | "linux") {
+    if set("ZELLIJ") && term != "linux" {
         return Kind::Zellij;
     }
     match term.as_str() {
-        "" | "dumb" | "unknown" => return Kind::Dumb,
         "linux" => return Kind::LinuxConsole,
         _ if set("STY") || term.starts_with("screen") => return Kind::GnuScreen,
         "xterm-kitty" => return Kind::Kitty,
@@ -239,6 +242,7 @@ mod tests {
             expect!["Rgb, Kitty, sync reflow title paste background"],
         );
         check("TERM=dumb ZELLIJ=0", expect!["dumb, None, Legacy, "]);
+        check("TERM=dumb TMUX=/tmp/t,1,0 TERM_PROGRAM=tmux", expect!["dumb, None, Legacy, "]);
         check(
             "TERM=screen.xterm-256color STY=1.pts KITTY_WINDOW_ID=1 COLORTERM=truecolor",
             expect!["Ansi256, Legacy, title paste"],

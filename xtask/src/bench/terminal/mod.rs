@@ -18,6 +18,7 @@ use views::View;
 
 /// Starts of each view, and answers of each kind; figures are medians.
 const STARTS: usize = 5;
+const ANSWERS: u32 = 5;
 /// Keys whose echo is measured.
 const KEYS: usize = 60;
 const KEY_GAP: Duration = Duration::from_millis(60);
@@ -93,8 +94,10 @@ fn measure(view: &View, table: &mut Table) -> Result<()> {
 
     stream(&mut pty, name, table)?;
     let mut bursts = Vec::new();
-    for _ in 0..STARTS {
-        bursts.push(prompt(&mut pty, &format!("STREAM:{BURST}"), &format!("tok{}", BURST - 1))?);
+    for more in 0..ANSWERS {
+        // The last token of each answer is on no screen before.
+        let tokens = BURST + more;
+        bursts.push(prompt(&mut pty, &format!("STREAM:{tokens}"), &format!("tok{}", tokens - 1))?);
         pty.settle(QUIET);
     }
     table.add("3,000 tokens at once", Unit::Milliseconds, name, millis(middle(bursts)));
@@ -164,7 +167,7 @@ fn prompt(pty: &mut Pty, text: &str, end: &str) -> Result<Duration> {
     pty.forget();
     let sent = Instant::now();
     pty.send(b"\r")?;
-    match pty.wait_for(end, PATIENCE) {
+    match pty.wait_until_shown(end, PATIENCE) {
         Some(seen) => Ok(seen.duration_since(sent)),
         None => bail!("no answer to {text:?} within {} s:\n{}", PATIENCE.as_secs(), pty.tail()),
     }
@@ -172,24 +175,25 @@ fn prompt(pty: &mut Pty, text: &str, end: &str) -> Result<Duration> {
 
 /// A paced answer: bytes, processor time, and keys meanwhile.
 fn stream(pty: &mut Pty, name: &str, table: &mut Table) -> Result<()> {
-    let last = format!("tok{}", TOKENS - 1);
     pty.settle(Duration::from_millis(300));
     let (mut written, mut used) = (Vec::new(), Vec::new());
-    for _ in 0..STARTS {
+    for more in 0..ANSWERS {
+        let tokens = TOKENS + more;
         let (bytes, cpu) = (pty.written(), pty.cpu());
-        prompt(pty, &format!("STREAM:{TOKENS}:{TOKEN_MS}"), &last)?;
+        prompt(pty, &format!("STREAM:{tokens}:{TOKEN_MS}"), &format!("tok{}", tokens - 1))?;
         pty.settle(QUIET);
         written.push(pty.written() - bytes);
         used.push(pty.cpu().saturating_sub(cpu));
     }
     table.add("written per 1,000 tokens", Unit::Kilobytes, name, middle(written) as f64 / 1e3);
     table.add("CPU per 1,000 tokens", Unit::Milliseconds, name, millis(middle(used)));
-    pty.send(format!("STREAM:{TOKENS}:{TOKEN_MS}").as_bytes())?;
+    let tokens = TOKENS + ANSWERS;
+    pty.send(format!("STREAM:{tokens}:{TOKEN_MS}").as_bytes())?;
     std::thread::sleep(Duration::from_millis(120));
     pty.send(b"\r")?;
     std::thread::sleep(Duration::from_secs(1));
     table.add("key to echo, busy", Unit::Tenths, name, millis(keys(pty)?));
-    if pty.wait_for(&last, PATIENCE).is_none() {
+    if pty.wait_until_shown(&format!("tok{}", tokens - 1), PATIENCE).is_none() {
         bail!("the paced answer did not end");
     }
     pty.settle(QUIET);

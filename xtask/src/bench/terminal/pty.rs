@@ -6,8 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use nix::pty::{Winsize, openpty};
+use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
 
 use super::processes;
 use super::views::View;
@@ -36,6 +37,9 @@ pub(super) struct Pty {
     output: Receiver<(Instant, Vec<u8>)>,
     /// Output that was not forgotten.
     seen: Vec<u8>,
+    /// Output that the emulator has not got.
+    unfed: Vec<u8>,
+    emulator: avt::Terminal,
     written: u64,
     began: Instant,
     mark: String,
@@ -45,6 +49,7 @@ impl Pty {
     pub(super) fn spawn(view: &View) -> Result<Self> {
         let pair = openpty(Some(&SIZE), None).context("cannot open a pty")?;
         let slave = File::from(pair.slave);
+        silence(&slave).context("cannot set the pty up")?;
         let master = File::from(pair.master);
         let mark = format!("{}{}", processes::MARK, std::process::id());
         let job = view.job();
@@ -75,7 +80,11 @@ impl Pty {
                 }
             }
         });
-        Ok(Self { child, master, output, seen: Vec::new(), written: 0, began, mark })
+        let (columns, rows) = (usize::from(SIZE.ws_col), usize::from(SIZE.ws_row));
+        let emulator = avt::Terminal::with_scrollback(columns, rows, Some(0))
+            .map_err(|error| anyhow!("the emulator cannot be made: {error:?}"))?;
+        let (seen, unfed) = (Vec::new(), Vec::new());
+        Ok(Self { child, master, output, seen, unfed, emulator, written: 0, began, mark })
     }
 
     pub(super) fn began(&self) -> Instant {
@@ -96,6 +105,7 @@ impl Pty {
 
     fn take(&mut self, piece: Vec<u8>) {
         self.written += piece.len() as u64;
+        self.unfed.extend_from_slice(&piece);
         self.seen.extend(piece);
         if self.seen.len() > KEPT {
             self.seen.drain(..self.seen.len() - KEPT);
@@ -123,6 +133,34 @@ impl Pty {
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
             }
         }
+    }
+
+    /// Waits until a text is on the screen, other than in a prompt (`SAY:text`), and tells when it was written. Programs that draw
+    /// only the cells that change never write it in one piece.
+    pub(super) fn wait_until_shown(&mut self, text: &str, patience: Duration) -> Option<Instant> {
+        let until = Instant::now() + patience;
+        loop {
+            let left = until.checked_duration_since(Instant::now())?;
+            let (at, piece) = self.output.recv_timeout(left).ok()?;
+            self.take(piece);
+            if self.shows(text) {
+                return Some(at);
+            }
+        }
+    }
+
+    fn shows(&mut self, text: &str) -> bool {
+        // A character may have come in part.
+        let whole = match std::str::from_utf8(&self.unfed) {
+            Ok(_) => self.unfed.len(),
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            Err(_) => self.unfed.len(),
+        };
+        let rest = self.unfed.split_off(whole);
+        let fed = std::mem::replace(&mut self.unfed, rest);
+        self.emulator.feed(String::from_utf8_lossy(&fed).into_owned());
+        let is_answer = |line: &str| line.match_indices(text).any(|(at, _)| !line[..at].ends_with(':'));
+        self.emulator.screen().visible_lines().any(|line| is_answer(&line.text()))
     }
 
     /// Waits until nothing has been written for a while.
@@ -153,11 +191,25 @@ impl Pty {
         processes::cpu(&self.mark)
     }
 
-    pub(super) fn close(mut self) {
+    /// Ends the program and everything that it started.
+    pub(super) fn close(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Pty {
+    fn drop(&mut self) {
         processes::end(&self.mark);
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Has the pty echo nothing by itself: a key is seen once the program shows it.
+fn silence(slave: &File) -> nix::Result<()> {
+    let mut settings = tcgetattr(slave)?;
+    settings.local_flags.remove(LocalFlags::ECHO);
+    tcsetattr(slave, SetArg::TCSANOW, &settings)
 }
 
 fn replies(bytes: &[u8]) -> impl Iterator<Item = &'static [u8]> {

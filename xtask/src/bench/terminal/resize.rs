@@ -73,7 +73,7 @@ pub(super) fn run(view: &View) -> Result<Option<Outcome>> {
     let job = view.job();
     let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
     let mut line = format!(
-        "i=0; while [ $i -lt {SHELL_LINES} ]; do echo \"shell line $i\"; i=$((i+1)); done; exec env -i TERM=tmux-256color"
+        "stty -echo; i=0; while [ $i -lt {SHELL_LINES} ]; do echo \"shell line $i\"; i=$((i+1)); done; exec env -i TERM=tmux-256color"
     );
     let variables = job.env.iter().map(|(name, value)| format!("{name}={value}"));
     let words = variables.chain([job.program.display().to_string()]).chain(job.args.iter().cloned());
