@@ -371,10 +371,8 @@ impl Engine {
                 self.record(SessionError {
                     error_type: COMMAND.to_owned(),
                     message,
-                    status_code: None,
-                    error_code: None,
-                    url: None,
                     transient: true,
+                    ..SessionError::default()
                 })
             }
         }

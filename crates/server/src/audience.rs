@@ -324,10 +324,8 @@ impl Audience {
         let error = SessionError {
             error_type: "session".to_owned(),
             message,
-            status_code: None,
-            error_code: None,
-            url: None,
             transient: true,
+            ..SessionError::default()
         };
         let Some(hub) = self.hub.upgrade() else { return };
         let now = hangar_agent::session::iso((hub.config().now)());

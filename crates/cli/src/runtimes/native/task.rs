@@ -311,10 +311,7 @@ impl NativeTask {
                 let error = SessionError {
                     error_type: kind.as_str().to_owned(),
                     message: message.clone(),
-                    status_code: None,
-                    error_code: None,
-                    url: None,
-                    transient: false,
+                    ..SessionError::default()
                 };
                 self.command(session::Command::Record(error.into()))
             }
