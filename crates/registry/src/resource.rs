@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
+use crate::canvas::Canvas;
 use crate::session_stats::{ContextUsage, Used};
 
 #[skip_serializing_none]
@@ -38,6 +39,8 @@ pub struct Session {
     pub no_progress: Option<String>,
     /// Where it is open; absent if it is closed.
     pub open: Option<OpenIn>,
+    /// Its open canvases; absent if there are none.
+    pub canvases: Option<Vec<Canvas>>,
 }
 
 /// Process in which a session is open.
