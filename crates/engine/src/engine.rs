@@ -378,7 +378,8 @@ impl Engine {
         }
     }
 
-    pub(crate) fn reply_later(&mut self, reply: BoxFuture<'static, Result<CommandReply, CommandRefusal>>) {
+    /// Carries out a slash command that answers later.
+    pub fn reply_later(&mut self, reply: BoxFuture<'static, Result<CommandReply, CommandRefusal>>) {
         self.replies.push(reply);
     }
 
