@@ -9,6 +9,7 @@ import { ApprovalsPage } from "./pages/approvals";
 import { CostsPage } from "./pages/costs";
 import { JobsPage } from "./pages/jobs";
 import { LoginPage } from "./pages/login";
+import { MemoryPage } from "./pages/memory";
 import { NewSessionPage } from "./pages/newSession";
 import { QueuePage } from "./pages/queue";
 import { RunPage } from "./pages/run";
@@ -44,6 +45,7 @@ const PLACES: readonly Place[] = [
   { page: "queue", path: "/queue", label: "Queue", icon: "plan", keys: "g q", holds: [] },
   { page: "costs", path: "/costs", label: "Costs", icon: "form", keys: "g c", holds: [] },
   { page: "search", path: "/search", label: "Search", icon: "search", keys: "g /", holds: [] },
+  { page: "memory", path: "/memory", label: "Memory", icon: "thought", keys: "g m", holds: [] },
   { page: "runtimes", path: "/runtimes", label: "Runtimes", icon: "runtimes", keys: "g t", holds: [] },
   { page: "settings", path: "/settings", label: "Settings", icon: "settings", keys: "g ,", holds: [] },
 ];
@@ -71,6 +73,8 @@ function PageOf() {
       return <CostsPage />;
     case "search":
       return <SearchPage />;
+    case "memory":
+      return <MemoryPage />;
     case "runtimes":
       return <RuntimesPage />;
     case "settings":

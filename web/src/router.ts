@@ -13,6 +13,7 @@ export type Route =
   | { page: "queue" }
   | { page: "costs" }
   | { page: "search" }
+  | { page: "memory" }
   | { page: "runtimes" }
   | { page: "settings" }
   | { page: "unknown"; path: string };
@@ -47,6 +48,7 @@ export function parse(path: string): Route {
     case "queue":
     case "costs":
     case "search":
+    case "memory":
     case "runtimes":
     case "settings":
       return { page: first };

@@ -558,10 +558,7 @@ impl Driver {
         let error = data::SessionError {
             error_type: "internal".to_owned(),
             message: message.to_owned(),
-            status_code: None,
-            error_code: None,
-            url: None,
-            transient: false,
+            ..data::SessionError::default()
         };
         self.record(MAIN, vec![error.into()])
     }

@@ -241,9 +241,39 @@ pub enum ModelEvent {
 pub struct Reply {
     /// The provider's id of the call.
     pub id: Option<String>,
+    #[serde(default, skip_serializing_if = "RequestIds::is_empty")]
+    pub request_ids: RequestIds,
+    /// Part of the answer that its text is, if the model says: `commentary` or `final_answer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
     pub turn: AssistantTurn,
     pub finish: Finish,
     pub usage: TokenUsage,
+}
+
+impl Reply {
+    /// An answer of which nothing but its contents is known.
+    pub fn new(turn: AssistantTurn, finish: Finish, usage: TokenUsage) -> Self {
+        Self { id: None, request_ids: RequestIds::default(), phase: None, turn, finish, usage }
+    }
+}
+
+/// Ids by which a provider finds a request in its logs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RequestIds {
+    /// Of GitHub.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub github: Option<String>,
+    /// Of Copilot's service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+}
+
+impl RequestIds {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -314,6 +344,8 @@ pub struct ModelError {
     /// Whether the provider wants the request to be made again, if it says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub should_retry: Option<bool>,
+    #[serde(default, skip_serializing_if = "RequestIds::is_empty")]
+    pub request_ids: RequestIds,
 }
 
 impl ModelError {
@@ -326,6 +358,7 @@ impl ModelError {
             code: None,
             retry_after: None,
             should_retry: None,
+            request_ids: RequestIds::default(),
         }
     }
 }

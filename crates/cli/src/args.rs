@@ -130,7 +130,7 @@ pub(crate) enum Subcommands {
     /// Install, update, list and remove plugins, and the marketplaces that they come from
     Plugin {
         #[command(subcommand)]
-        command: crate::commands::plugin::PluginSubcommand,
+        command: Option<crate::commands::plugin::PluginSubcommand>,
     },
     /// Run a prompt with any installed agent, such as Claude Code or Codex
     #[command(after_help = EXIT_CODES)]

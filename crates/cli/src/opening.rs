@@ -14,8 +14,9 @@ use hangar_engine::{
 };
 use hangar_files::LocalFiles;
 use hangar_mcp::Interest;
-use hangar_protocol::Body;
 use hangar_protocol::data::{Attachment, Mode};
+use hangar_protocol::{Body, Event};
+use hangar_server::{HostAbilities, HostedSession, OpenedSession, Seat};
 use hangar_spec::{ModelOptions, SessionSpec};
 use hangar_store::{SessionId, Store};
 
@@ -23,7 +24,7 @@ use crate::args::RunArgs;
 use crate::compose::{self, HostSettings, Opened, OutputFile, SessionRequest};
 use crate::flags;
 use crate::output::remark;
-use crate::sdk_server::instructions;
+use crate::sdk_server::{Hosting, instructions};
 use crate::selection::SessionSelection;
 use crate::settings::Settings;
 
@@ -82,14 +83,34 @@ pub(crate) enum Questions {
     Permissions,
 }
 
-/// Open session that has no input yet.
-pub(crate) struct OpenedEngine {
-    pub(crate) engine: Engine,
+impl Questions {
+    fn abilities(self) -> HostAbilities {
+        let (permissions, questions, person) = match self {
+            Self::Nobody => (false, false, false),
+            Self::Permissions => (true, false, false),
+            Self::Listener => (true, true, false),
+            Self::Person => (true, true, true),
+        };
+        HostAbilities { permissions, questions, plans: person, elicitations: person }
+    }
+}
+
+/// Open session that has no input yet, in its engine.
+pub(crate) struct OpenedEngine<E = Engine> {
+    pub(crate) engine: E,
     pub(crate) id: SessionId,
     pub(crate) cwd: PathBuf,
     pub(crate) store: Store,
     /// Attachments of the first prompt.
     pub(crate) attachments: Vec<Attachment>,
+}
+
+impl<E> OpenedEngine<E> {
+    /// The same session in another kind of engine.
+    pub(crate) fn map<F>(self, change: impl FnOnce(E) -> F) -> OpenedEngine<F> {
+        let Self { engine, id, cwd, store, attachments } = self;
+        OpenedEngine { engine: change(engine), id, cwd, store, attachments }
+    }
 }
 
 /// Opens a session. `naming` says how the first prompt names a session that has no name yet.
@@ -100,6 +121,45 @@ pub(crate) fn open(
     naming: Naming,
     sink: SinkFactory,
 ) -> Result<OpenedEngine> {
+    let options = options(&settings, &wanted, servers, naming)?;
+    let composing = Composing { settings, wanted, sink, seat: None };
+    let mut composed = composing.compose(None)?;
+    let (id, cwd, store) = (composed.id.clone(), composed.cwd.clone(), composed.store.clone());
+    let attachments = std::mem::take(&mut composed.attachments);
+    let parts = composing.parts(composed);
+    let composer = OwnComposer { composing, id: id.clone(), store: store.clone() };
+    let engine = Engine::new(parts, options, Arc::new(composer));
+    Ok(OpenedEngine { engine, id, cwd, store, attachments })
+}
+
+/// Opens a session that extensions join.
+pub(crate) fn open_hosted(
+    settings: Settings,
+    wanted: SessionOrder,
+    hosting: &Hosting,
+    naming: Naming,
+    sink: SinkFactory,
+) -> Result<OpenedEngine<HostedSession>> {
+    let options = options(&settings, &wanted, ServerStart::BeforeOpening, naming)?;
+    let seat = Arc::new(hosting.seat(wanted.selection.id()));
+    let composing = Composing { settings, wanted, sink, seat: Some(Arc::clone(&seat)) };
+    let mut composed = composing.compose(None)?;
+    let (id, cwd, store) = (composed.id.clone(), composed.cwd.clone(), composed.store.clone());
+    let attachments = std::mem::take(&mut composed.attachments);
+    let OpenedSession { parts, surroundings } = hosting.split(composed);
+    let (spec, questions) = (composing.spec(), composing.wanted.questions);
+    let composer = OwnComposer { composing, id: id.clone(), store: store.clone() };
+    let engine = Engine::new(parts, options, Arc::new(composer));
+    let engine = seat.host(engine, surroundings, spec, questions.abilities());
+    Ok(OpenedEngine { engine, id, cwd, store, attachments })
+}
+
+fn options(
+    settings: &Settings,
+    wanted: &SessionOrder,
+    servers: ServerStart,
+    naming: Naming,
+) -> Result<Options> {
     let naming = match &wanted.selection {
         SessionSelection::New { name: None, .. } if wanted.named_after.is_none() => naming,
         SessionSelection::New { .. } => Naming::Named,
@@ -108,23 +168,15 @@ pub(crate) fn open(
             if listed.is_some_and(|listed| listed.meta.name.is_none()) { naming } else { Naming::Named }
         }
     };
-    let options = Options {
+    Ok(Options {
         servers,
         naming,
         // An editor shows a prompt as busy until it ends, and stays open for what comes after it.
         waits_for: if wanted.client.is_some() { BackgroundWork::Agents } else { BackgroundWork::All },
-        task_wait: task_wait(&settings)?,
+        task_wait: task_wait(settings)?,
         features: settings.features()?,
         ..Options::default()
-    };
-    let composing = Composing { settings, wanted, sink };
-    let mut composed = composing.compose(None)?;
-    let (id, cwd, store) = (composed.id.clone(), composed.cwd.clone(), composed.store.clone());
-    let attachments = std::mem::take(&mut composed.attachments);
-    let parts = composing.parts(composed);
-    let composer = OwnComposer { composing, id: id.clone(), store: store.clone() };
-    let engine = Engine::new(parts, options, Arc::new(composer));
-    Ok(OpenedEngine { engine, id, cwd, store, attachments })
+    })
 }
 
 /// Time limit for the background work that a prompt leaves.
@@ -138,6 +190,18 @@ struct Composing {
     settings: Settings,
     wanted: SessionOrder,
     sink: SinkFactory,
+    /// Place of a session that extensions join.
+    seat: Option<Arc<Seat>>,
+}
+
+/// Events for the session's owner, then for its extensions.
+struct BothSinks(Box<dyn EventSink>, Box<dyn EventSink>);
+
+impl EventSink for BothSinks {
+    fn publish(&mut self, event: &Event) {
+        self.0.publish(event);
+        self.1.publish(event);
+    }
 }
 
 /// Recomposition of an open session.
@@ -170,7 +234,7 @@ impl Composing {
     }
 
     fn compose(&self, again: Option<Again<'_>>) -> Result<Opened> {
-        let Self { settings, wanted, sink } = self;
+        let Self { settings, wanted, sink, seat } = self;
         let (mut host, mut spec) = (self.host()?, self.spec());
         let is_first = again.is_none();
         let selection = match again {
@@ -199,8 +263,11 @@ impl Composing {
             prompt: wanted.named_after.clone(),
             attachments: wanted.attachments.iter().filter(|_| is_first).cloned().collect(),
             outputs: wanted.outputs.iter().filter(|_| is_first).cloned().collect(),
-            sink: sink(),
-            hooks: None,
+            sink: match seat {
+                Some(seat) => Box::new(BothSinks(sink(), seat.sink())),
+                None => sink(),
+            },
+            hooks: seat.as_ref().map(|seat| seat.hooks()),
             client_session: None,
         };
         let checked = compose::check(settings, request)?;
@@ -218,22 +285,18 @@ impl Composing {
     /// Parts of a composition that the engine takes over.
     fn parts(&self, composed: Opened) -> EngineParts {
         let mut driver = composed.driver;
-        let questions = self.wanted.questions;
+        let abilities = self.wanted.questions.abilities();
         let session = driver.session_mut();
         let hooks = session.config().clients.hooks;
-        match questions {
-            Questions::Nobody => {}
-            Questions::Permissions => {
-                session.set_clients(ClientAbilities { permissions: true, questions: false, hooks });
-            }
-            Questions::Listener | Questions::Person => {
-                session.set_clients(ClientAbilities { permissions: true, questions: true, hooks });
-                let plans = questions == Questions::Person;
-                session.set_answerable_questions(AnswerableQuestions { plans, switches: false });
-            }
+        let HostAbilities { permissions, questions, plans, elicitations } = abilities;
+        if permissions {
+            session.set_clients(ClientAbilities { permissions, questions, hooks });
+        }
+        if questions {
+            session.set_answerable_questions(AnswerableQuestions { plans, switches: false });
         }
         if let Some((host, _)) = &composed.mcp {
-            host.set_interest(Interest::Elicitation, questions == Questions::Person);
+            host.set_interest(Interest::Elicitation, elicitations);
         }
         EngineParts {
             driver,

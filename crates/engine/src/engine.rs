@@ -371,16 +371,15 @@ impl Engine {
                 self.record(SessionError {
                     error_type: COMMAND.to_owned(),
                     message,
-                    status_code: None,
-                    error_code: None,
-                    url: None,
                     transient: true,
+                    ..SessionError::default()
                 })
             }
         }
     }
 
-    pub(crate) fn reply_later(&mut self, reply: BoxFuture<'static, Result<CommandReply, CommandRefusal>>) {
+    /// Carries out a slash command that answers later.
+    pub fn reply_later(&mut self, reply: BoxFuture<'static, Result<CommandReply, CommandRefusal>>) {
         self.replies.push(reply);
     }
 

@@ -65,12 +65,8 @@ impl ModelProvider for Model {
             _ => ("done".to_owned(), Vec::new()),
         };
         let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
-        let reply = Reply {
-            id: None,
-            turn: AssistantTurn { text: say, reasoning: None, tool_calls: calls, native: None },
-            finish,
-            usage: TokenUsage::default(),
-        };
+        let turn = AssistantTurn { text: say, reasoning: None, tool_calls: calls, native: None };
+        let reply = Reply::new(turn, finish, TokenUsage::default());
         futures_util::stream::iter([Ok(ModelEvent::Finished(Box::new(reply)))]).boxed()
     }
 
@@ -95,7 +91,7 @@ impl ModelProvider for Titles {
         assert!(request.tools.is_empty() && request.model == "small");
         let turn = AssistantTurn { text: "\"Painting a house.\"".to_owned(), ..AssistantTurn::default() };
         let usage = TokenUsage { input_tokens: Some(7), ..TokenUsage::default() };
-        let reply = Reply { id: None, turn, finish: Finish::Stop, usage };
+        let reply = Reply::new(turn, Finish::Stop, usage);
         futures_util::stream::iter([Ok(ModelEvent::Finished(Box::new(reply)))]).boxed()
     }
 

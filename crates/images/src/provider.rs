@@ -74,15 +74,8 @@ impl ModelProvider for ScaledImages {
 }
 
 fn failed(problem: &str) -> ModelError {
-    ModelError {
-        kind: hangar_agent::model::ModelErrorKind::Configuration,
-        status: None,
-        message: format!("The images of the request could not be read: {problem}"),
-        body: None,
-        code: None,
-        retry_after: None,
-        should_retry: None,
-    }
+    let message = format!("The images of the request could not be read: {problem}");
+    ModelError::new(hangar_agent::model::ModelErrorKind::Configuration, message)
 }
 
 fn parts_of(message: &Message) -> &[Part] {

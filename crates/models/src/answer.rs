@@ -236,6 +236,7 @@ impl AnswerStream {
         let header = self.response.headers().get(COST).and_then(|cost| cost.to_str().ok());
         let reported = header.and_then(|cost| cost.trim().parse().ok()).filter(|cost| *cost >= 0.0);
         reply.usage.cost = reply.usage.cost.or(reported);
+        reply.request_ids = error::request_ids(self.response.headers());
         reply
     }
 }

@@ -6,7 +6,7 @@ mod tests;
 
 use std::time::Duration;
 
-use hangar_agent::model::{ModelError, ModelErrorKind};
+use hangar_agent::model::{ModelError, ModelErrorKind, RequestIds};
 use jiff::Timestamp;
 use reqwest::StatusCode;
 use reqwest::header::{DATE, HeaderMap, LOCATION, RETRY_AFTER};
@@ -16,6 +16,8 @@ use self::said::ErrorContent;
 
 /// Header in which OpenAI's and Anthropic's servers tell their SDKs whether to retry.
 const SHOULD_RETRY: &str = "x-should-retry";
+/// Longest id of a request that is kept, in bytes.
+const LONGEST_ID: usize = 200;
 
 /// Error of a response with an error status.
 pub(crate) fn refused(status: StatusCode, headers: &HeaderMap, body: &str) -> ModelError {
@@ -37,7 +39,17 @@ pub(crate) fn refused(status: StatusCode, headers: &HeaderMap, body: &str) -> Mo
         code: said.code,
         retry_after: retry_after(headers).or(said.retry_after),
         should_retry: should_retry(headers).or(said.retryable),
+        request_ids: request_ids(headers),
     }
+}
+
+/// Ids of a request in the logs of GitHub, which only its own servers send.
+pub(crate) fn request_ids(headers: &HeaderMap) -> RequestIds {
+    let id = |name: &str| {
+        let text = headers.get(name)?.to_str().ok()?.trim();
+        Some(text.to_owned()).filter(|text| !text.is_empty() && text.len() <= LONGEST_ID)
+    };
+    RequestIds { github: id("x-github-request-id"), service: id("x-copilot-service-request-id") }
 }
 
 /// Error that came inside a stream, as the data of its event.
@@ -55,6 +67,7 @@ pub(crate) fn in_stream(data: &Value) -> ModelError {
         code: said.code,
         retry_after: said.retry_after,
         should_retry: said.retryable,
+        request_ids: RequestIds::default(),
     }
 }
 

@@ -288,11 +288,13 @@ impl Plugins {
     pub fn remove_marketplace(&self, name: &str, force: bool) -> Result<Removal, PluginError> {
         if default_source(name).is_some() {
             return Err(PluginError(format!(
-                "Marketplace \"{name}\" is included by default and cannot be removed"
+                "Marketplace \"{name}\" is a default marketplace and cannot be removed"
             )));
         }
         let (known, gone) = self.files.change(|state| {
-            let known = state.marketplaces.get(name).cloned().ok_or_else(|| unknown(name))?;
+            let known = state.marketplaces.get(name).cloned();
+            let known =
+                known.ok_or_else(|| PluginError(format!("Marketplace \"{name}\" is not registered")))?;
             let of_it = |plugin: &Installed| plugin.marketplace == name;
             // A folder that is not copied ends with its marketplace: nothing of the user is lost.
             let copied = |plugin: &Installed| of_it(plugin) && !plugin.is_live();
@@ -405,8 +407,8 @@ fn find(state: &PluginState, name: &str, direct_source: Option<&str>) -> Result<
         (None, _) => Err(PluginError(format!("Plugin \"{name}\" is not installed"))),
         (Some((_, one)), Some((_, other))) => Err(PluginError(format!(
             "Plugin \"{name}\" is ambiguous; name one of {}, {}",
-            one.spec(),
-            other.spec()
+            one.handle(),
+            other.handle()
         ))),
     }
 }

@@ -88,9 +88,12 @@ impl Source {
 
     fn local(text: &str, cwd: &Path) -> Result<Self, PluginError> {
         let path = cwd.join(text);
-        let path = path
-            .canonicalize()
-            .map_err(|error| PluginError(format!("{} cannot be read: {error}", path.display())))?;
+        let path = path.canonicalize().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                PluginError(format!("Local path does not exist: {}", path.display()))
+            }
+            _ => PluginError(format!("{} cannot be read: {error}", path.display())),
+        })?;
         match path.is_dir() {
             true => Ok(Source::Local { path }),
             false => Err(PluginError(format!("{} is not a directory", path.display()))),
@@ -237,7 +240,7 @@ mod tests {
     fn a_source_that_is_none_is_a_sentence() {
         check("a/b:../c", "the path ../c leads out of its folder");
         check("a/b#--upload-pack=x", "`--upload-pack=x` is not the name of a branch or a tag");
-        check("/no/such/place", "/no/such/place cannot be read: No such file or directory (os error 2)");
+        check("/no/such/place", "Local path does not exist: /no/such/place");
         check(
             "ext::sh -c x",
             "`ext::sh -c x` is no source; use plugin@marketplace, owner/repo, a git URL or the path of a directory",

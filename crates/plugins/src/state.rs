@@ -73,6 +73,14 @@ impl Installed {
         self.marketplace.is_empty().then(|| self.source.id())
     }
 
+    /// A name that no other plugin has.
+    pub(crate) fn handle(&self) -> String {
+        match self.direct_source_id() {
+            Some(id) => format!("{id} ({})", self.source.describe()),
+            None => self.spec(),
+        }
+    }
+
     /// Whether the plugin is loaded from the user's own directory instead of a copy.
     pub fn is_live(&self) -> bool {
         matches!(&self.source, Source::Local { path } if *path == self.path)

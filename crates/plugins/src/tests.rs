@@ -170,7 +170,7 @@ async fn requests_for_nothing_are_sentences() {
     assert_eq!(machine.install("tidy@none").await.unwrap_err(), "Marketplace \"none\" not found");
     assert_eq!(plugins.uninstall("tidy", None).unwrap_err().0, "Plugin \"tidy\" is not installed");
     let fixed = plugins.remove_marketplace("awesome-copilot", true).unwrap_err();
-    assert_eq!(fixed.0, "Marketplace \"awesome-copilot\" is included by default and cannot be removed");
+    assert_eq!(fixed.0, "Marketplace \"awesome-copilot\" is a default marketplace and cannot be removed");
     assert!(plugins.marketplaces().unwrap().iter().any(|known| known.is_default));
 }
 

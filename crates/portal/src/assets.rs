@@ -13,7 +13,7 @@ use crate::problem::Problem;
 struct Files;
 
 const INDEX: &str = "index.html";
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 12] = [
     INDEX,
     "sessions",
     "new",
@@ -23,15 +23,16 @@ const PAGES: [&str; 11] = [
     "queue",
     "costs",
     "search",
+    "memory",
     "runtimes",
     "settings",
 ];
 /// Pages of one session or run, by its id.
 const PAGES_OF_ONE: [&str; 2] = ["sessions", "runs"];
 
-/// Content security policy of the pages. Nothing is loaded from other hosts.
+/// Content security policy of the pages. Nothing is loaded from other hosts; canvases of this machine are shown in frames.
 const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; \
-object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'";
+frame-src http://127.0.0.1:* http://localhost:*; object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'";
 
 pub(crate) async fn serve(State(app): State<App>, uri: Uri, headers: HeaderMap) -> Response {
     if let Some(location) = old_addresses::location(&app, &uri, &headers) {

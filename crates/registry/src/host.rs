@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_protocol::data::CodeChanges;
+use hangar_protocol::data::{CanvasOpened, CodeChanges};
 use hangar_protocol::{Event, LogPosition};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{AgentOrder, AgentSession, Consent, Resume, Runtime};
@@ -78,6 +78,8 @@ pub struct JoinedSession {
     pub working: bool,
     /// Events of the questions that wait for an answer.
     pub questions: Vec<Event>,
+    /// Its open canvases.
+    pub canvases: Vec<CanvasOpened>,
 }
 
 /// A session that is about to be opened, before what is configured for its agent is added.

@@ -8,6 +8,7 @@
 //! line another.
 
 pub mod approvals;
+pub mod canvas;
 mod catalogue;
 pub mod changes;
 pub mod directory_lock;

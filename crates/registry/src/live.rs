@@ -4,6 +4,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use hangar_protocol::data::CanvasOpened;
 use hangar_protocol::{Body, Event, LogPosition};
 use hangar_runtimes::outcome::{ErrorKind, TurnResult};
 use hangar_runtimes::runtime::{SessionCommand, SessionNews, TurnEnded};
@@ -14,6 +15,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use crate::canvas::{Canvas, OpenCanvases};
 use crate::frame::{SseFrame, StreamItem, is_told};
 use crate::resource::{SessionPolicy, SessionState};
 use crate::session_stats::{SessionStats, Used};
@@ -72,6 +74,7 @@ pub(crate) struct LiveState {
     /// Calls of the turn, and the sentence that it makes no progress, until it does.
     calls: DistinctCalls,
     no_progress: Option<String>,
+    canvases: OpenCanvases,
 }
 
 /// Sender of a prompt, who receives the news of its turn.
@@ -245,6 +248,7 @@ impl LiveState {
             listener: None,
             calls: DistinctCalls::default(),
             no_progress: None,
+            canvases: OpenCanvases::default(),
         }
     }
 
@@ -283,6 +287,7 @@ impl LiveState {
     }
 
     fn note(&mut self, event: &Event) {
+        self.canvases.apply(event.body());
         if matches!(event.body(), Body::UserMessage(_)) && event.agent_id().is_none() {
             self.working = true;
             self.rested = false;
@@ -304,9 +309,10 @@ impl LiveState {
     }
 
     /// The session is open in another process, and perhaps at work.
-    pub(crate) fn join(&mut self, working: bool) {
+    pub(crate) fn join(&mut self, working: bool, canvases: Vec<CanvasOpened>) {
         self.share();
         self.working = working;
+        canvases.into_iter().for_each(|canvas| self.canvases.open(canvas));
     }
 
     /// The session of another process is idle: nothing is queued behind the prompt whose turn has ended.
@@ -384,8 +390,13 @@ impl LiveState {
     }
 
     /// Fields that lists show at once when they change.
-    pub(crate) fn shown(&self) -> (SessionState, bool, bool) {
-        (self.state(), self.stats.run.is_some(), self.no_progress.is_some())
+    pub(crate) fn shown(&self) -> (SessionState, bool, bool, u64) {
+        let canvases = self.canvases.revision();
+        (self.state(), self.stats.run.is_some(), self.no_progress.is_some(), canvases)
+    }
+
+    pub(crate) fn canvases(&self) -> &[Canvas] {
+        self.canvases.list()
     }
 
     /// The sentence that its turn makes no progress, while it makes none.

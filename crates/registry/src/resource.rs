@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
+use crate::canvas::Canvas;
 use crate::session_stats::{ContextUsage, Used};
 
 #[skip_serializing_none]
@@ -39,6 +40,8 @@ pub struct SessionResource {
     pub no_progress: Option<String>,
     /// Process that has it open; absent if it is closed.
     pub open: Option<OpenIn>,
+    /// Its open canvases; absent if there are none.
+    pub canvases: Option<Vec<Canvas>>,
 }
 
 /// Process in which a session is open.

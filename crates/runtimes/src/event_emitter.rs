@@ -181,8 +181,7 @@ impl EventEmitter {
                     message: failure.message.clone(),
                     status_code: failure.evidence.status_code,
                     error_code: failure.evidence.code.clone(),
-                    url: None,
-                    transient: false,
+                    ..data::SessionError::default()
                 };
                 self.tell(None, error.into()).await;
             }

@@ -115,6 +115,8 @@ pub(crate) struct Audience {
     began: OnceLock<String>,
     idle_debounce: Mutex<IdleDebounce>,
     streamed: Mutex<Streamed>,
+    /// Whether this program drives the session itself, and not for a client.
+    is_hosted: bool,
     hub: Weak<ServerHub>,
 }
 
@@ -128,8 +130,14 @@ impl Audience {
             began: OnceLock::new(),
             idle_debounce: Mutex::default(),
             streamed: Mutex::default(),
+            is_hosted: false,
             hub: Arc::downgrade(hub),
         }
+    }
+
+    /// The same for a session that this program drives itself.
+    pub(crate) fn hosted(session_id: &str, hub: &Arc<ServerHub>) -> Self {
+        Self { is_hosted: true, ..Self::new(session_id, hub) }
     }
 
     /// The session that is watched, once it lives.
@@ -241,9 +249,9 @@ impl Audience {
         !self.direct_switches().is_empty()
     }
 
-    /// Whether the session has no client. Extensions belong to the session, so they do not count.
+    /// Whether nobody uses the session. Extensions belong to the session, so they do not count.
     pub(crate) fn is_empty(&self) -> bool {
-        self.members().iter().all(|member| member.client.extension.is_some())
+        !self.is_hosted && self.members().iter().all(|member| member.client.extension.is_some())
     }
 
     pub(crate) fn members(&self) -> MutexGuard<'_, Vec<Member>> {
@@ -324,10 +332,8 @@ impl Audience {
         let error = SessionError {
             error_type: "session".to_owned(),
             message,
-            status_code: None,
-            error_code: None,
-            url: None,
             transient: true,
+            ..SessionError::default()
         };
         let Some(hub) = self.hub.upgrade() else { return };
         let now = hangar_agent::session::iso((hub.config().now)());

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hangar_agent::features::Features;
 use hangar_agent::session::Command;
-use hangar_engine::{BackgroundWork, Naming, Options, ServerStart, supervise};
+use hangar_engine::{BackgroundWork, Engine, Naming, NoComposer, Options, ServerStart, supervise};
 use hangar_files::ClientFiles;
 use hangar_git::Git;
 use hangar_protocol::Event;
@@ -140,7 +140,45 @@ pub(crate) struct ServedSession {
     done: CancellationToken,
 }
 
+/// Place of a session's files.
+pub(crate) struct SessionPlace {
+    pub(crate) dir: SessionDir,
+    pub(crate) client_files: Option<ClientFiles>,
+    pub(crate) store: Store,
+}
+
 impl ServedSession {
+    /// A session, and the queue of jobs that its task takes.
+    pub(crate) fn new(
+        id: SessionId,
+        place: SessionPlace,
+        audience: &Arc<Audience>,
+        pending: Arc<PendingCalls>,
+    ) -> (Arc<Self>, mpsc::Receiver<SessionJob>) {
+        let (jobs, queue) = mpsc::channel(JOBS);
+        let SessionPlace { dir, client_files, store } = place;
+        let live = Arc::new(Self {
+            dir,
+            client_files,
+            store,
+            id,
+            audience: Arc::clone(audience),
+            pending,
+            executing: PendingCommands::default(),
+            news: watch::Sender::new(0),
+            history: RecentEvents::default(),
+            elicitations: Elicitations::default(),
+            shells: Arc::default(),
+            client_metadata: tokio::sync::Mutex::default(),
+            extensions: SessionExtensions::default(),
+            jobs,
+            closing: AtomicBool::new(false),
+            done: CancellationToken::new(),
+        });
+        audience.watch(&live);
+        (live, queue)
+    }
+
     /// Runs a closure in the session's task and returns its result.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
@@ -417,26 +455,8 @@ impl ServerHub {
             client_session,
         })?;
         audience.join(self.member(id.as_str(), &pending, &spec, client));
-        let (jobs, queue) = mpsc::channel(JOBS);
-        let live = Arc::new(ServedSession {
-            dir,
-            client_files,
-            store,
-            id,
-            audience: Arc::clone(&audience),
-            pending,
-            executing: PendingCommands::default(),
-            news: watch::Sender::new(0),
-            history: RecentEvents::default(),
-            elicitations: Elicitations::default(),
-            shells: Arc::default(),
-            client_metadata: tokio::sync::Mutex::default(),
-            extensions: SessionExtensions::default(),
-            jobs,
-            closing: AtomicBool::new(false),
-            done: CancellationToken::new(),
-        });
-        audience.watch(&live);
+        let (live, queue) =
+            ServedSession::new(id, SessionPlace { dir, client_files, store }, &audience, pending);
         // A session whose metadata cannot be read counts as unnamed.
         let named = live.meta().await.ok().flatten().is_some_and(|meta| meta.name.is_some());
         audience.set_began(&opened.parts.driver.session().state().started);
@@ -448,10 +468,12 @@ impl ServerHub {
             announces_tools: true,
             features: self.config.features.clone(),
         };
-        let mut task = SessionTask::new(opened, options, queue, spec, audience, self.config.idle_timeout);
+        // Operations that need more than the session are methods here.
+        let engine = Engine::new(opened.parts, options, Arc::new(NoComposer));
+        let mut task =
+            SessionTask::new(engine, opened.surroundings, queue, spec, audience, self.config.idle_timeout);
         task.refresh();
-        self.sessions.lock().insert(live.id.to_string(), Arc::clone(&live));
-        self.tell_presence(&live, |presence, id| presence.opened(id));
+        self.add(&live);
         let (hub, ended) = (Arc::clone(self), Arc::clone(&live));
         tokio::spawn(async move {
             supervise(&mut task, std::future::pending()).await;
@@ -515,7 +537,14 @@ impl ServerHub {
         .await?
     }
 
-    fn forget(&self, live: &Arc<ServedSession>) {
+    /// Adds a session to those that are alive.
+    pub(crate) fn add(&self, live: &Arc<ServedSession>) {
+        self.sessions.lock().insert(live.id.to_string(), Arc::clone(live));
+        self.tell_presence(live, |presence, id| presence.opened(id));
+    }
+
+    /// Removes a session that has ended, with everything that belongs to it.
+    pub(crate) fn forget(&self, live: &Arc<ServedSession>) {
         let mut sessions = self.sessions.lock();
         let is_current = sessions.get(live.id.as_str()).is_some_and(|known| Arc::ptr_eq(known, live));
         if is_current {

@@ -19,6 +19,7 @@ mod finder;
 mod foreground;
 mod github_telemetry;
 mod handshake;
+mod hosted;
 mod hub;
 mod idle_debounce;
 mod inference;
@@ -49,12 +50,13 @@ pub use extensions::{
 pub use finder::{Finder, FoundHooks, InstructionTarget, TargetKind};
 pub use foreground::ShowRequest;
 pub use handshake::{ConnectionToken, ServerAccess};
+pub use hosted::{HostAbilities, HostedSession, Seat};
 pub use hub::{ServerHub, ServerHubConfig};
 pub use locations::trust as trust_folder;
 pub use opener::{
     AccountHost, AuthStatus, InstructionKind, InstructionLocation, InstructionSource, ModelTransport,
     OpenError, OpenRequest, OpenedSession, RecomposeRequest, RecomposeScope, Recomposed, Recomposer,
-    SessionOpener, TodoBoard, TodoDependency, TodoItem, Todos,
+    SessionOpener, SessionSurroundings, TodoBoard, TodoDependency, TodoItem, Todos,
 };
 pub use presence::Presence;
 pub use remote::RemoteAccess;

@@ -153,6 +153,11 @@ pub struct ModelTransport {
 /// A session, ready to be driven.
 pub struct OpenedSession {
     pub parts: EngineParts,
+    pub surroundings: SessionSurroundings,
+}
+
+/// Parts of a session that its clients see and change, beside its engine.
+pub struct SessionSurroundings {
     /// The built-in tools, all of them. The server shows the model those that the client wants.
     pub tools: Vec<Arc<dyn Tool>>,
     /// Facts about the machine in the system prompt.

@@ -17,7 +17,7 @@ use hangar_agent::session::{
 };
 use hangar_agent::tool::{Tool, ToolSource};
 use hangar_engine::commands::{CommandError, CommandOutcome, SlashCommand};
-use hangar_engine::{Engine, EngineProgress, Mcp, NoComposer, Options};
+use hangar_engine::{Engine, EngineProgress, Mcp};
 use hangar_mcp::{Interest, McpHost, ToolGuard};
 use hangar_protocol::Body;
 use hangar_protocol::data::{
@@ -34,11 +34,12 @@ use crate::client::ClientId;
 use crate::client_tasks::ClientTasks;
 use crate::commands::CommandQueue;
 use crate::extensions::ProgramSandbox;
+use crate::hosted::HostAbilities;
 use crate::interests::Interests;
 use crate::methods::canvas::{self, CanvasLinks};
 use crate::methods::{AutoTier, Failure};
 use crate::model_choices::QueuedModel;
-use crate::opener::{OpenedSession, Recomposed, Recomposer, Todos};
+use crate::opener::{OpenedSession, Recomposed, Recomposer, SessionSurroundings, Todos};
 use crate::pending_permissions::PendingPermissions;
 use crate::system;
 
@@ -49,7 +50,7 @@ pub(crate) type SessionJob = Box<dyn FnOnce(&mut SessionTask) + Send>;
 
 pub(crate) struct SessionTask {
     pub(crate) engine: Engine,
-    jobs: mpsc::Receiver<SessionJob>,
+    pub(crate) jobs: mpsc::Receiver<SessionJob>,
     pub(crate) spec: SessionSpec,
     pub(crate) recomposer: Arc<dyn Recomposer>,
     audience: Arc<Audience>,
@@ -63,6 +64,8 @@ pub(crate) struct SessionTask {
     pub(crate) confine: ProgramSandbox,
     /// Tools for extensions.
     management: Vec<Arc<dyn Tool>>,
+    /// Questions that the program around the session answers, beside those that clients answer.
+    pub(crate) host: HostAbilities,
     /// Idle time after which the session is closed.
     idle_timeout: Option<Duration>,
     /// Set when the session is to end, with the error if there is one.
@@ -124,33 +127,33 @@ impl hangar_engine::FrontEndTask for SessionTask {
 
 impl SessionTask {
     pub(crate) fn new(
-        opened: OpenedSession,
-        options: Options,
+        engine: Engine,
+        surroundings: SessionSurroundings,
         jobs: mpsc::Receiver<SessionJob>,
         spec: SessionSpec,
         audience: Arc<Audience>,
         idle_timeout: Option<Duration>,
     ) -> Self {
         Self {
-            // Operations that need more than the session are methods here.
-            engine: Engine::new(opened.parts, options, Arc::new(NoComposer)),
+            engine,
             jobs,
             spec,
-            recomposer: opened.recomposer,
+            recomposer: surroundings.recomposer,
             audience,
-            builtin: opened.tools,
+            builtin: surroundings.tools,
             prompt_parts: PromptParts {
-                environment: opened.environment,
-                instructions: opened.instructions,
+                environment: surroundings.environment,
+                instructions: surroundings.instructions,
                 transformed: BTreeMap::new(),
             },
             client_commands: Vec::new(),
-            todos: opened.todos,
-            guard: opened.guard,
-            confine: opened.confine,
+            todos: surroundings.todos,
+            guard: surroundings.guard,
+            confine: surroundings.confine,
             management: Vec::new(),
-            sandbox: opened.sandbox,
+            sandbox: surroundings.sandbox,
             idle_timeout,
+            host: HostAbilities::default(),
             ending: None,
             clashes: Vec::new(),
             agent_prompts: BTreeMap::new(),
@@ -238,15 +241,16 @@ impl SessionTask {
 
     /// Replaces the parts of the session by recomposed ones.
     pub(crate) fn replace(&mut self, opened: OpenedSession) {
-        self.engine.replace(opened.parts);
-        self.recomposer = opened.recomposer;
-        self.builtin = opened.tools;
-        self.todos = opened.todos;
-        self.guard = opened.guard;
-        self.confine = opened.confine;
-        self.sandbox = opened.sandbox;
-        self.prompt_parts.environment = opened.environment;
-        self.prompt_parts.instructions = opened.instructions;
+        let OpenedSession { parts, surroundings } = opened;
+        self.engine.replace(parts);
+        self.recomposer = surroundings.recomposer;
+        self.builtin = surroundings.tools;
+        self.todos = surroundings.todos;
+        self.guard = surroundings.guard;
+        self.confine = surroundings.confine;
+        self.sandbox = surroundings.sandbox;
+        self.prompt_parts.environment = surroundings.environment;
+        self.prompt_parts.instructions = surroundings.instructions;
         self.refresh();
         self.renew_system();
         self.begin();
@@ -303,6 +307,11 @@ impl SessionTask {
     pub(crate) fn catch_up(&mut self) {
         let caught_up = self.engine.catch_up();
         self.survive(caught_up);
+    }
+
+    /// Whether the session is to end.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.is_some()
     }
 
     pub(crate) fn end(&mut self) {
@@ -405,13 +414,10 @@ impl SessionTask {
     /// Takes over what the clients of the session bring and can answer now.
     pub(crate) fn refresh(&mut self) {
         let filter = self.spec.tools.filter();
-        let mut permissions = false;
-        let mut questions = false;
+        let HostAbilities { mut permissions, mut questions, plans, mut elicitations } = self.host;
         let mut hooks = false;
-        let mut elicitations = false;
         let mut commands: Vec<ClientCommand> = Vec::new();
-        let mut answerable =
-            AnswerableQuestions { plans: false, switches: self.audience.switches_directly() };
+        let mut answerable = AnswerableQuestions { plans, switches: self.audience.switches_directly() };
         let mut external: Vec<Arc<dyn Tool>> = Vec::new();
         let mut overriding: Vec<String> = Vec::new();
         self.clashes.clear();

@@ -77,6 +77,18 @@ export interface BudgetRaise {
   readonly usd: number;
 }
 
+/** An open canvas. */
+export interface Canvas {
+  readonly instanceId: string;
+  readonly canvasId: string;
+  /** Extension or client that provides it. */
+  readonly provider: string;
+  readonly title?: string;
+  readonly status?: string;
+  /** Address of its page; absent while its provider is gone. */
+  readonly url?: string;
+}
+
 export interface ChangedFile {
   readonly path: string;
   readonly linesAdded: number;
@@ -305,6 +317,19 @@ export interface LoopWork {
   readonly worktree?: boolean;
 }
 
+/** All notes. */
+export interface Memory {
+  readonly repositories: readonly RepositoryMemory[];
+}
+
+export interface MemoryNote {
+  readonly id: number;
+  readonly subject: string;
+  readonly fact: string;
+  /** Where the fact can be verified; may be empty. */
+  readonly citations: string;
+}
+
 export interface Meta {
   readonly version: string;
   readonly tokenRequired: boolean;
@@ -364,6 +389,13 @@ export interface NewSession {
   /** The first message. */
   readonly prompt?: string;
   readonly name?: string;
+}
+
+export interface NoteEdit {
+  /** Root of the repository. */
+  readonly repository: string;
+  readonly id: number;
+  readonly fact: string;
 }
 
 /** A model that an agent can use. */
@@ -465,6 +497,13 @@ export type QueueMode = "open" | "paused" | "draining";
 export interface QueueSlots {
   readonly used: number;
   readonly limit: number;
+}
+
+/** Notes about one repository. */
+export interface RepositoryMemory {
+  /** Root of the repository. */
+  readonly repository: string;
+  readonly notes: readonly MemoryNote[];
 }
 
 export interface RevertFile {
@@ -629,6 +668,8 @@ export interface Session {
   readonly noProgress?: string;
   /** Process that has it open; absent if it is closed. */
   readonly open?: OpenIn;
+  /** Its open canvases; absent if there are none. */
+  readonly canvases?: readonly Canvas[];
 }
 
 export interface SessionList {
@@ -962,6 +1003,24 @@ export interface Routes {
   /** Start a schedule now */
   "POST /schedules/{name}/run": {
     readonly answer: StartedRun;
+  };
+  /** List the notes of models about repositories */
+  "GET /memory": {
+    readonly answer: Memory;
+  };
+  /** Replace the text of a note */
+  "PATCH /memory": {
+    readonly body: NoteEdit;
+    readonly answer: Memory;
+  };
+  /** Delete a note */
+  "DELETE /memory": {
+    readonly query: {
+      /** Root of the repository. */
+      readonly repository?: string;
+      readonly id?: number;
+    };
+    readonly answer: Memory;
   };
   /** Start the work of a hook; the body is signed in X-Hub-Signature-256, and X-GitHub-Delivery identifies it */
   "POST /hooks/{name}": {

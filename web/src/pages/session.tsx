@@ -11,6 +11,7 @@ import { connection, epoch, openApprovals } from "../live/store";
 import { go, paths } from "../router";
 import { AskCard, pressAnswer } from "../ask/card";
 import { Composer } from "../session/composer";
+import { Canvases } from "../session/canvases";
 import { ChangesView } from "../session/changes";
 import { SessionFeed } from "../session/feed";
 import { RawView } from "../session/raw";
@@ -100,6 +101,7 @@ function SessionView({ feed, session }: { feed: SessionFeed; session: Session })
                 </p>
               </div>
             )}
+            <Canvases session={session} />
             <div class="tabs">
               <div role="tablist" aria-label="View">
                 {(["transcript", "changes", "raw"] as const).map((name) => (

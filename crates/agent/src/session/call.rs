@@ -283,6 +283,9 @@ impl Session {
             encrypted_content: reasoning.encrypted,
             output_tokens: reply.usage.output_tokens,
             api_call_id: reply.id,
+            request_id: reply.request_ids.github,
+            service_request_id: reply.request_ids.service,
+            phase: reply.phase,
             parent_tool_call_id: None,
         };
         let said = message.content.clone();
@@ -363,6 +366,8 @@ impl Session {
             cost: self.cost(&reply.usage),
             initiator: Some(initiator.to_owned()),
             api_call_id: reply.id.clone(),
+            provider_call_id: reply.request_ids.github.clone(),
+            service_request_id: reply.request_ids.service.clone(),
             api_endpoint: Some(self.config.provider.endpoint.to_owned()),
             reasoning_effort: self.state.effort.clone(),
             finish_reason: Some(reply.finish.name().to_owned()),
@@ -563,12 +568,18 @@ impl Session {
             ModelErrorKind::ContextLength => "context_limit",
             _ => "query",
         };
-        let message = format!("{}{retried}", error.message);
+        let reported = data::SessionError {
+            status_code: error.status,
+            error_code: error.code.clone(),
+            provider_call_id: error.request_ids.github.clone(),
+            service_request_id: error.request_ids.service.clone(),
+            ..data::SessionError::new(kind, format!("{}{retried}", error.message))
+        };
         if self.may_switch(error) {
-            return self.ask_to_switch(error, message, step, context);
+            return self.ask_to_switch(error, reported, step, context);
         }
         self.end_turn(step);
-        self.fail_run(kind, message, error.status, error.code.clone(), step, context);
+        self.fail_run(reported, step, context);
     }
 
     pub(super) fn retry_due(&mut self, seq: CallSeq, step: &mut Step, context: &mut Context<'_>) {
@@ -591,21 +602,9 @@ impl Session {
         self.call_model(retries, step, context);
     }
 
-    pub(super) fn fail_run(
-        &mut self,
-        error_type: &str,
-        message: String,
-        status_code: Option<u16>,
-        error_code: Option<String>,
-        step: &mut Step,
-        context: &mut Context<'_>,
-    ) {
-        self.last_run.failure = Some(message.clone());
-        let error_type = error_type.to_owned();
-        self.emit(
-            step,
-            data::SessionError { error_type, message, status_code, error_code, url: None, transient: false },
-        );
+    pub(super) fn fail_run(&mut self, error: data::SessionError, step: &mut Step, context: &mut Context<'_>) {
+        self.last_run.failure = Some(error.message.clone());
+        self.emit(step, error);
         self.end_run(Ending::Failed, step, context);
     }
 

@@ -201,7 +201,7 @@ impl Session {
             }
             AnswerEnd::Withheld(message) | AnswerEnd::Failed(message) => {
                 self.announce_error(&message, step, context);
-                self.fail_run("query", message, None, None, step, context);
+                self.fail_run(data::SessionError::new("query", message), step, context);
             }
         }
     }
@@ -246,7 +246,7 @@ mod tests {
             reasoning: Some(reasoning).filter(|_| !thought.is_empty()),
             ..AssistantTurn::default()
         };
-        let mut reply = Reply { id: None, turn, finish: Finish::Stop, usage: TokenUsage::default() };
+        let mut reply = Reply::new(turn, Finish::Stop, TokenUsage::default());
         match endings.judge(&mut reply) {
             AnswerEnd::Retry(_) => "retry",
             AnswerEnd::Answer => "answer",

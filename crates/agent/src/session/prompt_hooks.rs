@@ -178,15 +178,9 @@ impl Session {
             originating_message_id: Some(run.message_id.clone()),
             model: Some(self.state.model.clone()),
             content,
-            tool_requests: Vec::new(),
             interaction_id: Some(run.interaction_id.clone()),
             turn_id: Some(run.turn.to_string()),
-            reasoning_text: None,
-            reasoning_opaque: None,
-            encrypted_content: None,
-            output_tokens: None,
-            api_call_id: None,
-            parent_tool_call_id: None,
+            ..Default::default()
         };
         if !message.content.is_empty() {
             self.emit(step, message);

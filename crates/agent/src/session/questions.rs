@@ -23,9 +23,8 @@ pub struct AnswerableQuestions {
 /// A failed call that waits for the answer whether another model may be used.
 pub(super) struct Switching {
     request_id: String,
-    message: String,
-    status: Option<u16>,
-    code: Option<String>,
+    /// Error of the run, if the answer is no.
+    error: data::SessionError,
 }
 
 impl Session {
@@ -121,7 +120,7 @@ impl Session {
     pub(super) fn ask_to_switch(
         &mut self,
         error: &ModelError,
-        message: String,
+        reported: data::SessionError,
         step: &mut Step,
         context: &mut Context<'_>,
     ) {
@@ -129,9 +128,7 @@ impl Session {
         if let Some(run) = &mut self.run {
             run.phase = Phase::AskingToSwitch(Box::new(Switching {
                 request_id: request_id.clone(),
-                message,
-                status: error.status,
-                code: error.code.clone(),
+                error: reported,
             }));
         }
         let requested = data::AutoModeSwitchRequested {
@@ -172,9 +169,8 @@ impl Session {
                 self.call_model(0, step, context);
             }
             SwitchAnswer::No => {
-                let Switching { message, status, code, .. } = *asked;
                 self.end_turn(step);
-                self.fail_run("rate_limit", message, status, code, step, context);
+                self.fail_run(asked.error, step, context);
             }
         }
     }

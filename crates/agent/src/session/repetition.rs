@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
+use hangar_protocol::data;
+
 use super::{Context, Session, Step};
 use crate::prompt::notices;
 use crate::tool::ToolOutcome;
@@ -92,7 +94,7 @@ impl Session {
         let Some((name, times)) = run.repetitions.turn(&calls) else { return false };
         let message = notices::stopped_repeating(name, times);
         self.announce_error(&message, step, context);
-        self.fail_run("repetition", message, None, None, step, context);
+        self.fail_run(data::SessionError::new("repetition", message), step, context);
         true
     }
 }

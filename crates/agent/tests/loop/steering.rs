@@ -355,7 +355,7 @@ impl ModelProvider for Says {
     fn stream(&self, _: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
         let turn =
             AssistantTurn { text: self.0.clone(), reasoning: None, tool_calls: Vec::new(), native: None };
-        let reply = Reply { id: None, turn, finish: Finish::Stop, usage: TokenUsage::default() };
+        let reply = Reply::new(turn, Finish::Stop, TokenUsage::default());
         Box::pin(futures_util::stream::iter([Ok(ModelEvent::Finished(Box::new(reply)))]))
     }
 

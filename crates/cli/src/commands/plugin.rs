@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use clap::Subcommand;
-use hangar_plugins::{DIRECT_WARNING, Installation, Installed, PluginError, Plugins, Removal};
+use clap::{CommandFactory as _, Subcommand};
+use hangar_plugins::{DIRECT_WARNING, Installation, Installed, Listed, PluginError, Plugins, Removal};
 use serde_json::{Value, json};
 
 use super::print_line;
@@ -14,14 +14,20 @@ use crate::settings::Settings;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginSubcommand {
-    /// Install a plugin: plugin@marketplace, owner/repo, owner/repo:path, a git URL or a directory
-    Install { source: String },
+    /// Install a plugin
+    Install {
+        /// plugin@marketplace, owner/repo, owner/repo:path, a git URL or a directory
+        source: String,
+    },
     /// Uninstall a plugin
     #[command(visible_alias = "remove")]
-    Uninstall { name: String },
+    Uninstall {
+        /// Plugin name, name@marketplace, or the id of its source
+        name: String,
+    },
     /// Update a plugin, or all with --all
     Update {
-        #[arg(required_unless_present = "all")]
+        /// Plugin name, name@marketplace, or the id of its source; omit it with --all
         name: Option<String>,
         /// Update all installed plugins
         #[arg(long, conflicts_with = "name")]
@@ -34,41 +40,63 @@ pub(crate) enum PluginSubcommand {
         json: bool,
     },
     /// Enable a plugin in later sessions
-    Enable { name: String },
+    Enable {
+        /// Plugin name, name@marketplace, or the id of its source
+        name: String,
+    },
     /// Disable a plugin in later sessions
-    Disable { name: String },
+    Disable {
+        /// Plugin name, name@marketplace, or the id of its source
+        name: String,
+    },
     /// Add, remove, list, browse and update marketplaces
     Marketplace {
         #[command(subcommand)]
-        command: MarketplaceSubcommand,
+        command: Option<MarketplaceSubcommand>,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MarketplaceSubcommand {
-    /// Add a marketplace: owner/repo, a git URL or a directory with a marketplace.json
-    Add { source: String },
+    /// Add a marketplace
+    Add {
+        /// owner/repo, a git URL, or a directory with a marketplace.json
+        source: String,
+    },
     /// Remove a marketplace
     Remove {
+        /// Marketplace name
         name: String,
         /// Also uninstall the plugins that came from it
         #[arg(short, long)]
         force: bool,
     },
     /// List the marketplaces
-    List,
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// List the plugins that a marketplace offers
     Browse {
+        /// Marketplace name
         name: String,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Fetch the list of a marketplace again, or of all
-    Update { name: Option<String> },
+    Update {
+        /// Marketplace name; all without one
+        name: Option<String>,
+    },
 }
 
-pub(crate) fn run(settings: &Settings, command: PluginSubcommand) -> Result<Exit> {
+pub(crate) fn run(settings: &Settings, command: Option<PluginSubcommand>) -> Result<Exit> {
+    let Some(command) = command else { return help(&["plugin"]) };
+    if let PluginSubcommand::Marketplace { command: None } = &command {
+        return help(&["plugin", "marketplace"]);
+    }
     let plugins = Plugins::new(&settings.home, crate::credentials::git(), jiff::Timestamp::now);
     let cwd = std::env::current_dir().context("the working directory cannot be read")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -83,13 +111,32 @@ pub(crate) fn run(settings: &Settings, command: PluginSubcommand) -> Result<Exit
                 let update = plugins.update(&name).await.map_err(failed("update plugin"))?;
                 print_line(&updated(&update))
             }
-            PluginSubcommand::Update { name: None, .. } => update_all(&plugins).await,
+            PluginSubcommand::Update { name: None, all: true } => update_all(&plugins).await,
+            PluginSubcommand::Update { name: None, all: false } => {
+                bail!(
+                    "Failed to update plugin: missing plugin name. Use --all to update all installed plugins."
+                )
+            }
             PluginSubcommand::List { json } => list(&plugins.list()?, json),
             PluginSubcommand::Enable { name } => switch(&plugins, name, true),
             PluginSubcommand::Disable { name } => switch(&plugins, name, false),
-            PluginSubcommand::Marketplace { command } => marketplace(&plugins, command, &cwd).await,
+            PluginSubcommand::Marketplace { command: Some(command) } => {
+                marketplace(&plugins, command, &cwd).await
+            }
+            PluginSubcommand::Marketplace { command: None } => Ok(()),
         }
     })?;
+    Ok(Exit::Done)
+}
+
+/// Prints the help of a command that has subcommands and was given none.
+fn help(path: &[&str]) -> Result<Exit> {
+    let mut command = crate::args::Cli::command();
+    // Names of parents are part of the usage only once the tree is built.
+    command.build();
+    let found = path.iter().try_fold(&mut command, |command, name| command.find_subcommand_mut(name));
+    let text = found.map(|command| command.render_help().to_string());
+    print_line(text.unwrap_or_default().trim_end())?;
     Ok(Exit::Done)
 }
 
@@ -111,7 +158,8 @@ async fn install(plugins: &Plugins, source: &str, cwd: &Path) -> Result<()> {
     print_line(&format!("Plugin \"{}\" installed successfully. Installed {}.", plugin.name, skills(*count)))?;
     if plugin.is_live() {
         print_line(&format!(
-            "It is loaded from {}, so edits take effect in the next session; nothing was copied.",
+            "Enabled \"{}\". It is loaded live from {}, so edits take effect on the next session — nothing was copied.",
+            plugin.spec(),
             plugin.path.display()
         ))?;
     }
@@ -125,7 +173,10 @@ fn updated(update: &Installation) -> String {
     let Installation { plugin, skills: count, previous_version } = update;
     if plugin.is_live() {
         let path = plugin.path.display();
-        return format!("Plugin \"{}\" is loaded from {path}; there is nothing to update.", plugin.spec());
+        return format!(
+            "Plugin \"{}\" is always loaded live from {path}; there is nothing to update.",
+            plugin.spec()
+        );
     }
     let version = match (previous_version, &plugin.version) {
         (Some(old), Some(new)) if old == new => format!(" (v{new}, already at latest)"),
@@ -138,6 +189,11 @@ fn updated(update: &Installation) -> String {
 
 async fn update_all(plugins: &Plugins) -> Result<()> {
     let mut failures = Vec::new();
+    match plugins.list()?.len() {
+        0 => return print_line("No plugins installed."),
+        1 => print_line("Updating 1 installed plugin...")?,
+        count => print_line(&format!("Updating {count} installed plugins..."))?,
+    }
     for (plugin, outcome) in plugins.update_all().await? {
         match outcome {
             Ok(update) => print_line(&updated(&update))?,
@@ -159,14 +215,26 @@ fn list(installed: &[Installed], json: bool) -> Result<()> {
         print_line("No plugins installed.\n")?;
         return print_line("Use 'hangar plugin install <source>' to install a plugin.");
     }
-    print_line("Installed plugins:")?;
-    for plugin in installed {
-        let version = plugin.version.as_ref().map(|version| format!(" (v{version})")).unwrap_or_default();
+    let version = |plugin: &Installed| {
+        plugin.version.as_ref().map(|version| format!(" (v{version})")).unwrap_or_default()
+    };
+    let (live, copied): (Vec<&Installed>, Vec<&Installed>) =
+        installed.iter().partition(|plugin| plugin.is_live());
+    if !copied.is_empty() {
+        print_line("Installed plugins:")?;
+    }
+    for plugin in &copied {
         let state = if plugin.enabled { "" } else { " [disabled]" };
-        print_line(&format!("  • {}{version}{state}", plugin.spec()))?;
-        if plugin.is_live() {
-            print_line(&format!("      from {}", plugin.path.display()))?;
-        }
+        print_line(&format!("  • {}{}{state}", plugin.spec(), version(plugin)))?;
+    }
+    if !live.is_empty() {
+        let gap = if copied.is_empty() { "" } else { "\n" };
+        print_line(&format!("{gap}Live Plugins (loaded from a local marketplace directory, never copied):"))?;
+    }
+    for plugin in live {
+        let state = if plugin.enabled { "enabled" } else { "disabled" };
+        print_line(&format!("  • {}{} ({state})", plugin.spec(), version(plugin)))?;
+        print_line(&format!("      from {}", plugin.path.display()))?;
     }
     Ok(())
 }
@@ -188,7 +256,14 @@ fn describe(plugin: &Installed) -> Value {
 fn switch(plugins: &Plugins, name: String, enabled: bool) -> Result<()> {
     let done = if enabled { "Enabled" } else { "Disabled" };
     match plugins.switch(std::slice::from_ref(&name), enabled)?.is_empty() {
-        true => bail!("Plugin \"{name}\" is not installed"),
+        true => {
+            let done = done.to_lowercase();
+            remark(&format!(
+                "Warning: no plugin named \"{name}\" is currently configured, so no active plugin was {done}. Run `hangar \
+                 plugin list` to see configured plugins."
+            ));
+            Ok(())
+        }
         false => print_line(&format!("{done} plugin \"{name}\".")),
     }
 }
@@ -210,15 +285,13 @@ async fn marketplace(plugins: &Plugins, command: MarketplaceSubcommand, cwd: &Pa
                 ),
             }
         }
-        MarketplaceSubcommand::List => {
-            for known in plugins.marketplaces()? {
-                let mark = if known.is_default { "◆" } else { "•" };
-                print_line(&format!("  {mark} {} ({})", known.name, known.source.describe()))?;
-            }
-            Ok(())
-        }
+        MarketplaceSubcommand::List { json } => list_marketplaces(&plugins.marketplaces()?, json),
         MarketplaceSubcommand::Browse { name, json } => browse(plugins, &name, json).await,
         MarketplaceSubcommand::Update { name } => {
+            match &name {
+                Some(name) => print_line(&format!("Updating marketplace \"{name}\"..."))?,
+                None => print_line("Updating all marketplaces...")?,
+            }
             let mut failures = Vec::new();
             for (name, outcome) in plugins.refresh(name.as_deref()).await? {
                 match outcome {
@@ -232,6 +305,26 @@ async fn marketplace(plugins: &Plugins, command: MarketplaceSubcommand, cwd: &Pa
             }
         }
     }
+}
+
+fn list_marketplaces(known: &[Listed], json: bool) -> Result<()> {
+    if json {
+        let told = known.iter().map(|known| {
+            json!({ "name": known.name, "source": known.source.describe(), "isDefault": known.is_default })
+        });
+        return print_line(&serde_json::to_string_pretty(&told.collect::<Vec<_>>())?);
+    }
+    let lines = |is_default: bool, mark: &'static str| {
+        let listed = known.iter().filter(move |known| known.is_default == is_default);
+        listed.map(move |known| format!("  {mark} {} ({})", known.name, known.source.describe()))
+    };
+    print_line("Included by default:")?;
+    lines(true, "◆").try_for_each(|line| print_line(&line))?;
+    let mut added = lines(false, "•").peekable();
+    if added.peek().is_some() {
+        print_line("\nRegistered marketplaces:")?;
+    }
+    added.try_for_each(|line| print_line(&line))
 }
 
 async fn browse(plugins: &Plugins, name: &str, json: bool) -> Result<()> {

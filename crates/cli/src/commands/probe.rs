@@ -179,15 +179,8 @@ async fn listen(config: ProviderConfig, request: ModelRequest) -> Result<Heard, 
         }
     }
     // A stream without an error ends with a reply.
-    reply.map(|reply| Heard { pieces, reasoned, reply }).ok_or_else(|| ModelError {
-        kind: hangar_agent::model::ModelErrorKind::Cut,
-        status: None,
-        message: "the answer has no end".to_owned(),
-        body: None,
-        code: None,
-        retry_after: None,
-        should_retry: None,
-    })
+    let no_end = || ModelError::new(hangar_agent::model::ModelErrorKind::Cut, "the answer has no end");
+    reply.map(|reply| Heard { pieces, reasoned, reply }).ok_or_else(no_end)
 }
 
 impl Heard {

@@ -46,7 +46,8 @@ pub(crate) async fn join(home: &Path, id: &SessionId) -> Result<Option<JoinedSes
         "continuePendingWork": true,
         "disableResume": true,
     });
-    ask("session.resume", abilities).await?;
+    let resumed = ask("session.resume", abilities).await?;
+    let canvases = resumed.get("openCanvases").cloned().unwrap_or_default();
     let activity = ask("session.metadata.isProcessing", Value::Null).await?;
     let recent = ask("session.eventLog.read", Joining::request()).await?;
     let questions = Joining::default().open_questions(&recent);
@@ -58,6 +59,8 @@ pub(crate) async fn join(home: &Path, id: &SessionId) -> Result<Option<JoinedSes
         agent: AgentSession::new(commands, news, owner.abort_handle()),
         working: activity["processing"].as_bool().unwrap_or(false),
         questions,
+        // A list that cannot be read is none; events tell of later ones.
+        canvases: serde_json::from_value(canvases).unwrap_or_default(),
     }))
 }
 

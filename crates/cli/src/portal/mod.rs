@@ -3,6 +3,7 @@
 pub(crate) mod args;
 pub(crate) mod client;
 pub(crate) mod joined;
+mod memory;
 mod settings_host;
 
 use std::io::{ErrorKind, Write};
@@ -39,6 +40,7 @@ use crate::queue;
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
 use args::{ListenArgs, UpArgs};
+use memory::HomeMemory;
 use settings_host::PortalSettings;
 
 /// Maximum number of worker threads. Agents and clients wait more than they work.
@@ -175,7 +177,11 @@ async fn up(
     let automation = Arc::new(Automation::new(settings, runs.clone(), workspace.to_owned()));
     hub.spawn(Arc::clone(&automation).run());
     let _limits = AbortOnDrop(tokio::spawn(follow_limits(settings.clone(), hub.scheduler().clone())));
-    let parts = SettingsParts { settings: Arc::new(PortalSettings(settings.clone())), automation };
+    let parts = SettingsParts {
+        settings: Arc::new(PortalSettings(settings.clone())),
+        automation,
+        memory: Arc::new(HomeMemory { home: settings.home.clone() }),
+    };
     let app = App::new(runs, guard, about).with_settings(parts);
     let router = router(app);
     let url = match address.ip() == IpAddr::V4(Ipv4Addr::LOCALHOST) {

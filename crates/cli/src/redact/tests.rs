@@ -209,7 +209,7 @@ fn input(call_id: &str, delta: &str) -> Result<ModelEvent, ModelError> {
 #[test]
 fn a_secret_that_comes_in_pieces_is_masked_and_what_only_began_like_one_is_shown() {
     let turn = AssistantTurn { text: "it is tok-3n-secret. tok-3n".to_owned(), ..AssistantTurn::default() };
-    let reply = Reply { id: None, turn, finish: Finish::Stop, usage: TokenUsage::default() };
+    let reply = Reply::new(turn, Finish::Stop, TokenUsage::default());
     let finished = Ok(ModelEvent::Finished(Box::new(reply)));
     assert_eq!(
         answer(vec![said("it is tok"), said("-3n-sec"), said("ret. tok"), said("-3n"), finished]),

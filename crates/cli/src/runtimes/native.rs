@@ -1,6 +1,7 @@
 //! Hangar's own agent behind the interface of all agents: in this process, without a pipe. `-p` opens its session here
 //! too.
 
+mod engine;
 mod task;
 
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use anyhow::{Result, anyhow};
 use clap::Parser as _;
 use futures_util::future::BoxFuture;
 use hangar_agent::session::ConversationState;
-use hangar_engine::{Naming, ServerStart, supervise};
+use hangar_engine::supervise;
 use hangar_runtimes::agents::copilot;
 use hangar_runtimes::capabilities::{Capabilities, unmet};
 use hangar_runtimes::host::Host;
@@ -29,10 +30,11 @@ use tokio_util::sync::CancellationToken;
 use super::choice::NATIVE;
 use crate::args::{Cli, ContinueLimit, RunArgs};
 use crate::credentials;
-use crate::opening::{self, Questions, Resumed, SessionOrder};
+use crate::opening::{OpenedEngine, Questions, Resumed, SessionOrder};
 use crate::providers;
 use crate::selection::SessionSelection;
 use crate::settings::Settings;
+use engine::NativeEngine;
 use task::{EventBuffer, FirstPrompt, NativeTask, TaskProgress, used};
 
 /// Capacity of the queue of news; the session has to wait beyond it.
@@ -296,8 +298,8 @@ pub(crate) fn open(settings: Settings, wanted: NativeOrder) -> Result<NativeSess
     let events = EventBuffer::default();
     let heard = events.clone();
     let sink = Box::new(move || Box::new(heard.clone()) as _);
-    let opened = opening::open(settings, session, ServerStart::BeforeOpening, Naming::Quiet, sink)?;
-    let opening::OpenedEngine { engine, id, cwd, store, attachments } = opened;
+    let opened = NativeEngine::open(settings, session, sink)?;
+    let OpenedEngine { engine, id, cwd, store, attachments } = opened;
     let before = (!is_new).then(|| used(engine.session()));
     let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
     let (outbox, news) = mpsc::channel(NEWS_QUEUE);
@@ -320,6 +322,7 @@ pub(crate) fn open(settings: Settings, wanted: NativeOrder) -> Result<NativeSess
     let hurried = hurry.clone();
     let owner = tokio::spawn(async move {
         supervise(&mut task, hurried.cancelled()).await;
+        task.engine.stop_extensions().await;
         task.finish().await;
     });
     Ok(NativeSession {

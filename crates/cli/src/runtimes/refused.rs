@@ -37,10 +37,7 @@ impl NamedError {
         let body = SessionError {
             error_type: kind.as_str().to_owned(),
             message: format!("{error:#}"),
-            status_code: None,
-            error_code: None,
-            url: None,
-            transient: false,
+            ..SessionError::default()
         };
         let id = EventId(uuid::Uuid::new_v4().to_string());
         Event::new(id, iso(jiff::Timestamp::now()), None, None, body.into())

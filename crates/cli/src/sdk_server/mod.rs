@@ -17,13 +17,15 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use hangar_engine::Naming;
 use hangar_server::{
-    Presence, RemoteAccess, ServerAccess, ServerHub, ServerHubConfig, serve_stdio, serve_tcp,
+    OpenedSession, Presence, RemoteAccess, Seat, ServerAccess, ServerHub, ServerHubConfig, serve_stdio,
+    serve_tcp,
 };
 use hangar_spec::SessionSpec;
-use hangar_store::Store;
+use hangar_store::{SessionId, Store};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{RunArgs, ServerArgs};
+use crate::compose::Opened;
 use crate::exit::Exit;
 use crate::logging;
 use crate::output::remark;
@@ -53,7 +55,7 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
         settings.logins = LoginPlaces::Nowhere;
     }
     let admission = Admission::of(server, &settings)?;
-    let config = hub_config(&settings, args, admission.access(), given, Front::Program)?;
+    let config = hub_config(&settings, Arc::new(args), admission.access(), given, Front::Program)?;
     // Zero is how SDKs say "never".
     let idle_timeout = server.session_idle_timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs);
     let hub = ServerHub::new(ServerHubConfig { idle_timeout, ..config });
@@ -76,7 +78,7 @@ pub(crate) fn terminal_hub(
 ) -> Result<Arc<ServerHub>> {
     let mut defaults = crate::flags::spec(&args);
     defaults.client.extensions = Some(extensions::are_on(settings)?);
-    let config = hub_config(settings, args, access, None, Front::Person)?;
+    let config = hub_config(settings, Arc::new(args), access, None, Front::Person)?;
     let remote_access: Option<Box<dyn RemoteAccess>> = match presence {
         Some(_) => Some(Box::new(PortalAccess::to_announced(settings.home.clone()))),
         None => config.remote_access,
@@ -84,9 +86,37 @@ pub(crate) fn terminal_hub(
     Ok(ServerHub::new(ServerHubConfig { defaults, presence, remote_access, ..config }))
 }
 
+/// Place of a session that this program drives itself. `None` where extensions are off: nobody joins such a session.
+pub(crate) fn hosting(settings: &Settings, args: &Arc<RunArgs>) -> Result<Option<Hosting>> {
+    if !extensions::are_on(settings)? {
+        return Ok(None);
+    }
+    let config = hub_config(settings, Arc::clone(args), ServerAccess::Owner, None, Front::Person)?;
+    let hub = ServerHub::new(ServerHubConfig { remote_access: None, ..config });
+    let opener = Opener::new(settings.clone(), None, Arc::clone(args), Front::Person)?;
+    Ok(Some(Hosting { hub, opener }))
+}
+
+/// Hub of one session that this program drives itself.
+pub(crate) struct Hosting {
+    hub: Arc<ServerHub>,
+    opener: Opener,
+}
+
+impl Hosting {
+    pub(crate) fn seat(&self, id: &SessionId) -> Seat {
+        Seat::new(&self.hub, id.clone())
+    }
+
+    /// A composed session, in the parts that its owner drives and those that extensions see.
+    pub(crate) fn split(&self, opened: Opened) -> OpenedSession {
+        self.opener.split(opened)
+    }
+}
+
 fn hub_config(
     settings: &Settings,
-    args: RunArgs,
+    args: Arc<RunArgs>,
     access: ServerAccess,
     given: Option<String>,
     front: Front,

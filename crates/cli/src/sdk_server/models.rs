@@ -64,3 +64,33 @@ fn describe(provider: &ProviderConfig, model: &ModelInfo) -> Value {
     }
     value
 }
+
+#[cfg(test)]
+mod tests {
+    use hangar_models::base_url::BaseUrl;
+    use hangar_models::config::{ProviderKind, WireApi};
+
+    use super::*;
+
+    /// Description of a model of an own provider that lists nothing but its name.
+    fn described(url: &str, model: &str) -> Value {
+        let kind = ProviderKind::OpenAi { wire: WireApi::PerModel };
+        let provider = ProviderConfig::new("p", kind, BaseUrl::parse(url).expect("an address"));
+        let listed = serde_json::from_value(json!({ "id": model, "provider": "p" })).expect("a model");
+        describe(&provider, &listed)
+    }
+
+    #[test]
+    fn models_have_the_facts_of_the_table() {
+        let known = described("https://api.openai.com/v1", "gpt-5.4");
+        let (supports, limits) = (&known["capabilities"]["supports"], &known["capabilities"]["limits"]);
+        assert_eq!((&supports["vision"], &supports["reasoningEffort"]), (&json!(true), &json!(true)));
+        assert!(limits["max_context_window_tokens"].as_u64() > Some(200_000), "{known}");
+        let efforts = known["supportedReasoningEfforts"].as_array().expect("efforts");
+        assert!(efforts.contains(&json!("low")) && efforts.contains(&json!("high")), "{known}");
+        let unknown = described("http://127.0.0.1:1/v1", "nobody-knows-it");
+        assert_eq!(unknown["capabilities"]["supports"], json!({ "vision": false, "reasoningEffort": false }));
+        assert_eq!(unknown["capabilities"]["limits"], json!({ "max_context_window_tokens": 128_000 }));
+        assert_eq!(unknown.get("supportedReasoningEfforts"), None);
+    }
+}

@@ -12,8 +12,8 @@ use hangar_engine::EngineParts;
 use hangar_models::facts;
 use hangar_server::{
     AccountHost, Accounts, AuthStatus, InstructionSource, ModelTransport, OpenError, OpenRequest,
-    OpenedSession, RecomposeRequest, Recomposed, Recomposer, SessionOpener, TodoBoard, TodoDependency,
-    TodoItem, Todos, UserSettings,
+    OpenedSession, RecomposeRequest, Recomposed, Recomposer, SessionOpener, SessionSurroundings, TodoBoard,
+    TodoDependency, TodoItem, Todos, UserSettings,
 };
 use hangar_spec::{CustomizationOptions, IdentityOptions, SessionSpec};
 use hangar_store::Store;
@@ -21,7 +21,7 @@ use hangar_tools::sql::Database;
 
 use super::{account, endpoint, instructions, models};
 use crate::args::RunArgs;
-use crate::compose::{self, HostSettings, LiveSession, ModelSource, RecomposedParts, SessionRequest};
+use crate::compose::{self, HostSettings, LiveSession, ModelSource, Opened, RecomposedParts, SessionRequest};
 use crate::flags;
 use crate::mcp::{self, ServerSources};
 use crate::providers;
@@ -42,7 +42,7 @@ struct Server {
     given: Option<String>,
     /// Values that tools of later sessions must not show.
     hidden: Mutex<Vec<String>>,
-    args: RunArgs,
+    args: Arc<RunArgs>,
     front: Front,
 }
 
@@ -60,7 +60,7 @@ impl Opener {
     pub(super) fn new(
         settings: Settings,
         given: Option<String>,
-        args: RunArgs,
+        args: Arc<RunArgs>,
         front: Front,
     ) -> Result<Self> {
         flags::policy(&args, &settings)?;
@@ -160,9 +160,13 @@ impl Opener {
             hooks: Some(hooks),
             client_session,
         };
-        let opened = compose::check(&settings, request)?.open()?;
+        Ok(self.split(compose::check(&settings, request)?.open()?))
+    }
+
+    /// A composed session, in the parts that the server drives and those that it shows.
+    pub(super) fn split(&self, opened: Opened) -> OpenedSession {
         let spill = Arc::new(opened.spill);
-        Ok(OpenedSession {
+        OpenedSession {
             parts: EngineParts {
                 driver: opened.driver,
                 opening: opened.opening,
@@ -176,15 +180,17 @@ impl Opener {
                 // Messages of a client are accepted at once, in the order of its requests. A person's first prompt waits.
                 fact: opened.git_state.filter(|_| self.0.front == Front::Person),
             },
-            tools: opened.builtin,
-            environment: opened.environment,
-            instructions: opened.instructions,
-            todos: Arc::new(SqlTodos(opened.database)),
-            recomposer: Arc::new(SessionRecomposer { server: Arc::clone(&self.0), live: opened.live }),
-            sandbox: opened.sandbox,
-            confine: opened.confine,
-            guard: Arc::new(move |tool| mcp::fitted(tool, &spill)),
-        })
+            surroundings: SessionSurroundings {
+                tools: opened.builtin,
+                environment: opened.environment,
+                instructions: opened.instructions,
+                todos: Arc::new(SqlTodos(opened.database)),
+                recomposer: Arc::new(SessionRecomposer { server: Arc::clone(&self.0), live: opened.live }),
+                sandbox: opened.sandbox,
+                confine: opened.confine,
+                guard: Arc::new(move |tool| mcp::fitted(tool, &spill)),
+            },
+        }
     }
 }
 

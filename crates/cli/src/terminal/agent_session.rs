@@ -423,10 +423,8 @@ impl ServedSession {
         let error = SessionError {
             error_type: "agent".to_owned(),
             message: problem.to_owned(),
-            status_code: None,
-            error_code: None,
-            url: None,
             transient: true,
+            ..SessionError::default()
         };
         self.publish(&made(error.into()));
     }

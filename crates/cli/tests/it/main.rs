@@ -16,6 +16,7 @@ mod context;
 mod costs;
 mod custom;
 mod fleet;
+mod front_end_extensions;
 mod front_ends;
 mod gate;
 mod hooks;

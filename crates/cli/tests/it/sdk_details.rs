@@ -21,6 +21,65 @@ fn clients_see_the_size_of_an_answer_and_what_the_model_intends() {
     assert!(!scratch.log(ID).contains("assistant.streaming_delta"));
 }
 
+/// A provider that answers every request in the same way, with the ids that GitHub's servers send. Returns its address.
+fn provider(status: &'static str, body: &'static str) -> String {
+    use std::io::{BufRead, BufReader, Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let mut length = 0;
+            loop {
+                let mut line = String::new();
+                stream.read_line(&mut line).unwrap();
+                if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+                if line.trim().is_empty() {
+                    break;
+                }
+            }
+            stream.by_ref().take(length).read_to_end(&mut Vec::new()).unwrap();
+            let answer = format!(
+                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nx-github-request-id: GH:1\r\n\
+                 x-copilot-service-request-id: svc-1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            // The client may have gone.
+            let _ = stream.get_mut().write_all(answer.as_bytes());
+        }
+    });
+    format!("http://{address}")
+}
+
+/// Data of the first event of a type.
+fn told(events: &[Value], kind: &str) -> Value {
+    let found = events.iter().find(|event| event["type"] == kind);
+    found.unwrap_or_else(|| panic!("no {kind} in {events:?}"))["data"].clone()
+}
+
+#[test]
+fn answers_and_errors_have_the_ids_of_the_providers_logs() {
+    let scratch = hangar_test_support::Scratch::new();
+    let run = |url: &str| {
+        let run = scratch.run(crate::HANGAR).provider(url).env("HANGAR_RETRY_SCALE", "0.01");
+        run.args(["-p", "hello", "--stream", "off", "--output-format", "json", "--all-events"]).finish()
+    };
+    let body = r#"{"id":"chatcmpl-1","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}"#;
+    let events = run(&provider("200 OK", body)).expect_exit(0).events();
+    let ids = |data: &Value, request: &str| {
+        [data["apiCallId"].clone(), data[request].clone(), data["serviceRequestId"].clone()]
+    };
+    let expected = [json!("chatcmpl-1"), json!("GH:1"), json!("svc-1")];
+    assert_eq!(ids(&told(&events, "assistant.message"), "requestId"), expected);
+    assert_eq!(ids(&told(&events, "assistant.usage"), "providerCallId"), expected);
+    let refusal = r#"{"error":{"message":"no such parameter"}}"#;
+    let events = run(&provider("400 Bad Request", refusal)).expect_exit(1).events();
+    let error = told(&events, "session.error");
+    assert_eq!([&error["providerCallId"], &error["serviceRequestId"]], ["GH:1", "svc-1"]);
+}
+
 /// Sends a prompt whose call to the model fails, answers the hook about it, and returns the types of the events until the session
 /// is idle.
 fn after_error(prompt: &str, decision: &Value) -> Vec<String> {
@@ -193,4 +252,67 @@ fn every_published_method_is_in_the_documentation_with_its_state() {
         let state = state(name).unwrap_or_else(|| panic!("{name} is not in docs/sdk-methods.md"));
         assert!(expected.contains(&state), "{name} is said to be `{state}`");
     }
+}
+
+#[test]
+fn a_token_that_github_refuses_is_no_login() {
+    let scratch = hangar_test_support::Scratch::new();
+    let github = provider("401 Unauthorized", r#"{"message":"Bad credentials"}"#);
+    let server = scratch.run(crate::HANGAR).env("GH_TOKEN", "gho_bogus");
+    let server = server.env("COPILOT_DEBUG_GITHUB_API_URL", github).args(["--headless", "--stdio"]);
+    let mut client = Client::with(server);
+    let status = client.call("auth.getStatus", json!({}));
+    client.finish();
+    assert_eq!(status["isAuthenticated"], false, "{status}");
+    assert!(status["statusMessage"].as_str().unwrap().contains("GitHub refuses the token"), "{status}");
+}
+
+#[test]
+fn work_that_was_pending_is_taken_up_by_the_next_client() {
+    let (scratch, model) = stage();
+    let mut first = Client::start(&scratch, &model);
+    first.create(json!({ "requestPermission": true }));
+    first.send("TOOL:bash:{\"command\":\"echo done > made.txt\",\"description\":\"d\"}\nSAY:done");
+    first.event("permission.requested");
+    first.kill();
+    let mut second = Client::start(&scratch, &model);
+    let resume = json!({ "sessionId": ID, "requestPermission": true, "continuePendingWork": true });
+    second.call("session.resume", resume);
+    let asked = second.event("permission.requested");
+    assert_eq!(asked["permissionRequest"]["kind"], "shell", "it is asked again");
+    let answer = json!({ "requestId": asked["requestId"], "result": { "kind": "approve-once" } });
+    second.call("session.permissions.handlePendingPermissionRequest", of_session(answer));
+    assert_eq!(second.event("tool.execution_complete")["success"], true);
+    second.event("session.idle");
+    second.finish();
+    assert!(scratch.work().join("made.txt").exists());
+}
+
+#[test]
+fn a_message_is_not_queued_while_names_of_tools_clash() {
+    let tool = json!({ "name": "view", "parameters": { "type": "object" } });
+    let (_scratch, model, mut client) = session(json!({ "tools": [tool] }));
+    client.call(
+        "session.queue.insertAt",
+        of_session(json!({ "position": -1, "message": { "prompt": "SAY:x" } })),
+    );
+    let error = client.event("session.error");
+    assert_eq!(error["errorType"], "tool_init");
+    assert!(error["message"].as_str().unwrap().contains("view"), "{error}");
+    client.finish();
+    assert_eq!(model.requests().len(), 0);
+}
+
+#[test]
+fn settings_are_read_again_before_they_are_written() {
+    let (scratch, _model, mut client) = session(json!({}));
+    client.call("user.settings.set", json!({ "settings": { "askUser": false } }));
+    let path = scratch.state().join("settings.json");
+    let mut kept: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    kept["streamerMode"] = json!(true);
+    std::fs::write(&path, kept.to_string()).unwrap();
+    client.call("user.settings.set", json!({ "settings": { "askUser": true } }));
+    client.finish();
+    let kept: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    assert_eq!((&kept["askUser"], &kept["streamerMode"]), (&json!(true), &json!(true)));
 }

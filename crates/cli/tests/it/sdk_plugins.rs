@@ -140,22 +140,63 @@ fn the_command_has_the_words_of_copilot_cli() {
         let said = plugin(&scratch, &model, args, exit);
         assert!(said.contains(expected), "{args:?}: {said}");
     };
+    say(&[], 0, "Usage: hangar plugin [COMMAND]");
+    say(&["marketplace"], 0, "Usage: hangar plugin marketplace [COMMAND]");
     say(&["list"], 0, "No plugins installed.");
+    say(&["update", "--all"], 0, "No plugins installed.");
+    say(&["update"], 1, "missing plugin name. Use --all to update all installed plugins.");
+    say(&["marketplace", "list"], 0, "  ◆ awesome-copilot (GitHub: github/awesome-copilot)");
     say(&["marketplace", "add", &market], 0, "Marketplace \"yard\" added successfully.");
     say(&["marketplace", "add", &market], 1, "Marketplace \"yard\" already registered");
-    say(&["marketplace", "list"], 0, "• yard (Local: ");
+    say(&["marketplace", "list"], 0, "\n\nRegistered marketplaces:\n  • yard (Local: ");
+    let listed = hangar(&scratch, &model).args(["plugin", "marketplace", "list", "--json"]).finish();
+    let listed: Value = serde_json::from_str(&listed.expect_exit(0).stdout).unwrap();
+    assert_eq!(
+        listed[1],
+        json!({ "name": "yard", "source": format!("Local: {market}"), "isDefault": false })
+    );
+    say(
+        &["marketplace", "update", "yard"],
+        0,
+        "Updating marketplace \"yard\"...\nMarketplace \"yard\" updated",
+    );
+    say(&["marketplace", "remove", "none"], 1, "Marketplace \"none\" is not registered");
+    say(&["marketplace", "remove", "awesome-copilot"], 1, "is a default marketplace and cannot be removed");
+    say(&["marketplace", "add", "/no/such/place"], 1, "Local path does not exist: /no/such/place");
     say(&["marketplace", "browse", "yard"], 0, "• tidy - Tidies.");
     say(&["install", "tidy@yard"], 0, "Plugin \"tidy\" installed successfully. Installed 1 skill.");
     say(&["install", "broom@yard"], 1, "Plugin \"broom\" not found in marketplace \"yard\"");
-    say(&["list"], 0, "• tidy@yard (v1.0.0)");
+    say(&["list"], 0, "• tidy@yard (v1.0.0) (enabled)\n      from ");
     say(&["disable", "tidy"], 0, "Disabled plugin \"tidy\".");
-    say(&["list"], 0, "[disabled]");
+    say(&["list"], 0, "• tidy@yard (v1.0.0) (disabled)");
+    say(&["disable", "none"], 0, "Warning: no plugin named \"none\" is currently configured");
     say(&["enable", "tidy@yard"], 0, "Enabled plugin \"tidy@yard\".");
-    say(&["update", "--all"], 0, "there is nothing to update");
+    say(
+        &["update", "--all"],
+        0,
+        "Updating 1 installed plugin...\nPlugin \"tidy@yard\" is always loaded live from ",
+    );
     say(&["install", &format!("{market}/tidy")], 0, "Warning: Direct plugin installs");
     say(&["marketplace", "remove", "yard"], 0, "Marketplace \"yard\" removed successfully.");
     say(&["uninstall", "tidy"], 0, "Plugin \"tidy\" uninstalled successfully.");
     say(&["uninstall", "tidy"], 1, "Plugin \"tidy\" is not installed");
+}
+
+#[test]
+fn plugins_of_one_name_are_told_apart_by_their_sources() {
+    let (scratch, model) = stage();
+    let market = marketplace(&scratch);
+    let other =
+        scratch.file("elsewhere/tidy/skills/mop/SKILL.md", "---\nname: mop\ndescription: Mops.\n---\nMop.\n");
+    let other = other.ancestors().nth(3).unwrap().display().to_string();
+    plugin(&scratch, &model, &["install", &format!("{market}/tidy")], 0);
+    plugin(&scratch, &model, &["install", &other], 0);
+    let said = plugin(&scratch, &model, &["uninstall", "tidy"], 1);
+    let (_, named) = said.trim_end().split_once("Plugin \"tidy\" is ambiguous; name one of ").unwrap();
+    let (first, rest) = named.split_once(' ').unwrap();
+    assert!(rest.contains(&format!("(Local: {other})")), "{said}");
+    plugin(&scratch, &model, &["uninstall", first], 0);
+    plugin(&scratch, &model, &["uninstall", "tidy"], 0);
 }
 
 #[test]

@@ -188,6 +188,24 @@ fn a_server_that_is_killed_behind_its_last_answer_has_written_its_spans() {
 }
 
 #[test]
+fn spans_join_the_trace_of_the_client() {
+    let (scratch, model) = crate::sdk::stage();
+    let file = scratch.work().join("otel.jsonl");
+    let server = hangar(&scratch, &model).env("COPILOT_OTEL_FILE_EXPORTER_PATH", &file);
+    let mut client = crate::sdk::Client::of(server);
+    let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+    client.create(json!({ "traceparent": format!("00-{trace}-{span}-01") }));
+    client.send("SAY:done");
+    client.event("session.idle");
+    client.call("runtime.shutdown", json!({}));
+    client.kill();
+    let (spans, _) = read(&scratch);
+    let agent = named(&spans, "invoke_agent")[0];
+    assert_eq!((&agent["traceId"], &agent["parentSpanId"]), (&json!(trace), &json!(span)));
+    assert!(spans.iter().all(|span| span["traceId"] == trace), "{spans:?}");
+}
+
+#[test]
 fn a_collector_that_is_not_there_changes_nothing_about_the_run() {
     let (scratch, model) = (Scratch::new(), ModelServer::start());
     let finished = run(&scratch, &model).env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9").finish();

@@ -1,5 +1,6 @@
 //! `hangar` in a terminal of its own: the screen, the session behind it, and the terminal afterwards.
 
+mod extended;
 mod work;
 
 use std::time::{Duration, Instant};

@@ -4,7 +4,7 @@ use super::said::BODY_KEPT;
 use super::*;
 
 fn show(error: &ModelError) -> String {
-    let ModelError { kind, status, message, body, code, retry_after, should_retry: _ } = error;
+    let ModelError { kind, status, message, body, code, retry_after, .. } = error;
     format!("{kind:?} {status:?}\n{message}\nbody: {body:?}\ncode: {code:?}\nretry after: {retry_after:?}\n")
 }
 
@@ -22,6 +22,21 @@ fn check_wait(headers: &[(&'static str, &'static str)], wait: Option<Duration>) 
     let headers =
         headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
     assert_eq!(refused(StatusCode::TOO_MANY_REQUESTS, &headers, "").retry_after, wait);
+}
+
+#[test]
+fn ids_of_requests_are_kept_if_they_are_short() {
+    let ids = |github: &str| {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-github-request-id", github.parse().unwrap());
+        headers.insert("x-copilot-service-request-id", " s-1 ".parse().unwrap());
+        request_ids(&headers)
+    };
+    let service = Some("s-1".to_owned());
+    let github = Some("C0:1".to_owned());
+    assert_eq!(ids("C0:1"), RequestIds { github, service: service.clone() });
+    assert_eq!(ids(&"x".repeat(LONGEST_ID + 1)), RequestIds { github: None, service });
+    assert_eq!(request_ids(&HeaderMap::new()), RequestIds::default());
 }
 
 #[test]

@@ -189,12 +189,9 @@ impl Performance {
     }
 
     fn reply(self) -> ModelEvent {
-        ModelEvent::Finished(Box::new(Reply {
-            id: Some(self.id),
-            turn: self.turn,
-            finish: self.finish,
-            usage: TokenUsage { output_tokens: Some(tokens(self.said_bytes)), ..self.usage },
-        }))
+        let usage = TokenUsage { output_tokens: Some(tokens(self.said_bytes)), ..self.usage };
+        let reply = Reply { id: Some(self.id), ..Reply::new(self.turn, self.finish, usage) };
+        ModelEvent::Finished(Box::new(reply))
     }
 }
 

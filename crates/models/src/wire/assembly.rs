@@ -216,23 +216,19 @@ impl Assembly {
         // A line of the log has to hold it.
         let items = items.map(|items| if items.contains(['\n', '\r']) { compact(&items) } else { items });
         let origin = std::mem::take(&mut self.origin);
-        Reply {
-            id: self.id.take(),
-            turn: AssistantTurn {
-                text: std::mem::take(&mut self.text),
-                reasoning: (reasoning != ReasoningText::default()).then_some(reasoning),
-                tool_calls: calls,
-                native: items.map(|items| NativeTurn {
-                    origin,
-                    items: items.into(),
-                    rewritten: false,
-                    paused: finish == Finish::Paused,
-                    prefix: None,
-                }),
-            },
-            finish,
-            usage: self.usage,
-        }
+        let turn = AssistantTurn {
+            text: std::mem::take(&mut self.text),
+            reasoning: (reasoning != ReasoningText::default()).then_some(reasoning),
+            tool_calls: calls,
+            native: items.map(|items| NativeTurn {
+                origin,
+                items: items.into(),
+                rewritten: false,
+                paused: finish == Finish::Paused,
+                prefix: None,
+            }),
+        };
+        Reply { id: self.id.take(), ..Reply::new(turn, finish, self.usage) }
     }
 
     /// The id of a call, or another one if a server gives it to two calls of an answer: each needs a result of its own.

@@ -251,8 +251,11 @@ fn show_events(shown: &mut String, events: &[ModelEvent]) {
 }
 
 fn show_reply(shown: &mut String, reply: &Reply) {
-    let Reply { id, turn, finish, usage } = reply;
+    let Reply { id, request_ids: _, phase, turn, finish, usage } = reply;
     writeln!(shown, "-- {finish:?} {}", id.as_deref().unwrap_or("without id")).unwrap();
+    if let Some(phase) = phase {
+        writeln!(shown, "phase {phase}").unwrap();
+    }
     if !turn.text.is_empty() {
         writeln!(shown, "text {:?}", turn.text).unwrap();
     }

@@ -5,6 +5,7 @@ mod changes;
 mod costs;
 mod hooks;
 mod input;
+mod memory;
 mod meta;
 mod openapi;
 mod queue;
@@ -31,6 +32,7 @@ use hangar_registry::runs::Runs;
 
 use crate::assets;
 use crate::guard::{self, AccessGuard};
+use crate::memory::MemoryHost;
 use crate::metrics;
 use crate::polling::{self, Polling};
 use crate::problem::Problem;
@@ -58,11 +60,12 @@ pub struct App {
     polling: Arc<Polling>,
 }
 
-/// Settings of the machine, and the work that they start; a portal of a single run has neither.
+/// Settings of the machine, the work that they start, and notes about its repositories; a portal of a single run has none.
 #[derive(Clone)]
 pub struct SettingsParts {
     pub settings: Arc<dyn SettingsHost>,
     pub automation: Arc<dyn AutomationHost>,
+    pub memory: Arc<dyn MemoryHost>,
 }
 
 /// Description of the portal.
@@ -251,6 +254,7 @@ fn endpoints() -> Vec<Endpoint> {
     all.extend(costs::endpoints());
     all.extend(changes::endpoints());
     all.extend(settings::endpoints());
+    all.extend(memory::endpoints());
     all.extend(hooks::endpoints());
     all.push(get("/api/v1/stream", "Stream changes of resources", stream::resources).streams(
         "`hello` with an id of this start of the server, then `session`, `run`, `approval` and `runtime` with the \

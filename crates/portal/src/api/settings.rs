@@ -40,7 +40,7 @@ pub(super) fn automation(app: &App) -> Result<Arc<dyn AutomationHost>, Problem> 
     Ok(parts(app)?.automation)
 }
 
-fn parts(app: &App) -> Result<SettingsParts, Problem> {
+pub(super) fn parts(app: &App) -> Result<SettingsParts, Problem> {
     app.settings.clone().ok_or_else(|| {
         Problem::new(
             StatusCode::NOT_FOUND,

@@ -71,6 +71,12 @@ pub struct AssistantMessage {
     pub encrypted_content: Option<String>,
     pub output_tokens: Option<u64>,
     pub api_call_id: Option<String>,
+    /// Id of the request in GitHub's logs.
+    pub request_id: Option<String>,
+    /// Id of the request in the logs of Copilot's service.
+    pub service_request_id: Option<String>,
+    /// Part of the answer that the text is, where the model says so: `commentary` or `final_answer`.
+    pub phase: Option<String>,
     pub parent_tool_call_id: Option<String>,
 }
 
@@ -162,6 +168,10 @@ pub struct AssistantUsage {
     /// `user` or `agent`: whether a person's message or the loop caused the call.
     pub initiator: Option<String>,
     pub api_call_id: Option<String>,
+    /// Id of the request in GitHub's logs.
+    pub provider_call_id: Option<String>,
+    /// Id of the request in the logs of Copilot's service.
+    pub service_request_id: Option<String>,
     pub api_endpoint: Option<String>,
     pub reasoning_effort: Option<String>,
     pub finish_reason: Option<String>,

@@ -150,7 +150,7 @@ pub struct UsageMetric {
 }
 
 #[skip_serializing_none]
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionError {
     /// `authentication`, `rate_limit`, `query`, ...
@@ -160,12 +160,20 @@ pub struct SessionError {
     pub error_code: Option<String>,
     /// Page that people can open about it.
     pub url: Option<String>,
+    /// Id of the request in GitHub's logs.
+    pub provider_call_id: Option<String>,
+    /// Id of the request in the logs of Copilot's service.
+    pub service_request_id: Option<String>,
     /// Whether it is for current listeners only and not logged.
     #[serde(skip)]
     pub transient: bool,
 }
 
 impl SessionError {
+    pub fn new(error_type: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { error_type: error_type.into(), message: message.into(), ..Self::default() }
+    }
+
     pub(crate) fn is_ephemeral(&self) -> bool {
         self.transient
     }

@@ -87,12 +87,12 @@ impl Hub {
     pub(super) async fn join(&self, id: &SessionId) -> Result<Option<Arc<LiveSession>>, RegistryError> {
         let joined = self.0.host.join(id).await;
         let joined = joined.map_err(|reason| RegistryError::Unreachable { id: id.clone(), reason })?;
-        let Some(JoinedSession { agent, working, questions }) = joined else { return Ok(None) };
+        let Some(JoinedSession { agent, working, questions, canvases }) = joined else { return Ok(None) };
         let stats = self.0.catalogue.stats(id)?;
         let positions = LogPositions::new(self.0.store.follow(id, stats.at)?);
         let runtime = self.runtime_of(&stats, None);
         let mut state = LiveState::new(stats, None);
-        state.join(working);
+        state.join(working, canvases);
         let live = Arc::new(LiveSession {
             id: id.clone(),
             runtime,

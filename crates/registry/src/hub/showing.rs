@@ -58,6 +58,7 @@ impl Hub {
             id: id.to_string(),
             no_progress: None,
             open: None,
+            canvases: None,
         };
         if let Some(live) = live {
             let state = live.state();
@@ -67,6 +68,7 @@ impl Hub {
             session.usage = state.used();
             session.approvals = state.asked();
             session.no_progress = state.no_progress().cloned();
+            session.canvases = Some(state.canvases().to_vec()).filter(|canvases| !canvases.is_empty());
             session.policy = Some(live.policy);
             session.resumable = true;
             session.open = Some(if live.elsewhere { OpenIn::Terminal } else { OpenIn::Portal });

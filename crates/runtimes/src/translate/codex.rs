@@ -188,7 +188,6 @@ pub(super) fn session_error(reported_error: &ReportedError) -> data::SessionErro
         message: reported_error.message.clone(),
         status_code: reported_error.status_code,
         error_code: reported_error.code.clone(),
-        url: None,
-        transient: false,
+        ..data::SessionError::default()
     }
 }

@@ -294,7 +294,7 @@ impl SessionExtensions {
         }
     }
 
-    async fn stop_all(&self) {
+    pub(crate) async fn stop_all(&self) {
         let runs: Vec<Run> = self.state.lock().entries.drain(..).filter_map(|entry| entry.run).collect();
         for run in &runs {
             run.stop.cancel();

@@ -139,14 +139,15 @@ async fn execute(call: Call) -> Result<Reply, Failure> {
     }
 }
 
-enum CommandEnd {
+/// End of a command that a client carries out.
+pub(crate) enum CommandEnd {
     Done,
     Failed(String),
     Unknown,
 }
 
 /// Has the client that brought a command carry it out.
-async fn carry_out(live: &ServedSession, name: &str, args: String) -> Result<CommandEnd, Failure> {
+pub(crate) async fn carry_out(live: &ServedSession, name: &str, args: String) -> Result<CommandEnd, Failure> {
     let request_id = uuid::Uuid::new_v4().to_string();
     let answered = live.executing.begin(&request_id);
     let execute = CommandExecute {

@@ -30,8 +30,7 @@ async fn log(call: Call) -> Result<Reply, Failure> {
         Some("warning") => SessionWarning { warning_type: kind, message, url: params.url, transient }.into(),
         Some("error") => {
             let url = params.url;
-            SessionError { error_type: kind, message, status_code: None, error_code: None, url, transient }
-                .into()
+            SessionError { error_type: kind, message, url, transient, ..SessionError::default() }.into()
         }
         None | Some("info") => {
             SessionInfo { info_type: kind, message, url: params.url, tip: params.tip, transient }.into()

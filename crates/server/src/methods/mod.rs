@@ -59,8 +59,10 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+pub(crate) use self::commands::{CommandEnd, carry_out as carry_out_command};
 pub(crate) use self::execute::permit;
 pub(crate) use self::model::AutoTier;
+pub(crate) use self::permissions::answer_outside;
 pub(crate) use self::plugins::ClientPlugins;
 use crate::client::Client;
 use crate::hub::{ServedSession, ServerHub};

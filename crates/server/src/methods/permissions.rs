@@ -79,7 +79,11 @@ fn sampling(answer: &PermissionOutcome) -> Option<SessionApproval> {
 }
 
 /// Answers a question about a call that is part of no turn.
-fn answer_outside(task: &mut SessionTask, asked: &PendingPermission, answer: PermissionOutcome) -> bool {
+pub(crate) fn answer_outside(
+    task: &mut SessionTask,
+    asked: &PendingPermission,
+    answer: PermissionOutcome,
+) -> bool {
     if let PermissionOutcome::ApprovedForSession { approval }
     | PermissionOutcome::ApprovedForLocation { approval, .. } = &answer
     {

@@ -405,14 +405,8 @@ pub(super) fn refuse_clash(task: &mut SessionTask) {
          replace it.",
         task.clashes.join("\", \"")
     );
-    let error = data::SessionError {
-        error_type: "tool_init".to_owned(),
-        message,
-        status_code: None,
-        error_code: None,
-        url: None,
-        transient: false,
-    };
+    let error =
+        data::SessionError { error_type: "tool_init".to_owned(), message, ..data::SessionError::default() };
     task.record(error);
     task.record(data::SessionIdle::default());
 }

@@ -87,12 +87,9 @@ pub(super) struct Actor {
 
 fn reply(text: &str, calls: Vec<ToolCall>, finish: Finish, usage: Option<TokenUsage>) -> ModelEvent {
     let usual = TokenUsage { input_tokens: Some(10), output_tokens: Some(1), ..TokenUsage::default() };
-    ModelEvent::Finished(Box::new(Reply {
-        id: Some("api".to_owned()),
-        turn: AssistantTurn { text: text.to_owned(), reasoning: None, tool_calls: calls, native: None },
-        finish,
-        usage: usage.unwrap_or(usual),
-    }))
+    let turn = AssistantTurn { text: text.to_owned(), reasoning: None, tool_calls: calls, native: None };
+    let reply = Reply { id: Some("api".to_owned()), ..Reply::new(turn, finish, usage.unwrap_or(usual)) };
+    ModelEvent::Finished(Box::new(reply))
 }
 
 fn error(kind: ModelErrorKind, status: Option<u16>) -> ModelError {

@@ -30,6 +30,7 @@ use hangar_runtimes::watch::{TreeProbe, TurnWatch, WatchNews};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::engine::NativeEngine;
 use super::refusal;
 
 /// Usage of the session over all its turns.
@@ -65,7 +66,7 @@ pub(super) struct FirstPrompt {
 
 /// The one owner of a session.
 pub(super) struct NativeTask {
-    pub(super) engine: Engine,
+    pub(super) engine: NativeEngine,
     pub(super) events: EventBuffer,
     pub(super) inbox: mpsc::Receiver<SessionCommand>,
     pub(super) outbox: mpsc::Sender<SessionNews>,
@@ -129,23 +130,68 @@ impl NativeTask {
         for warning in std::mem::take(&mut self.warnings) {
             self.engine.record(SessionWarning::new("agent", warning))?;
         }
+        self.engine.start_extensions();
         self.pass_on(None).await;
         loop {
             let prompt = match self.progress.waiting.pop() {
                 Some(prompt) => prompt,
-                None => match self.inbox.recv().await {
+                None => match self.next_command().await? {
                     Some(SessionCommand::Send(prompt) | SessionCommand::Steer(prompt)) => prompt,
                     Some(SessionCommand::Stop) | None => return Ok(()),
                     Some(SessionCommand::Rename(name)) => {
                         self.engine.keep_name(ListedFact::GivenName(name))?;
                         continue;
                     }
-                    // No turn is running that these could refer to.
-                    Some(SessionCommand::Abort | SessionCommand::Answer { .. }) => continue,
+                    // An extension may have asked between two turns.
+                    Some(SessionCommand::Answer { request_id, answer }) => {
+                        self.answer(request_id, answer)?;
+                        continue;
+                    }
+                    // No turn is running that it could refer to.
+                    Some(SessionCommand::Abort) => continue,
                 },
             };
             if let Some(SessionOver) = self.turn(prompt).await? {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Waits for a command. Extensions may use the session meanwhile.
+    async fn next_command(&mut self) -> Result<Option<SessionCommand>> {
+        loop {
+            tokio::select! {
+                biased;
+                command = self.inbox.recv() => return Ok(command),
+                progress = self.engine.next_between_turns() => match progress? {
+                    EngineProgress::Moved | EngineProgress::Ended(_) => {}
+                    EngineProgress::Closed => return Ok(None),
+                },
+            }
+            self.pass_on(None).await;
+        }
+    }
+
+    /// Waits for the extensions that the prompt may need. False if the turn was stopped meanwhile.
+    async fn extensions_ready(
+        &mut self,
+        turn: &mut NativeTurn,
+        over: &mut Option<SessionOver>,
+    ) -> Result<bool> {
+        let Some(mut ready) = self.engine.extensions_ready() else { return Ok(true) };
+        loop {
+            self.pass_on(Some(turn)).await;
+            tokio::select! {
+                biased;
+                command = self.inbox.recv() => *over = self.hear(command, turn)?,
+                progress = self.engine.next() => match progress? {
+                    EngineProgress::Moved | EngineProgress::Ended(_) => {}
+                    EngineProgress::Closed => return Ok(false),
+                },
+                () = &mut ready => return Ok(true),
+            }
+            if turn.facts.stopped.is_some() {
+                return Ok(false);
             }
         }
     }
@@ -184,11 +230,13 @@ impl NativeTask {
         let ledger = self.engine.driver().ledger();
         let max_cost = self.limits.budget_usd.map(|budget| ledger.spent().cost + budget);
         ledger.set(Cap::Turn, Budget { max_cost, ..Budget::default() });
+        let mut goes_on = self.extensions_ready(&mut turn, &mut over).await?;
         match fleet {
+            _ if !goes_on => {}
             true => self.engine.send(Prompt { attachments, ..fleet::prompt(Some(&text)) })?,
-            false => self.engine.submit(Prompt { attachments, ..Prompt::user(text) })?,
+            false => self.engine.submit_typed(Prompt { attachments, ..Prompt::user(text) })?,
         }
-        loop {
+        while goes_on {
             self.pass_on(Some(&mut turn)).await;
             let at_work = !self.engine.session().is_idle();
             tokio::select! {
@@ -199,7 +247,7 @@ impl NativeTask {
                 progress = self.engine.next() => match progress? {
                     EngineProgress::Moved => {}
                     EngineProgress::Ended(SubmissionEnd::Idle) if self.goes_on(&mut turn).await? => {}
-                    EngineProgress::Ended(_) | EngineProgress::Closed => break,
+                    EngineProgress::Ended(_) | EngineProgress::Closed => goes_on = false,
                 },
                 () = until(turn.deadline), if !turn.watch.is_asking() => {
                     let seconds = self.limits.turn.unwrap_or_default().as_secs();
@@ -264,7 +312,7 @@ impl NativeTask {
     fn answer(&mut self, request_id: String, answer: AgentAnswer) -> Result<()> {
         match answer {
             AgentAnswer::Permission(answer) => {
-                let pending = self.engine.driver().pending_permissions();
+                let pending = self.engine.pending_permissions();
                 let Some(asked) = pending.into_iter().find(|asked| asked.request_id == request_id) else {
                     return Ok(());
                 };
@@ -277,7 +325,10 @@ impl NativeTask {
                         PermissionOutcome::DeniedInteractivelyByUser { feedback, force_reject: None }
                     }
                 };
-                self.command(session::Command::AnswerPermission { request_id, answer })
+                if let Some(answer) = self.engine.answer_outside(&asked, answer) {
+                    self.command(session::Command::AnswerPermission { request_id, answer })?;
+                }
+                Ok(())
             }
             AgentAnswer::Question(answer) => {
                 self.command(session::Command::AnswerQuestion { request_id, answer, was_freeform: true })
@@ -311,10 +362,7 @@ impl NativeTask {
                 let error = SessionError {
                     error_type: kind.as_str().to_owned(),
                     message: message.clone(),
-                    status_code: None,
-                    error_code: None,
-                    url: None,
-                    transient: false,
+                    ..SessionError::default()
                 };
                 self.command(session::Command::Record(error.into()))
             }

@@ -57,7 +57,9 @@ class Connection {
             if (this.#buffer.length < start + length) return;
             const body = this.#buffer.subarray(start, start + length).toString("utf8");
             this.#buffer = this.#buffer.subarray(start + length);
-            void this.#take(JSON.parse(body));
+            const message = JSON.parse(body);
+            // Code that waits for an answer goes on before the next message is taken, though both came in one piece.
+            setImmediate(() => void this.#take(message));
         }
     }
 

@@ -164,6 +164,10 @@ async fn a_failure_says_what_a_provider_would() {
                 2s,
             ),
             should_retry: None,
+            request_ids: RequestIds {
+                github: None,
+                service: None,
+            },
         }
     "#]]
     .assert_debug_eq(error);

@@ -183,6 +183,13 @@ impl Decoder {
         }
     }
 
+    /// Part of the answer that the last message is, if the model says.
+    fn phase(&self) -> Option<String> {
+        let mut done =
+            self.done.iter().filter(|(index, _)| matches!(self.items.get(index), Some(Item::Message { .. })));
+        read(done.next_back()?.1).get("phase")?.as_str().map(str::to_owned)
+    }
+
     /// The items to be sent back; `None` where text followed by calls says the same. Reasoning without a following item
     /// belongs to one that never arrived, and is refused without it.
     fn items(&self, finish: &Finish) -> Option<String> {
@@ -315,7 +322,9 @@ impl Decode for Decoder {
         self.assembly.usage.web_searches = (self.searches > 0).then_some(self.searches);
         let (opaque, encrypted) = self.marks();
         let items = self.items(&finish);
-        Some(self.assembly.finish(finish, |text| ReasoningText { text, opaque, encrypted }, items, out))
+        let phase = self.phase();
+        let reply = self.assembly.finish(finish, |text| ReasoningText { text, opaque, encrypted }, items, out);
+        Some(Reply { phase, ..reply })
     }
 }
 

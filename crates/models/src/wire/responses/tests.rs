@@ -216,6 +216,7 @@ fn reasoning_that_was_not_encrypted_is_left_out_and_the_phase_of_the_answer_stay
         expect![[r#"
             text "pong"
             -- Stop r
+            phase final_answer
             text "pong"
             reasoning "" opaque Some("rs_1") encrypted None
             items [{"type":"message","role":"assistant","phase":"final_answer","content":[{"type":"output_text","text":"pong"}]}]
