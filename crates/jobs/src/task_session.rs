@@ -6,6 +6,7 @@ use std::time::Duration;
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::outcome::{TurnOutcome, TurnResult};
 use hangar_runtimes::runtime::{AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews};
+use hangar_runtimes::watch::ProgressRemark;
 use hangar_scheduler::retry::Failure;
 
 use crate::driver::{RunListener, RunNotice};
@@ -56,6 +57,7 @@ impl TaskSession {
             return (gone(), 0);
         }
         let mut round = Round::default();
+        let mut progress = ProgressRemark::default();
         loop {
             match self.live.news.recv().await {
                 Some(SessionNews::Event(event)) => {
@@ -65,11 +67,25 @@ impl TaskSession {
                         (Body::AssistantMessage(_), Some(slot)) => slot.answered(),
                         _ => {}
                     }
+                    if progress.note(event.body()) {
+                        self.remark(progress.sentence());
+                    }
                     self.heard(&event);
                 }
-                Some(SessionNews::TurnEnded(ended)) => return report(&ended.outcome, round),
+                Some(SessionNews::TurnEnded(ended)) => {
+                    if progress.sentence().is_some() {
+                        self.remark(None);
+                    }
+                    return report(&ended.outcome, round);
+                }
                 None => return (gone(), 0),
             }
+        }
+    }
+
+    fn remark(&self, remark: Option<&String>) {
+        if let Some(slot) = &self.slot {
+            slot.remark(remark.map(String::as_str));
         }
     }
 

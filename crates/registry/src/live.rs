@@ -8,7 +8,7 @@ use hangar_protocol::{Body, Event, LogPosition};
 use hangar_runtimes::outcome::{ErrorKind, TurnResult};
 use hangar_runtimes::runtime::{SessionCommand, SessionNews, TurnEnded};
 use hangar_runtimes::usage::Usage;
-use hangar_runtimes::watch::{DistinctCalls, NO_PROGRESS};
+use hangar_runtimes::watch::ProgressRemark;
 use hangar_store::{SessionId, Store};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, broadcast, mpsc};
@@ -69,9 +69,8 @@ pub(crate) struct LiveState {
     /// Leases that were granted.
     leases: u64,
     listener: Option<Arc<dyn SessionListener>>,
-    /// Calls of the turn, and the sentence that it makes no progress, until it does.
-    calls: DistinctCalls,
-    no_progress: Option<String>,
+    /// The sentence that the turn makes no progress, until it does.
+    progress: ProgressRemark,
 }
 
 /// Sender of a prompt, who receives the news of its turn.
@@ -243,8 +242,7 @@ impl LiveState {
             holder: None,
             leases: 0,
             listener: None,
-            calls: DistinctCalls::default(),
-            no_progress: None,
+            progress: ProgressRemark::default(),
         }
     }
 
@@ -288,14 +286,7 @@ impl LiveState {
             self.rested = false;
             self.failed = None;
         }
-        match event.body() {
-            Body::SessionWarning(warning) if warning.warning_type == NO_PROGRESS => {
-                self.no_progress = Some(warning.message.clone());
-            }
-            Body::ToolStart(start) if self.calls.is_new(start) => self.no_progress = None,
-            Body::UserMessage(_) => self.no_progress = None,
-            _ => {}
-        }
+        self.progress.note(event.body());
     }
 
     /// Lists the session as open before it has received a message here.
@@ -346,7 +337,7 @@ impl LiveState {
     }
 
     pub(crate) fn turn_ended(&mut self, ended: &TurnEnded) {
-        (self.calls, self.no_progress) = (DistinctCalls::default(), None);
+        self.progress = ProgressRemark::default();
         self.prompts.pop_front();
         self.working = !self.prompts.is_empty();
         self.rested = !self.working;
@@ -385,12 +376,12 @@ impl LiveState {
 
     /// Fields that lists show at once when they change.
     pub(crate) fn shown(&self) -> (SessionState, bool, bool) {
-        (self.state(), self.stats.run.is_some(), self.no_progress.is_some())
+        (self.state(), self.stats.run.is_some(), self.no_progress().is_some())
     }
 
     /// The sentence that its turn makes no progress, while it makes none.
     pub(crate) fn no_progress(&self) -> Option<&String> {
-        self.no_progress.as_ref()
+        self.progress.sentence()
     }
 
     pub(crate) fn error(&self) -> Option<&String> {

@@ -47,6 +47,12 @@ pub enum Fact {
         due: Timestamp,
         failure: Failure,
     },
+    /// A remark on work that runs, such as that it makes no progress; `None` takes the last one back.
+    Remarked {
+        item: ItemId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remark: Option<String>,
+    },
     /// Its owner does not wait for it at present, and may come back.
     Parked {
         item: ItemId,
@@ -125,6 +131,7 @@ impl Fact {
             | Fact::Granted { .. }
             | Fact::Counted { .. }
             | Fact::Finished { .. }
+            | Fact::Remarked { .. }
             | Fact::Parked { .. }
             | Fact::Withdrawn { .. }
             | Fact::OwnerGone { .. }
