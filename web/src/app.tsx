@@ -172,7 +172,9 @@ function Navigation({ waiting }: { waiting: number }) {
   const here = route.value.page;
   const places = useRef<HTMLUListElement>(null);
   // A phone shows only some of the places; the current one is among them.
-  useEffect(() => places.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [here]);
+  useEffect(() => {
+    places.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [here]);
   return (
     <nav class="nav" aria-label="Main">
       <a class="brand" href="/sessions">
