@@ -46,6 +46,11 @@ test("ten thousand items are a list of which few are drawn, and the queue is pau
   const drawn = await page.locator(".queue-row").count();
   assert.ok(drawn < 200, `${drawn} rows are drawn`);
   await see(page, "waits for its session to be opened again");
+  // Rows that were not loaded at first are, on the way to them.
+  await until("the last item is shown", async () => {
+    await page.locator(".queue-list .vlist").evaluate((list) => list.scrollTo(0, list.scrollHeight));
+    return (await page.locator('[data-item="s9999"]').count()) === 1;
+  });
   await page.getByRole("button", { name: "Resume" }).click();
   await page.getByRole("button", { name: "Pause" }).click();
   await see(page, "paused");

@@ -68,6 +68,23 @@ test("the theme follows the system until somebody chooses", async () => {
   assert.equal(await background(), light);
 });
 
+test("the look of the configuration applies to browsers that have chosen none", async () => {
+  const portal = await stage.another();
+  const page = await stage.page({ portal, colorScheme: "light" });
+  await page.goto("/settings");
+  const form = page.getByLabel("Appearance", { exact: true });
+  await form.getByLabel("theme").selectOption("dark");
+  await form.getByLabel("density").selectOption("compact");
+  await form.getByRole("button", { name: "Save" }).click();
+  const look = () => page.evaluate(() => ({ ...document.documentElement.dataset }));
+  await until("the page is dark and compact", async () => (await look()).theme === "dark" && (await look()).density === "compact");
+  // It is so from the first paint on.
+  await page.reload({ waitUntil: "commit" });
+  await until("it is dark again", async () => (await look()).theme === "dark");
+  await page.getByText("Light", { exact: true }).click();
+  await until("the choice of this browser wins", async () => (await look()).theme === "light");
+});
+
 test("an entry file is chosen in the settings, and a bad one is told", async () => {
   const page = await stage.page({ forgives: REFUSALS });
   await page.goto("/settings");

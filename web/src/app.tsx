@@ -20,7 +20,7 @@ import { SessionPage } from "./pages/session";
 import { SessionsPage } from "./pages/sessions";
 import { SettingsPage } from "./pages/settings";
 import { type Page, arrival, go, route } from "./router";
-import { nextTheme, theme } from "./theme";
+import { nextTheme, shownTheme, theme } from "./theme";
 import { Help } from "./ui/help";
 import { Icon, type IconName } from "./ui/icons";
 import { Empty, Trouble } from "./ui/parts";
@@ -174,6 +174,11 @@ const THEME_ICONS = { system: "screen", light: "sun", dark: "moon" } as const;
 
 function Navigation({ waiting }: { waiting: number }) {
   const here = route.value.page;
+  const places = useRef<HTMLUListElement>(null);
+  // A phone shows only some of the places; the current one is among them.
+  useEffect(() => {
+    places.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [here]);
   return (
     <nav class="nav" aria-label="Main">
       <a class="brand" href="/sessions">
@@ -183,7 +188,7 @@ function Navigation({ waiting }: { waiting: number }) {
       <a class="button primary new" href="/new" title="New session (c)">
         <Icon name="plus" /> <span class="label">New session</span>
       </a>
-      <ul>
+      <ul ref={places}>
         {PLACES.map((place) => {
           const current = place.page === here || place.holds.includes(here);
           return (
@@ -204,8 +209,8 @@ function Navigation({ waiting }: { waiting: number }) {
       <div class="nav-foot">
         <ConnectionMark />
         <span class="nav-buttons">
-          <button type="button" class="button icon-only quiet" aria-label={`Theme: ${theme.value}`} title={`Theme: ${theme.value} (t)`} onClick={nextTheme}>
-            <Icon name={THEME_ICONS[theme.value]} />
+          <button type="button" class="button icon-only quiet" aria-label={`Theme: ${theme.value}`} title={`Theme: ${theme.value === "configured" ? `as configured, ${shownTheme.value}` : theme.value} (t)`} onClick={nextTheme}>
+            <Icon name={THEME_ICONS[shownTheme.value]} />
           </button>
           <button
             type="button"

@@ -1,6 +1,7 @@
 //! The binary `hangar`: parses the command line, assembles the parts, and exits with a documented code.
 
 mod acp_agent;
+mod appearance;
 mod args;
 mod automation;
 mod budget;

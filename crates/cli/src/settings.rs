@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     secrets: Vec<OwnSecret>,
     /// Copies of the logs of sessions on other machines.
     replica: Option<Arc<dyn LogReplica>>,
+    /// Text of `config.toml` that is used whatever the file says.
+    config: Option<Arc<str>>,
 }
 
 /// Secret that was named to us.
@@ -78,7 +80,17 @@ impl Settings {
     pub(crate) fn in_home(&self, home: &Path) -> Result<Self> {
         let home = std::path::absolute(home)
             .with_context(|| format!("invalid home directory {}", home.display()))?;
-        Ok(Self { home, ..self.clone() })
+        Ok(self.with_home(&home))
+    }
+
+    /// The same settings with a home that was checked before. It has a configuration of its own.
+    pub(crate) fn with_home(&self, home: &Path) -> Self {
+        Self { home: home.to_owned(), config: None, ..self.clone() }
+    }
+
+    /// The same settings with a text of `config.toml`, whatever the file says later.
+    pub(crate) fn with_config(&self, text: Arc<str>) -> Self {
+        Self { config: Some(text), ..self.clone() }
     }
 
     fn new(program: String, env: BTreeMap<String, String>) -> Result<Self> {
@@ -92,6 +104,7 @@ impl Settings {
             logins: LoginPlaces::Any,
             secrets: Vec::new(),
             replica: None,
+            config: None,
         })
     }
 
@@ -192,6 +205,9 @@ impl Settings {
 
     /// `config.toml` as text; absent is empty.
     pub(crate) fn config_text(&self) -> Result<String> {
+        if let Some(text) = &self.config {
+            return Ok(text.as_ref().to_owned());
+        }
         let path = self.config_path();
         match std::fs::read_to_string(&path) {
             Ok(text) => Ok(text),

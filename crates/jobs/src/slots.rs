@@ -31,6 +31,9 @@ pub trait TaskSlot: Send {
     /// The agent has answered, so its account works.
     fn answered(&self);
 
+    /// Remarks on the work while it runs, such as that it makes no progress; `None` takes the remark back.
+    fn remark(&self, remark: Option<&str>);
+
     /// The session has ended; with the failure, if it crashed.
     fn end(self: Box<Self>, failure: Option<AttemptFailure>);
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::outcome::{TurnOutcome, TurnResult};
 use hangar_runtimes::runtime::{AgentSession, PermissionReply, SessionCommand, SessionNews};
+use hangar_runtimes::watch::ProgressRemark;
 use hangar_scheduler::retry::AttemptFailure;
 
 use crate::driver::{RunListener, RunNotice};
@@ -50,6 +51,7 @@ impl TaskSession {
             return (gone(), 0);
         }
         let mut round = Round::default();
+        let mut progress = ProgressRemark::default();
         loop {
             match self.live.news.recv().await {
                 Some(SessionNews::Event(event)) => {
@@ -59,11 +61,25 @@ impl TaskSession {
                         (Body::AssistantMessage(_), Some(slot)) => slot.answered(),
                         _ => {}
                     }
+                    if progress.note(event.body()) {
+                        self.remark(progress.sentence());
+                    }
                     self.heard(&event);
                 }
-                Some(SessionNews::TurnEnded(ended)) => return report(&ended.outcome, round),
+                Some(SessionNews::TurnEnded(ended)) => {
+                    if progress.sentence().is_some() {
+                        self.remark(None);
+                    }
+                    return report(&ended.outcome, round);
+                }
                 None => return (gone(), 0),
             }
+        }
+    }
+
+    fn remark(&self, remark: Option<&String>) {
+        if let Some(slot) = &self.slot {
+            slot.remark(remark.map(String::as_str));
         }
     }
 

@@ -209,6 +209,11 @@ impl Peer {
         self.0.closed.cancelled().await;
     }
 
+    /// Whether both are halves of the same connection.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     pub fn is_closed(&self) -> bool {
         self.0.closed.is_cancelled()
     }

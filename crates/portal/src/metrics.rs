@@ -92,7 +92,7 @@ fn unready(why: String) -> Response {
 }
 
 fn scrape(app: &App) -> Result<String, String> {
-    let queue = app.hub.scheduler().view().map_err(|error| error.to_string())?;
+    let queue = app.hub.scheduler().view_of(1).map_err(|error| error.to_string())?;
     let mut text = Text { out: String::new() };
     text.metric("hangar_build_info", [(vec![("version", app.about.version.clone())], 1.0)]);
     let states = app.hub.open_states().into_iter();
@@ -112,7 +112,7 @@ fn of_queue(text: &mut Text, queue: &QueueView, now: Timestamp) {
     );
     text.one("hangar_queue_slots_used", f64::from(queue.slots.used));
     text.one("hangar_queue_slots_limit", f64::from(queue.slots.limit));
-    text.one("hangar_queue_waiting", queue.waiting.len() as f64);
+    text.one("hangar_queue_waiting", queue.waiting_count as f64);
     let oldest = queue.waiting.first().and_then(|item| item.enqueued_at.parse::<Timestamp>().ok());
     let age = oldest.map_or(0.0, |since| now.duration_since(since).as_secs_f64().max(0.0));
     text.one("hangar_queue_oldest_wait_seconds", age);
@@ -176,7 +176,7 @@ pub(crate) async fn readyz(State(app): State<App>) -> Response {
         return unready("the portal is shutting down".to_owned());
     }
     let looked = tokio::task::spawn_blocking(move || {
-        app.hub.scheduler().view().map_err(|_| "the queue cannot be read")?;
+        app.hub.scheduler().view_of(0).map_err(|_| "the queue cannot be read")?;
         app.hub.store().ids().map_err(|_| "the sessions cannot be listed").map(drop)
     });
     match looked.await {

@@ -12,6 +12,9 @@ pub trait SettingsHost: Send + Sync {
     /// Makes all changes in one step, or none.
     fn change(&self, changes: Vec<SettingsChange>) -> Result<(), Vec<SettingsProblem>>;
 
+    /// Look of the pages, for browsers that have not chosen one.
+    fn appearance(&self) -> Appearance;
+
     /// Asks a configured provider for its models.
     fn test_provider(&self, name: String) -> BoxFuture<'static, ProviderTest>;
 }
@@ -28,6 +31,33 @@ pub trait AutomationHost: Send + Sync {
 
     /// Starts the work of a hook whose signature was verified. The error is a sentence.
     fn fire(&self, request: HookDelivery) -> Result<FiredHook, String>;
+}
+
+/// Look of the portal and of the terminal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Appearance {
+    /// Colours of the portal and of the terminal.
+    pub theme: ThemeChoice,
+    /// Space between the lines of lists and tables in the portal.
+    pub density: Density,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ThemeChoice {
+    #[default]
+    System,
+    Light,
+    Dark,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Density {
+    #[default]
+    Comfortable,
+    Compact,
 }
 
 /// Settings of the machine. Secrets are never in it.

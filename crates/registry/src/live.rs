@@ -9,7 +9,7 @@ use hangar_protocol::{Body, Event, LogPosition};
 use hangar_runtimes::outcome::{ErrorKind, TurnResult};
 use hangar_runtimes::runtime::{SessionCommand, SessionNews, TurnEnded};
 use hangar_runtimes::usage::AgentUsage;
-use hangar_runtimes::watch::{DistinctCalls, NO_PROGRESS};
+use hangar_runtimes::watch::ProgressRemark;
 use hangar_store::{SessionId, Store};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, broadcast, mpsc};
@@ -71,9 +71,8 @@ pub(crate) struct LiveState {
     /// Leases that were granted.
     leases: u64,
     listener: Option<Arc<dyn SessionListener>>,
-    /// Calls of the turn, and the sentence that it makes no progress, until it does.
-    calls: DistinctCalls,
-    no_progress: Option<String>,
+    /// The sentence that the turn makes no progress, until it does.
+    progress: ProgressRemark,
     canvases: OpenCanvases,
 }
 
@@ -246,8 +245,7 @@ impl LiveState {
             holder: None,
             leases: 0,
             listener: None,
-            calls: DistinctCalls::default(),
-            no_progress: None,
+            progress: ProgressRemark::default(),
             canvases: OpenCanvases::default(),
         }
     }
@@ -293,14 +291,7 @@ impl LiveState {
             self.rested = false;
             self.failed = None;
         }
-        match event.body() {
-            Body::SessionWarning(warning) if warning.warning_type == NO_PROGRESS => {
-                self.no_progress = Some(warning.message.clone());
-            }
-            Body::ToolStart(start) if self.calls.is_new(start) => self.no_progress = None,
-            Body::UserMessage(_) => self.no_progress = None,
-            _ => {}
-        }
+        self.progress.note(event.body());
     }
 
     /// Lists the session as open before it has received a message here.
@@ -352,7 +343,7 @@ impl LiveState {
     }
 
     pub(crate) fn turn_ended(&mut self, ended: &TurnEnded) {
-        (self.calls, self.no_progress) = (DistinctCalls::default(), None);
+        self.progress = ProgressRemark::default();
         self.prompts.pop_front();
         self.working = !self.prompts.is_empty();
         self.rested = !self.working;
@@ -392,7 +383,7 @@ impl LiveState {
     /// Fields that lists show at once when they change.
     pub(crate) fn shown(&self) -> (SessionState, bool, bool, u64) {
         let canvases = self.canvases.revision();
-        (self.state(), self.stats.run.is_some(), self.no_progress.is_some(), canvases)
+        (self.state(), self.stats.run.is_some(), self.no_progress().is_some(), canvases)
     }
 
     pub(crate) fn canvases(&self) -> &[Canvas] {
@@ -401,7 +392,7 @@ impl LiveState {
 
     /// The sentence that its turn makes no progress, while it makes none.
     pub(crate) fn no_progress(&self) -> Option<&String> {
-        self.no_progress.as_ref()
+        self.progress.sentence()
     }
 
     pub(crate) fn error(&self) -> Option<&String> {

@@ -78,6 +78,34 @@ impl DistinctCalls {
     }
 }
 
+/// The sentence that a turn makes no progress, as its events tell it. The next progress takes it back.
+#[derive(Debug, Default)]
+pub struct ProgressRemark {
+    calls: DistinctCalls,
+    sentence: Option<String>,
+}
+
+impl ProgressRemark {
+    /// Notes an event. Returns whether the sentence has changed.
+    pub fn note(&mut self, body: &Body) -> bool {
+        let sentence = match body {
+            Body::SessionWarning(warning) if warning.warning_type == NO_PROGRESS => {
+                Some(warning.message.clone())
+            }
+            Body::ToolStart(start) if self.calls.is_new(start) => None,
+            Body::UserMessage(_) => None,
+            _ => return false,
+        };
+        let changed = self.sentence != sentence;
+        self.sentence = sentence;
+        changed
+    }
+
+    pub fn sentence(&self) -> Option<&String> {
+        self.sentence.as_ref()
+    }
+}
+
 /// Action that is due.
 #[derive(Debug, PartialEq, Eq)]
 enum Due {
@@ -341,6 +369,19 @@ mod tests {
         assert_eq!(watch.decide(start + Duration::from_secs(PROGRESS)), unproductive);
         watch.note(&call("b", "ls -l"), start + Duration::from_secs(PROGRESS));
         assert_eq!(watch.decide(start + Duration::from_secs(PROGRESS + 1)), Due::Nothing);
+    }
+
+    #[test]
+    fn a_remark_stays_until_there_is_progress() {
+        let mut remark = ProgressRemark::default();
+        assert!(!remark.note(&call("a", "ls")), "there was none to take back");
+        let warning = SessionWarning::new(NO_PROGRESS, "no new commit".to_owned());
+        assert!(remark.note(&warning.into()));
+        assert!(!remark.note(&call("b", "ls")), "the same call is no progress");
+        assert!(!remark.note(&done("b")));
+        assert_eq!(remark.sentence().map(String::as_str), Some("no new commit"));
+        assert!(remark.note(&call("c", "ls -l")));
+        assert_eq!(remark.sentence(), None);
     }
 
     #[tokio::test(start_paused = true)]

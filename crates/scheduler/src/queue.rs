@@ -118,7 +118,7 @@ impl Queue {
             QueueFact::Granted { item } => self.granted(item, record.at),
             QueueFact::Counted { item, owner } => {
                 self.removed(&item.id);
-                let status = ItemStatus::Running { since: record.at, queued: false };
+                let status = ItemStatus::Running { since: record.at, queued: false, remark: None };
                 self.put(QueueEntry { item: item.clone(), owner: owner.clone(), status });
             }
             QueueFact::Finished { item, .. } | QueueFact::Withdrawn { item } => {
@@ -132,6 +132,7 @@ impl Queue {
                 let delay = Some(Delay { due: *due, failure: failure.clone() });
                 self.put(QueueEntry { status: ItemStatus::Parked { delay }, ..entry });
             }
+            QueueFact::Remarked { item, remark } => self.remarked(item, remark),
             QueueFact::Parked { item } => self.parked(item),
             QueueFact::OwnerGone { owner } => {
                 let items = self.state.items.values().filter(|entry| entry.owner == *owner);
@@ -202,7 +203,16 @@ impl Queue {
         let start = self.pass(project).max(self.state.virtual_time);
         self.state.virtual_time = start;
         self.state.passes.insert(project.clone(), start + UNIT / self.limits.weight(project));
-        self.put(QueueEntry { status: ItemStatus::Running { since: at, queued: true }, ..entry });
+        let status = ItemStatus::Running { since: at, queued: true, remark: None };
+        self.put(QueueEntry { status, ..entry });
+    }
+
+    /// A remark changes no decision, so the index stays as it is.
+    fn remarked(&mut self, id: &ItemId, told: &Option<String>) {
+        let status = self.state.items.get_mut(id).map(|entry| &mut entry.status);
+        if let Some(ItemStatus::Running { remark, .. }) = status {
+            remark.clone_from(told);
+        }
     }
 
     /// Work that was not queued has nothing to come back to.

@@ -47,6 +47,12 @@ pub enum QueueFact {
         due: Timestamp,
         failure: AttemptFailure,
     },
+    /// A remark on work that runs, such as that it makes no progress; `None` takes the last one back.
+    Remarked {
+        item: ItemId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remark: Option<String>,
+    },
     /// Its owner does not wait for it at present, and may come back.
     Parked {
         item: ItemId,
@@ -125,6 +131,7 @@ impl QueueFact {
             | QueueFact::Granted { .. }
             | QueueFact::Counted { .. }
             | QueueFact::Finished { .. }
+            | QueueFact::Remarked { .. }
             | QueueFact::Parked { .. }
             | QueueFact::Withdrawn { .. }
             | QueueFact::OwnerGone { .. }

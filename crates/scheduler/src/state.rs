@@ -67,6 +67,9 @@ pub enum ItemStatus {
         since: Timestamp,
         /// Whether it was queued. Other work may pass a limit.
         queued: bool,
+        /// Remark of its owner, such as that it makes no progress.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remark: Option<String>,
     },
 }
 

@@ -19,6 +19,7 @@ use crate::handshake::{AdmissionState, ConnectParams, PROTOCOL_VERSION, ServerAc
 use crate::hub::ServerHub;
 use crate::inference::Exchanges;
 use crate::methods::{self, Call, Failure};
+use crate::other_agents::ForwardedRequest;
 use crate::peer::{Incoming, RpcRequest};
 use crate::session_fs::FsProvider;
 
@@ -164,6 +165,16 @@ impl Client {
                 extension.may_call(method.name, params.as_deref(), self.answers_permissions(&hub))
         {
             return self.answer(id, Err(error));
+        }
+        if let Some(agents) = hub.config().other_agents.as_deref()
+            && self.extension.is_none()
+            && !self.is_guest
+            && agents.concerns(method.name, params.as_deref())
+        {
+            let params =
+                params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+            let (peer, method) = (self.peer.clone(), method.name.to_owned());
+            return agents.take(ForwardedRequest { peer, id, method, params });
         }
         if self.in_flight.fetch_add(1, Ordering::Relaxed) >= MAX_IN_FLIGHT {
             self.in_flight.fetch_sub(1, Ordering::Relaxed);

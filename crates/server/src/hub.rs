@@ -12,9 +12,9 @@ use hangar_agent::session::Command;
 use hangar_engine::{BackgroundWork, Engine, Naming, NoComposer, Options, ServerStart, supervise};
 use hangar_files::ClientFiles;
 use hangar_git::Git;
-use hangar_protocol::Event;
 use hangar_protocol::data::{AgentMode, Mode};
 use hangar_protocol::rpc::{ErrorObject, codes};
+use hangar_protocol::{Body, Event};
 use hangar_store::client_session::ClientSession;
 use hangar_store::{SessionId, SessionMeta, Store};
 use jiff::Timestamp;
@@ -37,6 +37,7 @@ use crate::log_pages::LogReaders;
 use crate::methods::{ClientPlugins, Failure};
 use crate::open_locks::OpenLocks;
 use crate::opener::{AccountHost, OpenRequest, SessionOpener};
+use crate::other_agents::OtherAgents;
 use crate::peer::notification;
 use crate::presence::Presence;
 use crate::recent_events::RecentEvents;
@@ -83,6 +84,8 @@ pub struct ServerHubConfig {
     pub extensions: Option<Box<dyn ExtensionHost>>,
     /// Told which sessions are alive.
     pub presence: Option<Box<dyn Presence>>,
+    /// Runs the sessions of other agents; there are none without it.
+    pub other_agents: Option<Box<dyn OtherAgents>>,
 }
 
 pub struct ServerHub {
@@ -298,6 +301,21 @@ impl ServerHub {
     pub async fn close(&self) {
         let live: Vec<Arc<ServedSession>> = self.sessions.lock().values().cloned().collect();
         futures_util::future::join_all(live.iter().map(|live| live.close())).await;
+        if let Some(agents) = &self.config.other_agents {
+            agents.close().await;
+        }
+    }
+
+    /// Records an event in all sessions of the server's home, such as that its settings have changed.
+    pub async fn record_in_all(&self, body: &Body) {
+        let is_here = |live: &&Arc<ServedSession>| live.store.root() == self.config.store.root();
+        let live: Vec<Arc<ServedSession>> = self.sessions.lock().values().filter(is_here).cloned().collect();
+        let record = |live: Arc<ServedSession>| {
+            let body = body.clone();
+            // A session that has ended needs no telling.
+            async move { live.ask(move |task| task.record(body)).await.ok() }
+        };
+        futures_util::future::join_all(live.into_iter().map(record)).await;
     }
 
     /// Adds a client to those that receive lifecycle events.

@@ -30,6 +30,7 @@ pub mod methods;
 mod model_choices;
 mod open_locks;
 mod opener;
+mod other_agents;
 mod peer;
 mod pending_permissions;
 mod presence;
@@ -58,6 +59,7 @@ pub use opener::{
     OpenError, OpenRequest, OpenedSession, RecomposeRequest, RecomposeScope, Recomposed, Recomposer,
     SessionOpener, SessionSurroundings, TodoBoard, TodoDependency, TodoItem, Todos,
 };
+pub use other_agents::{ForwardedRequest, OtherAgents};
 pub use presence::Presence;
 pub use remote::RemoteAccess;
 pub use transport::{serve_guests, serve_owner, serve_stdio, serve_tcp};

@@ -86,7 +86,7 @@ export const api = {
   runtimes: (check: boolean) => ask("GET /runtimes", { query: { check } }),
   models: (name: string) => ask("GET /runtimes/{name}/models", { path: { name } }),
 
-  queue: () => ask("GET /queue", {}),
+  queue: (limit: number) => ask("GET /queue", { query: { limit } }),
   pauseQueue: () => ask("POST /queue/pause", {}),
   resumeQueue: () => ask("POST /queue/resume", {}),
   drainQueue: () => ask("POST /queue/drain", {}),

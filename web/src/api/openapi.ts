@@ -27,6 +27,14 @@ export interface Answer {
   readonly content?: unknown;
 }
 
+/** Look of the portal and of the terminal. */
+export interface Appearance {
+  /** Colours of the portal and of the terminal. */
+  readonly theme: ThemeChoice;
+  /** Space between the lines of lists and tables in the portal. */
+  readonly density: Density;
+}
+
 /** A question of an agent. */
 export interface Approval {
   readonly id: string;
@@ -198,6 +206,8 @@ export interface Decision {
 
 export type Delivery = "enqueue" | "immediate";
 
+export type Density = "comfortable" | "compact";
+
 export type ElicitationAction = "accept" | "decline" | "cancel";
 
 /** An event in the vocabulary of Copilot CLI. `data` depends on `type`. */
@@ -334,6 +344,8 @@ export interface Meta {
   readonly version: string;
   readonly tokenRequired: boolean;
   readonly authenticated: boolean;
+  /** Look of the pages, for browsers that have not chosen one. */
+  readonly appearance: Appearance;
   readonly home?: string;
   readonly repoRoot?: string;
   /** Default working directory of sessions. */
@@ -457,7 +469,9 @@ export interface Queue {
   /** Budgets of work that runs or waits, and of today. */
   readonly budgets: readonly Budget[];
   readonly running: readonly QueueItem[];
-  /** In the order of age. */
+  /** Number of items that wait. */
+  readonly waitingCount: number;
+  /** The items that wait, in the order of age; the oldest of them where fewer were asked for. */
   readonly waiting: readonly QueueItem[];
 }
 
@@ -739,6 +753,8 @@ export interface TaskWork {
   readonly worktree?: boolean;
 }
 
+export type ThemeChoice = "system" | "light" | "dark";
+
 export interface TranscriptHit {
   readonly session: string;
   readonly name?: string;
@@ -931,6 +947,10 @@ export interface Routes {
   };
   /** Show the queue: what runs, what waits and why */
   "GET /queue": {
+    readonly query: {
+      /** Maximum number of the items that wait, the oldest first. Default: all. */
+      readonly limit?: number;
+    };
     readonly answer: Queue;
   };
   /** Start nothing new */

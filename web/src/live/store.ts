@@ -7,6 +7,7 @@ import { type Problem, asProblem } from "../api/problem";
 import type { Approval, Meta, Run, Runtime, Session } from "../api/resources";
 import { listenTogether } from "../api/shared";
 import type { StreamState } from "../api/stream";
+import { appearance } from "../theme";
 import { type Notice, showNotice } from "./notify";
 
 export const meta = signal<Meta | null>(null);
@@ -39,6 +40,7 @@ export async function loadMeta(): Promise<void> {
   try {
     const known = await api.meta();
     meta.value = known;
+    appearance.value = known.appearance;
     metaProblem.value = null;
     loginNeeded.value = known.tokenRequired && !known.authenticated;
     rememberToken(known.tokenRequired);

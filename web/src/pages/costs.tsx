@@ -33,7 +33,7 @@ export function CostsPage() {
     api.costs(by).then((found) => {
       if (!ended) setCosts(found);
     }, fail);
-    api.queue().then((queue) => {
+    api.queue(0).then((queue) => {
       if (!ended) setBudgets(queue.budgets);
     }, fail);
     return () => {

@@ -11,8 +11,13 @@ import { paths } from "../router";
 import { Action, Age, Empty, Loading, PageHead, Sentence, Trouble } from "../ui/parts";
 
 const AGAIN_MS = 2_000;
+/** Items that wait which are loaded at first; near their end, so many times as many are. */
+const FIRST = 200;
+const MORE = 4;
 /** Height of a row until it is measured. */
 const ROW = 44;
+/** Letters of an id that tell sessions apart for people. */
+const SHORT_ID = 8;
 /** A click raises a budget by this part of it. */
 const RAISE = 0.5;
 
@@ -22,7 +27,7 @@ interface QueueRow {
   readonly item: QueueItem;
 }
 
-function useQueue() {
+function useQueue(limit: number) {
   const [queue, setQueue] = useState<Queue | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   useEffect(() => {
@@ -31,7 +36,7 @@ function useQueue() {
     const look = async () => {
       clearTimeout(timer);
       try {
-        const found = await api.queue();
+        const found = await api.queue(limit);
         if (!ended) {
           setQueue(found);
           setProblem(null);
@@ -48,18 +53,19 @@ function useQueue() {
       clearTimeout(timer);
       stop();
     };
-  }, []);
+  }, [limit]);
   return { queue, problem, setQueue, setProblem };
 }
 
 export function QueuePage() {
-  const { queue, problem, setQueue, setProblem } = useQueue();
+  const [limit, setLimit] = useState(FIRST);
+  const { queue, problem, setQueue, setProblem } = useQueue(limit);
   const rows = useMemo(() => (queue === null ? [] : [...queue.running, ...queue.waiting].map((item): QueueRow => ({ key: item.id, guess: ROW, item }))), [queue]);
   if (queue === null) return <div class="page">{problem === null ? <Loading what="the queue" /> : <Trouble problem={problem} />}</div>;
   const act = (work: () => Promise<Queue>) => async () => setQueue(await work());
   return (
     <div class="queue-page">
-      <PageHead title="Queue" sub={`${queue.slots.used} of ${queue.slots.limit} slots are taken, ${queue.waiting.length} waiting${queue.mode === "open" ? "" : `; ${queue.mode}`}`}>
+      <PageHead title="Queue" sub={`${queue.slots.used} of ${queue.slots.limit} slots are taken, ${queue.waitingCount} waiting${queue.mode === "open" ? "" : `; ${queue.mode}`}`}>
         {queue.mode === "open" && <Action label="Pause" icon="pause" title="Start nothing new" act={act(api.pauseQueue)} onFail={setProblem} />}
         {queue.mode === "open" && <Action label="Drain" icon="down" title="Finish what runs, start nothing new" act={act(api.drainQueue)} onFail={setProblem} />}
         {(queue.mode !== "open" || queue.held.length > 0) && (
@@ -83,7 +89,15 @@ export function QueuePage() {
         </Empty>
       ) : (
         <div class="queue-list">
-          <VirtualList rows={rows} begins label="Queue" render={(row) => <ItemRow item={row.item} />} />
+          <VirtualList
+            rows={rows}
+            begins
+            label="Queue"
+            render={(row) => <ItemRow item={row.item} />}
+            onEdge={(edge) => {
+              if (edge === "last" && queue.waiting.length < queue.waitingCount) setLimit((most) => (queue.waiting.length < most ? most : most * MORE));
+            }}
+          />
         </div>
       )}
     </div>
@@ -160,8 +174,17 @@ function ItemRow({ item }: { item: QueueItem }) {
         <span class="word">{running ? "running" : "waiting"}</span>
       </span>
       <span class="queue-name">
-        {item.run === undefined ? <a href={paths.session(item.id)}>{item.id}</a> : <a href={paths.run(item.run)}>{item.job ?? item.run}</a>}
+        {item.run === undefined ? (
+          <a href={paths.session(item.id)} title={item.id}>
+            session {item.id.slice(0, SHORT_ID)}
+          </a>
+        ) : (
+          <a href={paths.run(item.run)} title={item.id}>
+            {item.job ?? item.run}
+          </a>
+        )}
         <span class="row-sub">
+          {item.run !== undefined && item.id.startsWith(`${item.run}/`) && `${item.id.slice(item.run.length + 1)} · `}
           {item.agent ?? item.runtime} · <span title={item.project}>{shortPath(item.project)}</span>
           {item.priority !== 0 && ` · priority ${item.priority}`}
           {item.attempt > 1 && ` · attempt ${item.attempt}`}

@@ -80,7 +80,9 @@ const INTERRUPTED = "The server ended while this was running. Resume goes on whe
 
 /** In a run that has ended nothing is running, whatever its last record says. */
 function standing(run: RunDetails): readonly RunWork[] {
-  return run.state === "running" ? run.works : run.works.map((work) => (work.state === "running" ? { ...work, state: "stopped" } : work));
+  // A task without a slot does not run, whatever it was told to do.
+  const state = (work: RunWork): RunWork["state"] => (run.state !== "running" ? "stopped" : work.waits !== undefined ? "waiting" : "running");
+  return run.works.map((work) => (work.state === "running" ? { ...work, state: state(work) } : work));
 }
 
 export function RunPage({ id }: { id: string }) {
@@ -301,7 +303,7 @@ function WorkPanel({ work, shown, show, close }: { work: RunWork; shown: readonl
           <Icon name="cross" />
         </button>
       </header>
-      {work.waits !== undefined && work.state === "running" && (
+      {work.waits !== undefined && work.state === "waiting" && (
         <p class="hint warn" role="status">
           <Sentence text={work.waits} />
         </p>

@@ -157,7 +157,9 @@ function SessionHead({ feed, session, title, onFail }: HeadProps) {
         <div class="session-line">
           <StateMark state={session.state} />
           {lost && <span class="state tone-warn">connection lost, trying again</span>}
-          <span class="nowrap">{session.runtime}</span>
+          <span class="nowrap" title={session.agent === undefined ? undefined : `named agent on ${session.runtime}`}>
+            {session.agent ?? session.runtime}
+          </span>
           {session.model !== undefined && (
             <span class="nowrap">
               {session.model}
@@ -261,6 +263,7 @@ function Facts({ feed, session }: { feed: SessionFeed; session: Session }) {
   const context = contextOf(feed, session);
   const facts: [string, ComponentChildren][] = [
     ["State", <StateMark state={session.state} />],
+    ["Agent", session.agent],
     ["Runtime", session.runtime],
     ["Model", session.model ?? "chosen by the runtime"],
     ["Effort", session.effort],

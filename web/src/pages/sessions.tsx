@@ -265,7 +265,7 @@ function SessionRow({ session }: { session: Session }) {
         </span>
         <span class="cell-model">
           {session.model !== undefined && <span>{session.model}</span>}
-          <span class="row-sub">{session.runtime}</span>
+          <span class="row-sub">{session.agent ?? session.runtime}</span>
         </span>
         <span class="cell-cost">{used(session)}</span>
         <span class="cell-age">

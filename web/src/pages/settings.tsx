@@ -11,6 +11,7 @@ import { type Theme, theme } from "../theme";
 import { Action, PageHead, Trouble } from "../ui/parts";
 
 const THEMES: readonly [Theme, string][] = [
+  ["configured", "As configured"],
   ["system", "As the system"],
   ["light", "Light"],
   ["dark", "Dark"],
@@ -22,7 +23,7 @@ export function SettingsPage() {
     <div class="page narrow">
       <PageHead title="Settings" />
       <section class="panel">
-        <h2>Appearance</h2>
+        <h2>This browser</h2>
         <div class="segments" role="radiogroup" aria-label="Theme">
           {THEMES.map(([value, label]) => (
             <label class={theme.value === value ? "chosen" : ""}>

@@ -6,6 +6,7 @@ import { type Problem, asProblem } from "../api/problem";
 import type { Schedules, Settings } from "../api/resources";
 import { moment } from "../format";
 import { type Fields, fields, list, text } from "../json";
+import { loadMeta } from "../live/store";
 import { paths } from "../router";
 import { Action, Loading, Sentence, Trouble } from "../ui/parts";
 import { type FieldShape, shapesAt, shown, typed } from "./schema";
@@ -28,6 +29,8 @@ export function ConfigForms() {
   const save: Save = async (changes) => {
     setSettings(await api.changeSettings(changes));
     setSchedules(await api.schedules());
+    // The look of this page may have changed.
+    await loadMeta();
   };
   const values = fields(settings.values);
   const table = { settings, values, save };
@@ -47,8 +50,10 @@ export function ConfigForms() {
       <Named {...table} title="Providers" path="providers" add="Add a provider" hint="Keys are references: a variable, a file, a command or the keychain." first={["type", "base_url", "api_key_env", "model"]} tests />
       <Named {...table} title="Runtimes" path="runtimes" add="Set a runtime up" hint="Settings of all sessions of a runtime." first={["program", "model", "effort"]} names={settings.runtimes} />
       <Plain {...table} title="Limits" path="limits" hint="Work that may run at once. Write “name = number”, one on a line." />
-      <Plain {...table} title="Budget" path="budget" hint="Caps on one session." />
+      <Plain {...table} title="Budgets" path="budgets" hint="US dollars that work of the queue may spend; at the limit it waits. Write “name = number”, one on a line." />
+      <Plain {...table} title="Caps of a session" path="budget" hint="A session that reaches one is ended." />
       <Plain {...table} title="Retries" path="retry" hint="Delays before failed work is tried again, in seconds." />
+      <Plain {...table} title="Appearance" path="appearance" hint="The look of the portal, for browsers that have chosen none, and of the terminal." />
       <ScheduleList {...table} schedules={schedules} />
     </>
   );

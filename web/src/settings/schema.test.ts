@@ -13,6 +13,7 @@ const schema = {
       properties: {
         global: { type: ["integer", "null"], description: "How much." },
         per_job: { type: "object", additionalProperties: { type: "integer" } },
+        per_agent: { type: "object", additionalProperties: { type: "number", format: "double" } },
       },
     },
     Agent: { type: "object", properties: { effort: { type: ["string", "null"], enum: ["low", "high"] }, hosts: { type: "array", items: { type: "string" } } } },
@@ -25,7 +26,7 @@ function kinds(path: string[]) {
 }
 
 test("each setting has the field of its type", () => {
-  expect(kinds(["limits"])).toEqual(["global: number", "per_job: numbers"]);
+  expect(kinds(["limits"])).toEqual(["global: number", "per_job: numbers", "per_agent: numbers"]);
   expect(kinds(["agents", "*"])).toEqual(["effort: choice", "hosts: words"]);
   expect(kinds(["schedules", "*"])).toEqual(["enabled: switch"]);
 });
@@ -38,6 +39,7 @@ test("a value that is shown and typed again is the same", () => {
   };
   check(["limits"], "global", 3);
   check(["limits"], "per_job", { "a = b": 2, c: 1 });
+  check(["limits"], "per_agent", { "*": 0.5 });
   check(["agents", "*"], "effort", "low");
   check(["agents", "*"], "hosts", ["a", "b"]);
   check(["schedules", "*"], "enabled", false);

@@ -36,7 +36,7 @@ function kindOf(schema: Fields, node: Fields, choices: readonly string[]): Field
   if (kind === "integer" || kind === "number") return "number";
   if (kind === "array" && types(resolved(schema, fields(node["items"])))[0] === "string") return "words";
   const any = resolved(schema, fields(node["additionalProperties"]));
-  if (kind === "object" && types(any)[0] === "integer") return "numbers";
+  if (kind === "object" && ["integer", "number"].includes(types(any)[0] ?? "")) return "numbers";
   return "other";
 }
 

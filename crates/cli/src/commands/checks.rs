@@ -71,6 +71,11 @@ async fn agent_finding(settings: &Settings, runtimes: &AgentRuntimes, agent: &dy
     let fallbacks = runtimes.config.named.get(&*card.name).map(|table| table.fallback_models.clone());
     let model = runtimes.config.model(&card.name);
     let models: Vec<String> = model.into_iter().chain(fallbacks.unwrap_or_default()).collect();
+    if !card.capabilities.own_log
+        && let Some(problem) = agent.preflight().await.problems.first()
+    {
+        return Finding::new(Health::Bad, subject, format!("runs on {base}, which is not ready: {problem}"));
+    }
     if models.is_empty() {
         return Finding::new(Health::Good, subject, format!("runs on {base} with its default model"));
     }

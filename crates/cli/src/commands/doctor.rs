@@ -150,6 +150,10 @@ fn providers(settings: &Settings) -> Result<Vec<Finding>> {
         Ok(configured) => configured,
         Err(error) => return Ok(vec![Finding::new(Health::Bad, "configuration", format!("{error:#}"))]),
     };
+    if configured.is_empty() && settings.var("COPILOT_MODEL").is_some_and(providers::is_scripted) {
+        let says = "none configured; COPILOT_MODEL chooses the scripted model, which needs none";
+        return Ok(vec![Finding::new(Health::Plain, "providers", says)]);
+    }
     if configured.is_empty() {
         let says = format!(
             "none configured: set COPILOT_PROVIDER_BASE_URL and COPILOT_MODEL, or add a [providers.NAME] table to {}",

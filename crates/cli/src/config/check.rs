@@ -9,6 +9,7 @@ use crate::automation;
 use crate::budget;
 use crate::fleet;
 use crate::just_in_time;
+use crate::notify;
 use crate::providers;
 use crate::queue;
 use crate::runtimes::AgentRuntimes;
@@ -55,6 +56,32 @@ pub(crate) fn problems(settings: &Settings, text: &str) -> Vec<Problem> {
     problems.sort_by_key(|problem| problem.line);
     problems.truncate(MOST_PROBLEMS);
     problems
+}
+
+/// Tables of a text of `config.toml` that cannot be used, each with its error.
+fn unusable(settings: &Settings, text: &str) -> impl Iterator<Item = (&'static str, anyhow::Error)> {
+    let checks = [
+        ("limits", queue::config::check(text)),
+        ("budgets", queue::budgets::parse(text).map(drop)),
+        ("notifications", notify::config::check(settings, text)),
+        ("budget", budget::check(text)),
+        ("just_in_time", just_in_time::check(text)),
+        ("providers", providers::check(settings, text)),
+        ("runtimes", AgentRuntimes::check(settings, text)),
+        ("fleet", fleet::config::check(text)),
+    ];
+    checks.into_iter().filter_map(|(table, checked)| Some((table, checked.err()?)))
+}
+
+/// The first problem that keeps a text of `config.toml` from being used. Keys that nobody reads are none.
+pub(crate) fn obstacle(settings: &Settings, text: &str) -> Option<String> {
+    if Document::parse(text).is_err() {
+        return problems(settings, text).first().map(ToString::to_string);
+    }
+    let (_, error) = unusable(settings, text).next()?;
+    // The sentence with its line, if the checks of the file find the same.
+    let found = problems(settings, text).into_iter().next();
+    Some(found.map_or_else(|| format!("config.toml: {error:#}"), |problem| problem.to_string()))
 }
 
 fn line_at(text: &str, at: Option<usize>) -> usize {
@@ -172,18 +199,9 @@ impl Checker<'_> {
     fn meaning(&mut self, settings: &Settings, document: &toml_edit::Table) {
         let text = self.text;
         self.agents(document);
-        let retry = queue::config::check(text).map_err(|error| ("limits", error));
-        let checks = [
-            retry,
-            budget::check(text).map_err(|error| ("budget", error)),
-            just_in_time::check(text).map_err(|error| ("just_in_time", error)),
-            providers::check(settings, text).map_err(|error| ("providers", error)),
-            AgentRuntimes::check(settings, text).map_err(|error| ("runtimes", error)),
-            fleet::config::check(text).map_err(|error| ("fleet", error)),
-        ];
-        for (table, error) in checks.into_iter().filter_map(Result::err) {
+        for (table, error) in unusable(settings, text) {
             let message = format!("{error:#}");
-            let named = named_table(&message).unwrap_or_else(|| vec![table.to_owned()]);
+            let named = named_setting(&message).unwrap_or_else(|| vec![table.to_owned()]);
             // Agents were checked above, each at its own key.
             if self.problems.iter().all(|known| !message.contains(&known.message)) {
                 self.add(place_of(document, &named), &named, message);
@@ -210,11 +228,18 @@ impl Checker<'_> {
     }
 }
 
-/// The table that a sentence names, such as `[agents.NAME]`.
-fn named_table(message: &str) -> Option<Vec<String>> {
-    let (_, rest) = message.split_once('[')?;
-    let (name, _) = rest.split_once(']')?;
-    Some(name.split('.').map(str::to_owned).collect())
+/// The table or setting that a sentence names: `[agents.NAME]`, `` `key` in [table] `` or `[[list]] number 2`.
+fn named_setting(message: &str) -> Option<Vec<String>> {
+    let (before, rest) = message.split_once('[')?;
+    let (name, rest) = rest.split_once(']')?;
+    let mut path: Vec<String> = name.trim_start_matches('[').split('.').map(str::to_owned).collect();
+    if let Some(number) = rest.strip_prefix("] number ") {
+        let number: String = number.chars().take_while(char::is_ascii_digit).collect();
+        path.push(number.parse::<usize>().ok()?.saturating_sub(1).to_string());
+    }
+    let key = before.strip_suffix("` in ").and_then(|before| before.rsplit_once('`'));
+    path.extend(key.into_iter().flat_map(|(_, key)| key.split('.').map(str::to_owned)));
+    Some(path)
 }
 
 /// Offset of a setting in the text; of a missing one, that of the nearest table around it.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use hangar_models::config::table;
+use hangar_portal::settings::Appearance;
 use hangar_sandbox::SandboxConfig;
 use schemars::JsonSchema;
 
@@ -60,6 +61,9 @@ pub(super) struct ConfigFile {
     /// Delays before failed work is tried again.
     #[schemars(default)]
     retry: RetryTable,
+    /// Look of the portal and of the terminal.
+    #[schemars(default)]
+    appearance: Appearance,
     /// Work that starts at fixed times.
     #[schemars(default)]
     schedules: Vec<ScheduleTable>,

@@ -260,12 +260,19 @@ pub(crate) fn shown(text: &str, path: &[String]) -> Result<Option<Json>, String>
     Ok(Some(part.clone()))
 }
 
+/// Whether a value is an address of a notification, which may hold a secret. A reference to one is shown.
+fn is_secret_address(path: &[String], value: &Json) -> bool {
+    let [table, .., key] = path else { return false };
+    let is_reference = value.as_str().is_some_and(|text| text.starts_with("env:"));
+    table == "notifications" && ["webhook", "slack"].contains(&key.as_str()) && !is_reference
+}
+
 fn hide(json: &mut Json, path: &mut Vec<String>) {
     match json {
         Json::Object(members) => {
             for (key, member) in members.iter_mut() {
                 path.push(key.clone());
-                match is_secret(path) {
+                match is_secret(path) || is_secret_address(path, member) {
                     true => *member = Json::String(HIDDEN.to_owned()),
                     false => hide(member, path),
                 }

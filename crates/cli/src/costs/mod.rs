@@ -101,7 +101,7 @@ pub(crate) fn budget(settings: &Settings, args: &BudgetCommandArgs) -> Result<Ex
     ledger.collect()?;
     let figures = ledger.spent(&scheduler.budgets(), &scheduler.runs(), jiff::Timestamp::now());
     scheduler.spent(&figures)?;
-    let budgets = scheduler.view()?.budgets;
+    let budgets = scheduler.view_of(0)?.budgets;
     if args.json {
         print_line(&serde_json::to_string_pretty(&budgets)?)?;
         return Ok(Exit::Done);

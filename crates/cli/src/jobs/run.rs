@@ -16,7 +16,7 @@ use super::args::{JobRunArgs, ResumeArgs};
 use super::progress::Shown;
 use super::views::{self, ViewRequests};
 use crate::args::OutputFormat;
-use crate::config::live::follow_limits;
+use crate::config::live;
 use crate::costs;
 use crate::exit::Exit;
 use crate::logging;
@@ -133,15 +133,23 @@ fn carry_out(
                 return Ok(Exit::Done);
             }
             never = tell_waits(&hub, &run, format) => match never {},
-            () = follow_limits(settings.clone(), hub.scheduler().clone()) => return Ok(Exit::Failed),
+            never = live::follow_for(settings.clone(), hub.clone()) => match never {},
             never = requests.serve(settings, &hub, &token) => match never {},
             () = hub.scheduler().stopped() => { controls.stop().await; to_end.await }
             _ = interrupt.recv() => { controls.stop().await; to_end.await }
             _ = terminate.recv() => { controls.stop().await; to_end.await }
         };
         if let Ok(end) = &end {
-            let failure = (*end != RunEnd::Succeeded).then(|| format!("The run {end}."));
-            hub.notify_run(&run.0, &subject, &project, failure.as_deref());
+            match end {
+                RunEnd::Succeeded => hub.notify_run(&run.0, &subject, &project, None),
+                RunEnd::Failed { .. } | RunEnd::LimitReached { .. } => {
+                    let told = end.to_string();
+                    let told = format!("The run {}.", told.trim_end_matches('.'));
+                    hub.notify_run(&run.0, &subject, &project, Some(&told));
+                }
+                // A person stopped it, or the process ends.
+                RunEnd::Canceled | RunEnd::Interrupted => {}
+            }
         }
         hub.close().await;
         let end = end.with_context(|| {

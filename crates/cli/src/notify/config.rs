@@ -32,6 +32,7 @@ const MOST_RULES: usize = 64;
 #[serde(deny_unknown_fields)]
 pub(crate) struct RuleTable {
     /// Occasions: question, failure, budget, finish. All but finish by default.
+    #[schemars(extend("items" = { "type": "string", "enum": ["question", "failure", "budget", "finish"] }))]
     on: Option<BTreeSet<String>>,
     /// Directory of the work; all by default.
     project: Option<String>,
@@ -60,7 +61,7 @@ struct QuietTable {
     from: String,
     /// Time of day such as 07:00.
     to: String,
-    /// Time zone such as Europe/Berlin; that of the machine by default.
+    /// Time zone such as Europe/Berlin; UTC by default.
     time_zone: Option<String>,
 }
 
@@ -138,6 +139,11 @@ pub(super) fn load(settings: &Settings) -> Result<Vec<Rule>> {
     let text = settings.config_text()?;
     let rules = parse(&text, &|name| settings.var(name).map(str::to_owned));
     rules.with_context(|| format!("cannot use {}", settings.config_path().display()))
+}
+
+/// Checks the rules of a text of `config.toml`.
+pub(crate) fn check(settings: &Settings, text: &str) -> Result<()> {
+    parse(text, &|name| settings.var(name).map(str::to_owned)).map(drop)
 }
 
 fn parse(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Rule>> {

@@ -7,7 +7,7 @@ pub(crate) mod config;
 
 use std::io::Write;
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -19,6 +19,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 
+use crate::config::live::FileStamp;
 use crate::credentials;
 use crate::output::remark;
 use crate::settings::Settings;
@@ -32,48 +33,79 @@ const FIRST_DELAY: Duration = Duration::from_secs(1);
 /// Time of one attempt.
 const DELIVERY_TIME: Duration = Duration::from_secs(10);
 
-/// Starts to deliver the notices of a hub, if any are configured.
+/// Starts to deliver the notices of a hub. Rules that are changed later apply to later notices.
 pub(crate) fn start(settings: &Settings, hub: &Hub) -> Result<()> {
-    let rules = config::load(settings)?;
-    if rules.is_empty() {
-        return Ok(());
-    }
+    let stamp = FileStamp::of(&settings.config_path());
     let sender = Arc::new(Sender {
         settings: settings.clone(),
-        http: client()?,
+        http: OnceLock::new(),
         delay: FIRST_DELAY.mul_f64(settings.retry_scale()?),
     });
-    let rules: Vec<(Rule, Vec<mpsc::Sender<Notice>>)> = rules
-        .into_iter()
-        .map(|rule| {
-            let queues = rule.destinations.iter().map(|to| queue(hub, &sender, to.clone())).collect();
-            (rule, queues)
-        })
-        .collect();
-    let (mut notices, listening) = (hub.notices(), hub.clone());
+    let routes = routes(hub, &sender, config::load(settings)?);
+    let mut delivery = Delivery { hub: hub.clone(), sender, stamp, routes };
+    let mut notices = hub.notices();
     hub.spawn(async move {
         loop {
             let notice = tokio::select! {
                 // Notices from before the end are delivered.
                 biased;
                 notice = notices.recv() => notice,
-                () = listening.stopping().cancelled() => return,
+                () = delivery.hub.stopping().cancelled() => return,
             };
             match notice {
-                Ok(notice) => {
-                    let now = jiff::Timestamp::now();
-                    let admitted = rules.iter().filter(|(rule, _)| rule.admits(&notice, now));
-                    for queue in admitted.flat_map(|(_, queues)| queues) {
-                        // A destination that is that far behind has missed others already.
-                        let _ = queue.try_send(notice.clone());
-                    }
-                }
+                Ok(notice) => delivery.pass_on(&notice),
                 Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return,
             }
         }
     });
     Ok(())
+}
+
+/// A rule with the queues of its destinations.
+type Route = (Rule, Vec<mpsc::Sender<Notice>>);
+
+fn routes(hub: &Hub, sender: &Arc<Sender>, rules: Vec<Rule>) -> Vec<Route> {
+    let route = |rule: Rule| {
+        let queues = rule.destinations.iter().map(|to| queue(hub, sender, to.clone())).collect();
+        (rule, queues)
+    };
+    rules.into_iter().map(route).collect()
+}
+
+/// Delivery of notices by the rules of the file as it is.
+struct Delivery {
+    hub: Hub,
+    sender: Arc<Sender>,
+    /// The file that the rules were read from.
+    stamp: FileStamp,
+    routes: Vec<Route>,
+}
+
+impl Delivery {
+    fn pass_on(&mut self, notice: &Notice) {
+        self.refresh();
+        let now = jiff::Timestamp::now();
+        let admitted = self.routes.iter().filter(|(rule, _)| rule.admits(notice, now));
+        for queue in admitted.flat_map(|(_, queues)| queues) {
+            // A destination that is that far behind has missed others already.
+            let _ = queue.try_send(notice.clone());
+        }
+    }
+
+    /// Reads the rules again if the file has changed. Rules that cannot be used leave the last ones.
+    fn refresh(&mut self) {
+        let settings = &self.sender.settings;
+        let stamp = FileStamp::of(&settings.config_path());
+        if stamp == self.stamp {
+            return;
+        }
+        self.stamp = stamp;
+        match config::load(settings) {
+            Ok(rules) => self.routes = routes(&self.hub, &self.sender, rules),
+            Err(error) => tracing::error!("the notifications stay as they were: {error:#}"),
+        }
+    }
 }
 
 /// The queue of one destination, and the task that empties it.
@@ -89,17 +121,16 @@ fn queue(hub: &Hub, sender: &Arc<Sender>, to: Destination) -> mpsc::Sender<Notic
     queue
 }
 
-fn client() -> Result<reqwest::Client> {
+fn client() -> reqwest::Result<reqwest::Client> {
     // Set already if anything else has spoken TLS before.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client =
-        reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(DELIVERY_TIME);
-    Ok(client.build()?)
+    reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(DELIVERY_TIME).build()
 }
 
 struct Sender {
     settings: Settings,
-    http: reqwest::Client,
+    /// Made with the first delivery over HTTP.
+    http: OnceLock<reqwest::Client>,
     delay: Duration,
 }
 
@@ -141,7 +172,14 @@ impl Sender {
     }
 
     async fn post(&self, address: &str, body: &serde_json::Value) -> Result<(), String> {
-        let sent = self.http.post(address).json(body).send().await;
+        let http = match self.http.get() {
+            Some(http) => http,
+            None => {
+                let made = client().map_err(|_| "there is no HTTP client".to_owned())?;
+                self.http.get_or_init(|| made)
+            }
+        };
+        let sent = http.post(address).json(body).send().await;
         match sent {
             Ok(answer) if answer.status().is_success() => Ok(()),
             Ok(answer) => Err(format!("status {}", answer.status().as_u16())),

@@ -21,11 +21,12 @@ use hangar_process::credentials::Child;
 use hangar_registry::hub::{Hub, HubConfig};
 use hangar_registry::runs::{Runs, RunsConfig};
 use hangar_store::Store;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::automation::Automation;
 use crate::commands::print_line;
 use crate::compose::working_dir;
-use crate::config::live::follow_limits;
+use crate::config::live;
 use crate::costs;
 use crate::credentials;
 use crate::endpoint::{Announcement, ProcessEndpoint};
@@ -176,7 +177,7 @@ async fn up(
         .inspect_err(|error| tracing::warn!(%error, "terminals cannot find the portal"));
     let automation = Arc::new(Automation::new(settings, runs.clone(), workspace.to_owned()));
     hub.spawn(Arc::clone(&automation).run());
-    let _limits = AbortOnDrop(tokio::spawn(follow_limits(settings.clone(), hub.scheduler().clone())));
+    let _config = AbortOnDropHandle::new(tokio::spawn(live::follow_for(settings.clone(), hub.clone())));
     let parts = SettingsParts {
         settings: Arc::new(PortalSettings(settings.clone())),
         automation,
@@ -203,15 +204,6 @@ async fn up(
     hub.close().await;
     serving.await.context("serving failed")?;
     Ok(Exit::Done)
-}
-
-/// Aborts a task when dropped.
-struct AbortOnDrop(tokio::task::JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 /// The command that stops the portal. The token stays where it is.

@@ -2,11 +2,12 @@
 
 use futures_util::future::BoxFuture;
 use hangar_portal::settings::{
-    AutomationHost, FiredHook, HookDelivery, ProviderTest, SchedulesView, SettingsChange, SettingsHost,
-    SettingsProblem, SettingsView,
+    Appearance, AutomationHost, FiredHook, HookDelivery, ProviderTest, SchedulesView, SettingsChange,
+    SettingsHost, SettingsProblem, SettingsView,
 };
 use serde_json::{Value, json};
 
+use crate::appearance;
 use crate::automation::Automation;
 use crate::commands::doctor;
 use crate::config::{ConfigEdit, EditError, KeyPath, Problem, Schema, apply, problems, shown};
@@ -52,6 +53,10 @@ impl SettingsHost for PortalSettings {
             EditError::Invalid(problems) => problems.into_iter().map(told).collect(),
             EditError::Refused(why) | EditError::File(why) => vec![sentence(why)],
         })
+    }
+
+    fn appearance(&self) -> Appearance {
+        appearance::load(&self.0)
     }
 
     fn test_provider(&self, name: String) -> BoxFuture<'static, ProviderTest> {

@@ -81,7 +81,7 @@ fn lines(view: &QueueView) -> Vec<String> {
         QueueMode::Draining => "; draining",
     };
     let slots = &view.slots;
-    let waiting = view.waiting.len();
+    let waiting = view.waiting_count;
     let mut lines =
         vec![format!("{} of {} slots are taken, {waiting} waiting{mode}", slots.used, slots.limit)];
     for limit in &view.limits {
@@ -95,9 +95,14 @@ fn lines(view: &QueueView) -> Vec<String> {
     for held in &view.held {
         lines.push(format!("  account {} is held: {}", held.account, held.reason));
     }
-    let line =
-        |item: &QueueItem, state: &str| format!("{}  {}  {}  {state}", item.id, item.runtime, item.project);
-    lines.extend(view.running.iter().map(|item| line(item, "running")));
+    let line = |item: &QueueItem, state: &str| {
+        let agent = item.agent.as_ref().unwrap_or(&item.runtime);
+        format!("{}  {agent}  {}  {state}", item.id, item.project)
+    };
+    lines.extend(view.running.iter().map(|item| match &item.note {
+        Some(note) => line(item, &format!("running: {note}")),
+        None => line(item, "running"),
+    }));
     lines.extend(view.waiting.iter().map(|item| line(item, item.reason.as_deref().unwrap_or("waiting"))));
     lines
 }

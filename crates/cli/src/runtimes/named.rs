@@ -159,7 +159,8 @@ pub(crate) fn definition(settings: &Settings, name: &str) -> Result<Option<Agent
     let runtime = agent.runtime.as_deref().unwrap_or_default();
     if runtime != NATIVE {
         bail!(
-            "agent `{name}` runs on {runtime}; `{} run --agent {name}` and the portal start it",
+            "agent `{name}` runs on {runtime}; `{} run --agent {name}`, the portal and `session.create` of an SDK \
+             start it",
             settings.program
         );
     }

@@ -8,8 +8,10 @@ mod finder;
 pub(crate) mod instructions;
 mod models;
 mod opener;
+mod other_agents;
 mod remote;
 
+use std::convert::Infallible;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +19,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use hangar_engine::Naming;
 use hangar_server::{
-    OpenedSession, Presence, RemoteAccess, Seat, ServerAccess, ServerHub, ServerHubConfig, serve_stdio,
-    serve_tcp,
+    OpenedSession, OtherAgents, Presence, RemoteAccess, Seat, ServerAccess, ServerHub, ServerHubConfig,
+    serve_stdio, serve_tcp,
 };
 use hangar_spec::SessionSpec;
 use hangar_store::{SessionId, Store};
@@ -26,6 +28,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{RunArgs, ServerArgs};
 use crate::compose::Opened;
+use crate::config::live::LiveConfig;
 use crate::exit::Exit;
 use crate::logging;
 use crate::output::remark;
@@ -33,7 +36,8 @@ use crate::settings::{LoginPlaces, LoginSource, Settings};
 pub(crate) use access::Admission;
 use extensions::NodeExtensions;
 use finder::ConfiguredPlaces;
-use opener::{Front, Opener};
+use opener::{Front, Opener, Server};
+use other_agents::ClientAgents;
 use remote::PortalAccess;
 
 /// Time that a stopped server waits for its client to close the connection.
@@ -55,7 +59,7 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
         settings.logins = LoginPlaces::Nowhere;
     }
     let admission = Admission::of(server, &settings)?;
-    let config = hub_config(&settings, Arc::new(args), admission.access(), given, Front::Program)?;
+    let (config, composer) = hub_config(&settings, Arc::new(args), admission.access(), given, Front::Program)?;
     // Zero is how SDKs say "never".
     let idle_timeout = server.session_idle_timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs);
     let hub = ServerHub::new(ServerHubConfig { idle_timeout, ..config });
@@ -63,7 +67,12 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let result = runtime.block_on(serve(&hub, server, &admission));
+    let result = runtime.block_on(async {
+        tokio::select! {
+            result = serve(&hub, server, &admission) => result,
+            never = tell_changes(&hub, composer.config()) => match never {},
+        }
+    });
     // Reading standard input blocks a thread for as long as the client likes.
     runtime.shutdown_timeout(Duration::from_millis(100));
     result
@@ -78,7 +87,7 @@ pub(crate) fn terminal_hub(
 ) -> Result<Arc<ServerHub>> {
     let mut defaults = crate::flags::spec(&args);
     defaults.client.extensions = Some(extensions::are_on(settings)?);
-    let config = hub_config(settings, Arc::new(args), access, None, Front::Person)?;
+    let (config, _) = hub_config(settings, Arc::new(args), access, None, Front::Person)?;
     let remote_access: Option<Box<dyn RemoteAccess>> = match presence {
         Some(_) => Some(Box::new(PortalAccess::to_announced(settings.home.clone()))),
         None => config.remote_access,
@@ -91,7 +100,7 @@ pub(crate) fn hosting(settings: &Settings, args: &Arc<RunArgs>) -> Result<Option
     if !extensions::are_on(settings)? {
         return Ok(None);
     }
-    let config = hub_config(settings, Arc::clone(args), ServerAccess::Owner, None, Front::Person)?;
+    let (config, _) = hub_config(settings, Arc::clone(args), ServerAccess::Owner, None, Front::Person)?;
     let hub = ServerHub::new(ServerHubConfig { remote_access: None, ..config });
     let opener = Opener::new(settings.clone(), None, Arc::clone(args), Front::Person)?;
     Ok(Some(Hosting { hub, opener }))
@@ -114,17 +123,24 @@ impl Hosting {
     }
 }
 
+/// Configuration of a hub, and the state that its sessions share.
 fn hub_config(
     settings: &Settings,
     args: Arc<RunArgs>,
     access: ServerAccess,
     given: Option<String>,
     front: Front,
-) -> Result<ServerHubConfig> {
+) -> Result<(ServerHubConfig, Arc<Server>)> {
     let finder = Box::new(ConfiguredPlaces::new(settings.clone(), &args));
     let extensions = Box::new(NodeExtensions::new(settings.clone(), &args, front));
     let opener = Opener::new(settings.clone(), given, args, front)?;
-    Ok(ServerHubConfig {
+    let other_agents: Option<Box<dyn OtherAgents>> = match front {
+        Front::Program => Some(Box::new(ClientAgents::new(Arc::clone(opener.server())))),
+        // The terminal has a server of its own for them.
+        Front::Person => None,
+    };
+    let composer = Arc::clone(opener.server());
+    let config = ServerHubConfig {
         store: Store::new(&settings.home),
         access,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -144,10 +160,20 @@ fn hub_config(
         presence: None,
         remote_access: Some(Box::new(PortalAccess::new(settings.home.clone()))),
         extensions: Some(extensions),
+        other_agents,
         finder,
         account: Box::new(opener.clone()),
         opener: Box::new(opener),
-    })
+    };
+    Ok((config, composer))
+}
+
+/// Tells sessions under way of changes of the configuration, which they do not follow.
+async fn tell_changes(hub: &ServerHub, config: &LiveConfig) -> Infallible {
+    loop {
+        let change = config.changed().await;
+        hub.record_in_all(&change.event()).await;
+    }
 }
 
 async fn serve(hub: &Arc<ServerHub>, server: &ServerArgs, admission: &Admission) -> Result<Exit> {

@@ -22,6 +22,7 @@ use hangar_tools::sql::Database;
 use super::{account, endpoint, instructions, models};
 use crate::args::RunArgs;
 use crate::compose::{self, HostSettings, LiveSession, ModelSource, Opened, RecomposedParts, SessionRequest};
+use crate::config::live::LiveConfig;
 use crate::flags;
 use crate::mcp::{self, ServerSources};
 use crate::providers;
@@ -36,8 +37,8 @@ const MAX_HIDDEN: usize = 1024;
 pub(super) struct Opener(Arc<Server>);
 
 /// State that all sessions of the server share.
-struct Server {
-    settings: Settings,
+pub(super) struct Server {
+    config: LiveConfig,
     /// The token that the server was started with.
     given: Option<String>,
     /// Values that tools of later sessions must not show.
@@ -64,7 +65,12 @@ impl Opener {
         front: Front,
     ) -> Result<Self> {
         flags::policy(&args, &settings)?;
-        Ok(Self(Arc::new(Server { settings, given, hidden: Mutex::default(), args, front })))
+        let config = LiveConfig::new(settings);
+        Ok(Self(Arc::new(Server { config, given, hidden: Mutex::default(), args, front })))
+    }
+
+    pub(super) fn server(&self) -> &Arc<Server> {
+        &self.0
     }
 }
 
@@ -73,33 +79,26 @@ impl Server {
         self.hidden.lock()
     }
 
-    /// The settings of one session: a token of its own goes before the server's.
-    fn settings(&self, identity: &IdentityOptions) -> Settings {
-        let mut settings = match &identity.github_token {
-            Some(token) => self.settings.with_login(token, LoginSource::Given),
-            None => self.settings.clone(),
-        };
-        if providers::github_login(&settings, false).is_none()
-            && let Some(account) = Accounts::of(&self.settings.home).current()
-        {
-            settings = settings.with_login(&account.token, LoginSource::Account);
-        }
-        if let Some(dir) = &identity.config_dir {
-            // Configuration and state of a home belong together.
-            settings.home.clone_from(dir);
-        }
-        settings
+    pub(super) fn config(&self) -> &LiveConfig {
+        &self.config
     }
 
-    /// Settings of the process for one session, with those of the user whose home it has.
+    /// The settings of one session that is opened now.
+    pub(super) fn settings(&self, identity: &IdentityOptions) -> Settings {
+        settings_of(&self.config.settings(), identity)
+    }
+
+    /// Settings of the process for one session, with those of the user whose home it has. `config` is the configuration that the
+    /// session has.
     fn host(
         &self,
+        config: &Settings,
         settings: &Settings,
         spec: &SessionSpec,
         transport: &ModelTransport,
     ) -> Result<HostSettings> {
         let user = UserSettings::of(&settings.home);
-        let mut host = flags::host(&self.settings, &self.args)?;
+        let mut host = flags::host(config, &self.args)?;
         if spec.customization.experimental.unwrap_or_else(|| user.is_on("experimental")) {
             host.features.switch_experimental();
         }
@@ -138,15 +137,34 @@ impl Server {
     }
 }
 
+/// The settings of one session: a token of its own goes before the server's.
+fn settings_of(config: &Settings, identity: &IdentityOptions) -> Settings {
+    let mut settings = match &identity.github_token {
+        Some(token) => config.with_login(token, LoginSource::Given),
+        None => config.clone(),
+    };
+    if providers::github_login(&settings, false).is_none()
+        && let Some(account) = Accounts::of(&config.home).current()
+    {
+        settings = settings.with_login(&account.token, LoginSource::Account);
+    }
+    match &identity.config_dir {
+        // Configuration and state of a home belong together.
+        Some(dir) => settings.with_home(dir),
+        None => settings,
+    }
+}
+
 impl Opener {
     fn compose(&self, request: OpenRequest<'_>) -> Result<OpenedSession> {
         let OpenRequest { id, spec, sink, hooks, transport, client_session } = request;
-        let settings = self.0.settings(&spec.identity);
+        let config = self.0.config.settings();
+        let settings = settings_of(&config, &spec.identity);
         let stored = match &client_session {
             Some(session) => session.stored.is_some(),
             None => Store::new(&settings.home).contains(&id),
         };
-        let host = self.0.host(&settings, spec, &transport)?;
+        let host = self.0.host(&config, &settings, spec, &transport)?;
         let mut spec = spec.clone();
         spec.entry.continue_pending.get_or_insert(false);
         let request = SessionRequest {
@@ -160,11 +178,15 @@ impl Opener {
             hooks: Some(hooks),
             client_session,
         };
-        Ok(self.split(compose::check(&settings, request)?.open()?))
+        Ok(self.split_with(compose::check(&settings, request)?.open()?, config))
     }
 
-    /// A composed session, in the parts that the server drives and those that it shows.
+    /// A session that was composed with the configuration as it is now, in the parts that the server drives and those that it shows.
     pub(super) fn split(&self, opened: Opened) -> OpenedSession {
+        self.split_with(opened, self.0.config.settings())
+    }
+
+    fn split_with(&self, opened: Opened, config: Settings) -> OpenedSession {
         let spill = Arc::new(opened.spill);
         OpenedSession {
             parts: EngineParts {
@@ -185,7 +207,11 @@ impl Opener {
                 environment: opened.environment,
                 instructions: opened.instructions,
                 todos: Arc::new(SqlTodos(opened.database)),
-                recomposer: Arc::new(SessionRecomposer { server: Arc::clone(&self.0), live: opened.live }),
+                recomposer: Arc::new(SessionRecomposer {
+                    server: Arc::clone(&self.0),
+                    config,
+                    live: opened.live,
+                }),
                 sandbox: opened.sandbox,
                 confine: opened.confine,
                 guard: Arc::new(move |tool| mcp::fitted(tool, &spill)),
@@ -197,14 +223,26 @@ impl Opener {
 /// Recomposes parts of one session.
 struct SessionRecomposer {
     server: Arc<Server>,
+    /// Configuration that the session began with.
+    config: Settings,
     live: LiveSession,
 }
 
 impl SessionRecomposer {
+    /// Configuration for a change of the session: the one that it began with, unless a model is chosen, which may be one that was
+    /// configured since. A person's session has the current one, since the terminal itself changes it.
+    fn config(&self, is_chosen: bool) -> Settings {
+        match is_chosen || self.server.front == Front::Person {
+            true => self.server.config.settings(),
+            false => self.config.clone(),
+        }
+    }
+
     fn recompose(&self, change: &RecomposeRequest<'_>) -> Result<Recomposed> {
-        let settings = self.server.settings(&change.spec.identity);
-        let mut host = self.server.host(&settings, change.spec, &change.transport)?;
         let hangar_server::RecomposeScope { model, is_chosen, instructions, servers } = change.scope;
+        let config = self.config(is_chosen);
+        let settings = settings_of(&config, &change.spec.identity);
+        let mut host = self.server.host(&config, &settings, change.spec, &change.transport)?;
         if is_chosen {
             host.models.may_be_missing = false;
             compose::check_listed(&settings, &change.spec.model)?;
@@ -220,8 +258,9 @@ impl SessionRecomposer {
     }
 
     fn instruction_sources(&self, spec: &SessionSpec) -> Result<Vec<InstructionSource>> {
-        let settings = self.server.settings(&spec.identity);
-        let host = self.server.host(&settings, spec, &ModelTransport::default())?;
+        let config = self.config(false);
+        let settings = settings_of(&config, &spec.identity);
+        let host = self.server.host(&config, &settings, spec, &ModelTransport::default())?;
         Ok(match host.reads_instructions(&spec.instructions) {
             true => instructions::sources(&settings, &spec.instructions, &self.live.paths().cwd),
             false => Vec::new(),
@@ -253,9 +292,10 @@ impl SessionOpener for Opener {
             let customization =
                 CustomizationOptions { discovery: Some(true), ..CustomizationOptions::default() };
             let spec = SessionSpec { customization, ..SessionSpec::default() };
-            let host = self.0.host(&self.0.settings, &spec, &ModelTransport::default())?;
+            let config = self.0.config.settings();
+            let host = self.0.host(&config, &config, &spec, &ModelTransport::default())?;
             let sources = ServerSources::of(&host.extensions, &spec, None);
-            let servers = mcp::configured(&self.0.settings, &sources, &cwd)?;
+            let servers = mcp::configured(&config, &sources, &cwd)?;
             Ok(servers
                 .configs
                 .iter()
@@ -273,9 +313,10 @@ impl SessionOpener for Opener {
     }
 
     fn tools(&self, model: Option<&str>) -> Vec<Arc<ToolSpec>> {
+        let settings = self.0.config.settings();
         let absent: Vec<&str> =
-            self.0.settings.features().map(|features| features.absent_tools().collect()).unwrap_or_default();
-        let mut tools = compose::tool_specs(&self.0.settings, model.unwrap_or_default());
+            settings.features().map(|features| features.absent_tools().collect()).unwrap_or_default();
+        let mut tools = compose::tool_specs(&settings, model.unwrap_or_default());
         tools.retain(|tool| !absent.contains(&tool.name.as_str()));
         tools
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hangar_peer::{Peer, raw};
 use hangar_protocol::rpc::{ErrorObject, Id, RpcMessage, codes};
+use hangar_runtimes::runtime::Consent;
 use hangar_store::{SessionId, Store};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -27,20 +28,24 @@ use crate::settings::Settings;
 const REQUESTS: usize = 64;
 
 /// A request about one session.
-pub(super) struct ViewRequest {
-    pub(super) asker: Asker,
-    pub(super) method: String,
-    pub(super) params: Value,
+pub(crate) struct ViewRequest {
+    pub(crate) asker: Asker,
+    pub(crate) method: String,
+    pub(crate) params: Value,
 }
 
 /// The view that asked, and waits for an answer.
-pub(super) struct Asker {
+pub(crate) struct Asker {
     pub(super) peer: Peer,
     id: Id,
 }
 
 impl Asker {
-    pub(super) fn answer(self, result: Result<Value, String>) {
+    pub(crate) fn new(peer: Peer, id: Id) -> Self {
+        Self { peer, id }
+    }
+
+    pub(crate) fn answer(self, result: Result<Value, String>) {
         let refusal = |message| ErrorObject { code: codes::INTERNAL_ERROR, message, data: None };
         let result = result.map_err(refusal).and_then(|value| {
             raw(&value).ok_or_else(|| refusal("the answer cannot be written as JSON".to_owned()))
@@ -50,20 +55,35 @@ impl Asker {
 }
 
 /// Surroundings of all sessions of a server.
-pub(super) struct AgentContext {
-    pub(super) settings: Settings,
-    pub(super) runtimes: Arc<AgentRuntimes>,
-    pub(super) store: Store,
+pub(crate) struct AgentContext {
+    pub(crate) settings: Settings,
+    pub(crate) runtimes: Arc<AgentRuntimes>,
+    pub(crate) store: Store,
     /// Tells other processes which sessions are open here.
-    pub(super) presence: Option<TerminalPresence>,
+    pub(crate) presence: Option<TerminalPresence>,
 }
 
-pub(super) struct AgentServer {
-    context: Arc<AgentContext>,
-    /// The terminal's own view.
-    owner: Peer,
-    args: RunWithArgs,
-    sessions: HashMap<String, SessionHandle>,
+/// Request that opens a session.
+pub(crate) struct AgentOpening {
+    pub(crate) args: RunWithArgs,
+    pub(crate) selection: SessionSelection,
+    pub(crate) consent: Consent,
+    pub(crate) front: AgentFront,
+}
+
+/// Kind of clients that a session has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AgentFront {
+    /// The terminal, and views that join it. The session ends when the terminal says so.
+    Terminal,
+    /// SDK clients. The session ends with the last of them.
+    Program,
+}
+
+/// Open sessions of other agents, each owned by one task.
+#[derive(Default)]
+pub(crate) struct AgentSessions {
+    handles: HashMap<String, SessionHandle>,
     tasks: JoinSet<()>,
 }
 
@@ -72,6 +92,81 @@ struct SessionHandle {
     requests: mpsc::Sender<ViewRequest>,
     /// Takes the request that ends the session.
     ending: oneshot::Sender<Asker>,
+}
+
+impl AgentSessions {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.handles.is_empty()
+    }
+
+    pub(crate) fn contains(&self, session_id: &str) -> bool {
+        self.handles.contains_key(session_id)
+    }
+
+    pub(crate) fn open(&mut self, context: Arc<AgentContext>, opening: AgentOpening, asker: Asker) {
+        let session_id = opening.selection.id().to_string();
+        let (requests, inbox) = mpsc::channel(REQUESTS);
+        let (ending, ended) = oneshot::channel();
+        let inbox = Inbox { requests: inbox, ended };
+        self.tasks.spawn(agent_session::run(context, opening, asker, inbox));
+        self.handles.insert(session_id, SessionHandle { requests, ending });
+    }
+
+    /// Ends a session, which answers when it has ended.
+    fn end(&mut self, request: ViewRequest) {
+        match self.handles.remove(session_of(&request.params)) {
+            // A session that has ended by itself has nothing left to do.
+            Some(session) => {
+                if let Err(asker) = session.ending.send(request.asker) {
+                    asker.answer(Ok(Value::Null));
+                }
+            }
+            None => self.pass_on(request),
+        }
+    }
+
+    pub(crate) fn pass_on(&self, request: ViewRequest) {
+        let Some(session) = self.handles.get(session_of(&request.params)) else {
+            let problem = "the agent of this session has ended; /resume goes on with it".to_owned();
+            return request.asker.answer(Err(problem));
+        };
+        if let Err(refused) = session.requests.try_send(request) {
+            let (mpsc::error::TrySendError::Full(request) | mpsc::error::TrySendError::Closed(request)) =
+                refused;
+            let problem = "the session takes no requests just now; wait a moment".to_owned();
+            request.asker.answer(Err(problem));
+        }
+    }
+
+    /// Forgets sessions that have ended by themselves.
+    pub(crate) fn reap(&mut self) {
+        while self.tasks.try_join_next().is_some() {}
+        self.handles.retain(|_, session| !session.requests.is_closed());
+    }
+
+    /// Resolves when a session has ended, if there is any.
+    async fn one_ended(&mut self) -> Option<()> {
+        self.tasks.join_next().await.map(drop)
+    }
+
+    /// Ends all sessions. The future resolves when they have ended.
+    pub(crate) fn end_all(&mut self) -> impl Future<Output = ()> + use<> {
+        self.handles.clear();
+        let mut tasks = std::mem::take(&mut self.tasks);
+        async move { while tasks.join_next().await.is_some() {} }
+    }
+}
+
+fn session_of(params: &Value) -> &str {
+    params["sessionId"].as_str().unwrap_or_default()
+}
+
+pub(super) struct AgentServer {
+    context: Arc<AgentContext>,
+    /// The terminal's own view.
+    owner: Peer,
+    args: RunWithArgs,
+    sessions: AgentSessions,
 }
 
 /// Parameters that open a session.
@@ -88,7 +183,7 @@ struct OpenParams {
 impl AgentServer {
     pub(super) fn new(context: AgentContext, args: RunWithArgs, owner: Peer) -> Self {
         let context = Arc::new(context);
-        Self { context, owner, args, sessions: HashMap::new(), tasks: JoinSet::new() }
+        Self { context, owner, args, sessions: AgentSessions::default() }
     }
 
     /// Serves the terminal's connection to its end, and other views meanwhile, then ends all sessions.
@@ -107,13 +202,10 @@ impl AgentServer {
                 },
                 Some(message) = views.recv() => self.take_view(message),
                 () = stop.cancelled() => break,
-                Some(_) = self.tasks.join_next() => {
-                    self.sessions.retain(|_, session| !session.requests.is_closed());
-                }
+                Some(()) = self.sessions.one_ended() => self.sessions.reap(),
             }
         }
-        self.sessions.clear();
-        while self.tasks.join_next().await.is_some() {}
+        self.sessions.end_all().await;
     }
 
     fn take(&mut self, body: &[u8]) {
@@ -121,7 +213,8 @@ impl AgentServer {
         match request.method.as_str() {
             "session.create" | "session.resume" => self.open(request),
             "sessions.bulkDelete" => self.delete(request),
-            _ => self.pass_on(request),
+            "session.destroy" => self.sessions.end(request),
+            _ => self.sessions.pass_on(request),
         }
     }
 
@@ -135,7 +228,7 @@ impl AgentServer {
                     .answer(Err("sessions are opened and deleted in the terminal itself".to_owned()));
             }
             "session.destroy" => request.asker.answer(Ok(Value::Null)),
-            _ => self.pass_on(request),
+            _ => self.sessions.pass_on(request),
         }
     }
 
@@ -153,11 +246,9 @@ impl AgentServer {
         let is_new = method == "session.create";
         let args = self.args_for(&params, is_new);
         let selection = SessionSelection::by_id(session_id, !is_new);
-        let (requests, inbox) = mpsc::channel(REQUESTS);
-        let (ending, ended) = oneshot::channel();
-        let inbox = Inbox { requests: inbox, ended };
-        self.tasks.spawn(agent_session::run(Arc::clone(&self.context), args, selection, asker, inbox));
-        self.sessions.insert(params.session_id, SessionHandle { requests, ending });
+        let consent = args.terminal_consent();
+        let opening = AgentOpening { args, selection, consent, front: AgentFront::Terminal };
+        self.sessions.open(Arc::clone(&self.context), opening, asker);
     }
 
     /// Flags for a session: all for the one that they were typed for and for new ones like it.
@@ -182,35 +273,12 @@ impl AgentServer {
         let result = if problems.is_empty() { Ok(json!({})) } else { Err(problems.join("; ")) };
         request.asker.answer(result);
     }
-
-    fn pass_on(&mut self, request: ViewRequest) {
-        let session_id = request.params["sessionId"].as_str().unwrap_or_default().to_owned();
-        if request.method == "session.destroy"
-            && let Some(session) = self.sessions.remove(&session_id)
-        {
-            // A session that has ended by itself has nothing left to do.
-            if let Err(asker) = session.ending.send(request.asker) {
-                asker.answer(Ok(Value::Null));
-            }
-            return;
-        }
-        let Some(session) = self.sessions.get(&session_id) else {
-            let problem = "the agent of this session has ended; /resume goes on with it".to_owned();
-            return request.asker.answer(Err(problem));
-        };
-        if let Err(refused) = session.requests.try_send(request) {
-            let (mpsc::error::TrySendError::Full(request) | mpsc::error::TrySendError::Closed(request)) =
-                refused;
-            let problem = "the session takes no requests just now; wait a moment".to_owned();
-            request.asker.answer(Err(problem));
-        }
-    }
 }
 
 impl ViewRequest {
     fn parse(peer: &Peer, body: &[u8]) -> Option<Self> {
         let Ok(RpcMessage::Request { id, method, params }) = RpcMessage::parse(body) else { return None };
         let params = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
-        Some(Self { asker: Asker { peer: peer.clone(), id }, method, params })
+        Some(Self { asker: Asker::new(peer.clone(), id), method, params })
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use hangar_agent::session::iso;
 use hangar_peer::Peer;
 use hangar_protocol::data::{PendingMessagesModified, SessionError, SessionIdle, SessionWarning};
-use hangar_protocol::{Body, Event, EventId};
+use hangar_protocol::{Body, Event, EventId, EventKind};
 use hangar_runtimes::runtime::{AgentSession, SessionCommand, SessionNews, TurnEnded};
 use hangar_runtimes::usage::AgentUsage;
 use hangar_server::Presence as _;
@@ -17,12 +17,10 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::agent_answers;
-use super::agent_server::{AgentContext, Asker, ViewRequest};
+use super::agent_server::{AgentContext, AgentFront, AgentOpening, Asker, ViewRequest};
 use super::questions::{self, Change};
-use crate::runtimes::args::RunWithArgs;
 use crate::runtimes::plan::{self, SessionPlan};
 use crate::runtimes::record::{self, SessionRecorder};
-use crate::selection::SessionSelection;
 
 /// Prompts that may wait for their turn.
 const MAX_QUEUED: usize = 64;
@@ -40,6 +38,9 @@ pub(super) struct Inbox {
 
 struct ServedSession {
     context: Arc<AgentContext>,
+    front: AgentFront,
+    /// Request of the last client that leaves.
+    leaving: Option<Leaving>,
     /// Views of the session; the first is the terminal's own.
     views: Vec<Peer>,
     /// Questions that wait for an answer.
@@ -60,21 +61,22 @@ struct ServedSession {
     total: AgentUsage,
 }
 
+/// Request that ends the session.
+struct Leaving {
+    asker: Asker,
+    /// Whether the log is deleted too.
+    deletes: bool,
+}
+
 struct QueuedPrompt {
     id: String,
     text: String,
 }
 
 /// Runs a session from the request that opens it to its end.
-pub(super) async fn run(
-    context: Arc<AgentContext>,
-    args: RunWithArgs,
-    selection: SessionSelection,
-    asked: Asker,
-    mut inbox: Inbox,
-) {
+pub(super) async fn run(context: Arc<AgentContext>, opening: AgentOpening, asked: Asker, mut inbox: Inbox) {
     let opened = tokio::select! {
-        opened = ServedSession::open(&context, &args, selection) => opened,
+        opened = ServedSession::open(&context, opening) => opened,
         ending = &mut inbox.ended => {
             asked.answer(Err("the session was left before it was open".to_owned()));
             if let Ok(asker) = ending {
@@ -103,7 +105,7 @@ pub(super) async fn run(
         Ok(asked) => (asked, None),
         Err(error) => (None, Some(format!("{error:#}"))),
     };
-    let id = session.plan.selection.id().clone();
+    let (id, leaving) = (session.plan.selection.id().clone(), session.leaving.take());
     session.finish(problem).await;
     if let Some(presence) = &context.presence {
         presence.closed(&id);
@@ -111,24 +113,31 @@ pub(super) async fn run(
     if let Some(asker) = asked.or_else(|| inbox.ended.try_recv().ok()) {
         asker.answer(Ok(Value::Null));
     }
+    if let Some(Leaving { asker, deletes }) = leaving {
+        // A session in which nobody said anything has no log.
+        let deleted = match deletes && context.store.contains(&id) {
+            true => context.store.delete(&id).map_err(|error| error.to_string()),
+            false => Ok(()),
+        };
+        asker.answer(deleted.map(|()| json!({ "success": true })));
+    }
 }
 
 impl ServedSession {
     async fn open(
         context: &Arc<AgentContext>,
-        args: &RunWithArgs,
-        selection: SessionSelection,
+        AgentOpening { args, selection, consent, front }: AgentOpening,
     ) -> Result<Self> {
         let AgentContext { settings, runtimes, store, .. } = &**context;
-        let plan = SessionPlan::make(runtimes, store, args, selection)?;
+        let plan = SessionPlan::make(runtimes, store, &args, selection)?;
         if plan.own_log() {
             bail!("{} keeps the log of this session itself", plan.runtime.card().label);
         }
         let record = plan.take_up(store)?;
-        let mut order = plan.order(runtimes, store, args, record.as_ref())?;
-        order.consent = args.terminal_consent();
+        let mut order = plan.order(runtimes, store, &args, record.as_ref())?;
+        order.consent = consent;
         order.is_attended = true;
-        if let Some(rehearsal) = plan::rehearsal(settings, args).await? {
+        if let Some(rehearsal) = plan::rehearsal(settings, &args).await? {
             plan.runtime.rehearse(&mut order, &rehearsal.stage);
         }
         let total = order.resume.as_ref().map(|resume| resume.used).unwrap_or_default();
@@ -136,6 +145,8 @@ impl ServedSession {
         let live = plan.open(order).await?;
         Ok(Self {
             context: Arc::clone(context),
+            front,
+            leaving: None,
             views: Vec::new(),
             questions: Vec::new(),
             workspace,
@@ -154,21 +165,35 @@ impl ServedSession {
 
     /// Answer to the request that opened the session.
     fn facts(&self) -> Value {
-        let choice = &self.plan.choice;
-        json!({
-            "sessionId": self.plan.selection.id().as_str(),
+        let (choice, id) = (&self.plan.choice, self.plan.selection.id());
+        let mut facts = json!({
+            "sessionId": id.as_str(),
             "agent": self.plan.runtime.card().label,
-            "workspacePath": self.workspace,
             "modelState": { "modelId": choice.model.value, "reasoningEffort": choice.effort.value },
-        })
+        });
+        match self.front {
+            AgentFront::Terminal => facts["workspacePath"] = json!(self.workspace),
+            AgentFront::Program => {
+                facts["nativeSessionId"] = json!(id.as_str());
+                facts["startTime"] = json!(iso(jiff::Timestamp::now()));
+                facts["isRemote"] = json!(false);
+                facts["workspacePath"] = json!(self.context.store.session_dir(id));
+                facts["capabilities"] = json!({ "ui": { "elicitation": true } });
+            }
+        }
+        facts
     }
 
     /// Tells the person of an agent that does not ask, before it does anything.
     fn explain(&self) {
         let card = self.plan.runtime.card();
         if !card.capabilities.permission_callbacks {
+            let rules = match self.front {
+                AgentFront::Terminal => "--allow-tool and --deny-tool",
+                AgentFront::Program => "`allow_tools` and `deny_tools` of its table in config.toml",
+            };
             let warning = format!(
-                "{} cannot ask a person here: it runs its tools by itself, within --allow-tool and --deny-tool",
+                "{} cannot ask a person here: it runs its tools by itself, within {rules}",
                 card.label
             );
             self.publish(&made(SessionWarning::new("agent", warning).into()));
@@ -182,7 +207,13 @@ impl ServedSession {
                 biased;
                 asked = &mut inbox.ended => return Ok(asked.ok()),
                 // Before the news, so that an agent that says much can be stopped.
-                Some(request) = inbox.requests.recv() => self.take(request)?,
+                Some(request) = inbox.requests.recv() => {
+                    self.take(request)?;
+                    if self.leaving.is_some() {
+                        return Ok(None);
+                    }
+                }
+                () = all_closed(self.views.clone()), if self.ends_alone() => return Ok(None),
                 news = self.live.news.recv() => match news {
                     Some(SessionNews::Event(event)) => {
                         self.hear(*event)?;
@@ -192,10 +223,15 @@ impl ServedSession {
                         }
                     }
                     Some(SessionNews::TurnEnded(ended)) => self.turn_ended(&ended)?,
-                    None => bail!("{} has ended; /resume goes on with the session", self.label()),
+                    None => bail!("{} has ended; resume the session to go on with it", self.label()),
                 },
             }
         }
+    }
+
+    /// Whether the session ends when no client is left.
+    fn ends_alone(&self) -> bool {
+        self.front == AgentFront::Program && !self.is_working
     }
 
     fn label(&self) -> &str {
@@ -203,6 +239,9 @@ impl ServedSession {
     }
 
     fn publish(&self, event: &Event) {
+        if self.front == AgentFront::Program && !is_for_clients(event) {
+            return;
+        }
         let session_id = self.plan.selection.id().as_str();
         let told = json!({ "sessionId": session_id, "event": event });
         for view in self.views.iter().filter(|view| !view.is_closed()) {
@@ -226,6 +265,29 @@ impl ServedSession {
             ),
             None => {}
         }
+    }
+
+    /// A client leaves. The last one ends the session.
+    fn leave(&mut self, asker: Asker, deletes: bool) {
+        self.views.retain(|view| !view.is_closed() && !view.is_same(&asker.peer));
+        match self.views.is_empty() || deletes {
+            true => self.leaving = Some(Leaving { asker, deletes }),
+            false => asker.answer(Ok(json!({ "success": true }))),
+        }
+    }
+
+    /// Events of the log, or those before it begins, as clients receive them.
+    fn messages(&self) -> Result<Value, String> {
+        let mut events = match &self.record {
+            None => self.unrecorded.clone(),
+            Some(_) => {
+                let read = self.context.store.read(self.plan.selection.id());
+                let read = read.and_then(|events| events.collect::<Result<Vec<Event>, _>>());
+                read.map_err(|error| format!("Failed to load session events: {error}"))?
+            }
+        };
+        events.retain(is_for_clients);
+        Ok(json!({ "events": events }))
     }
 
     /// Another view joins: it gets everything from here on.
@@ -278,6 +340,14 @@ impl ServedSession {
         }
         let result = match method.as_str() {
             "session.send" => return self.prompt(asker, &params),
+            "session.destroy" | "session.detach" | "session.shutdown" | "session.delete"
+                if self.front == AgentFront::Program =>
+            {
+                self.leave(asker, method == "session.delete");
+                return Ok(());
+            }
+            "session.getMessages" => self.messages(),
+            "session.model.getCurrent" => Ok(json!({ "modelId": self.model })),
             "session.resume" => Ok(self.join(&asker.peer)),
             "session.eventLog.read" => Ok(json!({ "events": self.questions })),
             "session.metadata.isProcessing" => Ok(json!({ "processing": self.is_working })),
@@ -309,7 +379,11 @@ impl ServedSession {
         let message_id = uuid::Uuid::new_v4().to_string();
         let immediate = params["mode"] == "immediate";
         let result = if !self.is_working {
-            asker.answer(Ok(json!({ "messageId": message_id, "started": true })));
+            let mut answer = json!({ "messageId": message_id });
+            if self.front == AgentFront::Terminal {
+                answer["started"] = json!(true);
+            }
+            asker.answer(Ok(answer));
             return self.start(text);
         } else if immediate && self.plan.runtime.card().capabilities.steering {
             self.command(SessionCommand::Steer(text))
@@ -457,6 +531,18 @@ impl ServedSession {
                 },
             }
         }
+    }
+}
+
+/// Whether SDK clients receive an event.
+fn is_for_clients(event: &Event) -> bool {
+    !event.event_kind().is_some_and(EventKind::is_internal)
+}
+
+/// Resolves when all connections are closed.
+async fn all_closed(views: Vec<Peer>) {
+    for view in views {
+        view.closed().await;
     }
 }
 

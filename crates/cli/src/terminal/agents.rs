@@ -18,13 +18,13 @@ pub(super) const OWN_CLIENT: &str = "hangar";
 
 /// The agents, assembled when they are first asked for: sessions of our own need none of them.
 #[derive(Clone)]
-pub(super) struct Agents {
+pub(crate) struct Agents {
     settings: Settings,
     runtimes: Arc<OnceLock<Result<Arc<AgentRuntimes>, String>>>,
 }
 
 impl Agents {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &Settings) -> Self {
         Self { settings: settings.clone(), runtimes: Arc::default() }
     }
 
@@ -32,7 +32,7 @@ impl Agents {
         Self { settings: settings.clone(), runtimes: Arc::new(OnceLock::from(Ok(Arc::new(runtimes)))) }
     }
 
-    pub(super) fn runtimes(&self) -> Result<Arc<AgentRuntimes>> {
+    pub(crate) fn runtimes(&self) -> Result<Arc<AgentRuntimes>> {
         let assembled = self.runtimes.get_or_init(|| match AgentRuntimes::assemble(&self.settings) {
             Ok(runtimes) => Ok(Arc::new(runtimes)),
             Err(error) => Err(format!("{error:#}")),
@@ -41,7 +41,7 @@ impl Agents {
     }
 
     /// Name of the agent of a session, if it is not our own.
-    pub(super) fn of_session(&self, store: &Store, id: &SessionId) -> Result<Option<String>> {
+    pub(crate) fn of_session(&self, store: &Store, id: &SessionId) -> Result<Option<String>> {
         match store.look(id) {
             Some(session) if is_candidate(&session.meta) => {
                 let runtimes = self.runtimes()?;

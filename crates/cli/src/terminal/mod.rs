@@ -8,10 +8,10 @@
 mod abilities;
 mod agent_answers;
 mod agent_host;
-mod agent_server;
+pub(crate) mod agent_server;
 mod agent_session;
 mod agent_views;
-mod agents;
+pub(crate) mod agents;
 mod app;
 mod clipboard;
 mod detach;

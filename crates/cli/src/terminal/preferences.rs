@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use hangar_portal::settings::ThemeChoice;
 use hangar_terminal::history::History;
 use hangar_terminal::keymap::Keymap;
 use hangar_terminal::state::ViewOptions;
@@ -9,6 +10,7 @@ use hangar_terminal::status::StatusItem;
 use hangar_terminal::theme::Theme;
 use serde_json::{Map, Value};
 
+use crate::appearance;
 use crate::settings::Settings;
 
 const FILE: &str = "terminal.json";
@@ -74,7 +76,7 @@ impl TerminalPreferences {
         match self.values.get("theme").and_then(Value::as_str) {
             Some("auto") => (Theme::ansi(), true),
             Some(name) => (Theme::named(name).unwrap_or_else(Theme::ansi), false),
-            None => (Theme::ansi(), false),
+            None => (configured(settings), false),
         }
     }
 
@@ -87,6 +89,15 @@ impl TerminalPreferences {
             .filter_map(|(action, keys)| Some((action.clone(), keys.as_str()?.to_owned())))
             .collect();
         Keymap::from_config(&changes).map_err(|error| format!("{FILE}: {error}"))
+    }
+}
+
+/// Theme of `[appearance]`. The colours of the terminal itself fit whatever the system has.
+fn configured(settings: &Settings) -> Theme {
+    match appearance::load(settings).theme {
+        ThemeChoice::System => Theme::ansi(),
+        ThemeChoice::Light => Theme::light(),
+        ThemeChoice::Dark => Theme::dark(),
     }
 }
 

@@ -83,11 +83,27 @@ fn every_error_has_its_line_and_what_is_allowed() {
     check_problem("\n[agents.explore]\nhosts = [\"a\"]\n", "config.toml:3: `hosts` needs a named agent");
     check_problem(
         "[retry]\nfirst = 9\nlongest = 5\n",
-        "config.toml:1: `first` in [retry] is longer than `longest`",
+        "config.toml:2: `first` in [retry] is longer than `longest`",
     );
     check_problem(
         "[[schedules]]\nname = \"a\"\ncron = \"0 25 * * *\"\nprompt = \"x\"\n",
         "schedule `a`: the hour `25` is not valid; it must be from 0 to 23",
+    );
+    check_problem(
+        "\n[budgets]\nper_run = 1\nper_day = -1\n",
+        "config.toml:4: `per_day` in [budgets] is -1; it must be a number of US dollars above 0",
+    );
+    check_problem(
+        "[[notifications]]\nbell = true\n[[notifications]]\non = [\"questoin\"]\nbell = true\n",
+        "config.toml:4: `notifications.1.on.0` is \"questoin\"; allowed: question, failure, budget, finish",
+    );
+    check_problem(
+        "[[notifications]]\nbell = true\n[[notifications]]\nbell = true\nquiet = { from = \"25:00\", to = \"07:00\" }\n",
+        "config.toml:3: [[notifications]] number 2: `from` in `quiet` is `25:00`",
+    );
+    check_problem(
+        "[appearance]\ntheme = \"blue\"\n",
+        "config.toml:2: `appearance.theme` is \"blue\"; allowed: system, light, dark",
     );
     check_problem("a = = 1", "config.toml:1: ");
 }
@@ -127,6 +143,11 @@ fn secrets_are_never_shown() {
     let machine = Machine::new(
         "[providers.x]\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key = \"sk-very-secret\"\napi_key_env = \"A\"\n",
     );
+    let addresses = Machine::new(
+        "[[notifications]]\nslack = \"https://hooks.test/sk-very-secret\"\nwebhook = \"env:HOOK\"\nbell = true\n",
+    );
+    let shown = addresses.config(&["get"]).expect_exit(0).stdout;
+    assert!(!shown.contains("sk-very-secret") && shown.contains("env:HOOK"), "{shown}");
     for args in [
         &["get"][..],
         &["get", "providers.x", "--json"],

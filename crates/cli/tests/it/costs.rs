@@ -137,6 +137,16 @@ fn a_run_at_its_budget_waits_between_its_tasks() {
 }
 
 #[test]
+fn the_cost_of_a_task_counts_before_the_next_one_begins() {
+    // The first task costs more than the whole budget, which has room for the reservations of both.
+    let machine = Machine::new("[budgets]\nper_run = 0.005\nreserve = 0.001\n");
+    let (running, _) = machine.held("twice");
+    assert_eq!(machine.scratch.sessions().len(), 1);
+    running.try_signal(Signal::KILL);
+    running.finish();
+}
+
+#[test]
 fn budgets_that_cannot_be_are_sentences() {
     let machine = Machine::new("[budgets]\nper_day = -1\n");
     let refused = machine.hangar(&["budget"]).finish().expect_exit(1);

@@ -44,6 +44,7 @@ mod sandbox;
 mod schema;
 mod sdk;
 mod sdk_access;
+mod sdk_agents;
 mod sdk_canvas;
 mod sdk_commands;
 mod sdk_details;

@@ -61,7 +61,9 @@ models: { driving: mock-model }
 tasks:
   say: { model: { category: driving }, prompt: 'SAY:hello', requireUserInput: false }
   fails: { model: { category: driving }, prompt: 'FAIL:400', requireUserInput: false }
+  waits: { model: { category: driving }, prompt: 'TOOL:bash:{\"command\":\"while [ ! -e go ]; do sleep 0.02; done\"}', requireUserInput: false }
 jobs:
+  waits: { work: { kind: Ref, taskId: waits } }
   say: { work: { kind: Ref, taskId: say } }
   fails: { work: { kind: Ref, taskId: fails } }
 ";
@@ -114,6 +116,20 @@ fn a_destination_that_refuses_is_given_up_without_its_address() {
         run.stderr
     );
     assert!(!run.stderr.contains("secret-path"), "{}", run.stderr);
+}
+
+#[test]
+fn a_rule_that_is_added_applies_to_the_next_notice_of_a_run_under_way() {
+    let sink = Sink::refusing(0);
+    let (scratch, model) = machine("");
+    let job = ["job", "run", "jobs.yaml", "waits", "--output-format", "json"];
+    let mut running = hangar(&scratch, &model).args(job).start();
+    running.wait_for_event("sessionStarted");
+    let rule = format!("[[notifications]]\non = [\"finish\"]\nwebhook = \"{}\"\n", sink.address);
+    std::fs::write(scratch.state().join("config.toml"), rule).unwrap();
+    scratch.file("go", "");
+    running.finish().expect_exit(0);
+    assert_eq!(sink.next()["title"], "waits: done");
 }
 
 #[test]

@@ -199,6 +199,34 @@ fn a_prompt_in_the_background_passes_the_queue() {
 }
 
 #[test]
+fn work_that_makes_no_progress_says_so_in_the_queue_of_every_process() {
+    let machine = Machine::new(1, 1);
+    let config = "[limits]\nglobal = 1\n[runtimes]\ndefault = \"native\"\nprogress_timeout = 1\n";
+    std::fs::write(machine.scratch.state().join("config.toml"), config).unwrap();
+    let (running, run) = machine.start("waits");
+    let queue = machine.queue_when(|queue| !queue["running"][0]["note"].is_null());
+    let sentence = "no new commit, change or call for 1 s";
+    assert_eq!(queue["running"][0]["note"], sentence);
+    assert_eq!(queue["running"][0]["run"], run.as_str());
+    let shown = machine.hangar(&["queue"]).finish().expect_exit(0).stdout;
+    assert!(shown.trim_end().ends_with(&format!("running: {sentence}")), "{shown}");
+    machine.scratch.file("go", "");
+    running.finish().expect_exit(0);
+    machine.check_log(1);
+}
+
+#[test]
+fn work_that_makes_no_progress_is_stopped_where_that_is_configured() {
+    let machine = Machine::new(1, 1);
+    let config = "[runtimes]\ndefault = \"native\"\nprogress_timeout = 1\nstop_without_progress = true\n[retry]\nfirst = 0\n";
+    std::fs::write(machine.scratch.state().join("config.toml"), config).unwrap();
+    let (running, run) = machine.start("waits");
+    running.finish().expect_exit(1);
+    let shown = machine.hangar(&["job", "show", &run, "--json"]).finish().expect_exit(0).stdout;
+    assert!(shown.contains("the agent made no new commit, change or call for 1 s"), "{shown}");
+}
+
+#[test]
 fn everything_is_stopped_at_once() {
     let machine = Machine::new(1, 1);
     let (first, run) = machine.start("waits");

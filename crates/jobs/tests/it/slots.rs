@@ -98,6 +98,8 @@ struct Held {
 impl TaskSlot for Held {
     fn answered(&self) {}
 
+    fn remark(&self, _: Option<&str>) {}
+
     fn end(self: Box<Self>, failure: Option<AttemptFailure>) {
         let mut works = self.slots.0.works.lock();
         let Some(work) = works.get_mut(&self.key) else { return };

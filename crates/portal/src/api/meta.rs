@@ -1,5 +1,6 @@
 //! Description of the portal, and the login with its token.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -10,8 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::input::Json;
+use super::settings::aside;
 use super::{Endpoint, Of, get, post};
 use crate::problem::Problem;
+use crate::settings::Appearance;
 
 /// Largest body of a login, which comes from anyone: the longest token, escaped.
 const LOGIN_BODY: usize = 32 << 10;
@@ -36,6 +39,8 @@ struct Meta {
     version: String,
     token_required: bool,
     authenticated: bool,
+    /// Look of the pages, for browsers that have not chosen one.
+    appearance: Appearance,
     /// The rest is for those who may see it.
     #[serde(flatten)]
     inside: Option<Inside>,
@@ -69,7 +74,13 @@ async fn meta(State(app): Of, headers: HeaderMap) -> axum::Json<Meta> {
         test: about.test,
         entry: app.runs.entry_path().map(|path| Entry { path: path.display().to_string() }),
     });
+    let appearance = match app.settings.as_ref().map(|parts| Arc::clone(&parts.settings)) {
+        // A page in the usual look is better than none.
+        Some(host) => aside(move || host.appearance()).await.unwrap_or_default(),
+        None => Appearance::default(),
+    };
     axum::Json(Meta {
+        appearance,
         version: about.version.clone(),
         token_required: app.guard.needs_token(),
         authenticated,

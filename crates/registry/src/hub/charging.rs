@@ -35,9 +35,14 @@ impl Hub {
         self.spawn(async move {
             tokio::time::sleep(BATCH).await;
             hub.0.uncharged.lock().scheduled = false;
-            // Files are read, which must not hold others up.
-            let _ = tokio::task::spawn_blocking(move || hub.charge()).await;
+            hub.charge_aside().await;
         });
+    }
+
+    /// Takes in all calls that are known of here, on a thread of its own: files are read, which must not hold others up.
+    pub(super) async fn charge_aside(&self) {
+        let hub = self.clone();
+        let _ = tokio::task::spawn_blocking(move || hub.charge()).await;
     }
 
     /// Takes in all calls that are known of here, now.

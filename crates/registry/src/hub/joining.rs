@@ -121,6 +121,7 @@ impl Hub {
             // The process that runs it counts it.
             counts_as: None,
             counted: None,
+            remarked: None,
             positions: Some(positions),
         };
         pump.ask_again(&questions);

@@ -1,5 +1,6 @@
 //! Notices of the hub: questions, failures, ends, and budgets that begin to hold work.
 
+use hangar_protocol::{Body, Event, EventId};
 use hangar_store::SessionId;
 use tokio::sync::broadcast;
 
@@ -21,6 +22,15 @@ impl Hub {
 
     pub(crate) fn notice(&self, kind: NoticeKind, title: String, text: &str) -> Notice {
         Notice::new(kind, title, text, iso(self.now()))
+    }
+
+    /// Publishes an event to the subscribers of all sessions that are open here. No log keeps it.
+    pub fn tell_open(&self, body: &Body) {
+        let all: Vec<_> = self.0.live.lock().values().filter(|live| !live.elsewhere).cloned().collect();
+        for live in all {
+            let id = EventId(uuid::Uuid::new_v4().to_string());
+            live.publish(&self.0.store, &Event::new(id, iso(self.now()), None, None, body.clone()));
+        }
     }
 
     fn name_of(&self, id: &SessionId) -> (String, Option<String>) {
@@ -62,7 +72,7 @@ impl Hub {
 
     /// Sends notices of budgets that have begun to hold work since the last call.
     pub(super) fn notify_budgets(&self) {
-        let Ok(view) = self.0.scheduler.view() else { return };
+        let Ok(view) = self.0.scheduler.view_of(0) else { return };
         let held: std::collections::BTreeMap<(String, String), String> = view
             .budgets
             .into_iter()

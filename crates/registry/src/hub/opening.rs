@@ -290,6 +290,7 @@ impl Hub {
             approvals,
             counts_as,
             counted: None,
+            remarked: None,
             positions: None,
         };
         self.spawn(pump.run());

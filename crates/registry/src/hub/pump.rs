@@ -37,6 +37,8 @@ pub(super) struct Pump {
     pub(super) counts_as: Option<WorkItem>,
     /// Slot of the current turn.
     pub(super) counted: Option<Slot>,
+    /// Remark on it in the queue.
+    pub(super) remarked: Option<String>,
     /// Working tree, of an agent that does not tell of its changes.
     pub(super) tree: Option<TreeFollower>,
     /// Positions in the log of a session that another process writes.
@@ -94,6 +96,8 @@ impl Pump {
                 }
                 SessionNews::TurnEnded(ended) => {
                     self.record_changes().await;
+                    // Work that follows from the turn is placed by what the turn has cost.
+                    self.hub.charge_aside().await;
                     let holder = self.live.state().holder();
                     if self.live.elsewhere {
                         self.live.state().came_to_rest();
@@ -102,6 +106,7 @@ impl Pump {
                     if !self.live.state().is_working()
                         && let Some(counted) = self.counted.take()
                     {
+                        self.remarked = None;
                         counted.finish();
                     }
                     self.hub.settle_all(&self.live);
@@ -175,8 +180,18 @@ impl Pump {
         }
         if live.state().shown() != before {
             self.hub.changed(live);
+            self.remark();
         }
         None
+    }
+
+    /// Puts it on record in the queue whether the turn makes progress. A run does so for its own sessions.
+    fn remark(&mut self) {
+        let sentence = self.live.state().no_progress().cloned();
+        if let Some(counted) = self.counted.as_ref().filter(|_| sentence != self.remarked) {
+            counted.remark(sentence.as_deref());
+            self.remarked = sentence;
+        }
     }
 
     /// Publishes the questions that were open before the session was joined.

@@ -90,21 +90,6 @@ impl Hub {
         states.into_iter().collect()
     }
 
-    /// Sentences about turns that make no progress, by session and by run.
-    pub fn without_progress(&self) -> BTreeMap<String, String> {
-        let all: Vec<_> = self.0.live.lock().values().cloned().collect();
-        let mut told = BTreeMap::new();
-        for live in all {
-            let state = live.state();
-            let Some(sentence) = state.no_progress() else { continue };
-            if let Some(run) = &state.stats.run {
-                told.insert(run.id.clone(), format!("{}: {sentence}", run.task));
-            }
-            told.insert(live.id.to_string(), sentence.clone());
-        }
-        told
-    }
-
     pub(super) fn runtime_of(&self, stats: &SessionStats, live: Option<&LiveSession>) -> String {
         if let Some(live) = live {
             return live.runtime.clone();

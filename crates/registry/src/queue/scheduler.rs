@@ -303,9 +303,14 @@ impl Scheduler {
 
     /// The queue as it is now.
     pub fn view(&self) -> Result<QueueView, QueueError> {
+        self.view_of(usize::MAX)
+    }
+
+    /// The queue as it is now, with at most `most` of the items that wait.
+    pub fn view_of(&self, most: usize) -> Result<QueueView, QueueError> {
         self.refresh()?;
         let state = self.0.log.lock();
-        Ok(QueueView::of(state.log.queue(), (self.0.now)(), &self.0.zone))
+        Ok(QueueView::of(state.log.queue(), (self.0.now)(), &self.0.zone, most))
     }
 
     /// Why the items of a run wait, by their ids.
@@ -427,6 +432,14 @@ impl Slot {
             && let Err(error) = self.scheduler.transact(|queue, _| queue.answered(id).into_iter().collect())
         {
             tracing::error!(%error, item = %id, "the breaker could not be closed");
+        }
+    }
+
+    /// Remarks on the work while it runs; `None` takes the remark back.
+    pub fn remark(&self, remark: Option<&str>) {
+        let (item, remark) = (self.id.clone(), remark.map(str::to_owned));
+        if let Err(error) = self.scheduler.transact(|_, _| vec![QueueFact::Remarked { item, remark }]) {
+            tracing::error!(%error, item = %self.id, "a remark could not be put on record");
         }
     }
 

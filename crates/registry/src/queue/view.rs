@@ -1,7 +1,5 @@
 //! The queue as command line, API and pages show it.
 
-use std::collections::BTreeMap;
-
 use hangar_scheduler::limits::ScopeKind;
 use hangar_scheduler::queue::Queue;
 use hangar_scheduler::state::{ItemStatus, QueueEntry, SchedulerMode};
@@ -28,7 +26,9 @@ pub struct QueueView {
     /// Budgets of work that runs or waits, and of today.
     pub budgets: Vec<BudgetShown>,
     pub running: Vec<QueueItem>,
-    /// In the order of age.
+    /// Number of items that wait.
+    pub waiting_count: usize,
+    /// The items that wait, in the order of age; the oldest of them where fewer were asked for.
     pub waiting: Vec<QueueItem>,
 }
 
@@ -111,22 +111,14 @@ pub struct QueueItem {
 }
 
 impl QueueView {
-    /// Adds remarks on work that runs, by the id of its run or session.
-    #[must_use]
-    pub fn with_notes(mut self, notes: &BTreeMap<String, String>) -> Self {
-        for item in &mut self.running {
-            item.note = notes.get(item.run.as_ref().unwrap_or(&item.id)).cloned();
-        }
-        self
-    }
-
-    pub(super) fn of(queue: &Queue, now: Timestamp, zone: &TimeZone) -> Self {
+    /// The queue with at most `most` of the items that wait.
+    pub(super) fn of(queue: &Queue, now: Timestamp, zone: &TimeZone, most: usize) -> Self {
         let state = queue.state();
         let item = |entry: &QueueEntry| {
             let item = &entry.item;
-            let started_at = match entry.status {
-                ItemStatus::Running { since, .. } => Some(iso(since)),
-                ItemStatus::Waiting { .. } | ItemStatus::Parked { .. } => None,
+            let (started_at, note) = match &entry.status {
+                ItemStatus::Running { since, remark, .. } => (Some(iso(*since)), remark.clone()),
+                ItemStatus::Waiting { .. } | ItemStatus::Parked { .. } => (None, None),
             };
             QueueItem {
                 id: item.id.0.clone(),
@@ -143,13 +135,13 @@ impl QueueView {
                 enqueued_at: iso(item.enqueued),
                 started_at,
                 reason: queue.reason(&item.id, now, zone),
-                note: None,
+                note,
             }
         };
         let mut entries: Vec<&QueueEntry> = state.items.values().collect();
         entries.sort_by_key(|entry| (entry.item.enqueued, &entry.item.id));
-        let (running, waiting) =
-            entries.into_iter().map(item).partition(|item: &QueueItem| item.started_at.is_some());
+        let (running, waiting): (Vec<_>, Vec<_>) =
+            entries.into_iter().partition(|entry| matches!(entry.status, ItemStatus::Running { .. }));
         let limits = queue.used().into_iter().map(|(scope, used)| {
             let limit = queue.limits().limit(&scope).unwrap_or_default();
             LimitView { kind: kind(scope.kind).to_owned(), name: scope.name, used, limit }
@@ -178,8 +170,9 @@ impl QueueView {
             limits: limits.collect(),
             held: held.collect(),
             budgets: budgets.collect(),
-            running,
-            waiting,
+            running: running.into_iter().map(item).collect(),
+            waiting_count: waiting.len(),
+            waiting: waiting.into_iter().take(most).map(item).collect(),
         }
     }
 }

@@ -78,6 +78,10 @@ impl TaskSlot for QueueSlot {
         self.slot.answered();
     }
 
+    fn remark(&self, remark: Option<&str>) {
+        self.slot.remark(remark);
+    }
+
     fn end(self: Box<Self>, failure: Option<AttemptFailure>) {
         // The next work is placed by what this one has cost.
         self.hub.charge();

@@ -1,8 +1,11 @@
 //! The sentence that says why an item waits.
 
+use hangar_scheduler::item::ItemId;
 use hangar_scheduler::limits::{Limits, ScopeKind};
+use hangar_scheduler::queue::Queue;
 use hangar_scheduler::record::QueueFact;
 use hangar_scheduler::retry::AttemptFailureKind;
+use hangar_scheduler::state::ItemStatus;
 
 use crate::stage::{Stage, owner};
 
@@ -25,6 +28,30 @@ fn a_full_limit_is_named() {
     let account = stage(Limits::global(9).with(ScopeKind::Provider, "*", 1));
     assert_eq!(account.reason("b"), "1 of 1 slots of account claude are taken; first in line");
     assert_eq!(stage(Limits::global(1)).reason("c"), "1 of 1 slots are taken; next after run b");
+}
+
+#[test]
+fn a_remark_is_about_work_that_runs_and_ends_with_it() {
+    let mut stage = stage(Limits::global(1));
+    let remark = |item: &str, remark: Option<&str>| Fact::Remarked {
+        item: ItemId(item.to_owned()),
+        remark: remark.map(str::to_owned),
+    };
+    let told = |stage: &Stage, id: &str| match &stage.queue.entry(&ItemId(id.to_owned())).unwrap().status {
+        ItemStatus::Running { remark, .. } => remark.clone(),
+        ItemStatus::Waiting { .. } | ItemStatus::Parked { .. } => None,
+    };
+    stage.note(remark("a", Some("no progress")));
+    stage.note(remark("b", Some("it waits")));
+    assert_eq!(told(&stage, "a").as_deref(), Some("no progress"));
+    assert_eq!(Queue::fold(Limits::global(1), &stage.log).state(), stage.queue.state());
+    stage.note(remark("a", None));
+    assert_eq!(told(&stage, "a"), None);
+    stage.note(remark("a", Some("no progress")));
+    stage.note(Fact::Parked { item: ItemId("a".to_owned()) });
+    stage.enqueue("a");
+    assert_eq!(stage.next(), "a");
+    assert_eq!(told(&stage, "a"), None, "a later attempt begins without it");
 }
 
 #[test]

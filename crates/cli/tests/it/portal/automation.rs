@@ -135,6 +135,13 @@ fn settings_are_changed_over_http_and_apply_to_what_is_opened_next() {
         { "path": ["limits", "global"], "value": 7 },
     ]);
     let view = expect(change(set), 200);
+    assert_eq!(portal.get("/api/v1/meta")["appearance"], json!({ "theme": "system", "density": "comfortable" }));
+    let look = json!([
+        { "path": ["appearance", "theme"], "value": "dark" },
+        { "path": ["appearance", "density"], "value": "compact" },
+    ]);
+    expect(change(look), 200);
+    assert_eq!(portal.get("/api/v1/meta")["appearance"], json!({ "theme": "dark", "density": "compact" }));
     assert_eq!(view["values"]["agents"]["fast"]["model"], "small-one");
     assert!(
         std::fs::read_to_string(portal.scratch.state().join("config.toml")).unwrap().starts_with("# mine\n")
