@@ -335,8 +335,7 @@ impl ConversationState {
         let is_signed = message.reasoning_opaque.is_some() || message.encrypted_content.is_some();
         // Items that held a secret are logged without their content.
         let held_secret = items.as_ref().is_some_and(|items| items.items.get() == "null");
-        let reasons = is_signed || message.reasoning_text.is_some();
-        if (held_secret && reasons) || (items.is_none() && is_signed) {
+        if held_secret || (items.is_none() && is_signed) {
             self.unlogged_reasoning += 1;
         }
         self.conversation.assistant(message, items.filter(|_| !held_secret));
