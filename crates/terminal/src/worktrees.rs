@@ -36,6 +36,10 @@ impl State {
             self.composer.set(format!("/{command} {argument}").trim_end());
             return self.say(format!("/{command} waits until the agent is done: press enter then"));
         }
+        // The commands of a session that is being opened are not known yet.
+        if self.is_opening() {
+            return self.defer(format!("/{command} {argument}").trim_end().to_owned());
+        }
         let Some(facts) = &self.facts else { return self.say("no session is open") };
         if facts.remote || !self.known.session_commands.iter().any(|entry| entry.name == "cwd") {
             return self.print_error(&format!(

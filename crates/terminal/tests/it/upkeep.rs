@@ -455,6 +455,18 @@ fn a_session_continues_in_a_new_working_tree() {
             Worktree None Move
         "#]],
     );
+    // One that is typed before the session is open waits for it.
+    check(
+        "type:/worktree side\nenter\nready",
+        expect![[r#"
+            $ hangar
+
+            ❯ ▮
+            making a working tree …
+            ---
+            Worktree Some("side") Stay
+        "#]],
+    );
     // The tree cannot change under a working agent.
     check(
         "ready\nuser:x\nturn\ntype:/move it\nenter",
