@@ -17,6 +17,8 @@ use crate::tools::{JobTool, Round};
 
 /// Maximum number of attempts of one prompt, if sessions crash.
 pub const CRASH_ATTEMPTS: u32 = 5;
+/// Maximum number of attempts of one prompt that the end of Hangar's own process may cut off, in case that the agent ends it.
+const MOST_INTERRUPTIONS: u32 = 200;
 /// Stands before a prompt that is sent again because the session crashed.
 pub const SESSION_CRASH_PREFIX: &str = "The session crashed, please redo and here is the last request:\n";
 /// Size of a failed check's output that an agent is shown.
@@ -100,15 +102,17 @@ enum Phase {
 struct Mission {
     purpose: Purpose,
     prompt: String,
-    /// Attempts before this one.
+    /// Attempts before this one that the agent ended.
     crashes: u32,
+    /// Attempts that the end of Hangar's own process cut off. The agent is not to blame, so they use up no attempts.
+    interruptions: u32,
     at: At,
 }
 
 impl Mission {
     /// Text that is sent.
     fn words(&self) -> String {
-        let prefix = if self.crashes > 0 { SESSION_CRASH_PREFIX } else { "" };
+        let prefix = if self.crashes + self.interruptions > 0 { SESSION_CRASH_PREFIX } else { "" };
         format!("{prefix}{}", self.prompt)
     }
 }
@@ -126,7 +130,9 @@ enum At {
     Asked,
     Crashed(CrashError),
     /// The dead session is put away before the next one.
-    Burying,
+    Burying {
+        interrupted: bool,
+    },
     Refused(CrashError),
     /// A retry that no session survived.
     GivenUp,
@@ -217,7 +223,7 @@ impl TaskRun {
         match expand_dynamic(prompt, &self.values) {
             Ok(prompt) => {
                 let prompt = format!("{prompt}{suffix}");
-                Phase::Mission(Mission { purpose, prompt, crashes: 0, at: At::Due })
+                Phase::Mission(Mission { purpose, prompt, crashes: 0, interruptions: 0, at: At::Due })
             }
             Err(error) => {
                 Phase::Crashing { error: CrashError::new("invalid_prompt", error.to_string()), told: false }
@@ -312,10 +318,13 @@ impl TaskRun {
     fn next_attempt(&mut self) {
         let buried = self.sessions.iter().all(|open| !open.dead);
         if let Phase::Mission(mission) = &mut self.phase
-            && mission.at == At::Burying
+            && let At::Burying { interrupted } = mission.at
             && buried
         {
-            mission.crashes += 1;
+            match interrupted {
+                true => mission.interruptions += 1,
+                false => mission.crashes += 1,
+            }
             mission.at = At::Due;
         }
     }
@@ -353,8 +362,8 @@ impl TaskRun {
             Decision::FailedOnRetry { .. } => self.phase = Phase::Verdict { passed: false, announced: true },
             Decision::BudgetDrained { .. } => self.phase = Phase::Drained,
             Decision::Succeeded => self.phase = Phase::Ending { succeeded: true },
-            Decision::SessionCrashed { .. } => {
-                self.at(At::Burying);
+            Decision::SessionCrashed { error } => {
+                self.at(At::Burying { interrupted: error.name == retry::INTERRUPTED });
                 self.next_attempt();
             }
             Decision::BorrowedSessionCrashed { error }
@@ -493,8 +502,8 @@ impl TaskRun {
                 prompt: mission.words(),
             }),
             At::Crashed(error) => self.decide(self.after_crash(mission, error.clone())),
-            At::Burying => stop(self.sessions.iter().find(|open| open.dead)?, false),
-            At::Refused(error) if mission.crashes > 0 => {
+            At::Burying { .. } => stop(self.sessions.iter().find(|open| open.dead)?, false),
+            At::Refused(error) if mission.crashes + mission.interruptions > 0 => {
                 self.decide(Decision::ReplacementFailed { error: error.clone() })
             }
             At::Refused(error) => self.decide(self.exhausted(mission, error.clone())),
@@ -581,6 +590,9 @@ impl TaskRun {
             TaskMode::Borrowing(_) if self.retry > 0 => Decision::BorrowedSessionCrashedInRetry { error },
             TaskMode::Borrowing(_) => Decision::BorrowedSessionCrashed { error },
             TaskMode::Single | TaskMode::Multi => {
+                if error.name == retry::INTERRUPTED && mission.interruptions < MOST_INTERRUPTIONS {
+                    return Decision::SessionCrashed { error };
+                }
                 let (model, replacements) = (self.model(mission), self.replacements(mission));
                 match replacements.get(mission.crashes as usize) {
                     Some(next) if retry::is_worthwhile(&error, &model, next) => {

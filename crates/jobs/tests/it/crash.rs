@@ -144,6 +144,26 @@ async fn a_prompt_that_was_under_way_is_sent_again_with_a_word_about_it() {
 }
 
 #[tokio::test]
+async fn the_end_of_our_own_process_uses_up_no_attempts() {
+    let yaml = format!("{TASKS}jobs: {{ j: {{ work: {{ kind: Ref, taskId: a }} }} }}");
+    // More than the attempts that a crashing agent has.
+    let kills = 10;
+    let stage = Stage::new(&format!("a: {}ok", "hang ".repeat(kills)));
+    let mut running = stage.start(&yaml, "j");
+    let run = running.run().clone();
+    for kill in 1..=kills {
+        let task = tokio::spawn(running.to_end());
+        let prefix =
+            if kill == 1 { "" } else { "The session crashed, please redo and here is the last request:\n" };
+        stage.heard.until(&format!("s{kill} <- {:?}", format!("{prefix}@a"))).await;
+        task.abort();
+        let _ = task.await;
+        running = stage.resume(&run).unwrap();
+    }
+    assert_eq!(running.to_end().await.unwrap(), RunEnd::Succeeded);
+}
+
+#[tokio::test]
 async fn half_a_line_at_the_end_is_cut_off() {
     let yaml = format!("{TASKS}jobs: {{ j: {{ work: {{ kind: Ref, taskId: a }} }} }}");
     let stage = Stage::new("");
