@@ -33,7 +33,7 @@ fn a_full_limit_is_named() {
 #[test]
 fn a_remark_is_about_work_that_runs_and_ends_with_it() {
     let mut stage = stage(Limits::global(1));
-    let remark = |item: &str, remark: Option<&str>| Fact::Remarked {
+    let remark = |item: &str, remark: Option<&str>| QueueFact::Remarked {
         item: ItemId(item.to_owned()),
         remark: remark.map(str::to_owned),
     };
@@ -48,7 +48,7 @@ fn a_remark_is_about_work_that_runs_and_ends_with_it() {
     stage.note(remark("a", None));
     assert_eq!(told(&stage, "a"), None);
     stage.note(remark("a", Some("no progress")));
-    stage.note(Fact::Parked { item: ItemId("a".to_owned()) });
+    stage.note(QueueFact::Parked { item: ItemId("a".to_owned()) });
     stage.enqueue("a");
     assert_eq!(stage.next(), "a");
     assert_eq!(told(&stage, "a"), None, "a later attempt begins without it");
