@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
-use crate::github::http::{Answer, Request, read, write};
+use crate::forge::http::{Answer, Request, read, write};
 
 /// Credentials that the simulator accepts: the token of Data Center, and `email:token` of Cloud in Base64.
 pub const TOKEN: &str = "pat-simulated";

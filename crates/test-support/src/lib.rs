@@ -5,7 +5,7 @@
 //! for and what had been printed until then.
 
 pub mod attacks;
-pub mod github;
+pub mod forge;
 pub mod jira;
 pub mod linear;
 pub mod model;
@@ -16,7 +16,7 @@ pub mod pty;
 pub mod scratch;
 pub mod vendor;
 
-pub use github::GitHubServer;
+pub use forge::{Dialect, ForgeServer};
 pub use jira::JiraServer;
 pub use linear::LinearServer;
 pub use model::{ModelServer, SeenRequest};

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Map, Value, json};
 
-use crate::github::graphql::{Field, parsed, selected, tokens};
-use crate::github::http::{Answer, Request, read, write};
+use crate::forge::github::graphql::{Field, parsed, selected, tokens};
+use crate::forge::http::{Answer, Request, read, write};
 
 /// Key that the simulator accepts.
 pub const KEY: &str = "lin_api_simulated";

@@ -1,6 +1,7 @@
 //! Requests to the REST APIs of trackers: pages, conditional reads, and limits as errors that say how long to wait.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -8,13 +9,14 @@ use reqwest::header::{ETAG, HeaderMap, IF_NONE_MATCH, LINK, RETRY_AFTER};
 use reqwest::{Client, StatusCode};
 use serde_json::Value;
 
+use crate::Reading;
 use crate::error::{TrackerError, TrackerErrorKind};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Most pages of one list.
 const MAX_PAGES: usize = 200;
 /// Fields of answers that hold a list.
-const LISTS: &[&str] = &["items", "check_runs", "statuses"];
+const LISTS: &[&str] = &["items", "check_runs", "statuses", "workflow_runs", "jobs"];
 /// Reads whose answers are kept, so that an unchanged one costs nothing of the limit.
 const MAX_CACHED: usize = 1000;
 const MAX_BODY: usize = 16 << 20;
@@ -47,14 +49,29 @@ pub(crate) struct Service {
     pub(crate) headers: Vec<(&'static str, String)>,
 }
 
+/// Tokens that change.
+pub trait Credentials: Send + Sync {
+    /// A token that is valid for the next minutes.
+    fn token(&self) -> Reading<String>;
+}
+
 pub(crate) struct Api {
     client: Client,
     service: Service,
+    /// Tokens of each request, where the headers of the service have none.
+    credentials: Option<Arc<dyn Credentials>>,
     cached: Mutex<HashMap<String, (String, Page)>>,
 }
 
 impl Api {
     pub(crate) fn new(service: Service) -> Result<Self, TrackerError> {
+        Self::with(service, None)
+    }
+
+    pub(crate) fn with(
+        service: Service,
+        credentials: Option<Arc<dyn Credentials>>,
+    ) -> Result<Self, TrackerError> {
         // Installed once in a process; another one that is there does as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client =
@@ -62,7 +79,7 @@ impl Api {
         let client = client.build().map_err(|error| {
             TrackerError::new(TrackerErrorKind::InvalidConfig, format!("no requests can be made: {error}"))
         })?;
-        Ok(Self { client, service, cached: Mutex::default() })
+        Ok(Self { client, service, credentials, cached: Mutex::default() })
     }
 
     fn transport(&self, path: &str, error: &reqwest::Error) -> TrackerError {
@@ -70,16 +87,24 @@ impl Api {
         TrackerError::new(TrackerErrorKind::Transport, message)
     }
 
-    fn request(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
+    async fn request(
+        &self,
+        method: reqwest::Method,
+        path: &str,
+    ) -> Result<reqwest::RequestBuilder, TrackerError> {
         let request = self.client.request(method, format!("{}{path}", self.service.endpoint));
         let headers = self.service.headers.iter();
-        headers.fold(request, |request, (name, value)| request.header(*name, value))
+        let request = headers.fold(request, |request, (name, value)| request.header(*name, value));
+        Ok(match &self.credentials {
+            Some(credentials) => request.bearer_auth(credentials.token().await?),
+            None => request,
+        })
     }
 
     /// Reads a path. An answer that has not changed comes from here.
     pub(crate) async fn get(&self, path: &str) -> Result<Page, TrackerError> {
         let known = self.cached.lock().get(path).cloned();
-        let mut request = self.request(reqwest::Method::GET, path);
+        let mut request = self.request(reqwest::Method::GET, path).await?;
         if let Some((tag, _)) = &known {
             request = request.header(IF_NONE_MATCH, tag);
         }
@@ -116,10 +141,14 @@ impl Api {
             let Some(path) = next else { return Ok(all) };
             let page = self.get(&path).await?;
             let wrapped = LISTS.iter().find_map(|name| page.body.get(*name));
-            let Some(entries) = wrapped.unwrap_or(&page.body).as_array() else {
-                return Err(TrackerError::new(TrackerErrorKind::Payload, format!("{path} is no list")));
-            };
-            all.extend(entries.iter().cloned());
+            match wrapped.unwrap_or(&page.body) {
+                Value::Array(entries) => all.extend(entries.iter().cloned()),
+                // Gitea writes empty lists so.
+                Value::Null if wrapped.is_some() => {}
+                _ => {
+                    return Err(TrackerError::new(TrackerErrorKind::Payload, format!("{path} is no list")));
+                }
+            }
             next = page.next;
         }
         Ok(all)
@@ -137,7 +166,7 @@ impl Api {
             Method::Put => reqwest::Method::PUT,
             Method::Delete => reqwest::Method::DELETE,
         };
-        let mut request = self.request(method, path);
+        let mut request = self.request(method, path).await?;
         if let Some(body) = body {
             request = request.json(body);
         }
@@ -171,7 +200,7 @@ impl Api {
 
     /// Reads a text, such as a log, up to a limit.
     pub(crate) async fn text(&self, path: &str) -> Result<String, TrackerError> {
-        let answer = self.request(reqwest::Method::GET, path).send().await;
+        let answer = self.request(reqwest::Method::GET, path).await?.send().await;
         let mut answer = answer.map_err(|error| self.transport(path, &error))?;
         let (status, headers) = (answer.status(), answer.headers().clone());
         let mut bytes = Vec::new();
@@ -201,19 +230,47 @@ impl Api {
     }
 }
 
+/// The reason of a refusal: a text, a list of them, or lists by the names of parameters.
+fn words(answer: &Value) -> String {
+    fn flat(value: &Value) -> String {
+        match value {
+            Value::String(text) => text.clone(),
+            Value::Array(all) => all.iter().map(flat).collect::<Vec<_>>().join(", "),
+            Value::Object(all) => {
+                all.iter().map(|(name, why)| format!("{name} {}", flat(why))).collect::<Vec<_>>().join(", ")
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
+        }
+    }
+    let reasons = ["message", "errorMessages", "error"].map(|name| flat(&answer[name]));
+    reasons.into_iter().find(|reason| !reason.is_empty()).unwrap_or_default()
+}
+
+/// A text of an answer. One that is missing is empty.
+pub(crate) fn text(entry: &Value, name: &str) -> String {
+    entry[name].as_str().unwrap_or_default().to_owned()
+}
+
+/// A text as one part of a path, or as a value in a query.
+pub(crate) fn encoded(part: &str) -> String {
+    const PLAIN: &percent_encoding::AsciiSet =
+        &percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+    percent_encoding::utf8_percent_encode(part, PLAIN).to_string()
+}
+
 fn refusal(service: &str, path: &str, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> TrackerError {
     let number =
         |name: &str| headers.get(name).and_then(|value| value.to_str().ok()?.trim().parse::<u64>().ok());
     let parsed: Value = serde_json::from_slice(body).unwrap_or_default();
-    let listed = parsed["errorMessages"].as_array().and_then(|all| all.first()).and_then(Value::as_str);
-    let words = parsed["message"].as_str().or(listed).unwrap_or_default();
+    let words = words(&parsed);
     let named = parsed["errors"].as_object().into_iter().flat_map(|errors| errors.values());
     let errors = parsed["errors"].as_array().into_iter().flatten().chain(named);
     let details: Vec<&str> =
         errors.filter_map(|error| error["message"].as_str().or(error.as_str())).collect();
     let details = if details.is_empty() { String::new() } else { format!(": {}", details.join(", ")) };
     let message = format!("{service} refuses {path}: {} {words}{details}", status.as_u16());
-    let used_up = number("x-ratelimit-remaining") == Some(0);
+    let number = |name: &str| number(&format!("x-{name}")).or_else(|| number(name));
+    let used_up = number("ratelimit-remaining") == Some(0);
     let asked = number(RETRY_AFTER.as_str()).map(Duration::from_secs);
     let is_limit = status == StatusCode::TOO_MANY_REQUESTS
         || (status == StatusCode::FORBIDDEN
@@ -222,7 +279,7 @@ fn refusal(service: &str, path: &str, status: StatusCode, headers: &HeaderMap, b
         // The clock of the server counts, not ours.
         let now = headers.get("date").and_then(|date| date.to_str().ok());
         let now = now.and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
-        let reset = number("x-ratelimit-reset").filter(|_| used_up).zip(now).map(|(reset, now)| {
+        let reset = number("ratelimit-reset").filter(|_| used_up).zip(now).map(|(reset, now)| {
             let left = i64::try_from(reset).unwrap_or(i64::MAX).saturating_sub(now.timestamp().as_second());
             Duration::from_secs(u64::try_from(left).unwrap_or_default())
         });
@@ -233,7 +290,9 @@ fn refusal(service: &str, path: &str, status: StatusCode, headers: &HeaderMap, b
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => TrackerErrorKind::Auth,
         StatusCode::NOT_FOUND | StatusCode::GONE => TrackerErrorKind::NotFound,
         StatusCode::METHOD_NOT_ALLOWED | StatusCode::CONFLICT => TrackerErrorKind::NotMergeable,
-        StatusCode::UNPROCESSABLE_ENTITY | StatusCode::BAD_REQUEST => TrackerErrorKind::Payload,
+        StatusCode::UNPROCESSABLE_ENTITY | StatusCode::BAD_REQUEST | StatusCode::PRECONDITION_FAILED => {
+            TrackerErrorKind::Payload
+        }
         _ => TrackerErrorKind::Api,
     };
     TrackerError::new(kind, message)

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::{TrackerError, TrackerErrorKind};
+
 /// Stable key of an issue.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -13,6 +15,14 @@ impl fmt::Display for IssueId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Number of an issue as it is written in paths of forges. An id of another tracker is none.
+pub(crate) fn number(id: &IssueId) -> Result<&str, TrackerError> {
+    let plain = !id.0.is_empty() && id.0.len() <= 12 && id.0.bytes().all(|byte| byte.is_ascii_digit());
+    let missing =
+        || TrackerError::new(TrackerErrorKind::NotFound, format!("`{id}` is no number of an issue"));
+    plain.then_some(id.0.as_str()).ok_or_else(missing)
 }
 
 /// An issue. Serialised, it is the variable `issue` of prompts.

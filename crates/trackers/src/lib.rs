@@ -4,13 +4,18 @@
 //! [`issue`] is the shape that all trackers normalise to. Writes are idempotent, so that one that may have happened before a
 //! crash can be made again: a state and a label are set, a comment carries a marker by which it is found.
 
+mod blockers;
 pub mod error;
 pub mod file;
 pub mod forge;
+pub mod gitea;
 pub mod github;
+pub mod gitlab;
 mod http;
 pub mod issue;
 pub mod jira;
+mod kept;
+mod label_states;
 pub mod linear;
 pub mod markdown;
 mod open;
@@ -21,8 +26,9 @@ use jiff::Timestamp;
 
 pub use error::{TrackerError, TrackerErrorKind};
 pub use forge::Forge;
+pub use http::Credentials;
 pub use issue::{Issue, IssueId};
-pub use open::{KINDS, open, open_forge};
+pub use open::{KINDS, open, open_forge, open_tokens};
 
 pub type Reading<T> = BoxFuture<'static, Result<T, TrackerError>>;
 
@@ -62,6 +68,17 @@ pub struct NewIssue {
     pub marker: String,
     pub title: String,
     pub description: String,
+}
+
+impl NewIssue {
+    /// The marker as it is written in Markdown.
+    pub(crate) fn mark(&self) -> String {
+        format!("<!-- hangar:{} -->", self.marker)
+    }
+
+    pub(crate) fn text(&self) -> String {
+        format!("{}\n\n{}", self.description, self.mark())
+    }
 }
 
 /// State of a new issue in trackers that have no other word for it.

@@ -4,19 +4,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hangar_workflow::config::TrackerConfig;
-use hangar_workflow::reactions::{PullConfig, PullMode};
+use hangar_workflow::reactions::{FORGES, PullConfig, PullMode};
 use serde_json::Value;
 
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::file::FileTracker;
-use crate::github::{GitHubForge, GitHubTracker};
+use crate::gitea::{GiteaForge, GiteaTracker};
+use crate::github::{AppTokens, GitHubForge, GitHubTracker};
+use crate::gitlab::{GitLabForge, GitLabTracker};
 use crate::jira::JiraTracker;
 use crate::linear::LinearTracker;
 use crate::markdown::MarkdownTracker;
-use crate::{Forge, Tracker};
+use crate::{Credentials, Forge, Tracker};
 
 /// Kinds of trackers that can be opened.
-pub const KINDS: &[&str] = &["file", "markdown", "github", "jira", "linear"];
+pub const KINDS: &[&str] = &["file", "markdown", "github", "gitlab", "gitea", "forgejo", "jira", "linear"];
 
 /// Opens a tracker. `directories` are those that a relative path may begin at, the first in which it exists counts.
 pub fn open(config: &TrackerConfig, directories: &[&Path]) -> Result<Arc<dyn Tracker>, TrackerError> {
@@ -30,6 +32,8 @@ pub fn open(config: &TrackerConfig, directories: &[&Path]) -> Result<Arc<dyn Tra
         }
         "markdown" => Ok(Arc::new(MarkdownTracker::new(path(config, directories)?))),
         "github" => Ok(Arc::new(GitHubTracker::new(config)?)),
+        "gitlab" => Ok(Arc::new(GitLabTracker::new(config)?)),
+        "gitea" | "forgejo" => Ok(Arc::new(GiteaTracker::new(config)?)),
         "jira" => Ok(Arc::new(JiraTracker::new(config)?)),
         "linear" => Ok(Arc::new(LinearTracker::new(config)?)),
         kind => Err(TrackerError::new(
@@ -44,10 +48,22 @@ pub fn open_forge(config: &PullConfig) -> Result<Option<Arc<dyn Forge>>, Tracker
     match (config.mode, config.provider.as_str()) {
         (PullMode::Off, _) => Ok(None),
         (_, "github") => Ok(Some(Arc::new(GitHubForge::new(config)?))),
+        (_, "gitlab") => Ok(Some(Arc::new(GitLabForge::new(config)?))),
+        (_, "gitea" | "forgejo") => Ok(Some(Arc::new(GiteaForge::new(config)?))),
         (_, kind) => Err(TrackerError::new(
             TrackerErrorKind::UnsupportedKind,
-            format!("the forge `{kind}` is not supported; this is: github"),
+            format!("the forge `{kind}` is not supported; these are: {}", FORGES.join(", ")),
         )),
+    }
+}
+
+/// Tokens of the forge that change. `None` if it has one key.
+pub fn open_tokens(config: &PullConfig) -> Result<Option<Arc<dyn Credentials>>, TrackerError> {
+    match &config.app {
+        Some(app) if config.mode != PullMode::Off => {
+            Ok(Some(Arc::new(AppTokens::new(app, &config.endpoint, &config.project)?)))
+        }
+        _ => Ok(None),
     }
 }
 

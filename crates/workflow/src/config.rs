@@ -55,6 +55,8 @@ pub struct TrackerConfig {
     pub kind: String,
     pub endpoint: String,
     pub api_key: WorkflowSecret,
+    /// GitHub App that is used instead of a key.
+    pub app: Option<AppConfig>,
     pub project: String,
     pub query_filter: String,
     pub active_states: Vec<String>,
@@ -91,8 +93,25 @@ pub struct WorkflowSecret(pub String);
 
 impl fmt::Debug for WorkflowSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() { "Secret(empty)" } else { "Secret(…)" })
+        f.write_str(if self.0.is_empty() { "WorkflowSecret(empty)" } else { "WorkflowSecret(…)" })
     }
+}
+
+/// A GitHub App. Its tokens last an hour and are made with its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppConfig {
+    /// Number or client id of the app.
+    pub id: String,
+    /// Number of the installation. That of the repository if absent.
+    pub installation: Option<String>,
+    pub private_key: AppKey,
+}
+
+/// A private key in PEM form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AppKey {
+    Text(WorkflowSecret),
+    File(PathBuf),
 }
 
 /// Events of an issue that are also written as comments.

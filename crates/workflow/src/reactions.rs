@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::config::{ESCALATION_LABEL, Escalation, TrackerConfig, WorkflowSecret};
+use crate::config::{AppConfig, ESCALATION_LABEL, Escalation, TrackerConfig, WorkflowSecret};
 use crate::reader::Reader;
 
 /// Shortest pause between two reads of a pull request, unless the workflow polls its tracker less often.
@@ -13,7 +13,7 @@ pub const TITLE: &str = "{{ issue.title }}";
 const PROVIDERS: &[&str] =
     &["reactions.ci_failure.provider", "reactions.review_comments.provider", "ci_feedback.kind"];
 /// Kinds of trackers that are forges too.
-const FORGES: &[&str] = &["github"];
+pub const FORGES: &[&str] = &["github", "gitlab", "gitea", "forgejo"];
 
 /// Pull requests that the orchestrator opens.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +23,8 @@ pub struct PullConfig {
     pub provider: String,
     pub endpoint: String,
     pub api_key: WorkflowSecret,
+    /// The GitHub App of the tracker, where that is the forge and there is no other key.
+    pub app: Option<AppConfig>,
     pub project: String,
     /// Branch to merge into. The default branch of the repository if absent.
     pub base: Option<String>,
@@ -131,7 +133,9 @@ pub(crate) fn pulls(reader: &mut Reader<'_>, tracker: &TrackerConfig) -> PullCon
     };
     let (endpoint, key) = (reader.text("pull_requests.endpoint"), reader.expanded("pull_requests.api_key"));
     let project = reader.text("pull_requests.project");
+    let app = tracker.app.clone().filter(|_| provider == tracker.kind && key.is_none());
     PullConfig {
+        app,
         mode,
         endpoint: shared(endpoint, &tracker.endpoint),
         api_key: WorkflowSecret(shared(key, &tracker.api_key.0)),

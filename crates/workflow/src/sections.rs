@@ -7,9 +7,10 @@ use std::time::Duration;
 use serde_json::Map;
 
 use crate::config::{
-    BRANCH, Comments, Config, ESCALATION_LABEL, HOOK_TIMEOUT, Logging, MAX_AGENTS, MAX_RETRY_BACKOFF,
-    MAX_TURNS, POLL_INTERVAL, PORT, READ_TIMEOUT, STALL_TIMEOUT, SelfReview, StateServerConfig, TURN_TIMEOUT,
-    TokenRates, TrackerConfig, WorkerConfig, WorkflowAgent, WorkflowHooks, WorkflowSecret, WorkspaceConfig,
+    AppConfig, AppKey, BRANCH, Comments, Config, ESCALATION_LABEL, HOOK_TIMEOUT, Logging, MAX_AGENTS,
+    MAX_RETRY_BACKOFF, MAX_TURNS, POLL_INTERVAL, PORT, READ_TIMEOUT, STALL_TIMEOUT, SelfReview,
+    StateServerConfig, TURN_TIMEOUT, TokenRates, TrackerConfig, WorkerConfig, WorkflowAgent, WorkflowHooks,
+    WorkflowSecret, WorkspaceConfig,
 };
 use crate::dispatch;
 use crate::keys;
@@ -19,9 +20,9 @@ use crate::reader::Reader;
 use crate::template::Language;
 use crate::yaml::{Node, Yaml};
 
-/// States of GitHub issues where a workflow names none.
-const GITHUB_ACTIVE: &[&str] = &["backlog", "in-progress", "review"];
-const GITHUB_TERMINAL: &[&str] = &["done", "wontfix"];
+/// States of the issues of forges where a workflow names none.
+const FORGE_ACTIVE: &[&str] = &["backlog", "in-progress", "review"];
+const FORGE_TERMINAL: &[&str] = &["done", "wontfix"];
 
 pub(crate) fn config(reader: &mut Reader<'_>) -> Config {
     unknown_keys(reader);
@@ -85,8 +86,8 @@ fn tracker(reader: &mut Reader<'_>) -> TrackerConfig {
     let owned = |states: &[&str]| states.iter().map(|state| (*state).to_owned()).collect::<Vec<_>>();
     let mut active_states = reader.list("tracker.active_states").unwrap_or_default();
     let mut terminal_states = reader.list("tracker.terminal_states").unwrap_or_default();
-    if kind == "github" && active_states.is_empty() && terminal_states.is_empty() {
-        (active_states, terminal_states) = (owned(GITHUB_ACTIVE), owned(GITHUB_TERMINAL));
+    if reactions::FORGES.contains(&kind.as_str()) && active_states.is_empty() && terminal_states.is_empty() {
+        (active_states, terminal_states) = (owned(FORGE_ACTIVE), owned(FORGE_TERMINAL));
     }
     let mut settings = reader.block(&kind);
     settings.extend(reader.block("tracker.provider"));
@@ -108,6 +109,7 @@ fn tracker(reader: &mut Reader<'_>) -> TrackerConfig {
         api_key: WorkflowSecret(
             reader.expanded("tracker.api_key").unwrap_or_else(|| default_key(reader, &kind)),
         ),
+        app: app(reader),
         project: reader.text("tracker.project").unwrap_or_default(),
         query_filter: reader.text("tracker.query_filter").unwrap_or_default(),
         active_states,
@@ -121,6 +123,30 @@ fn tracker(reader: &mut Reader<'_>) -> TrackerConfig {
         comments,
         settings,
         kind,
+    }
+}
+
+/// The GitHub App of the tracker, if it has one.
+fn app(reader: &mut Reader<'_>) -> Option<AppConfig> {
+    if !reader.has("tracker.app") {
+        return None;
+    }
+    let number = |reader: &mut Reader<'_>, path: &str| {
+        let number = reader.integer(path).map(|number| number.to_string());
+        number.or_else(|| reader.text(path))
+    };
+    let id = number(reader, "tracker.app.id");
+    let installation = number(reader, "tracker.app.installation");
+    let text = reader.expanded("tracker.app.private_key").filter(|text| !text.is_empty());
+    let file = reader.path("tracker.app.private_key_path");
+    let key = text.map(|text| AppKey::Text(WorkflowSecret(text))).or_else(|| file.map(AppKey::File));
+    match (id, key) {
+        (Some(id), Some(private_key)) => Some(AppConfig { id, installation, private_key }),
+        _ => {
+            let message = "`tracker.app` needs `id`, and `private_key` or `private_key_path`";
+            reader.error("tracker.app", message);
+            None
+        }
     }
 }
 

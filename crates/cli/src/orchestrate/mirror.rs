@@ -6,10 +6,12 @@ pub(crate) use session_work::KeptWork;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hangar_git::{CallLimits, Git, RepositoryAccess};
+use hangar_trackers::Credentials;
 use tokio::sync::Mutex;
 
 use super::source::hash;
@@ -26,6 +28,8 @@ pub(crate) struct Mirror {
     path: PathBuf,
     url: String,
     access: RepositoryAccess,
+    /// Passwords of the login, where they change.
+    tokens: Option<Arc<dyn Credentials>>,
     /// One change at a time in this process; the lock of the directory does it for others.
     pub(super) changes: Mutex<()>,
     /// Whether locks of an earlier process were removed.
@@ -41,9 +45,23 @@ impl Mirror {
             path,
             url: url.to_owned(),
             access,
+            tokens: None,
             changes: Mutex::new(()),
             is_mended: AtomicBool::new(false),
         }
+    }
+
+    /// The mirror with a login whose password changes.
+    pub(crate) fn with_tokens(self, tokens: Option<Arc<dyn Credentials>>) -> Self {
+        Self { tokens, ..self }
+    }
+
+    async fn access(&self) -> Result<RepositoryAccess, String> {
+        let mut access = self.access.clone();
+        if let (Some(tokens), Some(login)) = (&self.tokens, &mut access.login) {
+            login.password = tokens.token().await.map_err(|error| error.message)?;
+        }
+        Ok(access)
     }
 
     async fn run(&self, args: &[&str]) -> Result<String, String> {
@@ -55,8 +73,9 @@ impl Mirror {
     pub(super) async fn call(&self, directory: &Path, args: &[&str]) -> Result<String, String> {
         let failed = |why: String| format!("`git {}` failed: {why}", args.join(" "));
         let limits = CallLimits { time: PATIENCE, output: MAX_OUTPUT };
+        let access = self.access().await.map_err(&failed)?;
         let answer = async {
-            let tree = self.git.open_remote(directory, &self.access).await?;
+            let tree = self.git.open_remote(directory, &access).await?;
             tree.run(args, limits).await
         };
         let answer = answer.await.map_err(|error| failed(error.to_string()))?;

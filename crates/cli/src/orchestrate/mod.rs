@@ -33,6 +33,7 @@ use hangar_registry::hub::{Hub, HubConfig};
 use hangar_store::Store;
 use hangar_trackers::IssueId;
 use hangar_workflow::Report;
+use hangar_workflow::config::AppKey;
 use jiff::Timestamp;
 
 use crate::commands::print_line;
@@ -105,7 +106,9 @@ fn work(settings: &Settings, source: Source, loaded: Loaded, args: &OrchestrateA
         let config = &loaded.workflow.config;
         let url = publish::repository(config)?;
         let access = publish::access(config, &url, agent_socket.clone());
-        Some(Arc::new(Mirror::new(credentials::git(), &mirrors, &url, access)))
+        // One that cannot be opened was refused with the forge.
+        let tokens = hangar_trackers::open_tokens(&config.pulls).ok().flatten();
+        Some(Arc::new(Mirror::new(credentials::git(), &mirrors, &url, access).with_tokens(tokens)))
     };
     let runtime = runtime()?;
     let (tools, questions) = runtime.block_on(serve::start(&loaded.workflow.config.server))?;
@@ -121,8 +124,9 @@ fn work(settings: &Settings, source: Source, loaded: Loaded, args: &OrchestrateA
         key: source.key(),
     };
     let rebuild = Box::new(move |loaded: Loaded, before: &Context| {
-        let of =
-            |config: &hangar_workflow::Config| (publish::repository(config), config.pulls.api_key.clone());
+        let of = |config: &hangar_workflow::Config| {
+            (publish::repository(config), config.pulls.api_key.clone(), config.pulls.app.clone())
+        };
         let same = of(&loaded.workflow.config) == of(&before.workflow.config);
         let mirror = if same { before.mirror.clone() } else { mirror(&loaded) };
         let (tracker, forge) = (loaded.tracker, loaded.forge);
@@ -153,7 +157,12 @@ fn work(settings: &Settings, source: Source, loaded: Loaded, args: &OrchestrateA
 /// their output.
 fn hiding_key(settings: &Settings, loaded: &Loaded) -> Settings {
     let config = &loaded.workflow.config;
-    let keys = [&config.tracker.api_key.0, &config.pulls.api_key.0].into_iter().filter(|key| !key.is_empty());
+    let app = config.tracker.app.as_ref().and_then(|app| match &app.private_key {
+        AppKey::Text(key) => Some(&key.0),
+        AppKey::File(_) => None,
+    });
+    let keys = [&config.tracker.api_key.0, &config.pulls.api_key.0].into_iter().chain(app);
+    let keys = keys.filter(|key| !key.is_empty());
     keys.fold(settings.clone(), |hidden, key| {
         let holders = settings.variables().filter(|(_, value)| value == key).map(|(name, _)| name);
         holders.fold(hidden.with_secret(None, key), |settings, name| settings.with_secret(Some(name), key))

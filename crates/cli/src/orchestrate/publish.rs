@@ -26,8 +26,9 @@ const PUSH_DELAY: Duration = Duration::from_secs(2);
 const MAX_SIDE_FILE: u64 = 64 << 10;
 const SCM: &str = "scm.json";
 const REPLIES: &str = "replies.json";
-/// Site of GitHub's own API.
+/// Sites of forges that need no address.
 const GITHUB: &str = "https://github.com/";
+const GITLAB: &str = "https://gitlab.com/";
 
 /// A pull request that an agent or a hook opened.
 #[derive(Debug, Deserialize)]
@@ -39,11 +40,11 @@ struct Adopted {
 }
 
 /// Address of the site that a forge's API belongs to, with a slash at its end.
-fn site(endpoint: &str) -> String {
-    let endpoint = endpoint.trim_end_matches('/');
-    match endpoint {
-        "" | "https://api.github.com" => GITHUB.to_owned(),
-        other => format!(
+fn site(provider: &str, endpoint: &str) -> String {
+    match (provider, endpoint.trim_end_matches('/')) {
+        ("gitlab", "") => GITLAB.to_owned(),
+        (_, "" | "https://api.github.com") => GITHUB.to_owned(),
+        (_, other) => format!(
             "{}/",
             other.trim_end_matches("/api/v3").trim_end_matches("/api/v4").trim_end_matches("/api/v1")
         ),
@@ -53,7 +54,7 @@ fn site(endpoint: &str) -> String {
 /// Repository of the workspaces: the one that the workflow names, or that of its pull requests.
 pub(super) fn repository(config: &Config) -> Option<String> {
     let pulls = &config.pulls;
-    let of_forge = || format!("{}{}.git", site(&pulls.endpoint), pulls.project);
+    let of_forge = || format!("{}{}.git", site(&pulls.provider, &pulls.endpoint), pulls.project);
     let named = config.workspace.repository.clone();
     named.or_else(|| (pulls.mode == PullMode::Open && !pulls.project.is_empty()).then(of_forge))
 }
@@ -65,9 +66,10 @@ pub(super) fn access(
     agent_socket: Option<std::ffi::OsString>,
 ) -> RepositoryAccess {
     let pulls = &config.pulls;
-    let origin = site(&pulls.endpoint);
+    let origin = site(&pulls.provider, &pulls.endpoint);
     let is_there = pulls.mode == PullMode::Open && url.starts_with(&origin);
-    let login = (is_there && !pulls.api_key.0.is_empty()).then(|| HttpLogin {
+    let has_password = !pulls.api_key.0.is_empty() || pulls.app.is_some();
+    let login = (is_there && has_password).then(|| HttpLogin {
         origin,
         user: "x-access-token".to_owned(),
         password: pulls.api_key.0.clone(),
@@ -250,9 +252,16 @@ mod tests {
 
     #[test]
     fn the_site_of_a_forge_follows_from_its_api() {
-        assert_eq!(site(""), "https://github.com/");
-        assert_eq!(site("https://api.github.com/"), "https://github.com/");
-        assert_eq!(site("https://git.example.com/api/v3"), "https://git.example.com/");
-        assert_eq!(site("http://127.0.0.1:80"), "http://127.0.0.1:80/");
+        for (provider, endpoint, expected) in [
+            ("github", "", "https://github.com/"),
+            ("github", "https://api.github.com/", "https://github.com/"),
+            ("github", "https://git.example.com/api/v3", "https://git.example.com/"),
+            ("github", "http://127.0.0.1:80", "http://127.0.0.1:80/"),
+            ("gitlab", "", "https://gitlab.com/"),
+            ("gitlab", "https://git.example.com/api/v4", "https://git.example.com/"),
+            ("gitea", "https://git.example.com/api/v1/", "https://git.example.com/"),
+        ] {
+            assert_eq!(site(provider, endpoint), expected, "{provider} {endpoint}");
+        }
     }
 }

@@ -44,7 +44,7 @@ impl ReviewStatus {
 }
 
 #[derive(Debug, Deserialize)]
-struct Verdict {
+struct ReviewVerdict {
     verdict: String,
     #[serde(default)]
     summary: String,
@@ -88,7 +88,7 @@ impl Context {
             let prompt = prompt(&verified, diff.as_deref());
             let (end, used) = live.turn(prompt, &self.workflow.config.agent).await;
             tokens += used;
-            let verdict: Option<Verdict> = side_file(&live.workspace, VERDICT);
+            let verdict: Option<ReviewVerdict> = side_file(&live.workspace, VERDICT);
             let (WorkTurnEnd::Completed, Some(verdict)) = (end, verdict) else {
                 status = ReviewStatus::Error;
                 break;

@@ -48,8 +48,30 @@ pub(super) enum Ask {
 struct Desk {
     asks: mpsc::Sender<Ask>,
     tools: Tools,
-    secret: Option<Arc<hmac::Key>>,
+    secret: Option<Arc<WebhookSecret>>,
     deliveries: Arc<Mutex<VecDeque<String>>>,
+}
+
+/// The secret of webhooks: the key of signatures, or itself where a forge sends it as a token.
+struct WebhookSecret {
+    key: hmac::Key,
+    token: String,
+}
+
+impl WebhookSecret {
+    fn new(token: &str) -> Self {
+        Self { key: hmac::Key::new(hmac::HMAC_SHA256, token.as_bytes()), token: token.to_owned() }
+    }
+
+    fn is_signed(&self, body: &[u8], signature: &str) -> bool {
+        bytes(signature).is_some_and(|signature| hmac::verify(&self.key, body, &signature).is_ok())
+    }
+
+    /// Compares in a time that says nothing about the secret.
+    fn is_token(&self, token: &str) -> bool {
+        let given = hmac::sign(&self.key, token.as_bytes());
+        hmac::verify(&self.key, self.token.as_bytes(), given.as_ref()).is_ok()
+    }
 }
 
 /// Starts the servers. The tools have one of their own on loopback, so that they work wherever the other is switched off.
@@ -57,8 +79,8 @@ pub(super) async fn start(config: &StateServerConfig) -> anyhow::Result<(Tools, 
     let (asks, questions) = mpsc::channel(QUEUE);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let tools = Tools::at(format!("http://{}/mcp", listener.local_addr()?));
-    let secret = config.webhook_secret.0.as_bytes();
-    let secret = (!secret.is_empty()).then(|| Arc::new(hmac::Key::new(hmac::HMAC_SHA256, secret)));
+    let secret = config.webhook_secret.0.as_str();
+    let secret = (!secret.is_empty()).then(|| Arc::new(WebhookSecret::new(secret)));
     let desk = Desk { asks, tools: tools.clone(), secret, deliveries: Arc::default() };
     let own = Router::new().route("/mcp", post(mcp)).with_state(desk.clone());
     let stopping = CancellationToken::new();
@@ -89,7 +111,7 @@ fn router(desk: Desk) -> Router {
         .route("/metrics", get(metrics))
         .route("/livez", get(async || "ok"))
         .route("/readyz", get(ready))
-        .route("/webhooks/github", post(webhook))
+        .route("/webhooks/{forge}", post(webhook))
         .method_not_allowed_fallback(async || problem(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(desk)
@@ -156,19 +178,36 @@ async fn mcp(State(desk): State<Desk>, headers: HeaderMap, body: Bytes) -> Respo
 }
 
 /// A delivery of the forge: signed, and counted once. What it says is read from the forge itself.
-async fn webhook(State(desk): State<Desk>, headers: HeaderMap, body: Bytes) -> Response {
-    let text =
-        |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+async fn webhook(
+    State(desk): State<Desk>,
+    Path(forge): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let Some(secret) = &desk.secret else { return problem(StatusCode::NOT_FOUND, "webhooks_are_off") };
-    let signature = text("x-hub-signature-256");
-    let signature = signature.strip_prefix("sha256=").and_then(bytes);
-    if signature.is_none_or(|signature| hmac::verify(secret, &body, &signature).is_err()) {
+    let (is_genuine, delivery) = match forge.as_str() {
+        "github" => {
+            let signature = text("x-hub-signature-256").strip_prefix("sha256=");
+            let is_signed = signature.is_some_and(|signature| secret.is_signed(&body, signature));
+            (is_signed, text("x-github-delivery"))
+        }
+        "gitlab" => {
+            let names = ["idempotency-key", "x-gitlab-event-uuid"].map(text);
+            let delivery = names.into_iter().find(|name| !name.is_empty());
+            (secret.is_token(text("x-gitlab-token")), delivery.unwrap_or_default())
+        }
+        // Forgejo sends the same headers.
+        "gitea" | "forgejo" => (secret.is_signed(&body, text("x-gitea-signature")), text("x-gitea-delivery")),
+        _ => return problem(StatusCode::NOT_FOUND, "unknown_forge"),
+    };
+    if !is_genuine {
         return problem(StatusCode::UNAUTHORIZED, "invalid_signature");
     }
-    let delivery = text("x-github-delivery");
+    let delivery = format!("{forge} {delivery}");
     {
         let mut known = desk.deliveries.lock();
-        if delivery.is_empty() || known.contains(&delivery) {
+        if delivery.ends_with(' ') || known.contains(&delivery) {
             return StatusCode::OK.into_response();
         }
         if known.len() >= MAX_DELIVERIES {
@@ -183,6 +222,9 @@ async fn webhook(State(desk): State<Desk>, headers: HeaderMap, body: Bytes) -> R
 }
 
 fn bytes(hex: &str) -> Option<Vec<u8>> {
+    if hex.is_empty() {
+        return None;
+    }
     let pairs = hex.as_bytes().chunks(2);
     pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }

@@ -145,8 +145,10 @@ impl Source {
         if !is_known(config.agent.runtime()) {
             return Some(located(text, "agent.kind", &missing(&config.agent.kind)));
         }
-        let rule = config.dispatch.iter().find(|rule| !is_known(rule.runtime()))?;
-        Some(located(text, "dispatch.rules", &format!("{}: {}", rule.name, missing(&rule.agent))))
+        let stages =
+            config.dispatch.iter().flat_map(|rule| rule.stages.iter().map(move |stage| (rule, stage)));
+        let (rule, stage) = stages.into_iter().find(|(_, stage)| !is_known(stage.runtime()))?;
+        Some(located(text, "dispatch.rules", &format!("{}: {}", rule.name, missing(&stage.agent))))
     }
 }
 

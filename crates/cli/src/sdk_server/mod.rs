@@ -59,7 +59,8 @@ pub(crate) fn run(settings: &Settings, server: &ServerArgs, args: RunArgs) -> Re
         settings.logins = LoginPlaces::Nowhere;
     }
     let admission = Admission::of(server, &settings)?;
-    let (config, composer) = hub_config(&settings, Arc::new(args), admission.access(), given, Front::Program)?;
+    let (config, composer) =
+        hub_config(&settings, Arc::new(args), admission.access(), given, Front::Program)?;
     // Zero is how SDKs say "never".
     let idle_timeout = server.session_idle_timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs);
     let hub = ServerHub::new(ServerHubConfig { idle_timeout, ..config });

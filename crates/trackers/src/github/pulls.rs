@@ -1,33 +1,27 @@
 //! Pull requests of a GitHub repository: checks and reviews by REST, review threads by GraphQL.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hangar_workflow::reactions::PullConfig;
-use jiff::{SignedDuration, Timestamp};
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::{is_repository, service};
+use super::is_repository;
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::forge::{
     Check, CheckStatus, Forge, MergeOrder, PullDraft, PullName, PullRequest, PullState, Review,
     ReviewVerdict, Thread, ThreadAnswer, ThreadComment, tail,
 };
-use crate::http::{Api, Method};
+use crate::http::{Api, Method, encoded, text};
+use crate::kept::Kept;
 use crate::{LabelChange, NewComment, Reading};
 
 /// Largest page.
 const PER_PAGE: usize = 100;
 /// Most threads that are read, in pages of 100.
 const MAX_THREAD_PAGES: usize = 10;
-/// A person who resolves a thread does not change the date of the pull request, so open threads are read again after this time.
+/// Time after which open threads are read again.
 const THREADS_FRESH: Duration = Duration::from_secs(600);
-/// Age of a change from which its date tells it from later ones, also if the clocks differ.
-const DATES_SETTLE: SignedDuration = SignedDuration::from_secs(60);
-/// Most pull requests whose threads are kept.
-const MAX_KEPT: usize = 1000;
 
 const THREADS: &str = "query($owner: String!, $name: String!, $number: Int!, $after: String) { \
 repository(owner: $owner, name: $name) { pullRequest(number: $number) { \
@@ -44,20 +38,13 @@ struct Inner {
     api: Api,
     owner: String,
     name: String,
-    threads: Mutex<HashMap<u64, Kept>>,
-}
-
-/// Threads as they were when the pull request last changed.
-#[derive(Clone)]
-struct Kept {
-    updated: String,
-    at: Instant,
-    threads: Vec<Thread>,
+    /// Threads as they were when the pull request last changed.
+    threads: Kept<Vec<Thread>>,
 }
 
 impl GitHubForge {
     pub fn new(config: &PullConfig) -> Result<Self, TrackerError> {
-        if config.api_key.0.is_empty() {
+        if config.api_key.0.is_empty() && config.app.is_none() {
             let message = "`pull_requests.api_key` is missing; give it a token, such as `$GITHUB_TOKEN`";
             return Err(TrackerError::new(TrackerErrorKind::MissingApiKey, message));
         }
@@ -67,24 +54,16 @@ impl GitHubForge {
             return Err(TrackerError::new(TrackerErrorKind::MissingProject, message));
         };
         Ok(Self(Arc::new(Inner {
-            api: Api::new(service(&config.endpoint, &config.api_key.0))?,
+            api: super::api(&config.endpoint, &config.api_key, config.app.as_ref(), &config.project)?,
             owner: owner.to_owned(),
             name: name.to_owned(),
-            threads: Mutex::default(),
+            threads: Kept::default(),
         })))
     }
 }
 
-fn text(entry: &Value, name: &str) -> String {
-    entry[name].as_str().unwrap_or_default().to_owned()
-}
-
 fn is_bot(user: &Value) -> bool {
     user["type"] == "Bot" || user["__typename"] == "Bot" || text(user, "login").ends_with("[bot]")
-}
-
-fn encoded(part: &str) -> String {
-    percent_encoding::utf8_percent_encode(part, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
 fn named(entry: &Value) -> Option<PullName> {
@@ -214,11 +193,13 @@ impl Inner {
     }
 
     async fn threads(&self, number: u64, updated: &str) -> Result<Vec<Thread>, TrackerError> {
-        let kept = self.threads.lock().get(&number).cloned();
-        if let Some(kept) = kept.filter(|kept| kept.updated == updated)
-            && (kept.threads.iter().all(|thread| thread.is_resolved) || kept.at.elapsed() < THREADS_FRESH)
-        {
-            return Ok(kept.threads);
+        // A person who resolves a thread does not change the date of the pull request.
+        let fresh = |known: &Vec<Thread>| match known.iter().all(|thread| thread.is_resolved) {
+            true => Duration::MAX,
+            false => THREADS_FRESH,
+        };
+        if let Some(known) = self.threads.get(number, updated, fresh) {
+            return Ok(known);
         }
         let (mut threads, mut after) = (Vec::new(), Value::Null);
         for _ in 0..MAX_THREAD_PAGES {
@@ -233,17 +214,7 @@ impl Inner {
             }
             after = page["pageInfo"]["endCursor"].clone();
         }
-        // Dates have seconds: another change in the same one would go unnoticed.
-        let age = updated.parse::<Timestamp>().map(|updated| Timestamp::now().duration_since(updated));
-        if !age.is_ok_and(|age| age > DATES_SETTLE) {
-            return Ok(threads);
-        }
-        let kept = Kept { updated: updated.to_owned(), at: Instant::now(), threads: threads.clone() };
-        let mut all = self.threads.lock();
-        if all.len() >= MAX_KEPT {
-            all.clear();
-        }
-        all.insert(number, kept);
+        self.threads.put(number, updated, threads.clone());
         Ok(threads)
     }
 
@@ -255,7 +226,7 @@ impl Inner {
     ) -> Result<(), TrackerError> {
         let (mark, body) = (comment.mark(), json!({ "body": comment.text() }));
         let has_mark = |entries: &[Value]| entries.iter().any(|entry| text(entry, "body").contains(&mark));
-        self.threads.lock().remove(&number);
+        self.threads.remove(number);
         let Some(thread) = thread else {
             let path = self.path(&format!("/issues/{number}/comments"));
             if has_mark(&self.api.pages(&format!("{path}?per_page={PER_PAGE}")).await?) {

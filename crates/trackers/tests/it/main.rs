@@ -3,7 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod files;
-mod github;
+mod forges;
 mod jira;
 mod linear;
+mod pulls;
 mod suite;

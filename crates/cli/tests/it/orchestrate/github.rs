@@ -1,13 +1,13 @@
 //! Issues of a simulated GitHub.
 
-use hangar_test_support::github::TOKEN;
-use hangar_test_support::{GitHubServer, Signal};
+use hangar_test_support::forge::TOKEN;
+use hangar_test_support::{Dialect, ForgeServer, Signal};
 
 use super::Place;
 
 #[test]
 fn issues_of_github_are_handed_over_once_through_kills_and_limits() {
-    let server = GitHubServer::start();
+    let server = ForgeServer::start(Dialect::GitHub);
     (1..=3).for_each(|number| server.issue(number, "Mend it", &["backlog"]));
     server.issue(4, "Not ours", &[]);
     let place = Place::new("", "x", &[]);

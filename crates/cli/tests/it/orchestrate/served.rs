@@ -98,6 +98,21 @@ fn a_signed_webhook_makes_the_tracker_be_read_at_once() {
     assert_eq!(deliver(&signed, "1"), 202);
     assert_eq!(running.wait_for_event("released")["release"]["state"], "Review");
     assert_eq!(deliver(&signed, "1"), 200, "a delivery counts once");
+    let bare = signed.trim_start_matches("sha256=");
+    for (forge, headers, status) in [
+        ("gitlab", [("x-gitlab-token", "other"), ("idempotency-key", "1")], 401),
+        ("gitlab", [("x-gitlab-token", ""), ("idempotency-key", "1")], 401),
+        ("gitlab", [("x-gitlab-token", "secret"), ("idempotency-key", "1")], 202),
+        ("gitlab", [("x-gitlab-token", "secret"), ("x-gitlab-event-uuid", "1")], 200),
+        ("gitea", [("x-gitea-signature", "00"), ("x-gitea-delivery", "1")], 401),
+        ("gitea", [("x-gitea-signature", ""), ("x-gitea-delivery", "1")], 401),
+        ("gitea", [("x-gitea-signature", bare), ("x-gitea-delivery", "1")], 202),
+        ("forgejo", [("x-gitea-signature", bare), ("x-gitea-delivery", "2")], 202),
+        ("nowhere", [("x-gitea-signature", bare), ("x-gitea-delivery", "2")], 404),
+    ] {
+        let path = format!("/webhooks/{forge}");
+        assert_eq!(http(port, "POST", &path, &headers, "{}").0, status, "{forge} {headers:?}");
+    }
     running.signal(Signal::TERM);
     running.finish().expect_exit(0);
 }
@@ -186,6 +201,23 @@ fn rules_choose_the_agent_and_its_turns() {
     assert_eq!(agents, [(&json!("A"), &json!("native")), (&json!("B"), &json!("mock"))]);
     let turns = of_type(&found, "turnStarted");
     assert_eq!(turns.iter().filter(|line| line["issue"] == "id-B").count(), 2);
+    let stages = "dispatch:\n  stages:\n    - { name: build, agent: mock, max_turns: 1, next: check }\n    - { name: check, agent: native, max_turns: 1 }\n  rules:\n    - { stage: build }\n";
+    let staged = Place::new(
+        &format!(
+            "  handoff_state: Review\nagent: {{ kind: mock }}\nnative: {{ model: mock-model }}\n{stages}"
+        ),
+        "SAY:the stage is {{ .run.stage }}",
+        &[issue("A")],
+    );
+    let found = staged.command(RUN).finish().expect_exit(0);
+    let found = lines(&found.stdout);
+    assert_eq!(
+        of_type(&found, "stageAdvanced")[0]["stage"],
+        json!({ "name": "check", "agent": "native", "maxTurns": 1 })
+    );
+    assert_eq!(of_type(&found, "opened").len(), 2);
+    assert_eq!((of_type(&found, "released").len(), &staged.issue("A")["state"]), (1, &json!("Review")));
+    assert!(staged.model.last_request().to_string().contains("the stage is check"));
     place.workflow("agent: { kind: mock }\ndispatch:\n  rules:\n    - { labels: [x], agent: nobody }\n", "x");
     let wrong = place.command(&["orchestrate", "validate"]).finish().expect_exit(1);
     assert!(wrong.stdout.contains("rule 1: there is no agent `nobody`"), "{}", wrong.stdout);

@@ -1,12 +1,15 @@
-//! The whole way from an issue to a merged change, on a simulated GitHub with a real git server and checks that run.
+//! The whole way from an issue to a merged change, on simulated forges with a real git server and checks that run.
 
-use hangar_test_support::github::{ReviewRemark, TOKEN};
-use hangar_test_support::{GitHubServer, Invocation, Running, Signal};
+use hangar_test_support::forge::github::KeyForm;
+use hangar_test_support::forge::{ReviewRemark, ReviewVerdict, TOKEN};
+use hangar_test_support::{Dialect, ForgeServer, Invocation, Running, Signal};
 use serde_json::Value;
 
 use super::Place;
 
 const KILLS: usize = 24;
+/// Kills on the forges that have the same story.
+const FEWER_KILLS: usize = 8;
 const ARGS: &[&str] = &["orchestrate", "--output-format", "json"];
 /// The agent writes something bad, repairs it when CI fails, and makes it better when a reviewer asks for it.
 const PROMPT: &str = r#"{{ if .ci_failure }}TOOL:bash:{"command":"echo good > feature.txt; echo done > .sortie/status"}
@@ -19,12 +22,14 @@ const REACTIONS: &str = "reactions:\n  ci_failure: { max_retries: 3 }\n  review_
 
 struct Story {
     place: Place,
-    server: GitHubServer,
+    server: ForgeServer,
+    /// The token, or the key of an app.
+    secret: String,
 }
 
 impl Story {
-    fn new(prompt: &str) -> Self {
-        let server = GitHubServer::start();
+    fn new(dialect: Dialect, prompt: &str) -> Self {
+        let server = ForgeServer::start(dialect);
         server.issue(1, "Add the feature", &["backlog"]);
         server.files(&[("base.txt", "base\n"), ("feature.txt", "nothing\n")]);
         let place = Place::new("", "x", &[]);
@@ -32,16 +37,17 @@ impl Story {
         place.scratch.file(
             "WORKFLOW.md",
             &format!(
-                "---\ntracker:\n  kind: github\n  endpoint: {}\n  project: octo/app\n  api_key: $TRACKER_TOKEN\n  active_states: [backlog, in-progress]\n  in_progress_state: in-progress\n  handoff_state: review\n  terminal_states: [done]\npolling: {{ interval_ms: 100 }}\nworkspace: {{ root: {} }}\nagent: {{ kind: native, max_turns: 3 }}\nnative: {{ model: mock-model }}\npull_requests: {{ poll_interval_ms: 100 }}\n{REACTIONS}---\n{prompt}\n",
+                "---\ntracker:\n  kind: {}\n  endpoint: {}\n  project: octo/app\n  api_key: $TRACKER_TOKEN\n  active_states: [backlog, in-progress]\n  in_progress_state: in-progress\n  handoff_state: review\n  terminal_states: [done]\npolling: {{ interval_ms: 100 }}\nworkspace: {{ root: {} }}\nagent: {{ kind: native, max_turns: 3 }}\nnative: {{ model: mock-model }}\npull_requests: {{ poll_interval_ms: 100 }}\n{REACTIONS}---\n{prompt}\n",
+                dialect.kind(),
                 server.url,
                 root.display()
             ),
         );
-        Self { place, server }
+        Self { place, server, secret: TOKEN.to_owned() }
     }
 
     fn command(&self) -> Invocation {
-        self.place.command(ARGS).env("TRACKER_TOKEN", TOKEN)
+        self.place.command(ARGS).env("TRACKER_TOKEN", &self.secret)
     }
 
     /// A reviewer who remarks once on what CI accepts, and approves what was changed then.
@@ -59,7 +65,7 @@ impl Story {
                     ReviewRemark { author: "ada", is_bot: false, file: "feature.txt", line: 1, body };
                 self.server.remark(number, &remark);
             }
-            Some((true, _)) => self.server.review(number, "ada", "APPROVED", ""),
+            Some((true, _)) => self.server.review(number, "ada", ReviewVerdict::Approved, ""),
             Some((false, _)) => {}
         }
     }
@@ -68,13 +74,19 @@ impl Story {
         self.server.happened("issue 1 closed") > 0
     }
 
+    /// Number of the only pull request. GitLab counts them by themselves.
+    fn number(&self) -> u64 {
+        if self.server.dialect == Dialect::GitLab { 1 } else { 2 }
+    }
+
     /// The end that every telling has.
     fn check_end(&self) {
-        let number = 2;
+        let number = self.number();
         assert_eq!(self.server.pulls(), [number], "one pull request: {:#?}", self.server.repository().events);
         assert_eq!(self.server.pull_state(number), (true, "closed"));
         let count = |what: &str| self.server.happened(what);
-        assert_eq!((count("pull 2 opened"), count("pull 2 merged"), count("issue 1 closed")), (1, 1, 1));
+        let events = (count(" opened"), count(" merged"), count("issue 1 closed"));
+        assert_eq!(events, (1, 1, 1));
         let (_, labels, state) = self.server.look(1);
         assert_eq!((labels, state.as_str()), (vec!["done".to_owned()], "closed"));
         assert_eq!(self.server.file("main", "feature.txt").as_deref(), Some("good and better"));
@@ -97,8 +109,38 @@ fn wait_for(running: &mut Running, kind: &str, with: &str) -> Value {
 }
 
 #[test]
-fn an_issue_becomes_a_merged_change() {
-    let story = Story::new(PROMPT);
+fn an_issue_becomes_a_merged_change_on_github() {
+    told(Dialect::GitHub);
+}
+
+#[test]
+fn an_issue_becomes_a_merged_change_on_gitlab() {
+    told(Dialect::GitLab);
+}
+
+#[test]
+fn an_issue_becomes_a_merged_change_on_gitea() {
+    told(Dialect::Gitea);
+}
+
+#[test]
+fn an_issue_becomes_a_merged_change_with_the_tokens_of_an_app() {
+    let mut story = Story::new(Dialect::GitHub, PROMPT);
+    story.secret = story.server.install_app("12345", KeyForm::Pkcs1);
+    let path = story.place.scratch.work().join("WORKFLOW.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let app = "app: { id: 12345, private_key: $TRACKER_TOKEN }";
+    std::fs::write(&path, text.replace("api_key: $TRACKER_TOKEN", app)).unwrap();
+    unfold(&story);
+    let repository = story.server.repository();
+    assert_eq!(repository.app.as_ref().map(|app| app.tokens.len() <= 3), Some(true), "tokens are kept");
+}
+
+fn told(dialect: Dialect) {
+    unfold(&Story::new(dialect, PROMPT));
+}
+
+fn unfold(story: &Story) {
     story.server.check("test", "grep good feature.txt || { echo 'the feature is bad'; exit 1; }");
     let mut running = story.command().start();
     wait_for(&mut running, "published", "\"changed\":true");
@@ -115,18 +157,33 @@ fn an_issue_becomes_a_merged_change() {
     running.signal(Signal::TERM);
     running.finish().expect_exit(0);
     story.check_end();
-    let listed = story.server.subjects("main");
-    assert_eq!(listed, ["Add the feature (#2)", "files"], "squashed, with the title of the issue");
+    let title =
+        if story.server.dialect == Dialect::GitLab { "Add the feature" } else { "Add the feature (#2)" };
+    assert_eq!(story.server.subjects("main"), [title, "files"], "squashed, with the title of the issue");
     let agent_saw =
-        story.place.model.requests().iter().any(|request| request.body.to_string().contains(TOKEN));
+        story.place.model.requests().iter().any(|request| request.body.to_string().contains(&story.secret));
     assert!(!agent_saw, "the token is not the agent's");
 }
 
 #[test]
 fn the_story_has_one_pull_request_and_one_close_however_often_it_is_interrupted() {
-    let story = Story::new(PROMPT);
+    interrupted(Dialect::GitHub, KILLS);
+}
+
+#[test]
+fn the_story_is_interrupted_on_gitlab_too() {
+    interrupted(Dialect::GitLab, FEWER_KILLS);
+}
+
+#[test]
+fn the_story_is_interrupted_on_gitea_too() {
+    interrupted(Dialect::Gitea, FEWER_KILLS);
+}
+
+fn interrupted(dialect: Dialect, kills: usize) {
+    let story = Story::new(dialect, PROMPT);
     story.server.check("test", "grep good feature.txt");
-    let kills = std::env::var("HANGAR_TEST_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
+    let kills = std::env::var("HANGAR_TEST_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(kills);
     for round in 0..kills {
         let mut running = story.command().start();
         // A different point each time: after the nth line.
@@ -158,10 +215,24 @@ fn the_story_has_one_pull_request_and_one_close_however_often_it_is_interrupted(
 
 #[test]
 fn a_conflict_is_solved_by_the_agent_and_the_merge_is_committed() {
+    solved(Dialect::GitHub);
+}
+
+#[test]
+fn a_conflict_is_solved_on_gitlab_too() {
+    solved(Dialect::GitLab);
+}
+
+#[test]
+fn a_conflict_is_solved_on_gitea_too() {
+    solved(Dialect::Gitea);
+}
+
+fn solved(dialect: Dialect) {
     let prompt = r#"{{ if .run.is_continuation }}TOOL:bash:{"command":"cat feature.txt > .sortie/seen; echo both > feature.txt; echo done > .sortie/status"}
 {{ else }}TOOL:bash:{"command":"echo ours > feature.txt; echo done > .sortie/status"}
 {{ end }}"#;
-    let story = Story::new(prompt);
+    let story = Story::new(dialect, prompt);
     story.server.check("test", "true");
     story.server.pause_checks(true);
     let mut running = story.command().start();
@@ -171,7 +242,7 @@ fn a_conflict_is_solved_by_the_agent_and_the_merge_is_committed() {
     wait_for(&mut running, "published", "");
     let seen = std::fs::read_to_string(story.place.workspace("1").join(".sortie/seen")).unwrap();
     assert!(seen.contains("<<<<<<<") && seen.contains("theirs") && seen.contains("ours"), "{seen}");
-    story.server.review(2, "ada", "APPROVED", "");
+    story.server.review(story.number(), "ada", ReviewVerdict::Approved, "");
     story.server.pause_checks(false);
     assert_eq!(wait_for(&mut running, "released", "")["release"]["why"], "merged");
     running.signal(Signal::TERM);
@@ -181,7 +252,7 @@ fn a_conflict_is_solved_by_the_agent_and_the_merge_is_committed() {
 
 #[test]
 fn an_agent_that_changes_nothing_gets_no_pull_request() {
-    let story = Story::new(r#"TOOL:bash:{"command":"echo done > .sortie/status"}"#);
+    let story = Story::new(Dialect::GitHub, r#"TOOL:bash:{"command":"echo done > .sortie/status"}"#);
     let mut running = story.command().start();
     assert_eq!(running.wait_for_event("parked")["reason"]["why"], "noChange");
     running.signal(Signal::TERM);

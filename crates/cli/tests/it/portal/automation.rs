@@ -135,7 +135,10 @@ fn settings_are_changed_over_http_and_apply_to_what_is_opened_next() {
         { "path": ["limits", "global"], "value": 7 },
     ]);
     let view = expect(change(set), 200);
-    assert_eq!(portal.get("/api/v1/meta")["appearance"], json!({ "theme": "system", "density": "comfortable" }));
+    assert_eq!(
+        portal.get("/api/v1/meta")["appearance"],
+        json!({ "theme": "system", "density": "comfortable" })
+    );
     let look = json!([
         { "path": ["appearance", "theme"], "value": "dark" },
         { "path": ["appearance", "density"], "value": "compact" },

@@ -323,7 +323,8 @@ impl Decode for Decoder {
         let (opaque, encrypted) = self.marks();
         let items = self.items(&finish);
         let phase = self.phase();
-        let reply = self.assembly.finish(finish, |text| ReasoningText { text, opaque, encrypted }, items, out);
+        let reply =
+            self.assembly.finish(finish, |text| ReasoningText { text, opaque, encrypted }, items, out);
         Some(Reply { phase, ..reply })
     }
 }

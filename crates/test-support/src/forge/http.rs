@@ -22,6 +22,10 @@ impl Answer {
         Self { status, headers: Vec::new(), body, raw: None }
     }
 
+    pub(crate) fn text(text: &str) -> Self {
+        Self { raw: Some(text.as_bytes().to_vec()), ..Self::new(200, Value::Null) }
+    }
+
     pub(crate) fn refused(status: u16, message: &str) -> Self {
         Self::new(status, json!({ "message": message, "status": status.to_string() }))
     }

@@ -1,4 +1,4 @@
-//! The git server of the simulated GitHub: a bare repository behind git's own HTTP backend, with the token as the password.
+//! The git server of the simulated forges: a bare repository behind git's own HTTP backend, with the token as the password.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use super::http::Request;
-use super::{GitHubServer, Repository, TOKEN};
+use super::{ForgeServer, Repository, TOKEN};
 
 /// Path of the repository on the server.
 pub(super) const PATH: &str = "/octo/app.git";
@@ -57,7 +57,7 @@ fn git(directory: &Path, args: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
 }
 
-impl GitHubServer {
+impl ForgeServer {
     /// Gives the repository files on its default branch, in one commit.
     pub fn files(&self, files: &[(&str, &str)]) {
         self.commit("main", files, "files");
@@ -111,15 +111,20 @@ pub(super) fn serve(
     state: &Arc<Mutex<Repository>>,
     request: &Request,
 ) -> std::io::Result<()> {
-    let root = {
+    let header = |name: &str| request.headers.get(name).cloned().unwrap_or_default();
+    let (root, is_known) = {
         let mut repository = state.lock().expect("no test panicked with it");
         repository.requests.push(format!("{} {} git", request.method, request.path));
-        repository.git.as_ref().map(|bare| bare.root.path().to_owned())
+        let tokens = repository.app.iter().flat_map(|app| &app.tokens).map(String::as_str).chain([TOKEN]);
+        let mut tokens = tokens.filter(|token| repository.is_token(token));
+        let given = header("authorization");
+        let is_known =
+            tokens.any(|token| given == format!("Basic {}", base64(&format!("x-access-token:{token}"))));
+        (repository.git.as_ref().map(|bare| bare.root.path().to_owned()), is_known)
     };
-    let header = |name: &str| request.headers.get(name).cloned().unwrap_or_default();
-    if header("authorization") != format!("Basic {}", base64(&format!("x-access-token:{TOKEN}"))) {
+    if !is_known {
         return stream.write_all(
-            b"HTTP/1.1 401 x\r\nconnection: close\r\ncontent-length: 0\r\nwww-authenticate: Basic realm=\"GitHub\"\r\n\r\n",
+            b"HTTP/1.1 401 x\r\nconnection: close\r\ncontent-length: 0\r\nwww-authenticate: Basic realm=\"git\"\r\n\r\n",
         );
     }
     let Some(root) = root else {

@@ -3,16 +3,18 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Repository;
-use super::http::{Answer, Request};
+use crate::forge::http::{Answer, Request};
+use crate::forge::{Note, Repository};
 
 pub(crate) struct Field {
+    /// Type that a fragment is for.
+    on: Option<String>,
     pub(crate) name: String,
     pub(crate) arguments: Map<String, Value>,
     pub(crate) fields: Vec<Field>,
 }
 
-pub(super) fn answer(repository: &mut Repository, request: &Request) -> Answer {
+pub(in crate::forge) fn answer(repository: &mut Repository, request: &Request) -> Answer {
     let (query, variables) = (request.body["query"].as_str().unwrap_or_default(), &request.body["variables"]);
     let tokens = tokens(query);
     let result = parsed(&tokens, variables).and_then(|fields| {
@@ -43,23 +45,30 @@ fn root(repository: &mut Repository, field: &Field) -> Result<Value, String> {
             let mut found = Map::new();
             for inner in &field.fields {
                 let number = inner.arguments.get("number").and_then(Value::as_u64).unwrap_or(0);
-                if inner.name != "pullRequest" || !repository.pulls.contains_key(&number) {
-                    return Err("Could not resolve to a PullRequest".to_owned());
-                }
-                let pull = pull(repository, number);
-                found.insert(inner.name.clone(), selected(&pull, inner)?);
+                let node = match inner.name.as_str() {
+                    "issue" => repository.issue_node(number)?,
+                    "pullRequest" if repository.pulls.contains_key(&number) => pull(repository, number),
+                    _ => return Err("Could not resolve to a PullRequest".to_owned()),
+                };
+                found.insert(inner.name.clone(), selected(&node, inner)?);
             }
             Ok(Value::Object(found))
         }
+        "repositoryOwner" if field.arguments.get("login") == Some(&json!("octo")) => {
+            repository.owner_json(field)
+        }
+        "repositoryOwner" => Ok(Value::Null),
+        "addProjectV2ItemById" => repository.add_item(field),
+        "updateProjectV2ItemFieldValue" => repository.set_item(field),
         "resolveReviewThread" => {
             let id = field.arguments.get("input").map(|input| input["threadId"].clone()).unwrap_or_default();
             let mut threads = repository.pulls.values_mut().flat_map(|pull| &mut pull.threads);
-            let thread = threads.find(|thread| id == thread.id.as_str());
+            let thread = threads.find(|thread| id == node_id(thread.id).as_str());
             let thread = thread.ok_or("Could not resolve to a node with the global id")?;
             thread.resolved = true;
             let shown = json!({
                 "__typename": "ResolveReviewThreadPayload",
-                "thread": { "__typename": "PullRequestReviewThread", "id": thread.id, "isResolved": true },
+                "thread": { "__typename": "PullRequestReviewThread", "id": node_id(thread.id), "isResolved": true },
             });
             selected(&shown, field)
         }
@@ -71,25 +80,43 @@ fn pull(repository: &Repository, number: u64) -> Value {
     let pull = &repository.pulls[&number];
     let threads = pull.threads.iter().map(|thread| {
         json!({
-            "__typename": "PullRequestReviewThread", "id": thread.id, "isResolved": thread.resolved,
+            "__typename": "PullRequestReviewThread", "id": node_id(thread.id), "isResolved": thread.resolved,
             "isOutdated": repository.is_outdated(pull, thread), "path": thread.path, "line": thread.line,
-            "startLine": null, "comments": thread.comments,
+            "startLine": null, "comments": thread.comments.iter().map(comment).collect::<Vec<_>>(),
         })
     });
     json!({ "__typename": "PullRequest", "number": number, "reviewThreads": threads.collect::<Vec<_>>() })
+}
+
+/// Id of a thread, which is not a number here.
+fn node_id(id: u64) -> String {
+    format!("PRRT_{id}")
+}
+
+fn comment(note: &Note) -> Value {
+    json!({
+        "__typename": "PullRequestReviewComment", "databaseId": note.id, "id": format!("PRRC_{}", note.id),
+        "body": note.body, "createdAt": note.at,
+        "author": { "__typename": if note.is_bot { "Bot" } else { "User" }, "login": note.author },
+    })
 }
 
 /// The fields of a value that were asked for.
 pub(crate) fn selected(value: &Value, field: &Field) -> Result<Value, String> {
     match value {
         Value::Array(items) => connection(items, field),
+        // A list that is no connection.
+        Value::Object(map) if map.contains_key("__list") => {
+            let items = map["__list"].as_array().into_iter().flatten();
+            items.map(|item| selected(item, field)).collect::<Result<Vec<_>, _>>().map(Value::Array)
+        }
         Value::Object(map) => {
             let name = map.get("__typename").and_then(Value::as_str).unwrap_or("Object");
             if field.fields.is_empty() {
                 return Err(format!("Field must have selections (field '{}' returns {name})", field.name));
             }
             let mut found = Map::new();
-            for inner in &field.fields {
+            for inner in fields_on(&field.fields, name) {
                 let value = map.get(&inner.name);
                 let value =
                     value.ok_or_else(|| format!("Field '{}' doesn't exist on type '{name}'", inner.name))?;
@@ -99,6 +126,22 @@ pub(crate) fn selected(value: &Value, field: &Field) -> Result<Value, String> {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(value.clone()),
     }
+}
+
+/// Fields that are asked for of a type: its own, and those of fragments that are for it.
+fn fields_on<'a>(fields: &'a [Field], name: &str) -> Vec<&'a Field> {
+    let is_owner = ["Organization", "User"].contains(&name);
+    let mut found = Vec::new();
+    for field in fields {
+        match field.on.as_deref() {
+            None => found.push(field),
+            Some(on) if on == name || (on == "ProjectV2Owner" && is_owner) => {
+                found.extend(fields_on(&field.fields, name));
+            }
+            Some(_) => {}
+        }
+    }
+    found
 }
 
 fn connection(items: &[Value], field: &Field) -> Result<Value, String> {
@@ -169,7 +212,14 @@ fn fields(tokens: &[String], at: &mut usize, variables: &Value) -> Result<Vec<Fi
         if name == "}" {
             return Ok(all);
         }
-        let mut field = Field { name, arguments: Map::new(), fields: Vec::new() };
+        let mut field = Field { on: None, name, arguments: Map::new(), fields: Vec::new() };
+        if field.name == "." {
+            // `... on Type {`
+            let is_fragment = tokens[*at..].starts_with(&[".".to_owned(), ".".to_owned(), "on".to_owned()]);
+            field.on = tokens.get(*at + 3).cloned().filter(|_| is_fragment);
+            field.on.as_ref().ok_or("Parse error on \".\"")?;
+            *at += 4;
+        }
         if tokens.get(*at).is_some_and(|token| token == "(") {
             *at += 1;
             field.arguments = arguments(tokens, at, variables, ")")?;

@@ -1,12 +1,10 @@
-//! Checks of the simulated GitHub: a script runs on each commit that becomes the head of a pull request.
+//! Checks of the simulated forges: a script runs on each commit that becomes the head of a pull request.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use serde_json::{Value, json};
-
-use super::{GitHubServer, Repository};
+use super::{ForgeServer, Repository};
 
 #[derive(Default)]
 pub(super) struct Checks {
@@ -18,14 +16,16 @@ pub(super) struct Checks {
 }
 
 pub(super) struct Run {
-    name: String,
-    commit: String,
-    status: &'static str,
-    conclusion: Option<&'static str>,
+    pub(super) name: String,
+    pub(super) commit: String,
+    /// `queued`, `in_progress` or `completed`.
+    pub(super) status: &'static str,
+    /// `success` or `failure`.
+    pub(super) conclusion: Option<&'static str>,
     log: String,
 }
 
-impl GitHubServer {
+impl ForgeServer {
     /// Lets a script run on the files of each head of a pull request. Its exit code is the result.
     pub fn check(&self, name: &str, script: &str) {
         self.repository().checks.scripts.push((name.to_owned(), script.to_owned()));
@@ -81,18 +81,13 @@ impl Repository {
         }
     }
 
-    pub(super) fn check_runs(&self, commit: &str, base: &str) -> Vec<Value> {
-        let runs = self.checks.runs.iter().filter(|(_, run)| run.commit == commit);
-        runs.map(|(id, run)| {
-            json!({
-                "id": id, "name": run.name, "head_sha": run.commit, "status": run.status,
-                "conclusion": run.conclusion, "html_url": format!("{base}/octo/app/runs/{id}"),
-                "details_url": format!("https://github.com/octo/app/actions/runs/1/job/{id}"),
-                "output": { "title": null, "summary": null, "text": null, "annotations_count": 0 },
-                "app": { "slug": "github-actions" },
-            })
-        })
-        .collect()
+    /// Runs of a commit, by their numbers.
+    pub(super) fn runs(&self, commit: &str) -> impl Iterator<Item = (u64, &Run)> {
+        self.checks.runs.iter().filter(move |(_, run)| run.commit == commit).map(|(id, run)| (*id, run))
+    }
+
+    pub(super) fn commit_of_run(&self, id: u64) -> Option<String> {
+        self.checks.runs.get(&id).map(|run| run.commit.clone())
     }
 
     pub(super) fn check_log(&self, id: u64) -> Option<&str> {
