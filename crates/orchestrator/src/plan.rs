@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use crate::hold::{self, Hold};
 use crate::pulls::{self, Consequence, PullView, Pulls};
-use crate::record::{IssueFact, Release, RetryCause, SessionEnd, Write};
+use crate::record::{IssueFact, Release, RetryCause, SessionEnd, Stage, Write};
 use crate::settle::{self, Settlement};
 use crate::state::{IssueClaim, OrchestratorState, Phase};
 
@@ -120,7 +120,11 @@ pub fn plan(
     let mut steps = Vec::new();
     for claim in state.claims.values() {
         let view = seen.pulls.0.get(&claim.issue);
-        if let Some(fact) = snapshot.and_then(|snapshot| reconcile(config, claim, snapshot, view)) {
+        // A merge that is under way closes the issue.
+        let is_merging = busy.issues.contains(&claim.issue) && matches!(claim.phase, Phase::Waiting { .. });
+        if let Some(fact) =
+            snapshot.filter(|_| !is_merging).and_then(|snapshot| reconcile(config, claim, snapshot, view))
+        {
             steps.push(PlanStep::Note(fact));
         } else if !busy.issues.contains(&claim.issue) {
             steps.extend(advance(config, claim, view, now));
@@ -238,7 +242,7 @@ fn reconcile(
             if snapshot.asked <= *since {
                 return None;
             }
-            moved(config, issue, snapshot, view).and_then(release)
+            moved(config, claim, issue, (snapshot, view)).and_then(release)
         }
         (Phase::Retrying { .. }, Some(issue)) if !is_workable(config, claim, &issue.state) => {
             release(Release::Inactive { state: issue.state.clone() })
@@ -249,7 +253,7 @@ fn reconcile(
                 return None;
             }
             if !is_workable(config, claim, &issue.state) {
-                return moved(config, issue, snapshot, view).and_then(release);
+                return moved(config, claim, issue, (snapshot, view)).and_then(release);
             }
             let label = claim.written.iter().find_map(|write| match write {
                 Write::Label { label } => Some(label.to_lowercase()),
@@ -283,16 +287,18 @@ fn is_answered(issue: &Issue, since: Timestamp) -> bool {
 /// The release of an issue whose pull request is open, and which somebody moved to another state.
 fn moved(
     config: &Config,
+    claim: &IssueClaim,
     issue: &Issue,
-    snapshot: &TrackerSnapshot,
-    view: Option<&PullView>,
+    (snapshot, view): (&TrackerSnapshot, Option<&PullView>),
 ) -> Option<Release> {
     let (tracker, state) = (&config.tracker, issue.state.clone());
     if tracker.is_terminal(&state) {
         // A merge closes issues: the pull request says whether it was one.
         let is_known =
             config.pulls.mode == PullMode::Off || view.is_some_and(|view| view.asked >= snapshot.asked);
-        let is_merged = view.is_some_and(|view| view.pull.state == PullState::Merged);
+        let seen = claim.pull.as_ref().and_then(|pull| pull.seen.as_ref());
+        let is_merged = view.is_some_and(|view| view.pull.state == PullState::Merged)
+            || seen.is_some_and(|seen| seen.state == PullState::Merged);
         return (is_known && !is_merged).then_some(Release::Inactive { state });
     }
     match tracker.is_active(&state) {
@@ -386,18 +392,34 @@ fn dispatch(
             || hold::of_issue(config, state, issue, snapshot.asked).is_some();
         if !held {
             slots.take(&issue.state);
-            let rule = rule_of(config, issue);
+            let mut stages = stages_of(config, issue).into_iter();
+            let first = stages.next();
+            let agent = first.as_ref().map_or(config.agent.runtime(), |stage| &stage.agent).to_owned();
+            let name = first.as_ref().map(|stage| stage.name.clone()).filter(|name| !name.is_empty());
             facts.push(IssueFact::Claimed {
                 issue: issue.id.clone(),
                 identifier: issue.identifier.clone(),
                 title: issue.title.clone(),
                 state: issue.state.clone(),
-                agent: rule.map_or(config.agent.runtime(), DispatchRule::runtime).to_owned(),
-                max_turns: rule.and_then(|rule| rule.max_turns),
+                agent,
+                max_turns: first.and_then(|stage| stage.max_turns),
+                stage: name,
+                next_stages: stages.collect(),
             });
         }
     }
     facts
+}
+
+/// Stages of an issue by the first rule that fits. None if no rule does.
+fn stages_of(config: &Config, issue: &Issue) -> Vec<Stage> {
+    let stages = rule_of(config, issue).map(|rule| rule.stages.as_slice()).unwrap_or_default();
+    let stage = |stage: &hangar_workflow::dispatch::Stage| Stage {
+        name: stage.name.clone(),
+        agent: stage.runtime().to_owned(),
+        max_turns: stage.max_turns,
+    };
+    stages.iter().map(stage).collect()
 }
 
 /// The rule that chooses the agent of an issue. Its choice holds for the whole claim.

@@ -34,6 +34,7 @@ pub fn context(workflow: &Workflow, claim: &IssueClaim, issue: &Issue) -> Value 
             "turn_number": claim.turn,
             "max_turns": claim.max_turns.unwrap_or(workflow.config.agent.max_turns),
             "is_continuation": is_continuation,
+            "stage": claim.stage.as_deref().unwrap_or_default(),
         },
         "ci_failure": ci_failure(claim.reaction.as_ref()),
         "review_comments": review_comments(claim.reaction.as_ref()),

@@ -36,6 +36,16 @@ pub enum IssueFact {
         agent: String,
         /// Most turns of a session, if a rule says so.
         max_turns: Option<u32>,
+        /// Name of the first stage, if a rule names one.
+        stage: Option<String>,
+        /// Stages after it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        next_stages: Vec<Stage>,
+    },
+    /// A stage is done, and the next one begins as soon as there is a slot.
+    StageAdvanced {
+        issue: IssueId,
+        stage: Stage,
     },
     /// Another session for a claim whose retry is due.
     Restarted {
@@ -169,6 +179,16 @@ impl IssueFact {
     }
 }
 
+/// A stage of a claim, as the workflow had it when the claim began.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stage {
+    pub name: String,
+    pub agent: String,
+    pub max_turns: Option<u32>,
+}
+
 /// End of one turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "outcome")]
@@ -233,6 +253,8 @@ pub enum RetryCause {
     Person,
     /// Something happened to the pull request.
     Reaction,
+    /// The next stage follows.
+    Stage,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

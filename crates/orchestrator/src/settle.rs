@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::plan::{IssueEffect, is_workable};
 use crate::pulls::{Publication, Reaction};
-use crate::record::{ASK, IssueFact, ParkReason, Release, RetryCause, SessionEnd, Write};
+use crate::record::{ASK, IssueFact, ParkReason, Release, RetryCause, SessionEnd, Stage, Write};
 use crate::state::IssueClaim;
 use crate::timing;
 
@@ -20,7 +20,8 @@ pub struct Settlement {
 
 /// The next step that publishes the work of a session, if the workflow has pull requests.
 pub fn publishing(config: &Config, claim: &IssueClaim, end: &SessionEnd) -> Option<IssueEffect> {
-    if config.pulls.mode == PullMode::Off || !is_done(config, claim, end) {
+    // The work of the last stage is published, with that of the others.
+    if config.pulls.mode == PullMode::Off || !is_done(config, claim, end) || !claim.next_stages.is_empty() {
         return None;
     }
     let issue = claim.issue.clone();
@@ -95,6 +96,9 @@ pub fn settlement(config: &Config, claim: &IssueClaim, end: &SessionEnd, now: Ti
         return settlement;
     }
     let is_active = config.tracker.is_active(&claim.state);
+    if let Some(next) = claim.next_stages.first().filter(|_| is_active && is_done(config, claim, end)) {
+        return staged(config, claim, next);
+    }
     match end {
         SessionEnd::Gone => released(IssueFact::Released { issue: issue(), release: Release::Gone }),
         SessionEnd::Inactive { state } => released(IssueFact::Released {
@@ -150,6 +154,13 @@ pub fn settlement(config: &Config, claim: &IssueClaim, end: &SessionEnd, now: Ti
             }
         },
     }
+}
+
+/// The next stage follows a session that is done.
+fn staged(config: &Config, claim: &IssueClaim, next: &Stage) -> Settlement {
+    let body = format!("The agent is done after {}. `{}` follows.", turns(claim), next.name);
+    let writes = comments(config.tracker.comments.on_completion, claim, "stage", body);
+    Settlement { writes, then: IssueFact::StageAdvanced { issue: claim.issue.clone(), stage: next.clone() } }
 }
 
 fn released(then: IssueFact) -> Settlement {

@@ -11,7 +11,7 @@ use serde_with::skip_serializing_none;
 
 use crate::pulls::{Publication, Pull, Reaction};
 use crate::record::{
-    IssueFact, OrchestratorRecord, ParkReason, PersonRequest, Release, RetryCause, SessionEnd, Tokens,
+    IssueFact, OrchestratorRecord, ParkReason, PersonRequest, Release, RetryCause, SessionEnd, Stage, Tokens,
     WorkTurnEnd, Write, iso,
 };
 
@@ -50,6 +50,11 @@ pub struct IssueClaim {
     pub agent: String,
     /// Most turns of a session, if a rule says so.
     pub max_turns: Option<u32>,
+    /// Name of the current stage, if the claim has stages.
+    pub stage: Option<String>,
+    /// Stages that follow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next_stages: Vec<Stage>,
     /// A question to a person that the next session has the answer to.
     pub question: Option<String>,
     /// Number of the record that began the claim: no other claim has it.
@@ -125,6 +130,8 @@ impl IssueClaim {
             state: String::new(),
             agent: String::new(),
             max_turns: None,
+            stage: None,
+            next_stages: Vec::new(),
             question: None,
             number,
             since,
@@ -219,6 +226,18 @@ impl IssueClaim {
         self.publication = None;
         self.forget_writes();
         self.phase = Phase::Retrying { due: at, cause: RetryCause::Reaction };
+    }
+
+    /// The next stage begins, with its own agent and turns.
+    fn staged(&mut self, stage: &Stage, at: Timestamp) {
+        let passed = self.next_stages.iter().position(|known| known == stage).map_or(0, |at| at + 1);
+        self.next_stages.drain(..passed);
+        self.stage = Some(stage.name.clone());
+        self.agent.clone_from(&stage.agent);
+        self.max_turns = stage.max_turns;
+        (self.failures, self.error) = (0, None);
+        self.forget_writes();
+        self.phase = Phase::Retrying { due: at, cause: RetryCause::Stage };
     }
 
     fn forget_writes(&mut self) {
@@ -355,7 +374,7 @@ impl OrchestratorState {
     pub fn apply(&mut self, record: &OrchestratorRecord) {
         self.next_seq = record.seq + 1;
         match &record.fact {
-            IssueFact::Claimed { issue, identifier, title, state, agent, max_turns } => {
+            IssueFact::Claimed { issue, identifier, title, state, agent, max_turns, stage, next_stages } => {
                 self.wanted.remove(issue);
                 self.totals.dispatches += 1;
                 let sessions = self.history.get(issue).map_or(0, |history| history.sessions);
@@ -364,6 +383,8 @@ impl OrchestratorState {
                     state: state.clone(),
                     agent: agent.clone(),
                     max_turns: *max_turns,
+                    stage: stage.clone(),
+                    next_stages: next_stages.clone(),
                     sessions,
                     ..IssueClaim::new(issue, identifier, record.seq, record.at)
                 };
@@ -392,6 +413,7 @@ impl OrchestratorState {
                 self.advanced(issue, record);
             }
             IssueFact::Restarted { issue }
+            | IssueFact::StageAdvanced { issue, .. }
             | IssueFact::TurnStarted { issue, .. }
             | IssueFact::TurnEnded { issue, .. }
             | IssueFact::Checked { issue, .. }
@@ -419,6 +441,7 @@ impl OrchestratorState {
                 claim.forget_writes();
                 claim.phase = Phase::Opening;
             }
+            IssueFact::StageAdvanced { stage, .. } => claim.staged(stage, record.at),
             IssueFact::Opened { session, workspace, branch, state, .. } => {
                 claim.session = Some(session.clone());
                 claim.workspace = Some(workspace.clone());
@@ -477,7 +500,10 @@ impl OrchestratorState {
                 match cause {
                     RetryCause::Continuation => self.totals.retries_continuation += 1,
                     RetryCause::Failure => self.totals.retries_error += 1,
-                    RetryCause::Interrupted | RetryCause::Person | RetryCause::Reaction => {}
+                    RetryCause::Interrupted
+                    | RetryCause::Person
+                    | RetryCause::Reaction
+                    | RetryCause::Stage => {}
                 }
                 claim.error.clone_from(error);
                 claim.phase = Phase::Retrying { due: *due, cause: *cause };

@@ -1,4 +1,7 @@
-//! Rules that choose the agent of an issue by its labels, identifier, type, assignee and priority.
+//! Rules that choose the agent of an issue by its labels, identifier, type, assignee and priority, and the stages that an issue
+//! goes through with one agent after another.
+
+use std::collections::BTreeSet;
 
 use crate::config::runtime_of;
 use crate::reader::Reader;
@@ -14,10 +17,26 @@ pub struct DispatchRule {
     pub issue_type: Option<String>,
     pub assignee: Option<String>,
     pub priority: Option<PriorityRange>,
+    /// The stages of the issue, in their order. A rule with an agent of its own has one, without a name.
+    pub stages: Vec<Stage>,
+}
+
+/// Work of one agent on an issue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stage {
+    /// Empty for the agent of a rule.
+    pub name: String,
     /// Name of the agent.
     pub agent: String,
     /// Most turns of a session, if not those of the workflow.
     pub max_turns: Option<u32>,
+}
+
+impl Stage {
+    /// Name of the runtime that the agent stands for.
+    pub fn runtime(&self) -> &str {
+        runtime_of(&self.agent)
+    }
 }
 
 /// Priorities that a rule is for, as `<= 2` or `3`. An issue without a priority is in no range.
@@ -53,11 +72,6 @@ impl DispatchRule {
                 issue.priority.is_some_and(|priority| (range.least..=range.most).contains(&priority))
             })
     }
-
-    /// Name of the runtime that the agent stands for.
-    pub fn runtime(&self) -> &str {
-        runtime_of(&self.agent)
-    }
 }
 
 /// Whether a text has the form of a pattern, in which `*` stands for anything.
@@ -91,31 +105,94 @@ fn range(text: &str) -> Option<PriorityRange> {
 
 /// Settings of a rule.
 const SETTINGS: &[&str] =
-    &["name", "labels", "identifier", "issue_type", "assignee", "priority", "agent", "max_turns"];
+    &["name", "labels", "identifier", "issue_type", "assignee", "priority", "agent", "max_turns", "stage"];
+/// Settings of a stage.
+const STAGE_SETTINGS: &[&str] = &["name", "agent", "max_turns", "next"];
+
+/// A stage as it is written, with the name of the one that follows.
+struct Written {
+    stage: Stage,
+    next: Option<String>,
+}
+
+fn text_of(node: &Node, name: &str) -> Option<String> {
+    match node.get(name).map(|node| &node.value) {
+        Some(Yaml::Text(text)) => Some(text.clone()),
+        Some(Yaml::Int(number)) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn turns_of(node: &Node) -> Option<u32> {
+    match node.get("max_turns").map(|node| &node.value) {
+        Some(Yaml::Int(turns @ 1..)) => u32::try_from(*turns).ok(),
+        _ => None,
+    }
+}
+
+fn unknown_settings(reader: &mut Reader<'_>, node: &Node, known: &[&str], of: &str) {
+    if let Some((key, _)) = node.entries().iter().find(|(key, _)| !known.contains(&key.name.as_str())) {
+        let message = format!("`{}` is not a setting of a {of}; they are: {}", key.name, known.join(", "));
+        reader.wrong(key.at, message);
+    }
+}
+
+fn stages(reader: &mut Reader<'_>) -> Vec<Written> {
+    let mut stages: Vec<Written> = Vec::new();
+    for node in reader.items("dispatch.stages") {
+        unknown_settings(reader, node, STAGE_SETTINGS, "stage");
+        let (Some(name), Some(agent)) = (text_of(node, "name"), text_of(node, "agent")) else {
+            reader.wrong(node.at, "a stage needs a `name` and an `agent`".to_owned());
+            continue;
+        };
+        if stages.iter().any(|known| known.stage.name == name) {
+            reader.wrong(node.at, format!("there are two stages `{name}`"));
+        }
+        let stage = Stage { name, agent, max_turns: turns_of(node) };
+        stages.push(Written { stage, next: text_of(node, "next") });
+    }
+    stages
+}
+
+/// The stages from one on. `Err` says why there is no end or no such stage.
+fn chain(stages: &[Written], first: &str) -> Result<Vec<Stage>, String> {
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut next = Some(first);
+    while let Some(name) = next {
+        if !seen.insert(name) {
+            return Err(format!("the stage `{name}` follows itself"));
+        }
+        let written = stages.iter().find(|written| written.stage.name == name);
+        let written = written.ok_or_else(|| format!("there is no stage `{name}` in `dispatch.stages`"))?;
+        found.push(written.stage.clone());
+        next = written.next.as_deref();
+    }
+    Ok(found)
+}
 
 pub(crate) fn rules(reader: &mut Reader<'_>) -> Vec<DispatchRule> {
+    let stages = stages(reader);
     let mut rules = Vec::new();
     for (at, node) in reader.items("dispatch.rules").iter().enumerate() {
-        if let Some((key, _)) = node.entries().iter().find(|(key, _)| !SETTINGS.contains(&key.name.as_str()))
-        {
-            reader.wrong(
-                key.at,
-                format!("`{}` is not a setting of a rule; they are: {}", key.name, SETTINGS.join(", ")),
-            );
-        }
-        let text = |name: &str| match node.get(name).map(|node| &node.value) {
-            Some(Yaml::Text(text)) => Some(text.clone()),
-            Some(Yaml::Int(number)) => Some(number.to_string()),
-            _ => None,
-        };
+        unknown_settings(reader, node, SETTINGS, "rule");
+        let text = |name: &str| text_of(node, name);
         let labels = match node.get("labels").map(|node| &node.value) {
             Some(Yaml::List(items)) => items.iter().filter_map(word).collect(),
             Some(Yaml::Text(label)) => vec![label.clone()],
             _ => Vec::new(),
         };
-        let Some(agent) = text("agent") else {
-            reader.wrong(node.at, "a rule needs an `agent`".to_owned());
-            continue;
+        let own = match (text("agent"), text("stage")) {
+            (Some(agent), None) => Ok(vec![Stage { name: String::new(), agent, max_turns: turns_of(node) }]),
+            (None, Some(first)) => chain(&stages, &first),
+            (None, None) => Err("a rule needs an `agent` or a `stage`".to_owned()),
+            (Some(_), Some(_)) => Err("a rule has an `agent` or a `stage`, not both".to_owned()),
+        };
+        let own = match own {
+            Ok(own) => own,
+            Err(why) => {
+                reader.wrong(node.at, why);
+                continue;
+            }
         };
         let priority = text("priority").map(|text| (range(&text), text));
         if let Some((None, text)) = &priority {
@@ -124,10 +201,6 @@ pub(crate) fn rules(reader: &mut Reader<'_>) -> Vec<DispatchRule> {
                 format!("`priority` is a number or `<=`, `<`, `>=`, `>` and a number, not `{text}`"),
             );
         }
-        let max_turns = match node.get("max_turns").map(|node| &node.value) {
-            Some(Yaml::Int(turns @ 1..)) => u32::try_from(*turns).ok(),
-            _ => None,
-        };
         rules.push(DispatchRule {
             name: text("name").unwrap_or_else(|| format!("rule {}", at + 1)),
             labels,
@@ -135,8 +208,7 @@ pub(crate) fn rules(reader: &mut Reader<'_>) -> Vec<DispatchRule> {
             issue_type: text("issue_type"),
             assignee: text("assignee"),
             priority: priority.and_then(|(range, _)| range),
-            agent,
-            max_turns,
+            stages: own,
         });
     }
     rules

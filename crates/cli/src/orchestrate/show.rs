@@ -52,6 +52,9 @@ fn told(record: &OrchestratorRecord, state: &OrchestratorState) -> Option<String
     };
     let (issue, what) = match &record.fact {
         IssueFact::Claimed { issue, title, agent, .. } => (issue, format!("claimed for {agent}: {title}")),
+        IssueFact::StageAdvanced { issue, stage } => {
+            (issue, format!("{} follows, with {}", stage.name, stage.agent))
+        }
         IssueFact::Opened { issue, session, workspace, .. } => {
             (issue, format!("session {session} in {}", workspace.display()))
         }

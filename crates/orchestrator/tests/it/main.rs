@@ -7,6 +7,7 @@ mod property;
 mod pulls;
 mod scale;
 mod sessions;
+mod stages;
 mod symphony;
 mod timing;
 mod world;

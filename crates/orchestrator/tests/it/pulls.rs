@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hangar_orchestrator::hold;
-use hangar_orchestrator::record::WorkTurnEnd;
+use hangar_orchestrator::record::{IssueFact, Release, WorkTurnEnd};
 use hangar_trackers::forge::{Check, CheckStatus, PullState, Review, ReviewVerdict, Thread, ThreadComment};
 
 use crate::world::{World, id};
@@ -54,6 +54,21 @@ fn review(verdict: ReviewVerdict, body: &str) -> Review {
         body: body.to_owned(),
         submitted_at: "1970-01-01T00:00:00Z".to_owned(),
     }
+}
+
+#[test]
+fn a_merge_of_ours_that_closed_the_issue_is_one_though_the_pull_request_was_read_before() {
+    let mut world = waiting(YAML);
+    let snapshot = world.snapshot.as_mut().unwrap();
+    snapshot.asked_for.insert(id("a"));
+    let mut closed = world.issues[&id("a")].clone();
+    closed.state = "Done".to_owned();
+    snapshot.watched.insert(id("a"), closed);
+    let head = world.pull().head.clone();
+    world.snapshot.as_mut().unwrap().asked = world.pulls.0[&id("a")].asked;
+    world.note(IssueFact::Merged { issue: id("a"), head, error: None });
+    world.settle();
+    assert!(matches!(world.state.history[&id("a")].release, Release::Merged { .. }), "{:#?}", world.log);
 }
 
 #[test]

@@ -126,6 +126,9 @@ impl World {
                 self.log.push(format!("{issue}: retry in {delay} ms"));
             }
             IssueFact::Claimed { issue, .. } => self.log.push(format!("{issue}: claimed")),
+            IssueFact::StageAdvanced { issue, stage } => {
+                self.log.push(format!("{issue}: {} with {}", stage.name, stage.agent));
+            }
             IssueFact::Reacted { issue, reaction } => {
                 let to = serde_json::to_value(reaction).unwrap()["to"].as_str().unwrap().to_owned();
                 self.log.push(format!("{issue}: reaction to {to}"));
