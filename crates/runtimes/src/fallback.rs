@@ -15,14 +15,13 @@ use crate::runtime::{AgentOrder, AgentSession, Resume, Runtime, SessionCommand, 
 const QUEUE: usize = 64;
 /// Prompts that may wait for their turn. Beyond it the oldest is not repeated.
 const MOST_PROMPTS: usize = 64;
-/// Code of a failure that our own cap on cost caused, which another model does not lift.
-const OWN_BUDGET: &str = "budget";
 
 /// Whether another model may succeed where this one failed.
 fn is_model_busy(failure: &TurnFailure) -> bool {
     match failure.kind {
         ErrorKind::RateLimited | ErrorKind::Overloaded => true,
-        ErrorKind::BudgetExceeded => failure.evidence.code.as_deref() != Some(OWN_BUDGET),
+        // A cap of our own would only be used up once more.
+        ErrorKind::BudgetExceeded => !failure.is_own_cap(),
         _ => false,
     }
 }

@@ -84,7 +84,8 @@ impl Automation {
     fn recover(&self) -> Result<()> {
         let state = self.log.state()?;
         for (run, work) in state.claims {
-            self.start(&run, &work)?;
+            // Its error is on record.
+            let _ = self.start(&run, &work)?;
         }
         for run in state.started {
             let run = RunId(run);
@@ -113,7 +114,8 @@ impl Automation {
             }
             (facts, due)
         })?;
-        started.into_iter().try_for_each(|(run, work)| self.start(&run, &work))
+        // A run that cannot be started is on record with its reason.
+        started.into_iter().try_for_each(|(run, work)| self.start(&run, &work).map(drop))
     }
 
     fn decide(
@@ -147,7 +149,7 @@ impl Automation {
             return (facts, None);
         }
         let (run, work) = (new_run(now), schedule.work());
-        facts.push(Fact::Slot { schedule: name, slot, run: run.clone(), work: work.clone() });
+        facts.push(Fact::Slot { schedule: name, slot, run: run.clone(), work: Some(work.clone()) });
         (facts, Some((run, work)))
     }
 
@@ -156,8 +158,8 @@ impl Automation {
         matches!(state, Ok(RunState::Running))
     }
 
-    /// Starts the run of a claim, unless it was started before.
-    fn start(&self, run: &str, work: &Work) -> Result<()> {
+    /// Starts the run of a claim, unless it was started before. The inner error is on record.
+    fn start(&self, run: &str, work: &Work) -> Result<Result<()>> {
         let id = RunId(run.to_owned());
         let started = match self.runs.details(&id) {
             Ok(_) => Ok(()),
@@ -168,11 +170,12 @@ impl Automation {
             Ok(()) => Fact::Started { run },
             Err(error) => {
                 let error = format!("{error:#}");
-                tracing::error!(%run, "scheduled work cannot be started: {error}");
+                tracing::error!(%run, "work of a schedule or hook cannot be started: {error}");
                 Fact::Failed { run, error }
             }
         };
-        self.log.transact(|_| (vec![fact], ()))
+        self.log.transact(|_| (vec![fact], ()))?;
+        Ok(started)
     }
 
     fn order(&self, work: &Work) -> Result<RunOrder> {
@@ -182,7 +185,7 @@ impl Automation {
                 let entry = match &work.jobs_file {
                     Some(file) => Arc::new(load(file)?),
                     None => self.runs.entry().ok_or_else(|| {
-                        anyhow!("no jobs are installed; give the schedule a `jobs_file`, or start the portal with --entry")
+                        anyhow!("no jobs are installed; set `jobs_file`, or start the portal with --entry")
                     })?,
                 };
                 if !entry.jobs.contains_key(job) {
@@ -267,7 +270,7 @@ impl Automation {
                         delivery: delivery.clone(),
                         at: now,
                         run: run.clone(),
-                        work: work.clone(),
+                        work: Some(work.clone()),
                     };
                     (vec![fact], None)
                 }
@@ -276,7 +279,7 @@ impl Automation {
         match before {
             Some(run) => Ok(FiredHook { run: Some(run), duplicate: true }),
             None => {
-                self.start(&run, &work)?;
+                self.start(&run, &work)??;
                 Ok(FiredHook { run: Some(run), duplicate: false })
             }
         }

@@ -210,6 +210,7 @@ impl NativeOrder {
             client: None,
             records: order.opening,
             notes_script: false,
+            is_queued: order.consent == Consent::Confined,
         };
         Ok(Self { session, limits: order.limits, first: FirstMessage::default(), warnings })
     }

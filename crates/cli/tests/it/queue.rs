@@ -247,6 +247,7 @@ fn a_login_that_fails_is_tried_once_and_held_until_somebody_resumes() {
     let usual = |args: &[&str]| machine.hangar(args).env("HANGAR_RETRY_SCALE", "1");
     usual(&["job", "run", "jobs.yaml", "logins"]).finish().expect_exit(1);
     assert_eq!(machine.scratch.sessions().len(), 1, "five tasks need the same login");
+    assert_eq!(machine.model.requests().len(), 1, "the provider is asked once");
     let held = machine.queue();
     assert_eq!(held["held"][0]["reason"], "its login failed; log in, then `hangar resume`");
     let say = usual(&["job", "run", "jobs.yaml", "say"]).start();
@@ -256,6 +257,20 @@ fn a_login_that_fails_is_tried_once_and_held_until_somebody_resumes() {
     machine.hangar(&["resume"]).finish().expect_exit(0);
     say.finish().expect_exit(0);
     assert!(machine.queue()["held"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_session_that_has_used_its_own_cap_up_holds_nobody_else() {
+    let machine = Machine::new(1, 1);
+    let config = "[runtimes]\ndefault = \"native\"\n[budget]\nmax_turns = 1\n";
+    std::fs::write(machine.scratch.state().join("config.toml"), config).unwrap();
+    machine.scratch.file("go", "");
+    let (ended, run) = machine.start("waits");
+    ended.finish().expect_exit(1);
+    let shown = machine.hangar(&["job", "show", &run]).finish().expect_exit(0).stdout;
+    assert!(shown.contains("1 of 1 turns are spent"), "{shown}");
+    assert_eq!(machine.queue()["held"], Value::Array(vec![]));
+    machine.hangar(&["job", "run", "jobs.yaml", "say"]).finish().expect_exit(0);
 }
 
 #[test]

@@ -317,9 +317,10 @@ impl Scheduler {
     pub fn reasons(&self, run: &str) -> Vec<(ItemId, String)> {
         let (state, now) = (self.0.log.lock(), (self.0.now)());
         let queue = state.log.queue();
+        let reasons = queue.reasons(now, &self.0.zone);
         let items = queue.state().items.values().map(|entry| &entry.item);
         let items = items.filter(|item| item.run.as_deref() == Some(run));
-        items.filter_map(|item| Some((item.id.clone(), queue.reason(&item.id, now, &self.0.zone)?))).collect()
+        items.filter_map(|item| Some((item.id.clone(), reasons.of(&item.id)?))).collect()
     }
 
     /// Why one item waits.
