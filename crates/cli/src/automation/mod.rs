@@ -97,6 +97,7 @@ impl Automation {
                 tracing::warn!(%run, %error, "the scheduled run cannot be continued");
             }
         }
+        self.runs.resume_prompts();
         Ok(())
     }
 
