@@ -290,6 +290,33 @@ impl Scheduler {
             && items.all(|entry| !matches!(entry.status, ItemStatus::Running { .. }))
     }
 
+    /// Resolves when no work of the queue runs, in any process. Returns the number of turns that people started and that run:
+    /// they pass no queue, and may wait for a person.
+    pub async fn queue_idle(&self) -> Result<usize, QueueError> {
+        loop {
+            self.refresh()?;
+            let (queued, others) = self.running_kinds();
+            if queued == 0 {
+                return Ok(others);
+            }
+            tokio::time::sleep(POLL_EVERY).await;
+        }
+    }
+
+    /// Numbers of running items that were queued, and of others.
+    pub fn running_kinds(&self) -> (usize, usize) {
+        let state = self.0.log.lock();
+        let mut kinds = (0, 0);
+        for entry in state.log.queue().state().items.values() {
+            match entry.status {
+                ItemStatus::Running { queued: true, .. } => kinds.0 += 1,
+                ItemStatus::Running { queued: false, .. } => kinds.1 += 1,
+                ItemStatus::Waiting { .. } | ItemStatus::Parked { .. } => {}
+            }
+        }
+        kinds
+    }
+
     /// Resolves when nothing runs, in any process.
     pub async fn idle(&self) -> Result<(), QueueError> {
         loop {
