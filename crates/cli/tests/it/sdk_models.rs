@@ -89,7 +89,7 @@ fn a_running_session_may_switch_to_a_model_of_github_that_the_account_does_not_l
     assert!(told.contains("has no model `claude-opus-4.5`"), "{told}");
     let switch = |model: &str| of_session(json!({ "modelId": model }));
     client.call("session.model.switchTo", switch("v/claude-opus-4.5"));
-    assert_eq!(client.event("session.model_change")["data"]["newModel"], "v/claude-opus-4.5");
+    assert_eq!(client.event("session.model_change")["newModel"], "v/claude-opus-4.5");
     let told = refused(&mut client, "session.model.switchTo", switch("v/nosuch"));
     assert!(told.contains("has no model `nosuch`"), "{told}");
     client.finish();
