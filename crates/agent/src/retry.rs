@@ -68,6 +68,7 @@ pub fn decide(error: &ModelError, retries: u32, entropy: &mut Entropy) -> RetryD
         | ModelErrorKind::Refused
         | ModelErrorKind::ContextLength
         | ModelErrorKind::Image
+        | ModelErrorKind::Reasoning
         | ModelErrorKind::Quota
         | ModelErrorKind::Budget
         | ModelErrorKind::Configuration => return RetryDecision::GiveUp,

@@ -448,6 +448,7 @@ impl Session {
         let reduced = match error.kind {
             ModelErrorKind::ContextLength => self.reduce_request(error, step, context),
             ModelErrorKind::Image => self.withhold_images(step, context),
+            ModelErrorKind::Reasoning => self.withhold_reasoning(step, context),
             _ => false,
         };
         if reduced {
