@@ -307,6 +307,11 @@ impl Engine {
         self.wait.is_resting() && self.held.is_empty() && !self.compacting && self.replies.is_empty()
     }
 
+    /// Commands that run on, and what can be done with them.
+    pub fn background(&self) -> &dyn Background {
+        &*self.background
+    }
+
     /// Whether the session is idle and waits only for its background work.
     pub fn waits_for_background(&self) -> bool {
         self.session().is_idle() && self.wait.deadline().is_some()

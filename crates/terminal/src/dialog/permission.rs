@@ -78,8 +78,10 @@ pub fn permission(data: &Value, asker: Option<&str>, now: u64) -> Dialog {
     if let Some(warning) = request["warning"].as_str() {
         parts.insert(0, BodyPart::Warning(warning.to_owned()));
     }
-    // The intention of a change says no more than the title.
-    let why = request["intention"].as_str().filter(|why| !why.is_empty() && request["kind"] != "write");
+    // The intention of a change says no more than the title, that of a command without a description is the command.
+    let why = request["intention"].as_str().filter(|why| {
+        !why.is_empty() && request["kind"] != "write" && request["fullCommandText"].as_str() != Some(why)
+    });
     if let Some(why) = why {
         parts.insert(0, BodyPart::Quoted(why.to_owned()));
     }
