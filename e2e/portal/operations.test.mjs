@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { writeFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { see, setStage, until } from "./stage.mjs";
+import { REFUSALS, see, setStage, until } from "./stage.mjs";
 
 const MANY = 10_000;
 
@@ -86,7 +86,7 @@ test("what a session changed is shown by turn, commented on, and taken back", as
 });
 
 test("limits and budgets are set in forms, and a line that is no number is refused", async () => {
-  const page = await stage.page();
+  const page = await stage.page({ forgives: REFUSALS });
   await page.goto("/settings");
   const limits = page.getByRole("region", { name: "Limits" });
   await limits.getByLabel(/^per_job/).fill("nightly 2");
@@ -99,6 +99,7 @@ test("limits and budgets are set in forms, and a line that is no number is refus
   await agents.getByPlaceholder("name").fill("reviewer");
   await agents.getByRole("button", { name: "Add an agent" }).click();
   await agents.getByLabel(/^runtime/).fill("native");
+  await agents.getByText("More settings").click();
   await agents.getByLabel(/^budget/).fill("day = 20");
   await agents.getByRole("button", { name: "Save" }).click();
   await see(agents, "Saved.");

@@ -1,6 +1,7 @@
 //! The sentence that says why an item waits. Command line, API and pages all show this one, so it depends on the records of the
 //! queue alone and not on what a process has decided so far.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -17,31 +18,38 @@ pub struct Reasons<'a> {
     queue: &'a Queue,
     now: Timestamp,
     zone: &'a TimeZone,
-    /// First items of the lanes of a project that wait for the same.
-    lines: HashMap<(Arc<str>, Option<Gate>), BTreeSet<Place>>,
+    /// Project whose items are asked about, if it is only one.
+    project: Option<&'a str>,
+    /// Made for the first item that is asked about and is the first of its lane.
+    lines: OnceCell<Lines>,
 }
+
+/// First items of the lanes of a project that wait for the same.
+type Lines = HashMap<(Arc<str>, Option<Gate>), BTreeSet<Place>>;
 
 impl Queue {
     /// Why an item waits. `None` if it does not. Times are shown in `zone`.
     pub fn reason(&self, id: &ItemId, now: Timestamp, zone: &TimeZone) -> Option<String> {
-        let project = &self.entry(id)?.item.project;
-        Reasons::among(self, Some(project), now, zone).of(id)
+        let project = Some(self.entry(id)?.item.project.as_str());
+        Reasons { queue: self, now, zone, project, lines: OnceCell::new() }.of(id)
     }
 
     /// Why items wait, for many of them. Times are shown in `zone`.
     pub fn reasons<'a>(&'a self, now: Timestamp, zone: &'a TimeZone) -> Reasons<'a> {
-        Reasons::among(self, None, now, zone)
+        Reasons { queue: self, now, zone, project: None, lines: OnceCell::new() }
     }
 }
 
-impl<'a> Reasons<'a> {
-    fn among(queue: &'a Queue, project: Option<&str>, now: Timestamp, zone: &'a TimeZone) -> Self {
-        let mut lines: HashMap<_, BTreeSet<Place>> = HashMap::new();
-        for (lane, head) in queue.heads(project) {
-            let line = (Arc::clone(&lane.project), queue.blocker(lane, now));
-            lines.entry(line).or_default().insert(head.clone());
-        }
-        Self { queue, now, zone, lines }
+impl Reasons<'_> {
+    fn lines(&self) -> &Lines {
+        self.lines.get_or_init(|| {
+            let mut lines = Lines::new();
+            for (lane, head) in self.queue.heads(self.project) {
+                let line = (Arc::clone(&lane.project), self.queue.blocker(lane, self.now));
+                lines.entry(line).or_default().insert(head.clone());
+            }
+            lines
+        })
     }
 
     /// Why an item waits. `None` if it does not.
@@ -107,7 +115,7 @@ impl<'a> Reasons<'a> {
         };
         let before = queue.before(&lane, item).or_else(|| {
             let line = (Arc::clone(&lane.project), queue.blocker(&lane, self.now));
-            self.lines.get(&line)?.range(..place(item)).next_back().map(|(_, _, id)| id)
+            self.lines().get(&line)?.range(..place(item)).next_back().map(|(_, _, id)| id)
         });
         match before.and_then(|before| queue.entry(before)).map(|entry| &entry.item) {
             Some(before) if before.run != item.run || before.run.is_none() => {
