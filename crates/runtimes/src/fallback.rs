@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use hangar_protocol::data::SessionWarning;
 use hangar_protocol::{Body, EventId};
 use tokio::sync::mpsc;
@@ -59,7 +60,7 @@ pub(crate) async fn open(
         prompts: VecDeque::new(),
         resume: Resume::default(),
     };
-    let owner = tokio::spawn(relay.run());
+    let owner = tokio::spawn(FutureExt::boxed(relay.run()));
     Ok(AgentSession::relayed(commands, news, owner.abort_handle(), tree))
 }
 

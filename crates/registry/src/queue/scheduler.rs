@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use hangar_scheduler::budget::{BudgetScope, Budgets};
 use hangar_scheduler::item::{ItemId, WorkItem};
 use hangar_scheduler::limits::Limits;
@@ -411,7 +412,7 @@ impl Scheduler {
             return;
         }
         let (inner, waits) = (Arc::downgrade(&self.0), Arc::clone(&self.0.waits));
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             while let Some(inner) = inner.upgrade() {
                 let scheduler = Scheduler(inner);
                 if scheduler.is_due()
@@ -427,7 +428,7 @@ impl Scheduler {
                     false => tokio::time::sleep(POLL_EVERY).await,
                 }
             }
-        });
+        }));
     }
 
     /// Whether the file, the time or the end of another process may have changed something.
