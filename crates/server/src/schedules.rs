@@ -22,10 +22,6 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    pub(crate) fn now() -> Self {
-        Self { instant: tokio::time::Instant::now(), time: Timestamp::now() }
-    }
-
     fn after(self, interval: Duration) -> Self {
         let time = self.time.checked_add(interval).unwrap_or(Timestamp::MAX);
         Self { instant: self.instant + interval, time }
@@ -100,14 +96,15 @@ impl Schedules {
     }
 
     /// Takes the prompts that are due. A recurring one is due again an interval from now, however late it is.
-    pub(crate) fn take_due(&mut self, now: Moment) -> Vec<ScheduledPrompt> {
+    pub(crate) fn take_due(&mut self, now: tokio::time::Instant) -> Vec<ScheduledPrompt> {
         let mut prompts = Vec::new();
         self.schedules.retain(|_, schedule| {
-            if schedule.due.instant > now.instant {
+            let due = schedule.due;
+            if due.instant > now {
                 return true;
             }
             prompts.push(schedule.prompt.clone());
-            schedule.due = now.after(schedule.interval);
+            schedule.due = due.after(now.duration_since(due.instant) + schedule.interval);
             schedule.recurring
         });
         prompts
@@ -162,6 +159,10 @@ mod tests {
         ScheduledPrompt { prompt: text.to_owned(), shown: None }
     }
 
+    fn start() -> Moment {
+        Moment { instant: tokio::time::Instant::now(), time: Timestamp::UNIX_EPOCH }
+    }
+
     #[test]
     fn intervals_are_a_number_with_a_unit() {
         let check = |text: &str, expected: Result<u64, &str>| {
@@ -186,16 +187,17 @@ mod tests {
 
     #[test]
     fn prompts_are_due_once_or_again_and_again() {
-        let start = Moment::now();
-        let at = |seconds| start.after(Duration::from_secs(seconds));
+        let start = start();
+        let at = |seconds| start.instant + Duration::from_secs(seconds);
         let mut schedules = Schedules::default();
         schedules.add(prompt("again"), "20s", true, start).expect("a schedule");
         schedules.add(prompt("once"), "30s", false, start).expect("a schedule");
-        assert_eq!(schedules.next_due(), Some(at(20).instant));
+        assert_eq!(schedules.next_due(), Some(at(20)));
         assert_eq!(schedules.take_due(at(19)), []);
         // Late by more than an interval: it is sent once.
         assert_eq!(schedules.take_due(at(70)), [prompt("again"), prompt("once")]);
-        assert_eq!(schedules.next_due(), Some(at(90).instant));
+        assert_eq!(schedules.next_due(), Some(at(90)));
+        assert_eq!(schedules.list()[0]["nextRunAt"], json!("1970-01-01T00:01:30Z"));
         assert_eq!(schedules.list().len(), 1);
         assert_eq!(schedules.stop(1).map(|entry| entry["prompt"].clone()), Some(json!("again")));
         assert_eq!(schedules.stop(1), None);
@@ -208,7 +210,7 @@ mod tests {
     #[test]
     fn schedules_are_bounded() {
         let mut schedules = Schedules::default();
-        let now = Moment::now();
+        let now = start();
         for _ in 0..MAX_SCHEDULES {
             schedules.add(prompt("x"), "1m", true, now).expect("a schedule");
         }

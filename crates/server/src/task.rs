@@ -41,7 +41,7 @@ use crate::methods::{self, AutoTier, Failure};
 use crate::model_choices::QueuedModel;
 use crate::opener::{OpenedSession, Recomposed, Recomposer, SessionSurroundings, Todos};
 use crate::pending_permissions::PendingPermissions;
-use crate::schedules::{Moment, ScheduledPrompt, Schedules};
+use crate::schedules::{ScheduledPrompt, Schedules};
 use crate::system;
 
 /// Longest time that a session without clients may continue its work.
@@ -552,7 +552,7 @@ impl SessionTask {
 
     /// Sends the prompts that are due.
     fn send_scheduled(&mut self) {
-        let due = self.schedules.take_due(Moment::now()).into_iter();
+        let due = self.schedules.take_due(Instant::now()).into_iter();
         let prompts = due.map(|ScheduledPrompt { prompt, shown }| Prompt {
             shown,
             origin: Origin::Source(SCHEDULE_SOURCE.to_owned()),

@@ -23,9 +23,10 @@ async fn add(call: Call) -> Result<Reply, Failure> {
     }
     let Params { interval, prompt, recurring, display_prompt } = call.params()?;
     let prompt = ScheduledPrompt { prompt, shown: display_prompt };
+    let now = Moment { instant: tokio::time::Instant::now(), time: (call.hub.config().now)() };
     let added = call
         .live()?
-        .ask(move |task| task.schedules.add(prompt, &interval, recurring.unwrap_or(true), Moment::now()))
+        .ask(move |task| task.schedules.add(prompt, &interval, recurring.unwrap_or(true), now))
         .await?;
     Reply::of(match added {
         Ok(entry) => json!({ "entry": entry }),
