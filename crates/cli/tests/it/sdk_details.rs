@@ -127,10 +127,14 @@ fn a_hook_decides_what_happens_after_an_error() {
 #[test]
 fn summaries_of_clients_are_checkpoints() {
     let (_scratch, _model, mut client) = session(json!({}));
-    for title in ["First | part", "Second", "Third"] {
-        let params = of_session(json!({ "title": title, "content": format!("about {title}") }));
+    for (count, title) in [(1, "First | part"), (2, "Second"), (3, "Third")] {
+        let content = format!("about {title}");
+        let params = of_session(json!({ "title": title, "content": content }));
         let added = client.call("session.workspaces.addSummary", params);
-        assert!(added["summary"]["number"].as_u64().is_some(), "{added}");
+        assert!(added["summary"]["checkpointNumber"].as_u64().is_some(), "{added}");
+        assert_eq!(added["workspace"]["summary_count"], count, "{added}");
+        let path = added["summary"]["checkpointPath"].as_str().unwrap();
+        assert_eq!(std::fs::read_to_string(path).unwrap(), content);
     }
     let titles = |client: &mut Client| -> Vec<String> {
         let listed = client.call("session.workspaces.listCheckpoints", of_session(json!({})));
