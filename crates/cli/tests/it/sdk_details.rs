@@ -174,6 +174,39 @@ fn logs_are_collected_without_credentials() {
 }
 
 #[test]
+fn logs_are_collected_in_an_archive_that_replaces_no_other_one() {
+    let (scratch, _model, mut client) = session(json!({}));
+    client.send("SAY:hello");
+    client.event("session.idle");
+    let extra = scratch.file("mine.log", &"token ghp_0123456789abcdef0123 end\n".repeat(40));
+    let into = scratch.root().join("reports/logs.tgz");
+    let mut collect = |name: &str| {
+        client.answer(
+            "session.debug.collectLogs",
+            of_session(json!({
+                "destination": { "kind": "archive", "outputPath": into, "noOverwrite": true },
+                "additionalEntries": [{ "kind": "file", "path": extra, "bundlePath": name }],
+            })),
+        )
+    };
+    let first = collect("deep/mine.log")["result"].take();
+    assert_eq!((&first["kind"], &first["path"]), (&json!("archive"), &json!(into)), "{first}");
+    let second = into.with_file_name("logs (1).tgz");
+    assert_eq!(collect("deep/mine.log")["result"]["path"], json!(second));
+    let tar = |what: &str, member: &str| {
+        let done = std::process::Command::new("tar").arg(what).arg(&second).arg(member).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    };
+    assert_eq!(tar("-xOzf", "deep/mine.log"), "token ghp_[redacted] end\n".repeat(40));
+    assert!(tar("-xOzf", "events.jsonl").contains("session.start"));
+    // What failed leaves nothing.
+    assert!(collect(&"x".repeat(101))["error"].is_object());
+    assert_eq!(std::fs::read_dir(into.parent().unwrap()).unwrap().count(), 2);
+    client.finish();
+}
+
+#[test]
 fn a_note_about_the_repository_needs_permission_and_is_there_in_the_next_session() {
     let (scratch, model) = stage();
     let mut client = Client::start(&scratch, &model);
