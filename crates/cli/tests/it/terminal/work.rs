@@ -227,7 +227,9 @@ fn a_command_in_the_background_is_listed_shown_and_stopped() {
     terminal.keys("/tasks\r");
     terminal.wait_for("echo it has begun; sleep 1000  running · Wait");
     terminal.keys("\r");
-    terminal.wait_until("its output", |terminal| terminal.seen().contains("Output\nit has begun"));
+    terminal.wait_until("its output", |terminal| {
+        terminal.seen().starts_with("Output") && terminal.seen().contains("\nit has begun")
+    });
     terminal.keys("q/tasks\r");
     terminal.wait_for("Tasks (1)");
     terminal.keys("\x18");
