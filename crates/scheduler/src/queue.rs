@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::breaker::Breaker;
-use crate::budget::{BudgetScope, BudgetState, BudgetView, Day};
+use crate::budget::{BudgetScope, BudgetState, BudgetView, Day, MOST_DOLLARS};
 use crate::index::{Gate, Index, LaneKey, Place, UNIT, place};
 use crate::item::{ItemId, OwnerId, WorkItem};
 use crate::limits::{Limits, Scope};
@@ -163,7 +163,8 @@ impl Queue {
                 (state.spent, state.unpriced) = (*usd, *unpriced);
             }
             QueueFact::BudgetRaised { budget, day, usd } => {
-                self.budget_of(budget, *day).raised += usd;
+                let state = self.budget_of(budget, *day);
+                state.raised = (state.raised + usd).min(MOST_DOLLARS);
                 self.index.wake(Gate::Budget(budget.clone()));
             }
             QueueFact::Compacted { state } => {
