@@ -2,7 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod claims;
+mod growth;
 mod queues;
+mod runs;
 mod servers;
 
 use std::time::Duration;
