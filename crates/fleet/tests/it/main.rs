@@ -6,6 +6,7 @@ mod growth;
 mod queues;
 mod runs;
 mod servers;
+mod slots;
 
 use std::time::Duration;
 
