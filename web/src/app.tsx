@@ -9,6 +9,7 @@ import { ApprovalsPage } from "./pages/approvals";
 import { CostsPage } from "./pages/costs";
 import { JobsPage } from "./pages/jobs";
 import { LoginPage } from "./pages/login";
+import { FleetPage } from "./pages/fleet";
 import { MemoryPage } from "./pages/memory";
 import { NewSessionPage } from "./pages/newSession";
 import { QueuePage } from "./pages/queue";
@@ -47,8 +48,14 @@ const PLACES: readonly Place[] = [
   { page: "search", path: "/search", label: "Search", icon: "search", keys: "g /", holds: [] },
   { page: "memory", path: "/memory", label: "Memory", icon: "thought", keys: "g m", holds: [] },
   { page: "runtimes", path: "/runtimes", label: "Runtimes", icon: "runtimes", keys: "g t", holds: [] },
+  { page: "fleet", path: "/fleet", label: "Fleet", icon: "runtimes", keys: "g f", holds: [] },
   { page: "settings", path: "/settings", label: "Settings", icon: "settings", keys: "g ,", holds: [] },
 ];
+
+/** The places of this portal: one of a single machine has no fleet. */
+function shownPlaces(): readonly Place[] {
+  return PLACES.filter((place) => place.page !== "fleet" || meta.value?.fleet === true);
+}
 
 function PageOf() {
   const here = route.value;
@@ -75,6 +82,8 @@ function PageOf() {
       return <SearchPage />;
     case "memory":
       return <MemoryPage />;
+    case "fleet":
+      return <FleetPage />;
     case "runtimes":
       return <RuntimesPage />;
     case "settings":
@@ -115,7 +124,7 @@ function Away({ problem }: { problem: Problem }) {
 
 function Frame() {
   useShortcuts("Everywhere", [
-    ...PLACES.map((place) => ({ keys: place.keys, does: place.label, run: () => go(place.path) })),
+    ...shownPlaces().map((place) => ({ keys: place.keys, does: place.label, run: () => go(place.path) })),
     { keys: "c", does: "New session", run: () => go("/new") },
     { keys: "t", does: "Change the theme", run: nextTheme },
     {
@@ -189,7 +198,7 @@ function Navigation({ waiting }: { waiting: number }) {
         <Icon name="plus" /> <span class="label">New session</span>
       </a>
       <ul ref={places}>
-        {PLACES.map((place) => {
+        {shownPlaces().map((place) => {
           const current = place.page === here || place.holds.includes(here);
           return (
             <li>

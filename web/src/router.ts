@@ -14,6 +14,7 @@ export type Route =
   | { page: "costs" }
   | { page: "search" }
   | { page: "memory" }
+  | { page: "fleet" }
   | { page: "runtimes" }
   | { page: "settings" }
   | { page: "unknown"; path: string };
@@ -49,6 +50,7 @@ export function parse(path: string): Route {
     case "costs":
     case "search":
     case "memory":
+    case "fleet":
     case "runtimes":
     case "settings":
       return { page: first };

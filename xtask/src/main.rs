@@ -41,6 +41,7 @@ cargo xtask <task>
   bench portal         the portal when idle, with a thousand sessions, and with two hundred readers
   bench harness        the cost of hooks, unused MCP servers and many sub-agents
   bench cost           tokens and simulated cost of the same work, beside other agents
+  bench fleet          appends and orders per second on three NATS servers, and how they grow
   bench terminal       the interactive views of agents side by side, in a pty
   bench runtimes       the cost of Hangar beside the agents that it runs; `bench runtimes debug` skips the release
                        build to find faults, and its figures mean nothing

@@ -9,9 +9,10 @@ use hangar_models::config::ProviderConfig;
 use hangar_protocol::data::CodeChanges;
 use hangar_protocol::{Event, LogPosition};
 use hangar_registry::host::{
-    AgentHost, JoinedSession, LogWriter, LogWriterError, OtherProcesses, PastSession, Placement, SessionLogs,
-    SessionRequest,
+    AgentHost, FleetSessions, JoinedSession, LogWriter, LogWriterError, OtherProcesses, PastSession,
+    Placement, SessionLogs, SessionRequest,
 };
+use hangar_registry::hub::{Hub, HubConfig};
 use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{AgentOrder, Resume, Runtime};
 use hangar_runtimes::usage::AgentUsage;
@@ -19,9 +20,12 @@ use hangar_store::{SessionId, Store, StoreError};
 use parking_lot::Mutex;
 
 use crate::config::live::FileStamp;
+use crate::costs;
 use crate::endpoint;
+use crate::fleet::portal::FleetPortal;
 use crate::portal::joined;
 use crate::providers;
+use crate::queue;
 use crate::redact::Redactor;
 use crate::runtimes::config::RuntimesConfig;
 use crate::runtimes::record;
@@ -114,6 +118,22 @@ impl Machine {
         let default = || runtimes.first().map_or(choice::NATIVE, |runtime| &*runtime.card().name);
         order.runtimes().iter().any(|name| self.placement(name.unwrap_or_else(default)).host == Host::Local)
     }
+}
+
+/// The registry of a process that works: of the sessions of the home, or of those of a fleet.
+pub(crate) fn registry(settings: &Settings, fleet: Option<&FleetPortal>) -> Result<Hub> {
+    let (store, ledger) = match fleet {
+        Some(fleet) => (fleet.store(), fleet.ledger()?),
+        None => (Store::new(&settings.home), costs::ledger(settings)?),
+    };
+    Ok(Hub::new(HubConfig {
+        host: Arc::new(Machine::new(settings)?),
+        store,
+        scheduler: queue::working_scheduler(settings)?,
+        ledger,
+        fleet: fleet.map(|fleet| Arc::new(fleet.clone()) as Arc<dyn FleetSessions>),
+        now: jiff::Timestamp::now,
+    }))
 }
 
 impl AgentHost for Machine {

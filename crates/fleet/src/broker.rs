@@ -7,7 +7,7 @@ use async_nats::client::RequestErrorKind;
 use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{self, Context, ErrorCode};
-use async_nats::{Client, ConnectErrorKind, ConnectOptions};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, ServerAddr};
 use bytes::Bytes;
 use serde::Deserialize;
 
@@ -138,6 +138,17 @@ async fn connect(settings: &FleetSettings, name: &str) -> Result<Client, FleetEr
     let unreadable = |path: &std::path::Path, error: &std::io::Error| {
         FleetError::Invalid(format!("the file {} of [fleet] cannot be used: {error}", path.display()))
     };
+    // The library takes the host of an address, and not the user.
+    let users = settings.servers.iter().filter_map(|server| server.parse::<ServerAddr>().ok());
+    let user = users.into_iter().find_map(|server| {
+        let user = server.username().map(decoded)?;
+        Some((user, server.password().map(decoded)))
+    });
+    options = match user {
+        Some((user, Some(password))) => options.user_and_password(user, password),
+        Some((token, None)) => options.token(token),
+        None => options,
+    };
     if let Some(creds) = &settings.creds {
         options = options.credentials_file(creds).await.map_err(|error| unreadable(creds, &error))?;
     }
@@ -170,6 +181,26 @@ async fn connect(settings: &FleetSettings, name: &str) -> Result<Client, FleetEr
             }
         }
     })
+}
+
+/// A part of an address without its `%` escapes.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, more @ ..] = rest {
+        let escape = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
+        match (first, more.get(..2).and_then(escape)) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &more[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = more;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Waits until JetStream answers. A cluster may be electing its leader.

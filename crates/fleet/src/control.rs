@@ -30,8 +30,21 @@ pub enum ControlCommand {
 pub enum Answer {
     Once,
     ForSession,
-    Denied { feedback: Option<String> },
-    Text { text: String },
+    Denied {
+        feedback: Option<String>,
+    },
+    Text {
+        text: String,
+    },
+    Plan {
+        approved: bool,
+        feedback: Option<String>,
+    },
+    /// `action` is accept, decline or cancel.
+    Elicitation {
+        action: String,
+        content: Option<serde_json::Value>,
+    },
 }
 
 #[derive(Serialize, Deserialize)]

@@ -25,6 +25,8 @@ pub struct SessionFold {
     pub last_worker: Option<String>,
     /// Reason why the last worker could not go on.
     pub trouble: Option<String>,
+    /// Questions that wait for an answer, each with the event that asked it.
+    pub asked: BTreeMap<String, serde_json::Value>,
     /// Last commit that was pushed, with its ref.
     pub kept: Option<(String, String)>,
     /// Lines of the log that are events.
@@ -90,6 +92,7 @@ impl SessionFold {
         match record {
             FleetRecord::Claimed { worker, order, .. } => {
                 self.last_worker = Some(worker.clone());
+                self.asked.clear();
                 self.owner = Some(Owner { worker: worker.clone(), order: order.clone(), epoch: seq });
                 *self.attempts.entry(order.clone()).or_default() += 1;
             }
@@ -108,6 +111,7 @@ impl SessionFold {
                 }
             }
             FleetRecord::TurnEnded { message, outcome, .. } => {
+                self.asked.clear();
                 self.waiting.retain(|waiting| waiting.id != *message);
                 self.ended.insert(message.clone(), outcome.clone());
                 if let Some(owner) = &self.owner {
@@ -116,9 +120,12 @@ impl SessionFold {
             }
             FleetRecord::Kept { reference, commit } => self.kept = Some((reference.clone(), commit.clone())),
             FleetRecord::Trouble { why } => self.trouble = Some(why.clone()),
+            FleetRecord::Asked { id, event } => drop(self.asked.insert(id.clone(), event.clone())),
+            FleetRecord::Settled { id } => drop(self.asked.remove(id)),
             FleetRecord::NotKept { .. } | FleetRecord::BegunAnew { .. } => {}
             FleetRecord::Released { order, end, .. } => {
                 self.owner = None;
+                self.asked.clear();
                 match end {
                     OrderEnd::Done | OrderEnd::Parked { .. } => {
                         self.over.insert(order.clone(), end.clone());

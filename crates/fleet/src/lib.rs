@@ -18,12 +18,16 @@ pub mod fold;
 pub mod lease;
 pub mod log;
 pub mod order;
+pub mod placing;
 pub mod queue;
 pub mod record;
 pub mod replica;
+pub mod run_store;
 mod settings;
 mod shape;
+pub mod slots;
 mod time;
+pub mod watch;
 pub mod work_queue;
 
 pub use broker::Broker;
@@ -31,4 +35,4 @@ pub use error::FleetError;
 pub use settings::{FleetSettings, Prefix, TlsFiles};
 
 /// Version of all messages. A reader that meets a newer one leaves it to others.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;

@@ -24,6 +24,10 @@ pub(crate) const RECORD: &str = "record";
 pub(crate) const MESSAGE_ID: &str = "Nats-Msg-Id";
 /// Largest log that is put together from parts, in bytes.
 const MAX_PARTS: usize = 64 << 20;
+/// Messages of a log that are read one by one.
+const SHORT: usize = 64;
+/// Time without a message after which a log that has more of them cannot be read.
+const STALLED: Duration = Duration::from_secs(30);
 /// Attempts to read a message while a leader is elected.
 const READS: u32 = 40;
 const READ_PAUSE: Duration = Duration::from_millis(250);
@@ -144,10 +148,29 @@ pub async fn read(broker: &Broker, subject: &str) -> Result<Vec<LogEntry>, Fleet
     let Some(last) = last_message(broker, subject).await? else { return Ok(Vec::new()) };
     let (mut entries, mut assembler) = (Vec::new(), Assembler::default());
     let mut seen = 0;
-    while seen < last.sequence {
+    // A log of a few messages needs no consumer, which a cluster would have to agree on.
+    for _ in 0..SHORT {
+        if seen >= last.sequence {
+            return Ok(entries);
+        }
         let message = next_message(broker, subject, seen).await?;
         seen = message.sequence;
         entries.extend(assembler.take(seen, Some(&message.headers), message.payload)?);
+    }
+    if seen >= last.sequence {
+        return Ok(entries);
+    }
+    // Parts whose last one is missing are read again.
+    let after = entries.last().map_or(0, |entry| entry.seq);
+    let mut reader = FleetLogReader::open(broker, subject, after).await?;
+    while reader.seen < last.sequence {
+        match tokio::time::timeout(STALLED, reader.step()).await {
+            Ok(step) => match step? {
+                Some(entry) => entries.extend(entry),
+                None => break,
+            },
+            Err(elapsed) => return Err(FleetError::failed(format!("reading the log {subject}"), &elapsed)),
+        }
     }
     Ok(entries)
 }
@@ -175,6 +198,8 @@ pub struct FleetLogReader {
     assembler: Assembler,
     /// Sequence of the last entry that was given out.
     after: u64,
+    /// Sequence of the last message that was read.
+    seen: u64,
 }
 
 impl FleetLogReader {
@@ -182,29 +207,39 @@ impl FleetLogReader {
     pub async fn open(broker: &Broker, subject: &str, after: u64) -> Result<Self, FleetError> {
         let messages = messages(broker, subject, after).await?;
         let (broker, subject) = (broker.clone(), subject.to_owned());
-        Ok(Self { broker, subject, messages, assembler: Assembler::default(), after })
+        Ok(Self { broker, subject, messages, assembler: Assembler::default(), after, seen: after })
     }
 
     /// The next entry. `None` when the connection is closed.
     pub async fn next(&mut self) -> Result<Option<LogEntry>, FleetError> {
         loop {
-            let message = match self.messages.next().await {
-                Some(Ok(message)) => message,
+            match self.step().await? {
+                Some(Some(entry)) => return Ok(Some(entry)),
+                Some(None) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Reads one message. The entry is absent if the message was a part and others are missing.
+    async fn step(&mut self) -> Result<Option<Option<LogEntry>>, FleetError> {
+        let message = loop {
+            match self.messages.next().await {
+                Some(Ok(message)) => break message,
                 Some(Err(error)) => {
                     tracing::debug!(%error, subject = self.subject, "a reader begins again behind its last entry");
                     self.reopen().await?;
-                    continue;
                 }
                 None => return Ok(None),
-            };
-            let seq = message.info().map_err(FleetError::of("following a log"))?.stream_sequence;
-            if let Some(entry) =
-                self.assembler.take(seq, message.headers.as_ref(), message.payload.clone())?
-            {
-                self.after = seq;
-                return Ok(Some(entry));
             }
+        };
+        let seq = message.info().map_err(FleetError::of("following a log"))?.stream_sequence;
+        self.seen = seq;
+        let entry = self.assembler.take(seq, message.headers.as_ref(), message.payload.clone())?;
+        if entry.is_some() {
+            self.after = seq;
         }
+        Ok(Some(entry))
     }
 
     async fn reopen(&mut self) -> Result<(), FleetError> {

@@ -93,6 +93,12 @@ pub struct SessionSettings {
     pub stall_timeout: Option<f64>,
     pub max_steps: Option<u32>,
     pub budget: Option<f64>,
+    /// Whether people answer the questions of the agent. Otherwise what no rule allows is denied.
+    pub asks: bool,
+    /// The task of a run that the session works for.
+    pub run: Option<serde_json::Value>,
+    /// Whether the agent gets the tools by which it answers the questions of a job.
+    pub job_tools: bool,
     pub extra: Vec<String>,
 }
 
@@ -168,8 +174,8 @@ mod tests {
 
     #[test]
     fn an_order_of_a_newer_version_is_not_read() {
-        let newer = Order::parse(br#"{"v":2,"shape":"unknown"}"#);
-        assert!(matches!(newer, Err(FleetError::Newer { found: 2 })));
+        let newer = Order::parse(br#"{"v":9,"shape":"unknown"}"#);
+        assert!(matches!(newer, Err(FleetError::Newer { found: 9 })));
         assert!(matches!(Order::parse(b"{}"), Err(FleetError::Invalid(_))));
     }
 }

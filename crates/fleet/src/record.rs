@@ -41,6 +41,10 @@ pub enum FleetRecord {
     BegunAnew { why: String },
     /// The worker could not begin or continue. The order is tried again.
     Trouble { why: String },
+    /// The agent asks a person; `event` is its question. It counts until it is settled, its turn ends or the session moves.
+    Asked { id: String, event: serde_json::Value },
+    /// A question was answered or withdrawn.
+    Settled { id: String },
     /// The worker owns the log no longer.
     Released {
         order: OrderId,
@@ -110,7 +114,7 @@ mod tests {
         let end = OrderEnd::Parked { why: "it crashed".to_owned() };
         let record = FleetRecord::Released { order: OrderId("o".to_owned()), end, at: Timestamp::UNIX_EPOCH };
         let bytes = record.encode().expect("a record");
-        assert!(bytes.starts_with(br#"{"v":1,"record":"released""#), "{}", String::from_utf8_lossy(&bytes));
+        assert!(bytes.starts_with(br#"{"v":2,"record":"released""#), "{}", String::from_utf8_lossy(&bytes));
         assert_eq!(FleetRecord::parse(&bytes).expect("a record"), record);
         assert!(matches!(FleetRecord::parse(br#"{"v":9}"#), Err(FleetError::Newer { found: 9 })));
     }

@@ -55,6 +55,9 @@ pub enum RunStoreError {
     Corrupt { run: RunId, place: BrokenAt, why: String },
     #[error("the log of run {0} has grown to its limit")]
     Full(RunId),
+    /// Another place than a directory cannot be read or written.
+    #[error("the log of run {run}: {why}")]
+    Remote { run: RunId, why: String },
     #[error("{doing} {}", path.display())]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
 }

@@ -5,6 +5,7 @@
 
 pub mod api;
 mod assets;
+pub mod fleet;
 pub mod guard;
 pub mod memory;
 mod metrics;

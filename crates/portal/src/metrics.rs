@@ -3,6 +3,7 @@
 //! Names of metrics are an interface: `docs/metrics.md` has all of them, and a test holds that file and the dashboard of
 //! `deploy/grafana.json` against the table here.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use axum::extract::State;
@@ -12,13 +13,14 @@ use hangar_registry::queue::{QueueMode, QueueView};
 use jiff::Timestamp;
 
 use crate::api::App;
+use crate::fleet::{FleetView, FleetWorker};
 use crate::problem::Problem;
 
 /// Series of one metric that are written. More would be names that somebody makes up.
 const MOST_SERIES: usize = 1000;
 
 /// Name, type and meaning of each metric.
-const METRICS: [(&str, &str, &str); 19] = [
+const METRICS: [(&str, &str, &str); 30] = [
     ("hangar_build_info", "gauge", "Version of the program; the value is 1."),
     ("hangar_sessions_open", "gauge", "Sessions that are open in this portal, by state."),
     ("hangar_approvals_open", "gauge", "Questions of agents that wait for a person."),
@@ -46,6 +48,17 @@ const METRICS: [(&str, &str, &str); 19] = [
         "counter",
         "Model calls whose cost is not known, by agent and model.",
     ),
+    ("hangar_fleet_connected", "gauge", "1 if the portal is connected to the servers of its fleet, else 0."),
+    ("hangar_fleet_orders_waiting", "gauge", "Sessions whose orders wait for a worker."),
+    ("hangar_fleet_oldest_order_seconds", "gauge", "Age of the order that waits longest."),
+    ("hangar_fleet_leases", "gauge", "Sessions that workers have, each with a lease."),
+    ("hangar_fleet_parked", "gauge", "Sessions whose orders were given up."),
+    ("hangar_fleet_workers", "gauge", "Workers, by state."),
+    ("hangar_fleet_worker_slots", "gauge", "Slots of a worker."),
+    ("hangar_fleet_worker_busy", "gauge", "Slots of a worker that are taken."),
+    ("hangar_fleet_worker_heartbeat_age_seconds", "gauge", "Time since the last heartbeat of a worker."),
+    ("hangar_fleet_takeovers_total", "counter", "Sessions that a worker took over from lost ones."),
+    ("hangar_fleet_append_seconds", "gauge", "Time of the last append of a worker to a log."),
 ];
 
 /// Text of one scrape.
@@ -100,7 +113,35 @@ fn scrape(app: &App) -> Result<String, String> {
     text.one("hangar_approvals_open", app.hub.approvals().len() as f64);
     of_queue(&mut text, &queue, app.hub.now());
     of_ledger(&mut text, app);
+    if let Some(fleet) = &app.fleet {
+        of_fleet(&mut text, &fleet.view());
+    }
     Ok(text.out)
+}
+
+fn of_fleet(text: &mut Text, fleet: &FleetView) {
+    text.one("hangar_fleet_connected", f64::from(u8::from(fleet.connected)));
+    text.one("hangar_fleet_orders_waiting", fleet.orders_waiting as f64);
+    text.one("hangar_fleet_oldest_order_seconds", fleet.oldest_order_seconds.unwrap_or_default());
+    text.one("hangar_fleet_leases", fleet.sessions_running as f64);
+    text.one("hangar_fleet_parked", fleet.sessions_parked as f64);
+    let mut states: BTreeMap<&str, u32> = BTreeMap::new();
+    fleet.workers.iter().for_each(|worker| *states.entry(&worker.state).or_default() += 1);
+    let states =
+        states.into_iter().map(|(state, count)| (vec![("state", state.to_owned())], f64::from(count)));
+    text.metric("hangar_fleet_workers", states);
+    // Those that have gone say nothing about the fleet as it is.
+    let there = || fleet.workers.iter().filter(|worker| worker.state != "gone");
+    let of = |worker: &FleetWorker| vec![("worker", worker.name.clone())];
+    text.metric("hangar_fleet_worker_slots", there().map(|worker| (of(worker), f64::from(worker.slots))));
+    text.metric("hangar_fleet_worker_busy", there().map(|worker| (of(worker), f64::from(worker.busy))));
+    text.metric(
+        "hangar_fleet_worker_heartbeat_age_seconds",
+        there().map(|worker| (of(worker), worker.seconds_since_heartbeat as f64)),
+    );
+    text.metric("hangar_fleet_takeovers_total", there().map(|worker| (of(worker), worker.takeovers as f64)));
+    let appends = there().filter_map(|worker| Some((of(worker), worker.append_ms? / 1000.0)));
+    text.metric("hangar_fleet_append_seconds", appends);
 }
 
 fn of_queue(text: &mut Text, queue: &QueueView, now: Timestamp) {

@@ -57,6 +57,7 @@ impl From<RegistryError> for Problem {
             RegistryError::Unprocessable(_) => (S::UNPROCESSABLE_ENTITY, "unprocessable"),
             RegistryError::NotOpened(_) => (S::UNPROCESSABLE_ENTITY, "not_opened"),
             RegistryError::Stopping => (S::SERVICE_UNAVAILABLE, "stopping"),
+            RegistryError::Fleet(_) => (S::SERVICE_UNAVAILABLE, "fleet_unavailable"),
             RegistryError::NoEntry => (S::CONFLICT, "no_entry"),
             RegistryError::RunEnded(_) => (S::CONFLICT, "run_ended"),
             RegistryError::RunUnderWay(_) => (S::CONFLICT, "run_under_way"),
@@ -96,6 +97,7 @@ fn advice(error: &RegistryError) -> Option<String> {
         | RegistryError::Unprocessable(_)
         | RegistryError::NotOpened(_)
         | RegistryError::RunUnderWay(_)
+        | RegistryError::Fleet(_)
         | RegistryError::Store(_) => None,
     }
 }

@@ -57,12 +57,13 @@ fn display<S: serde::Serializer>(value: &SessionId, serializer: S) -> Result<S::
 
 /// Effect of an event on the questions of a session.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum QuestionChange<'a> {
+pub enum QuestionChange<'a> {
     Asks(ApprovalKind, &'a str),
     Settles(&'a str),
 }
 
-pub(crate) fn asking(event: &Event) -> Option<QuestionChange<'_>> {
+/// Effect of an event on the questions of its session.
+pub fn asking(event: &Event) -> Option<QuestionChange<'_>> {
     Some(match event.body() {
         Body::PermissionRequested(asked) => QuestionChange::Asks(ApprovalKind::Permission, &asked.request_id),
         Body::UserInputRequested(asked) => QuestionChange::Asks(ApprovalKind::Question, &asked.request_id),

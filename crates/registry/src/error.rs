@@ -43,6 +43,9 @@ pub enum RegistryError {
     NotOpened(Box<TurnFailure>),
     #[error("the server is shutting down, so no session can be opened")]
     Stopping,
+    /// The servers of the fleet did not take it.
+    #[error("{0}")]
+    Fleet(String),
     #[error("no jobs are installed")]
     NoEntry,
     #[error("run {0} has ended")]

@@ -5,12 +5,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hangar_protocol::data::{CanvasOpened, CodeChanges};
+use hangar_protocol::data::{CanvasOpened, CodeChanges, RunAssigned};
 use hangar_protocol::{Event, LogPosition};
 use hangar_runtimes::host::Host;
-use hangar_runtimes::runtime::{AgentOrder, AgentSession, Consent, Resume, Runtime};
+use hangar_runtimes::runtime::{AgentAnswer, AgentOrder, AgentSession, Consent, Resume, Runtime};
 use hangar_runtimes::usage::AgentUsage;
 use hangar_store::{SessionId, StoreError};
+use jiff::Timestamp;
+
+use crate::error::RegistryError;
+use crate::hub::NewSession;
+use crate::resource::SessionResource;
 
 /// The machine as the registry sees it.
 pub trait RegistryHost: AgentHost + SessionLogs + OtherProcesses {}
@@ -59,6 +64,54 @@ pub trait OtherProcesses: Send + Sync {
 
     /// Joins a session where another process has it open. `None` if none has; the error is a sentence.
     fn join(&self, id: &SessionId) -> BoxFuture<'static, Result<Option<JoinedSession>, String>>;
+}
+
+/// Sessions of a fleet, which workers on other machines run. A hub with a fleet shows those sessions and no others; the store holds
+/// copies of the logs of those that are joined.
+pub trait FleetSessions: Send + Sync {
+    /// Sessions that mention the words in their title, id or workspace, most recent activity first. No log is read.
+    fn list(&self, words: Option<&str>) -> Vec<(Timestamp, SessionId)>;
+
+    /// A session as lists show it. No log is read.
+    fn look(&self, id: &SessionId) -> Option<SessionResource>;
+
+    /// Copies the log of a session into the store and follows it, whether a worker has the session or not. `None` if the fleet has
+    /// no such session.
+    fn join(&self, id: &SessionId) -> BoxFuture<'static, Result<Option<JoinedSession>, RegistryError>>;
+
+    /// Makes a new session known to the fleet. With a prompt it becomes an order. Returns once the servers have it; a session that
+    /// the fleet has is left as it is.
+    fn open(&self, id: &SessionId, new: NewFleetSession) -> BoxFuture<'static, Result<(), RegistryError>>;
+
+    /// Gives a command to the worker that has the session. A message to a session that nobody has becomes an order. Returns once the
+    /// worker or the servers have accepted it.
+    fn tell(&self, id: &SessionId, what: FleetCommand) -> BoxFuture<'static, Result<(), RegistryError>>;
+}
+
+/// A session that a worker is to open.
+#[derive(Debug, Clone)]
+pub struct NewFleetSession {
+    pub session: NewSession,
+    /// The task of a run that it works for.
+    pub run: Option<RunAssigned>,
+}
+
+/// A command to a session of a fleet.
+#[derive(Debug, Clone)]
+pub enum FleetCommand {
+    /// A message with an id; repeated, it is the same message.
+    Send {
+        id: String,
+        text: String,
+    },
+    Steer {
+        text: String,
+    },
+    Abort,
+    Answer {
+        request_id: String,
+        answer: AgentAnswer,
+    },
 }
 
 /// How the queue counts and places the sessions of an agent, beside its runtime and account.

@@ -6,6 +6,7 @@
 
 mod charging;
 mod directory_watch;
+mod fleet;
 mod joining;
 mod leases;
 mod noticing;
@@ -35,7 +36,7 @@ use crate::approvals::Approvals;
 use crate::catalogue::SessionCatalogue;
 use crate::error::RegistryError;
 use crate::frame::{self, StreamItem};
-use crate::host::{Placement, RegistryHost};
+use crate::host::{FleetSessions, Placement, RegistryHost};
 use crate::ledger::Ledger;
 use crate::live::LiveSession;
 use crate::notice::Notice;
@@ -61,6 +62,8 @@ pub struct HubConfig {
     pub store: Store,
     pub scheduler: Scheduler,
     pub ledger: Ledger,
+    /// The fleet whose sessions are shown instead of those of the home.
+    pub fleet: Option<Arc<dyn FleetSessions>>,
     pub now: fn() -> Timestamp,
 }
 
@@ -72,6 +75,7 @@ struct Inner {
     store: Store,
     scheduler: Scheduler,
     ledger: Ledger,
+    fleet: Option<Arc<dyn FleetSessions>>,
     /// Sessions whose new calls are not in the ledger yet.
     uncharged: Mutex<charging::Uncharged>,
     notices: broadcast::Sender<Notice>,
@@ -104,6 +108,7 @@ impl Hub {
             store: config.store,
             scheduler: config.scheduler,
             ledger: config.ledger,
+            fleet: config.fleet,
             uncharged: Mutex::default(),
             notices: broadcast::channel(NOTICE_QUEUE).0,
             held_budgets: Mutex::default(),

@@ -250,7 +250,12 @@ impl LiveState {
         }
     }
 
-    fn is_watched(&mut self) -> bool {
+    /// Whether its agent was told to end.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending
+    }
+
+    pub(crate) fn is_watched(&mut self) -> bool {
         if self.watchers.as_ref().is_some_and(|watchers| watchers.receiver_count() == 0) {
             self.watchers = None;
         }

@@ -40,6 +40,10 @@ pub struct SessionResource {
     pub no_progress: Option<String>,
     /// Process that has it open; absent if it is closed.
     pub open: Option<OpenIn>,
+    /// Worker of the fleet that has it.
+    pub worker: Option<String>,
+    /// Sentence that says why it waits for a worker.
+    pub waits: Option<String>,
     /// Its open canvases; absent if there are none.
     pub canvases: Option<Vec<Canvas>>,
 }
@@ -52,6 +56,8 @@ pub enum OpenIn {
     Portal,
     /// A terminal, which this portal has joined.
     Terminal,
+    /// A worker of the fleet.
+    Worker,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -63,6 +69,8 @@ pub enum SessionState {
     Waiting,
     /// It is open and has nothing to do.
     Idle,
+    /// It waits for a worker of the fleet.
+    Queued,
     /// It is not open.
     Closed,
     /// Its last turn ended in an error.

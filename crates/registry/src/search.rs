@@ -59,8 +59,12 @@ impl ListCursor {
     }
 
     fn is_before(&self, summary: &SessionSummary) -> bool {
-        let (theirs, ours) = (summary.meta.updated_at.as_millisecond(), self.updated.as_millisecond());
-        theirs < ours || (theirs == ours && summary.id.as_str() > self.id.as_str())
+        self.is_before_time(summary.meta.updated_at.as_millisecond(), summary.id.as_str())
+    }
+
+    fn is_before_time(&self, theirs: i64, id: &str) -> bool {
+        let ours = self.updated.as_millisecond();
+        theirs < ours || (theirs == ours && id > self.id.as_str())
     }
 }
 
@@ -73,32 +77,52 @@ impl Hub {
             })?),
         };
         let words = search.query.as_deref().map(str::to_lowercase).filter(|query| !query.is_empty());
+        if let Some(fleet) = self.fleet() {
+            let listed = fleet.list(words.as_deref());
+            let behind = listed.into_iter().filter(|(at, id)| {
+                cursor.as_ref().is_none_or(|cursor| cursor.is_before_time(at.as_millisecond(), id.as_str()))
+            });
+            let behind = behind.map(|(at, id)| (format!("{}.{id}", at.as_millisecond()), id));
+            return Ok(self.listed(search, limit, behind, |id| self.session(&id)));
+        }
         let mut all = self.store().list(&Filter::default())?;
         // Sorted by what a cursor can say.
         all.sort_by(|a, b| {
             let (a_at, b_at) = (a.meta.updated_at.as_millisecond(), b.meta.updated_at.as_millisecond());
             b_at.cmp(&a_at).then_with(|| a.id.cmp(&b.id))
         });
-        let mut found = SessionList { sessions: Vec::new(), next: None };
         let behind =
             all.into_iter().filter(|summary| cursor.as_ref().is_none_or(|cursor| cursor.is_before(summary)));
         let matching = behind.filter(|summary| words.as_ref().is_none_or(|words| mentions(summary, words)));
+        let matching = matching.map(|summary| (ListCursor::of(&summary), summary));
+        Ok(self.listed(search, limit, matching, |summary| self.describe(summary).ok()))
+    }
+
+    /// One page of sessions that come with their cursors.
+    fn listed<T>(
+        &self,
+        search: &Search,
+        limit: usize,
+        matching: impl Iterator<Item = (String, T)>,
+        describe: impl Fn(T) -> Option<SessionResource>,
+    ) -> SessionList {
+        let mut found = SessionList { sessions: Vec::new(), next: None };
         let mut last = None;
-        for (looked, summary) in matching.enumerate() {
+        for (looked, (cursor, entry)) in matching.enumerate() {
             if found.sessions.len() == limit || looked == LOOKED_INTO {
                 found.next = last;
                 break;
             }
-            last = Some(ListCursor::of(&summary));
+            last = Some(cursor);
             // A session that was deleted meanwhile, or that cannot be read, must not hide the others.
-            let Ok(session) = self.describe(summary) else { continue };
+            let Some(session) = describe(entry) else { continue };
             let fits = search.state.is_none_or(|state| state == session.state)
                 && search.runtime.as_ref().is_none_or(|runtime| *runtime == session.runtime);
             if fits {
                 found.sessions.push(session);
             }
         }
-        Ok(found)
+        found
     }
 }
 

@@ -54,6 +54,8 @@ enum EventSource {
     Live(broadcast::Receiver<StreamItem>),
     /// The file, as far as it goes by now.
     File(Box<Follow>),
+    /// A session of a fleet that is not joined any more.
+    Away,
     /// It was deleted.
     Over,
 }
@@ -71,7 +73,7 @@ impl Hub {
     /// Events of a session after the given one, then live ones.
     pub fn subscribe(&self, id: &SessionId, after: u64) -> Result<Subscription, RegistryError> {
         let live = self.live(id);
-        if live.is_none() && !self.store().contains(id) {
+        if live.is_none() && !self.has(id) {
             return Err(RegistryError::NoSession(id.to_string()));
         }
         if after > 0 {
@@ -112,6 +114,7 @@ impl Subscription {
             match &mut self.source {
                 EventSource::Nothing => self.join(),
                 EventSource::Over => return Ok(None),
+                EventSource::Away => self.look_again().await?,
                 EventSource::History { follow, upto, .. } => {
                     let done = follow.position().seq >= *upto;
                     match if done { None } else { follow.next_line().ok().flatten() } {
@@ -218,6 +221,7 @@ impl Subscription {
             }
             (Some(joined), Err(_)) => EventSource::Live(joined.items),
             (None, Ok(follow)) => EventSource::File(follow),
+            (None, Err(_)) if self.hub.fleet().is_some() => EventSource::Away,
             (None, Err(_)) => EventSource::Over,
         };
     }
@@ -249,11 +253,17 @@ impl Subscription {
             _ = self.openings.changed() => {}
             () = self.hub.stopping().cancelled() => return Err(SubscriptionEnd::Stopping),
         }
+        if self.hub.fleet().is_some() && self.hub.live(&self.id).is_none() {
+            // The copy is not kept up to date while the session is not joined.
+            if let Err(error) = self.hub.meet(&self.id).await {
+                tracing::debug!(session = %self.id, %error, "a session of the fleet cannot be joined");
+            }
+        }
         if self.hub.live(&self.id).is_some() {
             self.source = EventSource::Nothing;
             // The state was published to the subscribers when the session was opened.
             self.greeted = false;
-        } else if !self.hub.store().contains(&self.id) {
+        } else if !self.hub.has(&self.id) {
             self.source = EventSource::Over;
         }
         Ok(())

@@ -69,4 +69,4 @@ pub use list::{Filter, SessionSummary};
 pub use meta::{SessionMeta, SessionName};
 pub use replica::{LogCopy, LogReplica};
 pub use session::{LogTail, OpenSession};
-pub use store::Store;
+pub use store::{CopiedLog, Store};

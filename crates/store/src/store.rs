@@ -28,6 +28,17 @@ pub struct Store {
     replica: Option<Arc<dyn LogReplica>>,
 }
 
+/// Copy of a log that another machine writes.
+#[derive(Debug)]
+pub struct CopiedLog(std::fs::File);
+
+impl CopiedLog {
+    /// Appends whole lines.
+    pub fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        io::Write::write_all(&mut self.0, lines)
+    }
+}
+
 impl Store {
     /// Sessions live in `<home>/session-state`, which need not exist yet.
     pub fn new(home: &Path) -> Self {
@@ -53,17 +64,31 @@ impl Store {
         if lines.is_empty() {
             return Ok(());
         }
-        let path = self.log_path(id);
-        let write = || -> io::Result<()> {
+        let file = self.write_log(id, lines)?;
+        file.sync_data().map_err(StoreError::io("restoring", &self.log_path(id)))
+    }
+
+    /// Begins a copy of a log that another machine writes, in place of an earlier one. It grows with [`CopiedLog::append`], and need
+    /// not survive the machine.
+    pub fn begin_copy(&self, id: &SessionId, lines: &[u8]) -> Result<CopiedLog, StoreError> {
+        match self.delete(id) {
+            Ok(()) | Err(StoreError::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(CopiedLog(self.write_log(id, lines)?))
+    }
+
+    fn write_log(&self, id: &SessionId, lines: &[u8]) -> Result<std::fs::File, StoreError> {
+        let write = || -> io::Result<std::fs::File> {
             let folder = Folder::ensure(&self.root)?.ensure_folder(id.as_str())?;
             for name in ["checkpoints", "files"] {
                 folder.ensure_folder(name)?;
             }
             let mut file = folder.create_log(LOG_FILE)?;
             io::Write::write_all(&mut file, lines)?;
-            file.sync_data()
+            Ok(file)
         };
-        write().map_err(StoreError::io("restoring", &path))
+        write().map_err(StoreError::io("restoring", &self.log_path(id)))
     }
 
     /// The directory that holds one directory per session.

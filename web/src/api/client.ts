@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { takeFirst } from "./first";
-import type { Answer, BudgetRaise, CostsBy, Delivery, NewRun, NewSession, NoteEdit, Routes, SettingsChanges } from "./openapi";
+import type { Answer, BudgetRaise, CostsBy, Delivery, NewRun, NewSession, NoteEdit, Routes, SettingsChanges, WorkerMode } from "./openapi";
 import { asProblem, problemOf } from "./problem";
 
 const BASE = "/api/v1";
@@ -96,6 +96,8 @@ export const api = {
   changes: (id: string) => ask("GET /sessions/{id}/changes", { path: { id } }),
   revertChange: (id: string, path: string, hunk?: number) =>
     ask("POST /sessions/{id}/changes/revert", { path: { id }, body: { path, ...(hunk !== undefined && { hunk }) } }),
+  fleet: () => ask("GET /fleet", {}),
+  setWorkerMode: (name: string, mode: WorkerMode) => ask("POST /fleet/workers/{name}/mode", { path: { name }, body: { mode } }),
   memory: () => ask("GET /memory", {}),
   editNote: (body: NoteEdit) => ask("PATCH /memory", { body }),
   deleteNote: (repository: string, id: number) => ask("DELETE /memory", { query: { repository, id } }),

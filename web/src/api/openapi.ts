@@ -245,6 +245,49 @@ export interface FiredHook {
   readonly duplicate: boolean;
 }
 
+export interface Fleet {
+  /** Addresses of the servers, without passwords. */
+  readonly servers: string;
+  /** Server that this portal is connected to. */
+  readonly server: string;
+  readonly serverVersion: string;
+  readonly connected: boolean;
+  readonly leaseSeconds: number;
+  /** Sessions whose orders wait for a worker. */
+  readonly ordersWaiting: number;
+  /** Age of the order that waits longest. */
+  readonly oldestOrderSeconds?: number;
+  /** Sessions that a worker has. */
+  readonly sessionsRunning: number;
+  /** Sessions whose orders were given up. */
+  readonly sessionsParked: number;
+  readonly sessions: number;
+  readonly workers: readonly FleetWorker[];
+}
+
+export interface FleetWorker {
+  readonly name: string;
+  /** ready, cordoned, draining, lost or gone. */
+  readonly state: string;
+  readonly labels: readonly string[];
+  readonly slots: number;
+  readonly busy: number;
+  readonly version: string;
+  /** Free bytes of the disk with its home. */
+  readonly freeBytes?: number;
+  /** Load average over a minute. */
+  readonly load?: number;
+  /** Time of its last heartbeat. */
+  readonly seenAt: string;
+  readonly secondsSinceHeartbeat: number;
+  /** Sentence about orders that it could not take. */
+  readonly trouble?: string;
+  /** Sessions that it took over from lost workers. */
+  readonly takeovers: number;
+  /** Milliseconds of its last append to a log. */
+  readonly appendMs?: number;
+}
+
 export interface GridColumn {
   /** Label of the button. */
   readonly name: string;
@@ -351,6 +394,8 @@ export interface Meta {
   /** Default working directory of sessions. */
   readonly workspace?: string;
   readonly test?: boolean;
+  /** Whether it shows the sessions of a fleet. */
+  readonly fleet?: boolean;
   readonly entry?: InstalledEntry;
 }
 
@@ -370,6 +415,8 @@ export interface ModelList {
 export interface NewMessage {
   readonly text: string;
   readonly mode?: Delivery;
+  /** In a portal of a fleet: id of the message. A request that is repeated with the same id is the same message. */
+  readonly id?: string;
 }
 
 export interface NewRun {
@@ -394,13 +441,25 @@ export interface NewSession {
   readonly agent?: string;
   readonly model?: string;
   readonly effort?: string;
-  /** An absolute path. */
-  readonly workspace: string;
+  /** An absolute path. In a portal of a fleet: the directory here whose git remote is worked on, or with `labels` one of the workers; not needed with `remote`. */
+  readonly workspace?: string;
+  /** Id of the session (a UUID). A request that is repeated with the same id gives the same session. */
+  readonly id?: string;
+  /** In a portal of a fleet: git remote to work on. */
+  readonly remote?: string;
+  /** In a portal of a fleet: branch or commit to begin at. */
+  readonly ref?: string;
+  /** In a portal of a fleet: labels that the worker must have. */
+  readonly labels?: readonly string[];
   /** Default: `ask`, if the agent can ask. */
   readonly policy?: Policy;
   /** The first message. */
   readonly prompt?: string;
   readonly name?: string;
+}
+
+export interface NewWorkerMode {
+  readonly mode: WorkerMode;
 }
 
 export interface NoteEdit {
@@ -420,7 +479,7 @@ export interface OfferedModel {
 }
 
 /** Process in which a session is open. */
-export type OpenIn = "portal" | "terminal";
+export type OpenIn = "portal" | "terminal" | "worker";
 
 /** All at once. Succeeds if all do. */
 export interface ParallelWork {
@@ -682,6 +741,10 @@ export interface Session {
   readonly noProgress?: string;
   /** Process that has it open; absent if it is closed. */
   readonly open?: OpenIn;
+  /** Worker of the fleet that has it. */
+  readonly worker?: string;
+  /** Sentence that says why it waits for a worker. */
+  readonly waits?: string;
   /** Its open canvases; absent if there are none. */
   readonly canvases?: readonly Canvas[];
 }
@@ -696,7 +759,7 @@ export interface SessionRename {
   readonly name: string;
 }
 
-export type SessionState = "working" | "waiting" | "idle" | "closed" | "failed";
+export type SessionState = "working" | "waiting" | "idle" | "queued" | "closed" | "failed";
 
 /** Settings of the machine. Secrets are never in it. */
 export interface Settings {
@@ -799,6 +862,9 @@ export type Work = (TaskWork & {
 export type WorkId = number;
 
 export type WorkState = "waiting" | "running" | "succeeded" | "failed" | "stopped";
+
+/** Whether a worker takes orders. */
+export type WorkerMode = "open" | "cordoned" | "draining";
 
 /** Every route below /api/v1: what it takes and what it answers. */
 export interface Routes {
@@ -1041,6 +1107,15 @@ export interface Routes {
       readonly id?: number;
     };
     readonly answer: Memory;
+  };
+  /** Get the fleet: its servers, its workers, its orders */
+  "GET /fleet": {
+    readonly answer: Fleet;
+  };
+  /** Cordon, uncordon or drain a worker */
+  "POST /fleet/workers/{name}/mode": {
+    readonly body: NewWorkerMode;
+    readonly answer: null;
   };
   /** Start the work of a hook; the body is signed in X-Hub-Signature-256, and X-GitHub-Delivery identifies it */
   "POST /hooks/{name}": {

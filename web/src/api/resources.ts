@@ -16,6 +16,8 @@ export type {
   Costs,
   Decision,
   EventPage,
+  Fleet,
+  FleetWorker,
   Hint,
   Jobs,
   LoggedEvent,
@@ -39,7 +41,7 @@ export type {
   WorkState,
 } from "./openapi";
 
-export const SESSION_STATES: readonly SessionState[] = ["working", "waiting", "idle", "failed", "closed"];
+export const SESSION_STATES: readonly SessionState[] = ["working", "waiting", "queued", "idle", "failed", "closed"];
 
 /** A turn is in progress or waits for an answer. */
 export function isAtWork(state: SessionState): boolean {

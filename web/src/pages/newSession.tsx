@@ -114,8 +114,10 @@ export function NewSessionPage() {
       go(paths.run(run.id));
       return;
     }
+    // In a fleet, work is on a git remote: that of a directory here, or the one that is named.
+    const isRemote = meta.value?.fleet === true && !folder.trim().startsWith("/");
     const session = await api.createSession({
-      workspace: folder.trim(),
+      ...(isRemote ? { remote: folder.trim() } : { workspace: folder.trim() }),
       policy: canAsk ? policy : "allow-all",
       ...(runtime !== "" && { runtime }),
       ...(model.trim() !== "" && { model: model.trim() }),

@@ -15,6 +15,7 @@ const TONES: { readonly [state in AnyState]: string } = {
   working: "busy",
   running: "busy",
   waiting: "warn",
+  queued: "none",
   idle: "good",
   succeeded: "good",
   closed: "none",

@@ -7,6 +7,7 @@ mod contender;
 mod cost;
 mod cost_steps;
 mod first_screen;
+mod fleet;
 mod harness;
 pub(crate) mod measure;
 mod portal;
@@ -56,8 +57,11 @@ enum About {
     Terminal,
 }
 
-/// `bench [server|portal|harness|cost|terminal] [--peers DIR] [--program FILE]`
+/// `bench [server|portal|harness|cost|terminal] [--peers DIR] [--program FILE]`, or `bench fleet [--workers N] [--sessions N]`
 pub(crate) fn run(args: &[&str]) -> Result<()> {
+    if let ["fleet", flags @ ..] = args {
+        return fleet::run(flags);
+    }
     let (about, mut flags) = match args {
         ["server", flags @ ..] => (About::Server, flags),
         ["portal", flags @ ..] => (About::Portal, flags),

@@ -3,7 +3,7 @@
 //! Nothing is written without the claim, and nothing is acknowledged before its record is stored. A worker that loses the lease or
 //! the claim drops the agent, with its processes, and says nothing more.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -19,16 +19,22 @@ use hangar_fleet::log::{self, LogEntry, LogItem};
 use hangar_fleet::order::{Order, OrderWorkspace};
 use hangar_fleet::queue::{Settled, Ticket};
 use hangar_fleet::record::{FleetRecord, FleetTurnEnd, OrderEnd};
+use hangar_fleet::slots::SlotAnswer;
+use hangar_protocol::data::{ElicitationAction, RunAssigned};
 use hangar_protocol::{Body, Event};
+use hangar_registry::approvals::{QuestionChange, asking};
+use hangar_registry::host::AgentHost as _;
 use hangar_registry::queue::Slot;
+use hangar_runtimes::agents::merged_mcp_config;
 use hangar_runtimes::outcome::{ErrorKind, TurnResult};
 use hangar_runtimes::runtime::{
-    AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews, TurnEnded,
+    AgentAnswer, AgentSession, Consent, PermissionReply, SessionCommand, SessionNews, TurnEnded,
 };
 use hangar_runtimes::usage::AgentUsage;
 use hangar_scheduler::item::{ItemId, WorkItem, WorkKind};
 use hangar_store::SessionId;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use super::flags;
 use super::worker::Worker;
@@ -46,10 +52,14 @@ const MOST_DELIVERIES: u64 = 100;
 const NEWER: Duration = Duration::from_secs(10);
 /// Delay before an order is tried again that could not be begun here.
 const AFTER_TROUBLE: Duration = Duration::from_secs(2);
+/// Delay before an order is tried again that waits for a limit.
+const FULL: Duration = Duration::from_secs(1);
 /// Attempts to tell the queue how a delivery ended. Its lease ends in any case.
 const SETTLING: u32 = 5;
-/// Characters of a prompt in lists.
-const TITLE: usize = 80;
+/// Messages that wait for a session, at most.
+const MOST_WAITING: usize = 1000;
+/// Questions of a session that wait for people, at most. Further ones are denied.
+const MOST_ASKED: usize = 100;
 /// Bytes of the past that an agent is told that begins anew.
 const DIGEST: usize = 32 << 10;
 /// Prompt of a turn whose worker was lost.
@@ -120,11 +130,61 @@ async fn attempt(
             let why = fold.trouble.clone().unwrap_or_else(|| "the workers were lost".to_owned());
             Some(format!("it was tried {attempts} times: {why}"))
         }
-        Claimable::Free if deliveries > MOST_DELIVERIES => {
+        // One that waits for a limit is given out again and again.
+        Claimable::Free if deliveries > MOST_DELIVERIES && worker.limits.is_none() => {
             Some(format!("it was given out {deliveries} times"))
         }
         Claimable::Free => None,
     };
+    if give_up.is_none()
+        && let Some(limits) = &worker.limits
+    {
+        let item = WorkItem { host: worker.name.clone(), ..item(worker, order, &id) };
+        if let SlotAnswer::Waits(why) = broker.take_slot(limits, &item, &worker.name).await? {
+            show_wait(worker, order, why).await;
+            return Ok(Carried::Over(Settled::GiveBack(worker.scaled(FULL))));
+        }
+    }
+    let carried = claimed_attempt(worker, order, keeper, &entries, fold, give_up).await;
+    // The slot of a session that goes on elsewhere is taken over with it.
+    if worker.limits.is_some()
+        && !matches!(carried, Ok(Carried::Lost))
+        && let Err(error) = broker.free_slot(id.as_str(), &worker.name).await
+    {
+        tracing::warn!(%error, session = %id, "the slot of a session could not be freed");
+    }
+    carried
+}
+
+/// Publishes why an order waits.
+async fn show_wait(worker: &Worker, order: &Order, why: String) {
+    let shown = async {
+        let (known, sequence) = worker.broker.fact_now::<SessionFact>(&order.session).await?;
+        let known = known.unwrap_or_else(|| SessionFact::queued(order));
+        if known.state == FleetSessionState::Queued && known.why.as_ref() == Some(&why) {
+            return Ok(());
+        }
+        let order = Some(order.id.clone());
+        let fact = SessionFact { state: FleetSessionState::Queued, why: Some(why), order, ..known };
+        worker.broker.replace_fact(&fact, sequence).await.map(drop)
+    };
+    let shown: Result<(), FleetError> = shown.await;
+    if let Err(error) = shown {
+        tracing::warn!(%error, "why an order waits could not be published");
+    }
+}
+
+/// Claims the log of an order and carries the order out, or gives it up.
+async fn claimed_attempt(
+    worker: &Arc<Worker>,
+    order: &Order,
+    keeper: &LeaseKeeper,
+    entries: &[LogEntry],
+    fold: SessionFold,
+    give_up: Option<String>,
+) -> Result<Carried> {
+    let (broker, id) = (&worker.broker, order.session_id()?);
+    let subject = log::session_subject(broker, &id);
     let claimed =
         FleetRecord::Claimed { worker: worker.name.clone(), order: order.id.clone(), at: Timestamp::now() };
     let claim = match LogClaim::take(broker, subject, fold.last, &claimed).await {
@@ -132,7 +192,9 @@ async fn attempt(
         Err(FleetError::Moved { .. }) => return Ok(Carried::Over(Settled::GiveBack(Duration::from_secs(1)))),
         Err(error) => return Err(error.into()),
     };
-    let mut carrying = Carrying { worker, order, id: id.clone(), claim, keeper, title: title(worker, order) };
+    let fact = fact(worker, order, &fold).await;
+    let fact = Mutex::new(fact);
+    let mut carrying = Carrying { worker, order, id: id.clone(), claim, keeper, fact };
     if let Some(why) = give_up {
         let end = OrderEnd::Parked { why: why.clone() };
         carrying.release(end).await?;
@@ -144,7 +206,7 @@ async fn attempt(
     }
     worker.claims.insert(id.clone(), carrying.claim.clone());
     let fenced = tokio::spawn(fence(keeper.over().clone(), carrying.claim.clone()));
-    let mut carried = carrying.run(&entries, fold).await;
+    let mut carried = carrying.run(entries, fold).await;
     fenced.abort();
     worker.claims.remove(&id);
     // A slot that was not finished parks its item, and the session goes on elsewhere.
@@ -165,11 +227,22 @@ async fn fence(lease: tokio_util::sync::CancellationToken, claim: LogClaim) {
     }
 }
 
-fn title(worker: &Worker, order: &Order) -> String {
+/// What lists show of the session, before it runs here.
+async fn fact(worker: &Worker, order: &Order, fold: &SessionFold) -> SessionFact {
     let redactor = crate::redact::of_machine(&worker.settings);
-    let name = order.settings.name.clone().unwrap_or_else(|| order.prompt.clone());
-    let first = redactor.text(name).lines().next().unwrap_or_default().to_owned();
-    first.chars().take(TITLE).collect()
+    let queued = SessionFact::queued(order);
+    // A session that goes on keeps its name and its age.
+    let known = match fold.last {
+        0 => None,
+        _ => worker.broker.fact::<SessionFact>(&order.session).await.ok().flatten(),
+    };
+    match known {
+        Some(known) => {
+            let (title, created, kept) = (known.title, known.created, known.kept);
+            SessionFact { title, created, kept, model: known.model, order: None, ..queued }
+        }
+        None => SessionFact { title: redactor.text(queued.title), order: None, ..queued },
+    }
 }
 
 /// An order whose log is claimed.
@@ -179,7 +252,8 @@ struct Carrying<'a> {
     id: SessionId,
     claim: LogClaim,
     keeper: &'a LeaseKeeper,
-    title: String,
+    /// What lists show.
+    fact: Mutex<SessionFact>,
 }
 
 /// Why the agent was stopped before its turns had ended.
@@ -192,16 +266,19 @@ enum Interrupted {
 impl Carrying<'_> {
     async fn run(&mut self, entries: &[LogEntry], fold: SessionFold) -> Result<Carried> {
         let mut commands = self.worker.broker.commands(&self.id).await?;
+        self.fact.lock().events = fold.events;
         self.publish(FleetSessionState::Running, None).await;
-        let mut waiting: VecDeque<Waiting> = fold.waiting.iter().cloned().collect();
-        if !fold.knows(&self.order.id.0) {
-            let (id, text) = (self.order.id.0.clone(), self.order.prompt.clone());
-            let redactor = crate::redact::of_machine(&self.worker.settings);
-            self.accept(&mut waiting, id, redactor.text(text)).await?;
-        }
+        let mut inbox = Inbox {
+            waiting: fold.waiting.iter().cloned().collect(),
+            ended: fold.ended.keys().cloned().collect(),
+            asked: BTreeSet::new(),
+        };
+        let (id, text) = (self.order.id.0.clone(), self.order.prompt.clone());
+        let redactor = crate::redact::of_machine(&self.worker.settings);
+        self.accept(&mut inbox, id, redactor.text(text)).await?;
         // A limit of this machine that is full is waited for: the lease is kept meanwhile.
         let slot = tokio::select! {
-            slot = self.worker.scheduler.acquire(self.item()) => slot?,
+            slot = self.worker.scheduler.acquire(item(self.worker, self.order, &self.id)) => slot?,
             end = self.interrupted() => return self.leave(end, None).await,
         };
         let opened = tokio::select! {
@@ -219,14 +296,18 @@ impl Carrying<'_> {
             }
         };
         let mut failure = None;
-        while let Some(next) = waiting.front().cloned() {
-            match self.turn(&mut session, &next, &mut waiting, &mut commands, &slot).await? {
+        while let Some(next) = inbox.waiting.front().cloned() {
+            match self.turn(&mut session, &next, &mut inbox, &mut commands, &slot).await? {
                 Ok(outcome) => {
                     failure = match &outcome {
                         FleetTurnEnd::Failed { message } => Some(message.clone()),
                         FleetTurnEnd::Completed | FleetTurnEnd::Cancelled => None,
                     };
-                    waiting.pop_front();
+                    inbox.waiting.pop_front();
+                    inbox.ended.insert(next.id);
+                    if !std::mem::take(&mut inbox.asked).is_empty() {
+                        self.show_asked(&inbox).await;
+                    }
                 }
                 Err(end) => return self.leave(end, Some(session)).await,
             }
@@ -242,13 +323,13 @@ impl Carrying<'_> {
     }
 
     /// Accepts a message: it is stored before anybody is told so.
-    async fn accept(&self, waiting: &mut VecDeque<Waiting>, id: String, text: String) -> Result<()> {
-        if waiting.iter().any(|known| known.id == id) {
+    async fn accept(&self, inbox: &mut Inbox, id: String, text: String) -> Result<()> {
+        if inbox.knows(&id) {
             return Ok(());
         }
         let message = FleetRecord::Message { id: id.clone(), text: text.clone(), at: Timestamp::now() };
         self.claim.append(&message).await?;
-        waiting.push_back(Waiting { id, text, progress: TurnProgress::Queued });
+        inbox.waiting.push_back(Waiting { id, text, progress: TurnProgress::Queued });
         Ok(())
     }
 
@@ -270,6 +351,19 @@ impl Carrying<'_> {
         let plan = SessionPlan::make(&runtimes, &store, &args, selection)?;
         let mut record = plan.take_up(&store)?;
         let mut order = plan.order(&runtimes, &store, &args, record.as_ref())?;
+        if self.order.settings.asks {
+            order.consent = Consent::Asked;
+        }
+        if let Some(run) = &self.order.settings.run
+            && fold.events == 0
+        {
+            let assigned: RunAssigned = serde_json::from_value(run.clone())?;
+            order.opening.push(assigned.into());
+        }
+        if self.order.settings.job_tools {
+            // Those of this machine: the ones of the order's are another program.
+            order.mcp_config = merged_mcp_config(order.mcp_config, Some(crate::jobs::job_tools()?));
+        }
         let mut digest = None;
         let moved = fold.last_worker.as_deref().is_some_and(|last| last != worker.name);
         if let Some(resume) = &mut order.resume
@@ -304,7 +398,7 @@ impl Carrying<'_> {
         &self,
         session: &mut OpenedSession,
         message: &Waiting,
-        waiting: &mut VecDeque<Waiting>,
+        inbox: &mut Inbox,
         commands: &mut CommandReader,
         slot: &Slot,
     ) -> Result<Result<FleetTurnEnd, Interrupted>> {
@@ -328,7 +422,7 @@ impl Carrying<'_> {
                 biased;
                 end = self.interrupted() => return Ok(Err(end)),
                 request = commands.next() => match request {
-                    Some(request) => self.obey(session, waiting, request, &mut cancelled).await?,
+                    Some(request) => self.obey(session, inbox, request, &mut cancelled).await?,
                     None => return Ok(Err(Interrupted::Lost)),
                 },
                 news = session.agent.news.recv() => match news {
@@ -336,7 +430,7 @@ impl Carrying<'_> {
                         if matches!(event.body(), Body::AssistantMessage(_)) {
                             slot.answered();
                         }
-                        self.hear(session, &event).await?;
+                        self.hear(session, inbox, &event).await?;
                     }
                     Some(SessionNews::TurnEnded(ended)) => break ended,
                     None => break Box::new(gone()),
@@ -351,6 +445,13 @@ impl Carrying<'_> {
         }
         session.model.clone_from(&ended.model);
         session.used = ended.outcome.total;
+        {
+            let mut fact = self.fact.lock();
+            fact.events = session.events;
+            if ended.model.is_some() {
+                fact.model.clone_from(&ended.model);
+            }
+        }
         self.keep(&session.workspace).await?;
         let outcome = outcome(&ended, cancelled);
         let record = FleetRecord::TurnEnded {
@@ -373,30 +474,65 @@ impl Carrying<'_> {
         }
     }
 
-    async fn hear(&self, session: &mut OpenedSession, event: &Event) -> Result<()> {
+    async fn hear(&self, session: &mut OpenedSession, inbox: &mut Inbox, event: &Event) -> Result<()> {
         if let Some(record) = &mut session.record {
             record.append(event)?;
         }
         if !event.is_ephemeral() {
             session.events = event.position().map_or(session.events + 1, |position| position.seq);
-        } else if let Ok(json) = serde_json::to_vec(event) {
+        } else if !(self.order.settings.asks && matches!(asking(event), Some(QuestionChange::Asks(..))))
+            && let Ok(json) = serde_json::to_vec(event)
+        {
+            // Questions are recorded instead, because nobody may miss one.
             self.worker.broker.publish_live(&self.id, session.events, json).await;
         }
-        session.agent.answer_unattended(event, PermissionReply::Denied { feedback: None }).await;
+        if !self.order.settings.asks {
+            session.agent.answer_unattended(event, PermissionReply::Denied { feedback: None }).await;
+            return Ok(());
+        }
+        match asking(event) {
+            Some(QuestionChange::Asks(_, id)) if inbox.asked.len() < MOST_ASKED => {
+                // In the log, so that whoever looks later finds it too.
+                let asked = FleetRecord::Asked { id: id.to_owned(), event: serde_json::to_value(event)? };
+                self.claim.append(&asked).await?;
+                inbox.asked.insert(id.to_owned());
+                self.show_asked(inbox).await;
+            }
+            Some(QuestionChange::Asks(..)) => {
+                session.agent.answer_unattended(event, PermissionReply::Denied { feedback: None }).await;
+            }
+            Some(QuestionChange::Settles(id)) if inbox.asked.remove(id) => {
+                self.claim.append(&FleetRecord::Settled { id: id.to_owned() }).await?;
+                self.show_asked(inbox).await;
+            }
+            Some(QuestionChange::Settles(_)) | None => {}
+        }
         Ok(())
+    }
+
+    /// Publishes how many questions wait.
+    async fn show_asked(&self, inbox: &Inbox) {
+        self.fact.lock().asked = u32::try_from(inbox.asked.len()).unwrap_or(u32::MAX);
+        self.publish(FleetSessionState::Running, None).await;
     }
 
     async fn obey(
         &self,
         session: &mut OpenedSession,
-        waiting: &mut VecDeque<Waiting>,
+        inbox: &mut Inbox,
         request: ControlRequest,
         cancelled: &mut bool,
     ) -> Result<()> {
         let command = match request.command.clone() {
             ControlCommand::Send { id, text } => {
                 let redactor = crate::redact::of_machine(&self.worker.settings);
-                self.accept(waiting, id, redactor.text(text)).await?;
+                if inbox.waiting.len() >= MOST_WAITING && !inbox.knows(&id) {
+                    request
+                        .refuse(format!("{MOST_WAITING} messages wait; send more when some are done"))
+                        .await;
+                    return Ok(());
+                }
+                self.accept(inbox, id, redactor.text(text)).await?;
                 request.accept().await;
                 return Ok(());
             }
@@ -406,6 +542,13 @@ impl Carrying<'_> {
                 SessionCommand::Abort
             }
             ControlCommand::Answer { request: request_id, answer } => {
+                // The first answer counts.
+                if !inbox.asked.remove(&request_id) {
+                    request.refuse("the question is not open".to_owned()).await;
+                    return Ok(());
+                }
+                self.claim.append(&FleetRecord::Settled { id: request_id.clone() }).await?;
+                self.show_asked(inbox).await;
                 SessionCommand::Answer { request_id, answer: agent_answer(answer) }
             }
         };
@@ -419,7 +562,10 @@ impl Carrying<'_> {
     /// Keeps the work on the remote, and records that.
     async fn keep(&self, workspace: &ReadyWorkspace) -> Result<()> {
         let record = match workspace.keep(self.id.as_str()).await {
-            Ok(Some(kept)) => FleetRecord::Kept { reference: kept.reference, commit: kept.commit },
+            Ok(Some(kept)) => {
+                self.fact.lock().kept = Some(kept.reference.clone());
+                FleetRecord::Kept { reference: kept.reference, commit: kept.commit }
+            }
             Ok(None) => return Ok(()),
             Err(why) => {
                 tracing::warn!(session = %self.id, why, "the work could not be pushed");
@@ -459,45 +605,64 @@ impl Carrying<'_> {
     /// Publishes what lists show. A list that is behind is no reason to stop.
     async fn publish(&self, state: FleetSessionState, why: Option<String>) {
         let running = state == FleetSessionState::Running;
-        let fact = SessionFact {
-            session: self.id.to_string(),
-            state,
-            worker: running.then(|| self.worker.name.clone()),
-            title: self.title.clone(),
-            remote: match &self.order.workspace {
-                OrderWorkspace::Git { remote, .. } => Some(remote.clone()),
-                OrderWorkspace::Path { .. } => None,
-            },
-            at: Timestamp::now(),
-            why,
+        let fact = {
+            let mut fact = self.fact.lock();
+            fact.state = state;
+            fact.worker = running.then(|| self.worker.name.clone());
+            fact.at = Timestamp::now();
+            fact.why = why;
+            if !running {
+                fact.asked = 0;
+            }
+            fact.clone()
         };
         if let Err(error) = self.worker.broker.put_fact(&fact).await {
             tracing::warn!(%error, session = %self.id, "the state of a session could not be published");
         }
     }
+}
 
-    /// The order as an item of this machine's queue.
-    fn item(&self) -> WorkItem {
-        let settings = &self.order.settings;
-        let runtime = settings.runtime.clone().unwrap_or_else(|| crate::runtimes::choice::NATIVE.to_owned());
-        WorkItem {
-            id: ItemId(self.id.to_string()),
-            kind: WorkKind::Turn,
-            project: match &self.order.workspace {
-                OrderWorkspace::Git { remote, .. } => remote.clone(),
-                OrderWorkspace::Path { path } => path.display().to_string(),
-            },
-            account: runtime.clone(),
-            runtime,
-            agent: settings.agent.clone(),
-            host: "local".to_owned(),
-            job: None,
-            run: None,
-            labels: self.order.labels.iter().map(str::to_owned).collect(),
-            priority: 0,
-            enqueued: Timestamp::now(),
-            attempt: 1,
-        }
+/// The order as an item of a queue.
+fn item(worker: &Worker, order: &Order, id: &SessionId) -> WorkItem {
+    let settings = &order.settings;
+    let runtime = settings.runtime.clone().unwrap_or_else(|| crate::runtimes::choice::NATIVE.to_owned());
+    let run = settings.run.as_ref();
+    let of_run = |member: &str| run.and_then(|run| run[member].as_str()).map(str::to_owned);
+    WorkItem {
+        id: ItemId(id.to_string()),
+        kind: WorkKind::Turn,
+        project: match &order.workspace {
+            OrderWorkspace::Git { remote, .. } => remote.clone(),
+            OrderWorkspace::Path { path } => path.display().to_string(),
+        },
+        account: worker
+            .machine
+            .account(settings.agent.as_ref().unwrap_or(&runtime), settings.model.as_deref()),
+        runtime,
+        agent: settings.agent.clone(),
+        host: "local".to_owned(),
+        job: of_run("job"),
+        run: of_run("run"),
+        labels: order.labels.iter().map(str::to_owned).collect(),
+        priority: 0,
+        enqueued: order.placed,
+        attempt: 1,
+    }
+}
+
+/// Messages and questions of a session at work.
+struct Inbox {
+    /// Messages whose turns have not ended, the current one first.
+    waiting: VecDeque<Waiting>,
+    /// Messages whose turns have ended.
+    ended: BTreeSet<String>,
+    /// Questions that wait for an answer.
+    asked: BTreeSet<String>,
+}
+
+impl Inbox {
+    fn knows(&self, message: &str) -> bool {
+        self.ended.contains(message) || self.waiting.iter().any(|known| known.id == message)
     }
 }
 
@@ -559,11 +724,20 @@ fn agent_answer(answer: Answer) -> AgentAnswer {
         Answer::ForSession => AgentAnswer::Permission(PermissionReply::ForSession),
         Answer::Denied { feedback } => AgentAnswer::Permission(PermissionReply::Denied { feedback }),
         Answer::Text { text } => AgentAnswer::Question(text),
+        Answer::Plan { approved, feedback } => AgentAnswer::Plan { approved, feedback },
+        Answer::Elicitation { action, content } => AgentAnswer::Elicitation {
+            action: match action.as_str() {
+                "accept" => ElicitationAction::Accept,
+                "decline" => ElicitationAction::Decline,
+                _ => ElicitationAction::Cancel,
+            },
+            content,
+        },
     }
 }
 
 /// The lines of the events of a log.
-fn lines(entries: &[LogEntry]) -> Vec<u8> {
+pub(super) fn lines(entries: &[LogEntry]) -> Vec<u8> {
     let events = entries.iter().filter_map(|entry| match &entry.item {
         LogItem::Events(lines) => Some(lines.as_ref()),
         LogItem::Record(_) => None,

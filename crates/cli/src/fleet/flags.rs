@@ -51,6 +51,9 @@ pub(super) fn settings(args: &RunWithArgs, redactor: &Redactor) -> Result<Sessio
         stall_timeout: args.limits.stall_timeout,
         max_steps: args.limits.max_steps,
         budget: args.limits.budget,
+        asks: false,
+        run: None,
+        job_tools: false,
         extra: args.extra.clone(),
     })
 }

@@ -69,8 +69,19 @@ pub(super) fn is_lost(worker: &WorkerFact, broker: &Broker) -> bool {
 }
 
 /// Seconds since the last heartbeat.
-fn age(worker: &WorkerFact, now: Timestamp) -> i64 {
+pub(super) fn age(worker: &WorkerFact, now: Timestamp) -> i64 {
     now.as_second().saturating_sub(worker.at.as_second()).max(0)
+}
+
+/// State of a worker in a word. `lease` is in seconds.
+pub(super) fn state_of(worker: &WorkerFact, now: Timestamp, lease: i64) -> &'static str {
+    match worker.mode {
+        _ if worker.gone => "gone",
+        _ if age(worker, now) > LOST_LEASES.saturating_mul(lease) => "lost",
+        CordonMode::Cordoned => "cordoned",
+        CordonMode::Draining => "draining",
+        CordonMode::Open => "ready",
+    }
 }
 
 struct Row<'a> {
@@ -82,15 +93,7 @@ struct Row<'a> {
 
 impl<'a> Row<'a> {
     fn of(worker: &'a WorkerFact, now: Timestamp, lease: i64) -> Self {
-        let age = age(worker, now);
-        let state = match worker.mode {
-            _ if worker.gone => "gone",
-            _ if age > LOST_LEASES.saturating_mul(lease) => "lost",
-            CordonMode::Cordoned => "cordoned",
-            CordonMode::Draining => "draining",
-            CordonMode::Open => "ready",
-        };
-        Self { worker, state, age }
+        Self { worker, state: state_of(worker, now, lease), age: age(worker, now) }
     }
 
     fn line(&self) -> String {

@@ -1,20 +1,23 @@
 //! The fleet: `hangar worker`, `hangar workers` and `hangar run --fleet`.
 //!
 //! `worker.rs` takes orders and keeps their leases, `carried.rs` carries one out with the code of `hangar run`, `workspace.rs` is
-//! where it works. `submit.rs` places an order and shows its events here. Streams, claims and leases are `crates/fleet`.
+//! where it works. `portal.rs` is the fleet as `hangar up --fleet` shows it, and `follow.rs` one session of it. `submit.rs` places an order and shows its events here. Streams, claims and leases are `crates/fleet`.
 
 pub(crate) mod args;
 mod carried;
 pub(crate) mod config;
 pub(crate) mod doctor;
 mod flags;
+mod follow;
 mod listing;
+pub(crate) mod portal;
 mod submit;
 mod worker;
 mod workspace;
 
 use anyhow::{Context, Result};
 use hangar_fleet::Broker;
+use hangar_fleet::run_store::FleetRunStore;
 
 use crate::exit::Exit;
 use crate::runtimes::args::RunWithArgs;
@@ -39,6 +42,13 @@ pub(crate) fn worker(settings: &Settings, args: &WorkerArgs) -> Result<Exit> {
 
 pub(crate) fn workers(settings: &Settings, args: WorkersArgs) -> Result<Exit> {
     runtime()?.block_on(listing::run(settings, args))
+}
+
+/// The records of the runs of a fleet.
+pub(crate) fn runs(settings: &Settings, url: &str) -> Result<FleetRunStore> {
+    let fleet = config::load(settings, Some(url).filter(|url| !url.is_empty()))?;
+    let owner = format!("{}-{}", worker::machine_name(), std::process::id());
+    Ok(FleetRunStore::connect(fleet, &owner, settings.home.join("fleet").join("runs"))?)
 }
 
 pub(crate) fn run(settings: &Settings, args: RunWithArgs) -> Result<Exit> {

@@ -1,17 +1,18 @@
 //! `hangar run --fleet`: places an order, and shows its events here. Ctrl+C aborts the turn where it runs.
 
 use std::collections::VecDeque;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use hangar_agent::driver::EventSink;
 use hangar_agent::session::iso;
-use hangar_fleet::control::ControlCommand;
-use hangar_fleet::facts::{FleetSessionState, SessionFact};
+use hangar_fleet::control::{Answer, ControlCommand};
 use hangar_fleet::fold::SessionFold;
 use hangar_fleet::log::{self, FleetLogReader, LogEntry, LogItem};
 use hangar_fleet::order::{Labels, Order, OrderId, OrderWorkspace};
-use hangar_fleet::queue::OrderQueue;
+use hangar_fleet::placing;
 use hangar_fleet::record::{FleetRecord, FleetTurnEnd, OrderEnd};
 use hangar_fleet::work_queue::WorkQueue;
 use hangar_fleet::{Broker, FleetError, VERSION};
@@ -19,6 +20,7 @@ use hangar_protocol::Event;
 use hangar_protocol::result::{ResultKind, RunResult};
 use hangar_store::SessionId;
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::flags;
 use super::worker::machine_name;
@@ -47,7 +49,9 @@ pub(super) async fn run(settings: &Settings, args: &RunWithArgs) -> Result<Exit>
     let started = Instant::now();
     let prompt = read_prompt(args.input.prompt.as_deref())?;
     let redactor = redact::of_machine(settings);
-    let wanted = flags::settings(args, &redactor)?;
+    let mut wanted = flags::settings(args, &redactor)?;
+    // Without rules about tools nothing is asked, as in `hangar run`.
+    wanted.asks = is_attended(args) && !wanted.allow_tool.is_empty() && !wanted.allow_all_tools;
     let labels = Labels::parse(&args.placement.label)?;
     let mut interrupts = Interrupts::new()?;
     let broker = super::connect(settings, args.placement.fleet.as_deref(), "hangar run").await?;
@@ -61,7 +65,7 @@ pub(super) async fn run(settings: &Settings, args: &RunWithArgs) -> Result<Exit>
         v: VERSION,
         id: OrderId(uuid::Uuid::new_v4().to_string()),
         session: id.to_string(),
-        workspace: workspace(args, &labels).await?,
+        workspace: workspace(&Wanted::of(args)?, &labels).await?,
         labels,
         prompt: redactor.text(prompt),
         settings: wanted,
@@ -78,15 +82,32 @@ pub(super) async fn run(settings: &Settings, args: &RunWithArgs) -> Result<Exit>
         order: order.id.clone(),
         outcome: None,
         quiet: output.silent,
+        questions: VecDeque::new(),
     };
     // Before the order is placed, so that nothing is missed.
     let mut follow = FleetLogReader::open(&broker, &subject, fold.last).await?;
     let mut live = broker.live(&id).await?;
-    place(&broker, &id, &order).await?;
+    placing::deliver(&broker, &WorkQueue::new(&broker), &order).await?;
     let mut patience = Some(tokio::time::Instant::now() + WAITING);
     let mut abort_at: Option<tokio::time::Instant> = None;
+    let mut asking: Option<Asking> = None;
     let end = loop {
+        if asking.is_none()
+            && order.settings.asks
+            && let Some((question, event)) = shown.questions.front()
+        {
+            asking = Some(Asking::start(question.clone(), event.clone()));
+        }
         tokio::select! {
+            answer = answered(&mut asking) => {
+                let (question, answer) = answer;
+                shown.questions.retain(|(asked, _)| *asked != question);
+                if let Some(answer) = answer
+                    && let Err(error) = broker.command(&id, ControlCommand::Answer { request: question, answer }).await
+                {
+                    remark(&format!("the answer came too late: {error}"));
+                }
+            }
             entry = follow.next() => {
                 let Some(entry) = entry? else { bail!("the connection to the fleet was closed") };
                 patience = None;
@@ -145,21 +166,48 @@ fn session_id(args: &RunWithArgs) -> Result<SessionId> {
     }
 }
 
+/// What was said about the place where a session is to work.
+pub(super) struct Wanted {
+    pub(super) remote: Option<String>,
+    pub(super) reference: Option<String>,
+    /// Directory of the workers, if labels say which.
+    pub(super) path: Option<PathBuf>,
+    /// Directory here, whose remote is used if nothing else is said.
+    pub(super) directory: PathBuf,
+}
+
+impl Wanted {
+    fn of(args: &RunWithArgs) -> Result<Self> {
+        let path = args.input.directory.clone();
+        let is_theirs =
+            path.as_ref().is_some_and(|path| path.is_absolute()) && !args.placement.label.is_empty();
+        Ok(Self {
+            remote: args.placement.remote.clone(),
+            reference: args.placement.reference.clone(),
+            directory: match args.placement.remote.is_some() || is_theirs {
+                true => PathBuf::new(),
+                false => working_dir(path.as_deref())?,
+            },
+            path,
+        })
+    }
+}
+
 /// Workspace of the session: a git remote, or a directory of the workers with the labels.
-async fn workspace(args: &RunWithArgs, labels: &Labels) -> Result<OrderWorkspace> {
-    let reference = args.placement.reference.clone();
-    if let Some(remote) = &args.placement.remote {
+pub(super) async fn workspace(wanted: &Wanted, labels: &Labels) -> Result<OrderWorkspace> {
+    let reference = wanted.reference.clone();
+    if let Some(remote) = &wanted.remote {
         return Ok(OrderWorkspace::Git { remote: remote.clone(), reference });
     }
-    if let (Some(path), false) = (&args.input.directory, labels.is_empty())
+    if let (Some(path), false) = (&wanted.path, labels.is_empty())
         && path.is_absolute()
     {
         return Ok(OrderWorkspace::Path { path: path.clone() });
     }
-    let directory = working_dir(args.input.directory.as_deref())?;
+    let directory = &wanted.directory;
     let git = credentials::git();
     let ask = async |words: &[&str]| {
-        let tree = git.open(&directory, hangar_git::Filters::Off).await.ok()?;
+        let tree = git.open(directory, hangar_git::Filters::Off).await.ok()?;
         let answer = tree.run(words, GIT).await.ok()?;
         (answer.code == 0).then(|| answer.text()).filter(|text| !text.is_empty())
     };
@@ -180,34 +228,68 @@ async fn workspace(args: &RunWithArgs, labels: &Labels) -> Result<OrderWorkspace
     Ok(OrderWorkspace::Git { remote, reference })
 }
 
-/// Gives the message to the owner of the session, or places an order for it.
-async fn place(broker: &Broker, id: &SessionId, order: &Order) -> Result<()> {
-    let send = ControlCommand::Send { id: order.id.0.clone(), text: order.prompt.clone() };
-    match broker.command(id, send).await {
-        Ok(()) => return Ok(()),
-        Err(FleetError::NoOwner(_)) => {}
-        // The owner may have accepted it, or be gone. The id makes the order the same message.
-        Err(error) => tracing::debug!(%error, "the owner did not answer"),
+/// Whether a person sits at the terminal that places the order.
+fn is_attended(args: &RunWithArgs) -> bool {
+    let is_text = args.output.output_format == OutputFormat::Text && !args.output.silent;
+    is_text
+        && args.input.prompt.is_some()
+        && std::io::stdin().is_terminal()
+        && std::io::stderr().is_terminal()
+}
+
+/// A question that a person is reading.
+struct Asking {
+    question: String,
+    answer: tokio::task::JoinHandle<Option<Answer>>,
+}
+
+impl Asking {
+    fn start(question: String, event: Value) -> Self {
+        Self { question, answer: tokio::task::spawn_blocking(move || read_answer(&event)) }
     }
-    WorkQueue::new(broker).put(order).await?;
-    let title = order.prompt.lines().next().unwrap_or_default().chars().take(80).collect();
-    let fact = SessionFact {
-        session: id.to_string(),
-        state: FleetSessionState::Queued,
-        worker: None,
-        title,
-        remote: match &order.workspace {
-            OrderWorkspace::Git { remote, .. } => Some(remote.clone()),
-            OrderWorkspace::Path { .. } => None,
-        },
-        at: Timestamp::now(),
-        why: None,
+}
+
+/// The answer of the person, once there is one. Never, if nothing is asked.
+async fn answered(asking: &mut Option<Asking>) -> (String, Option<Answer>) {
+    let Some(current) = asking else { return std::future::pending().await };
+    let answer = (&mut current.answer).await.ok().flatten();
+    let question = std::mem::take(&mut current.question);
+    *asking = None;
+    (question, answer)
+}
+
+/// Asks on the terminal. `None` once nothing can be read there.
+fn read_answer(event: &Value) -> Option<Answer> {
+    let is_permission = event["type"] == "permission.requested";
+    let shown = match is_permission {
+        true => {
+            format!("allow this? {}\n[y]es, for the [s]ession, or what to do instead: ", subject_of(event))
+        }
+        false => format!("{}\n> ", event["data"]["question"].as_str().unwrap_or("the agent asks")),
     };
-    // The worker may have been faster; then its fact is the newer one.
-    if broker.fact::<SessionFact>(id.as_str()).await?.is_none() {
-        broker.put_fact(&fact).await?;
+    // What the model wrote must not act on the terminal.
+    let shown: String = shown.chars().filter(|c| !c.is_control() || *c == '\n').collect();
+    remark(&shown);
+    let mut line = String::new();
+    if std::io::stdin().read_line(&mut line).ok()? == 0 {
+        return None;
     }
-    Ok(())
+    let line = line.trim();
+    Some(match (is_permission, line) {
+        (true, "y" | "yes") => Answer::Once,
+        (true, "s") => Answer::ForSession,
+        (true, "" | "n" | "no") => Answer::Denied { feedback: None },
+        (true, feedback) => Answer::Denied { feedback: Some(feedback.to_owned()) },
+        (false, text) => Answer::Text { text: text.to_owned() },
+    })
+}
+
+/// What a permission is asked for, in a line.
+fn subject_of(event: &Value) -> String {
+    let request = &event["data"]["permissionRequest"];
+    let words = ["fullCommandText", "path", "fileName", "url", "toolName", "intention", "kind"];
+    let found = words.iter().find_map(|word| request[word].as_str());
+    found.unwrap_or("a call").to_owned()
 }
 
 /// Aborts the turn. The time of the next attempt, if nobody has the session yet.
@@ -255,6 +337,8 @@ struct Shown {
     order: OrderId,
     outcome: Option<FleetTurnEnd>,
     quiet: bool,
+    /// Questions that wait for an answer.
+    questions: VecDeque<(String, Value)>,
 }
 
 impl Shown {
@@ -309,6 +393,8 @@ impl Shown {
                     return Some(End::Released(end.clone()));
                 }
             }
+            FleetRecord::Asked { id, event } => self.questions.push_back((id.clone(), event.clone())),
+            FleetRecord::Settled { id } => self.questions.retain(|(asked, _)| asked != id),
             FleetRecord::Message { .. } | FleetRecord::TurnBegan { .. } | FleetRecord::TurnEnded { .. } => {}
         }
         None

@@ -15,6 +15,7 @@ use hangar_fleet::queue::OrderQueue;
 use hangar_fleet::replica::ClaimedLogs;
 use hangar_fleet::work_queue::WorkQueue;
 use hangar_registry::queue::Scheduler;
+use hangar_scheduler::limits::Limits;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::signal::unix::{SignalKind, signal};
@@ -26,6 +27,7 @@ use super::args::WorkerArgs;
 use super::carried;
 use super::workspace::Workspaces;
 use crate::exit::Exit;
+use crate::machine::Machine;
 use crate::output::remark;
 use crate::settings::Settings;
 
@@ -51,6 +53,10 @@ pub(super) struct Worker {
     pub(super) workspaces: Workspaces,
     /// The queue of this machine, whose limits hold for orders too.
     pub(super) scheduler: Scheduler,
+    /// Limits of `[limits]` that hold for all machines together; absent if none is set.
+    pub(super) limits: Option<Limits>,
+    /// Agents and accounts of this machine.
+    pub(super) machine: Machine,
     pub(super) takeovers: AtomicU64,
     /// Microseconds of the last append.
     pub(super) append_micros: AtomicU64,
@@ -87,6 +93,8 @@ pub(super) async fn run(settings: &Settings, args: &WorkerArgs) -> Result<Exit> 
         claims,
         workspaces: Workspaces::new(settings),
         scheduler: crate::queue::working_scheduler(settings)?,
+        limits: crate::queue::config::across_machines(settings)?,
+        machine: Machine::new(settings)?,
         takeovers: AtomicU64::new(0),
         append_micros: AtomicU64::new(0),
         trouble: Mutex::default(),

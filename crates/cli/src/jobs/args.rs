@@ -59,6 +59,9 @@ pub(crate) struct JobRunArgs {
     /// Named agent or runtime for tasks that name none
     #[arg(long, visible_alias = "agent", value_name = "NAME")]
     pub(crate) runtime: Option<String>,
+    /// Let the workers of this fleet carry the tasks out, and keep the records there; without URL, of the one in config.toml
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) fleet: Option<String>,
     /// Print text, or JSON lines
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) output_format: OutputFormat,
@@ -68,6 +71,9 @@ pub(crate) struct JobRunArgs {
 pub(crate) struct ResumeArgs {
     /// Id of the run; `hangar job runs` lists them
     pub(crate) run: String,
+    /// The run is one of this fleet; without URL, of the one in config.toml
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) fleet: Option<String>,
     /// Print text, or JSON lines
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) output_format: OutputFormat,

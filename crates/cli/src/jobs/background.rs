@@ -11,11 +11,11 @@ use hangar_jobs::driver::{RunListener, RunNotice};
 use hangar_jobs::prompt_run::{PromptWork, prompt_order};
 use hangar_jobs::record::RunId;
 
-use super::run::{executor, hub};
+use super::run::executor;
 use crate::args::OutputFormat;
 use crate::commands::print_line;
 use crate::exit::Exit;
-use crate::machine::Machine;
+use crate::machine::{Machine, registry};
 use crate::settings::Settings;
 
 /// Nobody listens: the process that carries the run out tells of it.
@@ -36,8 +36,8 @@ pub(crate) fn start(settings: &Settings, mut work: PromptWork, format: OutputFor
             bail!("the working directory {} is not a directory", order.working_directory.display());
         }
     }
-    let hub = hub(settings)?;
-    let executor = executor(settings, &hub)?;
+    let hub = registry(settings, None)?;
+    let executor = executor(settings, &hub, None)?;
     // Its record is all that is wanted here. It is let go before the other process takes it up.
     let run = executor.start(order, Arc::new(Silent))?.run().clone();
     let log = settings.home.join("logs").join("runs");

@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use hangar_jobs::driver::{Executor, RunDriver};
 use hangar_jobs::record::{RunEnd, RunId, RunOrder, Subject};
-use hangar_registry::hub::{Hub, HubConfig};
+use hangar_jobs::store::RunStore;
+use hangar_registry::hub::Hub;
 use hangar_registry::runs::{HubSlots, forget_ended, hub_runtimes};
-use hangar_store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{JobRunArgs, ResumeArgs};
@@ -17,13 +17,12 @@ use super::progress::Shown;
 use super::views::{self, ViewRequests};
 use crate::args::OutputFormat;
 use crate::config::live;
-use crate::costs;
 use crate::exit::Exit;
+use crate::fleet::portal::FleetPortal;
 use crate::logging;
-use crate::machine::Machine;
+use crate::machine::{Machine, registry};
 use crate::notify;
 use crate::output::remark;
-use crate::queue;
 use crate::settings::Settings;
 
 /// How often the reasons of waits are looked at.
@@ -51,12 +50,14 @@ pub(super) fn run(settings: &Settings, args: JobRunArgs) -> Result<Exit> {
     if Machine::new(settings)?.works_here(&order) {
         order.working_directory = std::fs::canonicalize(&order.working_directory).with_context(here)?;
     }
-    carry_out(settings, args.output_format, |executor, shown| Ok(executor.start(order, shown)?))
+    let fleet = args.fleet.as_deref();
+    carry_out(settings, fleet, args.output_format, |executor, shown| Ok(executor.start(order, shown)?))
 }
 
 pub(super) fn resume(settings: &Settings, args: ResumeArgs) -> Result<Exit> {
     let run = RunId(args.run);
-    carry_out(settings, args.output_format, |executor, shown| Ok(executor.resume(&run, shown)?))
+    let fleet = args.fleet.as_deref();
+    carry_out(settings, fleet, args.output_format, |executor, shown| Ok(executor.resume(&run, shown)?))
 }
 
 /// Says on stderr why the run waits, once for each reason.
@@ -75,21 +76,15 @@ async fn tell_waits(hub: &Hub, run: &RunId, format: OutputFormat) -> Infallible 
     }
 }
 
-/// The registry of a process that works on runs. Their sessions are listed like all others.
-pub(super) fn hub(settings: &Settings) -> Result<Hub> {
-    Ok(Hub::new(HubConfig {
-        host: Arc::new(Machine::new(settings)?),
-        store: Store::new(&settings.home),
-        scheduler: queue::working_scheduler(settings)?,
-        ledger: costs::ledger(settings)?,
-        now: jiff::Timestamp::now,
-    }))
-}
-
-pub(super) fn executor(settings: &Settings, hub: &Hub) -> Result<Arc<Executor>> {
+/// What carries runs out: with records in the home, or on the servers of a fleet.
+pub(super) fn executor(settings: &Settings, hub: &Hub, fleet: Option<&str>) -> Result<Arc<Executor>> {
+    let store: Arc<dyn RunStore> = match fleet {
+        Some(url) => Arc::new(crate::fleet::runs(settings, url)?),
+        None => Arc::new(super::store(settings)),
+    };
     Ok(Arc::new(Executor {
         runtimes: hub_runtimes(hub),
-        store: Arc::new(super::store(settings)),
+        store,
         slots: Arc::new(HubSlots::new(hub)),
         job_tools: Some(super::job_tools()?),
         environment: super::run_environment(settings),
@@ -99,6 +94,7 @@ pub(super) fn executor(settings: &Settings, hub: &Hub) -> Result<Arc<Executor>> 
 
 fn carry_out(
     settings: &Settings,
+    fleet: Option<&str>,
     format: OutputFormat,
     begin: impl FnOnce(&Arc<Executor>, Arc<Shown>) -> Result<RunDriver>,
 ) -> Result<Exit> {
@@ -106,18 +102,29 @@ fn carry_out(
     let token = views::token();
     let settings = &settings.with_secret(None, &token);
     logging::start_run_logs(settings);
-    let hub = hub(settings)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let portal = match fleet {
+        Some(url) => Some(runtime.block_on(FleetPortal::connect(settings, url))?),
+        None => None,
+    };
+    let hub = registry(settings, portal.as_ref())?;
     if !hub.scheduler().budgets().is_empty() {
         // Spending of other processes counts from the start.
         hub.charge_all();
     }
     forget_ended(&hub, &super::store(settings));
-    let executor = executor(settings, &hub)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let executor = executor(settings, &hub, fleet)?;
+    let again = if fleet.is_some() { " --fleet" } else { "" };
     runtime.block_on(async {
+        if let Some(portal) = &portal {
+            portal.announce_to(&hub);
+        }
         notify::start(settings, &hub)?;
         let running = begin(&executor, Arc::new(Shown::new(format)))?;
         let (run, controls) = (running.run().clone(), running.controls());
+        if let Some(portal) = &portal {
+            portal.abort_run(&run.0).await;
+        }
         let order = running.order();
         let (subject, project) =
             (order.subject.name().to_owned(), order.working_directory.display().to_string());
@@ -129,7 +136,7 @@ fn carry_out(
         let end = tokio::select! {
             end = &mut to_end => end,
             () = hub.scheduler().drained(&run.0) => {
-                remark(&format!("the queue is drained; go on with the run: {} job resume {run}", settings.program));
+                remark(&format!("the queue is drained; go on with the run: {} job resume{again} {run}", settings.program));
                 return Ok(Exit::Done);
             }
             never = tell_waits(&hub, &run, format) => match never {},
@@ -153,7 +160,7 @@ fn carry_out(
         }
         hub.close().await;
         let end = end.with_context(|| {
-            format!("the run stopped; go on with it: {} job resume {run}", settings.program)
+            format!("the run stopped; go on with it: {} job resume{again} {run}", settings.program)
         })?;
         if end == RunEnd::Succeeded {
             return Ok(Exit::Done);

@@ -98,6 +98,7 @@ fn work(settings: &Settings, source: Source, loaded: Loaded, args: &OrchestrateA
         store: Store::new(&settings.home),
         scheduler: queue::scheduler(settings)?,
         ledger: crate::costs::ledger(settings)?,
+        fleet: None,
         now: Timestamp::now,
     });
     let mirrors = settings.home.join("orchestrator").join("mirrors");

@@ -34,6 +34,9 @@ pub(crate) struct UpArgs {
     /// Default working directory of sessions (default: the current directory)
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
+    /// Show the sessions of this fleet, and let its workers run new ones; without URL, of the one in config.toml
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) fleet: Option<String>,
     /// Let tests replace the jobs
     #[arg(long)]
     pub(crate) test: bool,

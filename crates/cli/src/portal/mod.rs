@@ -15,29 +15,27 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use hangar_portal::api::{About, App, SettingsParts, router};
+use hangar_portal::fleet::FleetHost;
 use hangar_portal::guard::AccessGuard;
 use hangar_portal::serve::serve;
 use hangar_process::credentials::Child;
-use hangar_registry::hub::{Hub, HubConfig};
 use hangar_registry::runs::{Runs, RunsConfig};
-use hangar_store::Store;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::automation::Automation;
 use crate::commands::print_line;
 use crate::compose::working_dir;
 use crate::config::live;
-use crate::costs;
 use crate::credentials;
 use crate::endpoint::{Announcement, ProcessEndpoint};
 use crate::exit::Exit;
+use crate::fleet::portal::FleetPortal;
 use crate::headless::Interrupts;
 use crate::jobs;
 use crate::logging;
-use crate::machine::Machine;
+use crate::machine;
 use crate::notify;
 use crate::output::remark;
-use crate::queue;
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
 use args::{ListenArgs, UpArgs};
@@ -134,15 +132,16 @@ async fn up(
     logging::start_run_logs(settings);
     // Signals are caught before the first agent could be started.
     let mut interrupts = Interrupts::new()?;
+    let fleet = match &args.fleet {
+        Some(url) => Some(FleetPortal::connect(settings, url).await?),
+        None => None,
+    };
     let listener = listen(settings, address).await?;
     let address = listener.local_addr().context("cannot determine the port of the server")?;
-    let hub = Hub::new(HubConfig {
-        host: Arc::new(Machine::new(settings)?),
-        store: Store::new(&settings.home),
-        scheduler: queue::working_scheduler(settings)?,
-        ledger: costs::ledger(settings)?,
-        now: jiff::Timestamp::now,
-    });
+    let hub = machine::registry(settings, fleet.as_ref())?;
+    if let Some(fleet) = &fleet {
+        fleet.announce_to(&hub);
+    }
     let runs = Runs::new(
         hub.clone(),
         RunsConfig {
@@ -183,7 +182,8 @@ async fn up(
         automation,
         memory: Arc::new(HomeMemory { home: settings.home.clone() }),
     };
-    let app = App::new(runs, guard, about).with_settings(parts);
+    let machines = fleet.map(|fleet| Arc::new(fleet) as Arc<dyn FleetHost>);
+    let app = App::new(runs, guard, about).with_settings(parts).with_fleet(machines);
     let router = router(app);
     let url = match address.ip() == IpAddr::V4(Ipv4Addr::LOCALHOST) {
         true => format!("http://localhost:{}", address.port()),

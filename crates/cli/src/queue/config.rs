@@ -112,6 +112,14 @@ pub(crate) fn load(settings: &Settings) -> Result<(Limits, RetryPolicy)> {
     Ok((limits, policy.scaled(settings.retry_scale()?)))
 }
 
+/// The limits that are set, for those who count the work of several machines; `None` if none is. Budgets stay with each machine.
+pub(crate) fn across_machines(settings: &Settings) -> Result<Option<Limits>> {
+    let text = settings.config_text()?;
+    let loaded = parse(&text, MOST as usize);
+    let (limits, _) = loaded.with_context(|| format!("cannot use {}", settings.config_path().display()))?;
+    Ok(Some(limits).filter(|limits| limits.global < MOST || !limits.scopes.is_empty()))
+}
+
 /// Checks the tables of a text of `config.toml`.
 pub(crate) fn check(text: &str) -> Result<()> {
     parse(text, 1).map(drop)

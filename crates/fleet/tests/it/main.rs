@@ -2,8 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod claims;
+mod growth;
 mod queues;
+mod runs;
 mod servers;
+mod slots;
 
 use std::time::Duration;
 

@@ -55,6 +55,8 @@ struct Inside {
     /// Default working directory of sessions.
     workspace: String,
     test: bool,
+    /// Whether it shows the sessions of a fleet.
+    fleet: bool,
     entry: Option<Entry>,
 }
 
@@ -72,6 +74,7 @@ async fn meta(State(app): Of, headers: HeaderMap) -> axum::Json<Meta> {
         repo_root: about.repo_root.display().to_string(),
         workspace: about.workspace.display().to_string(),
         test: about.test,
+        fleet: app.fleet.is_some(),
         entry: app.runs.entry_path().map(|path| Entry { path: path.display().to_string() }),
     });
     let appearance = match app.settings.as_ref().map(|parts| Arc::clone(&parts.settings)) {

@@ -3,6 +3,7 @@
 mod approvals;
 mod changes;
 mod costs;
+mod fleet;
 mod hooks;
 mod input;
 mod memory;
@@ -31,6 +32,7 @@ use hangar_registry::hub::Hub;
 use hangar_registry::runs::Runs;
 
 use crate::assets;
+use crate::fleet::FleetHost;
 use crate::guard::{self, AccessGuard};
 use crate::memory::MemoryHost;
 use crate::metrics;
@@ -57,6 +59,8 @@ pub struct App {
     pub about: Arc<About>,
     pub(crate) roster: Arc<Roster>,
     pub(crate) settings: Option<SettingsParts>,
+    /// Machines of the fleet whose sessions are shown.
+    pub(crate) fleet: Option<Arc<dyn FleetHost>>,
     polling: Arc<Polling>,
 }
 
@@ -86,13 +90,28 @@ impl App {
         let hub = runs.hub().clone();
         let roster = Arc::new(Roster::new(hub.clone()));
         let polling = Arc::new(Polling::new(hub.clone(), runs.clone(), Arc::clone(&roster), &about));
-        Self { hub, runs, guard: Arc::new(guard), about: Arc::new(about), roster, settings: None, polling }
+        Self {
+            hub,
+            runs,
+            guard: Arc::new(guard),
+            about: Arc::new(about),
+            roster,
+            settings: None,
+            fleet: None,
+            polling,
+        }
     }
 
     /// The same with settings, schedules and hooks.
     #[must_use]
     pub fn with_settings(self, settings: SettingsParts) -> Self {
         Self { settings: Some(settings), ..self }
+    }
+
+    /// The same with the machines of a fleet.
+    #[must_use]
+    pub fn with_fleet(self, fleet: Option<Arc<dyn FleetHost>>) -> Self {
+        Self { fleet, ..self }
     }
 }
 
@@ -255,6 +274,7 @@ fn endpoints() -> Vec<Endpoint> {
     all.extend(changes::endpoints());
     all.extend(settings::endpoints());
     all.extend(memory::endpoints());
+    all.extend(fleet::endpoints());
     all.extend(hooks::endpoints());
     all.push(get("/api/v1/stream", "Stream changes of resources", stream::resources).streams(
         "`hello` with an id of this start of the server, then `session`, `run`, `approval` and `runtime` with the \

@@ -19,6 +19,7 @@ use super::{Endpoint, Of, delete, get, input, patch, post, stream};
 use crate::problem::Problem;
 
 const DEFAULT_EVENTS: u64 = 500;
+const MAX_MESSAGE_ID: usize = 64;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
@@ -69,9 +70,21 @@ struct New {
     agent: Option<String>,
     model: Option<String>,
     effort: Option<String>,
-    /// An absolute path.
+    /// An absolute path. In a portal of a fleet: the directory here whose git remote is worked on, or with `labels` one of the
+    /// workers; not needed with `remote`.
+    #[serde(default)]
     #[schemars(regex(pattern = "^/"))]
     workspace: PathBuf,
+    /// Id of the session (a UUID). A request that is repeated with the same id gives the same session.
+    id: Option<String>,
+    /// In a portal of a fleet: git remote to work on.
+    remote: Option<String>,
+    /// In a portal of a fleet: branch or commit to begin at.
+    #[serde(rename = "ref")]
+    reference: Option<String>,
+    /// In a portal of a fleet: labels that the worker must have.
+    #[serde(default)]
+    labels: Vec<String>,
     /// Default: `ask`, if the agent can ask.
     policy: Option<SessionPolicy>,
     /// The first message.
@@ -84,6 +97,15 @@ async fn open(
     State(app): Of,
     Json(new): Json<New>,
 ) -> Result<(StatusCode, Answer<SessionResource>), Problem> {
+    let id = match &new.id {
+        Some(text) => Some(
+            uuid::Uuid::parse_str(text)
+                .ok()
+                .and_then(|id| id.to_string().parse().ok())
+                .ok_or_else(|| Problem::invalid(format!("the `id` `{text}` is not a UUID")))?,
+        ),
+        None => None,
+    };
     let new = NewSession {
         runtime: new.runtime,
         agent: new.agent.filter(|agent| !agent.is_empty()),
@@ -94,6 +116,10 @@ async fn open(
         name: new.name,
         prompt: new.prompt,
         mcp_config: None,
+        id,
+        remote: new.remote.filter(|remote| !remote.is_empty()),
+        reference: new.reference.filter(|reference| !reference.is_empty()),
+        labels: new.labels,
     };
     Ok((StatusCode::CREATED, Answer(app.hub.open(new).await?)))
 }
@@ -137,6 +163,9 @@ struct Message {
     text: String,
     #[serde(default)]
     mode: Mode,
+    /// In a portal of a fleet: id of the message. A request that is repeated with the same id is the same message.
+    #[schemars(length(min = 1, max = 64))]
+    id: Option<String>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
@@ -158,7 +187,7 @@ struct Accepted {
 async fn send(
     State(app): Of,
     Id(id): Id,
-    Json(Message { text, mode }): Json<Message>,
+    Json(Message { text, mode, id: message }): Json<Message>,
 ) -> Result<(StatusCode, Answer<Accepted>), Problem> {
     if text.trim().is_empty() {
         return Err(Problem::invalid("the `text` is empty; say what the agent shall do"));
@@ -167,7 +196,10 @@ async fn send(
         Mode::Enqueue => MessageDelivery::Enqueue,
         Mode::Immediate => MessageDelivery::Immediate,
     };
-    let state = app.hub.send(&id, text, delivery).await?;
+    if message.as_ref().is_some_and(|id| id.is_empty() || id.len() > MAX_MESSAGE_ID) {
+        return Err(Problem::invalid(format!("the `id` of a message has 1 to {MAX_MESSAGE_ID} bytes")));
+    }
+    let state = app.hub.send_as(&id, message, text, delivery).await?;
     Ok((StatusCode::ACCEPTED, Answer(Accepted { state })))
 }
 
@@ -214,6 +246,9 @@ async fn events(State(app): Of, Id(id): Id, Query(wanted): Query<Events>) -> Res
         (None, None) => PageRange::Last,
     };
     let limit = input::count(wanted.limit, DEFAULT_EVENTS, MOST_EVENTS)?;
+    if app.hub.fleet().is_some() {
+        app.hub.meet(&id).await?;
+    }
     let hub = app.hub.clone();
     let page = tokio::task::spawn_blocking(move || hub.page(&id, span, limit)).await;
     Ok(Answer(page.map_err(|error| RegistryError::Store(error.to_string()))??))

@@ -69,6 +69,10 @@ impl Hub {
 
     /// Joins the sessions that other processes have open, and waits a moment for those that are slow to answer.
     pub async fn meet_all(&self) {
+        if self.fleet().is_some() {
+            // They are listed from facts, and joined by those who read them.
+            return;
+        }
         let host = Arc::clone(&self.0.host);
         // Each has a file that is looked at.
         let found = tokio::task::spawn_blocking(move || host.open_elsewhere()).await;
@@ -85,8 +89,13 @@ impl Hub {
 
     /// Joins a session where it is open. `None` if no process has it. The caller has noted that the session is being opened.
     pub(super) async fn join(&self, id: &SessionId) -> Result<Option<Arc<LiveSession>>, RegistryError> {
-        let joined = self.0.host.join(id).await;
-        let joined = joined.map_err(|reason| RegistryError::Unreachable { id: id.clone(), reason })?;
+        let joined = match self.fleet() {
+            Some(fleet) => fleet.join(id).await?,
+            None => {
+                let joined = self.0.host.join(id).await;
+                joined.map_err(|reason| RegistryError::Unreachable { id: id.clone(), reason })?
+            }
+        };
         let Some(JoinedSession { agent, working, questions, canvases }) = joined else { return Ok(None) };
         let stats = self.0.catalogue.stats(id)?;
         let positions = LogPositions::new(self.0.store.follow(id, stats.at)?);

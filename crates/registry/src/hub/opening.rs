@@ -46,6 +46,12 @@ pub struct NewSession {
     pub prompt: Option<String>,
     /// For agents that take MCP servers.
     pub mcp_config: Option<String>,
+    /// Id of the new session. A request that is repeated with the same id gives the same session.
+    pub id: Option<SessionId>,
+    /// In a fleet: git remote to work on, the branch or commit to begin at, and the labels that the worker must have.
+    pub remote: Option<String>,
+    pub reference: Option<String>,
+    pub labels: Vec<String>,
 }
 
 /// The log of a session that is about to be opened.
@@ -69,6 +75,16 @@ impl Drop for OpeningGuard<'_> {
 
 impl Hub {
     pub async fn open(&self, new: NewSession) -> Result<SessionResource, RegistryError> {
+        if let Some(fleet) = self.fleet() {
+            return self.open_in_fleet(fleet, new).await;
+        }
+        if new.remote.is_some() || new.reference.is_some() || !new.labels.is_empty() {
+            let why = "`remote`, `ref` and `labels` are for a portal of a fleet (`hangar up --fleet URL`)";
+            return Err(RegistryError::Unprocessable(why.to_owned()));
+        }
+        if let Some(known) = new.id.as_ref().and_then(|id| self.session(id)) {
+            return Ok(known);
+        }
         let runtime = self.chosen(new.runtime.as_deref(), new.agent.as_deref())?;
         let workspace = new.workspace;
         self.check_workspace(&workspace, [&*runtime.card().name]).map_err(|bad| bad.of(&workspace))?;
@@ -81,10 +97,10 @@ impl Hub {
             check_effort(effort, runtime.card())?;
         }
         let name = new.name.map(name_of).transpose()?;
-        let id: SessionId = uuid::Uuid::new_v4()
-            .to_string()
-            .parse()
-            .map_err(|error: hangar_store::InvalidId| RegistryError::Invalid(error.to_string()))?;
+        let id = match new.id {
+            Some(id) => id,
+            None => fresh_id()?,
+        };
         let wanted = SessionRequest {
             id: id.clone(),
             runtime: runtime.card().name.to_string(),
@@ -123,6 +139,10 @@ impl Hub {
         runtime: &Arc<dyn Runtime>,
         order: AgentOrder,
     ) -> Result<AgentSession, RegistryError> {
+        if let Some(fleet) = self.fleet() {
+            let live = self.open_run_in_fleet(fleet, runtime, order).await?;
+            return self.grant_lease(&live, AtRelease::Ends);
+        }
         let wanted = SessionRequest {
             id: session_id(&order.session_id)?,
             runtime: runtime.card().name.to_string(),
@@ -164,6 +184,7 @@ impl Hub {
                 let _opening = OpeningGuard { hub: &self.0, id: id.clone() };
                 return match self.join(id).await? {
                     Some(joined) => Ok(joined),
+                    None if self.fleet().is_some() => Err(RegistryError::NoSession(id.to_string())),
                     None => self.reopen(id).await,
                 };
             }
@@ -344,6 +365,12 @@ fn consent(policy: SessionPolicy) -> Consent {
         SessionPolicy::Ask => Consent::Asked,
         SessionPolicy::AllowAll => Consent::Given,
     }
+}
+
+/// Id of a new session.
+pub(super) fn fresh_id() -> Result<SessionId, RegistryError> {
+    let id = uuid::Uuid::new_v4().to_string().parse();
+    id.map_err(|error: hangar_store::InvalidId| RegistryError::Invalid(error.to_string()))
 }
 
 fn session_id(text: &str) -> Result<SessionId, RegistryError> {

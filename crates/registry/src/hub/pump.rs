@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hangar_protocol::Event;
 use hangar_runtimes::runtime::{
@@ -22,6 +23,10 @@ use crate::subscription;
 
 /// Maximum number of pending approvals of one agent, which asks and never reads answers.
 const MOST_APPROVALS: usize = 10_000;
+
+/// Interval at which a joined session of a fleet is checked for readers, and checks without one after which it is left.
+const UNREAD_EVERY: Duration = Duration::from_secs(20);
+const UNREAD_LOOKS: u32 = 3;
 
 /// Reads one agent's news to their end.
 pub(super) struct Pump {
@@ -61,6 +66,10 @@ impl Pump {
                         // Its last news are on the way.
                         (Err(_), _) | (_, None) => self.approvals.clear(),
                     }
+                    continue;
+                }
+                () = unread(&self.hub, &self.live) => {
+                    self.live.end_now();
                     continue;
                 }
                 () = until_look(&self.live, quiet) => {
@@ -236,9 +245,30 @@ impl Pump {
                 all.remove(&live.id);
             }
         }
+        if hub.fleet().is_some() {
+            // The copy is of no use once it is not kept up to date.
+            hub.0.catalogue.forget(&live.id);
+            if let Err(error) = hub.0.store.delete(&live.id) {
+                tracing::warn!(session = %live.id, %error, "the copy of a log cannot be removed");
+            }
+        }
         hub.changed(&live);
         live.close();
         live.over.cancel();
+    }
+}
+
+/// Waits until nobody has read a session of a fleet for a while. Never, for other sessions.
+async fn unread(hub: &Hub, live: &LiveSession) {
+    if hub.fleet().is_none() || live.state().is_ending() {
+        return std::future::pending().await;
+    }
+    let mut unread = 0;
+    while unread < UNREAD_LOOKS {
+        tokio::time::sleep(UNREAD_EVERY).await;
+        let mut state = live.state();
+        let is_read = state.is_watched() || state.asked() > 0 || state.holder().is_some();
+        unread = if is_read { 0 } else { unread + 1 };
     }
 }
 

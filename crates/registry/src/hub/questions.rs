@@ -2,11 +2,13 @@
 
 use hangar_protocol::Event;
 use hangar_runtimes::runtime::SessionCommand;
+use hangar_store::SessionId;
 use serde_json::value::RawValue;
 
 use super::Hub;
 use crate::approvals::{Approval, ApprovalKind, ApprovalReply, ApprovalState, NotOpen};
 use crate::error::RegistryError;
+use crate::host::FleetCommand;
 use crate::live::LiveSession;
 
 impl Hub {
@@ -20,16 +22,34 @@ impl Hub {
             NotOpen::Unknown => RegistryError::NoApproval(id.to_owned()),
             NotOpen::AlreadyAnswered => RegistryError::AlreadyAnswered(id.to_owned()),
         };
-        let (approval, answer) = {
-            let mut approvals = self.0.approvals.lock();
-            let kind = approvals.get(id).map_err(closed)?.kind;
-            let answer =
-                reply.to(kind).map_err(|missing| RegistryError::Unprocessable(missing.to_owned()))?;
-            (approvals.settle(id).map_err(closed)?, answer)
+        let (asked, answer) = {
+            let approvals = self.0.approvals.lock();
+            let asked = approvals.get(id).map_err(closed)?;
+            let answer = reply.to(asked.kind);
+            let answer = answer.map_err(|missing| RegistryError::Unprocessable(missing.to_owned()))?;
+            (asked.clone(), answer)
+        };
+        if let Some(fleet) = self.fleet() {
+            // The worker has the word: somebody may have answered in another portal.
+            let command = FleetCommand::Answer { request_id: id.to_owned(), answer: answer.clone() };
+            fleet.tell(&asked.session_id, command).await.map_err(|error| match error {
+                RegistryError::Invalid(_) => RegistryError::AlreadyAnswered(id.to_owned()),
+                error => error,
+            })?;
+        }
+        let settled = self.0.approvals.lock().settle(id).map_err(closed);
+        let approval = match settled {
+            Ok(approval) => approval,
+            // The log of the fleet was faster; the answer was accepted nevertheless.
+            Err(_) if self.fleet().is_some() => Approval { state: ApprovalState::Answered, ..asked },
+            Err(error) => return Err(error),
         };
         if let Some(live) = self.live(&approval.session_id) {
             live.state().settle(id);
-            let _ = live.commands.send(SessionCommand::Answer { request_id: id.to_owned(), answer }).await;
+            if self.fleet().is_none() {
+                let command = SessionCommand::Answer { request_id: id.to_owned(), answer };
+                let _ = live.commands.send(command).await;
+            }
             self.changed(&live);
         }
         self.announce("approval", &approval);
@@ -66,6 +86,14 @@ impl Hub {
         let settled = self.0.approvals.lock().settle(request_id);
         if let Ok(approval) = settled {
             self.announce("approval", &approval);
+        }
+    }
+
+    /// A question of a session of the fleet was answered or withdrawn elsewhere.
+    pub fn question_settled(&self, id: &SessionId, request_id: &str) {
+        if let Some(live) = self.live(id) {
+            self.settled(&live, request_id);
+            self.changed(&live);
         }
     }
 

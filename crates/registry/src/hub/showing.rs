@@ -13,6 +13,9 @@ use crate::session_stats::SessionStats;
 impl Hub {
     /// A session as lists show it.
     pub fn session(&self, id: &SessionId) -> Option<SessionResource> {
+        if let Some(fleet) = self.fleet() {
+            return self.fleet_session(&**fleet, id);
+        }
         let summary = self.0.store.look(id)?;
         self.describe(summary).ok()
     }
@@ -58,6 +61,8 @@ impl Hub {
             id: id.to_string(),
             no_progress: None,
             open: None,
+            worker: None,
+            waits: None,
             canvases: None,
         };
         if let Some(live) = live {

@@ -7,6 +7,7 @@ use hangar_store::{SessionId, SessionName};
 
 use super::{FAREWELL, Hub};
 use crate::error::RegistryError;
+use crate::host::FleetCommand;
 use crate::live::{LiveSession, PromptSender, SessionListener};
 use crate::resource::{SessionResource, SessionState};
 
@@ -31,6 +32,20 @@ impl Hub {
         text: String,
         delivery: MessageDelivery,
     ) -> Result<SessionState, RegistryError> {
+        self.send_as(id, None, text, delivery).await
+    }
+
+    /// The same with an id of the message: to a session of a fleet, a repetition with the same id is the same message.
+    pub async fn send_as(
+        &self,
+        id: &SessionId,
+        message: Option<String>,
+        text: String,
+        delivery: MessageDelivery,
+    ) -> Result<SessionState, RegistryError> {
+        if let Some(fleet) = self.fleet() {
+            return self.send_to_fleet(fleet, id, message, text, delivery).await;
+        }
         let live = loop {
             let live = self.woken(id).await?;
             // Prompts are counted in the order in which the agent gets them.
@@ -61,6 +76,9 @@ impl Hub {
 
     /// Ends the current turn.
     pub async fn abort(&self, id: &SessionId) -> Result<(), RegistryError> {
+        if let Some(fleet) = self.fleet() {
+            return fleet.tell(id, FleetCommand::Abort).await;
+        }
         self.meet(id).await?;
         let live = self.opened(id)?;
         let _ = live.commands.send(SessionCommand::Abort).await;
@@ -82,6 +100,13 @@ impl Hub {
 
     /// Ends the agent. The log stays.
     pub async fn stop(&self, id: &SessionId) -> Result<(), RegistryError> {
+        if let Some(fleet) = self.fleet() {
+            // Its worker ends the agent when nothing is left to do.
+            return match fleet.tell(id, FleetCommand::Abort).await {
+                Err(RegistryError::NotOpen(_)) => Ok(()),
+                told => told,
+            };
+        }
         if let Some(live) = self.live(id) {
             own(&live)?;
             live.end().await;
@@ -100,6 +125,7 @@ impl Hub {
 
     pub async fn rename(&self, id: &SessionId, name: String) -> Result<SessionResource, RegistryError> {
         let name = name_of(name)?;
+        self.own_only("keeps the name that it was opened with")?;
         match self.live(id) {
             Some(live) => {
                 // The writer of the log writes the name too.
@@ -118,6 +144,7 @@ impl Hub {
 
     /// Ends a session and removes its files.
     pub async fn delete(&self, id: &SessionId) -> Result<(), RegistryError> {
+        self.own_only("is removed when it is older than `retention_days` of [fleet]")?;
         self.meet(id).await?;
         if let Some(live) = self.live(id) {
             own(&live)?;

@@ -61,7 +61,7 @@ impl Stage {
         });
         let ledger = ledger.unwrap();
         let now = Timestamp::now;
-        let hub = Hub::new(HubConfig { host: Arc::new(machine), store, scheduler, ledger, now });
+        let hub = Hub::new(HubConfig { host: Arc::new(machine), store, scheduler, ledger, fleet: None, now });
         let environment = RunEnvironment {
             variables: Vec::new(),
             git: hangar_git::Git::new(hangar_git::Environment::of(std::env::vars_os())),

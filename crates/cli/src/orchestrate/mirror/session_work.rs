@@ -53,6 +53,11 @@ impl Mirror {
             None => {
                 // A ref that was never pushed is of a session that another machine has begun anew.
                 let _ = self.run(&["update-ref", "-d", &reference]).await;
+                if let Some(kept) = base.filter(|base| base.starts_with("refs/hangar/")) {
+                    // It goes on with the work of another session.
+                    let spec = format!("+{kept}:{kept}");
+                    self.run(&["fetch", "--quiet", "--no-tags", "origin", &spec]).await?;
+                }
                 self.base(base).await?
             }
         };

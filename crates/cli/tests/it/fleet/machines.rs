@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use hangar_fleet::facts::SessionFact;
 use hangar_fleet::fold::SessionFold;
 use hangar_fleet::log::{self, LogEntry, LogItem};
 use hangar_fleet::queue::OrderQueue as _;
 use hangar_fleet::record::FleetRecord;
 use hangar_fleet::work_queue::WorkQueue;
-use hangar_fleet::{Broker, FleetSettings, check};
+use hangar_fleet::{Broker, FleetError, FleetSettings, check};
 use hangar_test_support::{Invocation, ModelServer, NatsServers, Running, Scratch};
 use serde_json::Value;
 
@@ -22,7 +23,7 @@ use crate::hangar;
 /// Lease of the tests, in seconds.
 pub(super) const LEASE: u64 = 3;
 /// Far longer than anything takes here.
-const LONG: Duration = Duration::from_secs(120);
+const LONG: Duration = Duration::from_secs(240);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Servers, a model, a remote, and the machine that places orders.
@@ -30,6 +31,8 @@ pub(super) struct Fleet {
     pub(super) servers: NatsServers,
     pub(super) model: ModelServer,
     pub(super) here: Scratch,
+    /// Lease of its machines, in seconds.
+    lease: u64,
 }
 
 /// A machine with a worker.
@@ -40,7 +43,11 @@ pub(super) struct Worker {
 
 impl Fleet {
     pub(super) fn new(servers: NatsServers) -> Self {
-        let fleet = Self { servers, model: ModelServer::start(), here: Scratch::new() };
+        Self::with_lease(servers, LEASE)
+    }
+
+    pub(super) fn with_lease(servers: NatsServers, lease: u64) -> Self {
+        let fleet = Self { servers, model: ModelServer::start(), here: Scratch::new(), lease };
         fleet.configure(&fleet.here, &fleet.servers.url());
         let seed = fleet.here.root().join("seed");
         std::fs::create_dir_all(&seed).unwrap();
@@ -61,8 +68,9 @@ impl Fleet {
     }
 
     pub(super) fn configure(&self, scratch: &Scratch, url: &str) {
+        let lease = self.lease;
         std::fs::create_dir_all(scratch.state()).unwrap();
-        let config = format!("[fleet]\nurl = \"{url}\"\nlease_seconds = {LEASE}\n");
+        let config = format!("[fleet]\nurl = \"{url}\"\nlease_seconds = {lease}\n");
         std::fs::write(scratch.state().join("config.toml"), config).unwrap();
     }
 
@@ -127,36 +135,45 @@ impl Fleet {
     pub(super) fn until(&self, what: &str, expected: impl Fn(&[Value]) -> bool) {
         let deadline = Instant::now() + LONG;
         loop {
-            let listed = self.hangar(&["workers", "--json"]).finish().expect_exit(0);
-            let rows: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap();
-            if expected(&rows) {
+            let listed = self.hangar(&["workers", "--json"]).finish();
+            // Servers that were killed may still be electing a leader.
+            let rows: Result<Vec<Value>, _> = serde_json::from_str(&listed.stdout);
+            if let (0, Ok(rows)) = (listed.exit, &rows)
+                && expected(rows)
+            {
                 return;
             }
-            assert!(Instant::now() < deadline, "never: {what}\n{rows:#?}");
+            assert!(Instant::now() < deadline, "never: {what}\n{listed:#?}");
             std::thread::sleep(LOOK);
         }
     }
 
     /// The log of a session on the servers.
     pub(super) fn log(&self, session: &str) -> Vec<LogEntry> {
-        let settings = FleetSettings::of_url(&self.servers.url()).unwrap();
+        let id = session.parse().unwrap();
+        self.asked(async |broker| log::read(&broker, &log::session_subject(&broker, &id)).await)
+    }
+
+    /// An answer of the servers. Those that were killed may take a while until they have one.
+    fn asked<T>(&self, ask: impl AsyncFn(Broker) -> Result<T, FleetError>) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let broker = Broker::connect(settings, "checker").await.unwrap();
-            log::read(&broker, &log::session_subject(&broker, &session.parse().unwrap())).await.unwrap()
-        })
+        let deadline = Instant::now() + LONG;
+        loop {
+            let settings = FleetSettings::of_url(&self.servers.url()).unwrap();
+            let answer = runtime.block_on(async { ask(Broker::connect(settings, "checker").await?).await });
+            match answer {
+                Ok(answer) => return answer,
+                Err(error) => assert!(Instant::now() < deadline, "{error}"),
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 
     /// Whether no order of a session ever came to the servers: none waits or is carried out any more, and its log is empty.
     pub(super) fn was_never_accepted(&self, session: &str) -> bool {
-        let settings = FleetSettings::of_url(&self.servers.url()).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let deadline = Instant::now() + LONG;
         while self.log(session).is_empty() {
-            let waiting = runtime.block_on(async {
-                let broker = Broker::connect(settings.clone(), "checker").await.unwrap();
-                WorkQueue::new(&broker).count().await.unwrap()
-            });
+            let waiting = self.asked(async |broker| WorkQueue::new(&broker).count().await);
             if waiting == 0 {
                 return self.log(session).is_empty();
             }
@@ -164,6 +181,14 @@ impl Fleet {
             std::thread::sleep(LOOK);
         }
         false
+    }
+
+    /// What lists show of all sessions.
+    pub(super) fn facts(&self) -> impl Fn() -> Vec<SessionFact> {
+        let settings = FleetSettings::of_url(&self.servers.url()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let broker = runtime.block_on(Broker::connect(settings, "checker")).unwrap();
+        move || runtime.block_on(broker.facts::<SessionFact>()).unwrap()
     }
 
     /// Checks the log of a session that has ended, and returns the workers that claimed it.

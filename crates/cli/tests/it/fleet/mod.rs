@@ -4,6 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod faults;
+mod jobs;
 mod machines;
 mod orders;
+mod portals;
+mod secured;
 mod soak;

@@ -138,3 +138,45 @@ SAY:first"#,
     };
     assert!(answered("two") && answered("three"));
 }
+
+#[test]
+fn limits_hold_for_all_machines_together() {
+    let fleet = Fleet::new(NatsServers::one());
+    let limited = |name: &str| {
+        let scratch = hangar_test_support::Scratch::new();
+        fleet.configure(&scratch, &fleet.servers.url());
+        let path = scratch.state().join("config.toml");
+        let config = std::fs::read_to_string(&path).unwrap() + "\n[limits]\nper_project = { \"*\" = 1 }\n";
+        std::fs::write(path, config).unwrap();
+        fleet.worker_in(scratch, name, &["--slots", "4"])
+    };
+    let (_first, _second) = (limited("w1"), limited("w2"));
+    // Each notes its beginning and its end, and waits for a gate: no two are there at once.
+    let (marks, gate) = (fleet.here.root().join("marks"), fleet.here.root().join("gate"));
+    let prompt = format!(
+        r#"TOOL:bash:{{"command":"echo + >> {marks}; while [ ! -e {gate} ]; do sleep 0.05; done; sleep 0.2; echo - >> {marks}"}}
+SAY:done"#,
+        marks = marks.display(),
+        gate = gate.display()
+    );
+    let ids: Vec<String> = (0..4).map(|_| uuid::Uuid::new_v4().to_string()).collect();
+    let all: Vec<_> = ids.iter().map(|id| fleet.place(&prompt, &["--session-id", id]).start()).collect();
+    file(&marks);
+    // The others wait, with the sentence of the scheduler.
+    let expected = format!("1 of 1 slots of project {} are taken; first in line", fleet.remote());
+    let waiting = fleet.facts();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while waiting().iter().filter(|fact| fact.why.as_deref() == Some(expected.as_str())).count() < 3 {
+        assert!(std::time::Instant::now() < deadline, "{:#?}", waiting());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(std::fs::read_to_string(&marks).unwrap(), "+\n");
+    std::fs::write(&gate, "").unwrap();
+    for running in all {
+        running.finish().expect_exit(0);
+    }
+    assert_eq!(std::fs::read_to_string(&marks).unwrap(), "+\n-\n".repeat(4));
+    for id in &ids {
+        assert_eq!(fleet.check(id).len(), 1);
+    }
+}

@@ -9,7 +9,7 @@ use hangar_fleet::fold::SessionFold;
 use hangar_fleet::record::OrderEnd;
 use hangar_test_support::{NatsServers, Running, Signal};
 
-use super::machines::{Fleet, LEASE, Worker};
+use super::machines::{Fleet, Worker};
 
 /// Faults of the short run.
 const FAULTS: usize = 30;
@@ -18,8 +18,12 @@ const WORKERS: usize = 3;
 const ORDERS: usize = 3;
 /// Tool calls of an order.
 const STEPS: usize = 4;
-/// Pause after a fault, at most.
-const PAUSE: u64 = 700;
+/// Lease of its machines, in seconds: a worker on a machine that does much else must keep it.
+const LEASE: u64 = 6;
+/// Calls that agents make between two faults, at most: the faults fall into all stages of the work, however fast the machine is.
+const CALLS: u64 = 4;
+/// Time that agents get for these calls. Where workers are lost, it is the faults that go on.
+const PATIENCE: Duration = Duration::from_secs(2 * LEASE);
 
 /// Numbers that depend on the seed alone.
 struct Random(u64);
@@ -95,7 +99,7 @@ impl Soak {
         }
         prompt.push_str("SAY:done");
         let client =
-            self.fleet.place(&prompt, &["--session-id", &id]).within(Duration::from_secs(600)).start();
+            self.fleet.place(&prompt, &["--session-id", &id]).within(Duration::from_secs(1200)).start();
         self.orders.push((id.clone(), client));
         self.sessions.push(id);
     }
@@ -137,6 +141,17 @@ impl Soak {
         }
     }
 
+    /// Waits until agents have made so many more calls.
+    fn await_calls(&mut self, calls: u64) {
+        let effects = self.fleet.here.root().join("effects");
+        let count = || std::fs::read_to_string(&effects).map_or(0, |text| text.lines().count() as u64);
+        let (wanted, deadline) = (count() + calls, Instant::now() + PATIENCE);
+        while count() < wanted && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+            self.refill();
+        }
+    }
+
     /// Places orders in place of those that have ended.
     fn refill(&mut self) {
         let ended: Vec<usize> = (0..self.orders.len()).filter(|n| self.orders[*n].1.has_ended()).collect();
@@ -159,7 +174,7 @@ impl Soak {
 fn random_faults_lose_nothing_and_repeat_nothing() {
     let (minutes, seed) = (number("HANGAR_SOAK_MINUTES", 0), number("HANGAR_SOAK_SEED", 1));
     let mut random = Random(seed);
-    let fleet = Fleet::new(NatsServers::three());
+    let fleet = Fleet::with_lease(NatsServers::three(), LEASE);
     let workers = (0..WORKERS).map(|n| Some(fleet.worker(&Soak::name(n), &["--slots", "2"]))).collect();
     let mut soak =
         Soak { fleet, workers, orders: Vec::new(), sessions: Vec::new(), abandoned: BTreeSet::new() };
@@ -170,7 +185,7 @@ fn random_faults_lose_nothing_and_repeat_nothing() {
         let fault = Fault::choose(&mut random);
         *faults.entry(fault).or_default() += 1;
         soak.strike(fault);
-        std::thread::sleep(Duration::from_millis(random.below(PAUSE)));
+        soak.await_calls(random.below(CALLS));
         soak.refill();
     }
     while !soak.orders.is_empty() {

@@ -10,20 +10,20 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) headers: String,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: String,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
     #[track_caller]
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
     }
 
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
             key.eq_ignore_ascii_case(name).then(|| value.trim())
@@ -32,7 +32,7 @@ impl Answer {
 }
 
 /// A request that can be written as somebody else would not.
-pub(super) struct Ask {
+pub(crate) struct Ask {
     port: u16,
     line: String,
     headers: Vec<(String, String)>,
@@ -40,24 +40,24 @@ pub(super) struct Ask {
 }
 
 impl Ask {
-    pub(super) fn new(port: u16, method: &str, path: &str) -> Self {
+    pub(crate) fn new(port: u16, method: &str, path: &str) -> Self {
         let host = ("host".to_owned(), format!("127.0.0.1:{port}"));
         Self { port, line: format!("{method} {path} HTTP/1.1"), headers: vec![host], body: Vec::new() }
     }
 
     /// Replaces a header, or adds one.
-    pub(super) fn header(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(known, _)| known != name);
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    pub(super) fn json(self, body: &Value) -> Self {
+    pub(crate) fn json(self, body: &Value) -> Self {
         let ask = self.header("content-type", "application/json");
         Self { body: body.to_string().into_bytes(), ..ask }
     }
 
-    pub(super) fn text(self, body: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn text(self, body: impl Into<Vec<u8>>) -> Self {
         Self { body: body.into(), ..self }
     }
 
@@ -74,7 +74,7 @@ impl Ask {
         BufReader::new(stream)
     }
 
-    pub(super) fn send(self) -> Answer {
+    pub(crate) fn send(self) -> Answer {
         let mut reader = self.connect();
         let (status, headers) = head(&mut reader);
         let mut body = Vec::new();
@@ -90,7 +90,7 @@ impl Ask {
 
     /// Opens a stream.
     #[track_caller]
-    pub(super) fn stream(self) -> Stream {
+    pub(crate) fn stream(self) -> Stream {
         let mut reader = self.connect();
         let (status, headers) = head(&mut reader);
         assert_eq!(status, 200, "{headers}");
@@ -121,27 +121,27 @@ fn chunk(reader: &mut impl BufRead) -> Option<Vec<u8>> {
 
 /// One message of a stream.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Message {
-    pub(super) id: Option<u64>,
-    pub(super) event: Option<String>,
-    pub(super) data: Value,
+pub(crate) struct Message {
+    pub(crate) id: Option<u64>,
+    pub(crate) event: Option<String>,
+    pub(crate) data: Value,
 }
 
 impl Message {
-    pub(super) fn kind(&self) -> &str {
+    pub(crate) fn kind(&self) -> &str {
         self.data["type"].as_str().unwrap_or_default()
     }
 }
 
 /// Server-sent events.
-pub(super) struct Stream {
+pub(crate) struct Stream {
     reader: BufReader<TcpStream>,
     text: String,
 }
 
 impl Stream {
     /// The next message; `None` when the server ends the stream.
-    pub(super) fn next(&mut self) -> Option<Message> {
+    pub(crate) fn next(&mut self) -> Option<Message> {
         loop {
             while let Some((message, rest)) = self.text.split_once("\n\n") {
                 let (message, rest) = (parse(message), rest.to_owned());
@@ -157,7 +157,7 @@ impl Stream {
 
     /// All messages up to one that is waited for, with it.
     #[track_caller]
-    pub(super) fn until(&mut self, done: impl Fn(&Message) -> bool) -> Vec<Message> {
+    pub(crate) fn until(&mut self, done: impl Fn(&Message) -> bool) -> Vec<Message> {
         let mut heard = Vec::new();
         loop {
             let Some(message) = self.next() else { panic!("the stream ended after {heard:#?}") };
@@ -170,13 +170,13 @@ impl Stream {
 
     /// Waits for an event of a session.
     #[track_caller]
-    pub(super) fn until_kind(&mut self, kind: &str) -> Vec<Message> {
+    pub(crate) fn until_kind(&mut self, kind: &str) -> Vec<Message> {
         self.until(|message| message.kind() == kind)
     }
 
     /// Waits until the session is in this state.
     #[track_caller]
-    pub(super) fn until_state(&mut self, state: &str) -> Vec<Message> {
+    pub(crate) fn until_state(&mut self, state: &str) -> Vec<Message> {
         self.until(|message| message.event.as_deref() == Some("session") && message.data["state"] == state)
     }
 }

@@ -5,7 +5,7 @@
 mod addresses;
 mod approvals;
 mod automation;
-mod client;
+pub(crate) mod client;
 mod described;
 mod guard;
 mod lifecycle;
