@@ -30,11 +30,17 @@ struct Shot {
     shows: &'static str,
 }
 
-const ANSWER: &str = r#"PTOOL:bash:{"command":"grep -rn 'fn key' . | head -3","description":"Find the cache key"}
+const ANSWER: &str = r#"TOOL:bash:{"command":"grep -rn 'fn key' . | head -3","description":"Find the cache key"}
 SAY:## Found it\n\nThe cache key lacks the **tenant**, so two tenants share an entry:\n\n```rust\nfn key(user: &User) -> String {\n    // the tenant is missing here\n    format!("user:{}", user.id)\n}\n```\n\n| case | before | after |\n|---|---|---|\n| same id, two tenants | shared | apart |\n| one tenant | hit | hit |\n
+"#;
+const CHANGE: &str = r#"TOOL:edit:{"path":"cache.rs","old_str":"    format!(\"user:{}\", user.id)","new_str":"    format!(\"user:{}:{}\", user.tenant, user.id)"}
+SAY:The key has the tenant now.
 "#;
 const TESTS: &str = r#"TOOL:bash:{"command":"cargo test --workspace 2>&1 | tee test.log","description":"Run the tests and keep their output"}
 "#;
+
+/// File of the project.
+const CACHE: &str = "fn key(user: &User) -> String {\n    // the tenant is missing here\n    format!(\"user:{}\", user.id)\n}\n";
 
 const SHOTS: &[Shot] = &[
     Shot {
@@ -43,9 +49,10 @@ const SHOTS: &[Shot] = &[
         typed: &["why do two tenants see each other's users?", "Enter"],
         shows: "one tenant",
     },
+    Shot { name: "change", script: CHANGE, typed: &["fix the key", "Enter"], shows: "user.tenant, user.id" },
     Shot { name: "permission", script: TESTS, typed: &["run the tests", "Enter"], shows: "do not ask again" },
     Shot { name: "commands", script: "", typed: &["/re"], shows: "reset-allowed-tools" },
-    Shot { name: "help", script: "", typed: &["/help", "Enter"], shows: "Lists commands and keys" },
+    Shot { name: "help", script: "", typed: &["/help", "Enter"], shows: "send the prompt" },
 ];
 
 pub(crate) fn run() -> Result<()> {
@@ -95,14 +102,16 @@ fn take(shot: &Shot, program: &Path) -> Result<String> {
     let _ = std::fs::remove_dir_all(&stage);
     let project = stage.join("shop");
     std::fs::create_dir_all(&project)?;
+    // The branch on the picture is not the one that it is made on.
+    shell::run(shell::program("git").args(["init", "--quiet", "--initial-branch", "main"]).arg(&project))?;
     let tmux = Tmux { socket: stage.join("tmux") };
     let home = stage.join("home");
     let script = stage.join("script");
     let text = if shot.script.is_empty() { "SAY:hello\n" } else { shot.script };
     std::fs::write(&script, text)?;
-    std::fs::write(project.join("cache.rs"), "fn key(user: &User) -> String {\n")?;
+    std::fs::write(project.join("cache.rs"), CACHE)?;
     let start = format!(
-        "env HANGAR_SCRIPT={script} HANGAR_HOME={home} COPILOT_HOME={home} HOME={stage} {program} --model scripted --trust-folder",
+        "env HANGAR_SCRIPT={script} HANGAR_HOME={home} COPILOT_HOME={home} HOME={stage} {program} --model scripted --trust-folder --allow-tool=write",
         script = script.display(),
         home = home.display(),
         stage = stage.display(),
@@ -156,10 +165,12 @@ fn svg(screen: &str) -> String {
          font-family=\"ui-monospace, SFMono-Regular, Menlo, Consolas, monospace\" font-size=\"14\">\n\
          <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{BACKGROUND}\"/>\n"
     );
+    // A look lasts until it is changed, also beyond the end of a line.
+    let mut look = Look::default();
     for (row, line) in lines.iter().enumerate() {
         let y = row as f64 * CELL.1 + 26.0;
         let mut column = 0;
-        for (look, text) in pieces(line) {
+        for (look, text) in pieces(line, &mut look) {
             let count = text.chars().count();
             let x = column as f64 * CELL.0 + 12.0;
             column += count;
@@ -206,10 +217,9 @@ fn draw(out: &mut String, look: &Look, text: &str, (x, y): (f64, f64), count: us
     );
 }
 
-/// Pieces of a line by their look.
-fn pieces(line: &str) -> Vec<(Look, String)> {
+/// Pieces of a line by their look, beginning with that of the end of the line before.
+fn pieces(line: &str, look: &mut Look) -> Vec<(Look, String)> {
     let mut pieces = Vec::new();
-    let mut look = Look::default();
     let mut text = String::new();
     let mut chars = line.chars().peekable();
     while let Some(char) = chars.next() {
@@ -233,7 +243,7 @@ fn pieces(line: &str) -> Vec<(Look, String)> {
         look.apply(&codes);
     }
     if !text.is_empty() {
-        pieces.push((look, text));
+        pieces.push((look.clone(), text));
     }
     pieces
 }

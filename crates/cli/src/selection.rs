@@ -82,12 +82,17 @@ pub(crate) fn select<'a>(store: &Store, typed: impl Into<Typed<'a>>) -> Result<S
 /// The last session with a prompt. A process that is killed early leaves an empty one.
 fn latest(store: &Store) -> Result<Option<SessionId>> {
     for session in store.list(&Filter::default())? {
-        let mut said = store.read_kinds(&session.id, |kind| kind == EventKind::UserMessage)?;
-        if said.next().is_some() {
+        if was_prompted(store, &session.id)? {
             return Ok(Some(session.id));
         }
     }
     Ok(None)
+}
+
+/// Whether a session has a prompt.
+pub(crate) fn was_prompted(store: &Store, id: &SessionId) -> Result<bool> {
+    let mut said = store.read_kinds(id, |kind| kind == EventKind::UserMessage)?;
+    Ok(said.next().is_some())
 }
 
 /// A session by id, unique prefix or name.

@@ -14,6 +14,8 @@ mod supervise;
 mod title;
 mod wait;
 
+pub use hangar_tools::shell::BackgroundCommand;
+
 pub use engine::{Engine, EngineProgress, SubmissionEnd};
 pub use parts::{
     Background, BackgroundWork, EngineParts, Mcp, Naming, NoComposer, Options, ServerStart, SessionComposer,

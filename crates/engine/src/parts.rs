@@ -13,7 +13,7 @@ use hangar_agent::tool::ToolFilter;
 use hangar_custom::skills::Skills;
 use hangar_files::SessionFiles;
 use hangar_mcp::{McpHost, News};
-use hangar_tools::shell::Shells;
+use hangar_tools::shell::{BackgroundCommand, Shells};
 use tokio::sync::mpsc;
 
 use crate::commands::CommandRefusal;
@@ -105,6 +105,15 @@ pub trait Background: Send + Sync {
     fn is_running(&self) -> bool;
 
     fn shutdown(&self) -> BoxFuture<'static, ()>;
+
+    /// Commands that no call waits for.
+    fn commands(&self) -> Vec<BackgroundCommand>;
+
+    /// Output of one of them so far.
+    fn output(&self, id: &str) -> Option<String>;
+
+    /// Stops one of them. False if there is none with this id.
+    fn stop(&self, id: &str) -> bool;
 }
 
 impl Background for Shells {
@@ -115,6 +124,18 @@ impl Background for Shells {
     fn shutdown(&self) -> BoxFuture<'static, ()> {
         let shells = self.clone();
         Box::pin(async move { Shells::shutdown(&shells).await })
+    }
+
+    fn commands(&self) -> Vec<BackgroundCommand> {
+        self.background()
+    }
+
+    fn output(&self, id: &str) -> Option<String> {
+        Self::output(self, id)
+    }
+
+    fn stop(&self, id: &str) -> bool {
+        Self::stop(self, id)
     }
 }
 

@@ -25,8 +25,8 @@ use hangar_agent::tool::*;
 use hangar_agent::tool_search::Deferral;
 use hangar_custom::skills::Skills;
 use hangar_engine::{
-    Background, BackgroundWork, Engine, EngineParts, EngineProgress, FrontEndTask, Naming, NoComposer,
-    Options, SessionComposer, SubmissionEnd, supervise,
+    Background, BackgroundCommand, BackgroundWork, Engine, EngineParts, EngineProgress, FrontEndTask, Naming,
+    NoComposer, Options, SessionComposer, SubmissionEnd, supervise,
 };
 use hangar_protocol::data::{Mode, ToolType, WorkingDirectory};
 use hangar_protocol::permission::{PermissionOutcome, PermissionRequest};
@@ -192,6 +192,18 @@ impl Background for Switch {
 
     fn shutdown(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
+    }
+
+    fn commands(&self) -> Vec<BackgroundCommand> {
+        Vec::new()
+    }
+
+    fn output(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn stop(&self, _: &str) -> bool {
+        false
     }
 }
 

@@ -16,6 +16,8 @@ use crate::limits::EACH;
 
 /// Part of a budget that an item reserves where nothing else is configured.
 const SHARE: f64 = 0.1;
+/// Most that a budget can be raised by in all. A sum beyond all numbers could not be written down.
+pub(crate) const MOST_DOLLARS: f64 = 1e9;
 /// Sums of money are compared with this tolerance, since they are sums of many fractions.
 const CENT_FRACTION: f64 = 1e-9;
 

@@ -37,6 +37,7 @@ mod presence;
 mod recent_events;
 mod recompose;
 mod remote;
+mod schedules;
 mod session_files;
 mod session_fs;
 mod system;

@@ -13,7 +13,7 @@ use hangar_agent::log::{ListedFact, LogError};
 use hangar_agent::model::ModelProvider;
 use hangar_agent::prompt::{PromptEnvironment, SystemPrompt};
 use hangar_agent::session::{
-    AnswerableQuestions, ClientAbilities, Command, LiveSettings, Prompt, Session, SessionInput,
+    AnswerableQuestions, ClientAbilities, Command, LiveSettings, Origin, Prompt, Session, SessionInput,
 };
 use hangar_agent::tool::{Tool, ToolSource};
 use hangar_engine::commands::{CommandError, CommandOutcome, SlashCommand};
@@ -24,7 +24,7 @@ use hangar_protocol::data::{
     BackgroundTasksChanged, CapabilitiesChanged, ClientCommand, CommandsChanged, SkillsLoaded, UiCapabilities,
 };
 use hangar_sandbox::Sandbox;
-use hangar_spec::SessionSpec;
+use hangar_spec::{SessionSpec, TraceContext};
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -37,14 +37,18 @@ use crate::extensions::ProgramSandbox;
 use crate::hosted::HostAbilities;
 use crate::interests::Interests;
 use crate::methods::canvas::{self, CanvasLinks};
-use crate::methods::{AutoTier, Failure};
+use crate::methods::{self, AutoTier, Failure};
 use crate::model_choices::QueuedModel;
 use crate::opener::{OpenedSession, Recomposed, Recomposer, SessionSurroundings, Todos};
 use crate::pending_permissions::PendingPermissions;
+use crate::schedules::{ScheduledPrompt, Schedules};
 use crate::system;
 
 /// Longest time that a session without clients may continue its work.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(600);
+
+/// Source of prompts that the session sent itself.
+const SCHEDULE_SOURCE: &str = "schedule";
 
 pub(crate) type SessionJob = Box<dyn FnOnce(&mut SessionTask) + Send>;
 
@@ -91,6 +95,8 @@ pub(crate) struct SessionTask {
     /// Work that clients do elsewhere.
     pub(crate) client_tasks: ClientTasks,
     pub(crate) canvases: CanvasLinks,
+    /// Prompts that the session sends itself.
+    pub(crate) schedules: Schedules,
 }
 
 /// Parts of the system prompt.
@@ -167,6 +173,7 @@ impl SessionTask {
             asked: PendingPermissions::default(),
             client_tasks: ClientTasks::default(),
             canvases: CanvasLinks::default(),
+            schedules: Schedules::default(),
         }
     }
 
@@ -543,6 +550,18 @@ impl SessionTask {
         self.record(SkillsLoaded { skills });
     }
 
+    /// Sends the prompts that are due.
+    fn send_scheduled(&mut self) {
+        let due = self.schedules.take_due(Instant::now()).into_iter();
+        let prompts = due.map(|ScheduledPrompt { prompt, shown }| Prompt {
+            shown,
+            origin: Origin::Source(SCHEDULE_SOURCE.to_owned()),
+            message_id: Some(uuid::Uuid::new_v4().to_string()),
+            ..Prompt::user(prompt)
+        });
+        methods::take_prompts(self, prompts.collect(), &TraceContext::default());
+    }
+
     /// Drives the session until it is to end.
     async fn drive(&mut self) {
         while self.ending.is_none() {
@@ -554,10 +573,20 @@ impl SessionTask {
                 }
             };
             // Any activity restarts the timer.
-            let rest = self.idle_timeout.filter(|_| self.session().is_idle() && self.engine.has_begun());
+            let is_idle = self.session().is_idle();
+            let rest =
+                self.idle_timeout.filter(|_| is_idle && self.engine.has_begun() && self.schedules.is_empty());
             let rested = async {
                 match rest {
                     Some(rest) => tokio::time::sleep(rest).await,
+                    None => std::future::pending().await,
+                }
+            };
+            // A prompt that is due while the agent works waits until it is done, so that they cannot pile up.
+            let due = self.schedules.next_due().filter(|_| is_idle);
+            let scheduled = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due).await,
                     None => std::future::pending().await,
                 }
             };
@@ -576,6 +605,7 @@ impl SessionTask {
                 },
                 () = patience => self.end(),
                 () = rested => self.end(),
+                () = scheduled => self.send_scheduled(),
             }
             self.settle_choices();
             if !self.audience.is_empty() {

@@ -2,9 +2,12 @@
 
 use hangar_protocol::Event;
 use hangar_transcript::{AgentState, BlockBody, Lane};
+use serde_json::Value;
 
+use crate::ansi::{self, SgrState};
 use crate::blocks::{self, Detail, Rendering};
 use crate::effect::Effect;
+use crate::gate;
 use crate::overlay::{Overlay, Pager};
 use crate::row::Row;
 use crate::state::State;
@@ -43,6 +46,22 @@ impl State {
         }
         self.open_agent(rows);
         self.agent_view.watched = Some(id.to_owned());
+    }
+
+    /// Shows the output of a command in the background, its end first.
+    pub(crate) fn show_command_output(&mut self, answer: &Value) {
+        let output = answer["progress"]["recentOutput"].as_str().unwrap_or_default();
+        if output.trim().is_empty() {
+            return self.say("the command has printed nothing so far");
+        }
+        let mut state = SgrState::default();
+        let rows: Vec<Row> =
+            gate::lines(output).map(|line| Row::new(ansi::spans(line, &mut state)).unwrapped()).collect();
+        if self.options.screen_reader {
+            return self.print(rows);
+        }
+        let pager = Pager::new("Output", rows, self.columns).at_end(self.rows);
+        self.overlay = Some(Overlay::Pager(Box::new(pager)));
     }
 
     fn open_agent(&mut self, rows: Vec<Row>) {

@@ -49,6 +49,12 @@ pub(crate) enum Purpose {
     Refine(String),
     /// The limit of the session's cost, as a sentence.
     Limit(String),
+    /// Output of a command in the background.
+    CommandOutput,
+    /// A prompt that the session is to send itself.
+    Scheduled,
+    Schedules,
+    ScheduleStopped,
     Logs,
     McpLogin,
     Program(Reload),
@@ -171,6 +177,10 @@ impl State {
             }
             Purpose::Refine(typed) => self.refined(answer, &typed),
             Purpose::Limit(sentence) => self.print_text(&sentence),
+            Purpose::CommandOutput => self.show_command_output(answer),
+            Purpose::Scheduled => self.take_scheduled(answer),
+            Purpose::Schedules => self.take_schedules(answer),
+            Purpose::ScheduleStopped => self.take_stopped_schedule(answer),
             Purpose::Logs => {
                 let path = answer["path"].as_str().unwrap_or_default().to_owned();
                 self.print_text(&format!(

@@ -56,6 +56,10 @@ pub enum LocalCommand {
     Restart,
     Resume,
     Rewind,
+    /// Prompts that the session sends itself.
+    Schedule {
+        recurring: bool,
+    },
     Search,
     Settings,
     StatusLine,
@@ -88,8 +92,6 @@ const fn spec(
 }
 
 const NEEDS_GITHUB: &str = "This needs GitHub's own service, which Hangar does not use.";
-
-const SCHEDULES: &str = "`[[schedules]]` in config.toml starts jobs and sessions at set times, inside `hangar up`; a session sends itself no prompts.";
 
 const TABLE: &[Spec] = &[
     spec("agent", &[], "Chooses the agent that answers", LocalCommand::Agent),
@@ -239,8 +241,18 @@ const TABLE: &[Spec] = &[
             "alt+enter and ctrl+j make a new line everywhere; shift+enter does where the terminal tells it apart.",
         ),
     ),
-    spec("every", &[], "", LocalCommand::Absent(SCHEDULES)),
-    spec("after", &[], "", LocalCommand::Absent(SCHEDULES)),
+    spec(
+        "every",
+        &[],
+        "Sends a prompt again and again: an interval and the prompt",
+        LocalCommand::Schedule { recurring: true },
+    ),
+    spec(
+        "after",
+        &[],
+        "Sends a prompt later: a time and the prompt",
+        LocalCommand::Schedule { recurring: false },
+    ),
 ];
 
 /// The command of the terminal that has a name or an alias.
@@ -283,6 +295,9 @@ fn choices_of(command: LocalCommand) -> Box<dyn Iterator<Item = (&'static str, &
         LocalCommand::Extensions => listed(extensions::CHOICES),
         LocalCommand::Limits => listed(&[("off", "Remove the limit")]),
         LocalCommand::Plugin => listed(program::PLUGIN_CHOICES),
+        LocalCommand::Schedule { .. } => {
+            listed(&[("list", "Lists the scheduled prompts"), ("stop", "Ends one, by its number")])
+        }
         LocalCommand::StatusLine => Box::new(StatusItem::names().map(|name| (name, ""))),
         LocalCommand::Theme => {
             let names = Theme::names().iter().copied();

@@ -292,10 +292,9 @@ impl Keymap {
 }
 
 fn entry(name: &str) -> Result<&'static table::KeymapEntry, String> {
-    table::ACTIONS
-        .iter()
-        .find(|entry| entry.name == name)
-        .ok_or_else(|| format!("`{name}` is not an action; the help screen lists them with their keys"))
+    table::ACTIONS.iter().find(|entry| entry.name == name).ok_or_else(|| {
+        format!("`{name}` is not an action; docs/terminal-commands.md lists them with their keys")
+    })
 }
 
 fn name_of(action: Action, when: When) -> &'static str {

@@ -36,6 +36,7 @@ pub mod printer;
 pub mod program;
 mod refine;
 pub mod row;
+mod schedules;
 pub mod screen;
 mod screens;
 pub mod search_prompt;

@@ -3,6 +3,7 @@
 use hangar_protocol::Event;
 use hangar_transcript::Transcript;
 use serde_json::json;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::blocks::{self, Detail, Rendering};
 use crate::calls::Purpose;
@@ -15,6 +16,16 @@ use crate::screens::{self, DiffView};
 use crate::state::State;
 use crate::status::StatusItem;
 use crate::theme::Theme;
+
+/// Widest column of names in the help.
+const NAME_COLUMNS: usize = 24;
+
+/// Signs at the start of a prompt or of a word, for the help.
+const SIGNS: [(&str, &str); 3] = [
+    ("@", "name a file or a folder"),
+    ("!", "run a command in your shell"),
+    ("/", "run a command of Hangar"),
+];
 
 /// Changes of this version and those before.
 const CHANGELOG: &str = include_str!("../../../CHANGELOG.md");
@@ -55,6 +66,15 @@ impl State {
         true
     }
 
+    fn fork(&mut self, name: &str) {
+        let id = self.facts.as_ref().map(|facts| facts.id.clone()).unwrap_or_default();
+        let mut params = json!({ "sessionId": id });
+        if !name.is_empty() {
+            params["name"] = json!(name);
+        }
+        self.call("sessions.fork", params, Purpose::Fork);
+    }
+
     fn local(&mut self, command: LocalCommand, name: &str, argument: &str) {
         match command {
             LocalCommand::Absent(sentence) => self.print_text(sentence),
@@ -63,6 +83,7 @@ impl State {
             LocalCommand::Changelog => self.open_changelog(),
             LocalCommand::CollectLogs => self.collect_logs(argument),
             LocalCommand::Limits => self.limit(argument),
+            LocalCommand::Schedule { recurring } => self.schedule(recurring, argument),
             LocalCommand::Program(command) => self.run_program_command(command, argument),
             LocalCommand::Raw => match self.told.last_answer.clone() {
                 Some(answer) => self.print_output(&answer),
@@ -81,14 +102,7 @@ impl State {
                 self.effect(Effect::Open(SessionTarget::Resume(argument.to_owned())));
             }
             LocalCommand::Resume => self.open_sessions(),
-            LocalCommand::Fork => {
-                let id = self.facts.as_ref().map(|facts| facts.id.clone()).unwrap_or_default();
-                let mut params = json!({ "sessionId": id });
-                if !argument.is_empty() {
-                    params["name"] = json!(argument);
-                }
-                self.call("sessions.fork", params, Purpose::Fork);
-            }
+            LocalCommand::Fork => self.fork(argument),
             LocalCommand::Model if argument.is_empty() => {
                 self.load(screens::MODELS);
                 self.call("models.list", json!({}), Purpose::Models);
@@ -124,12 +138,7 @@ impl State {
                 self.call("session.plugins.list", json!({}), Purpose::Plugins);
             }
             LocalCommand::Plugin => self.run_words("plugin", argument, Reload::Plugins),
-            LocalCommand::Notify => {
-                self.options.notify = !self.options.notify;
-                let on = self.options.notify;
-                self.effect(Effect::Keep { key: "notify", value: json!(on) });
-                self.print_text(if on { "Notifications are on." } else { "Notifications are off." });
-            }
+            LocalCommand::Notify => self.toggle_notices(),
             LocalCommand::Reasoning => self.toggle_reasoning(),
             LocalCommand::Rewind => self.open_rewind(),
             LocalCommand::Search => {
@@ -146,18 +155,32 @@ impl State {
             LocalCommand::Theme => self.set_theme(argument),
             LocalCommand::Usage => self.call("session.usage.getMetrics", json!({}), Purpose::Usage),
             LocalCommand::Version => self.print_text(concat!("Hangar ", env!("CARGO_PKG_VERSION"))),
-            LocalCommand::Vim => {
-                self.options.vim = !self.options.vim;
-                let on = self.options.vim;
-                self.composer.set_vim(on);
-                self.effect(Effect::Keep { key: "vim", value: json!(on) });
-                self.print_text(if on {
-                    "Vim keys are on; /vim switches them off."
-                } else {
-                    "Vim keys are off."
-                });
-            }
+            LocalCommand::Vim => self.toggle_vim(),
         }
+    }
+
+    fn fork(&mut self, name: &str) {
+        let id = self.facts.as_ref().map(|facts| facts.id.clone()).unwrap_or_default();
+        let mut params = json!({ "sessionId": id });
+        if !name.is_empty() {
+            params["name"] = json!(name);
+        }
+        self.call("sessions.fork", params, Purpose::Fork);
+    }
+
+    fn toggle_notices(&mut self) {
+        self.options.notify = !self.options.notify;
+        let on = self.options.notify;
+        self.effect(Effect::Keep { key: "notify", value: json!(on) });
+        self.print_text(if on { "Notifications are on." } else { "Notifications are off." });
+    }
+
+    fn toggle_vim(&mut self) {
+        self.options.vim = !self.options.vim;
+        let on = self.options.vim;
+        self.composer.set_vim(on);
+        self.effect(Effect::Keep { key: "vim", value: json!(on) });
+        self.print_text(if on { "Vim keys are on; /vim switches them off." } else { "Vim keys are off." });
     }
 
     pub(crate) fn toggle_reasoning(&mut self) {
@@ -348,40 +371,38 @@ impl State {
         self.overlay = Some(Overlay::Pager(Box::new(pager)));
     }
 
+    /// Keys first: they cannot be listed while they are typed, as commands are.
     pub(crate) fn open_help(&mut self) {
         let theme = &self.theme;
-        let mut rows = vec![Row::styled("Commands", theme.heading)];
-        let width = self.known.commands.iter().map(|entry| entry.name.len()).max().unwrap_or(0) + 3;
-        for entry in &self.known.commands {
-            let name = format!("/{:<width$}", entry.name);
-            let aliases = match entry.aliases.is_empty() {
-                true => String::new(),
-                false => format!(" (also /{})", entry.aliases.join(", /")),
-            };
-            let description = crate::gate::visible(&entry.description).into_owned();
-            rows.push(Row::new(vec![
-                Span::new(name, theme.code),
-                Span::plain(description),
-                Span::new(aliases, theme.dim),
-            ]));
+        let mut entries = Vec::new();
+        for (sign, about) in SIGNS {
+            entries.push((sign.to_owned(), about.to_owned(), String::new()));
         }
-        rows.push(Row::default());
-        rows.push(Row::styled("Keys", theme.heading));
-        for help in self.keys.map.rows() {
+        // Keys of Copilot that have no meaning here are in the documentation.
+        for help in self.keys.map.rows().into_iter().filter(|help| !help.about.starts_with("no: ")) {
             let when = if help.when.is_empty() { String::new() } else { format!(" ({})", help.when) };
-            rows.push(Row::new(vec![
-                Span::new(format!("{:<width$} ", help.keys, width = width.max(22)), theme.code),
-                Span::plain(help.about),
-                Span::new(when, theme.dim),
-            ]));
+            entries.push((help.keys, help.about.to_owned(), when));
         }
+        let mut rows = vec![Row::styled("Keys", theme.heading)];
+        rows.extend(listed(&entries, theme));
+        let commands: Vec<_> = self
+            .known
+            .commands
+            .iter()
+            .map(|entry| {
+                let aliases = match entry.aliases.is_empty() {
+                    true => String::new(),
+                    false => format!(" (also /{})", entry.aliases.join(", /")),
+                };
+                let description = crate::gate::visible(&entry.description).into_owned();
+                (format!("/{}", entry.name), description, aliases)
+            })
+            .collect();
         rows.push(Row::default());
-        for line in [
-            "@ names a file, ! runs a command, / is a command; ctrl+v pastes an image.",
-            "docs/terminal.md has more.",
-        ] {
-            rows.push(Row::styled(line, Style::DIM));
-        }
+        rows.push(Row::styled("Commands", theme.heading));
+        rows.extend(listed(&commands, theme));
+        rows.push(Row::default());
+        rows.push(Row::styled("docs/terminal.md has more.", Style::DIM));
         self.page("Help", rows);
     }
 
@@ -421,12 +442,18 @@ impl State {
                 self.call("session.history.rewind", params, Purpose::Rewound(prompt));
             }
             screens::TASKS if pick.key == Some('x') => {
-                self.call("session.tasks.cancel", json!({ "id": pick.id }), Purpose::Nothing);
+                let id = pick.id.strip_prefix(screens::COMMAND).unwrap_or(&pick.id);
+                self.call("session.tasks.cancel", json!({ "id": id }), Purpose::Nothing);
             }
             screens::TASKS if pick.key == Some('b') => {
                 self.call("session.tasks.promoteToBackground", json!({ "id": pick.id }), Purpose::Nothing);
             }
-            screens::TASKS => self.show_agent(&pick.id),
+            screens::TASKS => match pick.id.strip_prefix(screens::COMMAND) {
+                Some(id) => {
+                    self.call("session.tasks.getProgress", json!({ "id": id }), Purpose::CommandOutput);
+                }
+                None => self.show_agent(&pick.id),
+            },
             screens::THEMES => self.set_theme(&pick.id),
             _ => {}
         }
@@ -440,4 +467,21 @@ impl State {
             .map(|(_, text)| text.clone())
             .unwrap_or_default()
     }
+}
+
+/// Names with what they do, in two columns.
+fn listed(entries: &[(String, String, String)], theme: &Theme) -> Vec<Row> {
+    let fits = entries.iter().map(|(name, ..)| name.width()).filter(|width| *width <= NAME_COLUMNS);
+    let width = fits.max().unwrap_or(0) + 2;
+    let rows = entries.iter().map(|(name, about, note)| {
+        let blanks = width.saturating_sub(name.width()).max(2);
+        Row::new(vec![
+            Span::new(name, theme.code),
+            Span::plain(" ".repeat(blanks)),
+            Span::plain(about),
+            Span::new(note, theme.dim),
+        ])
+        .hanging(width)
+    });
+    rows.collect()
 }

@@ -181,6 +181,25 @@ impl Printer {
         rows.extend(made);
     }
 
+    /// The empty row before a notice that is no block, if there is to be one. None inside an answer that is being printed.
+    pub fn space_before_notice(&mut self) -> Option<Row> {
+        self.space_before(Kind::Notice)
+    }
+
+    /// The same, before prose.
+    pub fn space_before_prose(&mut self) -> Option<Row> {
+        self.space_before(Kind::Prose)
+    }
+
+    fn space_before(&mut self, kind: Kind) -> Option<Row> {
+        if self.is_streaming() {
+            return None;
+        }
+        let mut rows = Vec::new();
+        self.space(kind, &mut rows);
+        rows.pop()
+    }
+
     /// An empty row between blocks, unless both are calls or notices.
     fn space(&mut self, kind: Kind, rows: &mut Vec<Row>) {
         let close =

@@ -93,11 +93,13 @@ pub struct Row {
     pub spans: Vec<Span>,
     /// Whether the row may be wider than the screen: it goes out as one line, so that a copy of it has no breaks.
     pub unwrapped: bool,
+    /// Of a row in two columns (a name, blanks, the rest), the column in which the second begins, for pages that wrap it.
+    pub hanging: usize,
 }
 
 impl Row {
     pub fn new(spans: Vec<Span>) -> Self {
-        Self { spans, unwrapped: false }
+        Self { spans, unwrapped: false, hanging: 0 }
     }
 
     pub fn plain(text: impl Into<String>) -> Self {
@@ -111,6 +113,12 @@ impl Row {
     #[must_use]
     pub fn unwrapped(self) -> Self {
         Self { unwrapped: true, ..self }
+    }
+
+    /// The row of a list whose second column begins here.
+    #[must_use]
+    pub fn hanging(self, columns: usize) -> Self {
+        Self { hanging: columns, ..self }
     }
 
     pub fn push(&mut self, span: Span) {
@@ -163,7 +171,7 @@ impl Row {
         {
             last.text.push('…');
         }
-        Self { spans, unwrapped: false }
+        Self::new(spans)
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::calls::item;
 use crate::diff;
-use crate::format::{ago, dollars, duration, tokens};
+use crate::format::{ago, dollars, duration, plural, tokens};
 use crate::gate;
 use crate::overlay::{PickItem, Picker};
 use crate::row::{Row, Span, Style};
@@ -21,6 +21,9 @@ pub(crate) const REWIND: &str = "Go back to";
 pub(crate) const REWIND_HOW: &str = "Go back";
 pub(crate) const TASKS: &str = "Tasks";
 pub(crate) const THEMES: &str = "Colours";
+
+/// Mark before the ids of commands among the tasks.
+pub(crate) const COMMAND: &str = "command ";
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
@@ -43,11 +46,7 @@ pub(crate) fn models(answer: &Value, (current, effort): (Option<&str>, Option<&s
             if let Some(window) = model["capabilities"]["limits"]["max_context_window_tokens"].as_u64() {
                 detail.push(format!("{} context", tokens(window)));
             }
-            if let (Some(input), Some(output)) =
-                (model["billing"]["inputPrice"].as_f64(), model["billing"]["outputPrice"].as_f64())
-            {
-                detail.push(format!("{}/{} per million tokens", dollars(input), dollars(output)));
-            }
+            detail.extend(price(&model["billing"]["tokenPrices"]));
             if let Some(multiplier) = model["billing"]["multiplier"].as_f64() {
                 detail.push(format!("{multiplier}x"));
             }
@@ -60,6 +59,13 @@ pub(crate) fn models(answer: &Value, (current, effort): (Option<&str>, Option<&s
         })
         .collect();
     Picker::new(MODELS, items).selecting(current.unwrap_or_default())
+}
+
+/// Price of a million tokens of a prompt and of an answer, from prices of a batch in credits of a cent.
+fn price(prices: &Value) -> Option<String> {
+    let batch = prices["batchSize"].as_f64().filter(|size| *size > 0.0)?;
+    let million = |name: &str| prices[name].as_f64().map(|credits| dollars(credits / 100.0 * (1e6 / batch)));
+    Some(format!("{} in, {} out per million", million("inputPrice")?, million("outputPrice")?))
 }
 
 /// The model of the session alone, with the reason for which no others are listed.
@@ -181,7 +187,9 @@ pub(crate) fn tasks(answer: &Value) -> Picker {
                 detail.push(value.to_owned());
             }
         }
-        item(text(task, "id"), what, detail.join(" · "))
+        let id = text(task, "id");
+        let id = if task["type"] == "shell" { format!("{COMMAND}{id}") } else { id.to_owned() };
+        item(&id, what.lines().next().unwrap_or_default(), detail.join(" · "))
     });
     let mut picker =
         Picker::new(TASKS, items.collect()).with_keys(&[('x', "stops"), ('b', "moves to the background")]);
@@ -288,6 +296,12 @@ pub(crate) fn hooks(answer: &Value, theme: &Theme) -> Vec<Row> {
     rows
 }
 
+/// A count with its noun: `1 request`.
+fn counted(noun: &str, count: &Value) -> String {
+    let count = count.as_u64().unwrap_or(0);
+    format!("{count} {}", plural(noun, usize::try_from(count).unwrap_or(usize::MAX)))
+}
+
 /// Usage of a session, by model.
 pub(crate) fn usage(answer: &Value, cost: f64) -> String {
     let mut lines = Vec::new();
@@ -296,8 +310,8 @@ pub(crate) fn usage(answer: &Value, cost: f64) -> String {
         let usage = &metrics["usage"];
         let count = |key: &str| tokens(usage[key].as_u64().unwrap_or(0));
         lines.push(format!(
-            "{model}: {} requests, {} tokens in ({} from cache), {} out",
-            metrics["requests"]["count"].as_u64().unwrap_or(0),
+            "{model}: {}, {} tokens in ({} from cache), {} out",
+            counted("request", &metrics["requests"]["count"]),
             count("inputTokens"),
             count("cacheReadTokens"),
             count("outputTokens"),
@@ -307,8 +321,8 @@ pub(crate) fn usage(answer: &Value, cost: f64) -> String {
         lines.push("No model was asked yet.".to_owned());
     }
     lines.push(format!(
-        "{} prompts, {} of model time, +{} −{} lines, {}",
-        answer["totalUserRequests"].as_u64().unwrap_or(0),
+        "{}, {} of model time, +{} −{} lines, {}",
+        counted("prompt", &answer["totalUserRequests"]),
         duration(answer["totalApiDurationMs"].as_u64().unwrap_or(0)),
         changes["linesAdded"].as_u64().unwrap_or(0),
         changes["linesRemoved"].as_u64().unwrap_or(0),

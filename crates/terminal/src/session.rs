@@ -43,24 +43,33 @@ impl State {
     pub(crate) fn print_text(&mut self, text: &str) {
         let rows =
             blocks::marked("∙ ", text, self.theme.dim, Style::PLAIN, self.columns.min(blocks::PROSE_COLUMNS));
+        self.print_notice(rows);
+    }
+
+    /// Prints rows of the program itself, apart from what was said before.
+    pub(crate) fn print_notice(&mut self, rows: Vec<Row>) {
+        let space = self.printed.printer.space_before_notice();
+        self.printed.pending.extend(space);
         self.print(rows);
     }
 
     pub(crate) fn print_markdown(&mut self, text: &str) {
         let rows = blocks::markdown(text, self.look());
+        let space = self.printed.printer.space_before_prose();
+        self.printed.pending.extend(space);
         self.print(rows);
     }
 
     pub(crate) fn print_error(&mut self, text: &str) {
         let columns = self.columns.min(blocks::PROSE_COLUMNS);
         let rows = blocks::marked("✗ ", text, self.theme.error, self.theme.error, columns);
-        self.print(rows);
+        self.print_notice(rows);
     }
 
     pub(crate) fn print_warning(&mut self, text: &str) {
         let columns = self.columns.min(blocks::PROSE_COLUMNS);
         let rows = blocks::marked("! ", text, self.theme.warning, self.theme.warning, columns);
-        self.print(rows);
+        self.print_notice(rows);
     }
 
     /// Another session is being opened.

@@ -89,6 +89,7 @@ impl State {
         let before = rows.len();
         rows.extend(composer);
         let cursor = Some((before + cursor.0, cursor.1));
+        let last = self.last_rows(narrow);
         if let Some(completion) = self.completions.open() {
             let styles = CompletionStyles {
                 label: self.theme.text,
@@ -96,9 +97,11 @@ impl State {
                 matched: self.theme.accent.with(Style::BOLD),
                 selected: self.theme.selection,
             };
-            rows.extend(completion.view(narrow, COMPLETION_ROWS, &styles));
+            // The draft stays on the screen: it is what is being completed.
+            let room = self.rows.saturating_sub(1 + rows.len() - before + last.len());
+            rows.extend(completion.view(narrow, COMPLETION_ROWS.min(room), &styles));
         }
-        rows.extend(self.last_rows(narrow));
+        rows.extend(last);
         self.bounded(rows, cursor)
     }
 

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, bail};
+use hangar_agent::model::Rates;
 use hangar_models::catalogue::{Cache, ModelInfo};
 use hangar_models::config::ProviderConfig;
 use hangar_models::facts::{self, DEFAULT_PROMPT_TOKENS, Level};
@@ -62,7 +63,27 @@ fn describe(provider: &ProviderConfig, model: &ModelInfo) -> Value {
     if let Some(multiplier) = model.multiplier.as_deref().and_then(|text| text.parse::<f64>().ok()) {
         value["billing"] = json!({ "multiplier": multiplier });
     }
+    if let Some(price) = &facts.price {
+        value["billing"]["tokenPrices"] = token_prices(&price.rates);
+    }
     value
+}
+
+/// Prices of a million tokens in AI credits of one cent, the unit of Copilot's own list.
+fn token_prices(rates: &Rates) -> Value {
+    let mut prices = json!({ "batchSize": 1_000_000 });
+    let named = [
+        ("inputPrice", Some(rates.input)),
+        ("outputPrice", Some(rates.output)),
+        ("cacheReadPrice", rates.cache_read),
+        ("cacheWritePrice", rates.cache_write),
+    ];
+    for (name, dollars) in named {
+        if let Some(dollars) = dollars {
+            prices[name] = json!(dollars * 100.0);
+        }
+    }
+    prices
 }
 
 #[cfg(test)]
@@ -88,9 +109,13 @@ mod tests {
         assert!(limits["max_context_window_tokens"].as_u64() > Some(200_000), "{known}");
         let efforts = known["supportedReasoningEfforts"].as_array().expect("efforts");
         assert!(efforts.contains(&json!("low")) && efforts.contains(&json!("high")), "{known}");
+        let prices = &known["billing"]["tokenPrices"];
+        assert_eq!(prices["batchSize"], json!(1_000_000));
+        assert_eq!(prices["inputPrice"], json!(250.0), "2.50 dollars are 250 credits: {known}");
         let unknown = described("http://127.0.0.1:1/v1", "nobody-knows-it");
         assert_eq!(unknown["capabilities"]["supports"], json!({ "vision": false, "reasoningEffort": false }));
         assert_eq!(unknown["capabilities"]["limits"], json!({ "max_context_window_tokens": 128_000 }));
         assert_eq!(unknown.get("supportedReasoningEfforts"), None);
+        assert_eq!(unknown.get("billing"), None);
     }
 }

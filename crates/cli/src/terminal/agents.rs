@@ -5,12 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Result, anyhow};
 use hangar_runtimes::runtime::AgentCard;
-use hangar_store::{Filter, SessionId, SessionMeta, Store};
+use hangar_store::{Filter, SessionId, SessionMeta, SessionSummary, Store};
 use serde_json::{Value, json};
 
 use super::opening::shown;
 use crate::runtimes::choice::NATIVE;
 use crate::runtimes::{AgentRuntimes, record};
+use crate::selection;
 use crate::settings::Settings;
 
 /// Name by which sessions of our own terminal are created.
@@ -64,6 +65,7 @@ impl Agents {
         let runtimes = runtimes.flatten();
         let sessions: Vec<Value> = listed
             .iter()
+            .filter(|session| here == Some(session.id.as_str()) || was_used(store, session))
             .map(|session| {
                 let meta = &session.meta;
                 let directory =
@@ -85,6 +87,13 @@ impl Agents {
             .collect();
         Ok(json!({ "sessions": sessions }))
     }
+}
+
+/// Whether something was said in a session, or may still be: somebody who opens a terminal and leaves it leaves an empty one.
+fn was_used(store: &Store, session: &SessionSummary) -> bool {
+    session.meta.name.is_some()
+        || store.is_in_use(&session.id)
+        || selection::was_prompted(store, &session.id).unwrap_or(true)
 }
 
 /// Whether a session may be another agent's. Those are recorded under the agent's name.

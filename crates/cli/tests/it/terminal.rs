@@ -348,6 +348,8 @@ fn a_large_paste_is_a_placeholder_and_loses_no_key() {
 #[test]
 fn a_session_is_picked_to_be_resumed() {
     let scratch = Scratch::new();
+    // One in which nothing was said is not listed.
+    Terminal::open(hangar(&scratch)).leave();
     let mut terminal = Terminal::open(hangar(&scratch));
     terminal.keys("SAY:from the past\r");
     terminal.wait_until("the answer", |terminal| terminal.text().contains("\nfrom the past"));
@@ -643,5 +645,18 @@ fn comments_on_a_diff_become_the_next_message() {
     terminal.keys("q");
     terminal.wait_until("the draft", |terminal| terminal.seen().contains("a.txt:2 `+two`: why-two"));
     terminal.keys("\x03");
+    terminal.leave();
+}
+
+#[test]
+fn a_session_sends_itself_a_prompt_later() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("/after 5s SAY:it is later\r");
+    terminal.wait_for("once, after 5s: SAY:it is later");
+    terminal.wait_until("the answer", |terminal| terminal.text().contains("\nit is later"));
+    // It was sent once.
+    terminal.keys("/every\r");
+    terminal.wait_for("No prompts are scheduled.");
     terminal.leave();
 }

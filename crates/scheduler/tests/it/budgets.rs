@@ -4,6 +4,7 @@ use hangar_scheduler::budget::{BudgetKind, BudgetScope, Budgets, Day};
 use hangar_scheduler::limits::Limits;
 use hangar_scheduler::queue::Queue;
 use hangar_scheduler::record::QueueFact;
+use hangar_scheduler::state::QueueState;
 use jiff::tz::TimeZone;
 
 use crate::stage::Stage;
@@ -117,4 +118,15 @@ fn a_log_and_its_compaction_have_the_same_budgets() {
     assert_eq!(compacted.next(), "");
     compacted.raise(BudgetKind::Day, "", 0.05);
     assert_eq!(compacted.next(), "a");
+}
+
+#[test]
+fn a_budget_is_raised_beyond_all_bounds_and_can_still_be_written_down() {
+    let mut stage = stage(Budgets { day: Some(1.0), ..Budgets::default() });
+    for _ in 0..2 {
+        stage.raise(BudgetKind::Day, "", f64::MAX);
+    }
+    let text = serde_json::to_string(&stage.queue.compacted()).expect("JSON");
+    let read: QueueState = serde_json::from_str(&text).expect("the same");
+    assert_eq!(&read, stage.queue.state());
 }

@@ -64,6 +64,7 @@ pub(crate) use self::execute::permit;
 pub(crate) use self::model::AutoTier;
 pub(crate) use self::permissions::answer_outside;
 pub(crate) use self::plugins::ClientPlugins;
+pub(crate) use self::session::take as take_prompts;
 use crate::client::Client;
 use crate::hub::{ServedSession, ServerHub};
 use crate::opener::OpenError;

@@ -378,7 +378,8 @@ async fn submit(live: &Arc<ServedSession>, prompts: Vec<Prompt>, trace: TraceCon
         .await;
 }
 
-fn take(task: &mut SessionTask, prompts: Vec<Prompt>, trace: &TraceContext) {
+/// Gives the session prompts, which wait if it works.
+pub(crate) fn take(task: &mut SessionTask, prompts: Vec<Prompt>, trace: &TraceContext) {
     if !task.clashes.is_empty() {
         return refuse_clash(task);
     }

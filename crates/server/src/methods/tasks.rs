@@ -1,10 +1,11 @@
-//! Background tasks of a session: sub-agents and client tasks. They are listed, messaged and cancelled here.
+//! Background tasks of a session: sub-agents, commands and client tasks. They are listed, messaged and cancelled here.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_agent::agents::call::StartAgent;
 use hangar_agent::agents::registry::{Agent, Status};
+use hangar_engine::BackgroundCommand;
 use hangar_protocol::data::{BackgroundTasksChanged, ExecutionMode};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -20,6 +21,9 @@ use crate::task::SessionTask;
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Timeout of a client that is asked to cancel its task.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Bytes of a command's output that are recent.
+const RECENT_OUTPUT: usize = 64 << 10;
 
 pub(super) const METHODS: &[Method] = &[
     Method { name: "session.tasks.list", run: |call| Box::pin(list(call)) },
@@ -83,12 +87,32 @@ fn described<'a>(
     agents.map(|agent| describe(task, agent))
 }
 
+/// Serialises a command in the background for clients.
+fn describe_command(command: &BackgroundCommand, now: Timestamp) -> Value {
+    let started = now.checked_sub(command.running).unwrap_or(Timestamp::MIN);
+    json!({
+        "type": "shell",
+        "id": command.id,
+        "description": command.description,
+        "command": command.command,
+        "status": "running",
+        "startedAt": started.to_string(),
+        "attachmentMode": if command.is_detached { "detached" } else { "attached" },
+        "executionMode": "background",
+        "canPromoteToBackground": false,
+        "pid": command.pid,
+    })
+}
+
 async fn list(call: Call) -> Result<Reply, Failure> {
     let of_clients = call.client.knows_client_tasks();
+    let now = (call.hub.config().now)();
     let tasks = call
         .live()?
         .ask(move |task| {
             let mut tasks: Vec<Value> = described(task, |_| true).collect();
+            let commands = task.engine.background().commands();
+            tasks.extend(commands.iter().map(|command| describe_command(command, now)));
             if of_clients {
                 tasks.extend(task.client_tasks.describe());
             }
@@ -133,6 +157,10 @@ async fn progress(call: Call) -> Result<Reply, Failure> {
         .ask(move |task| {
             if let Some(progress) = task.client_tasks.progress(&id) {
                 return Some(progress);
+            }
+            if let Some(output) = task.engine.background().output(&id) {
+                let from = output.ceil_char_boundary(output.len().saturating_sub(RECENT_OUTPUT));
+                return Some(json!({ "type": "shell", "recentOutput": output[from..] }));
             }
             task.session().state().agents.find(&id).map(|agent| {
                 let line = |(message, timestamp): &(String, String)| json!({ "message": message, "timestamp": timestamp });
@@ -242,7 +270,13 @@ async fn cancel(call: Call) -> Result<Reply, Failure> {
         Some(None) => return Reply::of(json!({ "cancelled": false })),
         None => {}
     }
-    let cancelled = live.ask(move |task| task.attempt(|driver| driver.cancel_agent(&id))).await?;
+    let cancel = move |task: &mut SessionTask| {
+        if task.engine.background().stop(&id) {
+            return Some(true);
+        }
+        task.attempt(|driver| driver.cancel_agent(&id))
+    };
+    let cancelled = live.ask(cancel).await?;
     Reply::of(json!({ "cancelled": cancelled.unwrap_or(false) }))
 }
 

@@ -9,6 +9,7 @@ use crate::diff;
 use crate::gate;
 use crate::row::{Row, Span, Style};
 use crate::theme::Theme;
+use crate::wrap::{self, wrap};
 
 /// Lines of output on the main screen, at its start and at its end. The pager shows all.
 pub(super) const HEAD_LINES: usize = 2;
@@ -23,6 +24,9 @@ const LINE_LIMIT: usize = 4_000;
 const EXITED: &str = "<exited with exit code ";
 /// Calls whose output is mostly for the model, not for people.
 const QUIET: &[&str] = &["view", "read", "read_file", "grep", "rg", "glob", "ls", "search", "list_directory"];
+
+/// Verbs whose object is the path of a file.
+const FILES: &[&str] = &["Read", "Edit", "Write", "Patch"];
 
 /// The row that names a call.
 pub fn header(tool: &ToolBlock, theme: &Theme) -> Row {
@@ -60,7 +64,12 @@ pub(super) fn rows(tool: &ToolBlock, look: Rendering<'_>) -> Vec<Row> {
     if let Some(code) = tool.exit_code.filter(|code| *code != 0) {
         first.push(Span::new(format!("  exit code {code}"), theme.error));
     }
-    let mut rows = vec![first.clipped(look.columns.max(1))];
+    let columns = look.columns.max(1);
+    // A command is one line, so that a copy of it has no breaks; a question is prose.
+    let mut rows = match words.is_code {
+        true => vec![first.unwrapped()],
+        false => wrap(&first.spans, columns, &[], &[Span::plain("  ")]),
+    };
     if look.detail == Detail::Full {
         rows.extend(arguments(tool, look));
     }
@@ -101,12 +110,10 @@ pub(super) fn rows(tool: &ToolBlock, look: Rendering<'_>) -> Vec<Row> {
 
 /// Rows of a call that runs, for the tail: its name and the last line of its output, within a width.
 pub fn live(tool: &ToolBlock, seconds: Option<u64>, columns: usize, theme: &Theme) -> Vec<Row> {
-    let mut first = header(tool, theme);
-    if let Some(seconds) = seconds.filter(|seconds| *seconds >= 2) {
-        let took = format!("  {seconds}s");
-        first = first.clipped(columns.saturating_sub(took.len()));
-        first.push(Span::new(took, theme.dim));
-    }
+    let took =
+        seconds.filter(|seconds| *seconds >= 2).map(|seconds| format!("  {seconds}s")).unwrap_or_default();
+    let mut first = live_header(tool, columns.saturating_sub(took.len()), theme);
+    first.push(Span::new(took, theme.dim));
     let mut rows = vec![first.clipped(columns)];
     let said = tool.progress.as_deref().or_else(|| tool.output.trim_end().lines().next_back());
     if let Some(line) = said.filter(|line| !line.trim().is_empty()) {
@@ -116,6 +123,21 @@ pub fn live(tool: &ToolBlock, seconds: Option<u64>, columns: usize, theme: &Them
         rows.push(row.clipped(columns));
     }
     rows
+}
+
+/// The row that names a call, within a width. Of a path that does not fit the end is shown, which is the file's name.
+fn live_header(tool: &ToolBlock, columns: usize, theme: &Theme) -> Row {
+    let mut row = header(tool, theme);
+    let names_file = FILES.contains(&tool_words(&tool.name, &tool.args).verb.as_str());
+    if names_file
+        && row.width() > columns
+        && let Some(path) = row.spans.pop()
+    {
+        let room = columns.saturating_sub(row.width() + 1);
+        row.push(Span::plain(" "));
+        row.spans.extend(wrap::tail(&[Span::new(path.text.trim_start(), path.style)], room).spans);
+    }
+    row.clipped(columns)
 }
 
 fn agent_row(agent: &AgentInfo, theme: &Theme) -> Row {

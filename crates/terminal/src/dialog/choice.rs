@@ -22,6 +22,8 @@ const BODY_ROWS: usize = 16;
 const FRAME: usize = 2;
 /// Rows of one on a small screen: the selected answer and the hint.
 const COMPACT_FRAME: usize = 2;
+/// Height from which one on a small screen has its title: what is asked must not be taken from what is asked about.
+const TITLED: usize = 6;
 /// Fewest rows of a longer body beside all answers; with less room only the selected answer is shown.
 const FEW_ROWS: usize = 3;
 /// Height from which an empty row separates the body from the answers.
@@ -84,7 +86,7 @@ pub struct ChoiceDialog {
 
 /// Shape of a dialog on a screen of a height.
 struct Shape {
-    /// Whether only the selected choice is shown, without the title.
+    /// Whether only the selected choice is shown, and the title only if there is room.
     compact: bool,
     /// Rows of the body.
     body: usize,
@@ -161,7 +163,8 @@ impl ChoiceDialog {
         match room.checked_sub(2).filter(|left| *left >= FEW_ROWS) {
             Some(left) => Shape { compact: false, body: left.min(BODY_ROWS), is_spacious },
             None => {
-                let left = self.height.saturating_sub(COMPACT_FRAME + field);
+                let title = usize::from(self.height >= TITLED + field);
+                let left = self.height.saturating_sub(COMPACT_FRAME + title + field);
                 Shape { compact: true, body: left.clamp(1, BODY_ROWS).min(all), is_spacious: false }
             }
         }

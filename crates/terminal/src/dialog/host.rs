@@ -1,6 +1,8 @@
 //! Questions of the program itself, such as which provider to use: a list that is searched by typing, a text, or nothing but a
 //! word on what is under way.
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::body::DialogBody;
 use super::{BodyPart, DialogEnd, DialogReply, DialogView};
 use crate::arming::Arming;
@@ -311,26 +313,28 @@ impl HostDialog {
         }
         let top = (self.selected + 1).saturating_sub(shown);
         let window = self.matches.iter().enumerate().skip(top).take(shown);
+        let described = self.items().iter().filter(|item| !item.detail.is_empty());
+        let widths = described.map(|item| gate::visible(&item.label).width());
+        let number = if self.is_numbered() { "1. ".len() } else { 0 };
+        let column = widths.filter(|width| *width <= self.columns / 2).max().unwrap_or(0) + number;
         let row = |(at, index): (usize, &usize)| {
             let is_selected = at == self.selected;
-            let mut row = self.item(
-                at,
-                *index,
-                self.is_numbered(),
-                if is_selected { theme.selection } else { Style::PLAIN },
-                theme,
-            );
+            let style = if is_selected { theme.selection } else { Style::PLAIN };
+            let number = self.is_numbered().then_some(at + 1);
+            let mut row = self.item(number, *index, column, style, theme);
             row = row.after(Span::new(if is_selected { "❯ " } else { "  " }, theme.accent));
             row.clipped(self.columns)
         };
         window.map(row).collect()
     }
 
-    fn item(&self, at: usize, index: usize, numbered: bool, style: Style, theme: &Theme) -> Row {
+    /// One item, with its description from a column on.
+    fn item(&self, number: Option<usize>, index: usize, column: usize, style: Style, theme: &Theme) -> Row {
         let Some(item) = self.items().get(index) else { return Row::default() };
-        let number = if numbered { format!("{}. ", at + 1) } else { String::new() };
+        let number = number.map(|number| format!("{number}. ")).unwrap_or_default();
         let mut row = Row::styled(format!("{number}{}", gate::visible(&item.label)), style);
         if !item.detail.is_empty() {
+            row.push(Span::plain(" ".repeat(column.saturating_sub(row.width()))));
             row.push(Span::new(format!("  {}", gate::visible(&item.detail)), theme.dim));
         }
         row
@@ -358,7 +362,7 @@ impl HostDialog {
         let mut rows = vec![Row::styled(gate::visible(&self.title), theme.accent)];
         rows.extend(self.body.rows().iter().cloned().map(super::body::apart));
         for (at, index) in self.matches.iter().enumerate().take(PRINTED) {
-            rows.push(self.item(at, *index, true, Style::PLAIN, theme));
+            rows.push(self.item(Some(at + 1), *index, 0, Style::PLAIN, theme));
         }
         let more = self.matches.len().saturating_sub(PRINTED);
         if more > 0 {

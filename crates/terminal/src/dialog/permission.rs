@@ -78,9 +78,7 @@ pub fn permission(data: &Value, asker: Option<&str>, now: u64) -> Dialog {
     if let Some(warning) = request["warning"].as_str() {
         parts.insert(0, BodyPart::Warning(warning.to_owned()));
     }
-    // The intention of a change says no more than the title.
-    let why = request["intention"].as_str().filter(|why| !why.is_empty() && request["kind"] != "write");
-    if let Some(why) = why {
+    if let Some(why) = intention(request) {
         parts.insert(0, BodyPart::Quoted(why.to_owned()));
     }
     let title = match asker {
@@ -107,6 +105,13 @@ pub fn permission(data: &Value, asker: Option<&str>, now: u64) -> Dialog {
     ));
     let cancel = answer(METHOD, &id, "result", json!({ "kind": "reject" }));
     Dialog::Choice(Box::new(ChoiceDialog::new(Some(id), title, parts, choices, cancel, now)))
+}
+
+/// The model's own words for what it wants. Those of a change say no more than the title, those of a command without a description
+/// are the command.
+fn intention(request: &Value) -> Option<&str> {
+    let why = request["intention"].as_str().filter(|why| !why.is_empty())?;
+    (request["kind"] != "write" && request["fullCommandText"].as_str() != Some(why)).then_some(why)
 }
 
 /// The programs of a command, in the form of an approval.

@@ -125,7 +125,7 @@ fn refused(changes: &[(&str, &str)], expected: Expect) {
 fn a_change_that_cannot_work_is_refused_in_one_sentence() {
     refused(
         &[("sned", "enter")],
-        expect!["`sned` is not an action; the help screen lists them with their keys"],
+        expect!["`sned` is not an action; docs/terminal-commands.md lists them with their keys"],
     );
     refused(
         &[("send", "hyper+a")],

@@ -11,6 +11,8 @@ use crate::wrap::wrap;
 
 /// Rows of the screen that the pager needs itself: its title and its hint.
 const FRAME: usize = 2;
+/// Indent of a second column that is below the first.
+const NARROW_INDENT: usize = 4;
 /// Columns of the mark before lines that can be commented.
 const MARK: usize = 2;
 
@@ -34,6 +36,19 @@ struct Search {
     /// The field while it is open.
     field: Option<TextField>,
     text: String,
+}
+
+/// Rows of a line that does not fit. Where the first column of a list is wide, the second goes below it.
+fn wrapped(line: &Row, columns: usize) -> Vec<Row> {
+    match line.spans.as_slice() {
+        [name, _, rest @ ..] if line.hanging * 2 > columns => {
+            let indent = [Span::plain(" ".repeat(NARROW_INDENT))];
+            let mut rows = wrap(std::slice::from_ref(name), columns, &[], &indent);
+            rows.extend(wrap(rest, columns, &indent, &indent));
+            rows
+        }
+        spans => wrap(spans, columns, &[], &[Span::plain(" ".repeat(line.hanging))]),
+    }
 }
 
 impl Pager {
@@ -105,7 +120,7 @@ impl Pager {
         for (at, line) in self.lines.iter().enumerate() {
             match line.width() > width {
                 true => {
-                    let parts = wrap(&line.spans, width, &[], &[]);
+                    let parts = wrapped(line, width);
                     self.rows.extend(parts.into_iter().map(|part| (at, Some(part))));
                 }
                 false => self.rows.push((at, None)),

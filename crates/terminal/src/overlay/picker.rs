@@ -191,7 +191,9 @@ impl Picker {
 
     /// Width of the column of names with their variants. Longer names reach into the descriptions.
     fn name_columns(&self, columns: usize) -> usize {
-        let most = (columns / 3).min(MAX_NAME_COLUMNS);
+        // Variants are read with the names; descriptions have the rest.
+        let has_variants = self.items.iter().any(|item| !item.variants.is_empty());
+        let most = (columns / if has_variants { 2 } else { 3 }).min(MAX_NAME_COLUMNS);
         let described = self.items.iter().filter(|item| !item.detail.is_empty());
         let widths = described.map(|item| {
             let variant =

@@ -32,6 +32,7 @@ fn every_command_of_the_terminal_answers() {
         }
     }
     expect![[r#"
+        /after:  session.schedule.list {}
         /agent:  session.agent.list {"includeBuiltInAgents":false}
         /ask: ∙ Usage: /ask QUESTION 
         /btw: ∙ Usage: /btw QUESTION 
@@ -43,6 +44,7 @@ fn every_command_of_the_terminal_answers() {
         /detach:  Exit(Detach)
         /diagnose:  hangar doctor
         /diff:  session.workspaces.diff {"mode":"unstaged"}
+        /every:  session.schedule.list {}
         /exit:  Exit(Close)
         /quit:  Exit(Close)
         /experimental:  hangar features
@@ -51,7 +53,7 @@ fn every_command_of_the_terminal_answers() {
         /extensions:  session.extensions.list {}
         /fork:  sessions.fork {"sessionId":"s1"}
         /branch:  sessions.fork {"sessionId":"s1"}
-        /help: Commands / /agent                Chooses the agent that answers / /ask                  Asks something aside, outside the / conversation (also /btw) / /changelog            Shows what is new in this version / (also /release-notes) / /clear                Starts over in a new session (also / /reset) / /collect-debug-logs   Copies the session's log and the / program's logs to a directory / /compact              Sums the conversation up / /context              Says what the model's context is / filled with / /copy                 Copies the last answer to the / clipboard / /cwd                  Directory (also /cd) / /detach               Leaves the session running elsewhere / /diagnose             Checks models, logins and this / machine, as `hangar doctor` does / /diff                 Shows what changed in the working tree / /exit                 Closes the session and leaves (also / /quit) / 1–22 of 158 · ↑↓ pgup pgdn g G move · / searches, n next · … 
+        /help: Keys / @                         name a file or a folder / !                         run a command in your shell / /                         run a command of Hangar / enter                     send the prompt, or steer while /                           the agent works / ctrl+q, ctrl+enter        send the prompt when the agent is /                           done / shift+enter, alt+enter, ctrl+j  new line / shift+tab                 next mode: interactive, plan, /                           autopilot / esc                       close or cancel / esc esc                   stop the agent, or rewind / ctrl+c                    clear the prompt, or cancel / ctrl+c ctrl+c             exit / ctrl+d                    exit (empty prompt) / ctrl+z                    suspend to the shell / ctrl+l                    draw the screen again / ctrl+s                    put the draft away, or bring it /                           back / ctrl+g, ctrl+x e, ctrl+x ctrl+e  edit the prompt in $EDITOR / ctrl+r                    search the history / 1–22 of 159 · ↑↓ pgup pgdn g G move · / searches, n next · … 
         /hooks:  hooks.discover {}
         /instructions:  session.instructions.getSources {}
         /limits: ∙ The session has cost $0; /limits AMOUNT limits it, in /   dollars. Limits of --max-cost and [budget] hold too. 
@@ -131,8 +133,8 @@ fn what_hangar_has_not_is_answered_by_a_sentence() {
         /lsp: ∙ Hangar starts no language servers; an MCP server can bring /   one. 
         /chronicle: ∙ /resume lists the earlier sessions of all agents. 
         /terminal-setup: ∙ alt+enter and ctrl+j make a new line everywhere; /   shift+enter does where the terminal tells it apart. 
-        /every: ∙ `[[schedules]]` in config.toml starts jobs and sessions at /   set times, inside `hangar up`; a session sends itself no /   prompts. 
-        /after: ∙ `[[schedules]]` in config.toml starts jobs and sessions at /   set times, inside `hangar up`; a session sends itself no /   prompts. 
+        /every:  session.schedule.list {}
+        /after:  session.schedule.list {}
     "#]].assert_eq(&told);
 }
 
@@ -170,7 +172,9 @@ fn answers_of_commands_are_shown() {
             $ hangar
             ∙ one
               two
+
             bold
+
             ✗ nothing to sum up
 
             ❯ ▮

@@ -17,9 +17,9 @@ fn an_item_is_picked_by_its_number() {
 
             Which provider?
             Keys that are set come first.
-            ❯ 1. Anthropic  ANTHROPIC_API_KEY is set
+            ❯ 1. Anthropic                ANTHROPIC_API_KEY is set
               2. A model on this machine  Ollama, LM Studio
-              3. The scripted model  a demo
+              3. The scripted model       a demo
             a number or enter picks; esc goes back
         "#]],
     );
@@ -69,15 +69,15 @@ fn a_long_list_is_searched() {
             $ hangar
 
             Which model?
-            ❯ model-1  $1.00 in, $2.00 out
-              model-2  $1.00 in, $2.00 out
-              model-3  $1.00 in, $2.00 out
-              model-4  $1.00 in, $2.00 out
-              model-5  $1.00 in, $2.00 out
-              model-6  $1.00 in, $2.00 out
-              model-7  $1.00 in, $2.00 out
-              model-8  $1.00 in, $2.00 out
-              model-9  $1.00 in, $2.00 out
+            ❯ model-1   $1.00 in, $2.00 out
+              model-2   $1.00 in, $2.00 out
+              model-3   $1.00 in, $2.00 out
+              model-4   $1.00 in, $2.00 out
+              model-5   $1.00 in, $2.00 out
+              model-6   $1.00 in, $2.00 out
+              model-7   $1.00 in, $2.00 out
+              model-8   $1.00 in, $2.00 out
+              model-9   $1.00 in, $2.00 out
               model-10  $1.00 in, $2.00 out
               model-11  $1.00 in, $2.00 out
               model-12  $1.00 in, $2.00 out
@@ -115,13 +115,13 @@ fn a_long_list_is_searched() {
         expect![[r#"
             $ hangar
             Which model?
-              model-3  $1.00 in, $2.00 out
-              model-4  $1.00 in, $2.00 out
-              model-5  $1.00 in, $2.00 out
-              model-6  $1.00 in, $2.00 out
-              model-7  $1.00 in, $2.00 out
-              model-8  $1.00 in, $2.00 out
-            ❯ model-9  $1.00 in, $2.00 out
+              model-3   $1.00 in, $2.00 out
+              model-4   $1.00 in, $2.00 out
+              model-5   $1.00 in, $2.00 out
+              model-6   $1.00 in, $2.00 out
+              model-7   $1.00 in, $2.00 out
+              model-8   $1.00 in, $2.00 out
+            ❯ model-9   $1.00 in, $2.00 out
             enter picks · esc back · type to search…
         "#]],
     );

@@ -272,66 +272,66 @@ fn help_lists_commands_and_keys() {
         "size:90x30\nready\n?\nscreen\nG",
         expect![[r#"
             Help
-            Commands
-            /agent                Chooses the agent that answers
-            /ask                  Asks something aside, outside the conversation (also /btw)
-            /changelog            Shows what is new in this version (also /release-notes)
-            /clear                Starts over in a new session (also /reset)
-            /collect-debug-logs   Copies the session's log and the program's logs to a directory
-            /compact              Sums the conversation up
-            /context              Says what the model's context is filled with
-            /copy                 Copies the last answer to the clipboard
-            /cwd                  Directory (also /cd)
-            /detach               Leaves the session running elsewhere
-            /diagnose             Checks models, logins and this machine, as `hangar doctor` does
-            /diff                 Shows what changed in the working tree
-            /exit                 Closes the session and leaves (also /quit)
-            /experimental         Lists the features that can be switched on and off
-            /export               Writes the transcript to a file: md or html, and a path (also
-            /share)
-            /extensions           Lists the extensions and switches them on and off
-            /fork                 Goes on in a copy of the session (also /branch)
-            /help                 Lists commands and keys
-            /hooks                Lists the hooks of the session
-            /instructions         Lists the instruction files that are read
-            /limits               Limits the cost of the session, or removes the limit
-            /login                Sets up a provider and its model
-            /logout               Removes a provider, with the key that was kept for it
-            /mcp                  MCP servers
-            /memory               Lists, shows, edits and deletes the notes about this repository
-            /model                Chooses the model and its effort (also /models)
-            1–28 of 115 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
+            Keys
+            @                         name a file or a folder
+            !                         run a command in your shell
+            /                         run a command of Hangar
+            enter                     send the prompt, or steer while the agent works
+            ctrl+q, ctrl+enter        send the prompt when the agent is done
+            shift+enter, alt+enter, ctrl+j  new line
+            shift+tab                 next mode: interactive, plan, autopilot
+            esc                       close or cancel
+            esc esc                   stop the agent, or rewind
+            ctrl+c                    clear the prompt, or cancel
+            ctrl+c ctrl+c             exit
+            ctrl+d                    exit (empty prompt)
+            ctrl+z                    suspend to the shell
+            ctrl+l                    draw the screen again
+            ctrl+s                    put the draft away, or bring it back
+            ctrl+g, ctrl+x e, ctrl+x ctrl+e  edit the prompt in $EDITOR
+            ctrl+r                    search the history
+            ctrl+p                    older prompt
+            ctrl+n                    newer prompt
+            ctrl+v, alt+v             paste an image or a file
+            ctrl+o                    expand what is folded, recent
+            ctrl+e                    expand what is folded, all (empty prompt)
+            ctrl+t                    show or hide reasoning
+            ctrl+f                    search the transcript (empty prompt)
+            pageup                    the transcript, at its end
+            pagedown                  nothing: the terminal scrolls what is printed
+            left                      tasks and sub-agents (empty prompt)
+            1–28 of 114 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
             ===
             Help
-            ctrl+x h               no: there is no panel beside the conversation
-            ctrl+x o               no: the terminal opens links, Hangar starts no browser
-            ctrl+x v               no: there is no voice input
-            ctrl+x x               no: there is no panel beside the conversation
-            left, ctrl+b           left
-            right, ctrl+f          right
-            up                     up; above the first row queued prompts, then the history
-            down                   down; below the last row newer prompts
-            alt+b, alt+left, ctrl+left a word left
-            alt+f, alt+right, ctrl+right a word right
-            ctrl+a, home           start of the line
-            ctrl+e, end            end of the line
-            ctrl+home, alt+up, alt+< start of the text
-            ctrl+end, alt+down, alt+> end of the text
-            backspace, ctrl+h, shift+backspace delete to the left
-            delete, ctrl+d         delete to the right
-            ctrl+w                 kill back to a blank
-            alt+backspace, ctrl+backspace kill the word to the left
-            alt+d, alt+delete, ctrl+delete kill the word to the right
-            ctrl+u                 kill to the start of the line
-            ctrl+k                 kill to the end of the line
-            ctrl+y                 insert what was killed
-            alt+y                  insert an older kill instead
-            ctrl+_, ctrl+-, ctrl+/, ctrl+7 undo
-            alt+_, alt+-, ctrl+shift+z redo
+            /login               Sets up a provider and its model
+            /logout              Removes a provider, with the key that was kept for it
+            /mcp                 MCP servers
+            /memory              Lists, shows, edits and deletes the notes about this repository
+            /model               Chooses the model and its effort (also /models)
+            /move                Moves uncommitted changes and the session into a new git worktree
+            /new                 Opens a new session and leaves this one as it is
+            /notify              Switches notifications on or off
+            /plan                Plans first
+            /plugin              Lists, installs, updates and removes plugins (also /plugins)
+            /raw                 Prints the last answer as it was written, without layout
+            /reasoning           Shows or hides the model's reasoning
+            /refine              Rewrites a rough prompt into a clear one, for review
+            /restart             Starts the program again, with this session
+            /resume              Opens an earlier session, of any agent (also /continue)
+            /rewind              Goes back to an earlier prompt, with or without files (also /undo)
+            /search              Searches the transcript (also /find)
+            /settings            Shows the settings of the terminal (also /config)
+            /statusline          Chooses what the status line shows (also /footer)
+            /subagents           Lists agents and their models (also /agents)
+            /tasks               Lists sub-agents and background commands
+            /theme               Chooses the colours
+            /usage               Says what the session used and cost (also /cost)
+            /version             Says which version this is
+            /vim                 Switches vim keys on or off
+            /worktree            Continues in a new git worktree: a branch, a task, or nothing
 
-            @ names a file, ! runs a command, / is a command; ctrl+v pastes an image.
             docs/terminal.md has more.
-            88–115 of 115 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
+            87–114 of 114 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
         "#]],
     );
 }

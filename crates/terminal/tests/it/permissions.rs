@@ -634,3 +634,28 @@ fn on_a_small_screen_the_command_has_the_room_and_one_answer_is_shown() {
         "#]],
     );
 }
+
+#[test]
+fn a_command_without_a_description_is_shown_once() {
+    check(
+        r#"ready
+        turn
+        ask:p1 {"kind":"shell","intention":"touch made","fullCommandText":"touch made","commands":[]}
+        wait:300"#,
+        expect![[r#"
+            $ hangar
+            ◐ waiting for you · esc esc stops
+
+            Run this command?
+              ┃ touch made
+
+            ❯ 1. Yes
+              2. Yes, and do not ask again for such commands in this
+                 session
+              3. No, and say what to do instead
+            a number or enter answers; esc cancels
+            ---
+            Notify("the agent asks something")
+        "#]],
+    );
+}

@@ -11,7 +11,7 @@ fn a_model_is_picked_with_its_effort() {
         type:/model
         enter
         screen
-        reply:models.list:{"models":[{"id":"small","name":"Small"},{"id":"large","name":"Large Model","capabilities":{"limits":{"max_context_window_tokens":200000}},"billing":{"inputPrice":3.0,"outputPrice":15.0},"supportedReasoningEfforts":["low","high"],"defaultReasoningEffort":"low"},{"id":"scripted"}]}
+        reply:models.list:{"models":[{"id":"small","name":"Small"},{"id":"large","name":"Large Model","capabilities":{"limits":{"max_context_window_tokens":200000}},"billing":{"tokenPrices":{"inputPrice":300.0,"outputPrice":1500.0,"batchSize":1000000}},"supportedReasoningEfforts":["low","high"],"defaultReasoningEffort":"low"},{"id":"scripted"}]}
     "#;
     check(
         open,
@@ -46,7 +46,7 @@ fn a_model_is_picked_with_its_effort() {
             Models (3)
             ❯ ▮
               small           Small
-              large  ‹ low ›  Large Model · 200k context · $3.00/$15.00…
+              large  ‹ low ›  Large Model · 200k context · $3.00 in, $1…
             ❯ scripted        current
 
 

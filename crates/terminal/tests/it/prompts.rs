@@ -540,13 +540,14 @@ fn a_session_that_is_lost_says_so_and_rests() {
     check(
         "ready\nturn\nsay:half of\nlost:the server is gone\nwait:10000\ntype:hello",
         expect![[r#"
-        $ hangar
-        half of
-        ✗ the server is gone
+            $ hangar
+            half of
 
-        ❯ hello▮
-        scripted · ~/project · main
-    "#]],
+            ✗ the server is gone
+
+            ❯ hello▮
+            scripted · ~/project · main
+        "#]],
     );
 }
 
@@ -559,6 +560,7 @@ fn another_session_takes_the_place_of_one() {
             ❯ one
 
             half of an answer
+
             ∙ Another session begins here; /resume goes back to the one
               before.
 
@@ -571,6 +573,7 @@ fn another_session_takes_the_place_of_one() {
             ❯ one
 
             half of an answer
+
             ∙ Another session begins here; /resume goes back to the one
               before.
 

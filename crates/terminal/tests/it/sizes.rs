@@ -162,3 +162,136 @@ fn a_resize_keeps_everything() {
     "#]],
     );
 }
+
+#[test]
+fn a_draft_stays_on_a_small_screen_beside_its_completions() {
+    check(
+        "size:40x10\nready\nuser:hi\nturn\nsay:hello\\n\nidle\ntype:/",
+        expect![[r#"
+            $ hangar
+            ❯ hi
+
+            hello
+            ❯ /▮
+            ❯ after               Sends a prompt la…
+              agent               Chooses the agent…
+              ask                 Asks something as…
+              changelog           Shows what is new…
+              clear               Starts over in a …
+              collect-debug-logs  Copies the sessio…
+              compact             Sums the conversa…
+            scripted · ~/project · main
+        "#]],
+    );
+}
+
+#[test]
+fn a_question_keeps_its_title_on_a_small_screen() {
+    let ask = r#"ask:p1 {"kind":"shell","toolCallId":"c1","intention":"Tidy up","fullCommandText":"touch a_rather_long_name_of_a_file.txt && echo one two three four five six seven eight nine ten && rm -f a_rather_long_name_of_a_file.txt","commands":[]}"#;
+    check(
+        &format!("size:40x10\nready\nturn\n{ask}\nwait:300"),
+        expect![[r#"
+            $ hangar
+            Run this command?
+              │ Tidy up
+              ┃ touch
+              ┃ a_rather_long_name_of_a_file.txt &&
+              ┃ echo one two three four five six
+              ┃ seven eight nine ten && rm -f
+              ┃ a_rather_long_name_of_a_file.txt
+            ❯ 1. Yes (↑↓)
+            a number or enter answers; esc cancels
+            ---
+            Notify("the agent asks something")
+        "#]],
+    );
+}
+
+#[test]
+fn calls_are_named_in_full_on_a_small_screen() {
+    check(
+        r#"
+        size:40x24
+        ready
+        turn
+        call:c1 bash {"command":"touch a_rather_long_name_of_a_file.txt && make all"}
+        result:c1 done
+        call:c2 ask_user {"question":"Which of the many databases should the new service use?"}
+        result:c2 SQLite
+        call:c3 view {"path":"/home/somebody/projects/shop/server/src/main.rs"}
+        wait:3000
+    "#,
+        expect![[r#"
+            $ hangar
+            ● Run touch a_rather_long_name_of_a_file
+            .txt && make all
+              └ done
+            ● Ask Which of the many databases should
+              the new service use?
+              └ SQLite
+            ● Read …cts/shop/server/src/main.rs  3s
+            ◑ working 3s · esc esc stops
+
+            ❯ ▮
+            scripted · ~/project · main
+        "#]],
+    );
+}
+
+#[test]
+fn help_is_in_two_columns_where_there_is_room() {
+    check(
+        "size:40x10\nready\nf1\nscreen\nresize:80x12\nG",
+        expect![[r#"
+            Help
+            Keys
+            @
+                name a file or a folder
+            !
+                run a command in your shell
+            /
+                run a command of Hangar
+            enter
+            1–8 of 253 · ↑↓ pgup pgdn g G move · / …
+            ===
+            Help
+            /subagents           Lists agents and their models (also /agents)
+            /tasks               Lists sub-agents and background commands
+            /theme               Chooses the colours
+            /usage               Says what the session used and cost (also /cost)
+            /version             Says which version this is
+            /vim                 Switches vim keys on or off
+            /worktree            Continues in a new git worktree: a branch, a task, or
+                                 nothing
+
+            docs/terminal.md has more.
+            114–123 of 123 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
+        "#]],
+    );
+}
+
+#[test]
+fn a_word_of_the_program_stands_apart_from_an_answer() {
+    check(
+        "ready\nuser:hi\nturn\nsay:hello\\n\nidle\ntype:/settings\nenter\ntype:/version\nenter\nuser:next",
+        expect![[r#"
+            $ hangar
+            ❯ hi
+
+            hello
+
+            ∙ theme: ansi (/theme)
+              vim keys: off (/vim)
+              reasoning: off (ctrl+t)
+              notifications: on (/notify)
+              status line: mode, agent, model, context, cost, directory,
+              branch (/statusline)
+            ∙ Hangar 0.2.0
+
+            ❯ next
+
+            ❯ ▮
+            scripted · ~/project · main
+        "#]],
+    );
+}

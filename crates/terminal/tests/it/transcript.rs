@@ -415,10 +415,10 @@ fn an_answer_that_was_cut_off_is_told_of_when_the_session_is_resumed() {
         expect![[r#"
             $ hangar
             ❯ fix it
+
             ! The answer to the last prompt was cut off: the program
               ended while the agent worked. Its finished steps are kept;
               ask it to continue.
-
             ∙ Resumed
 
             ❯ ▮

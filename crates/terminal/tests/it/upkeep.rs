@@ -132,25 +132,25 @@ fn the_draft_comes_back_after_a_command_beside_it() {
     check(
         "ready\ntype:a draft\nctrl+x /\nscreen\ntype:version\nenter",
         expect![[r#"
-        $ hangar
+            $ hangar
 
-        ❯ /▮
-        ❯ agent               Chooses the agent that answers
-          ask                 Asks something aside, outside the con…
-          changelog           Shows what is new in this version
-          clear               Starts over in a new session
-          collect-debug-logs  Copies the session's log and the prog…
-          compact             Sums the conversation up
-          context             Says what the model's context is fill…
-          copy                Copies the last answer to the clipboa…
-        scripted · ~/project · main
-        ===
-        $ hangar
-        ∙ Hangar 0.2.0
+            ❯ /▮
+            ❯ after               Sends a prompt later: a time and the …
+              agent               Chooses the agent that answers
+              ask                 Asks something aside, outside the con…
+              changelog           Shows what is new in this version
+              clear               Starts over in a new session
+              collect-debug-logs  Copies the session's log and the prog…
+              compact             Sums the conversation up
+              context             Says what the model's context is fill…
+            scripted · ~/project · main
+            ===
+            $ hangar
+            ∙ Hangar 0.2.0
 
-        ❯ a draft▮
-        scripted · ~/project · main
-    "#]],
+            ❯ a draft▮
+            scripted · ~/project · main
+        "#]],
     );
     check(
         "ready\ntype:a draft\nctrl+x /\nctrl+c",
@@ -541,5 +541,66 @@ fn the_program_is_started_again_when_nothing_runs() {
         ---
         Restart
     "#]],
+    );
+}
+
+#[test]
+fn prompts_are_scheduled_listed_and_stopped() {
+    check(
+        r#"ready
+        type:/every
+        enter
+        reply:session.schedule.list:{"entries":[]}
+        type:/every 10m
+        enter
+        type:/every 10m check the build
+        enter
+        reply:session.schedule.add:{"entry":{"id":1,"intervalMs":600000,"prompt":"check the build","recurring":true}}
+        type:/after 90s run the tests
+        enter
+        reply:session.schedule.add:{"entry":{"id":2,"intervalMs":90000,"prompt":"run the tests","recurring":false}}
+        type:/every 1s too often
+        enter
+        reply:session.schedule.add:{"error":"the shortest interval is 5 seconds"}
+        type:/after list
+        enter
+        reply:session.schedule.list:{"entries":[{"id":1,"intervalMs":600000,"prompt":"check the build","recurring":true},{"id":2,"intervalMs":90000,"prompt":"run the tests","recurring":false}]}
+        type:/every stop 1
+        enter
+        reply:session.schedule.stop:{"entry":{"id":1,"intervalMs":600000,"prompt":"check the build","recurring":true}}
+        type:/every stop 7
+        enter
+        reply:session.schedule.stop:{}
+        type:/every stop it
+        enter"#,
+        expect![[r#"
+            $ hangar
+            ∙ No prompts are scheduled. /every 10m PROMPT sends one
+              every ten minutes.
+            ✗ an interval and a prompt are needed: /every 10m check the
+              build, or /after 2h run the tests
+            ∙ every 10m: check the build
+              /every stop 1 ends it; it ends with this session too.
+            ∙ once, after 90s: run the tests
+              /every stop 2 ends it; it ends with this session too.
+            ✗ the shortest interval is 5 seconds
+            ∙ 1. every 10m: check the build
+              2. once, after 90s: run the tests
+              /every stop NUMBER ends one.
+            ∙ Stopped: every 10m: check the build
+            ✗ there is no schedule of that number; /every lists them
+            ✗ which one? /every lists them with their numbers
+
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+            ---
+            session.schedule.list {}
+            session.schedule.add {"interval":"10m","prompt":"check the build","recurring":true}
+            session.schedule.add {"interval":"90s","prompt":"run the tests","recurring":false}
+            session.schedule.add {"interval":"1s","prompt":"too often","recurring":true}
+            session.schedule.list {}
+            session.schedule.stop {"id":1}
+            session.schedule.stop {"id":7}
+        "#]],
     );
 }

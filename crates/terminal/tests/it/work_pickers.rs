@@ -134,6 +134,7 @@ fn a_rewind_shows_what_changes_first() {
             ===
             $ hangar
             ❯ make a file
+
             ∙ 2 files are as they were before that prompt.
 
             ❯ make a file▮
@@ -257,7 +258,7 @@ fn tasks_are_opened_stopped_and_moved() {
         event@a1:assistant.message {"messageId":"x","content":"I see a file."}
         type:/tasks
         enter
-        reply:session.tasks.list:{"tasks":[{"id":"a1","displayName":"explore","status":"running","description":"look around"},{"id":"b1","command":"sleep 9","status":"running"}]}
+        reply:session.tasks.list:{"tasks":[{"id":"a1","displayName":"explore","status":"running","description":"look around"},{"type":"shell","id":"b1","command":"sleep 9","status":"running"}]}
     "#;
     check(
         open,
@@ -320,6 +321,40 @@ fn tasks_are_opened_stopped_and_moved() {
         ---
         session.tasks.list {}
     "#]],
+    );
+    check(
+        &format!(
+            "{open}\ndown\nenter\nreply:session.tasks.getProgress:{{\"progress\":{{\"type\":\"shell\",\"recentOutput\":\"one\\ntwo\\n\"}}}}"
+        ),
+        expect![[r#"
+            Output
+            one
+            two
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+            1–2 of 2 · ↑↓ pgup pgdn g G move · / searches, n next · q c…
+            ---
+            session.tasks.list {}
+            session.tasks.getProgress {"id":"b1"}
+        "#]],
     );
     check(
         &format!("{open}\ndown\nctrl+x"),

@@ -6,6 +6,7 @@
 mod access;
 pub mod analysis;
 mod arguments;
+mod background;
 mod calls;
 mod confinement;
 mod denial;
@@ -23,5 +24,6 @@ mod tracked;
 #[cfg(test)]
 mod tests;
 
+pub use background::BackgroundCommand;
 pub use confinement::Confinement;
 pub use registry::{ShellCompletion, ShellOptions, Shells};

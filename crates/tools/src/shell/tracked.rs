@@ -147,6 +147,23 @@ impl Tracked {
         self.phase() == CommandPhase::Running
     }
 
+    pub(super) fn is_detached(&self) -> bool {
+        self.mode == CommandMode::Detached
+    }
+
+    /// Whether a call waits for the end.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.state().waiting > 0
+    }
+
+    /// All output so far, which stays to be read.
+    pub(super) fn peek(&self) -> String {
+        match &self.state().transcript {
+            Transcript::Kept(output) => output.text(),
+            Transcript::Log(path) => output::read_log(path),
+        }
+    }
+
     pub(super) fn elapsed(&self) -> Duration {
         match self.phase() {
             CommandPhase::Running => self.started.elapsed(),

@@ -86,6 +86,8 @@ pub(super) fn run(view: &View) -> Result<Option<Outcome>> {
     std::fs::write(&settings, "set -g history-limit 50000\n")?;
     let settings = settings.display().to_string();
     tmux.say(&["-f", &settings, "new-session", "-d", "-x", "120", "-y", "40", "-c", &project, &line])?;
+    // Before the shell has printed its lines it may echo keys itself, onto one of them.
+    tmux.wait_for(&format!("shell line {}", SHELL_LINES - 1))?;
     // Keys that come too early are lost in some.
     let began = Instant::now();
     while !tmux.text()?.contains(KEY) {

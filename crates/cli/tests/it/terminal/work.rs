@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use hangar_test_support::Scratch;
 use serde_json::json;
 
-use super::{Terminal, hangar};
+use super::{Terminal, hangar, process_in};
 
 /// A PNG of one pixel.
 const PIXEL: &str =
@@ -214,6 +214,55 @@ fn a_session_of_fifty_thousand_events_is_opened_at_its_end() {
     again.wait_for("answer 24999");
     assert!(again.text().contains("earlier in this session"), "{}", again.text());
     again.leave();
+}
+
+#[test]
+fn a_command_in_the_background_is_listed_shown_and_stopped() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch).arg("--allow-all-tools"));
+    let command =
+        json!({ "command": "echo it has begun; sleep 1000", "description": "Wait", "mode": "async" });
+    terminal.prompt(&format!("TOOL:bash:{command}\nSAY:It runs."));
+    terminal.wait_until("the answer", |terminal| terminal.text().contains("\nIt runs."));
+    terminal.keys("/tasks\r");
+    terminal.wait_for("echo it has begun; sleep 1000  running · Wait");
+    terminal.keys("\r");
+    terminal.wait_until("its output", |terminal| {
+        terminal.seen().starts_with("Output") && terminal.seen().contains("\nit has begun")
+    });
+    terminal.keys("q/tasks\r");
+    terminal.wait_for("Tasks (1)");
+    terminal.keys("\x18");
+    terminal.wait_until("the prompt", |terminal| !terminal.seen().contains("Tasks (1)"));
+    terminal.keys("/tasks\r");
+    terminal.wait_for("no sub-agents and no background commands");
+    terminal.keys("\x1b");
+    terminal.leave();
+}
+
+/// Memory of a process that is in use, in bytes.
+fn memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+    line.trim_end_matches("kB").trim().parse::<u64>().expect("a number") * 1024
+}
+
+#[test]
+fn two_hundred_turns_take_hardly_more_memory() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    let mut answer = |turns: std::ops::Range<usize>| {
+        for turn in turns {
+            terminal.keys(&format!("SAY:turn {turn} is done\r"));
+            let said = format!("\nturn {turn} is done");
+            terminal.wait_until("the answer", |terminal| terminal.text().contains(&said));
+        }
+        memory(process_in(&scratch))
+    };
+    let before = answer(0..20);
+    let grown = answer(20..220).saturating_sub(before);
+    assert!(grown < 5 << 20, "{grown} bytes more");
+    terminal.leave();
 }
 
 #[test]

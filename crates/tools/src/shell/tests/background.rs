@@ -256,3 +256,27 @@ async fn a_command_that_ends_before_its_call_waits_for_it_is_reported_by_the_cal
     stage.shells.shutdown().await;
     assert!(stage.completions.try_recv().is_err(), "its call has the result");
 }
+
+#[tokio::test]
+async fn commands_in_the_background_are_listed_shown_and_stopped() {
+    let stage = Stage::new();
+    stage.call("bash", json!({"command": "echo ended"})).await;
+    let command = "echo begun; sleep 1000; true";
+    let started = json!({"command": command, "description": "Wait", "mode": "async", "shellId": "s"});
+    stage.call("bash", started).await;
+    let listed = stage.shells.background();
+    let [found] = listed.as_slice() else { panic!("{listed:?}") };
+    assert_eq!((&*found.id, &*found.command, &*found.description), ("s", command, "Wait"));
+    assert!(!found.is_detached && found.pid > 0);
+    // Looking at the output leaves it to be read.
+    while !stage.shells.output("s").expect("it runs").contains("begun") {
+        tokio::task::yield_now().await;
+    }
+    let read = stage.call("read_bash", json!({"shellId": "s", "delay": 0})).await;
+    assert!(read.text.contains("begun"), "{read:?}");
+    assert_eq!(stage.shells.output("nobody"), None);
+    assert!(!stage.shells.stop("nobody"));
+    assert!(stage.shells.stop("s"));
+    assert!(!stage.shells.stop("s"));
+    assert_eq!(stage.shells.background(), []);
+}
