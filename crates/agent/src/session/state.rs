@@ -461,6 +461,7 @@ mod tests {
 session.start {"sessionId":"s","version":1,"producer":"p","copilotVersion":"1","startTime":"t","selectedModel":"m","context":{"cwd":"/w"}}
 subagent.selected {"agentName":"writer","agentDisplayName":"Writer","tools":null}
 user.message {"content":"Hi."}
+hangar.model_items {"messageId":"m0","origin":{"provider":"http://host/","wire":"/v1/messages","model":"m","account":"a"},"items":[{"type":"text","text":"Hello."}]}
 assistant.message {"messageId":"m0","content":"Hello."}
 session.usage_record {"usage":{"model":"m","inputTokens":1,"outputTokens":1}}
 user.message {"content":"Look.","attachments":[{"type":"blob","data":"iVBORw0KGgo=","mimeType":"image/png"}]}
