@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Options of a release, each used only if it works here.
-const SMALLER: [&str; 4] = [
+const SMALLER: [&str; 5] = [
     // Functions with the same code become one, which saves a megabyte.
     "-Wl,--icf=all",
     // Relocations take 10 KB instead of 800 KB, all of which is read at every start. It takes glibc 2.36.
     "-Wl,-z,pack-relative-relocs",
     // Cold functions, such as those that panic, have pages of their own, so that fewer pages of the program are mapped.
     "-Wl,-z,keep-text-section-prefix",
+    // So have the functions that one prompt runs, which are a tenth of the program. `cargo xtask layout` writes the list.
+    concat!("-Wl,-T,", env!("CARGO_MANIFEST_DIR"), "/prompt.ld"),
     // So have small generic functions.
     concat!("-Wl,-T,", env!("CARGO_MANIFEST_DIR"), "/layout.ld"),
 ];
@@ -20,6 +22,7 @@ const SMALLER: [&str; 4] = [
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=layout.ld");
+    println!("cargo::rerun-if-changed=prompt.ld");
     if let Some(commit) = commit() {
         println!("cargo::rustc-env=HANGAR_COMMIT={commit}");
     }

@@ -11,10 +11,6 @@ use tiktoken_rs::CoreBPE;
 #[path = "src/tokenizer/layout.rs"]
 mod layout;
 
-/// Slots per token, at least: probing stays short.
-const SPREAD: usize = 5;
-const SPREAD_OF: usize = 4;
-
 const FACTS: &str = "src/facts/facts.toml";
 
 fn main() {
@@ -33,31 +29,30 @@ fn facts(path: &Path) {
     std::fs::write(path, serde_json::to_vec(&facts).expect("facts as JSON")).expect("writing the facts");
 }
 
-/// Little-endian: number of slots, number of tokens, the slots, the start of each group of tokens, the length of each token,
-/// the tokens' bytes.
+/// Little-endian: the number of entries before each group of buckets, the number in each bucket, the entries by bucket.
 fn vocabulary(path: &Path, vocabulary: &CoreBPE) {
     // Ranks have no gaps; the special tokens behind the first gap never come from ordinary text.
-    let tokens: Vec<Vec<u8>> = (0..).map_while(|rank| vocabulary.decode_bytes(&[rank]).ok()).collect();
-    let slots = (tokens.len() * SPREAD / SPREAD_OF).next_power_of_two();
-    let mut table = vec![0_u32; slots];
-    for (rank, token) in (1_u32..).zip(&tokens) {
-        assert!(rank < 1 << layout::RANK_BITS, "the vocabulary outgrew its slots");
-        let hash = layout::hash(token);
-        let mut at = hash as usize & (slots - 1);
-        while table[at] != 0 {
-            at = (at + 1) & (slots - 1);
-        }
-        table[at] = layout::fingerprint(hash) << layout::RANK_BITS | rank;
+    let tokens = (0_u32..).map_while(|rank| vocabulary.decode_bytes(&[rank]).ok().zip(Some(rank)));
+    let mut buckets = vec![Vec::new(); layout::BUCKETS];
+    for (token, rank) in tokens {
+        assert!(rank < 1 << layout::RANK_BITS, "the vocabulary outgrew its entries");
+        let hash = layout::hash(&token);
+        let fingerprint = layout::fingerprint(hash);
+        let bucket: &mut Vec<u64> = &mut buckets[layout::bucket(hash)];
+        let is_new = bucket.iter().all(|entry| entry >> layout::RANK_BITS != fingerprint);
+        assert!(is_new, "two tokens have the same hash");
+        bucket.push(fingerprint << layout::RANK_BITS | u64::from(rank));
     }
-    let starts = tokens.chunks(layout::GROUP).scan(0_u32, |start, group| {
+    let starts = buckets.chunks(layout::GROUP).scan(0_u32, |start, group| {
         let this = *start;
         *start += group.iter().map(Vec::len).sum::<usize>() as u32;
         Some(this)
     });
-    let words = [slots as u32, tokens.len() as u32].into_iter().chain(table).chain(starts);
-    let mut bytes: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
-    bytes.extend(tokens.iter().map(|token| u8::try_from(token.len()).expect("a token of at most 255 bytes")));
-    bytes.extend(tokens.iter().flatten());
+    let mut bytes: Vec<u8> = starts.flat_map(u32::to_le_bytes).collect();
+    bytes.extend(buckets.iter().map(|bucket| u8::try_from(bucket.len()).expect("a bucket of few entries")));
+    bytes.extend(
+        buckets.iter().flatten().flat_map(|entry| entry.to_le_bytes().into_iter().take(layout::ENTRY)),
+    );
     std::fs::write(path, bytes).expect("writing a table");
 }
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { writeFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { see, setStage, until } from "./stage.mjs";
+import { REFUSALS, see, setStage, until } from "./stage.mjs";
 
 const MANY = 10_000;
 
@@ -54,6 +54,9 @@ test("ten thousand items are a list of which few are drawn, and the queue is pau
   await page.getByRole("button", { name: "Resume" }).click();
   await page.getByRole("button", { name: "Pause" }).click();
   await see(page, "paused");
+  await page.getByRole("button", { name: "Stop all" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("dialog").waitFor({ state: "detached" });
 });
 
 test("what a session changed is shown by turn, commented on, and taken back", async () => {
@@ -67,6 +70,9 @@ test("what a session changed is shown by turn, commented on, and taken back", as
   await page.getByLabel("Comment on line 2").click();
   await page.getByLabel("Comment", { exact: true }).fill("SAY:three is better");
   await page.getByRole("button", { name: "Add comment" }).click();
+  // Another tab does not lose it.
+  await page.getByRole("tab", { name: "Transcript" }).click();
+  await page.getByRole("tab", { name: "Changes" }).click();
   await page.getByRole("button", { name: "Send 1 comment" }).click();
   await see(page, "made.txt:2");
   await until("it is idle", async () => (await stage.portal.api("GET", `/sessions/${session.id}`)).state === "idle");
@@ -77,6 +83,28 @@ test("what a session changed is shown by turn, commented on, and taken back", as
   await page.getByLabel("Filter events").fill("tool.execution_start");
   await page.locator(".raw-events summary").first().click();
   await page.locator(".raw-json pre", { hasText: "made.txt" }).first().waitFor();
+});
+
+test("limits and budgets are set in forms, and a line that is no number is refused", async () => {
+  const page = await stage.page({ forgives: REFUSALS });
+  await page.goto("/settings");
+  const limits = page.getByRole("region", { name: "Limits" });
+  await limits.getByLabel(/^per_job/).fill("nightly 2");
+  await limits.getByRole("button", { name: "Save" }).click();
+  await see(limits, "it must be a table");
+  await limits.getByLabel(/^per_job/).fill("nightly = 2");
+  await limits.getByRole("button", { name: "Save" }).click();
+  await see(limits, "Saved.");
+  const agents = page.getByRole("region", { name: "Agents" });
+  await agents.getByPlaceholder("name").fill("reviewer");
+  await agents.getByRole("button", { name: "Add an agent" }).click();
+  await agents.getByLabel(/^runtime/).fill("native");
+  await agents.getByText("More settings").click();
+  await agents.getByLabel(/^budget/).fill("day = 20");
+  await agents.getByRole("button", { name: "Save" }).click();
+  await see(agents, "Saved.");
+  const { values } = await stage.portal.api("GET", "/settings");
+  assert.deepEqual([values.limits.per_job, values.agents.reviewer.budget], [{ nightly: 2 }, { day: 20 }]);
 });
 
 test("transcripts are searched, and a run shows its sessions beside its chart and is deleted", async () => {

@@ -4,6 +4,8 @@
 mod bench;
 mod catalogue;
 mod clients;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod layout;
 mod npm;
 mod shell;
 mod shots;
@@ -27,6 +29,8 @@ cargo xtask <task>
   types                write docs/openapi.json and the TypeScript types of the API from the portal's routes
   shots                make the pictures of docs/terminal.md from the real screen; needs tmux
   catalogue FILE       write the embedded catalogue of models from FILE, an `api.json` of models.dev
+  layout [PROGRAM]     write crates/cli/prompt.ld, the functions that a prompt runs, which a release is linked by; PROGRAM is
+                       a release that is not stripped; needs Linux on x86-64 and nm
   test                 everything that CI checks: format, lints, all tests with what they need, tidy
   soak [--minutes N] [--seed S]
                        random faults on a fleet of real servers and workers, then a check of all logs
@@ -52,6 +56,10 @@ fn main() -> ExitCode {
         ["types"] => types::write(),
         ["shots"] => shots::run(),
         ["catalogue", file] => catalogue::write(Path::new(file)),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        ["layout"] => layout::write(),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        ["layout", program] => layout::write_for(Path::new(program)),
         ["soak", rest @ ..] => soak::run(rest),
         ["tidy"] => tidy::run(),
         ["bench", "runtimes"] => bench::runtimes::run(false),

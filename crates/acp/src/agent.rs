@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use hangar_agent::session::iso;
 use hangar_agent::session::state::project;
@@ -231,7 +232,7 @@ impl EditorAgent {
     }
 
     fn start(&mut self, session_id: String, (task, jobs): (EditorSession, mpsc::Sender<SessionMessage>)) {
-        let running = tokio::spawn(task.live());
+        let running = tokio::spawn(FutureExt::boxed(task.live()));
         self.sessions.insert(session_id, OpenSession { jobs, running });
     }
 

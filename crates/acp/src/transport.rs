@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use hangar_peer::{Framing, LineReader, Peer, PendingConnection, PendingConnections, ReadLine, accept};
 use hangar_protocol::rpc::{RpcMessage, codes};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -39,7 +40,7 @@ pub async fn serve_tcp(config: &Arc<EditorAgentConfig>, listener: TcpListener, s
         };
         let (config, stop, places) = (Arc::clone(config), stop.clone(), Arc::clone(&places));
         let waiting = pending.register();
-        connections.spawn(async move {
+        connections.spawn(FutureExt::boxed(async move {
             let begins = tokio::select! {
                 begins = begins_with_message(&stream, &waiting) => begins,
                 () = stop.cancelled() => false,
@@ -48,7 +49,7 @@ pub async fn serve_tcp(config: &Arc<EditorAgentConfig>, listener: TcpListener, s
             waiting.admit();
             let (reader, writer) = stream.into_split();
             serve(&config, reader, writer, &stop).await;
-        });
+        }));
     }
     while connections.join_next().await.is_some() {}
 }

@@ -49,10 +49,34 @@ pub enum AgentTools {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentSource {
     Builtin,
-    /// A file of the project, of the user or of a plugin.
-    File(std::path::PathBuf),
+    File(AgentFile),
     /// Registered by a client.
     Client,
+}
+
+/// The file that describes an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentFile {
+    pub path: std::path::PathBuf,
+    pub owner: AgentOwner,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentOwner {
+    Project,
+    User,
+    Plugin,
+}
+
+impl AgentOwner {
+    /// The owner as clients of the SDK know it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::User => "user",
+            Self::Plugin => "plugin",
+        }
+    }
 }
 
 impl AgentDefinition {

@@ -216,6 +216,26 @@ impl Conversation {
         }
     }
 
+    /// Number of answers in their vendor's own items.
+    pub fn vendor_turns(&self) -> usize {
+        let is_native = |message: &&Arc<Message>| matches!(&***message, Message::Assistant(turn) if turn.native.is_some());
+        self.messages.iter().filter(is_native).count()
+    }
+
+    /// Leaves the text and the calls of all answers, without their vendor's own items.
+    pub fn withhold_reasoning(&mut self) {
+        for message in &mut self.messages {
+            if matches!(&**message, Message::Assistant(turn) if turn.native.is_some()) {
+                self.bytes -= size(message);
+                if let Message::Assistant(turn) = Arc::make_mut(message) {
+                    turn.native = None;
+                    turn.reasoning = None;
+                }
+                self.bytes += size(message);
+            }
+        }
+    }
+
     pub fn has_images(&self) -> bool {
         self.messages.iter().any(|message| shows_images(message))
     }

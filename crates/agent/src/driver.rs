@@ -34,7 +34,7 @@ use crate::entropy::Entropy;
 use crate::hook::{HookAnswer, HookKind, HookRequest};
 use crate::interned;
 use crate::log::{ListedFact, LogError, SessionLog};
-use crate::model::{ModelError, ModelEvent, ModelProvider, ModelRequest, TokenUsage};
+use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, TokenUsage};
 use crate::session::{
     Command, Context, Opening, PendingPermission, Reminder, Session, SessionInput, Step, ended, iso, started,
 };
@@ -111,6 +111,8 @@ pub struct Driver {
     /// Calls of `read_agent` that wait for their agents.
     readers: Vec<WaitingRead>,
     rate_limits: RateLimits,
+    /// Whether a refused login is tried again within the session.
+    retries_logins: bool,
     /// Gets ready what agents have of their own.
     tool_provider: Option<Arc<dyn AgentToolProvider>>,
     /// All tools except the sessions' own; the main agent may be shown fewer.
@@ -140,6 +142,7 @@ impl Driver {
             running: RunningWork::default(),
             readers: Vec::new(),
             rate_limits: RateLimits::default(),
+            retries_logins: true,
             tool_provider: None,
             offered,
             parent,
@@ -311,6 +314,11 @@ impl Driver {
         self.tool_provider = tool_provider;
     }
 
+    /// Gives up at the first refused login. For work that nobody waits for: its queue holds the account instead.
+    pub fn give_up_refused_logins(&mut self) {
+        self.retries_logins = false;
+    }
+
     /// Processes one input and all that follows from it.
     pub fn advance(&mut self, input: SessionInput) -> Result<(), LogError> {
         let lane = self.addressee(&input);
@@ -375,7 +383,10 @@ impl Driver {
         self.record_unlogged_calls()?;
         // An effect may have an answer at once, and one step may have several such effects.
         let mut next = VecDeque::from(inputs);
-        while let Some((id, input)) = next.pop_front() {
+        while let Some((id, mut input)) = next.pop_front() {
+            if !self.retries_logins {
+                settle_refused_login(&mut input);
+            }
             let stops = match &input {
                 SessionInput::Command(Command::Abort { reason }) => Some(reason.clone()),
                 SessionInput::Command(Command::Shutdown { .. }) => Some(USER_INITIATED.to_owned()),
@@ -637,5 +648,14 @@ fn usage_of(model: String, usage: TokenUsage) -> data::AssistantUsage {
         reasoning_tokens: usage.reasoning_tokens,
         cost: usage.cost,
         ..Default::default()
+    }
+}
+
+/// Marks a refused login as one that another attempt does not change.
+fn settle_refused_login(input: &mut SessionInput) {
+    if let SessionInput::Model(_, Err(error)) | SessionInput::Summary(_, Err(error)) = input
+        && error.kind == ModelErrorKind::Authentication
+    {
+        error.should_retry = Some(false);
     }
 }

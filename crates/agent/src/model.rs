@@ -382,6 +382,9 @@ pub enum ModelErrorKind {
     ContextLength,
     /// A refusal of an image in the request: it cannot be read, or is too large. The request would meet it again.
     Image,
+    /// A refusal of the reasoning of earlier answers: the provider does not accept its signature. The request would meet it
+    /// again.
+    Reasoning,
     /// No connection: refused, unknown host, TLS.
     Connect,
     /// The stream broke off before its end.

@@ -11,7 +11,7 @@ const MAX_AUTH_RETRIES: u32 = 2;
 /// Shortest delay before a retry, doubled with each: a server that asks for none is not asked again without a pause.
 const SHORTEST_WAIT: Duration = Duration::from_millis(500);
 /// Longest `Retry-After` that is waited for. A longer one is an error.
-const LONGEST_WAIT: Duration = Duration::from_secs(120);
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryDecision {
@@ -68,6 +68,7 @@ pub fn decide(error: &ModelError, retries: u32, entropy: &mut Entropy) -> RetryD
         | ModelErrorKind::Refused
         | ModelErrorKind::ContextLength
         | ModelErrorKind::Image
+        | ModelErrorKind::Reasoning
         | ModelErrorKind::Quota
         | ModelErrorKind::Budget
         | ModelErrorKind::Configuration => return RetryDecision::GiveUp,

@@ -9,12 +9,13 @@
 //! turns = 40
 //! ```
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use hangar_agent::budget::Budget;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::args::BudgetArgs;
+use crate::config::located;
 use crate::settings::{Settings, parse_toml};
 
 /// `[budget]`.
@@ -46,7 +47,7 @@ struct File {
 /// The caps of a session. A flag replaces the same cap of the file.
 pub(crate) fn load(settings: &Settings, flags: &BudgetArgs) -> Result<Budget> {
     let text = settings.config_text()?;
-    let file = parse(&text).with_context(|| format!("cannot use {}", settings.config_path().display()))?;
+    let file = parse(&text).map_err(|error| located(settings, &text, &error))?;
     Ok(Budget {
         max_cost: flags.max_cost.or(file.max_cost),
         max_tokens: flags.max_tokens.or(file.max_tokens),

@@ -101,9 +101,14 @@ impl ConfigSources<'_> {
         (found, preferences.disable_all_hooks || !self.has_file_hooks(), untrusted)
     }
 
-    /// Agents of files. Problems of plugins are reported where the rest of them is loaded.
+    /// Agents of files: those of plugins, and of the user and the project where their configuration is read. Problems of plugins are
+    /// reported where the rest of them is loaded.
     pub(crate) fn agents(&self) -> (Vec<AgentDefinition>, Vec<String>) {
-        hangar_custom::agents::find_agents(&self.places(), &self.plugins().0)
+        let plugins = self.plugins().0;
+        match self.options.discovers() {
+            true => hangar_custom::agents::find_agents(&self.places(), &plugins),
+            false => hangar_custom::agents::of_plugins(&plugins),
+        }
     }
 }
 

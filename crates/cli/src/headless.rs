@@ -120,6 +120,7 @@ fn order(settings: &Settings, args: RunArgs, text: &str, after: &Afterwards) -> 
         client: None,
         records: Vec::new(),
         notes_script: true,
+        is_queued: false,
         args: Arc::new(args),
     };
     // One prompt has no time limit.

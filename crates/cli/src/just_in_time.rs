@@ -14,12 +14,13 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context as _, Result, bail};
 use hangar_agent::session::{Due, JustInTime};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::budget::BudgetTable;
+use crate::config::located;
 use crate::settings::{Settings, parse_toml};
 
 /// Instructions that a session may have.
@@ -57,7 +58,7 @@ enum Of {
 
 pub(crate) fn load(settings: &Settings) -> Result<Vec<JustInTime>> {
     let text = settings.config_text()?;
-    parse(&text).with_context(|| format!("cannot use {}", settings.config_path().display()))
+    parse(&text).map_err(|error| located(settings, &text, &error))
 }
 
 /// Checks the tables of a text of `config.toml`.

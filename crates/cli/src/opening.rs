@@ -50,6 +50,8 @@ pub(crate) struct SessionOrder {
     pub(crate) records: Vec<Body>,
     /// Whether stderr says that the scripted model answers.
     pub(crate) notes_script: bool,
+    /// Whether the session is work of the queue, which decides about retries of a refused login.
+    pub(crate) is_queued: bool,
 }
 
 /// A client of the session and the MCP servers that it brings, by their names, as configuration files write them.
@@ -285,6 +287,9 @@ impl Composing {
     /// Parts of a composition that the engine takes over.
     fn parts(&self, composed: Opened) -> EngineParts {
         let mut driver = composed.driver;
+        if self.wanted.is_queued {
+            driver.give_up_refused_logins();
+        }
         let abilities = self.wanted.questions.abilities();
         let session = driver.session_mut();
         let hooks = session.config().clients.hooks;

@@ -243,6 +243,7 @@ fn is_shown(event: &Event) -> bool {
                 | EventKind::CompactionComplete
                 | EventKind::PlanAndTodos
                 | EventKind::ImagesWithheld
+                | EventKind::ReasoningWithheld
                 | EventKind::AssistantUsage
                 | EventKind::PendingMessagesModified
                 | EventKind::PermissionRequested

@@ -19,6 +19,7 @@ use hangar_models::scripted::{RecordedNames, Recorder, Replay, Script, ScriptedM
 use hangar_models::{Secret, Ways};
 use hangar_process::credentials::Child;
 
+use crate::config::located;
 use crate::credentials;
 use crate::runtimes::named::AgentTable;
 use crate::settings::{GitHubLogin, LoginPlaces, LoginSource, Settings};
@@ -350,7 +351,7 @@ pub(crate) fn configured(settings: &Settings) -> Result<Vec<ProviderConfig>> {
     let mut providers: Vec<ProviderConfig> = config::variables::provider(lookup)?.into_iter().collect();
     let file = settings.config_text()?;
     let listed = config::table::providers(&file, HomeKeys(settings))
-        .with_context(|| format!("cannot use {}", settings.config_path().display()))?;
+        .map_err(|error| located(settings, &file, &error.into()))?;
     providers.extend(listed);
     // `gh` is asked only if there is no other login: it costs a process.
     if !settings.flag("COPILOT_OFFLINE")

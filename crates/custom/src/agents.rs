@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hangar_agent::agents::{AgentDefinition, AgentSource, AgentTools};
+use hangar_agent::agents::{AgentDefinition, AgentFile, AgentOwner, AgentSource, AgentTools};
 use hangar_front_matter as front_matter;
 use serde_json::Map;
 
@@ -21,6 +21,13 @@ pub fn find_agents(places: &CustomPaths, plugins: &[Plugin]) -> (Vec<AgentDefini
     let mut found = AgentSearch::default();
     found.project(places);
     found.host(places, plugins);
+    (found.agents, found.warnings)
+}
+
+/// Agents of the plugins alone. With what was wrong.
+pub fn of_plugins(plugins: &[Plugin]) -> (Vec<AgentDefinition>, Vec<String>) {
+    let mut found = AgentSearch::default();
+    found.plugins(plugins);
     (found.agents, found.warnings)
 }
 
@@ -58,26 +65,39 @@ impl AgentSearch {
     fn project(&mut self, places: &CustomPaths) {
         for dir in places.upwards() {
             for name in PROJECT_DIRS {
-                self.directory(&dir.join(name), &Tree::below(places.root()));
+                self.directory(&dir.join(name), &Tree::below(places.root()), AgentOwner::Project, None);
             }
         }
     }
 
     fn host(&mut self, places: &CustomPaths, plugins: &[Plugin]) {
-        self.directory(&user_directory(places), &Tree::Any);
+        self.directory(&user_directory(places), &Tree::Any, AgentOwner::User, None);
+        self.plugins(plugins);
+    }
+
+    /// Agents of plugins have the names of both, so that two plugins may have one of the same name.
+    fn plugins(&mut self, plugins: &[Plugin]) {
         for plugin in plugins {
             for dir in &plugin.agent_dirs {
-                self.directory(dir, &Tree::below(&plugin.root));
+                let tree = Tree::below(&plugin.root);
+                self.directory(dir, &tree, AgentOwner::Plugin, Some(&plugin.name));
             }
         }
     }
 
-    fn directory(&mut self, dir: &Path, tree: &Tree) {
+    fn directory(&mut self, dir: &Path, tree: &Tree, owner: AgentOwner, plugin: Option<&str>) {
         for path in files_below(dir, &[".md"]) {
             if self.agents.len() >= MAX_AGENTS {
                 return;
             }
-            match agent(&path, id_of(dir, &path), tree) {
+            let found = agent(&path, id_of(dir, &path), tree, owner).map(|mut agent| {
+                if let Some(plugin) = plugin {
+                    agent.id = format!("{plugin}:{}", agent.id);
+                    agent.name = format!("{plugin}:{}", agent.name);
+                }
+                agent
+            });
+            match found {
                 Ok(agent) if self.agents.iter().any(|known| known.id == agent.id) => {}
                 Ok(agent) => self.agents.push(agent),
                 Err(problem) => {
@@ -97,7 +117,7 @@ fn id_of(dir: &Path, path: &Path) -> String {
     id.unwrap_or(&file).to_owned()
 }
 
-fn agent(path: &Path, id: String, tree: &Tree) -> Result<AgentDefinition, String> {
+fn agent(path: &Path, id: String, tree: &Tree, owner: AgentOwner) -> Result<AgentDefinition, String> {
     let text = read(path, tree)?.ok_or("it is gone")?;
     let (head, body) = front_matter::parse(&text)?;
     let description = head.text("description").ok_or("it has no `description`")?;
@@ -138,7 +158,7 @@ fn agent(path: &Path, id: String, tree: &Tree) -> Result<AgentDefinition, String
         briefing: String::new(),
         model_invocable,
         user_invocable: head.flag("user-invocable").unwrap_or(true),
-        source: AgentSource::File(path.to_owned()),
+        source: AgentSource::File(AgentFile { path: path.to_owned(), owner }),
     })
 }
 
@@ -208,7 +228,9 @@ mod tests {
         let check = |tools: &str, expected: AgentTools| {
             let dir = tree(&[("agents/a.md", &format!("---\ndescription: d\n{tools}\n---\nx"))]);
             assert_eq!(
-                agent(&dir.path().join("agents/a.md"), "a".to_owned(), &Tree::Any).unwrap().tools,
+                agent(&dir.path().join("agents/a.md"), "a".to_owned(), &Tree::Any, AgentOwner::User)
+                    .unwrap()
+                    .tools,
                 expected
             );
         };

@@ -473,7 +473,7 @@ impl Engine {
         let host = self.mcp().cloned();
         self.driver.set_tool_provider(host.map(|host| Arc::new(host) as Arc<dyn AgentToolProvider>));
         if let Some(before) = before {
-            tokio::spawn(async move { before.host.shutdown().await });
+            tokio::spawn(FutureExt::boxed(async move { before.host.shutdown().await }));
         }
     }
 
@@ -574,7 +574,7 @@ impl Engine {
         let config = self.session().config();
         let clients = config.clients;
         let background = std::mem::replace(&mut self.background, parts.background);
-        tokio::spawn(background.shutdown());
+        tokio::spawn(FutureExt::boxed(background.shutdown()));
         let mut before = std::mem::replace(&mut self.driver, parts.driver);
         let session = self.driver.session_mut();
         session.take_queue(before.session_mut());

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -146,7 +147,7 @@ impl ClientFiles {
             plan: Mutex::default(),
             queued: AtomicUsize::new(0),
         });
-        tokio::spawn(work(client, queue, counter, Arc::clone(&progress)));
+        tokio::spawn(FutureExt::boxed(work(client, queue, counter, Arc::clone(&progress))));
         Self(Arc::new(Shared { site, jobs, put: AtomicU64::new(0), done, progress }))
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;
 use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -111,7 +112,7 @@ impl LogClaim {
             stored: watch::Sender::new(0),
             over: CancellationToken::new(),
         });
-        tokio::spawn(run(Arc::clone(&inner)));
+        tokio::spawn(FutureExt::boxed(run(Arc::clone(&inner))));
         Ok(Self(inner))
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +19,7 @@ pub struct LeaseKeeper {
 impl LeaseKeeper {
     pub fn start(ticket: Arc<dyn Ticket>, lease: Duration) -> Self {
         let over = CancellationToken::new();
-        let task = tokio::spawn(keep(ticket, lease, over.clone()));
+        let task = tokio::spawn(FutureExt::boxed(keep(ticket, lease, over.clone())));
         Self { over, task }
     }
 

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use hangar_git::Git;
 use hangar_protocol::{Body, Event};
 use hangar_runtimes::host::{Host, Ssh};
@@ -366,7 +367,7 @@ impl RunDriver {
         match &record.fact {
             RunFact::SessionStopped { session, .. } => {
                 if let Some(task_session) = self.task_sessions.remove(session) {
-                    self.leaving.spawn(task_session.leave());
+                    self.leaving.spawn(FutureExt::boxed(task_session.leave()));
                 }
             }
             RunFact::TaskStopped { task } => {
@@ -458,7 +459,7 @@ impl RunDriver {
                     labels: self.state.order().labels(),
                     since,
                 };
-                self.effects.spawn(async move {
+                self.effects.spawn(FutureExt::boxed(async move {
                     let (live, slot) = match open(&executor, request, order).await {
                         Ok(opened) => opened,
                         Err(error) => return RunFact::SessionRefused { task, error }.into(),
@@ -469,11 +470,11 @@ impl RunDriver {
                         TaskSession { run, task, session, live, audience, owner, slot, failure: None };
                     let fact = RunFact::SessionStarted { task, session: id, driving, model, runtime };
                     FinishedEffect { facts: vec![fact], task_session: Some(task_session) }
-                })
+                }))
             }
             RunEffect::Ask { task, session, prompt } => {
                 let task_session = self.task_sessions.remove(&session);
-                self.effects.spawn(async move {
+                self.effects.spawn(FutureExt::boxed(async move {
                     let Some(mut task_session) = task_session else {
                         let error = CrashError::new("port_exit", "the session is not open");
                         let end = crate::record::TurnReport::Crashed { error };
@@ -484,33 +485,33 @@ impl RunDriver {
                         facts: vec![RunFact::TurnEnded { task, session, end, tokens }],
                         task_session: Some(task_session),
                     }
-                })
+                }))
             }
             RunEffect::Check { task, commands, files, directory } => {
                 let executor = Arc::clone(&self.executor);
-                self.effects.spawn(async move {
+                self.effects.spawn(FutureExt::boxed(async move {
                     let variables = &executor.environment.variables;
                     let failures = check(&commands, &files, &directory, variables).await;
                     RunFact::Checked { task, failures }.into()
-                })
+                }))
             }
             RunEffect::MakeWorktree { place, number, from } => {
                 let scratch = self.log.scratch().to_owned();
                 let executor = Arc::clone(&self.executor);
-                self.effects.spawn(async move {
+                self.effects.spawn(FutureExt::boxed(async move {
                     let git = &executor.environment.git;
                     match worktree::make(git, &scratch, &run, &place, number, &from).await {
                         Ok(worktree) => RunFact::WorktreeMade { place, worktree }.into(),
                         Err(error) => RunFact::WorktreeFailed { place, error }.into(),
                     }
-                })
+                }))
             }
             RunEffect::LeaveWorktree { place, worktree } => {
                 let executor = Arc::clone(&self.executor);
-                self.effects.spawn(async move {
+                self.effects.spawn(FutureExt::boxed(async move {
                     let kept = worktree::leave(&executor.environment.git, &worktree).await;
                     RunFact::WorktreeLeft { place, kept }.into()
-                })
+                }))
             }
         };
         self.owners.insert(handle.id(), owner.clone());

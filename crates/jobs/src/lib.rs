@@ -17,7 +17,7 @@ pub mod prompt;
 pub mod prompt_run;
 pub mod read;
 pub mod record;
-mod retry;
+pub mod retry;
 pub mod slots;
 pub mod state;
 pub mod store;

@@ -38,6 +38,12 @@ pub fn prompt_order(work: PromptWork) -> Result<RunOrder, Invalid> {
     })
 }
 
+/// Whether the run of an order is a prompt that somebody left to the queue.
+pub fn is_prompt(order: &RunOrder) -> bool {
+    let Subject::Task { name, borrowed_session: None, .. } = &order.subject else { return false };
+    name == TASK && order.entry.jobs.is_empty() && order.entry.tasks.len() == 1
+}
+
 /// An entry with one task, whose prompt is the input of the run.
 fn entry(agent: Option<String>, model: Option<String>) -> Result<ValidEntry, Invalid> {
     let task = Task {

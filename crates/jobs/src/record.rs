@@ -336,11 +336,14 @@ pub struct CrashError {
     pub name: String,
     pub message: String,
     pub cause: Option<String>,
+    /// Whether a cap of the turn or the session is used up, which says nothing about the account.
+    #[serde(default, rename = "ownCap", skip_serializing_if = "std::ops::Not::not")]
+    pub own_cap: bool,
 }
 
 impl CrashError {
     pub fn new(name: &str, message: impl Into<String>) -> Self {
-        Self { name: name.to_owned(), message: message.into(), cause: None }
+        Self { name: name.to_owned(), message: message.into(), cause: None, own_cap: false }
     }
 
     /// The error as JSON, as decisions show it.
@@ -356,6 +359,7 @@ impl From<&TurnFailure> for CrashError {
             name: failure.kind.as_str().to_owned(),
             message: failure.message.clone(),
             cause: (!stderr.is_empty()).then(|| stderr.to_owned()),
+            own_cap: failure.is_own_cap(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Kinds of errors of sessions that crash: which are worth another attempt. When it is made is up to the scheduler.
 
-use hangar_runtimes::outcome::ErrorKind;
+use hangar_runtimes::outcome::{ErrorKind, TurnFailure};
 use hangar_scheduler::retry::{AttemptFailure, AttemptFailureKind};
 
 use crate::record::CrashError;
@@ -22,9 +22,16 @@ pub(crate) fn is_retryable(error: &CrashError) -> bool {
     kind_of(error).is_none_or(ErrorKind::is_retryable)
 }
 
+/// The failure of a turn as the scheduler knows it.
+pub fn attempt_failure(failed: &TurnFailure) -> AttemptFailure {
+    failure(&CrashError::from(failed))
+}
+
 /// The error as the scheduler knows it.
 pub(crate) fn failure(error: &CrashError) -> AttemptFailure {
     let kind = match kind_of(error) {
+        // Other work of the account may go on.
+        Some(ErrorKind::BudgetExceeded) if error.own_cap => AttemptFailureKind::BadRequest,
         Some(ErrorKind::Auth | ErrorKind::NoProvider) => AttemptFailureKind::Login,
         Some(ErrorKind::BudgetExceeded) => AttemptFailureKind::Quota,
         Some(ErrorKind::RateLimited) => AttemptFailureKind::RateLimited,
@@ -91,6 +98,7 @@ fn kind_of(error: &CrashError) -> Option<ErrorKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hangar_runtimes::outcome::Evidence;
 
     #[track_caller]
     fn check(name: &str, on_the_same: bool, on_another: bool) {
@@ -143,6 +151,20 @@ mod tests {
             ..CrashError::new("model_overloaded", "x")
         };
         assert_eq!(failure(&stderr).retry_after, Some(4));
+    }
+
+    #[test]
+    fn a_cap_of_the_session_says_nothing_about_its_account() {
+        let failed = |code: &str| TurnFailure {
+            kind: ErrorKind::BudgetExceeded,
+            message: "used up".to_owned(),
+            evidence: Evidence { code: Some(code.to_owned()), ..Evidence::default() },
+        };
+        for (code, holds) in [("budget", false), ("error_max_budget_usd", false), ("quota_exceeded", true)] {
+            let failure = attempt_failure(&failed(code));
+            assert!(!failure.kind.is_retryable(), "{code}");
+            assert_eq!(failure.kind.holds_account(), holds, "{code}");
+        }
     }
 
     #[test]

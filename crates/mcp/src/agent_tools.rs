@@ -1,5 +1,6 @@
 //! Servers of an agent's own: started when the agent begins, resting while it has nothing to do, gone with it.
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hangar_agent::agents::toolset::{AgentToolProvider, AgentToolset, ToolServers};
 use hangar_agent::agents::{AgentDefinition, AgentSource};
@@ -53,7 +54,7 @@ struct OwnServers(McpHost);
 impl ToolServers for OwnServers {
     fn rest(&self) {
         let host = self.0.clone();
-        tokio::spawn(async move { host.rest().await });
+        tokio::spawn(FutureExt::boxed(async move { host.rest().await }));
     }
 }
 

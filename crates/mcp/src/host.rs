@@ -1,5 +1,6 @@
 //! The servers of one session.
 
+use futures_util::FutureExt;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -162,14 +163,14 @@ impl HostShared {
             return;
         }
         let common = Arc::clone(self);
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             let room = common.news.reserve().await;
             // Changes from here on are news again.
             common.untold.store(false, Ordering::Release);
             if let Ok(room) = room {
                 room.send(News::Tools);
             }
-        });
+        }));
     }
 
     pub(crate) fn hooks(&self) -> Option<&Arc<dyn Hooks>> {
@@ -326,7 +327,7 @@ impl McpHost {
         let permits = Arc::new(Semaphore::new(AT_ONCE));
         let attempt = |server: Arc<ManagedServer>| {
             let permits = Arc::clone(&permits);
-            tokio::spawn(async move {
+            tokio::spawn(FutureExt::boxed(async move {
                 let permit = permits.acquire().await;
                 let connection = server.connection();
                 tokio::pin!(connection);
@@ -335,7 +336,7 @@ impl McpHost {
                     drop(permit);
                     let _ = connection.await;
                 }
-            })
+            }))
         };
         servers.into_iter().map(attempt).collect()
     }
@@ -565,7 +566,7 @@ impl McpHost {
         let started = authority.logins().start(&login.client_name).await.map_err(HostError::Failed)?;
         let url = started.authorization_url.clone();
         let waiting = Arc::downgrade(&server);
-        let wait = tokio::spawn(async move {
+        let wait = tokio::spawn(FutureExt::boxed(async move {
             let finished = started.finish(&login.goodbye).await;
             let Some(server) = waiting.upgrade() else { return };
             match finished {
@@ -577,7 +578,7 @@ impl McpHost {
                 })),
                 Err(error) => tracing::warn!(server = server.name(), %error, "a login failed"),
             }
-        });
+        }));
         authority.await_login(wait);
         Ok(Some(url))
     }

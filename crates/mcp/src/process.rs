@@ -1,5 +1,6 @@
 //! Starts the programs of servers, and ends them with everything they started.
 
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use std::ffi::OsString;
 use std::io;
@@ -127,10 +128,10 @@ impl Launcher {
         let stdout = child.stdout.take().ok_or_else(no_pipe)?;
         let complaint = StderrTail::default();
         if let Some(stderr) = child.stderr.take() {
-            tokio::spawn(complaint.clone().listen(stderr));
+            tokio::spawn(FutureExt::boxed(complaint.clone().listen(stderr)));
         }
         let life = self.closing.child_token();
-        self.keepers.spawn(keep(child, group, life.clone()));
+        self.keepers.spawn(FutureExt::boxed(keep(child, group, life.clone())));
         Ok(RunningServer { stdin, stdout, complaint, life: life.drop_guard() })
     }
 

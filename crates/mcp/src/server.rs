@@ -1,5 +1,6 @@
 //! One server of a session: whether it runs, what it offers, and how it comes back after it died.
 
+use futures_util::FutureExt;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::time::Duration;
@@ -222,12 +223,12 @@ impl ManagedServer {
                 .await?;
                 self.common.tools_changed();
                 let (server, mine) = (Arc::downgrade(self), Arc::downgrade(&connection));
-                tokio::spawn(async move {
+                tokio::spawn(FutureExt::boxed(async move {
                     ended.await;
                     if let (Some(server), Some(connection)) = (server.upgrade(), mine.upgrade()) {
                         server.lost(&connection).await;
                     }
-                });
+                }));
                 Ok(connection)
             }
             Err(error) => {
@@ -344,7 +345,7 @@ impl ManagedServer {
             state.relisting = Relisting::Yes;
         }
         let server = Arc::clone(self);
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             loop {
                 server.relist().await;
                 {
@@ -357,7 +358,7 @@ impl ManagedServer {
                 }
                 tokio::time::sleep(RELIST_PAUSE).await;
             }
-        });
+        }));
     }
 
     async fn relist(self: &Arc<Self>) {

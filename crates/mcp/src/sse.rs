@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::StreamExt;
 use reqwest::header::HeaderMap;
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
@@ -52,7 +53,7 @@ impl Sse {
         let (sender, incoming) = mpsc::channel(QUEUE);
         let stop = CancellationToken::new();
         let stopped = stop.clone();
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             loop {
                 let event = tokio::select! {
                     () = stopped.cancelled() => return,
@@ -66,7 +67,7 @@ impl Sse {
                     return;
                 }
             }
-        });
+        }));
         let post = Arc::new(Post { client, url: target.to_string(), headers });
         Ok(Self { post, incoming, _reading: stop.drop_guard() })
     }

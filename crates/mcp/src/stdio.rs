@@ -2,6 +2,7 @@
 
 use std::io;
 
+use futures_util::FutureExt;
 use hangar_peer::LineReader;
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -28,14 +29,14 @@ impl Stdio {
     pub(crate) fn new(running: RunningServer) -> Self {
         let (outgoing, to_write) = mpsc::channel(QUEUE);
         let (read, incoming) = mpsc::channel(QUEUE);
-        tokio::spawn(write(running.stdin, to_write));
+        tokio::spawn(FutureExt::boxed(write(running.stdin, to_write)));
         let complaint = running.complaint;
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             // The connection ends when the sender is dropped, whatever the reason.
             if let Err(error) = self::read(running.stdout, read).await {
                 complaint.add(&error.to_string());
             }
-        });
+        }));
         Self { outgoing, incoming, life: Some(running.life) }
     }
 }

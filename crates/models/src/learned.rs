@@ -58,6 +58,9 @@ const OPTIONAL: &[(&str, &str)] = &[
 /// Name of the refused part for a model that takes no effort, or none of the form that its host has.
 pub(crate) const EFFORT: &str = "effort";
 
+/// Name of the refused part for a model that takes tools only while it does not reason.
+pub(crate) const EFFORT_WITH_TOOLS: &str = "effort_with_tools";
+
 /// The two names of the output limit on chat completions. A host that refuses one takes the other.
 pub(crate) const MAX_TOKENS: &str = "max_tokens";
 pub(crate) const MAX_COMPLETION_TOKENS: &str = "max_completion_tokens";
@@ -337,6 +340,25 @@ impl Lessons {
             learned.wire = None;
             self.keep(model, learned);
         }
+    }
+
+    /// Follows the other advice of a refusal that named an endpoint which the server does not have: tools without reasoning.
+    /// Returns the adjustment as a text, or `None` if there is no such advice, or it was followed already.
+    pub(crate) fn go_without_reasoning(&self, model: &str, refusal: &ModelError) -> Option<String> {
+        let said = refusal.message.to_lowercase();
+        if !said.contains("tools") || !said.contains("reasoning_effort to 'none'") {
+            return None;
+        }
+        let mut models = self.models.lock();
+        let learned = models.entry(model.to_owned()).or_default();
+        if !learned.refused.insert(EFFORT_WITH_TOOLS) {
+            return None;
+        }
+        self.keep(model, learned);
+        Some(
+            "The provider takes tools of this model only without reasoning; it does not reason from now on."
+                .to_owned(),
+        )
     }
 
     /// Learns from a refusal. Returns the adjustment as a text, or `None` if the request would be the same.

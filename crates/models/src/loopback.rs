@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::stream::BoxStream;
+use futures_util::FutureExt;
 use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited, StreamBody};
 use hyper::body::{Body as _, Frame, Incoming};
 use hyper::header::CONTENT_ENCODING;
@@ -61,7 +62,7 @@ pub async fn serve<S: Service>(
             () = shutdown.cancelled() => break,
             accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(converse(stream, Arc::clone(&service)));
+                    connections.spawn(FutureExt::boxed(converse(stream, Arc::clone(&service))));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection on loopback was not accepted");

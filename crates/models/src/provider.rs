@@ -263,11 +263,14 @@ impl Provider {
                 Ok(answer) => return Ok(answer.preceded_by(told)),
                 Err(error) => error,
             };
-            // The endpoint that a refusal named does not exist: the refusal itself is the better error.
+            // The endpoint that a refusal named does not exist: its other advice is followed, or else the refusal itself is the
+            // better error.
             let first = first.get_or_insert((wire, error.clone()));
             if first.0 != wire && error.status == Some(404) {
                 self.0.lessons.forget_wire(&request.model);
-                return Err(first.1.clone());
+                let advice = self.0.lessons.go_without_reasoning(&request.model, &first.1);
+                told = vec![advice.ok_or_else(|| first.1.clone())?];
+                continue;
             }
             // Each adjustment is learned only once; the bound is for a server that finds ever new ones.
             match self.0.lessons.learn(&request.model, &error, sent) {

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use crate::hold::{self, Hold};
 use crate::pulls::{self, Consequence, PullView, Pulls};
-use crate::record::{IssueFact, Release, RetryCause, SessionEnd, Stage, Write};
+use crate::record::{ClaimStage, IssueFact, Release, RetryCause, SessionEnd, Write};
 use crate::settle::{self, Settlement};
 use crate::state::{IssueClaim, OrchestratorState, Phase};
 
@@ -412,9 +412,9 @@ fn dispatch(
 }
 
 /// Stages of an issue by the first rule that fits. None if no rule does.
-fn stages_of(config: &Config, issue: &Issue) -> Vec<Stage> {
+fn stages_of(config: &Config, issue: &Issue) -> Vec<ClaimStage> {
     let stages = rule_of(config, issue).map(|rule| rule.stages.as_slice()).unwrap_or_default();
-    let stage = |stage: &hangar_workflow::dispatch::Stage| Stage {
+    let stage = |stage: &hangar_workflow::dispatch::Stage| ClaimStage {
         name: stage.name.clone(),
         agent: stage.runtime().to_owned(),
         max_turns: stage.max_turns,

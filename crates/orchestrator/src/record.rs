@@ -40,12 +40,12 @@ pub enum IssueFact {
         stage: Option<String>,
         /// Stages after it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        next_stages: Vec<Stage>,
+        next_stages: Vec<ClaimStage>,
     },
     /// A stage is done, and the next one begins as soon as there is a slot.
     StageAdvanced {
         issue: IssueId,
-        stage: Stage,
+        stage: ClaimStage,
     },
     /// Another session for a claim whose retry is due.
     Restarted {
@@ -183,7 +183,7 @@ impl IssueFact {
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Stage {
+pub struct ClaimStage {
     pub name: String,
     pub agent: String,
     pub max_turns: Option<u32>,

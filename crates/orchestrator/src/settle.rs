@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::plan::{IssueEffect, is_workable};
 use crate::pulls::{Publication, Reaction};
-use crate::record::{ASK, IssueFact, ParkReason, Release, RetryCause, SessionEnd, Stage, Write};
+use crate::record::{ASK, ClaimStage, IssueFact, ParkReason, Release, RetryCause, SessionEnd, Write};
 use crate::state::IssueClaim;
 use crate::timing;
 
@@ -157,7 +157,7 @@ pub fn settlement(config: &Config, claim: &IssueClaim, end: &SessionEnd, now: Ti
 }
 
 /// The next stage follows a session that is done.
-fn staged(config: &Config, claim: &IssueClaim, next: &Stage) -> Settlement {
+fn staged(config: &Config, claim: &IssueClaim, next: &ClaimStage) -> Settlement {
     let body = format!("The agent is done after {}. `{}` follows.", turns(claim), next.name);
     let writes = comments(config.tracker.comments.on_completion, claim, "stage", body);
     Settlement { writes, then: IssueFact::StageAdvanced { issue: claim.issue.clone(), stage: next.clone() } }

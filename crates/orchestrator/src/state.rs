@@ -11,8 +11,8 @@ use serde_with::skip_serializing_none;
 
 use crate::pulls::{Publication, Pull, Reaction};
 use crate::record::{
-    IssueFact, OrchestratorRecord, ParkReason, PersonRequest, Release, RetryCause, SessionEnd, Stage, Tokens,
-    WorkTurnEnd, Write, iso,
+    ClaimStage, IssueFact, OrchestratorRecord, ParkReason, PersonRequest, Release, RetryCause, SessionEnd,
+    Tokens, WorkTurnEnd, Write, iso,
 };
 
 /// Issues that were released and are remembered.
@@ -54,7 +54,7 @@ pub struct IssueClaim {
     pub stage: Option<String>,
     /// Stages that follow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub next_stages: Vec<Stage>,
+    pub next_stages: Vec<ClaimStage>,
     /// A question to a person that the next session has the answer to.
     pub question: Option<String>,
     /// Number of the record that began the claim: no other claim has it.
@@ -229,7 +229,7 @@ impl IssueClaim {
     }
 
     /// The next stage begins, with its own agent and turns.
-    fn staged(&mut self, stage: &Stage, at: Timestamp) {
+    fn staged(&mut self, stage: &ClaimStage, at: Timestamp) {
         let passed = self.next_stages.iter().position(|known| known == stage).map_or(0, |at| at + 1);
         self.next_stages.drain(..passed);
         self.stage = Some(stage.name.clone());

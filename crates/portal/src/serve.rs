@@ -10,6 +10,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::middleware::{self, Next};
+use futures_util::FutureExt;
 use futures_util::StreamExt;
 use futures_util::stream::unfold;
 use hangar_peer::{PendingConnection, PendingConnections};
@@ -54,10 +55,10 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
             () = stopping.cancelled() => break,
         };
         let (router, stopping, place) = (router.clone(), stopping.clone(), AdmissionSlot::new(&pending));
-        connections.spawn(async move {
+        connections.spawn(FutureExt::boxed(async move {
             let _permit = permit;
             connection(stream, router, stopping, place).await;
-        });
+        }));
     }
     drop(listener);
     connections.close();

@@ -127,6 +127,7 @@ events! {
     Truncation(Truncation) = "session.truncation" logged;
     PlanAndTodos(PlanAndTodos) = "hangar.commitments" logged;
     ImagesWithheld(ImagesWithheld) = "hangar.images_withheld" logged;
+    ReasoningWithheld(ReasoningWithheld) = "hangar.reasoning_withheld" logged;
     ModelItems(ModelItems) = "hangar.model_items" logged;
     Reservation(Reservation) = "hangar.reservation" logged;
     ToolsOffered(ToolsOffered) = "hangar.tools_offered" logged;

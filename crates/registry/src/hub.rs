@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::Runtime;
 use hangar_store::{SessionId, Store};
@@ -219,7 +220,7 @@ impl Hub {
 
     /// Runs a task that ends before the registry does.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.0.tasks.spawn(task);
+        self.0.tasks.spawn(task.boxed());
     }
 
     pub(crate) fn live(&self, id: &SessionId) -> Option<Arc<LiveSession>> {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hangar_git::Snapshot;
 use hangar_process::credentials::Child;
@@ -109,7 +110,7 @@ impl Runtime for CliRuntime {
                 turns: 0,
                 mark: uuid::Uuid::new_v4().to_string(),
             };
-            let owner = tokio::spawn(session.run(inbox)).abort_handle();
+            let owner = tokio::spawn(FutureExt::boxed(session.run(inbox))).abort_handle();
             Ok(AgentSession::new(commands, news, owner).on(tree))
         })
     }

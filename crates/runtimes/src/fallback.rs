@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use hangar_protocol::data::SessionWarning;
 use hangar_protocol::{Body, EventId};
 use tokio::sync::mpsc;
@@ -15,14 +16,13 @@ use crate::runtime::{AgentOrder, AgentSession, Resume, Runtime, SessionCommand, 
 const QUEUE: usize = 64;
 /// Prompts that may wait for their turn. Beyond it the oldest is not repeated.
 const MOST_PROMPTS: usize = 64;
-/// Code of a failure that our own cap on cost caused, which another model does not lift.
-const OWN_BUDGET: &str = "budget";
 
 /// Whether another model may succeed where this one failed.
 fn is_model_busy(failure: &TurnFailure) -> bool {
     match failure.kind {
         ErrorKind::RateLimited | ErrorKind::Overloaded => true,
-        ErrorKind::BudgetExceeded => failure.evidence.code.as_deref() != Some(OWN_BUDGET),
+        // A cap of our own would only be used up once more.
+        ErrorKind::BudgetExceeded => !failure.is_own_cap(),
         _ => false,
     }
 }
@@ -60,7 +60,7 @@ pub(crate) async fn open(
         prompts: VecDeque::new(),
         resume: Resume::default(),
     };
-    let owner = tokio::spawn(relay.run());
+    let owner = tokio::spawn(FutureExt::boxed(relay.run()));
     Ok(AgentSession::relayed(commands, news, owner.abort_handle(), tree))
 }
 

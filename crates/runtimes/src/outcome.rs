@@ -35,6 +35,17 @@ pub struct TurnFailure {
     pub evidence: Evidence,
 }
 
+impl TurnFailure {
+    /// Whether a cap that was set for the turn or the session is used up, rather than a quota of the account.
+    pub fn is_own_cap(&self) -> bool {
+        let code = self.evidence.code.as_deref();
+        self.kind == ErrorKind::BudgetExceeded && code.is_some_and(|code| OWN_CAPS.contains(&code))
+    }
+}
+
+/// Codes of caps that were set for a turn or a session: ours, and that of `--max-budget-usd` of Claude Code.
+const OWN_CAPS: [&str; 2] = ["budget", "error_max_budget_usd"];
+
 /// Source of a failure, by descending trust.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hangar_git::Snapshot;
 pub use hangar_git::{FileContent, FileDifference, TreeFollower};
@@ -374,7 +375,7 @@ impl AgentSession {
     pub fn filtered(self, mut filter: impl NewsFilter) -> Self {
         let Self { commands, mut news, owner, tree } = self;
         let (outbox, filtered) = mpsc::channel(FILTER_QUEUE);
-        let relay = tokio::spawn(async move {
+        let relay = tokio::spawn(FutureExt::boxed(async move {
             // The session ends with the relay, which is the one that hears it.
             let _owner = owner;
             while let Some(said) = news.recv().await {
@@ -384,7 +385,7 @@ impl AgentSession {
                     }
                 }
             }
-        });
+        }));
         Self::relayed(commands, filtered, relay.abort_handle(), tree)
     }
 }

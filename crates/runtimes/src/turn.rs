@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use hangar_peer::LineReader;
 use hangar_process::{ProcessGroup, command_in_own_session};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -297,13 +298,13 @@ impl RunningTurn {
         };
         let (link, closed) = oneshot::channel::<()>();
         if let Some(mut pipe) = child.stdin.take() {
-            tokio::spawn(async move {
+            tokio::spawn(FutureExt::boxed(async move {
                 // An agent that does not read its prompt ends, or is ended, by itself.
                 let _ = pipe.write_all(&text).await;
                 if keeps_link {
                     let _ = closed.await;
                 }
-            });
+            }));
         }
         Ok(Self {
             child,

@@ -131,15 +131,14 @@ impl Index {
         self.used.iter().map(|(scope, used)| (scope, *used))
     }
 
-    /// The item that goes before this one in its lane, or the first of a lane of the same project behind the same gate.
+    /// The item that goes before this one in its lane.
     pub(crate) fn before(&self, key: &LaneKey, place: &Place) -> Option<&ItemId> {
-        let lane = self.lanes.get(key)?;
-        if let Some((_, _, id)) = lane.items.range(..place).next_back() {
-            return Some(id);
-        }
-        let behind = self.projects.get(&key.project)?.gates.get(&lane.gate)?;
-        let heads = behind.lanes.range(..(place.clone(), Arc::new(key.clone())));
-        heads.rev().map(|((_, _, id), _)| id).find(|id| **id != place.2)
+        self.lanes.get(key)?.items.range(..place).next_back().map(|(_, _, id)| id)
+    }
+
+    /// Lanes with their first items.
+    pub(crate) fn heads(&self) -> impl Iterator<Item = (&LaneKey, &Place)> {
+        self.lanes.iter().filter_map(|(key, lane)| Some((&**key, lane.items.first()?)))
     }
 
     // ---- items ----

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::breaker::Breaker;
 use crate::budget::{BudgetScope, BudgetState, BudgetView, Day};
-use crate::index::{Gate, Index, LaneKey, UNIT, place};
+use crate::index::{Gate, Index, LaneKey, Place, UNIT, place};
 use crate::item::{ItemId, OwnerId, WorkItem};
 use crate::limits::{Limits, Scope};
 use crate::record::{Outcome, QueueFact, QueueRecord};
@@ -341,7 +341,7 @@ impl Queue {
         }
     }
 
-    fn blocker(&self, lane: &LaneKey, now: Timestamp) -> Option<Gate> {
+    pub(crate) fn blocker(&self, lane: &LaneKey, now: Timestamp) -> Option<Gate> {
         if self.state.breakers.get(&lane.account).is_some_and(|breaker| !breaker.admits_probe(now)) {
             return Some(Gate::Account(lane.account.clone()));
         }
@@ -404,10 +404,17 @@ impl Queue {
         self.index.used(scope)
     }
 
-    /// The item that goes before this one.
-    pub(crate) fn before(&self, lane: &LaneKey, item: &WorkItem) -> Option<&WorkItem> {
-        let before = self.index.before(lane, &place(item))?;
-        self.state.items.get(before).map(|entry| &entry.item)
+    /// The item that goes before this one in its lane.
+    pub(crate) fn before(&self, lane: &LaneKey, item: &WorkItem) -> Option<&ItemId> {
+        self.index.before(lane, &place(item))
+    }
+
+    /// Lanes with their first items, of one project or of all.
+    pub(crate) fn heads<'a>(
+        &'a self,
+        project: Option<&'a str>,
+    ) -> impl Iterator<Item = (&'a LaneKey, &'a Place)> {
+        self.index.heads().filter(move |(lane, _)| project.is_none_or(|project| *lane.project == *project))
     }
 
     /// When time alone may make a decision possible: a delay passes, or an account may be tried.

@@ -1,5 +1,6 @@
 //! Audience of a session: its clients. Each is sent every event, and is asked only the questions that it can answer.
 
+use futures_util::FutureExt;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::error::Error as _;
@@ -364,7 +365,7 @@ impl Audience {
             params["choices"] = json!(choices);
         }
         let request_id = question.request_id.clone();
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             let answer = match client.peer.request::<ClientAnswer>("userInput.request", &params).await {
                 Ok(answer) => answer,
                 // A client that is gone may come back and answer; one that failed has answered.
@@ -380,7 +381,7 @@ impl Audience {
             };
             // The session may have ended meanwhile.
             let _ = live.command(command).await;
-        });
+        }));
     }
 }
 
@@ -398,7 +399,7 @@ impl Audience {
         let mut params = json!(requested);
         params["sessionId"] = json!(self.session_id);
         let request_id = requested.request_id.clone();
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             let decision = match client.peer.request("exitPlanMode.request", &params).await {
                 Ok(decision) => decision,
                 // A client that is gone may come back and answer; one that failed has not approved.
@@ -410,7 +411,7 @@ impl Audience {
             };
             // The session may have ended meanwhile.
             let _ = live.command(Command::ReviewPlan { request_id, decision }).await;
-        });
+        }));
     }
 
     /// Asks the first client that decides about model switches, unless one handles them itself.
@@ -426,14 +427,14 @@ impl Audience {
         let mut params = json!(requested);
         params["sessionId"] = json!(self.session_id);
         let request_id = requested.request_id.clone();
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             let answer = match client.peer.request::<ClientAnswer>("autoModeSwitch.request", &params).await {
                 Ok(answer) => answer.response,
                 Err(_) if client.peer.is_closed() => return,
                 Err(_) => SwitchAnswer::No,
             };
             let _ = live.command(Command::AnswerSwitch { request_id, answer }).await;
-        });
+        }));
     }
 }
 
@@ -466,13 +467,13 @@ impl EventSink for Broadcast {
             }
             Publish::Later(number) => {
                 let audience = Arc::clone(&self.0);
-                tokio::spawn(async move {
+                tokio::spawn(FutureExt::boxed(async move {
                     tokio::time::sleep(GRACE).await;
                     let mut idle_debounce = audience.idle_debounce();
                     if let Some(event) = idle_debounce.due(number) {
                         audience.tell(&event);
                     }
-                });
+                }));
             }
         }
         drop(idle_debounce);

@@ -1,5 +1,6 @@
 //! Connected client and its requests; a task per request answers it.
 
+use futures_util::FutureExt;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -187,7 +188,7 @@ impl Client {
         if waits {
             self.waiting().insert(id.clone(), taken_back.clone());
         }
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             let call = Call { hub, client: Arc::clone(&client), params };
             let outcome = tokio::select! {
                 outcome = (method.run)(call) => outcome.map_err(|failure| failure.into_error(method.name)),
@@ -206,7 +207,7 @@ impl Client {
             if let Some(then) = then {
                 then.await;
             }
-        });
+        }));
     }
 
     /// Whether this extension was let answer the permission questions of its session.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use hangar_agent::driver::{EventSink, Hooks};
 use hangar_agent::log::LogError;
 use hangar_agent::session::{PendingPermission, Prompt};
@@ -95,7 +96,7 @@ impl HostedSession {
     pub fn start_extensions(&self) {
         if self.live.extensions.turn_on() {
             let (hub, live) = (Arc::clone(&self.hub), Arc::clone(&self.live));
-            tokio::spawn(async move { extensions::begin(&hub, &live).await });
+            tokio::spawn(FutureExt::boxed(async move { extensions::begin(&hub, &live).await }));
         }
     }
 

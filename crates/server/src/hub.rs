@@ -1,5 +1,7 @@
 //! The sessions that are alive and the clients that are connected.
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -183,15 +185,20 @@ impl ServedSession {
     }
 
     /// Runs a closure in the session's task and returns its result.
-    pub(crate) async fn ask<T: Send + 'static>(
+    pub(crate) fn ask<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut SessionTask) -> T + Send + 'static,
-    ) -> Result<T, Failure> {
+    ) -> BoxFuture<'_, Result<T, Failure>> {
         let (answer, answered) = oneshot::channel();
         let job: SessionJob = Box::new(move |task| {
             // The caller may have gone.
             let _ = answer.send(job(task));
         });
+        // Two hundred closures share the code that waits.
+        Box::pin(self.answered(job, answered))
+    }
+
+    async fn answered<T>(&self, job: SessionJob, answered: oneshot::Receiver<T>) -> Result<T, Failure> {
         let gone = || Failure::new(format!("Session not found for sessionId: {}", self.id));
         self.jobs.send(job).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())
@@ -343,10 +350,10 @@ impl ServerHub {
             }
             if live.audience.leave(client.id) {
                 let now = (self.config.now)();
-                tokio::spawn(async move {
+                tokio::spawn(FutureExt::boxed(async move {
                     // A session that has ended has nothing to refresh.
                     let _ = live.ask(move |task| task.client_left(now)).await;
-                });
+                }));
             }
         }
     }
@@ -493,11 +500,11 @@ impl ServerHub {
         task.refresh();
         self.add(&live);
         let (hub, ended) = (Arc::clone(self), Arc::clone(&live));
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             supervise(&mut task, std::future::pending()).await;
             drop(task);
             hub.forget(&ended);
-        });
+        }));
         Ok(Attached { live, how: AttachKind::Opened })
     }
 

@@ -1,5 +1,6 @@
 //! Requests to models that a client makes in the server's place, and tokens that only a client knows.
 
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -207,10 +208,10 @@ impl Drop for CancelRequest {
         } else {
             json!({ "requestId": request_id, "data": "", "cancel": true, "cancelReason": "aborted" })
         };
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             // Whether it still cares does not matter.
             let _ = client.peer.request::<Value>("llmInference.httpRequestChunk", &cancel).await;
-        });
+        }));
     }
 }
 

@@ -4,6 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use hangar_peer::{Outgoing, PendingConnection, PendingConnections};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -48,12 +49,12 @@ async fn accept(hub: &Arc<ServerHub>, listener: TcpListener, access: &ServerAcce
     loop {
         let stream = hangar_peer::accept(&listener).await;
         let (hub, place, access) = (Arc::clone(hub), pending.register(), access.clone());
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             let (reader, writer) = stream.into_split();
             let (peer, outgoing) = peer::connect();
             let client = Arc::new(Client::with_access(&hub, peer, access, are_guests));
             serve_stranger(&hub, &client, outgoing, (reader, writer), &place).await;
-        });
+        }));
     }
 }
 

@@ -15,7 +15,7 @@ use crate::append::AppendError;
 use crate::checkpoints::{self, CheckpointEntry};
 use crate::lines::parse_line;
 use crate::meta::META_FILE;
-use crate::session::{LOG_FILE, LogTail, LogWriter, OpenSession, PLAN_FILE};
+use crate::session::{LOG_FILE, LogKeeper, LogTail, LogWriter, OpenSession, PLAN_FILE};
 use crate::yaml::YamlDocument;
 use crate::{SessionId, SessionMeta, StoreError};
 
@@ -157,12 +157,12 @@ impl LogWriter for ClientLog {
         Ok(())
     }
 
-    fn rest(&mut self) {}
-
     fn bytes(&self) -> u64 {
         self.bytes
     }
 }
+
+impl LogKeeper for ClientLog {}
 
 #[cfg(test)]
 mod tests {

@@ -45,19 +45,22 @@ pub enum LogTail {
 }
 
 /// Writer of the lines of a log.
-pub(crate) trait LogWriter: Debug + Send {
+pub(crate) trait LogWriter: LogKeeper + Debug + Send {
     /// Appends whole lines, all or none of them. Those that were appended may be taken out of the buffer.
     fn append(&mut self, lines: &mut Vec<u8>) -> Result<(), AppendError>;
 
     /// Makes everything appended survive a power cut too.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Lets another process take the log over, until the next append.
-    fn rest(&mut self);
-
     fn bytes(&self) -> u64;
+}
 
-    /// Stores lines beside the log for the next process that opens it, or removes them. Storage that keeps none ignores it.
+/// The lock, the copy and the unfinished answers of a log on this machine. A client keeps its log without them.
+pub(crate) trait LogKeeper {
+    /// Lets another process take the log over, until the next append.
+    fn rest(&mut self) {}
+
+    /// Stores lines beside the log for the next process that opens it, or removes them.
     fn keep_unfinished(&mut self, lines: &[u8]) {
         let _ = lines;
     }
@@ -345,10 +348,6 @@ impl LogWriter for LocalLog {
         }
     }
 
-    fn settled(&mut self) -> Option<BoxFuture<'static, io::Result<()>>> {
-        self.copy.as_mut()?.settled()
-    }
-
     fn sync(&mut self) -> io::Result<()> {
         if self.log.sync()? && !self.dirs_synced {
             self.folder.sync()?;
@@ -359,16 +358,22 @@ impl LogWriter for LocalLog {
         Ok(())
     }
 
+    fn bytes(&self) -> u64 {
+        self.log.end()
+    }
+}
+
+impl LogKeeper for LocalLog {
     fn rest(&mut self) {
         self.lock = None;
     }
 
-    fn bytes(&self) -> u64 {
-        self.log.end()
-    }
-
     fn keep_unfinished(&mut self, lines: &[u8]) {
         unfinished::keep(&self.folder, lines);
+    }
+
+    fn settled(&mut self) -> Option<BoxFuture<'static, io::Result<()>>> {
+        self.copy.as_mut()?.settled()
     }
 }
 

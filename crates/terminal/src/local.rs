@@ -138,12 +138,7 @@ impl State {
                 self.call("session.plugins.list", json!({}), Purpose::Plugins);
             }
             LocalCommand::Plugin => self.run_words("plugin", argument, Reload::Plugins),
-            LocalCommand::Notify => {
-                self.options.notify = !self.options.notify;
-                let on = self.options.notify;
-                self.effect(Effect::Keep { key: "notify", value: json!(on) });
-                self.print_text(if on { "Notifications are on." } else { "Notifications are off." });
-            }
+            LocalCommand::Notify => self.toggle_notices(),
             LocalCommand::Reasoning => self.toggle_reasoning(),
             LocalCommand::Rewind => self.open_rewind(),
             LocalCommand::Search => {
@@ -160,18 +155,32 @@ impl State {
             LocalCommand::Theme => self.set_theme(argument),
             LocalCommand::Usage => self.call("session.usage.getMetrics", json!({}), Purpose::Usage),
             LocalCommand::Version => self.print_text(concat!("Hangar ", env!("CARGO_PKG_VERSION"))),
-            LocalCommand::Vim => {
-                self.options.vim = !self.options.vim;
-                let on = self.options.vim;
-                self.composer.set_vim(on);
-                self.effect(Effect::Keep { key: "vim", value: json!(on) });
-                self.print_text(if on {
-                    "Vim keys are on; /vim switches them off."
-                } else {
-                    "Vim keys are off."
-                });
-            }
+            LocalCommand::Vim => self.toggle_vim(),
         }
+    }
+
+    fn fork(&mut self, name: &str) {
+        let id = self.facts.as_ref().map(|facts| facts.id.clone()).unwrap_or_default();
+        let mut params = json!({ "sessionId": id });
+        if !name.is_empty() {
+            params["name"] = json!(name);
+        }
+        self.call("sessions.fork", params, Purpose::Fork);
+    }
+
+    fn toggle_notices(&mut self) {
+        self.options.notify = !self.options.notify;
+        let on = self.options.notify;
+        self.effect(Effect::Keep { key: "notify", value: json!(on) });
+        self.print_text(if on { "Notifications are on." } else { "Notifications are off." });
+    }
+
+    fn toggle_vim(&mut self) {
+        self.options.vim = !self.options.vim;
+        let on = self.options.vim;
+        self.composer.set_vim(on);
+        self.effect(Effect::Keep { key: "vim", value: json!(on) });
+        self.print_text(if on { "Vim keys are on; /vim switches them off." } else { "Vim keys are off." });
     }
 
     pub(crate) fn toggle_reasoning(&mut self) {

@@ -113,15 +113,11 @@ impl Api {
             return Ok(page);
         }
         let (status, headers) = (answer.status(), answer.headers().clone());
-        let bytes = answer.bytes().await.map_err(|error| self.transport(path, &error))?;
+        let bytes = self.body(path, answer).await?;
         if !status.is_success() {
             return Err(refusal(self.service.name, path, status, &headers, &bytes));
         }
-        let broken = |why: String| TrackerError::new(TrackerErrorKind::Payload, format!("{path}: {why}"));
-        if bytes.len() > MAX_BODY {
-            return Err(broken(format!("the answer is larger than {MAX_BODY} bytes")));
-        }
-        let body = serde_json::from_slice(&bytes).map_err(|error| broken(error.to_string()))?;
+        let body = serde_json::from_slice(&bytes).map_err(|error| broken(path, &error.to_string()))?;
         let page = Page { body, next: self.next(&headers)? };
         if let Some(tag) = headers.get(ETAG).and_then(|tag| tag.to_str().ok()) {
             let mut cached = self.cached.lock();
@@ -131,6 +127,18 @@ impl Api {
             cached.insert(path.to_owned(), (tag.to_owned(), page.clone()));
         }
         Ok(page)
+    }
+
+    /// The body of an answer, up to a limit.
+    async fn body(&self, path: &str, mut answer: reqwest::Response) -> Result<Vec<u8>, TrackerError> {
+        let mut bytes = Vec::new();
+        while let Some(part) = answer.chunk().await.map_err(|error| self.transport(path, &error))? {
+            bytes.extend_from_slice(&part);
+            if bytes.len() > MAX_BODY {
+                return Err(broken(path, &format!("the answer is larger than {MAX_BODY} bytes")));
+            }
+        }
+        Ok(bytes)
     }
 
     /// All pages of a list, which is the answer or one field of it.
@@ -145,9 +153,7 @@ impl Api {
                 Value::Array(entries) => all.extend(entries.iter().cloned()),
                 // Gitea writes empty lists so.
                 Value::Null if wrapped.is_some() => {}
-                _ => {
-                    return Err(TrackerError::new(TrackerErrorKind::Payload, format!("{path} is no list")));
-                }
+                _ => return Err(broken(&path, "the answer is no list")),
             }
             next = page.next;
         }
@@ -172,7 +178,7 @@ impl Api {
         }
         let answer = request.send().await.map_err(|error| self.transport(path, &error))?;
         let (status, headers) = (answer.status(), answer.headers().clone());
-        let bytes = answer.bytes().await.map_err(|error| self.transport(path, &error))?;
+        let bytes = self.body(path, answer).await?;
         match status.is_success() {
             true => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
             false => Err(refusal(self.service.name, path, status, &headers, &bytes)),
@@ -228,6 +234,10 @@ impl Api {
         };
         path.map(|path| Some(path.to_owned())).ok_or_else(lost)
     }
+}
+
+fn broken(path: &str, why: &str) -> TrackerError {
+    TrackerError::new(TrackerErrorKind::Payload, format!("{path}: {why}"))
 }
 
 /// The reason of a refusal: a text, a list of them, or lists by the names of parameters.
@@ -296,4 +306,28 @@ fn refusal(service: &str, path: &str, status: StatusCode, headers: &HeaderMap, b
         _ => TrackerErrorKind::Api,
     };
     TrackerError::new(kind, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_without_an_end_is_given_up_at_the_limit() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            let _ = client.read(&mut [0; 4096]).unwrap();
+            client.write_all(b"HTTP/1.1 200 OK\r\n\r\n[").unwrap();
+            // Ends when the client hangs up.
+            while client.write_all(&[b' '; 1 << 16]).is_ok() {}
+        });
+        let api = Api::new(Service { name: "Test", endpoint, headers: Vec::new() }).unwrap();
+        let error = api.get("/issues").await.unwrap_err();
+        assert_eq!(error.message, "/issues: the answer is larger than 16777216 bytes");
+    }
 }

@@ -121,7 +121,9 @@ function CostTable({ costs }: { costs: Costs }) {
             <th scope="col">{costs.by}</th>
             <th scope="col">calls</th>
             <th scope="col">input</th>
-            <th scope="col">cached</th>
+            <th scope="col" class="aside">
+              cached
+            </th>
             <th scope="col">output</th>
             <th scope="col">cost</th>
           </tr>
@@ -134,7 +136,7 @@ function CostTable({ costs }: { costs: Costs }) {
               </th>
               <td>{row.calls}</td>
               <td>{tokens(row.inputTokens)}</td>
-              <td>{tokens(row.cacheReadTokens)}</td>
+              <td class="aside">{tokens(row.cacheReadTokens)}</td>
               <td>{tokens(row.outputTokens)}</td>
               <td title={row.unpriced > 0 ? `${row.unpriced} calls of unknown cost` : undefined}>{costOf(row)}</td>
             </tr>

@@ -8,7 +8,8 @@ import { dollars, shortPath } from "../format";
 import { VirtualList } from "../list/virtualList";
 import { onChange } from "../live/store";
 import { paths } from "../router";
-import { Action, Age, Empty, Loading, PageHead, Sentence, Trouble } from "../ui/parts";
+import { Icon } from "../ui/icons";
+import { Action, Age, Confirm, Empty, Loading, PageHead, Sentence, Trouble } from "../ui/parts";
 
 const AGAIN_MS = 2_000;
 /** Items that wait which are loaded at first; near their end, so many times as many are. */
@@ -59,10 +60,15 @@ function useQueue(limit: number) {
 
 export function QueuePage() {
   const [limit, setLimit] = useState(FIRST);
+  const [asks, setAsks] = useState(false);
   const { queue, problem, setQueue, setProblem } = useQueue(limit);
   const rows = useMemo(() => (queue === null ? [] : [...queue.running, ...queue.waiting].map((item): QueueRow => ({ key: item.id, guess: ROW, item }))), [queue]);
   if (queue === null) return <div class="page">{problem === null ? <Loading what="the queue" /> : <Trouble problem={problem} />}</div>;
   const act = (work: () => Promise<Queue>) => async () => setQueue(await work());
+  const stop = () => {
+    setAsks(false);
+    act(api.stopQueue)().catch((error: unknown) => setProblem(asProblem(error)));
+  };
   return (
     <div class="queue-page">
       <PageHead title="Queue" sub={`${queue.slots.used} of ${queue.slots.limit} slots are taken, ${queue.waitingCount} waiting${queue.mode === "open" ? "" : `; ${queue.mode}`}`}>
@@ -71,8 +77,16 @@ export function QueuePage() {
         {(queue.mode !== "open" || queue.held.length > 0) && (
           <Action label="Resume" icon="play" tone="primary" title="Go on, and try held accounts again" act={act(api.resumeQueue)} onFail={setProblem} />
         )}
-        <Action label="Stop all" icon="stop" tone="danger" title="Stop all that runs" act={act(api.stopQueue)} onFail={setProblem} />
+        <button type="button" class="button danger" title="Stop all that runs" disabled={queue.running.length === 0 && queue.waitingCount === 0} onClick={() => setAsks(true)}>
+          <Icon name="stop" />
+          <span class="label">Stop all</span>
+        </button>
       </PageHead>
+      {asks && (
+        <Confirm title="Stop all?" action="Stop all" onClose={() => setAsks(false)} onConfirm={stop}>
+          <p>Every run and every turn ends, in this portal and in all other processes of this home folder.</p>
+        </Confirm>
+      )}
       {problem && <Trouble problem={problem} />}
       {queue.held.map((held) => (
         <div class="trouble warn" role="status" key={held.account}>

@@ -5,7 +5,7 @@ import { api } from "../api/client";
 import { type Problem, asProblem } from "../api/problem";
 import { type ChangedFile, type Changes, type Session, isAtWork } from "../api/resources";
 import { useShortcuts } from "../keyboard";
-import { type Comment, messageOf, within } from "./comments";
+import { type Comment, draftOf, keepDraft, messageOf, placeOf, within } from "./comments";
 import { type DiffFile, type DiffLine, parseDiff } from "../text/diff";
 import { Action, Empty, Loading, Trouble } from "../ui/parts";
 
@@ -13,7 +13,11 @@ export function ChangesView({ session, onSent, brief = false }: { session: Sessi
   const [changes, setChanges] = useState<Changes | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [turn, setTurn] = useState<number | null>(null);
-  const [comments, setComments] = useState<readonly Comment[]>([]);
+  const [comments, setComments] = useState(() => draftOf(session.id));
+  const note = (comments: readonly Comment[]) => {
+    keepDraft(session.id, comments);
+    setComments(comments);
+  };
   const box = useRef<HTMLDivElement>(null);
   const atWork = isAtWork(session.state);
   useEffect(() => {
@@ -47,7 +51,7 @@ export function ChangesView({ session, onSent, brief = false }: { session: Sessi
   };
   const send = async () => {
     await api.send(session.id, messageOf(comments, session.workspace), "enqueue");
-    setComments([]);
+    note([]);
     onSent?.();
   };
   return (
@@ -65,6 +69,7 @@ export function ChangesView({ session, onSent, brief = false }: { session: Sessi
             ))}
           </select>
         </label>
+        {!brief && comments.length === 0 && files.length > 0 && <span class="hint">Click a line number to comment on the line.</span>}
         {comments.length > 0 && <Action tone="primary" label={`Send ${comments.length} ${comments.length === 1 ? "comment" : "comments"}`} icon="send" act={send} onFail={setProblem} />}
       </div>
       {files.length === 0 ? (
@@ -78,7 +83,7 @@ export function ChangesView({ session, onSent, brief = false }: { session: Sessi
             file={file}
             folder={session.workspace}
             comments={comments.filter((comment) => comment.path === file.path)}
-            onComment={(comment) => setComments((known) => [...known, comment])}
+            onComment={(comment) => note([...comments, comment])}
             revert={turn === null && !atWork ? revert : null}
             onFail={setProblem}
           />
@@ -121,13 +126,16 @@ function FileChanges({ file, folder, comments, onComment, revert, onFail }: File
                 <div class="diff-hunk">
                   ⋯ {hunk.heading} {revert && <Action small label="Revert hunk" act={revert(file.path, at)} onFail={onFail} />}
                 </div>
-                {hunk.lines.map((line) => (
-                  <CommentedLine
-                    line={line}
-                    comments={comments.filter((comment) => comment.line === (line.after ?? line.before))}
-                    onComment={(text) => onComment({ path: file.path, line: line.after ?? line.before ?? 0, quote: line.text, text })}
-                  />
-                ))}
+                {hunk.lines.map((line) => {
+                  const place = placeOf(line);
+                  return (
+                    <CommentedLine
+                      line={line}
+                      comments={comments.filter((comment) => comment.side === place?.side && comment.line === place.line)}
+                      onComment={place && ((text) => onComment({ path: file.path, ...place, quote: line.text, text }))}
+                    />
+                  );
+                })}
               </div>
             ))}
           </div>
@@ -139,16 +147,28 @@ function FileChanges({ file, folder, comments, onComment, revert, onFail }: File
 
 const SIGNS = { same: " ", added: "+", removed: "−", note: " " } as const;
 
-function CommentedLine({ line, comments, onComment }: { line: DiffLine; comments: readonly Comment[]; onComment: (text: string) => void }) {
+interface LineProps {
+  readonly line: DiffLine;
+  readonly comments: readonly Comment[];
+  /** Absent where a line has no number. */
+  readonly onComment: ((text: string) => void) | null;
+}
+
+function CommentedLine({ line, comments, onComment }: LineProps) {
   const [writing, setWriting] = useState(false);
-  const number = line.after ?? line.before;
+  const number = (at: number | null, isButton: boolean) => {
+    if (at === null || !isButton || onComment === null) return <span class="diff-number">{at ?? ""}</span>;
+    return (
+      <button type="button" class="diff-number comment-on" aria-label={`Comment on ${line.after === null ? "removed " : ""}line ${at}`} onClick={() => setWriting(!writing)}>
+        {at}
+      </button>
+    );
+  };
   return (
     <>
       <div class={`diff-line ${line.kind}`}>
-        <span class="diff-number">{line.before ?? ""}</span>
-        <button type="button" class="diff-number comment-on" aria-label={`Comment on line ${number ?? ""}`} disabled={number === null} onClick={() => setWriting(!writing)}>
-          {line.after ?? ""}
-        </button>
+        {number(line.before, line.after === null)}
+        {number(line.after, true)}
         <span class="diff-sign">{SIGNS[line.kind]}</span>
         <code>{line.text}</code>
       </div>
@@ -161,7 +181,7 @@ function CommentedLine({ line, comments, onComment }: { line: DiffLine; comments
           onSubmit={(event) => {
             event.preventDefault();
             const text = new FormData(event.currentTarget).get("text");
-            if (typeof text === "string" && text.trim() !== "") onComment(text);
+            if (typeof text === "string" && text.trim() !== "") onComment?.(text);
             setWriting(false);
           }}
         >

@@ -16,7 +16,8 @@ const schema = {
         per_agent: { type: "object", additionalProperties: { type: "number", format: "double" } },
       },
     },
-    Agent: { type: "object", properties: { effort: { type: ["string", "null"], enum: ["low", "high"] }, hosts: { type: "array", items: { type: "string" } } } },
+    Agent: { type: "object", properties: { effort: { type: ["string", "null"], enum: ["low", "high"] }, hosts: { type: "array", items: { type: "string" } }, budget: { $ref: "#/$defs/Caps", description: "Caps." } } },
+    Caps: { type: "object", additionalProperties: false, properties: { turn: { type: ["number", "null"] }, day: { type: ["number", "null"] } } },
     Schedule: { type: "object", properties: { enabled: { anyOf: [{ type: "boolean" }, { type: "null" }] } } },
   },
 };
@@ -27,7 +28,7 @@ function kinds(path: string[]) {
 
 test("each setting has the field of its type", () => {
   expect(kinds(["limits"])).toEqual(["global: number", "per_job: numbers", "per_agent: numbers"]);
-  expect(kinds(["agents", "*"])).toEqual(["effort: choice", "hosts: words"]);
+  expect(kinds(["agents", "*"])).toEqual(["effort: choice", "hosts: words", "budget: numbers"]);
   expect(kinds(["schedules", "*"])).toEqual(["enabled: switch"]);
 });
 
@@ -42,6 +43,15 @@ test("a value that is shown and typed again is the same", () => {
   check(["limits"], "per_agent", { "*": 0.5 });
   check(["agents", "*"], "effort", "low");
   check(["agents", "*"], "hosts", ["a", "b"]);
+  check(["agents", "*"], "budget", { turn: 1.5, day: 20 });
   check(["schedules", "*"], "enabled", false);
   check(["limits"], "global", null);
+});
+
+test("a line that is no number is not dropped, and a table names its keys", () => {
+  const shapes = shapesAt(schema, ["agents", "*"]);
+  const budget = shapes.find((one) => one.key === "budget");
+  if (budget === undefined) throw new Error("budget");
+  expect(budget.hint).toBe("Caps. One on a line: turn = number, day = number.");
+  for (const words of ["turn = 1\nday", "turn = one", "turn =", "= 1"]) expect(typed(budget, words)).toBe(words);
 });

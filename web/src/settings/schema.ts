@@ -35,9 +35,17 @@ function kindOf(schema: Fields, node: Fields, choices: readonly string[]): Field
   if (kind === "boolean") return "switch";
   if (kind === "integer" || kind === "number") return "number";
   if (kind === "array" && types(resolved(schema, fields(node["items"])))[0] === "string") return "words";
-  const any = resolved(schema, fields(node["additionalProperties"]));
-  if (kind === "object" && ["integer", "number"].includes(types(any)[0] ?? "")) return "numbers";
+  const isNumber = (one: unknown) => ["integer", "number"].includes(types(resolved(schema, fields(one)))[0] ?? "");
+  const known = Object.values(fields(node["properties"]));
+  if (kind === "object" && (known.length > 0 ? known.every(isNumber) : isNumber(node["additionalProperties"]))) return "numbers";
   return "other";
+}
+
+/** The description of a setting; of a table of numbers with the names that it may have. */
+function hintOf(own: Fields, shape: Fields, kind: FieldKind): string {
+  const hint = text(own["description"] ?? shape["description"]).replaceAll("\n", " ");
+  const names = kind === "numbers" ? Object.keys(fields(shape["properties"])) : [];
+  return names.length === 0 ? hint : `${hint} One on a line: ${names.map((name) => `${name} = number`).join(", ")}.`;
 }
 
 /** The settings of the table at a path; `*` stands for a name that the user chooses, and for an item of a list. */
@@ -52,10 +60,11 @@ export function shapesAt(schema: unknown, path: readonly string[]): readonly Fie
     const own = fields(value);
     const shape = resolved(root, own);
     const choices = list(own["enum"] ?? shape["enum"]).filter((one): one is string => typeof one === "string");
+    const kind = kindOf(root, shape, choices);
     return {
       key,
-      kind: kindOf(root, shape, choices),
-      hint: text(own["description"] ?? shape["description"]).replaceAll("\n", " "),
+      kind,
+      hint: hintOf(own, shape, kind),
       choices,
       whole: types(shape)[0] === "integer",
     };
@@ -90,16 +99,16 @@ export function typed(shape: FieldShape, words: string): unknown {
         .split(",")
         .map((word) => word.trim())
         .filter((word) => word !== "");
-    case "numbers":
-      return Object.fromEntries(
-        plain
-          .split("\n")
-          .filter((line) => line.includes("="))
-          .map((line) => {
-            const at = line.lastIndexOf("=");
-            return [line.slice(0, at).trim(), Number(line.slice(at + 1).trim())];
-          }),
-      );
+    case "numbers": {
+      const lines = plain.split("\n").filter((line) => line.trim() !== "");
+      const entries = lines.map((line): [string, number] => {
+        const at = line.lastIndexOf("=");
+        const number = line.slice(at + 1).trim();
+        return [line.slice(0, Math.max(0, at)).trim(), number === "" ? Number.NaN : Number(number)];
+      });
+      // A line that is none is refused with the whole text: nothing is dropped silently.
+      return entries.every(([name, number]) => name !== "" && Number.isFinite(number)) ? Object.fromEntries(entries) : plain;
+    }
     default:
       return plain;
   }

@@ -18,6 +18,18 @@ Go on by yourself until the task is really finished, then call task_complete wit
 /// Message after an answer that reached the output limit.
 pub const CUT_SHORT: &str = "Your answer reached the output limit. Please continue from where you left off.";
 
+/// Message after an answer that reached the output limit before it said anything.
+pub const CUT_THOUGHT: &str = "Your reasoning reached the output limit before you answered, and none of it was kept. Reason less this \
+                               time: answer, or make the next call, as soon as you know it.";
+
+/// Error of a run whose answers reach the output limit each time.
+pub const STAYS_CUT: &str = "The model's answer reached the output limit again and again, so the run was stopped before the answer \
+                             was complete. Send a message to go on, or raise `max_output_tokens` of the model.";
+
+/// Error of a run whose reasoning fills the output limit each time.
+pub const ONLY_THOUGHT: &str = "The model's reasoning reached the output limit again and again, so there is no answer. Lower the \
+                                effort, or raise `max_output_tokens` of the model.";
+
 /// Message after an answer that filled the context window, which has room again.
 pub const CUT_BY_WINDOW: &str = "Your answer filled the context window, and earlier parts of the conversation were left out or \
                                  summarised since. Please continue from where you left off.";

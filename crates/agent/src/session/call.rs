@@ -448,6 +448,7 @@ impl Session {
         let reduced = match error.kind {
             ModelErrorKind::ContextLength => self.reduce_request(error, step, context),
             ModelErrorKind::Image => self.withhold_images(step, context),
+            ModelErrorKind::Reasoning => self.withhold_reasoning(step, context),
             _ => false,
         };
         if reduced {
@@ -560,6 +561,9 @@ impl Session {
             1 => " (retried once)".to_owned(),
             n => format!(" (retried {n} times)"),
         };
+        // Whoever retries the session has to know it.
+        let wait = error.retry_after.filter(|wait| *wait > retry::LONGEST_WAIT);
+        let wait = wait.map(|wait| format!("; retry after {} s", wait.as_secs())).unwrap_or_default();
         let kind = match error.kind {
             ModelErrorKind::Authentication | ModelErrorKind::AccessDenied => "authentication",
             ModelErrorKind::RateLimit => "rate_limit",
@@ -573,7 +577,7 @@ impl Session {
             error_code: error.code.clone(),
             provider_call_id: error.request_ids.github.clone(),
             service_request_id: error.request_ids.service.clone(),
-            ..data::SessionError::new(kind, format!("{}{retried}", error.message))
+            ..data::SessionError::new(kind, format!("{}{retried}{wait}", error.message))
         };
         if self.may_switch(error) {
             return self.ask_to_switch(error, reported, step, context);

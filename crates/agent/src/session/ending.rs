@@ -52,8 +52,8 @@ pub(super) struct Endings {
     unusable: u32,
     /// Number of times the model was asked for a missing answer.
     nudges: u32,
-    /// Whether the last answer was cut inside a call.
-    half: bool,
+    /// Whether the output limit cut the last answer inside a call, or before it said anything.
+    cramped: bool,
     /// Whether the last answer continues the one before it.
     goes_on: bool,
     /// Whether tools were called.
@@ -69,7 +69,7 @@ impl Endings {
 
     /// Whether the next answer needs a higher output limit, if there is one.
     pub(super) fn needs_room(&self) -> bool {
-        self.half
+        self.cramped
     }
 
     /// A tool changed something.
@@ -97,8 +97,8 @@ impl Endings {
             Finish::Length | Finish::ContextFull => reply.turn.tool_calls.pop_if(|call| !is_whole(call)),
             _ => None,
         };
-        self.half = half.is_some();
         let empty = reply.turn.text.is_empty() && reply.turn.tool_calls.is_empty();
+        self.cramped = half.is_some() || (empty && reply.finish == Finish::Length);
         let unusable = match &reply.finish {
             Finish::Broken(_) => true,
             // Servers have names of their own for an ordinary end; only one without an answer is suspicious.
@@ -140,9 +140,9 @@ impl Endings {
                 AnswerEnd::Failed(notices::CONTEXT_FULL.to_owned())
             }
             Finish::ContextFull => AnswerEnd::Failed(notices::WINDOW_STAYS_FULL.to_owned()),
-            Finish::Length if may_go_on && !(empty && half.is_none()) => {
-                AnswerEnd::GoOn { notice: cut_notice }
-            }
+            Finish::Length if may_go_on => AnswerEnd::GoOn { notice: cut_notice },
+            Finish::Length if empty => AnswerEnd::Failed(notices::ONLY_THOUGHT.to_owned()),
+            Finish::Length => AnswerEnd::Failed(notices::STAYS_CUT.to_owned()),
             Finish::Paused if self.paused < MAX_PAUSES => AnswerEnd::GoOn { notice: None },
             Finish::Paused => AnswerEnd::Failed(notices::STAYS_PAUSED.to_owned()),
             Finish::Broken(reason) | Finish::Other(reason) if empty => {
@@ -164,7 +164,8 @@ fn cut_notice(finish: &Finish, half: Option<&ToolCall>, empty: bool) -> Option<d
     let text = match (half, by_window) {
         (Some(call), true) => notices::call_cut_by_window(&call.name),
         (Some(call), false) => notices::cut_call(&call.name),
-        (None, _) if empty => return None,
+        (None, true) if empty => return None,
+        (None, false) if empty => notices::CUT_THOUGHT.to_owned(),
         (None, true) => notices::CUT_BY_WINDOW.to_owned(),
         (None, false) => notices::CUT_SHORT.to_owned(),
     };

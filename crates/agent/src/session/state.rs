@@ -135,6 +135,7 @@ impl ConversationState {
                     | EventKind::CompactionComplete
                     | EventKind::PlanAndTodos
                     | EventKind::ImagesWithheld
+                    | EventKind::ReasoningWithheld
                     | EventKind::ModelItems
                     | EventKind::SkillInvoked
                     | EventKind::PermissionRequested
@@ -397,6 +398,7 @@ impl ConversationState {
                 self.conversation.close_open_calls();
             }
             Body::ImagesWithheld(_) => self.conversation.withhold_images(),
+            Body::ReasoningWithheld(_) => self.conversation.withhold_reasoning(),
             Body::Truncation(truncation) => {
                 self.told_facts.clear();
                 self.conversation.drop_oldest(truncation.messages_removed_during_truncation as usize);

@@ -67,6 +67,26 @@ impl Session {
         true
     }
 
+    /// Leaves the reasoning of the answers so far out of the conversation, for good: the provider refused it, and would refuse
+    /// every further request of the session. True if there was any, and the call is made again.
+    pub(super) fn withhold_reasoning(&mut self, step: &mut Step, context: &mut Context<'_>) -> bool {
+        let answers = self.state.conversation.vendor_turns();
+        let Some(Run { turn, .. }) = self.run.as_ref().filter(|_| answers > 0) else { return false };
+        let retry = data::TurnRetry {
+            turn_id: turn.to_string(),
+            model: Some(self.state.model.clone()),
+            reason: Some("reasoning_withheld".to_owned()),
+        };
+        self.emit(step, retry);
+        self.emit(step, data::ReasoningWithheld {});
+        let message = format!(
+            "The provider refused the reasoning behind {answers} earlier answer(s), so it is left out from now on."
+        );
+        self.emit(step, data::SessionInfo::new("reasoning_dropped", message));
+        self.call_model(0, step, context);
+        true
+    }
+
     fn shorten(&mut self, step: &mut Step, context: &mut Context<'_>) -> bool {
         let target = self.state.conversation.bytes() / 2;
         if self.state.conversation.excess(target) == 0 {

@@ -154,6 +154,33 @@ async fn a_call_that_was_cut_before_its_input_never_runs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn reasoning_that_fills_the_output_limit_is_told_to_the_model() {
+    check(
+        vec![call("a", "write"), Line::Finish("", Finish::Length), Line::Say("Shorter.")],
+        expect![[r#"
+            3 requests
+            user: go
+            assistant: ["a"]
+            tool a: a ok
+            user: Your reasoning reached the output limit before you answered, and none of it was kept. Reason less this time: answer, or make the next call, as soon as you know it.
+            answer "" ["a"]
+            runs a
+            answer "" []
+            answer "Shorter." []"#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn reasoning_that_fills_the_output_limit_each_time_ends_the_run() {
+    let cut = || Line::Finish("", Finish::Length);
+    let mut stage =
+        Stage::new(vec![call("a", "write"), cut(), cut(), cut(), cut(), Line::Say("never asked for")]);
+    stage.play("go").await;
+    assert_eq!((stage.requests().len(), stage.count("session.error")), (5, 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_whole_calls_of_an_answer_that_was_cut_run() {
     check(
         vec![

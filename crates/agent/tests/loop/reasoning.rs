@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hangar_agent::model::{Message, ModelRequest, ToolChoice};
+use hangar_agent::model::{Message, ModelErrorKind, ModelRequest, ToolChoice};
 use hangar_agent::session::{Command, Compaction};
 use hangar_agent::tool::Toolset;
 use hangar_protocol::data::Mode;
@@ -333,4 +333,34 @@ fn infos(stage: &Stage, kind: &str) -> Vec<String> {
     let bodies = stage.bodies().into_iter();
     let told = bodies.filter_map(|body| if let Body::SessionInfo(info) = body { Some(info) } else { None });
     told.filter(|info| info.info_type == kind).map(|info| info.message).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn reasoning_that_the_provider_refuses_is_left_out_for_good() {
+    let refused = || Line::Fail(ModelErrorKind::Reasoning, Some(400));
+    let lines = vec![call("a", "echo"), Line::Say("one"), refused(), call("b", "echo"), Line::Say("two")];
+    let mut stage = Stage::set(Setting { signs: true, ..Setting::default() }, lines);
+    for prompt in ["first", "second"] {
+        stage.send(prompt);
+        stage.until_idle().await;
+    }
+    let items = |request: &ModelRequest| -> usize {
+        let is_native =
+            |message: &Message| matches!(message, Message::Assistant(turn) if turn.native.is_some());
+        request.messages.iter().filter(|message| is_native(message)).count()
+    };
+    let sent: Vec<usize> = stage.requests().iter().map(items).collect();
+    assert_eq!(sent, [0, 1, 2, 0, 1], "the answer behind the refusal keeps its own");
+    assert_eq!((stage.count("session.error"), tells_of_dropped_reasoning(&stage)), (0, 1));
+    // The same after a resume: the log knows.
+    let setting = Setting { signs: true, log: stage.log(), ..Setting::default() };
+    let mut again = Stage::set(setting, vec![Line::Say("x")]);
+    again.send("third");
+    again.until_idle().await;
+    assert_eq!(items(&again.requests()[0]), 2);
+    // A refusal without any reasoning in the request is final.
+    let mut stage = Stage::set(Setting::default(), vec![refused(), Line::Say("never asked for")]);
+    stage.send("first");
+    stage.until_idle().await;
+    assert_eq!((stage.requests().len(), stage.count("session.error")), (1, 1));
 }

@@ -145,6 +145,7 @@ async fn an_answer_cut_by_the_output_limit_is_asked_to_go_on_but_not_for_ever() 
     stage.play("go").await;
     assert_eq!(stage.requests().len(), 4);
     assert!(stage.last_request().ends_with("continue from where you left off."), "{}", stage.last_request());
+    assert_eq!(stage.count("session.error"), 1, "an answer that stays incomplete is no success");
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use futures_util::FutureExt;
 use hangar_acp::{EditorAgentConfig, serve_stdio, serve_tcp};
 use hangar_store::Store;
 use tokio::signal::unix::{SignalKind, signal};
@@ -42,13 +43,13 @@ async fn serve(config: &Arc<EditorAgentConfig>, server: &ServerArgs) -> Result<(
     let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
     let stop = CancellationToken::new();
     let told = stop.clone();
-    let signals = tokio::spawn(async move {
+    let signals = tokio::spawn(FutureExt::boxed(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
         told.cancel();
-    });
+    }));
     match server.port {
         None => serve_stdio(config, &stop).await,
         Some(port) => {

@@ -47,6 +47,7 @@ impl EditorSessionOpener for Opener {
             client: Some(ClientOrder { name: "acp", mcp_servers }),
             records: warnings.into_iter().map(|text| SessionWarning::new("mcp", text).into()).collect(),
             notes_script: false,
+            is_queued: false,
         };
         let settings = self.settings.clone();
         opening::open(settings, order, ServerStart::WithPrompt, Naming::Titled, sink)

@@ -38,7 +38,9 @@ pub(crate) enum Fact {
         #[serde(with = "iso")]
         slot: Timestamp,
         run: String,
-        work: Work,
+        /// What starts; absent when it was started and the log compacted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<Work>,
     },
     /// A delivery of a hook is taken; its run is about to start.
     Delivery {
@@ -47,7 +49,8 @@ pub(crate) enum Fact {
         #[serde(with = "iso")]
         at: Timestamp,
         run: String,
-        work: Work,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<Work>,
     },
     Started {
         run: String,
@@ -129,14 +132,14 @@ impl AutomationState {
                     state.last_run = Some(run.clone());
                     state.error = None;
                 }
-                self.claims.insert(run, work);
+                self.claims.extend(work.map(|work| (run, work)));
             }
             Fact::Delivery { hook, delivery, at, run, work } => {
                 if self.deliveries.len() >= MOST_DELIVERIES {
                     self.deliveries.pop_front();
                 }
                 self.deliveries.push_back(Delivery { hook, id: delivery, at, run: run.clone() });
-                self.claims.insert(run, work);
+                self.claims.extend(work.map(|work| (run, work)));
             }
             Fact::Started { run } => {
                 self.claims.remove(&run);
@@ -147,6 +150,8 @@ impl AutomationState {
             }
             Fact::Failed { run, error } => {
                 self.claims.remove(&run);
+                // It started nothing, so it may come again.
+                self.deliveries.retain(|taken| taken.run != run);
                 let failed = self.schedules.values_mut().find(|state| state.last_run.as_ref() == Some(&run));
                 if let Some(state) = failed {
                     state.error = Some(error);
@@ -160,6 +165,40 @@ impl AutomationState {
                 }
             }
         }
+    }
+}
+
+/// Stands for the run of a slot whose work could not be started.
+const UNSTARTED: &str = "unstarted";
+
+impl AutomationState {
+    /// The shortest facts that this state follows from. Work that was started is left out.
+    fn facts(&self) -> Vec<Fact> {
+        let mut facts = Vec::new();
+        for (name, known) in &self.schedules {
+            let (schedule, times) = (name.clone(), known.times.clone());
+            facts.push(Fact::Seen { schedule, times, last: known.last });
+            if let Some(slot) = known.last_slot {
+                let run = known.last_run.clone().unwrap_or_else(|| UNSTARTED.to_owned());
+                let work = self.claims.get(&run).cloned();
+                facts.push(Fact::Slot { schedule: name.clone(), slot, run, work });
+            }
+            if let Some(error) = &known.error {
+                facts.push(Fact::Failed { run: UNSTARTED.to_owned(), error: error.clone() });
+            }
+            if let Some(Missed { count, last, reason }) = known.missed.clone() {
+                facts.push(Fact::Missed { schedule: name.clone(), count, last, reason });
+            }
+        }
+        facts.extend(self.deliveries.iter().map(|taken| Fact::Delivery {
+            hook: taken.hook.clone(),
+            delivery: taken.id.clone(),
+            at: taken.at,
+            run: taken.run.clone(),
+            work: self.claims.get(&taken.run).cloned(),
+        }));
+        facts.extend(self.started.iter().map(|run| Fact::Started { run: run.clone() }));
+        facts
     }
 }
 
@@ -187,7 +226,7 @@ impl AutomationLog {
             .open(&self.path)
             .with_context(shown)?;
         file.lock().with_context(shown)?;
-        let (state, facts, length) = read(&mut file).with_context(shown)?;
+        let (state, length) = read(&mut file).with_context(shown)?;
         let (new, result) = decide(&state);
         let mut text = String::new();
         for fact in &new {
@@ -195,30 +234,19 @@ impl AutomationLog {
             text.push('\n');
         }
         if length > COMPACT_BYTES {
-            self.compact(&file, facts, &text).with_context(shown)?;
+            self.compact(&file, &state, &text).with_context(shown)?;
         } else if !text.is_empty() {
             file.write_all(text.as_bytes()).and_then(|()| file.sync_data()).with_context(shown)?;
         }
         Ok(result)
     }
 
-    /// Rewrites the file with its newest half. Schedules keep their newest facts. The lock is that of this file, so it is
-    /// rewritten in place.
-    fn compact(&self, mut file: &File, facts: Vec<Fact>, more: &str) -> Result<()> {
-        let mut state = AutomationState::default();
-        facts.iter().cloned().for_each(|fact| state.apply(fact));
+    /// Rewrites the file as the facts of its state. The lock is that of this file, so it is rewritten in place.
+    fn compact(&self, mut file: &File, state: &AutomationState, more: &str) -> Result<()> {
         let mut text = String::new();
-        for (name, schedule) in &state.schedules {
-            let seen =
-                Fact::Seen { schedule: name.clone(), times: schedule.times.clone(), last: schedule.last };
-            text.push_str(&serde_json::to_string(&seen)?);
+        for fact in state.facts() {
+            text.push_str(&serde_json::to_string(&fact)?);
             text.push('\n');
-        }
-        for fact in &facts[facts.len() / 2..] {
-            if !matches!(fact, Fact::Seen { .. }) {
-                text.push_str(&serde_json::to_string(fact)?);
-                text.push('\n');
-            }
         }
         text.push_str(more);
         let copy = self.path.with_extension("new");
@@ -235,8 +263,8 @@ impl AutomationLog {
     }
 }
 
-/// The state, its facts and the length of the file. An unfinished last line is cut off.
-fn read(file: &mut File) -> Result<(AutomationState, Vec<Fact>, u64)> {
+/// The state and the length of the file. An unfinished last line is cut off.
+fn read(file: &mut File) -> Result<(AutomationState, u64)> {
     let mut text = String::new();
     file.seek(SeekFrom::Start(0))?;
     file.take(MAX_BYTES).read_to_string(&mut text)?;
@@ -245,10 +273,10 @@ fn read(file: &mut File) -> Result<(AutomationState, Vec<Fact>, u64)> {
         file.set_len(whole as u64)?;
     }
     // A line of a newer version is left alone.
-    let facts: Vec<Fact> = text[..whole].lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let facts = text[..whole].lines().filter_map(|line| serde_json::from_str(line).ok());
     let mut state = AutomationState::default();
-    facts.iter().cloned().for_each(|fact| state.apply(fact));
-    Ok((state, facts, whole as u64))
+    facts.for_each(|fact| state.apply(fact));
+    Ok((state, whole as u64))
 }
 
 #[cfg(test)]
@@ -264,7 +292,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let log = AutomationLog::new(home.path());
         let last = Timestamp::UNIX_EPOCH;
-        let claim = Fact::Slot { schedule: "a".to_owned(), slot: last, run: "r1".to_owned(), work: work() };
+        let claim =
+            Fact::Slot { schedule: "a".to_owned(), slot: last, run: "r1".to_owned(), work: Some(work()) };
         let seen = Fact::Seen { schedule: "a".to_owned(), times: "t".to_owned(), last };
         log.transact(|_| (vec![seen, claim], ())).unwrap();
         let mut file = OpenOptions::new().append(true).open(&log.path).unwrap();
@@ -290,13 +319,39 @@ mod tests {
                 delivery: number.to_string(),
                 at: last,
                 run: format!("r{number}"),
-                work: Work { input: input.clone(), ..work() },
+                work: Some(Work { input: input.clone(), ..work() }),
             };
-            log.transact(|_| (vec![delivery], ())).unwrap();
+            let started = Fact::Started { run: format!("r{number}") };
+            log.transact(|_| (vec![delivery, started], ())).unwrap();
         }
         let state = log.state().unwrap();
         assert!(std::fs::metadata(&log.path).unwrap().len() < COMPACT_BYTES + 50_000);
         assert!(state.schedules.contains_key("a"));
-        assert_eq!(state.deliveries.back().unwrap().id, "59");
+        let known: Vec<String> = state.deliveries.iter().map(|taken| taken.id.clone()).collect();
+        let all: Vec<String> = (0..60).map(|number| number.to_string()).collect();
+        assert_eq!(known, all, "each is still known, however large it was");
+    }
+
+    #[test]
+    fn a_state_follows_from_its_own_facts() {
+        let mut state = AutomationState::default();
+        let (a, b) = (Timestamp::UNIX_EPOCH, Timestamp::from_second(60).unwrap());
+        let text = |text: &str| text.to_owned();
+        for name in ["fails", "misses", "new", "runs", "waits"] {
+            state.apply(Fact::Seen { schedule: text(name), times: text("t"), last: a });
+        }
+        for name in ["fails", "misses", "runs", "waits"] {
+            let work = Some(work());
+            state.apply(Fact::Slot { schedule: text(name), slot: b, run: format!("run-{name}"), work });
+        }
+        state.apply(Fact::Failed { run: text("run-fails"), error: text("no folder") });
+        state.apply(Fact::Started { run: text("run-runs") });
+        let reason = text("busy");
+        state.apply(Fact::Missed { schedule: text("misses"), count: 2, last: b, reason });
+        let (hook, delivery, run) = (text("h"), text("d"), text("r"));
+        state.apply(Fact::Delivery { hook, delivery, at: a, run, work: Some(work()) });
+        let mut again = AutomationState::default();
+        state.facts().into_iter().for_each(|fact| again.apply(fact));
+        assert_eq!(format!("{again:#?}"), format!("{state:#?}"));
     }
 }

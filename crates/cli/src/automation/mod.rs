@@ -17,9 +17,11 @@ use hangar_portal::settings::{FiredHook, HookDelivery, HookView, ScheduleView};
 use hangar_process::credentials::Child;
 use hangar_registry::hub::iso;
 use hangar_registry::runs::{RunState, Runs};
+use hangar_runtimes::host::Host;
 use jiff::Timestamp;
 
 use crate::credentials;
+use crate::runtimes::{AgentRuntimes, choice};
 use crate::settings::Settings;
 use log::{AutomationLog, AutomationState, Fact};
 use tables::{Automations, HookTable, Schedule, Work};
@@ -84,7 +86,8 @@ impl Automation {
     fn recover(&self) -> Result<()> {
         let state = self.log.state()?;
         for (run, work) in state.claims {
-            self.start(&run, &work)?;
+            // Its error is on record.
+            let _ = self.start(&run, &work)?;
         }
         for run in state.started {
             let run = RunId(run);
@@ -94,6 +97,7 @@ impl Automation {
                 tracing::warn!(%run, %error, "the scheduled run cannot be continued");
             }
         }
+        self.runs.resume_prompts();
         Ok(())
     }
 
@@ -113,7 +117,8 @@ impl Automation {
             }
             (facts, due)
         })?;
-        started.into_iter().try_for_each(|(run, work)| self.start(&run, &work))
+        // A run that cannot be started is on record with its reason.
+        started.into_iter().try_for_each(|(run, work)| self.start(&run, &work).map(drop))
     }
 
     fn decide(
@@ -147,7 +152,7 @@ impl Automation {
             return (facts, None);
         }
         let (run, work) = (new_run(now), schedule.work());
-        facts.push(Fact::Slot { schedule: name, slot, run: run.clone(), work: work.clone() });
+        facts.push(Fact::Slot { schedule: name, slot, run: run.clone(), work: Some(work.clone()) });
         (facts, Some((run, work)))
     }
 
@@ -156,8 +161,8 @@ impl Automation {
         matches!(state, Ok(RunState::Running))
     }
 
-    /// Starts the run of a claim, unless it was started before.
-    fn start(&self, run: &str, work: &Work) -> Result<()> {
+    /// Starts the run of a claim, unless it was started before. The inner error is on record.
+    fn start(&self, run: &str, work: &Work) -> Result<Result<()>> {
         let id = RunId(run.to_owned());
         let started = match self.runs.details(&id) {
             Ok(_) => Ok(()),
@@ -168,11 +173,12 @@ impl Automation {
             Ok(()) => Fact::Started { run },
             Err(error) => {
                 let error = format!("{error:#}");
-                tracing::error!(%run, "scheduled work cannot be started: {error}");
+                tracing::error!(%run, "work of a schedule or hook cannot be started: {error}");
                 Fact::Failed { run, error }
             }
         };
-        self.log.transact(|_| (vec![fact], ()))
+        self.log.transact(|_| (vec![fact], ()))?;
+        Ok(started)
     }
 
     fn order(&self, work: &Work) -> Result<RunOrder> {
@@ -182,7 +188,7 @@ impl Automation {
                 let entry = match &work.jobs_file {
                     Some(file) => Arc::new(load(file)?),
                     None => self.runs.entry().ok_or_else(|| {
-                        anyhow!("no jobs are installed; give the schedule a `jobs_file`, or start the portal with --entry")
+                        anyhow!("no jobs are installed; set `jobs_file`, or start the portal with --entry")
                     })?,
                 };
                 if !entry.jobs.contains_key(job) {
@@ -222,28 +228,11 @@ impl Automation {
     /// The secret of a hook, if there is such a hook and its secret can be read.
     pub(crate) fn hook_secret(&self, name: &str) -> Option<Vec<u8>> {
         let hook = self.configured().hooks.remove(name).filter(HookTable::is_enabled)?;
-        let secret = self.secret(&hook);
+        let secret = secret(&self.settings, &hook);
         let secret = secret
             .inspect_err(|error| tracing::error!(hook = name, "its secret cannot be read: {error:#}"))
             .ok()?;
         Some(secret.trim().as_bytes().to_vec()).filter(|secret| !secret.is_empty())
-    }
-
-    fn secret(&self, hook: &HookTable) -> Result<String> {
-        match (&hook.secret_env, &hook.secret_file, &hook.secret_command) {
-            (Some(name), _, _) => Ok(self
-                .settings
-                .var(name)
-                .with_context(|| format!("the variable {name} is not set"))?
-                .to_owned()),
-            (None, Some(file), _) => {
-                let path = self.settings.home.join(file);
-                hangar_disk::read_text(&path, SECRET_BYTES)
-                    .with_context(|| format!("cannot read {}", path.display()))
-            }
-            (None, None, Some(command)) => printed(&self.settings, command),
-            (None, None, None) => bail!("the hook has no secret"),
-        }
     }
 
     /// Starts the work of a hook whose signature was verified. A delivery that was taken before starts nothing.
@@ -267,7 +256,7 @@ impl Automation {
                         delivery: delivery.clone(),
                         at: now,
                         run: run.clone(),
-                        work: work.clone(),
+                        work: Some(work.clone()),
                     };
                     (vec![fact], None)
                 }
@@ -276,7 +265,7 @@ impl Automation {
         match before {
             Some(run) => Ok(FiredHook { run: Some(run), duplicate: true }),
             None => {
-                self.start(&run, &work)?;
+                self.start(&run, &work)??;
                 Ok(FiredHook { run: Some(run), duplicate: false })
             }
         }
@@ -324,6 +313,49 @@ impl Automation {
     }
 }
 
+/// The secret of a hook.
+pub(crate) fn secret(settings: &Settings, hook: &HookTable) -> Result<String> {
+    match (&hook.secret_env, &hook.secret_file, &hook.secret_command) {
+        (Some(name), _, _) => {
+            Ok(settings.var(name).with_context(|| format!("the variable {name} is not set"))?.to_owned())
+        }
+        (None, Some(file), _) => {
+            let path = settings.home.join(file);
+            hangar_disk::read_text(&path, SECRET_BYTES)
+                .with_context(|| format!("cannot read {}", path.display()))
+        }
+        (None, None, Some(command)) => printed(settings, command),
+        (None, None, None) => bail!("the hook has no secret"),
+    }
+}
+
+/// Why work cannot be started, as far as this machine can tell.
+pub(crate) fn obstacle(work: &Work, runtimes: Option<&AgentRuntimes>) -> Option<String> {
+    let agent = work.agent.as_deref();
+    if let (Some(agent), Some(runtimes)) = (agent, runtimes)
+        && let Err(error) = runtimes.find(agent)
+    {
+        return Some(format!("{error:#}"));
+    }
+    let is_local = runtimes.is_none_or(|runtimes| {
+        let agent = agent.or(runtimes.config.default.as_deref()).unwrap_or_default();
+        choice::host_of(&runtimes.config, agent) == Host::Local
+    });
+    let missing = work.workspace.as_ref().filter(|workspace| is_local && !workspace.is_dir());
+    if let Some(workspace) = missing {
+        return Some(format!("the workspace {} is not a directory", workspace.display()));
+    }
+    // Jobs that a portal has installed are known to that portal alone.
+    match (&work.jobs_file, &work.job) {
+        (Some(file), Some(job)) => match load(file) {
+            Ok(entry) if entry.jobs.contains_key(job) => None,
+            Ok(_) => Some(format!("{} has no job `{job}`", file.display())),
+            Err(error) => Some(error.to_string()),
+        },
+        _ => None,
+    }
+}
+
 /// Id of a run that is about to be claimed.
 fn new_run(now: Timestamp) -> String {
     let mark = uuid::Uuid::new_v4().simple().to_string();
@@ -348,14 +380,7 @@ fn hook_work(hook: &HookTable, event: Option<&str>, body: &str) -> Work {
         }
         None => payload,
     };
-    Work {
-        job: hook.job.clone(),
-        jobs_file: hook.jobs_file.clone(),
-        input,
-        agent: hook.agent.clone(),
-        model: hook.model.clone(),
-        workspace: hook.workspace.clone(),
-    }
+    Work { input, ..hook.work() }
 }
 
 /// Output of a command that prints a secret.

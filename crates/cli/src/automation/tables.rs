@@ -168,6 +168,18 @@ impl HookTable {
     }
 
     /// The reference to the secret, in words.
+    /// The work without the request that starts it.
+    pub(crate) fn work(&self) -> Work {
+        Work {
+            job: self.job.clone(),
+            jobs_file: self.jobs_file.clone(),
+            input: String::new(),
+            agent: self.agent.clone(),
+            model: self.model.clone(),
+            workspace: self.workspace.clone(),
+        }
+    }
+
     pub(crate) fn secret_place(&self) -> String {
         match (&self.secret_env, &self.secret_file, &self.secret_command) {
             (Some(name), _, _) => format!("variable {name}"),

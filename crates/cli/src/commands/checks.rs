@@ -11,9 +11,10 @@ use hangar_runtimes::runtime::{Lookup, Runtime};
 use jiff::Timestamp;
 
 use super::doctor::{Finding, Health};
-use crate::automation::tables;
+use crate::automation::{self, tables};
 use crate::config;
 use crate::credentials;
+use crate::notify;
 use crate::providers;
 use crate::runtimes::{AgentRuntimes, choice};
 use crate::settings::Settings;
@@ -39,9 +40,38 @@ pub(super) fn configuration(settings: &Settings) -> Vec<Finding> {
     if found.is_empty() && !text.is_empty() {
         findings.push(Finding::new(Health::Good, "configuration", "config.toml is valid"));
     }
+    let unset = notify::config::unset(settings, &text).into_iter();
+    findings.extend(unset.map(|why| Finding::new(Health::Bad, "notifications", why)));
+    findings.extend(automations(settings, &text));
+    findings
+}
+
+/// When schedules run next, and what keeps schedules and hooks from starting their work.
+fn automations(settings: &Settings, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
     let now = Timestamp::now();
-    for schedule in tables::read(&text).schedules {
+    let tables::Automations { schedules, hooks } = tables::read(text);
+    let runtimes = AgentRuntimes::assemble(settings).ok();
+    for (name, hook) in hooks.into_iter().filter(|(_, hook)| hook.is_enabled()) {
+        let secret = automation::secret(settings, &hook).err().map(|error| format!("{error:#}"));
+        let problem = secret.or_else(|| automation::obstacle(&hook.work(), runtimes.as_ref()));
+        let subject = format!("hook {name}");
+        findings.push(match problem {
+            Some(problem) => Finding::new(Health::Bad, subject, problem),
+            None => {
+                let says = format!("listens at /api/v1/hooks/{name}, if `hangar up` is running");
+                Finding::new(Health::Good, subject, says)
+            }
+        });
+    }
+    for schedule in schedules {
         let subject = format!("schedule {}", schedule.table.name);
+        if let Some(problem) = automation::obstacle(&schedule.work(), runtimes.as_ref())
+            && schedule.is_enabled()
+        {
+            findings.push(Finding::new(Health::Bad, subject, problem));
+            continue;
+        }
         findings.push(match (schedule.is_enabled(), schedule.next(now)) {
             (false, _) => Finding::new(Health::Plain, subject, "is disabled"),
             (true, Some(next)) => {
@@ -71,6 +101,21 @@ async fn agent_finding(settings: &Settings, runtimes: &AgentRuntimes, agent: &dy
     let fallbacks = runtimes.config.named.get(&*card.name).map(|table| table.fallback_models.clone());
     let model = runtimes.config.model(&card.name);
     let models: Vec<String> = model.into_iter().chain(fallbacks.unwrap_or_default()).collect();
+    let table = runtimes.config.named.get(&*card.name);
+    let servers = table.and_then(|table| table.tools.mcp_config.clone());
+    let servers = servers.map(|given| runtimes.config.resolved(given));
+    if let Some(file) = servers.filter(|given| !given.starts_with('{') && !Path::new(given).is_file()) {
+        return Finding::new(Health::Bad, subject, format!("its `mcp_config` {file} does not exist"));
+    }
+    let prompt =
+        table.and_then(|table| table.system_prompt_file.as_ref()).map(|file| settings.home.join(file));
+    if let Some(file) = prompt.filter(|file| !file.is_file()) {
+        return Finding::new(
+            Health::Bad,
+            subject,
+            format!("its `system_prompt_file` {} does not exist", file.display()),
+        );
+    }
     if !card.capabilities.own_log
         && let Some(problem) = agent.preflight().await.problems.first()
     {

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use hangar_agent::agents::config::{AgentConfig, AgentSettings, Models};
-use hangar_agent::agents::{AgentDefinition, AgentSource, builtin};
+use hangar_agent::agents::{AgentDefinition, AgentFile, AgentOwner, AgentSource, builtin};
 use hangar_agent::prompt::PromptEnvironment;
 use hangar_custom::skills::Skills;
 use hangar_models::facts;
@@ -37,7 +37,11 @@ impl SessionAgents {
         let project = sources.project();
         let trusted = mcp::may_configure(sources.settings, host.extensions.server_trust, project);
         for agent in found.iter_mut().filter(|agent| !agent.mcp_servers.is_empty()) {
-            let theirs = matches!(&agent.source, AgentSource::File(path) if path.starts_with(project));
+            let theirs = matches!(
+                &agent.source,
+                AgentSource::File(AgentFile { path, owner })
+                    if *owner == AgentOwner::Project || path.starts_with(project)
+            );
             if theirs && !trusted {
                 agent.mcp_servers.clear();
                 warnings.push(format!(
@@ -71,8 +75,14 @@ impl SessionAgents {
         let definitions = self.definitions();
         let called =
             |agent: &AgentDefinition| [&agent.name, &agent.id].iter().any(|it| it.eq_ignore_ascii_case(name));
-        let known = |agent: &&AgentDefinition| called(agent) && agent.user_invocable;
-        match definitions.iter().rev().find(known) {
+        // An agent of a plugin may be called without the plugin's name, if no other one has the rest as its own.
+        let called_short = |agent: &AgentDefinition| {
+            agent.name.split_once(':').is_some_and(|(_, rest)| rest.eq_ignore_ascii_case(name))
+        };
+        let find = |called: &dyn Fn(&AgentDefinition) -> bool| {
+            definitions.iter().rev().find(|agent| agent.user_invocable && called(agent))
+        };
+        match find(&called).or_else(|| find(&called_short)) {
             Some(agent) => Ok(agent.clone()),
             None => {
                 let names: Vec<&str> = definitions.iter().map(|agent| agent.name.as_str()).collect();

@@ -72,7 +72,7 @@ impl LiveSession {
             return Ok(recomposed);
         }
         if scope.model {
-            model::check_listed(settings, &spec.model)?;
+            model::check_switch(settings, &spec.model)?;
         }
         let chosen = model::choose(settings, &host.models, &spec.model, None)?;
         if scope.model {

@@ -26,7 +26,7 @@ pub(crate) use checked::{Checked, OutputFile, SessionRequest, check};
 pub(crate) use host::{Conduct, Extensions, HostSettings, ModelSource, Permissions};
 pub(crate) use instructions::load as load_instructions;
 pub(crate) use live::{LiveSession, RecomposedParts};
-pub(crate) use model::{check_listed, provider};
+pub(crate) use model::{check_switch, provider};
 pub(crate) use opened::Opened;
 pub(crate) use paths::{SessionPaths, real, working_dir};
 pub(crate) use tools::tool_specs;

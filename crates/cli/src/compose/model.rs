@@ -137,7 +137,7 @@ pub(crate) fn provider(
     host: &HostSettings,
     options: &ModelOptions,
 ) -> Result<SwitchedModel> {
-    check_listed(settings, options)?;
+    check_switch(settings, options)?;
     let chosen = choose(settings, &host.models, options, None)?;
     let effort_notice = effort_warning(&chosen, options.effort.as_deref());
     let provider = redactor(settings, host, &chosen).provider(chosen.provider);
@@ -148,6 +148,19 @@ pub(crate) fn provider(
 /// it. Without a list, a name is refused where the families of the host's models are known. Of a provider that the client
 /// brought every name may be right.
 pub(crate) fn check_listed(settings: &Settings, options: &ModelOptions) -> Result<()> {
+    check(settings, options, facts::is_missing)
+}
+
+/// As [`check_listed`], for a session that runs already: a model of GitHub that the account's list lacks is tried.
+pub(crate) fn check_switch(settings: &Settings, options: &ModelOptions) -> Result<()> {
+    check(settings, options, facts::is_unheard_of)
+}
+
+fn check(
+    settings: &Settings,
+    options: &ModelOptions,
+    is_refused: fn(&ProviderConfig, &str) -> bool,
+) -> Result<()> {
     let Some(name) = options.name.as_deref().filter(|name| *name != AUTO && !providers::is_scripted(name))
     else {
         return Ok(());
@@ -158,7 +171,7 @@ pub(crate) fn check_listed(settings: &Settings, options: &ModelOptions) -> Resul
     let Ok(providers) = providers::configured(settings) else { return Ok(()) };
     providers::check_provider(&providers, name)?;
     let Some((provider, model)) = config::find(&providers, name) else { return Ok(()) };
-    if !facts::is_missing(provider, model) {
+    if !is_refused(provider, model) {
         return Ok(());
     }
     bail!("{}", missing_model(&providers, provider, model))

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use hangar_agent::permissions::Rule;
 use hangar_agent::session::{BackgroundNotice, SessionInput};
 use hangar_agent::tool::{Tool, ToolSource, ToolSpec, Toolset};
@@ -108,7 +109,7 @@ fn shells(checked: &Checked<'_>, spill: &Spill, inbox: &mpsc::Sender<Box<Session
         spill: spill.clone(),
         completions,
     });
-    tokio::spawn(report_completions(completed, inbox.clone(), checked.redactor.clone()));
+    tokio::spawn(FutureExt::boxed(report_completions(completed, inbox.clone(), checked.redactor.clone())));
     shells
 }
 

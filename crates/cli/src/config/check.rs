@@ -228,17 +228,33 @@ impl Checker<'_> {
     }
 }
 
-/// The table or setting that a sentence names: `[agents.NAME]`, `` `key` in [table] `` or `[[list]] number 2`.
+/// The table or setting that a sentence names: `[agents.NAME]`, `` `key` in [table] ``, `` `key` of [table] ``, `[table] has the key`
+/// or `` [[list]] number 2: `key` ``.
 fn named_setting(message: &str) -> Option<Vec<String>> {
     let (before, rest) = message.split_once('[')?;
-    let (name, rest) = rest.split_once(']')?;
+    let (name, mut rest) = rest.split_once(']')?;
     let mut path: Vec<String> = name.trim_start_matches('[').split('.').map(str::to_owned).collect();
     if let Some(number) = rest.strip_prefix("] number ") {
-        let number: String = number.chars().take_while(char::is_ascii_digit).collect();
-        path.push(number.parse::<usize>().ok()?.saturating_sub(1).to_string());
+        let digits = number.chars().take_while(char::is_ascii_digit).count();
+        path.push(number[..digits].parse::<usize>().ok()?.saturating_sub(1).to_string());
+        rest = &number[digits..];
     }
-    let key = before.strip_suffix("` in ").and_then(|before| before.rsplit_once('`'));
-    path.extend(key.into_iter().flat_map(|(_, key)| key.split('.').map(str::to_owned)));
+    let quoted = before.strip_suffix("` in ").or_else(|| before.strip_suffix("` of "));
+    let key = match quoted.and_then(|before| before.rsplit_once('`')) {
+        Some((_, key)) => Some(key),
+        None => match rest.strip_prefix(": `") {
+            Some(rest) => match rest.split_once("` in `") {
+                // A key of an inner table.
+                Some((key, rest)) => {
+                    path.extend(rest.split_once('`').map(|(outer, _)| outer.to_owned()));
+                    Some(key)
+                }
+                None => rest.split_once('`').map(|(key, _)| key),
+            },
+            None => rest.strip_prefix(" has the ").and_then(|rest| rest.split(' ').next()),
+        },
+    };
+    path.extend(key.into_iter().flat_map(|key| key.split('.').map(str::to_owned)));
     Some(path)
 }
 
@@ -246,15 +262,17 @@ fn named_setting(message: &str) -> Option<Vec<String>> {
 fn place_of(document: &toml_edit::Table, path: &[String]) -> Option<usize> {
     let mut table: &dyn TableLike = document;
     let mut found = None;
-    for key in path {
+    let mut keys = path.iter();
+    while let Some(key) = keys.next() {
         let at = table.key(key).and_then(toml_edit::Key::span).map(|span| span.start);
         let Some(item) = table.get(key) else { break };
         found = at.or_else(|| item.span().map(|span| span.start)).or(found);
         match item {
             Item::ArrayOfTables(tables) => {
-                let index: usize = path.iter().find_map(|key| key.parse().ok()).unwrap_or_default();
-                let span = tables.get(index).and_then(toml_edit::Table::span);
-                return span.map(|span| span.start).or(found);
+                let index = keys.next().and_then(|key| key.parse().ok()).unwrap_or_default();
+                let Some(inner) = tables.get(index) else { break };
+                found = inner.span().map(|span| span.start).or(found);
+                table = inner;
             }
             item => match item.as_table_like() {
                 Some(inner) => table = inner,
@@ -263,6 +281,28 @@ fn place_of(document: &toml_edit::Table, path: &[String]) -> Option<usize> {
         }
     }
     found
+}
+
+/// An error about a text of `config.toml`, with the line of the setting that it names.
+pub(crate) fn located(settings: &Settings, text: &str, error: &anyhow::Error) -> anyhow::Error {
+    let message = format!("{error:#}");
+    let path = settings.config_path();
+    // Errors of the syntax have their line already.
+    if message.starts_with("config.toml:") {
+        return anyhow::anyhow!("cannot use {}: {message}", path.display());
+    }
+    let document = Document::parse(text).ok();
+    let at = document.and_then(|document| place_of(document.as_table(), &named_setting(&message)?));
+    match at {
+        Some(at) => {
+            anyhow::anyhow!(
+                "cannot use {}: config.toml:{}: {message}",
+                path.display(),
+                line_at(text, Some(at))
+            )
+        }
+        None => anyhow::anyhow!("cannot use {}: {message}", path.display()),
+    }
 }
 
 /// A table in words.

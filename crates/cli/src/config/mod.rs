@@ -7,6 +7,6 @@ mod edit;
 pub(crate) mod live;
 mod schema;
 
-pub(crate) use check::{Problem, problems};
+pub(crate) use check::{Problem, located, problems};
 pub(crate) use edit::{ConfigEdit, EditError, KeyPath, apply, shown};
 pub(crate) use schema::Schema;

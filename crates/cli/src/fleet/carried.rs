@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use futures_util::FutureExt;
 use hangar_fleet::FleetError;
 use hangar_fleet::claim::LogClaim;
 use hangar_fleet::control::{Answer, CommandReader, ControlCommand, ControlRequest};
@@ -143,7 +144,7 @@ async fn attempt(
         worker.takeovers.fetch_add(1, Ordering::Relaxed);
     }
     worker.claims.insert(id.clone(), carrying.claim.clone());
-    let fenced = tokio::spawn(fence(keeper.over().clone(), carrying.claim.clone()));
+    let fenced = tokio::spawn(FutureExt::boxed(fence(keeper.over().clone(), carrying.claim.clone())));
     let mut carried = carrying.run(&entries, fold).await;
     fenced.abort();
     worker.claims.remove(&id);

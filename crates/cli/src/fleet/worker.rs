@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use futures_util::FutureExt;
 use hangar_fleet::Broker;
 use hangar_fleet::facts::{CordonFact, CordonMode, WorkerFact, check_name};
 use hangar_fleet::order::Labels;
@@ -104,8 +105,8 @@ pub(super) async fn run(settings: &Settings, args: &WorkerArgs) -> Result<Exit> 
     remark(&format!("worker {} is ready with {slots} slots in the fleet {shown}", worker.name));
     let (modes, mode) = watch::channel(mode);
     let tasks = TaskTracker::new();
-    let watching = tokio::spawn(Arc::clone(&worker).watch(modes));
-    let pulling = tokio::spawn(Arc::clone(&worker).pull_all(mode.clone(), tasks.clone()));
+    let watching = tokio::spawn(FutureExt::boxed(Arc::clone(&worker).watch(modes)));
+    let pulling = tokio::spawn(FutureExt::boxed(Arc::clone(&worker).pull_all(mode.clone(), tasks.clone())));
     let mut ending = mode;
     tokio::select! {
         drained = ending.wait_for(|mode| *mode == CordonMode::Draining) => {
@@ -214,7 +215,9 @@ impl Worker {
                             tasks: tasks.clone(),
                         };
                         pools.entry(pool).or_insert_with(|| {
-                            tokio_util::task::AbortOnDropHandle::new(tokio::spawn(puller.run()))
+                            tokio_util::task::AbortOnDropHandle::new(tokio::spawn(FutureExt::boxed(
+                                puller.run(),
+                            )))
                         });
                     }
                     several.send_replace(pools.len() > 1);
@@ -253,12 +256,12 @@ impl Puller {
             match pulled {
                 Ok(Some(ticket)) => {
                     let worker = Arc::clone(&self.worker);
-                    self.tasks.spawn(async move {
+                    self.tasks.spawn(FutureExt::boxed(async move {
                         worker.busy.fetch_add(1, Ordering::Relaxed);
                         carried::carry_out(&worker, ticket.into()).await;
                         worker.busy.fetch_sub(1, Ordering::Relaxed);
                         drop(slot);
-                    });
+                    }));
                 }
                 Ok(None) => {}
                 Err(error) => {

@@ -63,6 +63,10 @@ pub(super) fn told(record: &RunRecord) -> Option<String> {
         RunFact::WorktreeLeft { place, kept: true } => format!("worktree of {place} has changes and stays"),
         RunFact::WorktreeFailed { error, .. } => format!("no worktree: {error}"),
         RunFact::WorkStarted { task, name, .. } => format!("{task} {name} started"),
+        // Without a model of its own, the task uses that of its agent.
+        RunFact::SessionStarted { task, session, model, .. } if model.is_empty() => {
+            format!("{task} session {session}")
+        }
         RunFact::SessionStarted { task, session, model, .. } => {
             format!("{task} session {session} on {model}")
         }

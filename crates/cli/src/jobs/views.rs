@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use futures_util::FutureExt;
 use hangar_portal::api::{About, App, router};
 use hangar_portal::guard::AccessGuard;
 use hangar_portal::serve::serve;
@@ -71,6 +72,6 @@ async fn open(settings: &Settings, hub: &Hub, token: &str, workspace: &Path) -> 
     };
     let guard = AccessGuard::new(address, Vec::new(), Some(token.to_owned()));
     let router = router(App::new(runs, guard, about));
-    tokio::spawn(serve(listener, router, hub.stopping().clone()));
+    tokio::spawn(FutureExt::boxed(serve(listener, router, hub.stopping().clone())));
     Ok(ProcessEndpoint { pid: std::process::id(), address, token: Some(token.to_owned()) })
 }

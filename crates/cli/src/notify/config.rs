@@ -22,6 +22,7 @@ use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::config::located;
 use crate::settings::{Settings, parse_toml};
 
 /// Rules that are read.
@@ -120,6 +121,8 @@ pub(super) struct Rule {
     project: Option<String>,
     quiet: Option<Quiet>,
     pub(super) destinations: Vec<Destination>,
+    /// Addresses that are in variables which are not set, as sentences.
+    unset: Vec<String>,
 }
 
 impl Rule {
@@ -138,12 +141,22 @@ impl Rule {
 pub(super) fn load(settings: &Settings) -> Result<Vec<Rule>> {
     let text = settings.config_text()?;
     let rules = parse(&text, &|name| settings.var(name).map(str::to_owned));
-    rules.with_context(|| format!("cannot use {}", settings.config_path().display()))
+    let rules = rules.map_err(|error| located(settings, &text, &error))?;
+    for why in rules.iter().flat_map(|rule| &rule.unset) {
+        tracing::warn!("some notices are not sent: {why}");
+    }
+    Ok(rules)
 }
 
 /// Checks the rules of a text of `config.toml`.
 pub(crate) fn check(settings: &Settings, text: &str) -> Result<()> {
     parse(text, &|name| settings.var(name).map(str::to_owned)).map(drop)
+}
+
+/// Addresses of a text of `config.toml` that are in variables which are not set here, as sentences.
+pub(crate) fn unset(settings: &Settings, text: &str) -> Vec<String> {
+    let rules = parse(text, &|name| settings.var(name).map(str::to_owned)).unwrap_or_default();
+    rules.into_iter().flat_map(|rule| rule.unset).collect()
 }
 
 fn parse(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Rule>> {
@@ -176,30 +189,45 @@ fn rule(table: RuleTable, variable: &dyn Fn(&str) -> Option<String>) -> Result<R
     let mut destinations = Vec::new();
     destinations.extend(table.bell.then_some(Destination::Bell));
     destinations.extend(table.desktop.then_some(Destination::Desktop));
-    if let Some(webhook) = table.webhook {
-        destinations.push(Destination::Webhook(address("webhook", &webhook, variable)?));
-    }
-    if let Some(slack) = table.slack {
-        destinations.push(Destination::Slack(address("slack", &slack, variable)?));
+    // A variable that this process lacks stops its notices, not its work.
+    let mut unset = Vec::new();
+    type Make = fn(String) -> Destination;
+    let given: [(&str, Option<String>, Make); 2] =
+        [("webhook", table.webhook, Destination::Webhook), ("slack", table.slack, Destination::Slack)];
+    for (key, given, make) in given {
+        match given.map(|given| address(key, &given, variable)).transpose()? {
+            Some(Address::Known(address)) => destinations.push(make(address)),
+            Some(Address::Unset(name)) => unset.push(format!("`{key}`: the variable {name} is not set")),
+            None => {}
+        }
     }
     if !table.command.is_empty() {
         destinations.push(Destination::Command(table.command));
     }
-    if destinations.is_empty() {
+    if destinations.is_empty() && unset.is_empty() {
         bail!("it has none of `bell`, `desktop`, `webhook`, `slack` and `command`");
     }
     let quiet = table.quiet.map(quiet_hours).transpose()?;
-    Ok(Rule { kinds, project: table.project, quiet, destinations })
+    Ok(Rule { kinds, project: table.project, quiet, destinations, unset })
+}
+
+enum Address {
+    Known(String),
+    /// It is in this variable, which is not set.
+    Unset(String),
 }
 
 /// An address, or the one in a variable. The error does not show it.
-fn address(key: &str, given: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String> {
+fn address(key: &str, given: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Address> {
     let address = match given.strip_prefix("env:") {
-        Some(name) => variable(name).with_context(|| format!("`{key}`: the variable {name} is not set"))?,
+        Some(name) => match variable(name) {
+            Some(address) => address,
+            None => return Ok(Address::Unset(name.to_owned())),
+        },
         None => given.to_owned(),
     };
     match address.starts_with("https://") || address.starts_with("http://") {
-        true => Ok(address),
+        true => Ok(Address::Known(address)),
         false => bail!("`{key}` must begin with https:// or http://"),
     }
 }
@@ -271,7 +299,15 @@ mod tests {
             "`panic` in `on` is none of question, failure, budget and finish",
         );
         refused("webhook = \"ftp://secret\"", "`webhook` must begin with https:// or http://");
-        refused("slack = \"env:GONE\"", "the variable GONE is not set");
         refused("bell = true\nquiet = { from = \"25:00\", to = \"07:00\" }", "`from` in `quiet` is `25:00`");
+    }
+
+    #[test]
+    fn a_variable_that_is_not_set_stops_notices_and_nothing_else() {
+        let rules = rules("[[notifications]]\nbell = true\nslack = \"env:GONE\"\nwebhook = \"env:HOOK\"\n");
+        let rule = &rules.unwrap()[0];
+        let names: Vec<&str> = rule.destinations.iter().map(Destination::name).collect();
+        assert_eq!(names, ["bell", "webhook"]);
+        assert_eq!(rule.unset, ["`slack`: the variable GONE is not set"]);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use futures_util::FutureExt;
 use hangar_orchestrator::plan::{
     Busy, IssueEffect, PlanStep, Seeing, TrackerSnapshot, next_wake, plan, watched, watched_pulls,
 };
@@ -278,7 +279,8 @@ impl Driver {
     }
 
     fn spawn(&mut self, effect: impl Future<Output = Done> + Send + 'static) -> AbortHandle {
-        self.work.effects.spawn(async move { Finished::Effect(Box::new(effect.await)) })
+        let effect = effect.boxed();
+        self.work.effects.spawn(FutureExt::boxed(async move { Finished::Effect(Box::new(effect.await)) }))
     }
 
     fn done(&mut self, done: Result<(tokio::task::Id, Finished), tokio::task::JoinError>) -> Result<()> {
@@ -328,7 +330,7 @@ impl Driver {
         self.work.next_poll = now + interval.unwrap_or(SignedDuration::from_secs(30));
         let (tracker, ids) = (Arc::clone(&self.context.tracker), watched(&self.state));
         let states = self.context.workflow.config.tracker.active_states.clone();
-        self.work.effects.spawn(async move {
+        self.work.effects.spawn(FutureExt::boxed(async move {
             let read = async {
                 let list: Vec<IssueId> = ids.iter().cloned().collect();
                 let candidates = tracker.by_states(&states).await?;
@@ -337,7 +339,7 @@ impl Driver {
                 Ok(TrackerSnapshot { asked: now, candidates, asked_for: ids, watched })
             };
             Finished::Polled(read.await)
-        });
+        }));
     }
 
     fn polled(&mut self, polled: Result<TrackerSnapshot, TrackerError>) {
@@ -373,7 +375,7 @@ impl Driver {
             SignedDuration::try_from(config.poll_interval).unwrap_or(SignedDuration::from_secs(120));
         (self.work.looking, self.work.next_look) = (true, now + interval);
         let log_lines = if config.ci.enabled { config.ci.max_log_lines } else { 0 };
-        self.work.effects.spawn(async move {
+        self.work.effects.spawn(FutureExt::boxed(async move {
             let mut looked = Looked { views: Vec::new(), error: None };
             for (issue, number) in pulls {
                 let asked = Timestamp::now();
@@ -389,7 +391,7 @@ impl Driver {
                 }
             }
             Finished::Looked(looked)
-        });
+        }));
     }
 
     fn looked(&mut self, looked: Looked) {

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_jobs::retry::attempt_failure;
 use hangar_orchestrator::prompt;
 use hangar_orchestrator::record::{ASK, IssueFact, SessionEnd, WorkFailure, WorkTurnEnd, Write};
 use hangar_orchestrator::state::IssueClaim;
@@ -19,7 +20,7 @@ use serde_json::Value;
 use super::hooks::{self, HookIssue};
 use super::mirror::Mirror;
 use super::review::{self, ReviewStatus};
-use super::session::{LiveSession, failure, for_queue};
+use super::session::{LiveSession, failure};
 use super::tools::{Access, Tools};
 use super::workspace::{self, Owner};
 use super::{mock, publish, source};
@@ -160,7 +161,7 @@ impl Context {
         let agent = match self.agent(claim, &session, &ready.path, &access).await {
             Ok(agent) => agent,
             Err(error) => {
-                slot.fail(&for_queue(&error));
+                slot.fail(&attempt_failure(&error));
                 return Err(SessionEnd::Failed(failure(&error)));
             }
         };

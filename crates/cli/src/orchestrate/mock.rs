@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use futures_util::FutureExt;
 use hangar_runtimes::outcome::{ErrorKind, Evidence, TurnFailure, TurnOutcome, TurnResult};
 use hangar_runtimes::runtime::{AgentSession, SessionCommand, SessionNews, TurnEnded};
 use hangar_runtimes::usage::{AgentUsage, Figure};
@@ -20,7 +21,7 @@ pub(super) fn open(settings: &Map<String, Value>) -> AgentSession {
     let (commands, mut orders) = mpsc::channel(QUEUE);
     let (outbox, news) = mpsc::channel(QUEUE);
     let settings = settings.clone();
-    let task = tokio::spawn(async move {
+    let task = tokio::spawn(FutureExt::boxed(async move {
         let mut turn = 0;
         while let Some(order) = orders.recv().await {
             match order {
@@ -41,7 +42,7 @@ pub(super) fn open(settings: &Map<String, Value>) -> AgentSession {
                 SessionCommand::Abort | SessionCommand::Answer { .. } | SessionCommand::Rename(_) => {}
             }
         }
-    });
+    }));
     AgentSession::new(commands, news, task.abort_handle())
 }
 

@@ -13,6 +13,7 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use futures_util::FutureExt;
 use hangar_workflow::config::{PORT, StateServerConfig};
 use parking_lot::Mutex;
 use ring::hmac;
@@ -85,12 +86,12 @@ pub(super) async fn start(config: &StateServerConfig) -> anyhow::Result<(Tools, 
     let own = Router::new().route("/mcp", post(mcp)).with_state(desk.clone());
     let stopping = CancellationToken::new();
     let own = own.layer(DefaultBodyLimit::max(MAX_BODY));
-    tokio::spawn(hangar_portal::serve::serve(listener, own, stopping.clone()));
+    tokio::spawn(FutureExt::boxed(hangar_portal::serve::serve(listener, own, stopping.clone())));
     let Some(port) = config.port else { return Ok((tools, questions)) };
     let address = SocketAddr::from((config.host, port));
     match TcpListener::bind(address).await {
         Ok(listener) => {
-            tokio::spawn(hangar_portal::serve::serve(listener, router(desk), stopping));
+            tokio::spawn(FutureExt::boxed(hangar_portal::serve::serve(listener, router(desk), stopping)));
         }
         // Several workflows on one machine have the same default.
         Err(_) if port == PORT && !config.is_named => {

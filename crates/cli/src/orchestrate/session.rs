@@ -1,10 +1,11 @@
 //! Session of an agent that works on an issue, in a slot of the queue.
 
+use hangar_jobs::retry::attempt_failure;
 use hangar_orchestrator::record::{Tokens, WorkFailure, WorkTurnEnd};
 use hangar_orchestrator::timing::Overdue;
 use hangar_protocol::Body;
 use hangar_registry::queue::Slot;
-use hangar_runtimes::outcome::{ErrorKind, TurnFailure, TurnOutcome, TurnResult};
+use hangar_runtimes::outcome::{TurnFailure, TurnOutcome, TurnResult};
 use hangar_runtimes::runtime::{AgentSession, PermissionReply, SessionCommand, SessionNews, TurnLimits};
 use hangar_runtimes::watch::{TreeProbe, TurnWatch, WatchNews};
 use hangar_scheduler::retry::{AttemptFailure, AttemptFailureKind};
@@ -92,7 +93,7 @@ impl LiveSession {
                 WorkTurnEnd::Completed
             }
             TurnResult::Failed(failed) => {
-                self.failure = Some(for_queue(failed));
+                self.failure = Some(attempt_failure(failed));
                 WorkTurnEnd::Failed(failure(failed))
             }
         };
@@ -118,17 +119,4 @@ pub(super) fn failure(failed: &TurnFailure) -> WorkFailure {
         message: failed.message.clone(),
         retryable: failed.kind.is_retryable(),
     }
-}
-
-/// The same as the queue knows it.
-pub(super) fn for_queue(failed: &TurnFailure) -> AttemptFailure {
-    let kind = match failed.kind {
-        ErrorKind::Auth => AttemptFailureKind::Login,
-        ErrorKind::BudgetExceeded => AttemptFailureKind::Quota,
-        ErrorKind::RateLimited => AttemptFailureKind::RateLimited,
-        ErrorKind::Overloaded => AttemptFailureKind::Overloaded,
-        kind if !kind.is_retryable() => AttemptFailureKind::BadRequest,
-        _ => AttemptFailureKind::Transient,
-    };
-    AttemptFailure::new(kind, &failed.message)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use futures_util::FutureExt;
 use hangar_protocol::{Body, Event};
 use hangar_registry::host::JoinedSession;
 use hangar_runtimes::outcome::{ErrorKind, Evidence, TurnFailure, TurnOutcome, TurnResult};
@@ -54,7 +55,7 @@ pub(crate) async fn join(home: &Path, id: &SessionId) -> Result<Option<JoinedSes
     let (commands, inbox) = mpsc::channel(COMMAND_QUEUE);
     let (outbox, news) = mpsc::channel(NEWS_QUEUE);
     let relay = Relay { id: id.to_string(), link, inbox, outbox, error: None };
-    let owner = tokio::spawn(relay.run());
+    let owner = tokio::spawn(FutureExt::boxed(relay.run()));
     Ok(Some(JoinedSession {
         agent: AgentSession::new(commands, news, owner.abort_handle()),
         working: activity["processing"].as_bool().unwrap_or(false),

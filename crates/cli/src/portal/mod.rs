@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
+use futures_util::FutureExt;
 use hangar_portal::api::{About, App, SettingsParts, router};
 use hangar_portal::guard::AccessGuard;
 use hangar_portal::serve::serve;
@@ -177,7 +178,10 @@ async fn up(
         .inspect_err(|error| tracing::warn!(%error, "terminals cannot find the portal"));
     let automation = Arc::new(Automation::new(settings, runs.clone(), workspace.to_owned()));
     hub.spawn(Arc::clone(&automation).run());
-    let _config = AbortOnDropHandle::new(tokio::spawn(live::follow_for(settings.clone(), hub.clone())));
+    let _config = AbortOnDropHandle::new(tokio::spawn(FutureExt::boxed(live::follow_for(
+        settings.clone(),
+        hub.clone(),
+    ))));
     let parts = SettingsParts {
         settings: Arc::new(PortalSettings(settings.clone())),
         automation,
@@ -196,7 +200,7 @@ async fn up(
         browse(settings, &url);
     }
     let stopping = hub.stopping().clone();
-    let serving = tokio::spawn(serve(listener, router, stopping.clone()));
+    let serving = tokio::spawn(FutureExt::boxed(serve(listener, router, stopping.clone())));
     tokio::select! {
         () = interrupts.next() => hub.shut_down(),
         () = stopping.cancelled() => {}

@@ -12,12 +12,13 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use hangar_scheduler::budget::Budgets;
 use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::config::located;
 use crate::runtimes::named::AgentTable;
 use crate::settings::{Settings, parse_toml};
 
@@ -52,7 +53,7 @@ struct File {
 /// Budgets of the home.
 pub(crate) fn load(settings: &Settings) -> Result<Budgets> {
     let text = settings.config_text()?;
-    parse(&text).with_context(|| format!("cannot use {}", settings.config_path().display()))
+    parse(&text).map_err(|error| located(settings, &text, &error))
 }
 
 pub(crate) fn parse(text: &str) -> Result<Budgets> {

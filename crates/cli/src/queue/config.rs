@@ -17,12 +17,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use hangar_scheduler::limits::{Limits, ScopeKind};
 use hangar_scheduler::retry::RetryPolicy;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
+use crate::config::located;
 use crate::runtimes::named::AgentTable;
 use crate::settings::{Settings, parse_toml};
 
@@ -43,21 +44,37 @@ pub(crate) struct LimitsTable {
     #[schemars(range(min = 1, max = 100_000))]
     global: Option<u32>,
     /// By runtime; "*" is each one that is not named.
+    #[schemars(schema_with = "slots")]
     per_runtime: Table,
     /// By named agent.
+    #[schemars(schema_with = "slots")]
     per_agent: Table,
     /// By provider account.
+    #[schemars(schema_with = "slots")]
     per_provider: Table,
     /// By ssh target; "local" is this machine.
+    #[schemars(schema_with = "slots")]
     per_host: Table,
     /// By working directory.
+    #[schemars(schema_with = "slots")]
     per_project: Table,
     /// By job.
+    #[schemars(schema_with = "slots")]
     per_job: Table,
     /// By label.
+    #[schemars(schema_with = "slots")]
     per_label: Table,
     /// Shares of projects; 1 unless it is set.
+    #[schemars(schema_with = "slots")]
     weights: Table,
+}
+
+/// Schema of numbers by name.
+fn slots(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "additionalProperties": { "type": "integer", "minimum": 1, "maximum": 100_000 },
+    })
 }
 
 /// `[retry]`.
@@ -91,8 +108,7 @@ pub(crate) fn load(settings: &Settings) -> Result<(Limits, RetryPolicy)> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let text = settings.config_text()?;
     let loaded = parse(&text, cores);
-    let (limits, policy) =
-        loaded.with_context(|| format!("cannot use {}", settings.config_path().display()))?;
+    let (limits, policy) = loaded.map_err(|error| located(settings, &text, &error))?;
     Ok((limits, policy.scaled(settings.retry_scale()?)))
 }
 

@@ -125,8 +125,20 @@ pub(crate) fn resume(settings: &Settings) -> Result<Exit> {
 pub(crate) fn drain(settings: &Settings) -> Result<Exit> {
     let scheduler = scheduler(settings)?;
     scheduler.drain()?;
-    runtime()?.block_on(scheduler.idle())?;
-    print_line("The queue is drained: nothing runs, nothing new is started. `hangar resume` continues it.")?;
+    let (running, _) = scheduler.running_kinds();
+    if running > 0 {
+        remark(&format!("waiting for {running} that run; `hangar queue` lists them"));
+    }
+    let others = runtime()?.block_on(scheduler.queue_idle())?;
+    print_line(
+        "The queue is drained: no work of it runs, nothing new is started. `hangar resume` continues it.",
+    )?;
+    if others > 0 {
+        let turns = if others == 1 { "1 turn".to_owned() } else { format!("{others} turns") };
+        remark(&format!(
+            "note: {turns} of people still run; `hangar queue` lists them, `hangar stop-all` ends them"
+        ));
+    }
     Ok(Exit::Done)
 }
 

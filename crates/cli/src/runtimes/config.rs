@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::named::AgentTable;
+use crate::config::located;
 use crate::settings::{Settings, parse_toml};
 
 /// The whole table: settings for all agents, and a table for each agent with its own.
@@ -147,8 +148,8 @@ fn host_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HostKeys, D::
 
 impl RuntimesConfig {
     pub(crate) fn load(settings: &Settings) -> Result<Self> {
-        let config = Self::parse(&settings.config_text()?)
-            .with_context(|| format!("cannot use {}", settings.config_path().display()))?;
+        let text = settings.config_text()?;
+        let config = Self::parse(&text).map_err(|error| located(settings, &text, &error))?;
         Ok(Self { directory: settings.home.clone(), ..config })
     }
 

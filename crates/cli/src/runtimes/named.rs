@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use hangar_agent::agents::{AgentDefinition, AgentSource, AgentTools};
+use hangar_agent::agents::{AgentDefinition, AgentFile, AgentOwner, AgentSource, AgentTools};
 use hangar_runtimes::runtime::AgentOrder;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -184,7 +184,7 @@ pub(crate) fn definition(settings: &Settings, name: &str) -> Result<Option<Agent
         briefing: String::new(),
         model_invocable: false,
         user_invocable: true,
-        source: AgentSource::File(settings.config_path()),
+        source: AgentSource::File(AgentFile { path: settings.config_path(), owner: AgentOwner::User }),
     }))
 }
 

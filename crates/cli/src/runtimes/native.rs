@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use clap::Parser as _;
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hangar_agent::session::ConversationState;
 use hangar_engine::supervise;
@@ -210,6 +211,7 @@ impl NativeOrder {
             client: None,
             records: order.opening,
             notes_script: false,
+            is_queued: order.consent == Consent::Confined,
         };
         Ok(Self { session, limits: order.limits, first: FirstMessage::default(), warnings })
     }
@@ -320,11 +322,11 @@ pub(crate) fn open(settings: Settings, wanted: NativeOrder) -> Result<NativeSess
     };
     let hurry = CancellationToken::new();
     let hurried = hurry.clone();
-    let owner = tokio::spawn(async move {
+    let owner = tokio::spawn(FutureExt::boxed(async move {
         supervise(&mut task, hurried.cancelled()).await;
         task.engine.stop_extensions().await;
         task.finish().await;
-    });
+    }));
     Ok(NativeSession {
         live: AgentSession::new(commands, news, owner.abort_handle()),
         id,

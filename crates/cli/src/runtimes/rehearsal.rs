@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result};
+use futures_util::FutureExt;
 use hangar_models::scripted::{Script, ServeOptions, serve};
 use hangar_runtimes::runtime::{AgentOrder, RehearsalStage, Runtime};
 use serde_json::Value;
@@ -45,11 +46,11 @@ impl Rehearsal {
         let script = Script::default().with_default("pong".to_owned());
         let options = ServeOptions { log, ..ServeOptions::new(script, SystemTime::now) };
         let stop = shutdown.clone();
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             if let Err(error) = serve(listener, options, stop).await {
                 tracing::warn!(%error, "the scripted model stopped");
             }
-        });
+        }));
         Ok(Self { stage: stage(model_url, home)?, shutdown, scratch: None })
     }
 

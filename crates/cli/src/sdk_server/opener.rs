@@ -245,7 +245,7 @@ impl SessionRecomposer {
         let mut host = self.server.host(&config, &settings, change.spec, &change.transport)?;
         if is_chosen {
             host.models.may_be_missing = false;
-            compose::check_listed(&settings, &change.spec.model)?;
+            compose::check_switch(&settings, &change.spec.model)?;
         }
         let scope = RecomposedParts { model, instructions, servers };
         let made = self.live.recompose(&settings, &host, change.spec, scope)?;

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hangar_server::{ConnectionToken, RemoteAccess, ServerHub, serve_guests};
 use hangar_store::SessionId;
@@ -78,7 +79,9 @@ impl Announced {
         *self.listening.lock() = Some(endpoint.clone());
         let hub = Arc::clone(hub);
         // Ends with the runtime of the server.
-        tokio::spawn(async move { serve_guests(&hub, listener, ConnectionToken::new(token)).await });
+        tokio::spawn(FutureExt::boxed(async move {
+            serve_guests(&hub, listener, ConnectionToken::new(token)).await;
+        }));
         Ok(endpoint)
     }
 }

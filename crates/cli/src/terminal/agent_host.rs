@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use futures_util::FutureExt;
 use hangar_peer::{Framing, Outgoing, Peer};
 use hangar_store::Store;
 use tokio::io::DuplexStream;
@@ -97,13 +98,13 @@ fn serve(
     };
     runtime.block_on(async {
         let (reader, mut writer) = tokio::io::split(stream);
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             peer.write(&mut writer, &mut outgoing).await;
             // Nobody reads any more, so callers that wait for room are released.
             peer.close();
-        });
+        }));
         let (views, requests) = mpsc::channel(VIEW_REQUESTS);
-        let listening = tokio::spawn(agent_views::listen(listening, views));
+        let listening = tokio::spawn(FutureExt::boxed(agent_views::listen(listening, views)));
         server.run(reader, requests, stop).await;
         listening.abort();
     });

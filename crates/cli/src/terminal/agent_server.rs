@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use hangar_peer::{Peer, raw};
 use hangar_protocol::rpc::{ErrorObject, Id, RpcMessage, codes};
 use hangar_runtimes::runtime::Consent;
@@ -108,7 +109,7 @@ impl AgentSessions {
         let (requests, inbox) = mpsc::channel(REQUESTS);
         let (ending, ended) = oneshot::channel();
         let inbox = Inbox { requests: inbox, ended };
-        self.tasks.spawn(agent_session::run(context, opening, asker, inbox));
+        self.tasks.spawn(FutureExt::boxed(agent_session::run(context, opening, asker, inbox)));
         self.handles.insert(session_id, SessionHandle { requests, ending });
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use hangar_peer::{Framing, Peer, PendingConnection, PendingConnections, raw};
 use hangar_protocol::rpc::{ErrorObject, RpcMessage, codes};
 use hangar_server::ConnectionToken;
@@ -36,7 +37,9 @@ pub(super) async fn listen(listening: Option<Listening>, messages: mpsc::Sender<
     loop {
         let stream = hangar_peer::accept(&listener).await;
         let (place, token, messages) = (pending.register(), token.clone(), messages.clone());
-        tokio::spawn(async move { serve(stream, &place, &ConnectionToken::new(token), &messages).await });
+        tokio::spawn(FutureExt::boxed(async move {
+            serve(stream, &place, &ConnectionToken::new(token), &messages).await;
+        }));
     }
 }
 
@@ -50,13 +53,13 @@ async fn serve(
     let (reader, mut writer) = stream.into_split();
     let (peer, mut outgoing) = Peer::new(Framing::Length);
     let writing = peer.clone();
-    tokio::spawn(async move {
+    tokio::spawn(FutureExt::boxed(async move {
         tokio::select! {
             () = writing.write(&mut writer, &mut outgoing) => {}
             () = writing.closed() => writing.finish(&mut writer, &mut outgoing).await,
         }
         writing.close();
-    });
+    }));
     let mut frames = Frames::new(reader);
     let admitted = tokio::select! {
         admitted = tokio::time::timeout(ADMISSION_TIME, admit(&peer, &mut frames, token)) => admitted.unwrap_or(false),

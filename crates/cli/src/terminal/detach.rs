@@ -1,5 +1,6 @@
 //! Detaching: the view ends, and the session goes on where a portal or another process runs it.
 
+use futures_util::FutureExt;
 use hangar_store::SessionId;
 use hangar_terminal::effect::{CallId, ExitKind};
 use hangar_terminal::input::Input;
@@ -57,7 +58,7 @@ impl App {
             return self.later(Input::Told(format!("the session cannot be closed here: {reason}")));
         }
         let (home, found) = (self.settings.home.clone(), self.found.clone());
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             let mut refusal = "no portal is up any more".to_owned();
             for portal in endpoint::portals(&home) {
                 let opened = match PortalClient::new(&portal) {
@@ -71,7 +72,7 @@ impl App {
             }
             // A view that has ended needs no result.
             let _ = found.send(LookupResult::HandedOver(Err(refusal))).await;
-        });
+        }));
     }
 
     /// The portal has the session, or it is opened here again.

@@ -1,5 +1,6 @@
 //! Opening sessions in this process, and joining sessions that another process has open.
 
+use futures_util::FutureExt;
 use hangar_protocol::Event;
 use hangar_server::ShowRequest;
 use hangar_store::SessionId;
@@ -30,11 +31,11 @@ impl App {
         }
         let (home, store, id) = (self.settings.home.clone(), self.store.clone(), id.clone());
         let found = self.found.clone();
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             wanted.owner = Some(Owner::of(&home, &store, &id).await);
             // A view that has ended needs no result.
             let _ = found.send(LookupResult::Owner(Box::new(wanted))).await;
-        });
+        }));
     }
 
     /// Opens or joins a session whose owner is known.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use hangar_protocol::{Body, Event, EventKind};
 use hangar_store::SessionId;
 use hangar_terminal::input::Input;
@@ -51,7 +52,7 @@ impl App {
         self.is_following = true;
         self.link = None;
         let (home, store, found) = (self.settings.home.clone(), self.store.clone(), self.found.clone());
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             let mut next = None;
             for look in 0..LOOKS {
                 let owner = Owner::of(&home, &store, &id).await;
@@ -66,7 +67,7 @@ impl App {
             }
             // A view that has ended needs no result.
             let _ = found.send(LookupResult::Moved(next)).await;
-        });
+        }));
         true
     }
 

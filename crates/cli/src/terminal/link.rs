@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use hangar_peer::{Framing, Peer, PeerError};
 use hangar_protocol::Event;
 use hangar_protocol::rpc::{ErrorObject, RpcMessage, codes};
@@ -75,20 +76,20 @@ impl Link {
         let (peer, mut outgoing) = Peer::new(Framing::Length);
         let (sender, news) = mpsc::channel(NEWS);
         let reading = (peer.clone(), sender.clone());
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             let (peer, sender) = reading;
             read(&peer, reader, &sender).await;
             peer.close();
             // A terminal that is gone needs no news.
             let _ = sender.send(LinkNews::Closed).await;
-        });
+        }));
         let writing = peer.clone();
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             tokio::select! {
                 () = writing.write(&mut writer, &mut outgoing) => {}
                 () = writing.closed() => writing.finish(&mut writer, &mut outgoing).await,
             }
-        });
+        }));
         Self { wire: Wire::Rpc(peer), sender, news }
     }
 
@@ -125,10 +126,10 @@ impl Link {
     /// Sends a request. Its answer is news.
     pub(crate) fn call(&self, call: CallId, method: &'static str, params: Value) {
         let (wire, sender) = (self.wire.clone(), self.sender.clone());
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             let result = wire.request(method, params).await;
             let _ = sender.send(LinkNews::Reply { call, result }).await;
-        });
+        }));
     }
 }
 

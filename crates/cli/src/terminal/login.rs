@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use hangar_terminal::dialog::{BodyPart, HostAnswer, HostAsk, HostItem, HostQuestion};
 use hangar_terminal::effect::CallId;
 use hangar_terminal::input::Input;
@@ -220,11 +221,11 @@ impl App {
         };
         self.later(Input::Ask(Some(Box::new(question))));
         let (round, found) = (self.models.round, self.found.clone());
-        let task = tokio::spawn(async move {
+        let task = tokio::spawn(FutureExt::boxed(async move {
             let done = work.run(&settings).await;
             // A view that has ended needs no result.
             let _ = found.send(LookupResult::Login(LoginNews::Work(round, done))).await;
-        });
+        }));
         self.models.work = Some(task.abort_handle());
     }
 

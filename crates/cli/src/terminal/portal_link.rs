@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::StreamExt;
 use hangar_protocol::Event;
 use hangar_store::SessionId;
@@ -87,7 +88,7 @@ impl PortalWire {
             closed: self.closed.clone(),
         };
         let first = stream.client.stream(&stream.id, after).await?;
-        tokio::spawn(stream.follow(first));
+        tokio::spawn(FutureExt::boxed(stream.follow(first)));
         Ok(json!({
             "modelState": { "modelId": session["model"], "reasoningEffort": session["effort"] },
             "mode": "interactive",

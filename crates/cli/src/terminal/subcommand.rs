@@ -3,6 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use hangar_terminal::effect::CallId;
 use hangar_terminal::input::Input;
 use serde_json::{Value, json};
@@ -22,7 +23,7 @@ impl App {
     /// Runs a subcommand in the session's directory and replies with its output.
     pub(super) fn run_subcommand(&self, call: CallId, arguments: Vec<String>) {
         let (inbox, directory, home) = (self.inbox(), self.directory.clone(), self.settings.home.clone());
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             let run = async {
                 let program = std::env::current_exe()?;
                 let mut child = Command::new(program)
@@ -52,13 +53,13 @@ impl App {
             };
             // A view that has ended needs no result.
             let _ = inbox.send(Input::Reply { call, result }).await;
-        });
+        }));
     }
 
     /// Runs the user's command for the status line and takes the first line that it prints.
     pub(super) fn run_status_command(&self, command: String, input: Value) {
         let (inbox, directory) = (self.inbox(), self.directory.clone());
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             let run = async {
                 let mut child = Command::new("/bin/sh")
                     .args(["-c", &command])
@@ -83,7 +84,7 @@ impl App {
             }
             let line = output.ok().and_then(|output| output.lines().next().map(str::to_owned));
             let _ = inbox.send(Input::StatusText(line)).await;
-        });
+        }));
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use futures_util::FutureExt;
 use hangar_git::{CallLimits, Filters, Git, GitOutput};
 use hangar_terminal::effect::CallId;
 use hangar_terminal::input::Input;
@@ -24,13 +25,13 @@ impl App {
             let word = if uncommitted == Uncommitted::Move { "move" } else { "worktree" };
             jiff::Zoned::now().strftime(&format!("{word}-%Y%m%d-%H%M%S")).to_string()
         });
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             let git = credentials::git();
             let made = make(&git, &directory, &branch, uncommitted).await;
             let result = made.map_err(|error| format!("the working tree was not made: {error:#}"));
             // A view that has ended needs no result.
             let _ = inbox.send(Input::Reply { call, result }).await;
-        });
+        }));
     }
 }
 

@@ -53,6 +53,10 @@ fn every_error_has_its_line_and_what_is_allowed() {
         "config.toml:2: `limits.global` is 0; it must be a whole number from 1 to 100000",
     );
     check_problem(
+        "[limits]\nper_runtime = { codex = -1 }\n",
+        "config.toml:2: `limits.per_runtime.codex` is -1; it must be a whole number from 1 to 100000",
+    );
+    check_problem(
         "[limits]\nglobal = \"many\"\n",
         "config.toml:2: `limits.global` is a text; it must be a whole number",
     );
@@ -74,11 +78,11 @@ fn every_error_has_its_line_and_what_is_allowed() {
     );
     check_problem(
         "[runtimes]\ndefault = \"nobody\"\n",
-        "config.toml:1: `default` of [runtimes]: there is no agent `nobody`; there are native",
+        "config.toml:2: `default` of [runtimes]: there is no agent `nobody`; there are native",
     );
     check_problem(
         "[agents.a]\nruntime = \"nothing\"\n",
-        "config.toml:1: [agents.a] has the runtime `nothing`; there are native",
+        "config.toml:2: [agents.a] has the runtime `nothing`; there are native",
     );
     check_problem("\n[agents.explore]\nhosts = [\"a\"]\n", "config.toml:3: `hosts` needs a named agent");
     check_problem(
@@ -87,7 +91,7 @@ fn every_error_has_its_line_and_what_is_allowed() {
     );
     check_problem(
         "[[schedules]]\nname = \"a\"\ncron = \"0 25 * * *\"\nprompt = \"x\"\n",
-        "schedule `a`: the hour `25` is not valid; it must be from 0 to 23",
+        "config.toml:3: schedule `a`: the hour `25` is not valid; it must be from 0 to 23",
     );
     check_problem(
         "\n[budgets]\nper_run = 1\nper_day = -1\n",
@@ -99,7 +103,7 @@ fn every_error_has_its_line_and_what_is_allowed() {
     );
     check_problem(
         "[[notifications]]\nbell = true\n[[notifications]]\nbell = true\nquiet = { from = \"25:00\", to = \"07:00\" }\n",
-        "config.toml:3: [[notifications]] number 2: `from` in `quiet` is `25:00`",
+        "config.toml:5: [[notifications]] number 2: `from` in `quiet` is `25:00`",
     );
     check_problem(
         "[appearance]\ntheme = \"blue\"\n",
@@ -189,4 +193,28 @@ fn an_edited_file_takes_effect_only_if_it_is_valid() {
     let refused = edit("s/4/0/").expect_exit(1);
     assert!(refused.stderr.contains("config.toml:2: `limits.global` is 0"), "{}", refused.stderr);
     assert_eq!(machine.text(), "[limits]\nglobal = 4\n");
+}
+
+#[test]
+fn doctor_says_what_keeps_agents_schedules_hooks_and_notices_from_working() {
+    let machine = Machine::new(
+        "[agents.a]\nruntime = \"native\"\nsystem_prompt_file = \"a.md\"\n\
+         [agents.b]\nruntime = \"native\"\nmcp_config = \"b.json\"\n\
+         [[schedules]]\nname = \"s\"\ncron = \"@daily\"\nprompt = \"x\"\nagent = \"nobody\"\n\
+         [[schedules]]\nname = \"t\"\ncron = \"@daily\"\nprompt = \"x\"\nworkspace = \"/not/there\"\n\
+         [hooks.h]\nsecret_env = \"NOT_SET\"\nprompt = \"x\"\n\
+         [[notifications]]\nslack = \"env:NO_ADDRESS\"\n",
+    );
+    machine.config(&["check"]).expect_exit(0);
+    let found = hangar(&machine.scratch, &machine.model).arg("doctor").finish().expect_exit(2).stdout;
+    for expected in [
+        "BAD agent a: its `system_prompt_file` ",
+        "BAD agent b: its `mcp_config` ",
+        "BAD schedule s: there is no agent `nobody`",
+        "BAD schedule t: the workspace /not/there is not a directory",
+        "BAD hook h: the variable NOT_SET is not set",
+        "BAD notifications: `slack`: the variable NO_ADDRESS is not set",
+    ] {
+        assert!(found.contains(expected), "{expected}\n{found}");
+    }
 }

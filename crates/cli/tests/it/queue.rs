@@ -43,14 +43,16 @@ impl Machine {
         (0..tasks).for_each(|_| works.push_str("{ kind: Ref, taskId: say }, "));
         let mut entry = String::from("models: { driving: mock-model }\ntasks:\n");
         let wait = r#"TOOL:bash:{"command":"while [ ! -e go ]; do sleep 0.02; done"}"#;
-        for (name, prompt) in [("say", "SAY:hello"), ("waits", wait), ("login", "FAIL:401")] {
+        for (name, prompt) in
+            [("say", "SAY:hello"), ("waits", wait), ("login", "FAIL:401"), ("busy", "FAIL:429:99:200")]
+        {
             let _ = writeln!(
                 entry,
                 "  {name}: {{ model: {{ category: driving }}, prompt: '{prompt}', requireUserInput: false }}"
             );
         }
         let _ = writeln!(entry, "jobs:\n  many: {{ work: {{ kind: Par, works: [{works}] }} }}");
-        for name in ["say", "waits"] {
+        for name in ["say", "waits", "busy"] {
             let _ = writeln!(entry, "  {name}: {{ work: {{ kind: Ref, taskId: {name} }} }}");
         }
         let logins = "{ kind: Ref, taskId: login }, ".repeat(5);
@@ -247,6 +249,7 @@ fn a_login_that_fails_is_tried_once_and_held_until_somebody_resumes() {
     let usual = |args: &[&str]| machine.hangar(args).env("HANGAR_RETRY_SCALE", "1");
     usual(&["job", "run", "jobs.yaml", "logins"]).finish().expect_exit(1);
     assert_eq!(machine.scratch.sessions().len(), 1, "five tasks need the same login");
+    assert_eq!(machine.model.requests().len(), 1, "the provider is asked once");
     let held = machine.queue();
     assert_eq!(held["held"][0]["reason"], "its login failed; log in, then `hangar resume`");
     let say = usual(&["job", "run", "jobs.yaml", "say"]).start();
@@ -259,11 +262,44 @@ fn a_login_that_fails_is_tried_once_and_held_until_somebody_resumes() {
 }
 
 #[test]
+fn a_provider_that_asks_for_a_long_wait_is_not_asked_before() {
+    let machine = Machine::new(1, 1);
+    let busy = machine.hangar(&["job", "run", "jobs.yaml", "busy"]).env("HANGAR_RETRY_SCALE", "1").start();
+    let queue = machine.queue_when(|queue| !queue["held"].as_array().unwrap().is_empty());
+    let time = |value: &Value| value.as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    let log = std::fs::read_to_string(machine.scratch.state().join("queue/queue.jsonl")).unwrap();
+    let records: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (kind, due) in [("retryAt", "due"), ("breakerOpened", "until")] {
+        let record = records.iter().find(|record| record["type"] == kind).unwrap();
+        let wait = time(&record[due]).duration_since(time(&record["at"]));
+        assert!(wait.as_secs() >= 200, "{record}");
+    }
+    assert_eq!(queue["held"][0]["reason"], "rate limited");
+    assert_eq!(machine.model.requests().len(), 1);
+    machine.hangar(&["stop-all"]).finish().expect_exit(0);
+    busy.finish().expect_exit(1);
+}
+
+#[test]
+fn a_session_that_has_used_its_own_cap_up_holds_nobody_else() {
+    let machine = Machine::new(1, 1);
+    let config = "[runtimes]\ndefault = \"native\"\n[budget]\nmax_turns = 1\n";
+    std::fs::write(machine.scratch.state().join("config.toml"), config).unwrap();
+    machine.scratch.file("go", "");
+    let (ended, run) = machine.start("waits");
+    ended.finish().expect_exit(1);
+    let shown = machine.hangar(&["job", "show", &run]).finish().expect_exit(0).stdout;
+    assert!(shown.contains("1 of 1 turns are spent"), "{shown}");
+    assert_eq!(machine.queue()["held"], Value::Array(vec![]));
+    machine.hangar(&["job", "run", "jobs.yaml", "say"]).finish().expect_exit(0);
+}
+
+#[test]
 fn limits_that_cannot_be_are_sentences() {
     let machine = Machine::new(1, 1);
     let path = machine.scratch.state().join("config.toml");
     std::fs::write(&path, "[limits]\nglobal = 0\n").unwrap();
     let refused = machine.hangar(&["queue"]).finish().expect_exit(1);
-    let expected = "config.toml: `global` in [limits] is 0; it must be from 1 to 100000";
+    let expected = "config.toml:2: `global` in [limits] is 0; it must be from 1 to 100000";
     assert!(refused.stderr.contains(expected), "{}", refused.stderr);
 }

@@ -127,10 +127,14 @@ fn a_hook_decides_what_happens_after_an_error() {
 #[test]
 fn summaries_of_clients_are_checkpoints() {
     let (_scratch, _model, mut client) = session(json!({}));
-    for title in ["First | part", "Second", "Third"] {
-        let params = of_session(json!({ "title": title, "content": format!("about {title}") }));
+    for (count, title) in [(1, "First | part"), (2, "Second"), (3, "Third")] {
+        let content = format!("about {title}");
+        let params = of_session(json!({ "title": title, "content": content }));
         let added = client.call("session.workspaces.addSummary", params);
-        assert!(added["summary"]["number"].as_u64().is_some(), "{added}");
+        assert!(added["summary"]["checkpointNumber"].as_u64().is_some(), "{added}");
+        assert_eq!(added["workspace"]["summary_count"], count, "{added}");
+        let path = added["summary"]["checkpointPath"].as_str().unwrap();
+        assert_eq!(std::fs::read_to_string(path).unwrap(), content);
     }
     let titles = |client: &mut Client| -> Vec<String> {
         let listed = client.call("session.workspaces.listCheckpoints", of_session(json!({})));
@@ -166,6 +170,39 @@ fn logs_are_collected_without_credentials() {
         "additionalEntries": [{ "kind": "file", "path": extra, "bundlePath": "../x" }],
     }));
     assert!(client.answer("session.debug.collectLogs", outside)["error"].is_object());
+    client.finish();
+}
+
+#[test]
+fn logs_are_collected_in_an_archive_that_replaces_no_other_one() {
+    let (scratch, _model, mut client) = session(json!({}));
+    client.send("SAY:hello");
+    client.event("session.idle");
+    let extra = scratch.file("mine.log", &"token ghp_0123456789abcdef0123 end\n".repeat(40));
+    let into = scratch.root().join("reports/logs.tgz");
+    let mut collect = |name: &str| {
+        client.answer(
+            "session.debug.collectLogs",
+            of_session(json!({
+                "destination": { "kind": "archive", "outputPath": into, "noOverwrite": true },
+                "additionalEntries": [{ "kind": "file", "path": extra, "bundlePath": name }],
+            })),
+        )
+    };
+    let first = collect("deep/mine.log")["result"].take();
+    assert_eq!((&first["kind"], &first["path"]), (&json!("archive"), &json!(into)), "{first}");
+    let second = into.with_file_name("logs (1).tgz");
+    assert_eq!(collect("deep/mine.log")["result"]["path"], json!(second));
+    let tar = |what: &str, member: &str| {
+        let done = std::process::Command::new("tar").arg(what).arg(&second).arg(member).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    };
+    assert_eq!(tar("-xOzf", "deep/mine.log"), "token ghp_[redacted] end\n".repeat(40));
+    assert!(tar("-xOzf", "events.jsonl").contains("session.start"));
+    // What failed leaves nothing.
+    assert!(collect(&"x".repeat(101))["error"].is_object());
+    assert_eq!(std::fs::read_dir(into.parent().unwrap()).unwrap().count(), 2);
     client.finish();
 }
 

@@ -261,3 +261,44 @@ fn hooks_are_listed_with_whom_they_come_from() {
     assert_eq!((shown.as_str(), errors), (of_project, 1), "only the directory that is none");
     client.finish();
 }
+
+/// The agents of a session in the project `p`, each with its description and its source.
+fn session_agents(options: Value) -> String {
+    let (scratch, _model, mut client) = server();
+    let mut options = options;
+    options["workingDirectory"] = json!(scratch.work().join("p"));
+    if let Some(dirs) = options["pluginDirectories"].as_array_mut() {
+        scratch.file("tidy/agents/janitor.agent.md", "---\ndescription: cleans\n---\nClean.");
+        *dirs = vec![json!(scratch.work().join("tidy"))];
+    }
+    client.create(options);
+    let agents = client.call("session.agent.list", json!({ "sessionId": ID }));
+    client.finish();
+    let agents = agents["agents"].as_array().unwrap();
+    agents.iter().map(|agent| show(agent, &["name", "displayName", "description", "source"])).collect()
+}
+
+#[test]
+fn a_session_has_agents_of_the_user_and_the_project_only_if_its_client_wants_them() {
+    let own = json!([
+        { "name": "own", "displayName": "Own", "description": "of the client", "prompt": "x" },
+        { "name": "u", "displayName": "U", "description": "of the client, too", "prompt": "x" },
+    ]);
+    expect![[""]].assert_eq(&session_agents(json!({})));
+    // Those of the client come first, and take the place of others of their names.
+    expect![[r#"
+        own | Own | of the client | -
+        u | U | of the client, too | -
+        Rev | Rev | reviews | project
+        tidy:janitor | janitor | cleans | plugin
+    "#]]
+    .assert_eq(&session_agents(
+        json!({ "customAgents": own, "enableConfigDiscovery": true, "pluginDirectories": [true] }),
+    ));
+    expect![[r#"
+        own | Own | of the client | -
+        u | U | of the client, too | -
+        tidy:janitor | janitor | cleans | plugin
+    "#]]
+    .assert_eq(&session_agents(json!({ "customAgents": own, "pluginDirectories": [true] })));
+}

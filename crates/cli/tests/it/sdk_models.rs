@@ -16,9 +16,13 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new() -> Self {
-        let stage = Self { scratch: Scratch::new(), vendor: VendorServer::start("openai-responses") };
+        Self::of("openai-responses", "host = \"openai\"")
+    }
+
+    fn of(vendor: &str, line: &str) -> Self {
+        let stage = Self { scratch: Scratch::new(), vendor: VendorServer::start(vendor) };
         let config = format!(
-            "model = \"v/gpt-5.6-terra\"\n[providers.v]\nbase_url = \"{}\"\napi_key = \"k\"\nhost = \"openai\"\n",
+            "model = \"v/gpt-5.6-terra\"\n[providers.v]\nbase_url = \"{}\"\napi_key = \"k\"\n{line}\n",
             stage.vendor.base_url()
         );
         std::fs::create_dir_all(stage.scratch.state()).unwrap();
@@ -70,6 +74,24 @@ fn a_model_that_the_provider_does_not_list_is_refused_with_the_nearest_and_leave
     let own = json!({ "baseUrl": stage.vendor.base_url(), "apiKey": "k", "type": "openai" });
     client.call("session.create", json!({ "sessionId": ID, "model": "gpt-5.6-tera", "provider": own }));
     assert_eq!(stage.sessions(), 1);
+    client.finish();
+}
+
+/// GitHub's list is that of one account, and plans change: a new session has what is listed, and one that runs may try the rest of the
+/// catalogue, as in the reference.
+#[test]
+fn a_running_session_may_switch_to_a_model_of_github_that_the_account_does_not_list() {
+    let stage = Stage::of("copilot", "type = \"copilot\"");
+    let mut client = stage.client();
+    let wanted = |model: &str| json!({ "sessionId": ID, "model": model });
+    client.call("session.create", wanted("v/gpt-5.6-terra"));
+    let told = refused(&mut client, "session.create", json!({ "model": "v/claude-opus-4.5" }));
+    assert!(told.contains("has no model `claude-opus-4.5`"), "{told}");
+    let switch = |model: &str| of_session(json!({ "modelId": model }));
+    client.call("session.model.switchTo", switch("v/claude-opus-4.5"));
+    assert_eq!(client.event("session.model_change")["newModel"], "v/claude-opus-4.5");
+    let told = refused(&mut client, "session.model.switchTo", switch("v/nosuch"));
+    assert!(told.contains("has no model `nosuch`"), "{told}");
     client.finish();
 }
 

@@ -58,7 +58,7 @@ fn a_plugin_of_a_marketplace_is_part_of_later_sessions() {
     let skills = client.call("session.skills.list", of_session(json!({})));
     assert!(names(&skills["skills"]).contains(&"sweep".to_owned()), "{skills}");
     let agents = client.call("session.agent.list", of_session(json!({})));
-    assert!(names(&agents["agents"]).contains(&"janitor".to_owned()), "{agents}");
+    assert!(names(&agents["agents"]).contains(&"tidy:janitor".to_owned()), "{agents}");
     let servers = client.call("session.mcp.list", of_session(json!({})));
     assert!(names(&servers["servers"]).contains(&"broom".to_owned()), "{servers}");
     let loaded = client.call("session.plugins.list", of_session(json!({})));

@@ -61,6 +61,7 @@ const CODES: &[(ModelErrorKind, &[&str])] = &[
             "request_too_large",
         ],
     ),
+    (ModelErrorKind::Reasoning, &["invalid_encrypted_content"]),
     (
         ModelErrorKind::Server,
         &[
@@ -131,6 +132,21 @@ const BAD_IMAGE: &[&str] = &[
     "invalid base64 image",
     "failed to decode image",
     "failed to load image",
+];
+
+/// Phrases in refusals of the reasoning of earlier answers: Anthropic, OpenAI, Gemini.
+const BAD_REASONING: &[&str] = &[
+    "`signature` in `thinking` block",
+    "signature in thinking block",
+    "bound to a different conversation",
+    "blocks in the latest assistant message cannot be modified",
+    "expected `thinking` or `redacted_thinking`",
+    "encrypted content could not be",
+    "encrypted content for item",
+    "without its required following item",
+    "without its required 'reasoning' item",
+    "thought signature",
+    "thought_signature",
 ];
 
 /// Phrases in errors about an account without credit, where the code does not say so: Anthropic's 400.
@@ -219,6 +235,7 @@ impl ErrorContent {
             Some(400 | 422 | 500) if self.says(TOO_LONG) => ModelErrorKind::ContextLength,
             Some(400) if self.says(NO_MONEY) => ModelErrorKind::Quota,
             Some(400 | 422) if self.says(BAD_IMAGE) => ModelErrorKind::Image,
+            Some(400) if self.says(BAD_REASONING) => ModelErrorKind::Reasoning,
             Some(408 | 409 | 500..=599) => ModelErrorKind::Server,
             Some(_) => ModelErrorKind::Refused,
             None => self.kind_in_stream(),

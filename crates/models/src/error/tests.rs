@@ -375,6 +375,26 @@ fn errors_inside_a_stream_are_classified_by_name() {
 }
 
 #[test]
+fn refusals_of_earlier_reasoning_are_told_from_others() {
+    for body in [
+        r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `signature` in `thinking` block"}}"#,
+        r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.3.content.1: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified."}}"#,
+        r#"{"error":{"message":"The encrypted content gAAA could not be verified.","type":"invalid_request_error","param":null,"code":"invalid_encrypted_content"}}"#,
+        r#"{"error":{"message":"Item 'rs_1' of type 'reasoning' was provided without its required following item.","type":"invalid_request_error","code":null}}"#,
+        r#"[{"error":{"code":400,"message":"Corrupted thought signature.","status":"INVALID_ARGUMENT"}}]"#,
+    ] {
+        check_kind(400, body, ModelErrorKind::Reasoning);
+    }
+    for body in [
+        r#"{"error":{"message":"Encrypted content is not supported with this model.","param":"include","code":null}}"#,
+        r#"{"error":{"message":"The `reasoning_content` in the thinking mode must be passed back to the API."}}"#,
+        r#"{"error":{"message":"thinking.type.enabled: Input tag is not supported"}}"#,
+    ] {
+        check_kind(400, body, ModelErrorKind::Refused);
+    }
+}
+
+#[test]
 fn refusals_of_an_image_are_told_from_others() {
     for body in [
         r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.2.content.0.tool_result.content.0.image.source.base64.data: Could not process image"}}"#,

@@ -23,8 +23,8 @@ pub use model::{ChatTools, Endpoint, ImageFacts, ModelFacts, Thinking, ThinkingM
 pub use models_dev::{BadCatalogue, Catalogue};
 pub use name::{is_same, nearest, spelled};
 pub use resolve::{
-    FactSource, Learnt, ResolvedModel, Sources, cheapest_model, is_missing, is_served, known_models,
-    needs_list, resolve, small_model, suggestions, web_search, wire_name,
+    FactSource, Learnt, ResolvedModel, Sources, cheapest_model, is_missing, is_served, is_unheard_of,
+    known_models, needs_list, resolve, small_model, suggestions, web_search, wire_name,
 };
 pub use table::PresetKind;
 

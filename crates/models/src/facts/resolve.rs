@@ -402,6 +402,16 @@ pub fn is_missing(config: &ProviderConfig, model: &str) -> bool {
     }
 }
 
+/// Whether the provider cannot have a model even after its list has changed. GitHub's list is that of one account at one moment, as
+/// its plan and policies allow; a running session may try whatever GitHub's catalogue has, as in the reference.
+pub fn is_unheard_of(config: &ProviderConfig, model: &str) -> bool {
+    let catalogued = || {
+        let host = table::embedded().host(config);
+        host.catalogue.iter().flat_map(|host| models_dev::embedded_models(host)).any(|id| is_same(id, model))
+    };
+    is_missing(config, model) && !(config.kind == ProviderKind::Copilot && catalogued())
+}
+
 /// Whether the provider is known to have a model: by its list, or the catalogue of its host.
 pub fn is_served(config: &ProviderConfig, model: &str) -> bool {
     known_models(config).iter().any(|known| is_same(known, model))

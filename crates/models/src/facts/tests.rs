@@ -362,6 +362,9 @@ fn a_name_that_a_provider_lacks_has_suggestions_and_is_missing_where_that_is_cer
     let listed =
         with_list(provider(ProviderKind::Copilot, "https://api.githubcopilot.com"), &[("gpt-5.4", 1, 1)]);
     check(&listed, "gpt-5.5", true, Some("gpt-5.4"));
+    // A running session may try what GitHub has and the account's list lacks.
+    assert!(!is_unheard_of(&listed, "gpt-5.5") && !is_unheard_of(&listed, "gpt-5.4"));
+    assert!(is_unheard_of(&listed, "nosuch") && is_unheard_of(&anthropic, "gpt-5.4"));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::{IMAGES, Learned, OPTIONAL};
+use super::{EFFORT_WITH_TOOLS, IMAGES, Learned, OPTIONAL};
 use crate::config::ProviderConfig;
 use crate::facts::{Endpoint, Level};
 use crate::wire::Wire;
@@ -110,7 +110,7 @@ impl Lesson {
 
     fn learned(self) -> Learned {
         let known = |name: &String| {
-            let names = OPTIONAL.iter().map(|(field, _)| *field).chain([IMAGES]);
+            let names = OPTIONAL.iter().map(|(field, _)| *field).chain([IMAGES, EFFORT_WITH_TOOLS]);
             names.into_iter().find(|field| field == name)
         };
         Learned {
@@ -135,7 +135,7 @@ mod tests {
     fn learned() -> Learned {
         Learned {
             wire: Some(Wire::Responses),
-            refused: ["temperature", IMAGES].into(),
+            refused: ["temperature", IMAGES, EFFORT_WITH_TOOLS].into(),
             efforts: Some(vec![Level::Low, Level::High]),
             max_output: Some(8192),
         }

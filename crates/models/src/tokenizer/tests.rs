@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
@@ -18,6 +19,19 @@ fn known_counts() {
     assert_eq!(count("hello world"), 2);
     assert_eq!(count("Übergrößenträger"), 5);
     assert_eq!(count("<|endoftext|>"), 7);
+}
+
+#[test]
+fn every_token_has_its_rank_and_pairs_of_bytes_that_are_none_have_no_rank() {
+    let ranks: HashMap<Vec<u8>, u32> =
+        (0..).map_while(|rank| O200K.decode_bytes(&[rank]).ok().zip(Some(rank))).collect();
+    assert_eq!(ranks.len(), 199_998);
+    for (token, rank) in &ranks {
+        assert_eq!(super::O200K.rank(token), Some(*rank), "{token:?}");
+    }
+    for pair in (0..=u16::MAX).map(u16::to_be_bytes) {
+        assert_eq!(super::O200K.rank(&pair), ranks.get(&pair[..]).copied(), "{pair:?}");
+    }
 }
 
 #[test]

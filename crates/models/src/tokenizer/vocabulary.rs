@@ -1,55 +1,42 @@
 //! A vocabulary, read in place from the binary. `build.rs` writes it and describes the layout.
 
-use super::layout::{self, GROUP, RANK_BITS};
+use super::layout::{self, BUCKETS, ENTRY, GROUP, RANK_BITS};
 
 const WORD: usize = 4;
-/// Words before the slots: how many slots, how many tokens.
-const HEAD: usize = 2;
 
 #[derive(Clone, Copy)]
 pub(super) struct Vocabulary {
-    words: &'static [u8],
-    slots: usize,
-    tokens: usize,
+    /// Number of entries before each group of buckets.
+    starts: &'static [u8],
+    /// Number of entries in each bucket.
+    counts: &'static [u8],
+    entries: &'static [u8],
 }
 
 impl Vocabulary {
-    pub(super) const fn new(words: &'static [u8]) -> Self {
-        Self { words, slots: word(words, 0) as usize, tokens: word(words, 1) as usize }
+    pub(super) const fn new(table: &'static [u8]) -> Self {
+        let (starts, rest) = table.split_at(BUCKETS / GROUP * WORD);
+        let (counts, entries) = rest.split_at(BUCKETS);
+        Self { starts, counts, entries }
     }
 
     /// The rank of `token`, if it is one.
     pub(super) fn rank(&self, token: &[u8]) -> Option<u32> {
         let hash = layout::hash(token);
-        let fingerprint = layout::fingerprint(hash);
-        let mut at = hash as usize & (self.slots - 1);
-        loop {
-            let slot = word(self.words, HEAD + at);
-            if slot == 0 {
-                return None;
-            }
-            if slot >> RANK_BITS == fingerprint {
-                let rank = (slot & ((1 << RANK_BITS) - 1)) - 1;
-                if self.bytes(rank as usize) == token {
-                    return Some(rank);
-                }
-            }
-            at = (at + 1) & (self.slots - 1);
-        }
+        let (bucket, fingerprint) = (layout::bucket(hash), layout::fingerprint(hash));
+        let count = |bucket: usize| usize::from(self.counts[bucket]);
+        let group = bucket / GROUP;
+        let start = self.start(group) + (group * GROUP..bucket).map(count).sum::<usize>();
+        let entries = &self.entries[start * ENTRY..(start + count(bucket)) * ENTRY];
+        let found = entries.chunks_exact(ENTRY).map(value).find(|entry| entry >> RANK_BITS == fingerprint)?;
+        Some((found & ((1 << RANK_BITS) - 1)) as u32)
     }
 
-    fn bytes(&self, rank: usize) -> &'static [u8] {
-        let starts = HEAD + self.slots;
-        let lengths = (starts + self.tokens.div_ceil(GROUP)) * WORD;
-        let length = |rank: usize| usize::from(self.words[lengths + rank]);
-        let group = rank / GROUP;
-        let before: usize = (group * GROUP..rank).map(length).sum();
-        let start = lengths + self.tokens + word(self.words, starts + group) as usize + before;
-        &self.words[start..start + length(rank)]
+    fn start(&self, group: usize) -> usize {
+        value(&self.starts[group * WORD..][..WORD]) as usize
     }
 }
 
-const fn word(words: &[u8], at: usize) -> u32 {
-    let at = at * WORD;
-    u32::from_le_bytes([words[at], words[at + 1], words[at + 2], words[at + 3]])
+fn value(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }

@@ -231,26 +231,33 @@ impl Assembly {
         Reply { id: self.id.take(), ..Reply::new(turn, finish, self.usage) }
     }
 
-    /// The id of a call, or another one if a server gives it to two calls of an answer: each needs a result of its own.
+    /// The id of a call, or another one if a server gave it to an earlier call, of this answer or of another one: each needs a
+    /// result of its own, and stricter servers refuse a conversation with two.
     fn distinct(&self, id: &str) -> String {
-        let taken = |id: &str| self.calls.iter().any(|call| call.call.id == id);
-        if !taken(id) {
+        if !self.is_taken(id) {
             return id.to_owned();
         }
-        (2..).map(|n| format!("{id}_{n}")).find(|id| !taken(id)).unwrap_or_default()
+        (2..).map(|n| format!("{id}_{n}")).find(|id| !self.is_taken(id)).unwrap_or_default()
     }
 
     /// An id for a call of a server that gives none: deterministic for the same conversation, and unique in it.
     fn new_id(&self) -> String {
-        let past = self.history.iter().filter_map(|message| match &**message {
+        let first = self.past_calls().count() + self.calls.len();
+        // Of one more name than there are calls, at least one is free.
+        (first..).map(|n| format!("call_{n}")).find(|id| !self.is_taken(id)).unwrap_or_default()
+    }
+
+    fn is_taken(&self, id: &str) -> bool {
+        self.past_calls().any(|call| call.id == id) || self.calls.iter().any(|call| call.call.id == id)
+    }
+
+    /// The calls of earlier answers.
+    fn past_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        let turns = self.history.iter().filter_map(|message| match &**message {
             Message::Assistant(turn) => Some(&turn.tool_calls),
             Message::User(_) | Message::Tool { .. } => None,
         });
-        let past: Vec<&str> = past.flatten().map(|call| call.id.as_str()).collect();
-        let taken = |id: &str| past.contains(&id) || self.calls.iter().any(|call| call.call.id == id);
-        let first = past.len() + self.calls.len();
-        // Of one more name than there are calls, at least one is free.
-        (first..).map(|n| format!("call_{n}")).find(|id| !taken(id)).unwrap_or_default()
+        turns.flatten()
     }
 }
 

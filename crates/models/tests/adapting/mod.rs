@@ -249,3 +249,30 @@ async fn a_configured_endpoint_is_asked_even_where_the_tables_know_better() {
         assert_eq!(told, expected.len() - 1, "{}", show(&events));
     }
 }
+
+#[tokio::test]
+async fn a_server_without_the_endpoint_that_it_names_gets_tools_without_reasoning() {
+    let home = tempfile::tempdir().unwrap();
+    let refusal = r#"{"error":{"message":"Function tools with reasoning_effort are not supported for m in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.","type":"invalid_request_error","param":"reasoning_effort","code":null}}"#;
+    let done = r#"{"choices":[{"delta":{"content":"pong"},"finish_reason":"stop"}]}"#;
+    let answers = vec![
+        response("400 Bad Request", "", refusal),
+        response("404 Not Found", "", "{}"),
+        stream(&[done, "[DONE]"]),
+    ];
+    let mut server = serve(answers).await;
+    let schema = ToolSchema::function(serde_json::json!({ "type": "object" }));
+    let tool = ToolSpec { name: "view".into(), title: None, description: String::new(), input: schema };
+    let tools: std::sync::Arc<[_]> = vec![std::sync::Arc::new(tool)].into();
+    for efforts in [&[Value::Null, Value::Null, json!("none")][..], &[json!("none")]] {
+        // Each time another process.
+        let mut config = config(ProviderKind::OpenAi { wire: WireApi::PerModel }, &server.url);
+        config.learnt.memory = Some(home.path().to_owned());
+        let events = call(config, ModelRequest { tools: tools.clone(), ..request() }).await;
+        assert!(events.iter().all(Result::is_ok), "{}", show(&events));
+        assert_eq!(notices(&events).len(), usize::from(efforts.len() > 1), "{}", show(&events));
+        let sent: Vec<Value> =
+            bodies(&mut server).iter().map(|body| body["reasoning_effort"].clone()).collect();
+        assert_eq!(sent, efforts);
+    }
+}

@@ -82,6 +82,10 @@ pub struct Todo {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ImagesWithheld {}
 
+/// The reasoning of all answers so far is withheld from the model, because the provider refused it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ReasoningWithheld {}
+
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

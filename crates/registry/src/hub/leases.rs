@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use hangar_runtimes::runtime::{AgentSession, SessionCommand};
 use hangar_store::SessionId;
 use tokio::sync::mpsc;
@@ -70,7 +71,7 @@ impl Hub {
                 hub.changed(&lease.live);
             }
         };
-        let owner = tokio::spawn(passing).abort_handle();
+        let owner = tokio::spawn(FutureExt::boxed(passing)).abort_handle();
         Ok(AgentSession::new(commands, heard, owner))
     }
 }

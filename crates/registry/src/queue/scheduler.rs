@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use hangar_scheduler::budget::{BudgetScope, Budgets};
 use hangar_scheduler::item::{ItemId, WorkItem};
 use hangar_scheduler::limits::Limits;
@@ -290,6 +291,33 @@ impl Scheduler {
             && items.all(|entry| !matches!(entry.status, ItemStatus::Running { .. }))
     }
 
+    /// Resolves when no work of the queue runs, in any process. Returns the number of turns that people started and that run:
+    /// they pass no queue, and may wait for a person.
+    pub async fn queue_idle(&self) -> Result<usize, QueueError> {
+        loop {
+            self.refresh()?;
+            let (queued, others) = self.running_kinds();
+            if queued == 0 {
+                return Ok(others);
+            }
+            tokio::time::sleep(POLL_EVERY).await;
+        }
+    }
+
+    /// Numbers of running items that were queued, and of others.
+    pub fn running_kinds(&self) -> (usize, usize) {
+        let state = self.0.log.lock();
+        let mut kinds = (0, 0);
+        for entry in state.log.queue().state().items.values() {
+            match entry.status {
+                ItemStatus::Running { queued: true, .. } => kinds.0 += 1,
+                ItemStatus::Running { queued: false, .. } => kinds.1 += 1,
+                ItemStatus::Waiting { .. } | ItemStatus::Parked { .. } => {}
+            }
+        }
+        kinds
+    }
+
     /// Resolves when nothing runs, in any process.
     pub async fn idle(&self) -> Result<(), QueueError> {
         loop {
@@ -317,9 +345,10 @@ impl Scheduler {
     pub fn reasons(&self, run: &str) -> Vec<(ItemId, String)> {
         let (state, now) = (self.0.log.lock(), (self.0.now)());
         let queue = state.log.queue();
+        let reasons = queue.reasons(now, &self.0.zone);
         let items = queue.state().items.values().map(|entry| &entry.item);
         let items = items.filter(|item| item.run.as_deref() == Some(run));
-        items.filter_map(|item| Some((item.id.clone(), queue.reason(&item.id, now, &self.0.zone)?))).collect()
+        items.filter_map(|item| Some((item.id.clone(), reasons.of(&item.id)?))).collect()
     }
 
     /// Why one item waits.
@@ -383,7 +412,7 @@ impl Scheduler {
             return;
         }
         let (inner, waits) = (Arc::downgrade(&self.0), Arc::clone(&self.0.waits));
-        tokio::spawn(async move {
+        tokio::spawn(FutureExt::boxed(async move {
             while let Some(inner) = inner.upgrade() {
                 let scheduler = Scheduler(inner);
                 if scheduler.is_due()
@@ -399,7 +428,7 @@ impl Scheduler {
                     false => tokio::time::sleep(POLL_EVERY).await,
                 }
             }
-        });
+        }));
     }
 
     /// Whether the file, the time or the end of another process may have changed something.

@@ -1,5 +1,7 @@
 //! The queue as command line, API and pages show it.
 
+use std::cmp::Reverse;
+
 use hangar_scheduler::limits::ScopeKind;
 use hangar_scheduler::queue::Queue;
 use hangar_scheduler::state::{ItemStatus, QueueEntry, SchedulerMode};
@@ -114,6 +116,7 @@ impl QueueView {
     /// The queue with at most `most` of the items that wait.
     pub(super) fn of(queue: &Queue, now: Timestamp, zone: &TimeZone, most: usize) -> Self {
         let state = queue.state();
+        let reasons = queue.reasons(now, zone);
         let item = |entry: &QueueEntry| {
             let item = &entry.item;
             let (started_at, note) = match &entry.status {
@@ -134,12 +137,12 @@ impl QueueView {
                 attempt: item.attempt,
                 enqueued_at: iso(item.enqueued),
                 started_at,
-                reason: queue.reason(&item.id, now, zone),
+                reason: reasons.of(&item.id),
                 note,
             }
         };
         let mut entries: Vec<&QueueEntry> = state.items.values().collect();
-        entries.sort_by_key(|entry| (entry.item.enqueued, &entry.item.id));
+        entries.sort_by_key(|entry| (Reverse(entry.item.priority), entry.item.enqueued, &entry.item.id));
         let (running, waiting): (Vec<_>, Vec<_>) =
             entries.into_iter().partition(|entry| matches!(entry.status, ItemStatus::Running { .. }));
         let limits = queue.used().into_iter().map(|(scope, used)| {

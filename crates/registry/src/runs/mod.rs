@@ -15,7 +15,7 @@ use bytes::Bytes;
 use hangar_jobs::driver::{
     Controls, Executor, RunDriver, RunEnvironment, RunListener, RunNotice, RunStartError,
 };
-use hangar_jobs::prompt_run::{PromptWork, prompt_order};
+use hangar_jobs::prompt_run::{PromptWork, is_prompt, prompt_order};
 use hangar_jobs::record::{RunFact, RunId, RunOrder, RunRecord, Subject, TaskSessionId};
 use hangar_jobs::store::{FileStore, RunStatus, RunStore, RunStoreError};
 use hangar_runtimes::runtime::AgentSession;
@@ -241,14 +241,33 @@ impl Runs {
         self.details(run)
     }
 
-    /// Starts the same again.
-    pub fn retry(&self, run: &RunId) -> Result<RunDetails, RegistryError> {
+    /// Continues the prompts in the queue whose process has ended. Jobs are left to the people who started them.
+    pub fn resume_prompts(&self) {
+        for run in self.0.hub.scheduler().runs().into_iter().map(RunId) {
+            let interrupted =
+                self.0.store.look(&run).is_some_and(|summary| summary.status == RunStatus::Interrupted);
+            if interrupted
+                && self.order(&run).is_ok_and(|order| is_prompt(&order))
+                && let Err(error) = self.resume(&run)
+            {
+                tracing::warn!(%run, %error, "the queued prompt cannot be continued");
+            }
+        }
+    }
+
+    /// The order that a run was started with.
+    fn order(&self, run: &RunId) -> Result<RunOrder, RegistryError> {
         let records = self.0.store.read(run).map_err(|error| unread(run, &error))?;
-        let order = records.first().and_then(|record| match &record.fact {
-            RunFact::RunStarted { order, .. } => Some(order.clone()),
+        let order = records.into_iter().next().and_then(|record| match record.fact {
+            RunFact::RunStarted { order, .. } => Some(order),
             _ => None,
         });
-        let order = order.ok_or_else(|| RegistryError::NoRun(run.0.clone()))?;
+        order.ok_or_else(|| RegistryError::NoRun(run.0.clone()))
+    }
+
+    /// Starts the same again.
+    pub fn retry(&self, run: &RunId) -> Result<RunDetails, RegistryError> {
+        let order = self.order(run)?;
         if matches!(order.subject, Subject::Task { borrowed_session: Some(_), .. }) {
             return Err(RegistryError::Unprocessable(
                 "the task worked in a session of somebody else; start it there again".to_owned(),

@@ -217,3 +217,16 @@ async fn whoever_stops_waiting_leaves_the_slot_to_others() {
     scheduler.withdraw_run("b");
     assert_eq!(waiting(&scheduler), [("a".to_owned(), "waits for run a to be resumed".to_owned())]);
 }
+
+#[tokio::test]
+async fn a_drained_queue_does_not_wait_for_turns_of_people() {
+    let dir = tempfile::tempdir().unwrap();
+    let scheduler = open(dir.path(), 2);
+    let turn = scheduler.count(item("typed")).unwrap();
+    let slot = scheduler.acquire(item("queued")).await.unwrap();
+    scheduler.drain().unwrap();
+    assert_eq!(scheduler.running_kinds(), (1, 1));
+    slot.finish();
+    assert_eq!(scheduler.queue_idle().await.unwrap(), 1);
+    drop(turn);
+}

@@ -1,6 +1,7 @@
 //! One process of an agent that speaks the Agent Client Protocol on its standard input and output: requests both ways, a
 //! message per line, any number of sessions.
 
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -109,7 +110,12 @@ impl AgentConnection {
         });
         let owner = ProcessOwner { child, group, shared: Arc::clone(&shared) };
         let input = Stdin { pipe: stdin, preface, outgoing };
-        tokio::spawn(owner.run(input, LineReader::new(stdout, MAX_LINE), stderr, stop.clone()));
+        tokio::spawn(FutureExt::boxed(owner.run(
+            input,
+            LineReader::new(stdout, MAX_LINE),
+            stderr,
+            stop.clone(),
+        )));
         Ok(Self { shared, _stop: stop.drop_guard() })
     }
 

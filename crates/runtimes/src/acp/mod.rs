@@ -8,6 +8,7 @@ mod session;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hangar_peer::PeerError;
 use hangar_process::credentials::Child;
@@ -147,7 +148,7 @@ impl Runtime for AcpRuntime {
             warnings.extend(lacking);
             let probe = tree_probe(&order, &shared.runtime_env);
             let session = AcpSession::new(agent, agent_session, order, emitter, incoming, probe);
-            let owner = tokio::spawn(session.run(inbox, warnings)).abort_handle();
+            let owner = tokio::spawn(FutureExt::boxed(session.run(inbox, warnings))).abort_handle();
             Ok(AgentSession::new(commands, news, owner).on(tree))
         })
     }

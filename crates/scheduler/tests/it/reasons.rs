@@ -6,6 +6,7 @@ use hangar_scheduler::queue::Queue;
 use hangar_scheduler::record::QueueFact;
 use hangar_scheduler::retry::AttemptFailureKind;
 use hangar_scheduler::state::ItemStatus;
+use jiff::tz::TimeZone;
 
 use crate::stage::{Stage, owner};
 
@@ -28,6 +29,23 @@ fn a_full_limit_is_named() {
     let account = stage(Limits::global(9).with(ScopeKind::Provider, "*", 1));
     assert_eq!(account.reason("b"), "1 of 1 slots of account claude are taken; first in line");
     assert_eq!(stage(Limits::global(1)).reason("c"), "1 of 1 slots are taken; next after run b");
+}
+
+#[test]
+fn every_process_says_the_same_whatever_it_has_decided_before() {
+    let limits = || Limits::global(2).with(ScopeKind::Agent, "reviewer", 1);
+    let mut stage = Stage::new(limits());
+    for item in ["a agent=reviewer", "b agent=reviewer", "c"] {
+        stage.enqueue(item);
+    }
+    assert_eq!(stage.next(), "a c", "the limit of the agent holds `b`");
+    stage.enqueue("d");
+    assert_eq!(stage.reason("d"), "2 of 2 slots are taken; first in line");
+    let another = Queue::fold(limits(), &stage.log);
+    for id in ["b", "d"] {
+        let told = another.reason(&ItemId(id.to_owned()), stage.now, &TimeZone::UTC);
+        assert_eq!(told, Some(stage.reason(id)), "{id}");
+    }
 }
 
 #[test]

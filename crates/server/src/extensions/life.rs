@@ -21,6 +21,8 @@ use crate::transport::converse;
 
 /// Time from the start of an extension to its request to join.
 const START_PATIENCE: Duration = Duration::from_secs(30);
+/// Time until the end of a process whose standard output is closed.
+const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 /// Delays before an extension that has ended by itself is started again. After the last it has failed.
 const RESTARTS: [Duration; 3] = [Duration::from_millis(250), Duration::from_secs(2), Duration::from_secs(10)];
 /// Time that a client gets to say how an extension is started.
@@ -117,8 +119,10 @@ async fn serve(
         biased;
         () = run.stop.cancelled() => End::Stopped,
         why = process.ended() => End::Unasked(why),
+        // The output of a process that ends is closed before its exit code is known.
         () = converse(&client, stdout, stdin, outgoing) => {
-            End::Unasked("it closed its standard output".to_owned())
+            let why = tokio::time::timeout(EXIT_PATIENCE, process.ended()).await;
+            End::Unasked(why.unwrap_or_else(|_| "it closed its standard output".to_owned()))
         }
         () = late => End::Unasked(format!("it did not join the session in {} s", START_PATIENCE.as_secs())),
     };

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use hangar_process::{ProcessGroup, command_in_own_session, unique_mark};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -56,7 +57,7 @@ impl ExtensionProcess {
         let stdin = child.stdin.take().ok_or_else(no_pipe)?;
         let stdout = child.stdout.take().ok_or_else(no_pipe)?;
         if let Some(said) = child.stderr.take() {
-            tokio::spawn(stderr.clone().listen(said));
+            tokio::spawn(FutureExt::boxed(stderr.clone().listen(said)));
         }
         Ok((Self { child, group }, stdin, stdout))
     }

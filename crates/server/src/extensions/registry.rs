@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use hangar_custom::extensions::Extension;
 use hangar_protocol::data::{ExtensionStatus, ExtensionsLoaded, LoadedExtension, SessionWarning};
 use parking_lot::Mutex;
@@ -172,7 +173,14 @@ impl SessionExtensions {
             })
         };
         let Some((extension, stderr, run)) = started else { return };
-        tokio::spawn(life::live(Arc::clone(hub), Arc::clone(live), session.clone(), extension, stderr, run));
+        tokio::spawn(FutureExt::boxed(life::live(
+            Arc::clone(hub),
+            Arc::clone(live),
+            session.clone(),
+            extension,
+            stderr,
+            run,
+        )));
     }
 
     /// Switches an extension on or off for this session. One that is not there is remembered for when it is.
@@ -271,10 +279,10 @@ impl SessionExtensions {
             entry.and_then(|entry| Some(entry.run.as_ref()?.stop.clone()))
         };
         if let Some(stop) = stop {
-            tokio::spawn(async move {
+            tokio::spawn(FutureExt::boxed(async move {
                 tokio::time::sleep(REFUSAL_GRACE).await;
                 stop.cancel();
-            });
+            }));
         }
     }
 

@@ -1,7 +1,7 @@
 //! The agents of a session: who there is, and whose role the session plays. And many of them on one task.
 
 use hangar_agent::agents::config::AgentConfig;
-use hangar_agent::agents::{AgentDefinition, AgentSource, fleet};
+use hangar_agent::agents::{AgentDefinition, AgentFile, AgentSource, fleet};
 use hangar_agent::session::{Command, Prompt};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -44,14 +44,22 @@ async fn reload(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({ "agents": agents }))
 }
 
+/// The agents that have their names, once each: first the client's own, in its order, then those of files, the nearest first.
 fn describe_all(task: &SessionTask, params: ListParams) -> Vec<Value> {
     let Some(agent_config) = agent_config(task) else { return Vec::new() };
-    let wanted =
-        |agent: &&AgentDefinition| params.include_built_in_agents || agent.source != AgentSource::Builtin;
-    agent_config
-        .definitions
-        .iter()
-        .filter(wanted)
+    let all = &agent_config.definitions;
+    let holds_name = |agent: &AgentDefinition| {
+        let holder = all.iter().rev().find(|other| other.name == agent.name);
+        holder.is_some_and(|holder| std::ptr::eq(holder, agent))
+    };
+    let of = |is_wanted: fn(&AgentSource) -> bool| {
+        all.iter().filter(move |agent| is_wanted(&agent.source) && holds_name(agent))
+    };
+    let builtin = of(|source| *source == AgentSource::Builtin).filter(|_| params.include_built_in_agents);
+    let files = of(|source| matches!(source, AgentSource::File(_))).rev();
+    builtin
+        .chain(of(|source| *source == AgentSource::Client))
+        .chain(files)
         .map(|agent| {
             let mut described = describe(agent);
             if params.include_prompt {
@@ -84,7 +92,10 @@ pub(super) fn describe(agent: &AgentDefinition) -> Value {
     }
     match &agent.source {
         AgentSource::Builtin => out["source"] = json!("builtin"),
-        AgentSource::File(path) => out["path"] = json!(path.display().to_string()),
+        AgentSource::File(AgentFile { path, owner }) => {
+            out["path"] = json!(path.display().to_string());
+            out["source"] = json!(owner.name());
+        }
         AgentSource::Client => {}
     }
     out

@@ -60,8 +60,14 @@ async fn add_summary(call: Call) -> Result<Reply, Failure> {
     }
     let _one_at_a_time = live.client_metadata.lock().await;
     let entry = live.dir.add_checkpoint(&params.title, &params.content).await?;
-    let summary = json!({ "number": entry.number, "title": entry.title, "filename": entry.file });
-    Reply::of(json!({ "summary": summary, "workspace": { "id": live.id.as_str() } }))
+    let path = live.dir.path(&format!("checkpoints/{}", entry.file));
+    let summary = json!({
+        "checkpointNumber": entry.number,
+        "checkpointTitle": entry.title,
+        "checkpointPath": path,
+    });
+    let workspace = super::workspace_facts::workspace(&call).await?;
+    Reply::of(json!({ "summary": summary, "workspace": workspace }))
 }
 
 async fn truncate_summaries(call: Call) -> Result<Reply, Failure> {

@@ -1,11 +1,14 @@
-//! `session.debug.collectLogs`: the log of a session and the logs of the server, in a directory for a report. Values that look like
-//! credentials are replaced; the session's own log has none, since its secrets are redacted when it is written.
+//! `session.debug.collectLogs`: the log of a session and the logs of the server, in a directory or an archive for a report. Values that
+//! look like credentials are replaced; the session's own log has none, since its secrets are redacted when it is written.
+
+mod archive;
 
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use self::archive::ArchiveWriter;
 use super::{Call, Failure, Method, Reply};
 
 /// Largest file that is collected; of a longer one the end.
@@ -31,8 +34,23 @@ struct Params {
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
 enum Destination {
-    Directory { output_directory: PathBuf },
-    Archive {},
+    Directory {
+        output_directory: PathBuf,
+    },
+    Archive {
+        output_path: PathBuf,
+        #[serde(default)]
+        no_overwrite: bool,
+    },
+}
+
+impl Destination {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Directory { output_directory } => output_directory,
+            Self::Archive { output_path, .. } => output_path,
+        }
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -54,21 +72,22 @@ struct Entry {
 
 /// A bundle that is being written.
 struct Bundle {
-    directory: PathBuf,
+    /// The directory, or the place of the archive.
+    path: PathBuf,
+    /// `None` for a directory.
+    archive: Option<ArchiveWriter>,
     entries: Vec<Value>,
     skipped: Vec<Value>,
 }
 
 impl Bundle {
     fn add(&mut self, name: &str, source: &str, text: &str) -> Result<(), Failure> {
-        let path = self.directory.join(name);
-        let unwritten =
-            |error: std::io::Error| Failure::new(format!("{} cannot be written: {error}", path.display()));
-        if let Some(parent) = path.parent() {
-            hangar_disk::ensure_dir(parent).map_err(unwritten)?;
-        }
         let text = redacted(text);
-        hangar_disk::keep(&path, &text).map_err(unwritten)?;
+        let written = match &mut self.archive {
+            Some(archive) => archive.add(name, &text),
+            None => hangar_disk::keep(&self.path.join(name), &text),
+        };
+        written.map_err(|error| unwritten(&self.path.join(name), &error))?;
         self.entries.push(json!({ "bundlePath": name, "source": source, "sizeBytes": text.len() }));
         Ok(())
     }
@@ -76,6 +95,10 @@ impl Bundle {
     fn skip(&mut self, name: &str, path: &Path, reason: &str) {
         self.skipped.push(json!({ "bundlePath": name, "path": path, "reason": reason }));
     }
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("{} cannot be written: {error}", path.display()))
 }
 
 /// Text in which values that look like credentials are replaced.
@@ -126,17 +149,19 @@ fn process_logs(home: &Path, limit: usize) -> Vec<PathBuf> {
 async fn collect(call: Call) -> Result<Reply, Failure> {
     let Params { destination, include, additional_entries } = call.params()?;
     let live = call.live()?;
-    let Destination::Directory { output_directory } = destination else {
-        return Err(Failure::new(
-            "logs are collected in a directory, not in an archive; use a destination of the kind `directory`",
-        ));
-    };
-    if !output_directory.is_absolute() || additional_entries.len() > MAX_ENTRIES {
+    if destination.path().as_os_str().is_empty() || additional_entries.len() > MAX_ENTRIES {
         return Err(Failure::Params(format!(
-            "`outputDirectory` is absolute, and there are at most {MAX_ENTRIES} entries"
+            "a bundle has a place, and at most {MAX_ENTRIES} entries of the caller"
         )));
     }
-    let mut bundle = Bundle { directory: output_directory.clone(), entries: Vec::new(), skipped: Vec::new() };
+    let path = call.hub.config().directory.join(destination.path());
+    let archive = match destination {
+        Destination::Directory { .. } => None,
+        Destination::Archive { .. } => {
+            Some(ArchiveWriter::create(&path).map_err(|error| unwritten(&path, &error))?)
+        }
+    };
+    let mut bundle = Bundle { path, archive, entries: Vec::new(), skipped: Vec::new() };
     if include.events.unwrap_or(true) {
         // Work in progress is logged before the log is copied.
         live.ask(|_| ()).await?;
@@ -169,7 +194,14 @@ async fn collect(call: Call) -> Result<Reply, Failure> {
             Err(error) => bundle.skip(&bundle_path, &path, &error.to_string()),
         }
     }
-    let mut result = json!({ "kind": "directory", "path": output_directory, "entries": bundle.entries });
+    let (kind, path) = match (bundle.archive, destination) {
+        (Some(archive), Destination::Archive { no_overwrite, .. }) => {
+            let done = archive.finish(&bundle.path, !no_overwrite);
+            ("archive", done.map_err(|error| unwritten(&bundle.path, &error))?)
+        }
+        _ => ("directory", bundle.path),
+    };
+    let mut result = json!({ "kind": kind, "path": path, "entries": bundle.entries });
     if !bundle.skipped.is_empty() {
         result["skippedEntries"] = json!(bundle.skipped);
     }

@@ -223,16 +223,12 @@ async fn discover_agents(call: Call) -> Result<Reply, Failure> {
     let mut told = Vec::new();
     if !scope.exclude_host {
         let host = finder.places(None);
-        let user = agents::user_directory(&host.places);
-        let source = |path: &Path| if path.starts_with(&user) { "user" } else { "plugin" };
         let found = agents::of_host(&host.places, &host.plugins);
-        told.extend(found.iter().map(|agent| tell_agent(agent, source)));
+        told.extend(found.iter().map(super::agents::describe));
     }
     for project in &scope.project_paths {
         let places = finder.places(Some(project)).places;
-        let source = |path: &Path| if path.starts_with(&places.cwd) { "project" } else { "inherited" };
-        let found = agents::of_project(&places);
-        told.extend(found.iter().map(|agent| tell_agent(agent, source)));
+        told.extend(agents::of_project(&places).iter().map(|agent| tell_project_agent(agent, &places.cwd)));
     }
     Reply::of(json!({ "agents": told }))
 }
@@ -270,10 +266,11 @@ fn tell_plugin(plugin: &Plugin, is_detailed: bool) -> Value {
     told
 }
 
-fn tell_agent(agent: &AgentDefinition, source: impl Fn(&Path) -> &'static str) -> Value {
+/// An agent of a project or of a directory above it, which it inherits from.
+fn tell_project_agent(agent: &AgentDefinition, cwd: &Path) -> Value {
     let mut told = super::agents::describe(agent);
-    if let AgentSource::File(path) = &agent.source {
-        told["source"] = json!(source(path));
+    if matches!(&agent.source, AgentSource::File(file) if !file.path.starts_with(cwd)) {
+        told["source"] = json!("inherited");
     }
     told
 }

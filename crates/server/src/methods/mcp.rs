@@ -3,6 +3,7 @@
 pub(super) mod answers;
 mod apps;
 
+use futures_util::FutureExt;
 use hangar_mcp::{ConfigSource, HostError, Login, McpHost, ServerConfig};
 use hangar_spec::SessionSpec;
 use serde::Deserialize;
@@ -83,7 +84,7 @@ pub(super) const NO_HOST: &str = "No MCP host initialized";
 async fn list(call: Call) -> Result<Reply, Failure> {
     let Some(host) = host(&call).await? else { return Reply::of(json!({ "servers": [] })) };
     let starting = host.clone();
-    tokio::spawn(async move { starting.connect_all().await });
+    tokio::spawn(FutureExt::boxed(async move { starting.connect_all().await }));
     let servers: Vec<Value> =
         host.reports().into_iter().map(|report| serde_json::to_value(report).unwrap_or_default()).collect();
     Reply::of(json!({ "servers": servers }))

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use hangar_agent::tool::ToolStatus;
 use hangar_protocol::Body;
 use hangar_protocol::data::{ShellExecution, ToolComplete, ToolError, ToolResult, ToolUserRequested};
@@ -55,7 +56,7 @@ async fn exec(call: Call) -> Result<Reply, Failure> {
     };
     let (client, session_id, id) = (Arc::clone(&call.client), live.id.to_string(), process_id.clone());
     let shells = Arc::clone(&live.shells);
-    tokio::spawn(async move {
+    tokio::spawn(FutureExt::boxed(async move {
         let running = slot.run(shell, id.clone(), &command, |_| std::future::ready(()));
         tokio::pin!(running);
         let outcome = tokio::select! {
@@ -72,7 +73,7 @@ async fn exec(call: Call) -> Result<Reply, Failure> {
             "output": output(&outcome),
         });
         client.peer.send(notification("shell.exit", &exit));
-    });
+    }));
     Reply::of(json!({ "processId": process_id }))
 }
 

@@ -4,7 +4,7 @@ use hangar_agent::log::ListedFact;
 use hangar_protocol::data::WorkingDirectory;
 use hangar_store::SessionName;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::metadata::describe;
 use super::{Call, Failure, Method, Reply};
@@ -17,16 +17,23 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 pub(super) async fn told(call: Call) -> Result<Reply, Failure> {
+    let workspace = workspace(&call).await?;
+    Reply::of(json!({ "workspace": workspace, "path": call.live()?.dir.shown() }))
+}
+
+/// The workspace with what its files say.
+pub(super) async fn workspace(call: &Call) -> Result<Value, Failure> {
     let live = call.live()?;
-    let mut workspace = describe(&call).await?["workspace"].take();
+    let mut workspace = describe(call).await?["workspace"].take();
     if let Some(meta) = live.meta().await? {
         workspace["user_named"] = json!(matches!(meta.name, Some(SessionName::Given(_))));
-        workspace["summary_count"] = json!(meta.summary_count);
         if let Some(client) = meta.client_name {
             workspace["client_name"] = json!(client);
         }
     }
-    Reply::of(json!({ "workspace": workspace, "path": live.dir.shown() }))
+    // Clients add summaries to those of the session.
+    workspace["summary_count"] = json!(live.dir.checkpoints().await?.len());
+    Ok(workspace)
 }
 
 async fn update(call: Call) -> Result<Reply, Failure> {

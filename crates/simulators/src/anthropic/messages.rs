@@ -103,7 +103,9 @@ fn blocks(index: usize, message: &Value) -> Result<(), Refusal> {
 /// Each call is answered in the next message, before anything else in it.
 fn calls(messages: &[Value], index: usize, message: &Value) -> Result<(), Refusal> {
     let calls: Vec<_> = ids(message, "tool_use", "id").collect();
-    if calls.iter().enumerate().any(|(at, id)| calls[..at].contains(id)) {
+    let earlier = || messages[..index].iter().flat_map(|message| ids(message, "tool_use", "id"));
+    let repeats = |at: usize, id: &str| calls[..at].contains(&id) || earlier().any(|earlier| earlier == id);
+    if calls.iter().enumerate().any(|(at, id)| repeats(at, id)) {
         return Err(invalid(format!("messages.{index}: `tool_use` ids must be unique")));
     }
     let next = messages.get(index + 1);

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::indentation::Indentation;
+use super::indentation::{Indentation, is_as_in_file};
 
 /// Share of the words between two anchors that must be the same, in percent.
 const LIKENESS: usize = 80;
@@ -212,7 +212,11 @@ impl<'a> Lines<'a> {
             end += 1;
         }
         let place = self.lines[lines.start].0..end;
-        let new = Indentation::compare(pairs).map(|indentation| indentation.apply(new));
+        let pairs: Vec<(&str, &str)> = pairs.into_iter().collect();
+        let new = match is_as_in_file(&pairs, new) {
+            true => Some(new.to_owned()),
+            false => Indentation::compare(pairs).map(|indentation| indentation.apply(new)),
+        };
         NearMatch { form, place, new }
     }
 }

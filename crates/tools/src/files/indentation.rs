@@ -76,6 +76,22 @@ impl<'a> Indentation<'a> {
     }
 }
 
+/// Whether a replacement is indented as the file is, although the text that it replaces was expected otherwise: the lines that it
+/// keeps tell. `pairs` are the lines that were expected, each with that of the file.
+pub(super) fn is_as_in_file(pairs: &[(&str, &str)], text: &str) -> bool {
+    let mut kept_as_in_file = false;
+    for line in text.split('\n').filter(|line| !line.trim().is_empty()) {
+        let same = || pairs.iter().filter(|(_, found)| found.trim() == line.trim());
+        let as_found = same().any(|(_, found)| indent(found) == indent(line));
+        let as_expected = same().any(|(expected, _)| indent(expected) == indent(line));
+        if as_expected && !as_found {
+            return false;
+        }
+        kept_as_in_file |= as_found && !as_expected;
+    }
+    kept_as_in_file
+}
+
 /// Whitespace at the beginning of a line.
 pub(super) fn indent(line: &str) -> &str {
     &line[..line.len() - line.trim_start().len()]

@@ -1,5 +1,6 @@
 //! The commands of a session: which there are, what became of them, and that none is left behind.
 
+use futures_util::FutureExt;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -237,7 +238,7 @@ impl Registry {
         drop(command);
         let input = child.stdin.take().map(|stdin| {
             let (sender, receiver) = mpsc::channel(INPUT_QUEUE);
-            self.supervisors.spawn(supervisor::feed(stdin, receiver));
+            self.supervisors.spawn(FutureExt::boxed(supervisor::feed(stdin, receiver)));
             sender
         });
         let shell = Tracked::attached(
@@ -254,7 +255,7 @@ impl Registry {
         let shell = Arc::new(shell.confined_by(confined));
         let supervisor =
             Supervisor::new(Arc::clone(&shell), child, group, pipes, progress, Reporter::new(&self.options));
-        self.supervisors.spawn(supervisor.run());
+        self.supervisors.spawn(FutureExt::boxed(supervisor.run()));
         Ok(shell)
     }
 
@@ -281,13 +282,13 @@ impl Registry {
         let pid = child.id().and_then(|id| i32::try_from(id).ok()).unwrap_or_default();
         let shell = Tracked::detached(id, order.command, order.description, commands, pid, path);
         let shell = Arc::new(shell.confined_by(confined));
-        self.supervisors.spawn(supervisor::watch_detached(
+        self.supervisors.spawn(FutureExt::boxed(supervisor::watch_detached(
             Arc::clone(&shell),
             child,
             mark,
             self.closing.child_token(),
             Reporter::new(&self.options),
-        ));
+        )));
         Ok(shell)
     }
 

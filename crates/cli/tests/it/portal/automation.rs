@@ -121,6 +121,25 @@ fn a_hook_starts_work_once_for_each_delivery() {
 }
 
 #[test]
+fn a_delivery_whose_work_cannot_be_started_is_refused_and_may_come_again() {
+    let (scratch, model) = machine(&HOOK.replace("WORK", "WORK/later"));
+    let mut running = super::up(&scratch, &model, &[]).env("HOOK_SECRET", "hook-secret").start();
+    let port = super::port(&mut running);
+    let portal = Portal { scratch, model, running, port };
+    let signature = signed("{}", "hook-secret");
+    let call = || {
+        let ask = portal.ask("POST", "/api/v1/hooks/push").header("x-hub-signature-256", &signature);
+        ask.header("x-github-delivery", "d1").header("content-type", "application/json").text("{}").send()
+    };
+    refused(&call(), 422, "not_started", "later is not a directory");
+    std::fs::create_dir(portal.scratch.work().join("later")).unwrap();
+    let started = expect(call(), 202);
+    assert_eq!(started["duplicate"], false);
+    let run = started["run"].as_str().unwrap();
+    expect(portal.ask("GET", &format!("/api/v1/runs/{run}")).send(), 200);
+}
+
+#[test]
 fn settings_are_changed_over_http_and_apply_to_what_is_opened_next() {
     let (scratch, model) = machine(
         "# mine\n[providers.x]\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key = \"sk-very-secret\"\n",

@@ -19,7 +19,10 @@ fn with_token() -> Portal {
 #[test]
 fn with_a_token_nothing_is_told_without_it() {
     let portal = with_token();
-    let meta = portal.get("/api/v1/meta");
+    let mut meta = portal.get("/api/v1/meta");
+    // The page that asks for the token has the configured look.
+    let look = meta.as_object_mut().unwrap().remove("appearance");
+    assert_eq!(look, Some(json!({ "theme": "system", "density": "comfortable" })));
     assert_eq!(
         meta,
         json!({ "version": env!("CARGO_PKG_VERSION"), "tokenRequired": true, "authenticated": false })

@@ -1,6 +1,6 @@
 //! The queue over HTTP.
 
-use hangar_test_support::{ModelServer, Scratch};
+use hangar_test_support::{ModelServer, Scratch, Signal};
 use serde_json::{Value, json};
 
 use super::Portal;
@@ -68,6 +68,22 @@ fn a_run_that_waits_says_why_and_goes_on_when_a_slot_is_free() {
     portal.post("/api/v1/queue/resume", &json!({}), 200);
     let ended = when(&portal, &path, |run| run["state"] == "succeeded");
     assert!(ended["works"][0].get("waits").is_none());
+}
+
+#[test]
+fn a_queued_prompt_is_continued_by_the_next_portal() {
+    let portal = portal();
+    portal.post("/api/v1/queue/pause", &json!({}), 200);
+    let workspace = portal.scratch.work().display().to_string();
+    let wanted = json!({ "prompt": "SAY:later", "workspace": workspace });
+    let run = portal.post("/api/v1/runs", &wanted, 201)["id"].as_str().unwrap().to_owned();
+    when(&portal, "/api/v1/queue", |queue| queue["waiting"][0]["run"] == run.as_str());
+    portal.running.signal(Signal::KILL);
+    let portal = portal.again();
+    let paused = "the queue is paused; `hangar resume` continues it";
+    when(&portal, "/api/v1/queue", |queue| queue["waiting"][0]["reason"] == paused);
+    portal.post("/api/v1/queue/resume", &json!({}), 200);
+    when(&portal, &format!("/api/v1/runs/{run}"), |run| run["state"] == "succeeded");
 }
 
 #[test]

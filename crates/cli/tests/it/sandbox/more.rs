@@ -139,7 +139,7 @@ r, w = os.pipe()
 fcntl.fcntl(r, fcntl.F_SETOWN, int(os.environ["VICTIM"]))
 fcntl.fcntl(r, 10, 9)
 fcntl.fcntl(r, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
-os.write(w, b"x")'; while kill -0 $VICTIM 2> /dev/null && grep -q State.*S /proc/$VICTIM/status && [ $((n++)) -lt 20 ]; do sleep 0.01; done"#,
+os.write(w, b"x")'; while kill -0 $VICTIM 2> /dev/null && ! grep -q State.*Z /proc/$VICTIM/status && [ $((n++)) -lt 100 ]; do sleep 0.01; done"#,
     ),
     perhaps(
         "a debugger for the parent",

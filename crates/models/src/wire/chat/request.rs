@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use serde_with::skip_serializing_none;
 
 use crate::facts::{ChatTools, EffortField, Level, Reasoning, ReasoningBack};
-use crate::learned::{EFFORT, MAX_COMPLETION_TOKENS, MAX_TOKENS};
+use crate::learned::{EFFORT, EFFORT_WITH_TOOLS, MAX_COMPLETION_TOKENS, MAX_TOKENS};
 use crate::wire::native::{argument_text, call_id, kin_to, native_to};
 use crate::wire::schema::{conform, is_empty};
 use crate::wire::{
@@ -141,7 +141,9 @@ impl Ask<'_> {
     /// Notice that the model does not reason, because this endpoint rules out an effort together with tools.
     pub(crate) fn unreasoned(&self) -> Option<String> {
         let wanted = self.request.effort.as_deref().and_then(Level::parse);
-        if !self.refuses_tools_with_effort() || wanted == Some(Level::None) {
+        // A lesson was told when it was learned.
+        let is_known = self.is_forgotten(EFFORT_WITH_TOOLS);
+        if is_known || !self.refuses_tools_with_effort() || wanted == Some(Level::None) {
             return None;
         }
         let asked =
@@ -155,9 +157,9 @@ impl Ask<'_> {
 
     /// Whether this host refuses functions of this model while it reasons, and the model can do without reasoning.
     pub(crate) fn refuses_tools_with_effort(&self) -> bool {
-        self.host.reasons_without_tools
+        let is_known = self.host.reasons_without_tools && self.facts.chat_tools == ChatTools::WithoutEffort;
+        (is_known || self.is_forgotten(EFFORT_WITH_TOOLS))
             && !self.is_forgotten(EFFORT)
-            && self.facts.chat_tools == ChatTools::WithoutEffort
             && !self.request.tools.is_empty()
     }
 }
@@ -177,7 +179,7 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
         }
         match &**message {
             Message::User(parts) => push_user(ask, &mut messages, content(parts)),
-            Message::Assistant(turn) => messages.push(assistant(ask, turn)),
+            Message::Assistant(turn) => messages.extend(assistant(ask, turn)),
             Message::Tool { call_id: id, parts, .. } => {
                 // Text between the images describes them, so it is kept with them.
                 let (result, rest) = match parts.split_first() {
@@ -266,7 +268,11 @@ fn part(part: &Part) -> Value {
     }
 }
 
-fn assistant(ask: &Ask<'_>, turn: &AssistantTurn) -> Value {
+/// `None` for a turn that says and calls nothing, which hosts refuse.
+fn assistant(ask: &Ask<'_>, turn: &AssistantTurn) -> Option<Value> {
+    if turn.text.is_empty() && turn.tool_calls.is_empty() {
+        return None;
+    }
     let mut message = Map::new();
     message.insert("role".into(), json!("assistant"));
     let text =
@@ -284,7 +290,7 @@ fn assistant(ask: &Ask<'_>, turn: &AssistantTurn) -> Value {
         .and_then(|native| serde_json::from_str(&native.items).ok())
         .unwrap_or_default();
     add_reasoning(ask, turn, [&kept, &kin], &mut message);
-    Value::Object(message)
+    Some(Value::Object(message))
 }
 
 /// Adds reasoning in the host's format. `kept` is the data from this host beside text and calls, `kin` the same of
@@ -329,8 +335,10 @@ fn add_reasoning(
             (None, None) => {}
         },
     }
-    if ask.is_forgotten("reasoning_content") {
-        message.shift_remove("reasoning_content");
+    for field in ["reasoning_content", "reasoning_details", "reasoning"] {
+        if ask.is_forgotten(field) {
+            message.shift_remove(field);
+        }
     }
 }
 

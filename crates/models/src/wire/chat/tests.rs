@@ -394,6 +394,31 @@ fn calls_that_share_an_id_get_one_each() {
 }
 
 #[test]
+fn an_id_of_an_earlier_answer_is_not_used_again() {
+    let past = AssistantTurn {
+        tool_calls: vec![call("call_0", "view", ToolType::Function, "{}")],
+        ..AssistantTurn::default()
+    };
+    let request = request("m", vec![user("hi"), Message::Assistant(past)]);
+    check_stream(
+        Wire::Chat,
+        &request,
+        r#"
+        {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"call_0","function":{"name":"view","arguments":"{"}}]}}]}
+        {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"call_0","function":{"name":"view","arguments":"}"}}]},"finish_reason":"tool_calls"}]}
+        [DONE]
+        "#,
+        expect![[r#"
+            Function view call_0_2 "{"
+            Function view call_0_2 "}"
+            -- ToolCalls without id
+            Function view call_0_2 "{}"
+            input ? output ? read ? written ? reasoning ?
+        "#]],
+    );
+}
+
+#[test]
 fn a_made_up_id_is_new_to_the_conversation() {
     let past = AssistantTurn {
         tool_calls: vec![call("call_1", "view", ToolType::Function, "{}")],

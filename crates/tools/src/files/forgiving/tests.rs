@@ -42,6 +42,15 @@ fn a_block_is_found_at_another_depth_and_its_replacement_goes_there() {
 }
 
 #[test]
+fn a_replacement_that_is_indented_as_the_file_stays_so() {
+    let file = "def f():\n    if x:\n        return 1\n";
+    let old = "def f():\n  if x:\n    return 1\n";
+    let expected = "def f():\n    if y:\n        return 1\n";
+    check(Form::LineTrimmed, file, old, "def f():\n    if y:\n        return 1\n", expected);
+    check(Form::LineTrimmed, file, old, "def f():\n  if y:\n    return 1\n", expected);
+}
+
+#[test]
 fn lines_are_found_by_their_text() {
     check(
         Form::LineTrimmed,
