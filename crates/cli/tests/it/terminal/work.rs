@@ -237,6 +237,8 @@ fn a_command_in_the_background_is_listed_shown_and_stopped() {
     terminal.keys("/tasks\r");
     terminal.wait_for("no sub-agents and no background commands");
     terminal.keys("\x1b");
+    // Esc and a key right behind it would be one key with alt.
+    terminal.wait_until("the prompt", |terminal| !terminal.seen().contains("Tasks (0)"));
     terminal.leave();
 }
 
