@@ -66,15 +66,6 @@ impl State {
         true
     }
 
-    fn fork(&mut self, name: &str) {
-        let id = self.facts.as_ref().map(|facts| facts.id.clone()).unwrap_or_default();
-        let mut params = json!({ "sessionId": id });
-        if !name.is_empty() {
-            params["name"] = json!(name);
-        }
-        self.call("sessions.fork", params, Purpose::Fork);
-    }
-
     fn local(&mut self, command: LocalCommand, name: &str, argument: &str) {
         match command {
             LocalCommand::Absent(sentence) => self.print_text(sentence),
