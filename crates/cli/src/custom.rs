@@ -54,11 +54,14 @@ impl ConfigSources<'_> {
         }
     }
 
-    /// The plugins, and sentences about those that cannot be loaded.
+    /// The plugins, and sentences about those that cannot be loaded. The installed ones belong to the configuration of the user.
     pub(crate) fn plugins(&self) -> (Vec<Plugin>, Vec<String>) {
         let given = self.extensions.plugin_dirs.iter().chain(self.options.plugin_dirs.iter().flatten());
         let dirs: Vec<PathBuf> = given.map(|dir| self.cwd.join(dir)).collect();
-        load_plugins(self.settings, &dirs)
+        match self.options.discovers() {
+            true => load_plugins(self.settings, &dirs),
+            false => hangar_custom::plugins::load(&dirs),
+        }
     }
 
     /// Directories of skills from the environment, the options and the settings.

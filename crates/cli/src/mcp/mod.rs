@@ -167,7 +167,10 @@ pub(crate) fn configured(
     }
     // Problems of plugins are reported where all of them is loaded.
     let dirs: Vec<PathBuf> = sources.plugin_dirs.iter().map(|dir| cwd.join(dir)).collect();
-    let (plugins, _) = crate::custom::load_plugins(settings, &dirs);
+    let (plugins, _) = match sources.discover {
+        true => crate::custom::load_plugins(settings, &dirs),
+        false => hangar_custom::plugins::load(&dirs),
+    };
     layers.extend(
         plugins.into_iter().map(|plugin| Layer { source: ConfigSource::Plugin, servers: plugin.mcp_servers }),
     );

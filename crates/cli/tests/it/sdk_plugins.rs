@@ -115,6 +115,33 @@ fn a_direct_installation_warns_and_is_removed_by_its_source() {
 }
 
 #[test]
+fn an_installed_plugin_is_in_a_session_only_if_its_client_wants_the_configuration() {
+    let (scratch, model) = stage();
+    let plugin = format!("{}/tidy", marketplace(&scratch));
+    let hook = json!({ "hooks": { "sessionStart": [{ "bash": "touch hook-ran" }] } });
+    scratch.file("market/tidy/hooks.json", &hook.to_string());
+    let mut client = Client::start(&scratch, &model);
+    client.call("plugins.install", json!({ "source": plugin }));
+    let mut found = |config: Value| {
+        client.create(config);
+        client.send("SAY:hello");
+        client.event("session.idle");
+        let skills = client.call("session.skills.list", of_session(json!({})));
+        let servers = client.call("session.mcp.list", of_session(json!({})));
+        let plugins = client.call("session.plugins.list", of_session(json!({})));
+        client.call("session.destroy", of_session(json!({})));
+        client.call("session.delete", of_session(json!({})));
+        assert_eq!(names(&plugins["plugins"]), ["tidy"], "it is listed all the same");
+        let has = |list: &Value, name: &str| names(list).contains(&name.to_owned());
+        let hook_ran = scratch.work().join("hook-ran").exists();
+        (has(&skills["skills"], "sweep"), has(&servers["servers"], "broom"), hook_ran)
+    };
+    assert_eq!(found(json!({})), (false, false, false));
+    assert_eq!(found(json!({ "enableConfigDiscovery": true })), (true, true, true));
+    client.finish();
+}
+
+#[test]
 fn clients_bring_plugins_to_all_later_sessions() {
     let (scratch, model) = stage();
     let market = marketplace(&scratch);
