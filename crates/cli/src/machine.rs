@@ -37,6 +37,8 @@ pub(crate) struct Machine {
 }
 
 struct Current {
+    /// Settings with the secrets that were learned since the start.
+    settings: Settings,
     /// The file that the configuration was read from.
     stamp: FileStamp,
     configured: Arc<Configuration>,
@@ -91,8 +93,19 @@ impl Machine {
         Ok(Self {
             store: Store::new(&settings.home),
             settings: settings.clone(),
-            current: Mutex::new(Current { stamp, configured }),
+            current: Mutex::new(Current { settings: settings.clone(), stamp, configured }),
         })
+    }
+
+    /// Hides further secrets from agents that are opened from now on, and from their output.
+    pub(crate) fn hide(&self, hidden: impl FnOnce(&Settings) -> Settings) -> Result<()> {
+        let mut current = self.current.lock();
+        let settings = hidden(&current.settings);
+        if settings.secret_values().count() != current.settings.secret_values().count() {
+            current.configured = Arc::new(Configuration::load(&settings)?);
+            current.settings = settings;
+        }
+        Ok(())
     }
 
     fn configured(&self) -> Arc<Configuration> {
@@ -100,7 +113,7 @@ impl Machine {
         let stamp = FileStamp::of(&self.settings.config_path());
         if stamp != current.stamp {
             current.stamp = stamp;
-            match Configuration::load(&self.settings) {
+            match Configuration::load(&current.settings) {
                 Ok(configured) => current.configured = Arc::new(configured),
                 Err(error) => tracing::error!("the configuration stays as it was: {error:#}"),
             }

@@ -6,6 +6,7 @@
 pub mod api;
 mod assets;
 pub mod guard;
+pub mod issues;
 pub mod memory;
 mod metrics;
 mod old_addresses;

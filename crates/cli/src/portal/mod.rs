@@ -16,8 +16,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use hangar_portal::api::{About, App, SettingsParts, router};
 use hangar_portal::guard::AccessGuard;
+use hangar_portal::issues::IssuesHost;
 use hangar_portal::serve::serve;
 use hangar_process::credentials::Child;
+use hangar_registry::host::RegistryHost;
 use hangar_registry::hub::{Hub, HubConfig};
 use hangar_registry::runs::{Runs, RunsConfig};
 use hangar_store::Store;
@@ -36,6 +38,7 @@ use crate::jobs;
 use crate::logging;
 use crate::machine::Machine;
 use crate::notify;
+use crate::orchestrate::host::{Desk, Orchestrators};
 use crate::output::remark;
 use crate::queue;
 use crate::settings::Settings;
@@ -136,8 +139,9 @@ async fn up(
     let mut interrupts = Interrupts::new()?;
     let listener = listen(settings, address).await?;
     let address = listener.local_addr().context("cannot determine the port of the server")?;
+    let machine = Arc::new(Machine::new(settings)?);
     let hub = Hub::new(HubConfig {
-        host: Arc::new(Machine::new(settings)?),
+        host: Arc::clone(&machine) as Arc<dyn RegistryHost>,
         store: Store::new(&settings.home),
         scheduler: queue::working_scheduler(settings)?,
         ledger: costs::ledger(settings)?,
@@ -178,7 +182,12 @@ async fn up(
     let automation = Arc::new(Automation::new(settings, runs.clone(), workspace.to_owned()));
     hub.spawn(Arc::clone(&automation).run());
     let _config = AbortOnDropHandle::new(tokio::spawn(live::follow_for(settings.clone(), hub.clone())));
+    let orchestrators = Arc::new(Orchestrators::new(settings, machine, hub.clone()));
+    hub.spawn(Arc::clone(&orchestrators).run());
+    let issues = Arc::new(Desk(orchestrators));
     let parts = SettingsParts {
+        issues: Arc::clone(&issues) as Arc<dyn IssuesHost>,
+        workflows: issues,
         settings: Arc::new(PortalSettings(settings.clone())),
         automation,
         memory: Arc::new(HomeMemory { home: settings.home.clone() }),

@@ -5,6 +5,7 @@ mod changes;
 mod costs;
 mod hooks;
 mod input;
+mod issues;
 mod memory;
 mod meta;
 mod openapi;
@@ -32,6 +33,7 @@ use hangar_registry::runs::Runs;
 
 use crate::assets;
 use crate::guard::{self, AccessGuard};
+use crate::issues::{IssuesHost, WorkflowsHost};
 use crate::memory::MemoryHost;
 use crate::metrics;
 use crate::polling::{self, Polling};
@@ -60,12 +62,14 @@ pub struct App {
     polling: Arc<Polling>,
 }
 
-/// Settings of the machine, the work that they start, and notes about its repositories; a portal of a single run has none.
+/// Settings of the machine, the work that they start, its issues, and notes about its repositories; a portal of a single run has none.
 #[derive(Clone)]
 pub struct SettingsParts {
     pub settings: Arc<dyn SettingsHost>,
     pub automation: Arc<dyn AutomationHost>,
     pub memory: Arc<dyn MemoryHost>,
+    pub issues: Arc<dyn IssuesHost>,
+    pub workflows: Arc<dyn WorkflowsHost>,
 }
 
 /// Description of the portal.
@@ -251,6 +255,7 @@ fn endpoints() -> Vec<Endpoint> {
     all.extend(runtimes::endpoints());
     all.extend(runs::endpoints());
     all.extend(queue::endpoints());
+    all.extend(issues::endpoints());
     all.extend(costs::endpoints());
     all.extend(changes::endpoints());
     all.extend(settings::endpoints());
