@@ -5,6 +5,7 @@ import type { SessionState } from "./openapi";
 export type {
   Answer,
   Approval,
+  BoardColumn,
   Budget,
   Canvas,
   Check,
@@ -17,6 +18,10 @@ export type {
   Decision,
   EventPage,
   Hint,
+  Issue,
+  IssueBoard,
+  IssueDetails,
+  IssueOrder,
   Jobs,
   LoggedEvent,
   Memory,
@@ -36,6 +41,9 @@ export type {
   TranscriptHits,
   Schedules,
   Settings,
+  Workflow,
+  WorkflowCheck,
+  WorkflowText,
   WorkState,
 } from "./openapi";
 
