@@ -110,8 +110,9 @@ fn people_start_stop_park_and_move_issues() {
         &[issue("A"), issue("B")],
     );
     let portal = Hosted::on(place);
-    let running = portal.in_column("A", "running");
-    assert_eq!((&running["agent"], &running["turn"]), (&json!("mock"), &json!(1)), "{running}");
+    let board = portal.until(|board| card(board, "A").is_some_and(|card| card["turn"] == 1));
+    let running = card(&board, "A").unwrap();
+    assert_eq!((&running["agent"], &running["column"]), (&json!("mock"), &json!("running")), "{running}");
     let held = portal.in_column("B", "held");
     assert_eq!(held["why"], "1 of 1 agents of the workflow run");
     let key = portal.key();
