@@ -7,6 +7,9 @@ import { helpOpen, useShortcuts } from "./keyboard";
 import { connection, loadMeta, meta, metaProblem, openApprovals, startLive } from "./live/store";
 import { ApprovalsPage } from "./pages/approvals";
 import { CostsPage } from "./pages/costs";
+import { InboxPage } from "./pages/inbox";
+import { IssuePage } from "./pages/issue";
+import { IssuesPage } from "./pages/issues";
 import { JobsPage } from "./pages/jobs";
 import { LoginPage } from "./pages/login";
 import { FleetPage } from "./pages/fleet";
@@ -20,6 +23,7 @@ import { SearchPage } from "./pages/search";
 import { SessionPage } from "./pages/session";
 import { SessionsPage } from "./pages/sessions";
 import { SettingsPage } from "./pages/settings";
+import { WorkflowPage } from "./pages/workflow";
 import { type Page, arrival, go, route } from "./router";
 import { nextTheme, shownTheme, theme } from "./theme";
 import { Help } from "./ui/help";
@@ -41,6 +45,8 @@ interface Place {
 const PLACES: readonly Place[] = [
   { page: "sessions", path: "/sessions", label: "Sessions", icon: "sessions", keys: "g s", holds: ["session"] },
   { page: "approvals", path: "/approvals", label: "Approvals", icon: "approvals", keys: "g a", holds: [] },
+  { page: "inbox", path: "/inbox", label: "Inbox", icon: "down", keys: "g b", holds: [] },
+  { page: "issues", path: "/issues", label: "Issues", icon: "form", keys: "g i", holds: ["issue", "workflow"] },
   { page: "jobs", path: "/jobs", label: "Jobs", icon: "jobs", keys: "g j", holds: [] },
   { page: "runs", path: "/runs", label: "Runs", icon: "runs", keys: "g r", holds: ["run"] },
   { page: "queue", path: "/queue", label: "Queue", icon: "plan", keys: "g q", holds: [] },
@@ -76,6 +82,14 @@ function PageOf() {
       return <ApprovalsPage />;
     case "queue":
       return <QueuePage />;
+    case "issues":
+      return <IssuesPage />;
+    case "issue":
+      return <IssuePage key={`${here.workflow}/${here.id}`} workflow={here.workflow} id={here.id} />;
+    case "workflow":
+      return <WorkflowPage key={here.id} id={here.id} />;
+    case "inbox":
+      return <InboxPage />;
     case "costs":
       return <CostsPage />;
     case "search":

@@ -7,6 +7,7 @@ import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/frame.css";
 import "./styles/pages.css";
+import "./styles/issues.css";
 import "./styles/transcript.css";
 import "./styles/diff.css";
 import "./styles/session.css";

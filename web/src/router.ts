@@ -11,6 +11,10 @@ export type Route =
   | { page: "run"; id: string }
   | { page: "approvals" }
   | { page: "queue" }
+  | { page: "issues" }
+  | { page: "issue"; workflow: string; id: string }
+  | { page: "workflow"; id: string }
+  | { page: "inbox" }
   | { page: "costs" }
   | { page: "search" }
   | { page: "memory" }
@@ -30,11 +34,15 @@ function decoded(segment: string): string {
 }
 
 export function parse(path: string): Route {
-  const [first, second, ...rest] = path.split("/").filter((segment) => segment !== "");
-  if (rest.length > 0) return { page: "unknown", path };
+  const [first, second, third, ...rest] = path.split("/").filter((segment) => segment !== "");
+  if (third !== undefined) {
+    const isIssue = first === "issues" && second !== undefined && rest.length === 0;
+    return isIssue ? { page: "issue", workflow: decoded(second), id: decoded(third) } : { page: "unknown", path };
+  }
   if (second !== undefined) {
     if (first === "sessions") return { page: "session", id: decoded(second) };
     if (first === "runs") return { page: "run", id: decoded(second) };
+    if (first === "workflows") return { page: "workflow", id: decoded(second) };
     return { page: "unknown", path };
   }
   switch (first) {
@@ -47,6 +55,8 @@ export function parse(path: string): Route {
     case "runs":
     case "approvals":
     case "queue":
+    case "issues":
+    case "inbox":
     case "costs":
     case "search":
     case "memory":
@@ -118,6 +128,8 @@ export function refine(values: Record<string, string>): void {
 export const paths = {
   session: (id: string) => `/sessions/${encodeURIComponent(id)}`,
   run: (id: string) => `/runs/${encodeURIComponent(id)}`,
+  issue: (workflow: string, id: string) => `/issues/${encodeURIComponent(workflow)}/${encodeURIComponent(id)}`,
+  workflow: (key: string) => `/workflows/${encodeURIComponent(key)}`,
 };
 
 /** Plain clicks on links of our own stay in the application; all others are the browser's. */

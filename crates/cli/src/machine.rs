@@ -10,7 +10,7 @@ use hangar_protocol::data::CodeChanges;
 use hangar_protocol::{Event, LogPosition};
 use hangar_registry::host::{
     AgentHost, FleetSessions, JoinedSession, LogWriter, LogWriterError, OtherProcesses, PastSession,
-    Placement, SessionLogs, SessionRequest,
+    Placement, RegistryHost, SessionLogs, SessionRequest,
 };
 use hangar_registry::hub::{Hub, HubConfig};
 use hangar_runtimes::host::Host;
@@ -41,6 +41,8 @@ pub(crate) struct Machine {
 }
 
 struct Current {
+    /// Settings with the secrets that were learned since the start.
+    settings: Settings,
     /// The file that the configuration was read from.
     stamp: FileStamp,
     configured: Arc<Configuration>,
@@ -95,8 +97,19 @@ impl Machine {
         Ok(Self {
             store: Store::new(&settings.home),
             settings: settings.clone(),
-            current: Mutex::new(Current { stamp, configured }),
+            current: Mutex::new(Current { settings: settings.clone(), stamp, configured }),
         })
+    }
+
+    /// Hides further secrets from agents that are opened from now on, and from their output.
+    pub(crate) fn hide(&self, hidden: impl FnOnce(&Settings) -> Settings) -> Result<()> {
+        let mut current = self.current.lock();
+        let settings = hidden(&current.settings);
+        if settings.secret_values().count() != current.settings.secret_values().count() {
+            current.configured = Arc::new(Configuration::load(&settings)?);
+            current.settings = settings;
+        }
+        Ok(())
     }
 
     fn configured(&self) -> Arc<Configuration> {
@@ -104,7 +117,7 @@ impl Machine {
         let stamp = FileStamp::of(&self.settings.config_path());
         if stamp != current.stamp {
             current.stamp = stamp;
-            match Configuration::load(&self.settings) {
+            match Configuration::load(&current.settings) {
                 Ok(configured) => current.configured = Arc::new(configured),
                 Err(error) => tracing::error!("the configuration stays as it was: {error:#}"),
             }
@@ -121,13 +134,17 @@ impl Machine {
 }
 
 /// The registry of a process that works: of the sessions of the home, or of those of a fleet.
-pub(crate) fn registry(settings: &Settings, fleet: Option<&FleetPortal>) -> Result<Hub> {
+pub(crate) fn registry(
+    settings: &Settings,
+    machine: &Arc<Machine>,
+    fleet: Option<&FleetPortal>,
+) -> Result<Hub> {
     let (store, ledger) = match fleet {
         Some(fleet) => (fleet.store(), fleet.ledger()?),
         None => (Store::new(&settings.home), costs::ledger(settings)?),
     };
     Ok(Hub::new(HubConfig {
-        host: Arc::new(Machine::new(settings)?),
+        host: Arc::clone(machine) as Arc<dyn RegistryHost>,
         store,
         scheduler: queue::working_scheduler(settings)?,
         ledger,

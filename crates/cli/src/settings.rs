@@ -30,7 +30,7 @@ pub(crate) struct Settings {
 }
 
 /// Secret that was named to us.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct OwnSecret {
     /// The variable that it came in.
     variable: Option<String>,
@@ -133,7 +133,10 @@ impl Settings {
     /// The same settings with a secret that no child may see and no output show.
     pub(crate) fn with_secret(&self, variable: Option<&str>, value: &str) -> Self {
         let mut settings = self.clone();
-        settings.secrets.push(OwnSecret { variable: variable.map(str::to_owned), value: value.to_owned() });
+        let secret = OwnSecret { variable: variable.map(str::to_owned), value: value.to_owned() };
+        if !settings.secrets.contains(&secret) {
+            settings.secrets.push(secret);
+        }
         settings
     }
 

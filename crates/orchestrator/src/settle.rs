@@ -133,7 +133,10 @@ pub fn settlement(config: &Config, claim: &IssueClaim, end: &SessionEnd, now: Ti
             let question = word.trim_start_matches(ASK).to_owned();
             park(config, claim, ParkReason::Question { question })
         }
-        SessionEnd::SoftStop { .. } | SessionEnd::MaxTurns if !is_active => {
+        // Our own write of the hand-off state is no move by somebody else.
+        SessionEnd::SoftStop { .. } | SessionEnd::MaxTurns
+            if !is_active && !is_handed_over(config, claim) =>
+        {
             let release = Release::Inactive { state: claim.state.clone() };
             released(IssueFact::Released { issue: issue(), release })
         }
@@ -165,6 +168,12 @@ fn staged(config: &Config, claim: &IssueClaim, next: &ClaimStage) -> Settlement 
 
 fn released(then: IssueFact) -> Settlement {
     Settlement { writes: Vec::new(), then }
+}
+
+/// Whether the state of the hand-off was written for this end.
+fn is_handed_over(config: &Config, claim: &IssueClaim) -> bool {
+    let handoff = config.tracker.handoff_state.clone();
+    handoff.is_some_and(|to| claim.written.contains(&Write::Transition { to }))
 }
 
 fn out_of_sessions(config: &Config, claim: &IssueClaim) -> Option<u32> {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use hangar_trackers::IssueId;
 use hangar_trackers::forge::{CheckStatus, PullState};
+use hangar_trackers::{Issue, IssueId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -19,6 +19,8 @@ use crate::record::{
 const MAX_HISTORY: usize = 10_000;
 /// Requests that are remembered, so that none counts twice.
 const MAX_REQUESTS: usize = 256;
+/// Sessions of an issue that are remembered.
+const MAX_SESSION_IDS: usize = 64;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -71,6 +73,9 @@ pub struct IssueClaim {
     pub turns: u32,
     pub tokens: Tokens,
     pub session: Option<String>,
+    /// Ids of the last sessions, of earlier claims too, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub session_ids: Vec<String>,
     pub workspace: Option<PathBuf>,
     pub branch: Option<String>,
     pub error: Option<String>,
@@ -141,6 +146,7 @@ impl IssueClaim {
             turns: 0,
             tokens: Tokens::default(),
             session: None,
+            session_ids: Vec::new(),
             workspace: None,
             branch: None,
             error: None,
@@ -153,6 +159,19 @@ impl IssueClaim {
             written: Vec::new(),
             refused: Vec::new(),
             phase: Phase::Opening,
+        }
+    }
+
+    /// The claim that an issue would get, in its first turn.
+    pub fn preview(issue: &Issue, agent: &str, at: Timestamp) -> Self {
+        Self {
+            title: issue.title.clone(),
+            state: issue.state.clone(),
+            agent: agent.to_owned(),
+            sessions: 1,
+            turn: 1,
+            turns: 1,
+            ..Self::new(&issue.id, &issue.identifier, 0, at)
         }
     }
 
@@ -317,6 +336,10 @@ impl Phase {
 #[serde(rename_all = "camelCase")]
 pub struct ReleasedIssue {
     pub identifier: String,
+    #[serde(default)]
+    pub title: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub session_ids: Vec<String>,
     pub sessions: u32,
     pub turns: u32,
     pub tokens: Tokens,
@@ -377,7 +400,9 @@ impl OrchestratorState {
             IssueFact::Claimed { issue, identifier, title, state, agent, max_turns, stage, next_stages } => {
                 self.wanted.remove(issue);
                 self.totals.dispatches += 1;
-                let sessions = self.history.get(issue).map_or(0, |history| history.sessions);
+                let history = self.history.get(issue);
+                let sessions = history.map_or(0, |history| history.sessions);
+                let session_ids = history.map(|history| history.session_ids.clone()).unwrap_or_default();
                 let claim = IssueClaim {
                     title: title.clone(),
                     state: state.clone(),
@@ -386,6 +411,7 @@ impl OrchestratorState {
                     stage: stage.clone(),
                     next_stages: next_stages.clone(),
                     sessions,
+                    session_ids,
                     ..IssueClaim::new(issue, identifier, record.seq, record.at)
                 };
                 self.claims.insert(issue.clone(), claim);
@@ -444,6 +470,9 @@ impl OrchestratorState {
             IssueFact::StageAdvanced { stage, .. } => claim.staged(stage, record.at),
             IssueFact::Opened { session, workspace, branch, state, .. } => {
                 claim.session = Some(session.clone());
+                claim.session_ids.push(session.clone());
+                let surplus = claim.session_ids.len().saturating_sub(MAX_SESSION_IDS);
+                claim.session_ids.drain(..surplus);
                 claim.workspace = Some(workspace.clone());
                 claim.branch.clone_from(branch);
                 claim.state.clone_from(state);
@@ -544,10 +573,10 @@ impl OrchestratorState {
         self.totals.merged += u64::from(matches!(release, Release::Merged { .. }));
         // A person has acted: the sessions begin to count anew.
         let sessions = if *release == Release::Unparked { 0 } else { claim.sessions };
-        let IssueClaim { identifier, turns, tokens, pull, .. } = claim;
-        let pull = pull.map(|pull| pull.url);
+        let IssueClaim { identifier, title, session_ids, turns, tokens, pull, .. } = claim;
+        let (pull, release) = (pull.map(|pull| pull.url), release.clone());
         let history =
-            ReleasedIssue { identifier, sessions, turns, tokens, release: release.clone(), pull, at };
+            ReleasedIssue { identifier, title, session_ids, sessions, turns, tokens, release, pull, at };
         self.history.insert(issue.clone(), history);
         if self.history.len() > MAX_HISTORY
             && let Some(oldest) =

@@ -22,7 +22,7 @@ struct File {
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 const INDEX: &str = "index.html";
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 14] = [
     INDEX,
     "sessions",
     "new",
@@ -30,14 +30,16 @@ const PAGES: [&str; 12] = [
     "runs",
     "approvals",
     "queue",
+    "issues",
+    "inbox",
     "costs",
     "search",
     "memory",
     "runtimes",
     "settings",
 ];
-/// Pages of one session or run, by its id.
-const PAGES_OF_ONE: [&str; 2] = ["sessions", "runs"];
+/// Pages of one session, run or workflow, by its id.
+const PAGES_OF_ONE: [&str; 3] = ["sessions", "runs", "workflows"];
 
 /// Content security policy of the pages. Nothing is loaded from other hosts; canvases of this machine are shown in frames.
 const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; \
@@ -76,6 +78,7 @@ fn is_page(path: &str) -> bool {
         [] => true,
         [page] => PAGES.contains(&page),
         [page, _] => PAGES_OF_ONE.contains(&page),
+        ["issues", _, _] => true,
         [..] => false,
     }
 }
@@ -197,7 +200,9 @@ mod tests {
 
     #[test]
     fn what_is_no_page_is_none() {
-        for path in ["", "sessions", "sessions/a", "runs/b/", "new", "index.html"] {
+        for path in
+            ["", "sessions", "sessions/a", "runs/b/", "new", "index.html", "issues/w/i", "workflows/w"]
+        {
             assert!(is_page(path), "{path}");
         }
         for path in ["metrics", "livez", "readyz", "sessions/a/b", "jobs/x", "assets/gone.js", "favicon.ico"]

@@ -7,6 +7,7 @@ pub mod api;
 mod assets;
 pub mod fleet;
 pub mod guard;
+pub mod issues;
 pub mod memory;
 mod metrics;
 mod old_addresses;

@@ -1,8 +1,12 @@
 //! Issues in one JSON file: an array, in the format of Sortie's file tracker. Unlike there, writes are kept.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use crate::error::{TrackerError, TrackerErrorKind};
@@ -13,11 +17,40 @@ use crate::{IssueWriter, LabelChange, NEW_STATE, NewComment, NewIssue, Reading, 
 #[derive(Debug, Clone)]
 pub struct FileTracker {
     path: PathBuf,
+    /// The file as it was last parsed. Many agents ask for their issues at once, and one parse is enough for all.
+    parsed: Arc<Mutex<Option<ParsedFile>>>,
 }
+
+#[derive(Debug)]
+struct ParsedFile {
+    stamp: FileStamp,
+    issues: Arc<Vec<Issue>>,
+}
+
+/// Identity of the content of a file, as far as its metadata tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileStamp {
+    inode: u64,
+    length: u64,
+    modified: SystemTime,
+}
+
+impl FileStamp {
+    /// `None` for a file that was changed so recently that another change may have the same time.
+    fn of(path: &Path) -> Option<Self> {
+        let found = std::fs::metadata(path).ok()?;
+        let modified = found.modified().ok()?;
+        let is_settled = modified.elapsed().is_ok_and(|age| age > SETTLED_AFTER);
+        is_settled.then(|| Self { inode: found.ino(), length: found.len(), modified })
+    }
+}
+
+/// Times of files are only as exact as the tick of the kernel.
+const SETTLED_AFTER: Duration = Duration::from_millis(50);
 
 impl FileTracker {
     pub fn new(path: PathBuf) -> Self {
-        Self { path }
+        Self { path, parsed: Arc::default() }
     }
 
     fn invalid(&self, why: impl std::fmt::Display) -> TrackerError {
@@ -56,7 +89,13 @@ impl FileTracker {
 }
 
 impl IssueFiles for FileTracker {
-    fn issues(&self) -> Result<Vec<Issue>, TrackerError> {
+    fn issues(&self) -> Result<Arc<Vec<Issue>>, TrackerError> {
+        // One parse at a time: the file may be large.
+        let mut parsed = self.parsed.lock();
+        let stamp = FileStamp::of(&self.path);
+        if let Some(known) = parsed.as_ref().filter(|known| Some(known.stamp) == stamp) {
+            return Ok(Arc::clone(&known.issues));
+        }
         let entries = self.entries(&shared_file::read(&self.path)?)?;
         let mut issues = Vec::with_capacity(entries.len());
         let (mut ids, mut identifiers) = (BTreeSet::new(), BTreeSet::new());
@@ -69,6 +108,8 @@ impl IssueFiles for FileTracker {
             }
             issues.push(issue);
         }
+        let issues = Arc::new(issues);
+        *parsed = stamp.map(|stamp| ParsedFile { stamp, issues: Arc::clone(&issues) });
         Ok(issues)
     }
 }

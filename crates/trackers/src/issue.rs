@@ -55,6 +55,9 @@ pub struct Issue {
     pub updated_at: Option<String>,
 }
 
+/// Beginning of the markers of comments that are written for a person.
+pub const PERSON: &str = "person-";
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parent {
     pub id: String,
@@ -72,9 +75,11 @@ pub struct Comment {
 }
 
 impl Comment {
-    /// Whether the orchestrator wrote it.
+    /// Whether the orchestrator wrote it for itself. What it wrote for a person is the person's.
     pub fn is_ours(&self) -> bool {
-        self.id.starts_with("hangar-") || self.body.contains("<!-- hangar:")
+        let id = self.id.strip_prefix("hangar-").is_some_and(|marker| !marker.starts_with(PERSON));
+        let mut marks = self.body.split("<!-- hangar:").skip(1);
+        id || marks.any(|mark| !mark.starts_with(PERSON))
     }
 }
 

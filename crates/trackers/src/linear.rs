@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::http::{Api, Service};
-use crate::issue::{Blocker, Comment, Issue, IssueId, Parent};
+use crate::issue::{Blocker, Comment, Issue, IssueId, PERSON, Parent};
 use crate::{IssueReader, IssueWriter, LabelChange, NewComment, NewIssue, Reading};
 
 const ENDPOINT: &str = "https://api.linear.app";
@@ -216,7 +216,9 @@ fn issue(entry: &Value) -> Option<Issue> {
 fn comment(entry: &Value) -> Option<Comment> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let id = entry["id"].as_str()?;
-    let is_ours = entry["user"]["isMe"] == true;
+    let mark = format!("<!-- hangar:{PERSON}");
+    let for_person = entry["body"].as_str().is_some_and(|body| body.contains(&mark));
+    let is_ours = entry["user"]["isMe"] == true && !for_person;
     Some(Comment {
         id: if is_ours { format!("hangar-{id}") } else { id.to_owned() },
         author: text(&entry["user"]["name"]),
@@ -263,7 +265,12 @@ impl IssueWriter for LinearTracker {
             if known.iter().any(|known| known.id.ends_with(&own)) {
                 return Ok(());
             }
-            let body = json!({ "id": own, "issue": id, "body": comment.body.trim_end() });
+            let text = match comment.marker.starts_with(PERSON) {
+                // All that we write is ours here, unless it says otherwise.
+                true => comment.text(),
+                false => comment.body.trim_end().to_owned(),
+            };
+            let body = json!({ "id": own, "issue": id, "body": text });
             inner.api.graphql(COMMENT, body).await.map(drop)
         })
     }

@@ -20,6 +20,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use hangar_front_matter::{self as front_matter, FENCE, Head, Parts};
 use serde_json::Value;
@@ -71,7 +72,7 @@ impl MarkdownTracker {
 }
 
 impl IssueFiles for MarkdownTracker {
-    fn issues(&self) -> Result<Vec<Issue>, TrackerError> {
+    fn issues(&self) -> Result<Arc<Vec<Issue>>, TrackerError> {
         let failed = |error: std::io::Error| shared_file::transport("listing", &self.directory, &error);
         let entries = std::fs::read_dir(&self.directory).map_err(failed)?;
         let mut ids: Vec<IssueId> = entries
@@ -90,7 +91,7 @@ impl IssueFiles for MarkdownTracker {
         for blocker in issues.iter_mut().flat_map(|issue| &mut issue.blocked_by) {
             blocker.state = states.get(&blocker.identifier).cloned().unwrap_or_default();
         }
-        Ok(issues)
+        Ok(Arc::new(issues))
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{TrackerError, TrackerErrorKind};
@@ -13,7 +14,7 @@ use crate::{IssueReader, Reading};
 /// Issues that are kept in files.
 pub(crate) trait IssueFiles: Clone + Send + Sync + 'static {
     /// All issues, with their comments.
-    fn issues(&self) -> Result<Vec<Issue>, TrackerError>;
+    fn issues(&self) -> Result<Arc<Vec<Issue>>, TrackerError>;
 
     /// Works on the files where blocking is allowed.
     fn blocking<T: Send + 'static>(
@@ -37,8 +38,9 @@ impl<T: IssueFiles> IssueReader for T {
         }
         let states = states.to_vec();
         self.blocking(move |files| {
-            let issues = files.issues()?.into_iter().filter(|issue| issue.is_in(&states));
-            Ok(issues.map(|issue| Issue { comments: None, ..issue }).collect())
+            let issues = files.issues()?;
+            let found = issues.iter().filter(|issue| issue.is_in(&states));
+            Ok(found.map(|issue| Issue { comments: None, ..issue.clone() }).collect())
         })
     }
 
@@ -48,10 +50,11 @@ impl<T: IssueFiles> IssueReader for T {
         }
         let ids: BTreeSet<IssueId> = ids.iter().cloned().collect();
         self.blocking(move |files| {
-            let issues = files.issues()?.into_iter().filter(|issue| ids.contains(&issue.id));
+            let issues = files.issues()?;
+            let found = issues.iter().filter(|issue| ids.contains(&issue.id)).cloned();
             let with_comments =
                 |issue: Issue| Issue { comments: Some(issue.comments.unwrap_or_default()), ..issue };
-            Ok(issues.map(with_comments).collect())
+            Ok(found.map(with_comments).collect())
         })
     }
 }

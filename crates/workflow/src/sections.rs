@@ -313,11 +313,13 @@ fn token_rates(reader: &mut Reader<'_>) -> BTreeMap<String, TokenRates> {
 /// Warns of names that nothing reads, so that a typing error does not go unnoticed.
 fn unknown_keys(reader: &mut Reader<'_>) {
     let entries = reader.root.map(Node::entries).unwrap_or_default();
+    // A block with the name of the agent is the agent's, whichever agents the machine has.
+    let agent = reader.block("agent").get("kind").and_then(|kind| kind.as_str().map(str::to_owned));
     let mut found = Vec::new();
     for (key, value) in entries {
         let section = keys::SECTIONS.iter().find(|(name, _)| *name == key.name);
         let Some((_, settings)) = section else {
-            if !keys::ADAPTERS.contains(&key.name.as_str()) {
+            if !keys::ADAPTERS.contains(&key.name.as_str()) && agent.as_deref() != Some(&key.name) {
                 let known =
                     keys::SECTIONS.iter().map(|(name, _)| *name).chain(keys::ADAPTERS.iter().copied());
                 let message = unknown(&key.name, keys::similar(&key.name, known));

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { takeFirst } from "./first";
-import type { Answer, BudgetRaise, CostsBy, Delivery, NewRun, NewSession, NoteEdit, Routes, SettingsChanges, WorkerMode } from "./openapi";
+import type { Answer, BudgetRaise, CostsBy, Delivery, IssueOrder, NewRun, NewSession, NewWorkflowText, NoteEdit, Routes, SettingsChanges, WorkerMode, WorkflowDraft } from "./openapi";
 import { asProblem, problemOf } from "./problem";
 
 const BASE = "/api/v1";
@@ -85,6 +85,13 @@ export const api = {
 
   runtimes: (check: boolean) => ask("GET /runtimes", { query: { check } }),
   models: (name: string) => ask("GET /runtimes/{name}/models", { path: { name } }),
+
+  issues: (workflow?: string) => ask("GET /issues", { query: { ...(workflow !== undefined && { workflow }) } }),
+  issue: (workflow: string, issue: string) => ask("GET /issues/{workflow}/{issue}", { path: { workflow, issue } }),
+  actOnIssue: (workflow: string, issue: string, body: IssueOrder) => ask("POST /issues/{workflow}/{issue}/actions", { path: { workflow, issue }, body }),
+  workflow: (workflow: string) => ask("GET /workflows/{workflow}", { path: { workflow } }),
+  checkWorkflow: (workflow: string, body: WorkflowDraft) => ask("POST /workflows/{workflow}/check", { path: { workflow }, body }),
+  saveWorkflow: (workflow: string, body: NewWorkflowText) => ask("PUT /workflows/{workflow}", { path: { workflow }, body }),
 
   queue: (limit: number) => ask("GET /queue", { query: { limit } }),
   pauseQueue: () => ask("POST /queue/pause", {}),

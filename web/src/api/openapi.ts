@@ -63,6 +63,9 @@ export interface Auth {
 
 export type AuthState = "found" | "missing" | "unknown";
 
+/** Column of the board, in the order of work. */
+export type BoardColumn = "held" | "running" | "retrying" | "parked" | "waiting_ci" | "waiting_review" | "done" | "eligible";
+
 /** A budget: what was spent of it, and what running work has reserved. */
 export interface Budget {
   /** `run`, `agent`, `project` or `day`. */
@@ -144,6 +147,13 @@ export interface Check {
   readonly task: string;
   /** None if all is as it should be. */
   readonly failures: readonly FailedCheck[];
+}
+
+export type CheckResult = "pending" | "passing" | "failing";
+
+export interface ColumnCount {
+  readonly column: BoardColumn;
+  readonly count: number;
 }
 
 /** Fill level of the model's context. */
@@ -325,6 +335,113 @@ export interface InstalledEntry {
   readonly path: string;
 }
 
+/** An issue on the board. */
+export interface Issue {
+  readonly workflow: string;
+  readonly id: string;
+  readonly identifier: string;
+  readonly title: string;
+  /** State in the tracker. */
+  readonly state: string;
+  readonly url?: string;
+  readonly labels: readonly string[];
+  readonly priority?: number;
+  readonly column: BoardColumn;
+  /** Word for the reason; it stays the same from version to version. */
+  readonly code: string;
+  /** Why it is where it is, as a sentence. */
+  readonly why: string;
+  readonly agent?: string;
+  readonly stage?: string;
+  /** Its current or last session. */
+  readonly session?: string;
+  readonly turn: number;
+  readonly maxTurns: number;
+  /** Sessions that were started. */
+  readonly sessions: number;
+  /** Failed attempts in a row. */
+  readonly attempt: number;
+  /** When it was claimed, or released. */
+  readonly since?: string;
+  /** When it is tried again. */
+  readonly due?: string;
+  readonly tokens: IssueTokens;
+  /** In US dollars; absent if it is unknown. */
+  readonly cost?: number;
+  readonly pull?: IssuePull;
+  /** Question of the agent that waits for an answer. */
+  readonly question?: string;
+  readonly error?: string;
+  /** Orders that it takes now. */
+  readonly actions: readonly IssueAction[];
+}
+
+export type IssueAction = "park" | "start" | "stop" | "retry" | "move" | "answer";
+
+export interface IssueBlocker {
+  readonly identifier: string;
+  readonly state: string;
+}
+
+/** The board over all workflows. */
+export interface IssueBoard {
+  readonly workflows: readonly Workflow[];
+  /** The most urgent of each column. */
+  readonly issues: readonly Issue[];
+  readonly counts: readonly ColumnCount[];
+}
+
+export interface IssueComment {
+  readonly author: string;
+  readonly body: string;
+  readonly at: string;
+  /** Whether Hangar wrote it. */
+  readonly ours: boolean;
+}
+
+/** An issue with all that is known of it. */
+export interface IssueDetails {
+  readonly card: Issue;
+  readonly description: string;
+  readonly comments: readonly IssueComment[];
+  readonly blockers: readonly IssueBlocker[];
+  readonly workspace?: string;
+  readonly branch?: string;
+  /** Ids of its sessions, the last one last. */
+  readonly sessionIds: readonly string[];
+  readonly checks: readonly PullCheck[];
+  /** Last lines of the log of the first check that failed. */
+  readonly logExcerpt?: string;
+  readonly threads: readonly PullThread[];
+  readonly reviews: readonly PullReview[];
+}
+
+/** Order about an issue. */
+export interface IssueOrder {
+  readonly action: IssueAction;
+  /** Of `move`: the state. */
+  readonly state?: string;
+  /** Of `answer`: the answer, which becomes a comment on the issue. */
+  readonly text?: string;
+}
+
+/** The pull request of an issue, when it was last read. */
+export interface IssuePull {
+  readonly number: number;
+  readonly url: string;
+  readonly merged: boolean;
+  readonly checks?: CheckResult;
+  readonly approved: boolean;
+  readonly openThreads: number;
+  readonly mergeable?: boolean;
+}
+
+export interface IssueTokens {
+  readonly input: number;
+  readonly output: number;
+  readonly cacheRead: number;
+}
+
 export interface Job {
   readonly requireUserInput: boolean;
   readonly work: Work;
@@ -462,6 +579,12 @@ export interface NewWorkerMode {
   readonly mode: WorkerMode;
 }
 
+export interface NewWorkflowText {
+  readonly text: string;
+  /** The version that the text is based on. */
+  readonly revision: string;
+}
+
 export interface NoteEdit {
   /** Root of the repository. */
   readonly repository: string;
@@ -514,6 +637,28 @@ export interface ProviderTest {
   readonly ok: boolean;
   /** The result in a sentence. */
   readonly says: string;
+}
+
+export interface PullCheck {
+  readonly name: string;
+  readonly result: CheckResult;
+  readonly conclusion: string;
+  readonly url: string;
+}
+
+export interface PullReview {
+  readonly author: string;
+  /** `approved`, `changes requested`, `commented` or `void`. */
+  readonly verdict: string;
+  readonly body: string;
+}
+
+export interface PullThread {
+  readonly file: string;
+  readonly line?: number;
+  readonly resolved: boolean;
+  readonly outdated: boolean;
+  readonly comments: readonly IssueComment[];
 }
 
 /** The queue: what runs, what waits and why. */
@@ -866,6 +1011,61 @@ export type WorkState = "waiting" | "running" | "succeeded" | "failed" | "stoppe
 /** Whether a worker takes orders. */
 export type WorkerMode = "open" | "cordoned" | "draining";
 
+/** A workflow that the portal runs. */
+export interface Workflow {
+  /** Its name in paths of the API. */
+  readonly key: string;
+  /** Name of its directory. */
+  readonly name: string;
+  readonly path: string;
+  readonly status: WorkflowStatus;
+  /** Why it does not run, or what is wrong while it does. */
+  readonly problem?: string;
+  /** States that an issue can be moved to, in the order of work. */
+  readonly states: readonly string[];
+  /** Those of finished issues among them. */
+  readonly terminalStates: readonly string[];
+  /** When the tracker was last read. */
+  readonly readAt?: string;
+}
+
+export interface WorkflowCheck {
+  readonly valid: boolean;
+  readonly problems: readonly WorkflowProblem[];
+  /** The prompt of the first turn. */
+  readonly prompt?: string;
+  /** Why there is no prompt. */
+  readonly promptProblem?: string;
+}
+
+/** A text of a workflow that is not saved. */
+export interface WorkflowDraft {
+  readonly text: string;
+  /** Issue whose prompt is rendered, by its id or identifier. */
+  readonly issue?: string;
+}
+
+export interface WorkflowProblem {
+  /** `error` or `warning`. */
+  readonly severity: string;
+  /** Setting or rule that it is about. */
+  readonly check: string;
+  readonly line: number;
+  readonly column: number;
+  readonly message: string;
+}
+
+export type WorkflowStatus = "running" | "starting" | "elsewhere" | "invalid" | "failed";
+
+/** A workflow file. */
+export interface WorkflowText {
+  readonly path: string;
+  readonly text: string;
+  /** Version of the text, for the next change. */
+  readonly revision: string;
+  readonly check: WorkflowCheck;
+}
+
 /** Every route below /api/v1: what it takes and what it answers. */
 export interface Routes {
   /** Describe the portal */
@@ -1034,6 +1234,39 @@ export interface Routes {
   /** Stop all that runs */
   "POST /queue/stop": {
     readonly answer: Queue;
+  };
+  /** List issues of all workflows, each with its column and why */
+  "GET /issues": {
+    readonly query: {
+      /** Name of one workflow. Default: all. */
+      readonly workflow?: string;
+      /** Maximum number of issues of a column. Default: 100. */
+      readonly limit?: number;
+    };
+    readonly answer: IssueBoard;
+  };
+  /** Get an issue with its pull request */
+  "GET /issues/{workflow}/{issue}": {
+    readonly answer: IssueDetails;
+  };
+  /** Start, stop, park, retry, move or answer */
+  "POST /issues/{workflow}/{issue}/actions": {
+    readonly body: IssueOrder;
+    readonly answer: IssueDetails;
+  };
+  /** Get a workflow file */
+  "GET /workflows/{workflow}": {
+    readonly answer: WorkflowText;
+  };
+  /** Replace a workflow file */
+  "PUT /workflows/{workflow}": {
+    readonly body: NewWorkflowText;
+    readonly answer: WorkflowText;
+  };
+  /** Check a text, and render the prompt of an issue */
+  "POST /workflows/{workflow}/check": {
+    readonly body: WorkflowDraft;
+    readonly answer: WorkflowCheck;
   };
   /** Sum up what all agents used and cost */
   "GET /costs": {

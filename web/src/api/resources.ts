@@ -5,6 +5,7 @@ import type { SessionState } from "./openapi";
 export type {
   Answer,
   Approval,
+  BoardColumn,
   Budget,
   Canvas,
   Check,
@@ -19,6 +20,10 @@ export type {
   Fleet,
   FleetWorker,
   Hint,
+  Issue,
+  IssueBoard,
+  IssueDetails,
+  IssueOrder,
   Jobs,
   LoggedEvent,
   Memory,
@@ -38,6 +43,9 @@ export type {
   TranscriptHits,
   Schedules,
   Settings,
+  Workflow,
+  WorkflowCheck,
+  WorkflowText,
   WorkState,
 } from "./openapi";
 

@@ -10,6 +10,7 @@ use crate::budget;
 use crate::fleet;
 use crate::just_in_time;
 use crate::notify;
+use crate::orchestrate;
 use crate::providers;
 use crate::queue;
 use crate::runtimes::AgentRuntimes;
@@ -207,7 +208,10 @@ impl Checker<'_> {
                 self.add(place_of(document, &named), &named, message);
             }
         }
-        for (path, message) in automation::check(text) {
+        let settings = settings.with_config(text.into());
+        for (path, message) in
+            automation::check(text).into_iter().chain(orchestrate::config::check(&settings, text))
+        {
             self.add(place_of(document, &path), &path, message);
         }
     }

@@ -13,6 +13,7 @@ use crate::budget::BudgetTable;
 use crate::fleet::config::FleetTable;
 use crate::just_in_time;
 use crate::notify::config::RuleTable;
+use crate::orchestrate::config::OrchestratorTable;
 use crate::providers::ModelPreferences;
 use crate::queue::budgets::BudgetsTable;
 use crate::queue::config::{LimitsTable, RetryTable};
@@ -70,6 +71,9 @@ pub(super) struct ConfigFile {
     /// Several machines with one queue.
     #[schemars(default)]
     fleet: FleetTable,
+    /// Workflows whose issues `hangar up` works on.
+    #[schemars(default)]
+    orchestrator: Vec<OrchestratorTable>,
     /// Work that a signed HTTP request starts.
     #[schemars(default)]
     hooks: BTreeMap<String, HookTable>,

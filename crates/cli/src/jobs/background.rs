@@ -30,13 +30,14 @@ pub(crate) fn start(settings: &Settings, mut work: PromptWork, format: OutputFor
     let here = format!("the working directory {}", work.directory.display());
     work.directory = std::path::absolute(&work.directory).with_context(|| here.clone())?;
     let mut order = prompt_order(work)?;
-    if Machine::new(settings)?.works_here(&order) {
+    let machine = Arc::new(Machine::new(settings)?);
+    if machine.works_here(&order) {
         order.working_directory = std::fs::canonicalize(&order.working_directory).with_context(|| here)?;
         if !order.working_directory.is_dir() {
             bail!("the working directory {} is not a directory", order.working_directory.display());
         }
     }
-    let hub = registry(settings, None)?;
+    let hub = registry(settings, &machine, None)?;
     let executor = executor(settings, &hub, None)?;
     // Its record is all that is wanted here. It is let go before the other process takes it up.
     let run = executor.start(order, Arc::new(Silent))?.run().clone();

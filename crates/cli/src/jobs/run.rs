@@ -107,7 +107,8 @@ fn carry_out(
         Some(url) => Some(runtime.block_on(FleetPortal::connect(settings, url))?),
         None => None,
     };
-    let hub = registry(settings, portal.as_ref())?;
+    let machine = Arc::new(Machine::new(settings)?);
+    let hub = registry(settings, &machine, portal.as_ref())?;
     if !hub.scheduler().budgets().is_empty() {
         // Spending of other processes counts from the start.
         hub.charge_all();

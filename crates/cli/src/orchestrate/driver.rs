@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use hangar_orchestrator::plan::{
     Busy, IssueEffect, PlanStep, Seeing, TrackerSnapshot, next_wake, plan, watched, watched_pulls,
 };
@@ -14,11 +14,12 @@ use hangar_orchestrator::record::{IssueFact, OrchestratorRecord, PersonRequest};
 use hangar_orchestrator::state::{OrchestratorState, Phase};
 use hangar_trackers::{IssueId, TrackerError};
 use jiff::{SignedDuration, Timestamp};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio_util::sync::DropGuard;
 
 use super::api::{self, Counts};
+use super::board::Sight;
 use super::effects::{Context, Done, item_id};
 use super::log::{self, RecordLog};
 use super::serve::Ask;
@@ -33,7 +34,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const MAX_ROUNDS: usize = 10_000;
 
 /// Makes a context for a workflow that was loaded again.
-pub(super) type Rebuild = Box<dyn Fn(super::source::Loaded, &Context) -> Context>;
+pub(super) type Rebuild = Box<dyn Fn(super::source::Loaded, &Context) -> Context + Send>;
 
 pub(super) struct Driver {
     pub(super) source: Source,
@@ -45,6 +46,8 @@ pub(super) struct Driver {
     pub(super) rebuild: Rebuild,
     /// Questions of the HTTP server.
     pub(super) questions: mpsc::Receiver<Ask>,
+    /// Ends the servers.
+    pub(super) _serving: DropGuard,
     pub(super) counts: Counts,
     pub(super) until_idle: bool,
     /// Factor of all delays, for tests.
@@ -67,6 +70,17 @@ pub(super) struct Work {
     /// When something was last written down.
     noted: Timestamp,
     version: Version,
+    /// Error of the last read of the tracker or of pull requests.
+    trouble: Option<String>,
+}
+
+/// Why a loop ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LoopEnd {
+    /// It was asked to, or there is nothing left to do.
+    Asked,
+    /// Everything was told to stop.
+    StopAll,
 }
 
 struct Running {
@@ -101,15 +115,15 @@ impl Work {
             next_poll: Timestamp::UNIX_EPOCH,
             noted: Timestamp::UNIX_EPOCH,
             version,
+            trouble: None,
         }
     }
 }
 
 impl Driver {
-    /// Works until a signal comes, or until there is nothing to do if that was asked for.
-    pub(super) async fn run(mut self) -> Result<()> {
-        let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
-        let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
+    /// Works until it is asked to end, or until there is nothing to do if that was asked for.
+    pub(super) async fn run(mut self, asked: impl Future<Output = ()>) -> Result<LoopEnd> {
+        tokio::pin!(asked);
         let hub = self.context.hub.clone();
         let stopped = hub.scheduler().stopped();
         tokio::pin!(stopped);
@@ -120,18 +134,17 @@ impl Driver {
             self.advance()?;
             self.log.compact(&self.state, Timestamp::now())?;
             if self.until_idle && self.is_idle() {
-                return Ok(());
+                return Ok(LoopEnd::Asked);
             }
             self.poll_if_due();
             self.look_if_due();
             let wait = self.wait();
             tokio::select! {
                 Some(done) = self.work.effects.join_next_with_id() => self.done(done)?,
-                Some(ask) = self.questions.recv() => self.answer(ask),
+                Some(ask) = self.questions.recv() => self.answer(ask)?,
                 () = tokio::time::sleep(wait) => self.reload_if_changed(),
-                () = &mut stopped => return Ok(()),
-                _ = interrupt.recv() => return Ok(()),
-                _ = terminate.recv() => return Ok(()),
+                () = &mut stopped => return Ok(LoopEnd::StopAll),
+                () = &mut asked => return Ok(LoopEnd::Asked),
             }
         }
     }
@@ -344,10 +357,12 @@ impl Driver {
         self.work.polling = false;
         self.counts.polls += 1;
         match polled {
-            Ok(snapshot) => self.work.snapshot = Some(snapshot),
+            Ok(snapshot) => (self.work.snapshot, self.work.trouble) = (Some(snapshot), None),
             Err(error) => {
                 self.counts.failed_polls += 1;
-                remark(&format!("the tracker cannot be read: {error} ({})", error.kind.as_str()));
+                let told = format!("the tracker cannot be read: {error} ({})", error.kind.as_str());
+                remark(&told);
+                self.work.trouble = Some(told);
                 if let Some(wait) = error.retry_after.and_then(|wait| SignedDuration::try_from(wait).ok()) {
                     self.work.next_poll = self.work.next_poll.max(Timestamp::now() + wait);
                 }
@@ -398,7 +413,9 @@ impl Driver {
         self.work.pulls.0.extend(looked.views);
         if let Some(error) = looked.error {
             self.counts.failed_looks += 1;
-            remark(&format!("a pull request cannot be read: {error} ({})", error.kind.as_str()));
+            let told = format!("a pull request cannot be read: {error} ({})", error.kind.as_str());
+            remark(&told);
+            self.work.trouble = Some(told);
             if let Some(wait) = error.retry_after.and_then(|wait| SignedDuration::try_from(wait).ok()) {
                 self.work.next_look = self.work.next_look.max(Timestamp::now() + wait);
             }
@@ -407,7 +424,7 @@ impl Driver {
 
     // ---- people ----
 
-    fn answer(&mut self, ask: Ask) {
+    fn answer(&mut self, ask: Ask) -> Result<()> {
         // A client that went away needs no answer.
         match ask {
             Ask::State(reply) => drop(reply.send(api::state(&self.state, Timestamp::now()))),
@@ -425,6 +442,23 @@ impl Driver {
                 self.counts.webhooks += 1;
                 self.hurry();
             }
+            Ask::Board(limit, reply) => drop(reply.send(self.sight().board(limit))),
+            Ask::Details(name, reply) => drop(reply.send(self.sight().find(&name))),
+            Ask::Person(fact, reply) => {
+                self.note(fact)?;
+                let _ = reply.send(());
+            }
+        }
+        Ok(())
+    }
+
+    fn sight(&self) -> Sight<'_> {
+        Sight {
+            context: &self.context,
+            state: &self.state,
+            snapshot: self.work.snapshot.as_ref(),
+            pulls: &self.work.pulls,
+            trouble: self.work.trouble.as_deref(),
         }
     }
 

@@ -10,6 +10,7 @@ use hangar_orchestrator::record::{ASK, IssueFact, SessionEnd, WorkFailure, WorkT
 use hangar_orchestrator::state::IssueClaim;
 use hangar_registry::hub::Hub;
 use hangar_registry::runs::hub_runtimes;
+use hangar_runtimes::host::Host;
 use hangar_runtimes::runtime::{AgentOrder, AgentSession};
 use hangar_scheduler::item::{ItemId, WorkItem, WorkKind};
 use hangar_trackers::{Forge, Issue, LabelChange, NewComment, Tracker, TrackerError};
@@ -123,6 +124,14 @@ impl Context {
     async fn opened(&self, claim: &IssueClaim) -> Result<Done, SessionEnd> {
         let refused =
             |kind: &str, message: String, retryable| SessionEnd::Failed(failed(kind, message, retryable));
+        let placement = self.hub.placement(&claim.agent);
+        if !placement.pool.is_empty() || matches!(placement.host, Host::Ssh(_)) {
+            let message = format!(
+                "the agent `{}` is placed on another host, where workspaces of issues are not supported yet; name an agent of this machine",
+                claim.agent
+            );
+            return Err(refused("remote_agent", message, false));
+        }
         let slot = self.hub.scheduler().acquire(self.item(claim)).await;
         let slot = slot.map_err(|error| refused("queue_failed", error.to_string(), true))?;
         let issue = self.issue(claim).await;

@@ -1,13 +1,16 @@
 //! `hangar orchestrate`, `hangar issues` and `hangar issue`: work on the issues of a tracker, as a workflow file says.
 //!
 //! The decisions are those of `hangar_orchestrator`; here are their effects. [`driver`] is the loop, [`effects`] what it does,
-//! [`serve`] and [`api`] its state over HTTP, [`tools`] those of agents, [`publish`] and [`push`] its pull requests, [`session`] an agent at work in a slot of the queue, [`workspace`] and [`mirror`] its directory, [`log`] the records.
+//! [`host`] the loops of a portal with their [`board`], [`config`] the setting that names them, [`serve`] and [`api`] its state over HTTP, [`tools`] those of agents, [`publish`] and [`push`] its pull requests, [`session`] an agent at work in a slot of the queue, [`workspace`] and [`mirror`] its directory, [`log`] the records.
 
 mod api;
 pub(crate) mod args;
+mod board;
+pub(crate) mod config;
 mod driver;
 mod effects;
 mod hooks;
+pub(crate) mod host;
 mod log;
 pub(crate) mod mirror;
 mod mock;
@@ -25,16 +28,19 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use hangar_orchestrator::plan::{TrackerSnapshot, watched};
 use hangar_orchestrator::record::{IssueFact, OrchestratorRecord, PersonRequest};
 use hangar_orchestrator::state::OrchestratorState;
+use hangar_registry::host::RegistryHost;
 use hangar_registry::hub::{Hub, HubConfig};
 use hangar_store::Store;
 use hangar_trackers::IssueId;
 use hangar_workflow::Report;
 use hangar_workflow::config::AppKey;
 use jiff::Timestamp;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
 
 use crate::commands::print_line;
 use crate::credentials;
@@ -49,6 +55,7 @@ use driver::{Driver, Work};
 use effects::Context;
 use log::RecordLog;
 use mirror::Mirror;
+use serve::Ask;
 use show::Shown;
 use source::{Loaded, Source};
 
@@ -80,8 +87,9 @@ pub(crate) fn run(settings: &Settings, args: OrchestrateArgs) -> Result<Exit> {
 
 fn source(settings: &Settings, path: Option<PathBuf>, env_file: Option<PathBuf>) -> Result<Source> {
     let runtimes = AgentRuntimes::assemble(settings)?;
-    let agents = runtimes.iter().map(|runtime| runtime.card().name.to_string()).collect();
-    Source::new(settings, path, env_file, agents)
+    let all = runtimes.iter().chain(runtimes.named());
+    let agents: Vec<String> = all.map(|runtime| runtime.card().name.to_string()).collect();
+    Source::new(settings, path, env_file, Arc::new(move || agents.clone()))
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime> {
@@ -89,69 +97,112 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 }
 
 fn work(settings: &Settings, source: Source, loaded: Loaded, args: &OrchestrateArgs) -> Result<Exit> {
-    let Some((state, log)) = RecordLog::open(&source.records())? else {
-        bail!("another process works on the issues of {}", source.path.display());
-    };
-    let settings = &hiding_key(settings, &loaded);
+    let machine = Arc::new(Machine::new(settings)?);
     let hub = Hub::new(HubConfig {
-        host: Arc::new(Machine::new(settings)?),
+        host: Arc::clone(&machine) as Arc<dyn RegistryHost>,
         store: Store::new(&settings.home),
         scheduler: queue::scheduler(settings)?,
         ledger: crate::costs::ledger(settings)?,
         fleet: None,
         now: Timestamp::now,
     });
-    let mirrors = settings.home.join("orchestrator").join("mirrors");
-    let agent_socket = settings.var("SSH_AUTH_SOCK").map(std::ffi::OsString::from);
-    let mirror = move |loaded: &Loaded| {
-        let config = &loaded.workflow.config;
-        let url = publish::repository(config)?;
-        let access = publish::access(config, &url, agent_socket.clone());
-        // One that cannot be opened was refused with the forge.
-        let tokens = hangar_trackers::open_tokens(&config.pulls).ok().flatten();
-        Some(Arc::new(Mirror::new(credentials::git(), &mirrors, &url, access).with_tokens(tokens)))
-    };
-    let runtime = runtime()?;
-    let (tools, questions) = runtime.block_on(serve::start(&loaded.workflow.config.server))?;
-    let context = Context {
-        mirror: mirror(&loaded),
-        tools,
-        workflow: Arc::new(loaded.workflow),
-        tracker: loaded.tracker,
-        forge: loaded.forge,
-        hub: hub.clone(),
-        hook_variables: Arc::new(hooks::variables(settings)),
-        project: source.project(),
-        key: source.key(),
-    };
-    let rebuild = Box::new(move |loaded: Loaded, before: &Context| {
-        let of = |config: &hangar_workflow::Config| {
-            (publish::repository(config), config.pulls.api_key.clone(), config.pulls.app.clone())
+    let bench = Workbench { settings: settings.clone(), machine, hub: hub.clone() };
+    let path = source.path.clone();
+    let output = Output { shown: Shown::Printed(args.output_format), until_idle: args.until_idle };
+    runtime()?.block_on(async {
+        let Some((driver, _)) = bench.driver(source, loaded, output).await? else {
+            bail!("another process works on the issues of {}", path.display());
         };
-        let same = of(&loaded.workflow.config) == of(&before.workflow.config);
-        let mirror = if same { before.mirror.clone() } else { mirror(&loaded) };
-        let (tracker, forge) = (loaded.tracker, loaded.forge);
-        Context { mirror, workflow: Arc::new(loaded.workflow), tracker, forge, ..before.clone() }
-    });
-    let driver = Driver {
-        work: Work::new(source.version()),
-        source,
-        context,
-        state,
-        log,
-        shown: Shown { format: args.output_format },
-        rebuild,
-        questions,
-        counts: Default::default(),
-        until_idle: args.until_idle,
-        retry_scale: settings.retry_scale()?,
-    };
-    runtime.block_on(async {
-        let ended = driver.run().await;
+        let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
+        let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
+        let asked = async {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+        };
+        let ended = driver.run(asked).await;
         hub.close().await;
         ended
     })?;
     Ok(Exit::Done)
+}
+
+/// Resources that the workflows of a process share.
+pub(super) struct Workbench {
+    settings: Settings,
+    machine: Arc<Machine>,
+    hub: Hub,
+}
+
+/// Output of a loop, and when it ends.
+struct Output {
+    shown: Shown,
+    until_idle: bool,
+}
+
+impl Workbench {
+    /// The loop of a workflow, and the sender of questions to it. `None` if another process works on its issues.
+    async fn driver(
+        &self,
+        source: Source,
+        loaded: Loaded,
+        output: Output,
+    ) -> Result<Option<(Driver, mpsc::Sender<Ask>)>> {
+        let Some((state, log)) = RecordLog::open(&source.records())? else { return Ok(None) };
+        self.machine.hide(|settings| hiding_key(settings, &loaded))?;
+        let settings = &self.settings;
+        let mirrors = settings.home.join("orchestrator").join("mirrors");
+        let agent_socket = settings.var("SSH_AUTH_SOCK").map(std::ffi::OsString::from);
+        let mirror = move |loaded: &Loaded| {
+            let config = &loaded.workflow.config;
+            let url = publish::repository(config)?;
+            let access = publish::access(config, &url, agent_socket.clone());
+            // One that cannot be opened was refused with the forge.
+            let tokens = hangar_trackers::open_tokens(&config.pulls).ok().flatten();
+            Some(Arc::new(Mirror::new(credentials::git(), &mirrors, &url, access).with_tokens(tokens)))
+        };
+        let served = serve::start(&loaded.workflow.config.server).await?;
+        let context = Context {
+            mirror: mirror(&loaded),
+            tools: served.tools,
+            workflow: Arc::new(loaded.workflow),
+            tracker: loaded.tracker,
+            forge: loaded.forge,
+            hub: self.hub.clone(),
+            hook_variables: Arc::new(hooks::variables(settings)),
+            project: source.project(),
+            key: source.key(),
+        };
+        let machine = Arc::clone(&self.machine);
+        let rebuild = Box::new(move |loaded: Loaded, before: &Context| {
+            if let Err(error) = machine.hide(|settings| hiding_key(settings, &loaded)) {
+                tracing::error!("new keys of the workflow are not hidden: {error:#}");
+            }
+            let of = |config: &hangar_workflow::Config| {
+                (publish::repository(config), config.pulls.api_key.clone(), config.pulls.app.clone())
+            };
+            let same = of(&loaded.workflow.config) == of(&before.workflow.config);
+            let mirror = if same { before.mirror.clone() } else { mirror(&loaded) };
+            let (tracker, forge) = (loaded.tracker, loaded.forge);
+            Context { mirror, workflow: Arc::new(loaded.workflow), tracker, forge, ..before.clone() }
+        });
+        let driver = Driver {
+            work: Work::new(source.version()),
+            source,
+            context,
+            state,
+            log,
+            shown: output.shown,
+            rebuild,
+            questions: served.questions,
+            _serving: served.serving,
+            counts: Default::default(),
+            until_idle: output.until_idle,
+            retry_scale: settings.retry_scale()?,
+        };
+        Ok(Some((driver, served.asks)))
+    }
 }
 
 /// Settings in which the keys of tracker and forge are secrets: agents do not see them, and they are redacted in

@@ -13,21 +13,23 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use hangar_orchestrator::record::IssueFact;
 use hangar_workflow::config::{PORT, StateServerConfig};
 use parking_lot::Mutex;
 use ring::hmac;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::board::{FoundIssue, WorkflowBoard};
 use super::tools::Tools;
 use crate::output::remark;
 
 /// Questions that wait for the loop.
 const QUEUE: usize = 64;
 /// Time that the loop has to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Largest request.
 const MAX_BODY: usize = 25 << 20;
 /// Deliveries that are remembered, so that none counts twice.
@@ -42,6 +44,20 @@ pub(super) enum Ask {
     Refresh(oneshot::Sender<bool>),
     /// The forge told of something.
     Webhook,
+    /// All issues, with at most so many of each column.
+    Board(usize, oneshot::Sender<WorkflowBoard>),
+    /// One issue, by its id or identifier.
+    Details(String, oneshot::Sender<Option<FoundIssue>>),
+    /// A person asks for something.
+    Person(IssueFact, oneshot::Sender<()>),
+}
+
+/// Servers of a loop. They end with it.
+pub(super) struct Served {
+    pub(super) tools: Tools,
+    pub(super) asks: mpsc::Sender<Ask>,
+    pub(super) questions: mpsc::Receiver<Ask>,
+    pub(super) serving: DropGuard,
 }
 
 #[derive(Clone)]
@@ -75,18 +91,19 @@ impl WebhookSecret {
 }
 
 /// Starts the servers. The tools have one of their own on loopback, so that they work wherever the other is switched off.
-pub(super) async fn start(config: &StateServerConfig) -> anyhow::Result<(Tools, mpsc::Receiver<Ask>)> {
+pub(super) async fn start(config: &StateServerConfig) -> anyhow::Result<Served> {
     let (asks, questions) = mpsc::channel(QUEUE);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let tools = Tools::at(format!("http://{}/mcp", listener.local_addr()?));
     let secret = config.webhook_secret.0.as_str();
     let secret = (!secret.is_empty()).then(|| Arc::new(WebhookSecret::new(secret)));
-    let desk = Desk { asks, tools: tools.clone(), secret, deliveries: Arc::default() };
+    let desk = Desk { asks: asks.clone(), tools: tools.clone(), secret, deliveries: Arc::default() };
     let own = Router::new().route("/mcp", post(mcp)).with_state(desk.clone());
     let stopping = CancellationToken::new();
     let own = own.layer(DefaultBodyLimit::max(MAX_BODY));
     tokio::spawn(hangar_portal::serve::serve(listener, own, stopping.clone()));
-    let Some(port) = config.port else { return Ok((tools, questions)) };
+    let served = Served { tools, asks, questions, serving: stopping.clone().drop_guard() };
+    let Some(port) = config.port else { return Ok(served) };
     let address = SocketAddr::from((config.host, port));
     match TcpListener::bind(address).await {
         Ok(listener) => {
@@ -100,7 +117,7 @@ pub(super) async fn start(config: &StateServerConfig) -> anyhow::Result<(Tools, 
         }
         Err(error) => anyhow::bail!("cannot listen on {address}: {error}; `server.port` picks another port"),
     }
-    Ok((tools, questions))
+    Ok(served)
 }
 
 fn router(desk: Desk) -> Router {

@@ -14,33 +14,40 @@ use crate::args::OutputFormat;
 use crate::commands::print_line;
 use crate::exit::Exit;
 
-/// Prints records as lines of JSON, or the important ones as lines of text.
-pub(super) struct Shown {
-    pub(super) format: OutputFormat,
+/// Where records are shown: printed as lines of JSON or, the important ones, as lines of text; or logged.
+pub(super) enum Shown {
+    Printed(OutputFormat),
+    Logged,
 }
 
 impl Shown {
     pub(super) fn record(&self, record: &OrchestratorRecord, state: &OrchestratorState) {
-        let line = match self.format {
-            OutputFormat::Json => serde_json::to_string(record).ok(),
-            OutputFormat::Text => told(record, state),
-        };
-        self.print(line);
+        match self {
+            Shown::Printed(OutputFormat::Json) => print(serde_json::to_string(record).ok()),
+            Shown::Printed(OutputFormat::Text) => print(told(record, state)),
+            Shown::Logged => {
+                if let Some(line) = told(record, state) {
+                    tracing::info!("{line}");
+                }
+            }
+        }
     }
 
     pub(super) fn reloaded(&self) {
-        self.print(match self.format {
-            OutputFormat::Json => Some(json!({ "type": "reloaded" }).to_string()),
-            OutputFormat::Text => Some("the workflow was loaded again".to_owned()),
-        });
-    }
-
-    fn print(&self, line: Option<String>) {
-        if let Some(line) = line {
-            use std::io::Write;
-            // A reader that went away does not end the work.
-            let _ = writeln!(std::io::stdout().lock(), "{line}");
+        const TOLD: &str = "the workflow was loaded again";
+        match self {
+            Shown::Printed(OutputFormat::Json) => print(Some(json!({ "type": "reloaded" }).to_string())),
+            Shown::Printed(OutputFormat::Text) => print(Some(TOLD.to_owned())),
+            Shown::Logged => tracing::info!("{TOLD}"),
         }
+    }
+}
+
+fn print(line: Option<String>) {
+    if let Some(line) = line {
+        use std::io::Write;
+        // A reader that went away does not end the work.
+        let _ = writeln!(std::io::stdout().lock(), "{line}");
     }
 }
 
@@ -116,7 +123,7 @@ fn reacted(reaction: &Reaction) -> String {
     }
 }
 
-fn released(release: &Release) -> String {
+pub(super) fn released(release: &Release) -> String {
     match release {
         Release::HandedOff { state } => format!("handed over as `{state}`"),
         Release::Inactive { state } => format!("released: its state is `{state}`"),

@@ -19,14 +19,16 @@ const DEFAULT: &str = "WORKFLOW.md";
 /// Bytes of a hash in names.
 const HASH_BYTES: usize = 8;
 
+/// Names of the agents of this machine, as they are configured now.
+pub(super) type AgentNames = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
+
 /// Source of a workflow.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Source {
     pub(super) path: PathBuf,
     env_file: Option<PathBuf>,
     settings: Settings,
-    /// Names of the agents of this machine.
-    agents: Vec<String>,
+    agents: AgentNames,
 }
 
 /// A workflow with its tracker.
@@ -46,7 +48,7 @@ impl Source {
         settings: &Settings,
         path: Option<PathBuf>,
         env_file: Option<PathBuf>,
-        agents: Vec<String>,
+        agents: AgentNames,
     ) -> Result<Self> {
         let path = path.unwrap_or_else(|| DEFAULT.into());
         let path = std::path::absolute(&path).with_context(|| format!("the workflow {}", path.display()))?;
@@ -109,8 +111,13 @@ impl Source {
             let message = format!("the workflow cannot be read: {error}");
             Report::of(vec![Problem::error(check::MISSING_FILE, FilePosition::START, message)])
         })?;
+        self.load_text(&text)
+    }
+
+    /// Loads and checks a text in the place of the file.
+    pub(super) fn load_text(&self, text: &str) -> Result<Loaded, Report> {
         let environment = self.environment().map_err(|problem| Report::of(vec![problem]))?;
-        let workflow = load(&text, self.directory(), &environment)?;
+        let workflow = load(text, self.directory(), &environment)?;
         let mut problems = workflow.warnings.clone();
         let here = std::env::current_dir().unwrap_or_default();
         let tracker = hangar_trackers::open(&workflow.config.tracker, &[&here, self.directory()]);
@@ -121,15 +128,20 @@ impl Source {
                     TrackerErrorKind::MissingProject => "tracker.project",
                     _ => "tracker.kind",
                 };
-                problems.push(located(&text, setting, &error.message));
+                problems.push(located(text, setting, &error.message));
             })
             .ok();
         let forge = hangar_trackers::open_forge(&workflow.config.pulls);
         let forge = forge
-            .inspect_err(|error| problems.push(located(&text, "pull_requests.provider", &error.message)))
+            .inspect_err(|error| problems.push(located(text, "pull_requests.provider", &error.message)))
             .unwrap_or_default();
-        problems.extend(self.agent_problem(&text, &workflow.config));
-        problems.extend(root_problem(&text, &workflow.config.workspace.root));
+        problems.extend(self.agent_problem(text, &workflow.config));
+        if !workflow.config.worker.ssh_hosts.is_empty() {
+            // To work here instead would be a surprise.
+            let why = "agents do not work on other hosts yet; remove `worker.ssh_hosts`, or run `hangar orchestrate` there";
+            problems.push(located(text, "worker.ssh_hosts", why));
+        }
+        problems.extend(root_problem(text, &workflow.config.workspace.root));
         let report = Report::of(problems);
         match tracker {
             Some(tracker) if report.valid => {
@@ -140,7 +152,8 @@ impl Source {
     }
 
     fn agent_problem(&self, text: &str, config: &Config) -> Option<Problem> {
-        let is_known = |name: &str| name == mock::KIND || self.agents.iter().any(|agent| agent == name);
+        let agents = (self.agents)();
+        let is_known = |name: &str| name == mock::KIND || agents.iter().any(|agent| agent == name);
         let missing = |kind: &str| format!("there is no agent `{kind}`; `hangar runtimes` lists them");
         if !is_known(config.agent.runtime()) {
             return Some(located(text, "agent.kind", &missing(&config.agent.kind)));

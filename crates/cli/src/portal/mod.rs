@@ -17,6 +17,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use hangar_portal::api::{About, App, SettingsParts, router};
 use hangar_portal::fleet::FleetHost;
 use hangar_portal::guard::AccessGuard;
+use hangar_portal::issues::IssuesHost;
 use hangar_portal::serve::serve;
 use hangar_process::credentials::Child;
 use hangar_registry::runs::{Runs, RunsConfig};
@@ -33,8 +34,9 @@ use crate::fleet::portal::FleetPortal;
 use crate::headless::Interrupts;
 use crate::jobs;
 use crate::logging;
-use crate::machine;
+use crate::machine::{self, Machine};
 use crate::notify;
+use crate::orchestrate::host::{Desk, Orchestrators};
 use crate::output::remark;
 use crate::settings::Settings;
 use crate::workspace::git::Repository;
@@ -138,7 +140,8 @@ async fn up(
     };
     let listener = listen(settings, address).await?;
     let address = listener.local_addr().context("cannot determine the port of the server")?;
-    let hub = machine::registry(settings, fleet.as_ref())?;
+    let machine = Arc::new(Machine::new(settings)?);
+    let hub = machine::registry(settings, &machine, fleet.as_ref())?;
     if let Some(fleet) = &fleet {
         fleet.announce_to(&hub);
     }
@@ -177,7 +180,12 @@ async fn up(
     let automation = Arc::new(Automation::new(settings, runs.clone(), workspace.to_owned()));
     hub.spawn(Arc::clone(&automation).run());
     let _config = AbortOnDropHandle::new(tokio::spawn(live::follow_for(settings.clone(), hub.clone())));
+    let orchestrators = Arc::new(Orchestrators::new(settings, machine, hub.clone()));
+    hub.spawn(Arc::clone(&orchestrators).run());
+    let issues = Arc::new(Desk(orchestrators));
     let parts = SettingsParts {
+        issues: Arc::clone(&issues) as Arc<dyn IssuesHost>,
+        workflows: issues,
         settings: Arc::new(PortalSettings(settings.clone())),
         automation,
         memory: Arc::new(HomeMemory { home: settings.home.clone() }),

@@ -116,7 +116,7 @@ pub(crate) fn load(settings: &Settings) -> Result<(Limits, RetryPolicy)> {
 pub(crate) fn across_machines(settings: &Settings) -> Result<Option<Limits>> {
     let text = settings.config_text()?;
     let loaded = parse(&text, MOST as usize);
-    let (limits, _) = loaded.with_context(|| format!("cannot use {}", settings.config_path().display()))?;
+    let (limits, _) = loaded.map_err(|error| located(settings, &text, &error))?;
     Ok(Some(limits).filter(|limits| limits.global < MOST || !limits.scopes.is_empty()))
 }
 

@@ -17,20 +17,20 @@ use serde_json::{Value, json};
 use crate::hangar;
 
 /// A place with a workflow and its issues.
-struct Place {
-    scratch: Scratch,
-    model: ModelServer,
+pub(crate) struct Place {
+    pub(crate) scratch: Scratch,
+    pub(crate) model: ModelServer,
 }
 
 impl Place {
-    fn new(yaml: &str, prompt: &str, issues: &[Value]) -> Self {
+    pub(crate) fn new(yaml: &str, prompt: &str, issues: &[Value]) -> Self {
         let place = Self { scratch: Scratch::new(), model: ModelServer::start() };
         place.workflow(yaml, prompt);
         place.scratch.file("issues.json", &serde_json::to_string_pretty(issues).unwrap());
         place
     }
 
-    fn workflow(&self, yaml: &str, prompt: &str) {
+    pub(crate) fn workflow(&self, yaml: &str, prompt: &str) {
         let head =
             "tracker:\n  kind: file\n  active_states: [To Do, In Progress]\n  terminal_states: [Done]\n";
         let root = self.scratch.work().join("ws");
@@ -49,18 +49,18 @@ impl Place {
         if origin.exists() { format!("  repository: {}\n", origin.display()) } else { String::new() }
     }
 
-    fn command(&self, args: &[&str]) -> Invocation {
+    pub(crate) fn command(&self, args: &[&str]) -> Invocation {
         hangar(&self.scratch, &self.model).env("HANGAR_RETRY_SCALE", "0.01").args(args)
     }
 
-    fn issue(&self, identifier: &str) -> Value {
+    pub(crate) fn issue(&self, identifier: &str) -> Value {
         let text = std::fs::read_to_string(self.scratch.work().join("issues.json")).unwrap();
         let issues: Vec<Value> = serde_json::from_str(&text).unwrap();
         issues.into_iter().find(|issue| issue["identifier"] == identifier).unwrap()
     }
 
     /// Somebody else changes an issue.
-    fn edit(&self, identifier: &str, field: &str, value: &Value) {
+    pub(crate) fn edit(&self, identifier: &str, field: &str, value: &Value) {
         let path = self.scratch.work().join("issues.json");
         let mut issues: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
         let found = issues.iter_mut().find(|issue| issue["identifier"] == identifier).unwrap();
@@ -74,7 +74,7 @@ impl Place {
     }
 }
 
-fn issue(identifier: &str) -> Value {
+pub(crate) fn issue(identifier: &str) -> Value {
     json!({ "id": format!("id-{identifier}"), "identifier": identifier, "title": "Mend it", "state": "To Do" })
 }
 

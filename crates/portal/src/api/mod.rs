@@ -6,6 +6,7 @@ mod costs;
 mod fleet;
 mod hooks;
 mod input;
+mod issues;
 mod memory;
 mod meta;
 mod openapi;
@@ -34,6 +35,7 @@ use hangar_registry::runs::Runs;
 use crate::assets;
 use crate::fleet::FleetHost;
 use crate::guard::{self, AccessGuard};
+use crate::issues::{IssuesHost, WorkflowsHost};
 use crate::memory::MemoryHost;
 use crate::metrics;
 use crate::polling::{self, Polling};
@@ -64,12 +66,14 @@ pub struct App {
     polling: Arc<Polling>,
 }
 
-/// Settings of the machine, the work that they start, and notes about its repositories; a portal of a single run has none.
+/// Settings of the machine, the work that they start, its issues, and notes about its repositories; a portal of a single run has none.
 #[derive(Clone)]
 pub struct SettingsParts {
     pub settings: Arc<dyn SettingsHost>,
     pub automation: Arc<dyn AutomationHost>,
     pub memory: Arc<dyn MemoryHost>,
+    pub issues: Arc<dyn IssuesHost>,
+    pub workflows: Arc<dyn WorkflowsHost>,
 }
 
 /// Description of the portal.
@@ -270,6 +274,7 @@ fn endpoints() -> Vec<Endpoint> {
     all.extend(runtimes::endpoints());
     all.extend(runs::endpoints());
     all.extend(queue::endpoints());
+    all.extend(issues::endpoints());
     all.extend(costs::endpoints());
     all.extend(changes::endpoints());
     all.extend(settings::endpoints());

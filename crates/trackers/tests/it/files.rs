@@ -115,3 +115,27 @@ async fn writes_of_many_at_once_are_all_kept() {
     let issue = tracker.by_ids(&[suite::id("2")]).await.unwrap().remove(0);
     assert_eq!(issue.labels.len(), 24);
 }
+
+#[tokio::test]
+async fn a_change_is_seen_though_the_file_has_the_same_length() {
+    let (place, tracker) = json(ISSUES);
+    let path = place.path().join("issues.json");
+    let state = async || {
+        let found = tracker.by_ids(&[suite::id("3")]).await.unwrap();
+        found.into_iter().next().unwrap().state
+    };
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+    let age = |seconds| {
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(long_ago + std::time::Duration::from_secs(seconds)).unwrap();
+    };
+    age(0);
+    assert_eq!((state().await, state().await), ("Done".to_owned(), "Done".to_owned()));
+    std::fs::write(&path, ISSUES.replace("\"Done\"", "\"Gone\"")).unwrap();
+    assert_eq!(state().await, "Gone", "changed just now");
+    age(1);
+    assert_eq!((state().await, state().await), ("Gone".to_owned(), "Gone".to_owned()));
+    std::fs::write(&path, ISSUES).unwrap();
+    age(2);
+    assert_eq!(state().await, "Done", "only its time differs");
+}

@@ -67,7 +67,7 @@ fn a_job_whose_process_was_killed_goes_on_from_its_records_on_the_servers() {
         &["run", "jobs.yaml", "demo", "--runtime", "native", "--fleet", "--output-format", "json"],
     )
     .start();
-    let first: Value = serde_json::from_str(&running.next_line().expect("a record")).unwrap();
+    let first: Value = serde_json::from_str(running.next_line().expect("a record")).unwrap();
     let run = first["run"].as_str().unwrap_or_else(|| panic!("{first}")).to_owned();
     file(&fleet.here.root().join("begun"));
     assert_eq!(

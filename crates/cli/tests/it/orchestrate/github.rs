@@ -44,3 +44,34 @@ fn issues_of_github_are_handed_over_once_through_kills_and_limits() {
         second.stdout
     );
 }
+
+#[test]
+fn issues_at_rest_cost_no_calls_of_the_quota() {
+    const ISSUES: u64 = 30;
+    const ROUNDS: usize = 40;
+    let server = ForgeServer::start(Dialect::GitHub);
+    (1..=ISSUES).for_each(|number| server.issue(number, "Later", &["backlog"]));
+    let place = Place::new("", "x", &[]);
+    let root = place.scratch.work().join("ws");
+    place.scratch.file(
+        "WORKFLOW.md",
+        &format!(
+            "---\ntracker:\n  kind: github\n  endpoint: {}\n  project: octo/app\n  api_key: $TRACKER_TOKEN\n  active_states: [backlog]\n  terminal_states: [done]\n  required_labels: [ready]\npolling: {{ interval_ms: 10 }}\nworkspace: {{ root: {} }}\nagent: {{ kind: mock }}\n---\nx\n",
+            server.url,
+            root.display()
+        ),
+    );
+    let mut running =
+        place.command(&["orchestrate", "--output-format", "json"]).env("TRACKER_TOKEN", TOKEN).start();
+    running.wait_for_event("resumed");
+    let unchanged = |requests: &[String]| requests.iter().filter(|line| line.ends_with(" 304")).count();
+    while unchanged(&server.repository().requests) < ROUNDS {
+        std::thread::yield_now();
+    }
+    running.signal(Signal::TERM);
+    running.finish().expect_exit(0);
+    let requests = server.repository().requests.clone();
+    let first = requests.iter().position(|line| line.ends_with(" 304")).unwrap();
+    let charged: Vec<&String> = requests[first..].iter().filter(|line| !line.ends_with(" 304")).collect();
+    assert!(charged.is_empty(), "after the first reading, nothing is charged: {charged:?}");
+}

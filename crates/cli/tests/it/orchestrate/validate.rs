@@ -72,3 +72,30 @@ fn a_dry_run_names_the_reason_for_every_candidate_and_starts_nothing() {
     assert!(text.stdout.contains("B  To Do  Mend it: it is blocked by X\n"), "{}", text.stdout);
     assert_eq!(place.issue("A")["state"], "To Do");
 }
+
+#[test]
+fn work_on_other_hosts_is_refused_and_never_done_here() {
+    let place =
+        Place::new("agent: { kind: mock, max_turns: 1 }\nworker:\n  ssh_hosts: [far]\n", "x", &[issue("A")]);
+    let found = place.command(&["orchestrate", "--until-idle"]).finish().expect_exit(1);
+    assert!(found.stderr.contains("error: agents do not work on other hosts yet"), "{}", found.stderr);
+    place.workflow("agent: { kind: far }\n", "x");
+    std::fs::create_dir_all(place.scratch.state()).unwrap();
+    let config = "[agents.far]\nruntime = \"codex\"\nhost = \"far\"\n";
+    std::fs::write(place.scratch.state().join("config.toml"), config).unwrap();
+    place.command(&["orchestrate", "--until-idle"]).finish().expect_exit(0);
+    let shown = place.command(&["issue", "show", "A"]).finish().expect_exit(0);
+    assert!(shown.stdout.contains("the agent `far` is placed on another host"), "{}", shown.stdout);
+    assert!(!place.workspace("A").exists());
+}
+
+#[test]
+fn the_block_of_the_agent_is_no_unknown_setting() {
+    let place = Place::new("agent: { kind: native }\nnative: { model: mock-model }\nnaive: {}\n", "x", &[]);
+    let found = place.command(&["orchestrate", "validate"]).finish().expect_exit(0);
+    assert!(
+        found.stdout.contains("`naive`") && !found.stdout.contains("`native` is not"),
+        "{}",
+        found.stdout
+    );
+}

@@ -16,7 +16,11 @@ fn issues_get_their_turns_and_are_handed_over() {
     let found = place.command(RUN).finish().expect_exit(0);
     let found = lines(&found.stdout);
     assert_eq!(of_type(&found, "turnStarted").len(), 6);
-    assert_eq!(of_type(&found, "released").len(), 3);
+    let released = of_type(&found, "released");
+    assert_eq!(released.len(), 3);
+    for end in released {
+        assert_eq!(end["release"], json!({ "why": "handedOff", "state": "Review" }));
+    }
     for name in ["A", "B", "C"] {
         let issue = place.issue(name);
         assert_eq!(issue["state"], "Review");

@@ -8,6 +8,7 @@ mod automation;
 pub(crate) mod client;
 mod described;
 mod guard;
+mod issues;
 mod lifecycle;
 mod listing;
 mod machine;
