@@ -344,10 +344,15 @@ pub fn cheapest_model(config: &ProviderConfig) -> Option<String> {
 }
 
 /// Whether a session with a model needs the provider's own list: GitHub's, because limits and prices depend on the account, and that
-/// of a gateway of unknown make, because only it tells which small models of the vendor are there.
+/// of a gateway, also one to a known vendor, because only it tells which small models of the vendor are there. Azure's has models
+/// that nobody deployed.
 pub fn needs_list(config: &ProviderConfig, model: &str) -> bool {
     let table = table::embedded();
-    let is_gateway = || table.host(config).name.is_none() && config.name != variables::NAME;
+    let is_gateway = || {
+        let is_vendor =
+            matches!(config.kind, ProviderKind::Azure { .. }) || table.host(config).local.is_some();
+        !is_vendor && !table.is_at_home(config) && config.name != variables::NAME
+    };
     let has_small =
         || table.model(config.bare(model)).0.vendor.is_some_and(|vendor| table.small.contains_key(&vendor));
     config.learnt.listed.is_none() && (config.kind == ProviderKind::Copilot || (is_gateway() && has_small()))

@@ -315,6 +315,19 @@ fn a_host_s_own_numbers_go_before_the_vendor_s() {
 }
 
 #[test]
+fn gateways_are_asked_which_models_they_have_and_vendors_are_not() {
+    let asked = |kind: ProviderKind, url: &str| needs_list(&provider(kind, url), "claude-opus-5");
+    assert!(asked(PER_MODEL, "https://gateway.example/v1"));
+    assert!(asked(ProviderKind::Anthropic, "https://proxy.example"), "a gateway to a known vendor");
+    assert!(asked(ProviderKind::Copilot, "https://api.githubcopilot.com"));
+    assert!(!asked(ProviderKind::Anthropic, "https://api.anthropic.com"));
+    assert!(!asked(PER_MODEL, "http://localhost:11434/v1"), "a local server has what it was started with");
+    let gateway = provider(ProviderKind::Anthropic, "https://proxy.example");
+    assert!(!needs_list(&gateway, "who-knows"), "no small model would come of it");
+    assert!(!needs_list(&with_list(gateway, &[("claude-opus-5", 1, 1)]), "claude-opus-5"), "it is there already");
+}
+
+#[test]
 fn a_small_model_is_of_the_same_vendor_and_is_served_there() {
     let small = |config: &ProviderConfig, model: &str| small_model(config, model);
     let anthropic = provider(ProviderKind::Anthropic, "https://api.anthropic.com");
