@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use futures_util::future::BoxFuture;
@@ -54,6 +55,8 @@ pub(super) struct Inner {
     directory: PathBuf,
     facts: RwLock<Facts>,
     pub(super) changes: mpsc::Sender<FleetChange>,
+    /// Whether changes were dropped because too many waited. It is set at first: the registry knows of none.
+    missed: AtomicBool,
     /// The other end, until the registry takes it.
     changed: Mutex<Option<mpsc::Receiver<FleetChange>>>,
     _lock: File,
@@ -103,6 +106,7 @@ impl FleetPortal {
             directory,
             facts: RwLock::default(),
             changes,
+            missed: AtomicBool::new(true),
             changed: Mutex::new(Some(changed)),
             _lock: lock,
         }));
@@ -152,17 +156,16 @@ impl FleetPortal {
     /// Tells the registry what changes, until it ends.
     pub(crate) fn announce_to(&self, hub: &Hub) {
         let Some(mut changed) = self.0.changed.lock().take() else { return };
-        let open: Vec<SessionId> = {
-            let facts = self.0.facts.read();
-            let asking = facts.sessions.iter().filter(|(_, fact)| fact.asked > 0);
-            asking.map(|(id, _)| id.clone()).collect()
-        };
+        let portal = Arc::clone(&self.0);
         let registry = hub.clone();
         hub.spawn(async move {
-            for id in open {
-                registry.fleet_changed(&id).await;
-            }
             loop {
+                // Questions of before, and those whose changes did not fit into the queue.
+                if portal.missed.swap(false, Ordering::Relaxed) {
+                    for id in portal.asking() {
+                        registry.fleet_changed(&id).await;
+                    }
+                }
                 let change = tokio::select! {
                     change = changed.recv() => change,
                     () = registry.stopping().cancelled() => return,
@@ -189,14 +192,20 @@ impl Inner {
                     facts.put(id.clone(), *fact);
                     is_same
                 };
-                if !is_same {
-                    let _ = self.changes.try_send(FleetChange::Session(id));
+                if !is_same && self.changes.try_send(FleetChange::Session(id)).is_err() {
+                    self.missed.store(true, Ordering::Relaxed);
                 }
             }
             FactChange::Worker(fact) => drop(self.facts.write().workers.insert(fact.name.clone(), *fact)),
             FactChange::CaughtUp => return None,
         }
         Some(())
+    }
+
+    /// Sessions that ask a person.
+    fn asking(&self) -> Vec<SessionId> {
+        let facts = self.facts.read();
+        facts.sessions.iter().filter(|(_, fact)| fact.asked > 0).map(|(id, _)| id.clone()).collect()
     }
 
     fn fact(&self, id: &SessionId) -> Option<SessionFact> {
