@@ -222,6 +222,16 @@ pub fn consequence(
     if pull.seen.as_ref().is_some_and(|seen| seen.state == PullState::Merged) {
         return Some(Consequence::Complete);
     }
+    // A merge of ours that was not recorded: made once more, it deletes the branch that a kill has left.
+    let rule = &config.pulls.auto_merge;
+    if view.state == PullState::Merged
+        && rule.enabled
+        && rule.delete_branch
+        && view.head == pull.head()
+        && pull.unmergeable.as_deref() != Some(view.head.as_str())
+    {
+        return Some(Consequence::Merge { head: view.head.clone() });
+    }
     let seen = Seen::of(view);
     if pull.seen.as_ref() != Some(&seen) {
         return Some(Consequence::See(seen));
