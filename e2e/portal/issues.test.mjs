@@ -47,7 +47,7 @@ test("the board has every issue in its column, and says why it does not run", as
   await cardIn(page, "Running", "A").waitFor();
   await cardIn(page, "Running", "A").getByText("turn 1/20").waitFor();
   await cardIn(page, "Running", "A").getByText("mock").waitFor();
-  await cardIn(page, "Held", "B").getByText("1 of 1 agents of the workflow run").waitFor();
+  await cardIn(page, "Held", "B").getByText("1 of 1 slots of the workflow are taken").waitFor();
   await cardIn(page, "Held", "C").getByText("It is blocked by A").waitFor();
   await cardIn(page, "Parked", "Q").getByText("The agent asks: Which colour?").or(cardIn(page, "Parked", "Q").getByText("Which colour?")).first().waitFor();
   assert.deepEqual(await findings(page), []);

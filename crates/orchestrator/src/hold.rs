@@ -122,7 +122,7 @@ impl Hold {
             Hold::StateSlots { state, limit } => {
                 format!("{limit} of {limit} agents work on the state `{state}`")
             }
-            Hold::Slots { limit } => format!("{limit} of {limit} agents of the workflow run"),
+            Hold::Slots { limit } => format!("{limit} of {limit} slots of the workflow are taken"),
         }
     }
 }

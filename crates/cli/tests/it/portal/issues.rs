@@ -114,7 +114,7 @@ fn people_start_stop_park_and_move_issues() {
     let running = card(&board, "A").unwrap();
     assert_eq!((&running["agent"], &running["column"]), (&json!("mock"), &json!("running")), "{running}");
     let held = portal.in_column("B", "held");
-    assert_eq!(held["why"], "1 of 1 agents of the workflow run");
+    assert_eq!(held["why"], "1 of 1 slots of the workflow are taken");
     let key = portal.key();
     let act = |issue: &str, order: Value| portal.act(&key, issue, &order);
     refused(&act("A", json!({ "action": "start" })), 422, "not_possible", "does not fit A");
