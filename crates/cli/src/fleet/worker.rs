@@ -40,6 +40,8 @@ const AFTER_ERROR: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_secs(3);
 /// Time in which sessions are handed over when the process is told to end.
 const HAND_OVER: Duration = Duration::from_secs(20);
+/// Time in which the servers are told that the worker has ended.
+const LAST_BEAT: Duration = Duration::from_secs(3);
 
 /// A worker at work.
 pub(super) struct Worker {
@@ -139,9 +141,11 @@ pub(super) async fn run(settings: &Settings, args: &WorkerArgs) -> Result<Exit> 
     watching.abort();
     // A heartbeat that is on its way must not come after the last one.
     let _ = watching.await;
-    // Servers that are electing a leader do not take it. A worker whose heartbeat is old counts as gone too.
-    if let Err(error) = worker.beat(true).await {
-        tracing::warn!("the end of this worker could not be published: {error:#}");
+    // Servers that are away, or are electing a leader, do not take it. A worker whose heartbeat is old counts as gone too.
+    match tokio::time::timeout(LAST_BEAT, worker.beat(true)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!("the end of this worker could not be published: {error:#}"),
+        Err(_) => tracing::warn!("the end of this worker could not be published: the servers do not answer"),
     }
     Ok(Exit::Done)
 }

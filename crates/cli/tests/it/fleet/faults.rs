@@ -104,6 +104,15 @@ fn a_worker_that_is_told_to_end_hands_its_sessions_over() {
 }
 
 #[test]
+fn a_worker_that_is_told_to_end_does_so_without_servers() {
+    let mut fleet = Fleet::new(NatsServers::one());
+    let worker = fleet.worker("w1", &[]);
+    fleet.servers.kill(0);
+    worker.running.signal(Signal::TERM);
+    worker.running.finish().expect_exit(0);
+}
+
+#[test]
 fn an_order_that_cannot_be_carried_out_is_parked() {
     let fleet = Fleet::new(NatsServers::one());
     let _worker = fleet.worker("w1", &[]);
