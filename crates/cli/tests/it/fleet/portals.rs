@@ -242,7 +242,8 @@ fn what_a_killed_portal_accepted_is_there() {
         if n % 2 == 1 {
             portal.running.signal(Signal::KILL);
         }
-        let status = asking.join().unwrap();
+        // A connection that was refused or cut is no answer.
+        let status = asking.join().unwrap_or_default();
         if status == 201 {
             accepted.push(id.clone());
         }
