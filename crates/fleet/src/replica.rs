@@ -20,8 +20,12 @@ impl ClaimedLogs {
         self.0.lock().insert(id, claim);
     }
 
-    pub fn remove(&self, id: &SessionId) {
-        self.0.lock().remove(id);
+    /// Removes a claim that is over. A newer one of the same session stays.
+    pub fn remove(&self, id: &SessionId, claim: &LogClaim) {
+        let mut claims = self.0.lock();
+        if claims.get(id).is_some_and(|known| known.epoch() == claim.epoch()) {
+            claims.remove(id);
+        }
     }
 }
 

@@ -208,7 +208,7 @@ async fn claimed_attempt(
     let fenced = tokio::spawn(fence(keeper.over().clone(), carrying.claim.clone()));
     let mut carried = carrying.run(entries, fold).await;
     fenced.abort();
-    worker.claims.remove(&id);
+    worker.claims.remove(&id, &carrying.claim);
     // A slot that was not finished parks its item, and the session goes on elsewhere.
     worker.scheduler.withdraw(|item| item.id.0 == id.as_str());
     if carried.is_err() && carrying.claim.over().is_cancelled() {

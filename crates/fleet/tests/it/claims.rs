@@ -107,6 +107,23 @@ async fn a_log_with_a_copy_on_a_server_keeps_the_rules_and_both_are_the_same() {
 }
 
 #[tokio::test]
+async fn a_claim_that_is_over_takes_no_newer_one_of_the_same_worker_with_it() {
+    let servers = NatsServers::one();
+    let broker = connect(&servers).await;
+    let (home, id) = (tempfile::tempdir().unwrap(), session());
+    let claims = ClaimedLogs::default();
+    let (first, second) = (claim(&broker, &id, "w1").await, claim(&broker, &id, "w1").await);
+    claims.insert(id.clone(), first.clone());
+    claims.insert(id.clone(), second);
+    claims.remove(&id, &first);
+    let store = Store::new(home.path()).with_replica(Some(Arc::new(claims)));
+    let mut log = store.create(&id, meta()).unwrap();
+    append(&mut log, 0, &[event("a", None, "1".to_owned())]).await.unwrap();
+    let entries = log::read(&broker, &log::session_subject(&broker, &id)).await.unwrap();
+    assert!(!lines(&entries).is_empty(), "the log has a copy on the servers");
+}
+
+#[tokio::test]
 async fn a_writer_that_lost_its_claim_is_refused() {
     let servers = NatsServers::one();
     let broker = connect(&servers).await;
