@@ -69,7 +69,9 @@ impl NatsServers {
             let data = directory.path().join(format!("n{n}"));
             let mut text = format!("server_name: n{n}\nlisten: 127.0.0.1:{}\n", clients[n]);
             if !more.contains("jetstream") {
-                let _ = writeln!(text, "jetstream {{ store_dir: {data:?} }}");
+                // Servers of a cluster keep what they confirm in memory for a while, and two that are killed lose it.
+                let sync = if count > 1 { ", sync_interval: always" } else { "" };
+                let _ = writeln!(text, "jetstream {{ store_dir: {data:?}{sync} }}");
             }
             if count > 1 {
                 let all: Vec<String> = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
