@@ -247,6 +247,14 @@ impl IssueClaim {
         self.phase = Phase::Retrying { due: at, cause: RetryCause::Reaction };
     }
 
+    /// The session that works on the issue from now on.
+    fn works_in(&mut self, session: &str) {
+        self.session = Some(session.to_owned());
+        self.session_ids.push(session.to_owned());
+        let surplus = self.session_ids.len().saturating_sub(MAX_SESSION_IDS);
+        self.session_ids.drain(..surplus);
+    }
+
     /// The next stage begins, with its own agent and turns.
     fn staged(&mut self, stage: &ClaimStage, at: Timestamp) {
         let passed = self.next_stages.iter().position(|known| known == stage).map_or(0, |at| at + 1);
@@ -469,10 +477,7 @@ impl OrchestratorState {
             }
             IssueFact::StageAdvanced { stage, .. } => claim.staged(stage, record.at),
             IssueFact::Opened { session, workspace, branch, state, .. } => {
-                claim.session = Some(session.clone());
-                claim.session_ids.push(session.clone());
-                let surplus = claim.session_ids.len().saturating_sub(MAX_SESSION_IDS);
-                claim.session_ids.drain(..surplus);
+                claim.works_in(session);
                 claim.workspace = Some(workspace.clone());
                 claim.branch.clone_from(branch);
                 claim.state.clone_from(state);

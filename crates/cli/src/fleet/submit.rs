@@ -31,7 +31,7 @@ use crate::exit::Exit;
 use crate::headless::{Interrupts, read_prompt};
 use crate::output::{OutputPrinter, SeenHandle, remark};
 use crate::redact;
-use crate::runtimes::args::RunWithArgs;
+use crate::runtimes::args::{RunOutputArgs, RunWithArgs};
 use crate::settings::Settings;
 use crate::usage::{self, Footer};
 
@@ -139,6 +139,18 @@ pub(super) async fn run(settings: &Settings, args: &RunWithArgs) -> Result<Exit>
         remark(&format!("{}: {failure}", settings.program));
     }
     let exit = if failure.is_some() { Exit::Failed } else { Exit::Done };
+    Ok(report(settings, &args.output, &id, seen, started, exit))
+}
+
+/// Prints the last lines of a run, and its result.
+fn report(
+    settings: &Settings,
+    output: &RunOutputArgs,
+    id: &SessionId,
+    seen: SeenHandle,
+    started: Instant,
+    exit: Exit,
+) -> Exit {
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let usage = seen.with(|seen| usage::of_totals(&seen.totals, duration_ms));
     if output.output_format == OutputFormat::Text && !output.silent {
@@ -154,7 +166,7 @@ pub(super) async fn run(settings: &Settings, args: &RunWithArgs) -> Result<Exit>
     };
     let mut printer = OutputPrinter::new(output.output_format, output.silent, output.all_events, seen);
     printer.result(&result);
-    Ok(printer.exit(exit))
+    printer.exit(exit)
 }
 
 /// The session: one of the fleet, or a new one.

@@ -324,7 +324,10 @@ fn gateways_are_asked_which_models_they_have_and_vendors_are_not() {
     assert!(!asked(PER_MODEL, "http://localhost:11434/v1"), "a local server has what it was started with");
     let gateway = provider(ProviderKind::Anthropic, "https://proxy.example");
     assert!(!needs_list(&gateway, "who-knows"), "no small model would come of it");
-    assert!(!needs_list(&with_list(gateway, &[("claude-opus-5", 1, 1)]), "claude-opus-5"), "it is there already");
+    assert!(
+        !needs_list(&with_list(gateway, &[("claude-opus-5", 1, 1)]), "claude-opus-5"),
+        "it is there already"
+    );
 }
 
 #[test]
