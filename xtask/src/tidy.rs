@@ -104,7 +104,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hangar-store",
         ],
     ),
-    ("hangar-fleet", &["hangar-disk", "hangar-protocol", "hangar-store"]),
+    ("hangar-fleet", &["hangar-disk", "hangar-jobs", "hangar-protocol", "hangar-scheduler", "hangar-store"]),
     ("hangar-plugins", &["hangar-custom", "hangar-disk", "hangar-git"]),
     (
         "hangar-portal",

@@ -22,7 +22,7 @@ struct File {
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 const INDEX: &str = "index.html";
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     INDEX,
     "sessions",
     "new",
@@ -36,6 +36,7 @@ const PAGES: [&str; 14] = [
     "search",
     "memory",
     "runtimes",
+    "fleet",
     "settings",
 ];
 /// Pages of one session, run or workflow, by its id.

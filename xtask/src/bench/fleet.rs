@@ -30,7 +30,8 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     shell::run(
         shell::program("cargo")
             .args(test)
-            .args(["--", "--ignored", "--nocapture"])
+            .args(["--", "--nocapture"])
+            .env("HANGAR_GROWTH_MILLIS", "3000")
             .env("HANGAR_GROWTH_WORKERS", workers.to_string())
             .env("HANGAR_GROWTH_SESSIONS", sessions.to_string()),
     )

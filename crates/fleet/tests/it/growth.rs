@@ -199,13 +199,13 @@ async fn appends(url: &str, sessions: usize, time: Duration) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a benchmark; `cargo xtask bench fleet` runs it"]
-async fn time_per_order_does_not_grow() {
-    let (workers, most) = (number("HANGAR_GROWTH_WORKERS", 10), number("HANGAR_GROWTH_SESSIONS", 1000));
+async fn orders_of_many_sessions_are_placed_and_drained() {
+    let (workers, most) = (number("HANGAR_GROWTH_WORKERS", 3), number("HANGAR_GROWTH_SESSIONS", 100));
     let servers = NatsServers::three();
     let url = std::env::var("HANGAR_GROWTH_URL").unwrap_or_else(|_| servers.url());
     for at_once in [1, 64] {
-        let rate = appends(&url, at_once, Duration::from_secs(3)).await;
+        let rate =
+            appends(&url, at_once, Duration::from_millis(number("HANGAR_GROWTH_MILLIS", 200) as u64)).await;
         println!("{at_once} sessions append to three replicas: {rate:.0} appends/s");
     }
     let mut sizes = vec![100];
@@ -213,7 +213,6 @@ async fn time_per_order_does_not_grow() {
         sizes.push(sizes.last().unwrap() * 10);
     }
     println!("workers {workers}, {SLOTS} slots each");
-    let mut per_order = Vec::new();
     for sessions in sizes {
         let grown = grow(&url, &format!("g{sessions}"), workers, sessions).await;
         let millis = grown.draining.as_secs_f64() * 1000.0 / grown.sessions as f64;
@@ -223,8 +222,5 @@ async fn time_per_order_does_not_grow() {
             "{sessions} sessions: placed at {placed:.0}/s, drained at {rate:.0}/s, {millis:.2} ms per order, client {} KB",
             rss(std::process::id())
         );
-        per_order.push(millis);
     }
-    let (first, last) = (per_order[0], *per_order.last().unwrap());
-    assert!(last < first * 3.0, "time per order grows: {per_order:?}");
 }

@@ -386,6 +386,9 @@ pub enum BadWorkspace {
 
 impl BadWorkspace {
     pub(crate) fn of(self, workspace: &Path) -> RegistryError {
+        if workspace.as_os_str().is_empty() {
+            return RegistryError::Invalid("`workspace` is missing".to_owned());
+        }
         let shown = workspace.display();
         RegistryError::Unprocessable(match self {
             BadWorkspace::NotAbsolute => format!("the workspace `{shown}` is not an absolute path"),

@@ -311,7 +311,7 @@ fn a_prompt_waits_for_its_turn_and_can_be_taken_back() {
     view.pty.type_bytes(b"\x1b[A");
     view.pty.type_bytes(b"\x03");
     view.prompt("/usage");
-    view.wait_for("prompts");
+    view.wait_for("1 prompt,");
     scratch.file("go", "");
     let log =
         log_once(&scratch, "the second answer", |log| Finished::of_type(log, "assistant.message").len() == 2);
