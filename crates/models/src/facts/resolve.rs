@@ -388,21 +388,25 @@ pub fn suggestions(config: &ProviderConfig, model: &str) -> Vec<String> {
 }
 
 /// Whether the provider cannot have a model: its list lacks the name, or without a list its host has only families of models
-/// that the name is not of. A gateway of unknown make may serve more than it lists, and is asked.
+/// that the name is not of. A gateway may serve more than it lists: one of unknown make is asked for every name, one to a known
+/// host for those that the host's catalogue has.
 pub fn is_missing(config: &ProviderConfig, model: &str) -> bool {
+    let table = table::embedded();
+    let host = table.host(config);
     match config.learnt.listed.as_deref() {
         Some(list) => {
+            let is_gateway =
+                || config.kind != ProviderKind::Copilot && host.local.is_none() && !table.is_at_home(config);
             !list.is_empty()
-                && table::embedded().host(config).name.is_some()
+                && host.name.is_some()
                 && !list.iter().any(|listed| is_same(&listed.id, model))
+                && !(is_gateway() && is_catalogued(config, model))
         }
         None => {
-            let table = table::embedded();
-            let families = table.host(config).families;
             let name = key(model);
             table.is_at_home(config)
-                && !families.is_empty()
-                && !families.iter().any(|family| fits(family, &name))
+                && !host.families.is_empty()
+                && !host.families.iter().any(|family| fits(family, &name))
         }
     }
 }
@@ -410,11 +414,12 @@ pub fn is_missing(config: &ProviderConfig, model: &str) -> bool {
 /// Whether the provider cannot have a model even after its list has changed. GitHub's list is that of one account at one moment, as
 /// its plan and policies allow; a running session may try whatever GitHub's catalogue has, as in the reference.
 pub fn is_unheard_of(config: &ProviderConfig, model: &str) -> bool {
-    let catalogued = || {
-        let host = table::embedded().host(config);
-        host.catalogue.iter().flat_map(|host| models_dev::embedded_models(host)).any(|id| is_same(id, model))
-    };
-    is_missing(config, model) && !(config.kind == ProviderKind::Copilot && catalogued())
+    is_missing(config, model) && !(config.kind == ProviderKind::Copilot && is_catalogued(config, model))
+}
+
+fn is_catalogued(config: &ProviderConfig, model: &str) -> bool {
+    let host = table::embedded().host(config);
+    host.catalogue.iter().flat_map(|host| models_dev::embedded_models(host)).any(|id| is_same(id, model))
 }
 
 /// Whether the provider is known to have a model: by its list, or the catalogue of its host.

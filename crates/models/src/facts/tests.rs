@@ -375,6 +375,10 @@ fn a_name_that_a_provider_lacks_has_suggestions_and_is_missing_where_that_is_cer
     let listed = with_list(gateway, &[("llama-4", 1, 1)]);
     check(&listed, "claude-opus-5", false, None);
     check(&listed, "lama-4", false, Some("llama-4"));
+    let proxy = provider(ProviderKind::Anthropic, "https://proxy.example");
+    let listed = with_list(proxy, &[("claude-haiku-4-5", 1, 1)]);
+    check(&listed, "claude-opus-4-5", false, Some("claude-haiku-4-5"));
+    check(&listed, "nosuch", true, None);
     let listed =
         with_list(provider(ProviderKind::Copilot, "https://api.githubcopilot.com"), &[("gpt-5.4", 1, 1)]);
     check(&listed, "gpt-5.5", true, Some("gpt-5.4"));
