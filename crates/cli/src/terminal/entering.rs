@@ -187,7 +187,7 @@ impl App {
     }
 
     /// Shows events that were logged after the last one received.
-    fn catch_up(&mut self, events: Vec<Event>) {
+    pub(super) fn catch_up(&mut self, events: Vec<Event>) {
         let last = self.last_event.as_ref();
         let seen = events.iter().position(|event| Some(event.id()) == last).map_or(0, |at| at + 1);
         for event in events.into_iter().skip(seen) {

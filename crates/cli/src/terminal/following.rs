@@ -9,7 +9,7 @@ use hangar_store::SessionId;
 use hangar_terminal::input::Input;
 
 use super::app::{App, LookupResult};
-use super::opening::{Wanted, shown};
+use super::opening::{self, Wanted, shown};
 use super::owner::Owner;
 use crate::endpoint::{self, ProcessEndpoint};
 use crate::selection::SessionSelection;
@@ -88,10 +88,11 @@ impl App {
         }
     }
 
-    /// The session of another process is closed.
+    /// The session of another process is closed. What it logged in its last moments may not have come over the connection.
     pub(super) fn lost_elsewhere(&mut self) {
         let reason = match self.elsewhere.take() {
             Some(owner) => {
+                self.catch_up_from_log();
                 let id = self.session.as_deref().unwrap_or_default();
                 let program = &self.settings.program;
                 format!("the session was closed in {}; `{program} --resume={id}` opens it", owner.place())
@@ -99,6 +100,18 @@ impl App {
             None => "the server of the session is gone; leave and come back with --continue".to_owned(),
         };
         self.take(Input::Lost(reason));
+    }
+
+    /// Shows the rest of the log, if the session is of this machine.
+    fn catch_up_from_log(&mut self) {
+        let Some(id) = self.session.as_ref().and_then(|id| id.parse::<SessionId>().ok()) else { return };
+        if !self.store.contains(&id) {
+            return;
+        }
+        match opening::past(&self.store, &id) {
+            Ok((events, _)) => self.catch_up(events),
+            Err(error) => self.take(Input::Told(format!("the end of the session cannot be read: {error:#}"))),
+        }
     }
 }
 

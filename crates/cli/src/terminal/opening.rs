@@ -95,11 +95,10 @@ impl Wanted {
 
     /// Events of the session so far: the last ones, and whether there are more.
     pub(super) fn past(&self, store: &Store) -> Result<(Vec<Event>, u64)> {
-        let SessionSelection::Resume(id) = &self.selection else { return Ok((Vec::new(), 0)) };
-        store.recover(id);
-        let events = store.read_back(id, PAST_EVENTS)?;
-        let older = u64::from(events.len() == PAST_EVENTS);
-        Ok((events, older))
+        match &self.selection {
+            SessionSelection::Resume(id) => past(store, id),
+            SessionSelection::New { .. } => Ok((Vec::new(), 0)),
+        }
     }
 
     /// Request that opens the session.
@@ -177,4 +176,12 @@ pub(super) fn shown(directory: &Path, settings: &Settings) -> String {
         Some(rest) => format!("~/{}", rest.display()),
         None => directory.display().to_string(),
     }
+}
+
+/// The last events of a log, and whether there are more.
+pub(super) fn past(store: &Store, id: &SessionId) -> Result<(Vec<Event>, u64)> {
+    store.recover(id);
+    let events = store.read_back(id, PAST_EVENTS)?;
+    let older = u64::from(events.len() == PAST_EVENTS);
+    Ok((events, older))
 }
