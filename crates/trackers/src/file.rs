@@ -8,17 +8,29 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
 
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue::{Issue, IssueId};
-use crate::shared_file::IssueFiles;
+use crate::shared_file::{Gate, IssueFiles};
 use crate::{IssueWriter, LabelChange, NEW_STATE, NewComment, NewIssue, Reading, shared_file};
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct FileTracker {
     path: PathBuf,
     /// The file as it was last parsed. Many agents ask for their issues at once, and one parse is enough for all.
     parsed: Arc<Mutex<Option<ParsedFile>>>,
+    /// Changes that wait for the next write, at most one of each caller.
+    pending: Arc<Mutex<Vec<PendingChange>>>,
+    gate: Gate,
+}
+
+/// Change of the entries. `false` leaves them as they are.
+type Change = Box<dyn FnOnce(&mut Vec<Value>) -> Result<bool, TrackerError> + Send>;
+
+struct PendingChange {
+    change: Change,
+    done: oneshot::Sender<Result<(), TrackerError>>,
 }
 
 #[derive(Debug)]
@@ -50,7 +62,7 @@ const SETTLED_AFTER: Duration = Duration::from_millis(50);
 
 impl FileTracker {
     pub fn new(path: PathBuf) -> Self {
-        Self { path, parsed: Arc::default() }
+        Self { path, parsed: Arc::default(), pending: Arc::default(), gate: Gate::default() }
     }
 
     fn invalid(&self, why: impl std::fmt::Display) -> TrackerError {
@@ -71,24 +83,69 @@ impl FileTracker {
         id: IssueId,
         change: impl FnOnce(&mut Map<String, Value>) -> bool + Send + 'static,
     ) -> Reading<()> {
-        self.blocking(move |tracker| {
-            shared_file::change(&tracker.path, |text| {
-                let mut entries = tracker.entries(text)?;
-                let entry = entries.iter_mut().filter_map(Value::as_object_mut);
-                let mut entry = entry.filter(|entry| entry.get("id").and_then(Value::as_str) == Some(&id.0));
-                let missing = || {
-                    let message = format!("{} has no issue with the id `{id}`", tracker.path.display());
-                    TrackerError::new(TrackerErrorKind::NotFound, message)
-                };
-                let changed = change(entry.next().ok_or_else(missing)?);
-                let text = serde_json::to_string_pretty(&entries).map_err(|error| tracker.invalid(error))?;
-                Ok(changed.then(|| text + "\n"))
-            })
+        let path = self.path.clone();
+        self.write(move |entries| {
+            let entry = entries.iter_mut().filter_map(Value::as_object_mut);
+            let mut entry = entry.filter(|entry| entry.get("id").and_then(Value::as_str) == Some(&id.0));
+            let missing = || {
+                let message = format!("{} has no issue with the id `{id}`", path.display());
+                TrackerError::new(TrackerErrorKind::NotFound, message)
+            };
+            Ok(change(entry.next().ok_or_else(missing)?))
         })
+    }
+
+    /// Changes the file. All changes that wait for it are made with one write: it may be large, and the callers many.
+    fn write(
+        &self,
+        change: impl FnOnce(&mut Vec<Value>) -> Result<bool, TrackerError> + Send + 'static,
+    ) -> Reading<()> {
+        let tracker = self.clone();
+        Box::pin(async move {
+            let (done, result) = oneshot::channel();
+            tracker.pending.lock().push(PendingChange { change: Box::new(change), done });
+            let turn = tracker.blocking(|tracker| {
+                tracker.write_pending();
+                Ok(())
+            });
+            turn.await?;
+            let lost = |_| Err(TrackerError::new(TrackerErrorKind::Transport, "the write was not made"));
+            result.await.unwrap_or_else(lost)
+        })
+    }
+
+    fn write_pending(&self) {
+        // The caller of a change may be gone.
+        let pending: Vec<PendingChange> =
+            self.pending.lock().drain(..).filter(|pending| !pending.done.is_closed()).collect();
+        let (changes, callers): (Vec<_>, Vec<_>) =
+            pending.into_iter().map(|pending| (pending.change, pending.done)).unzip();
+        if changes.is_empty() {
+            return;
+        }
+        let mut results = Vec::new();
+        let written = shared_file::change(&self.path, |text| {
+            let mut entries = self.entries(text)?;
+            results = changes.into_iter().map(|change| change(&mut entries)).collect();
+            if !results.contains(&Ok(true)) {
+                return Ok(None);
+            }
+            let text = serde_json::to_string_pretty(&entries).map_err(|error| self.invalid(error))?;
+            Ok(Some(text + "\n"))
+        });
+        for (n, caller) in callers.into_iter().enumerate() {
+            let own = || results.get(n).cloned().unwrap_or(Ok(false)).map(drop);
+            // A caller that is gone needs no result.
+            let _ = caller.send(written.clone().and_then(|()| own()));
+        }
     }
 }
 
 impl IssueFiles for FileTracker {
+    fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
     fn issues(&self) -> Result<Arc<Vec<Issue>>, TrackerError> {
         // One parse at a time: the file may be large.
         let mut parsed = self.parsed.lock();
@@ -156,24 +213,20 @@ impl IssueWriter for FileTracker {
     }
 
     fn create(&self, draft: NewIssue) -> Reading<IssueId> {
-        self.blocking(move |tracker| {
-            let id = format!("hangar-{}", draft.marker);
-            let made = IssueId(id.clone());
-            shared_file::change(&tracker.path, |text| {
-                let mut entries = tracker.entries(text)?;
-                if entries.iter().any(|entry| entry["id"] == *id) {
-                    return Ok(None);
-                }
-                let identifier = format!("follow-up-{}", next_number(&entries));
-                entries.push(json!({
-                    "id": id, "identifier": identifier, "title": draft.title,
-                    "description": draft.description, "state": NEW_STATE, "labels": [],
-                }));
-                let text = serde_json::to_string_pretty(&entries).map_err(|error| tracker.invalid(error))?;
-                Ok(Some(text + "\n"))
-            })?;
-            Ok(made)
-        })
+        let id = format!("hangar-{}", draft.marker);
+        let made = IssueId(id.clone());
+        let written = self.write(move |entries| {
+            if entries.iter().any(|entry| entry["id"] == *id) {
+                return Ok(false);
+            }
+            let identifier = format!("follow-up-{}", next_number(entries));
+            entries.push(json!({
+                "id": id, "identifier": identifier, "title": draft.title,
+                "description": draft.description, "state": NEW_STATE, "labels": [],
+            }));
+            Ok(true)
+        });
+        Box::pin(async move { written.await.map(|()| made) })
     }
 }
 

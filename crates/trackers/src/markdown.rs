@@ -17,7 +17,7 @@
 //!
 //! The name of a file without `.md` is the id and the identifier. Only the lines that a write is about are changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use serde_json::Value;
 
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue::{Blocker, Comment, Issue, IssueId};
-use crate::shared_file::IssueFiles;
+use crate::shared_file::{Gate, IssueFiles};
 use crate::{IssueWriter, LabelChange, NEW_STATE, NewComment, NewIssue, Reading, shared_file};
 
 /// Most files that are read.
@@ -38,11 +38,12 @@ const COMMENT: &str = "<!-- comment ";
 #[derive(Debug, Clone)]
 pub struct MarkdownTracker {
     directory: PathBuf,
+    gate: Gate,
 }
 
 impl MarkdownTracker {
     pub fn new(directory: PathBuf) -> Self {
-        Self { directory }
+        Self { directory, gate: Gate::default() }
     }
 
     /// Path of an issue. An id with a slash or a dot first is none of ours.
@@ -61,6 +62,18 @@ impl MarkdownTracker {
             .map_err(|why| TrackerError::new(TrackerErrorKind::Payload, format!("{}: {why}", path.display())))
     }
 
+    /// The issue, if there is one.
+    fn known(&self, id: &IssueId) -> Result<Option<Issue>, TrackerError> {
+        if !is_issue(id) {
+            return Ok(None);
+        }
+        match self.issue(id) {
+            Ok(issue) => Ok(Some(issue)),
+            Err(error) if error.kind == TrackerErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     fn change(
         &self,
         id: &IssueId,
@@ -72,6 +85,24 @@ impl MarkdownTracker {
 }
 
 impl IssueFiles for MarkdownTracker {
+    fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Reads the files of the issues and of those that block them, and no other.
+    fn issues_with(&self, ids: &BTreeSet<IssueId>) -> Result<Vec<Issue>, TrackerError> {
+        let mut issues = Vec::new();
+        for id in ids {
+            let Some(mut issue) = self.known(id)? else { continue };
+            for blocker in &mut issue.blocked_by {
+                let blocking = self.known(&IssueId(blocker.identifier.clone()))?;
+                blocker.state = blocking.map(|issue| issue.state).unwrap_or_default();
+            }
+            issues.push(issue);
+        }
+        Ok(issues)
+    }
+
     fn issues(&self) -> Result<Arc<Vec<Issue>>, TrackerError> {
         let failed = |error: std::io::Error| shared_file::transport("listing", &self.directory, &error);
         let entries = std::fs::read_dir(&self.directory).map_err(failed)?;
@@ -80,7 +111,7 @@ impl IssueFiles for MarkdownTracker {
             .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
             .filter_map(|entry| entry.file_name().into_string().ok())
             .filter_map(|name| name.strip_suffix(".md").map(|stem| IssueId(stem.to_owned())))
-            .filter(|id| !id.0.starts_with('.') && !id.0.eq_ignore_ascii_case("readme"))
+            .filter(is_issue)
             .take(MAX_FILES)
             .collect();
         ids.sort();
@@ -142,6 +173,11 @@ impl IssueWriter for MarkdownTracker {
             }
         })
     }
+}
+
+/// Whether a file of that name is an issue.
+fn is_issue(id: &IssueId) -> bool {
+    !id.0.starts_with('.') && !id.0.eq_ignore_ascii_case("readme")
 }
 
 /// A text as YAML that nobody takes for something else.

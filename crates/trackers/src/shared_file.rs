@@ -11,18 +11,30 @@ use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue::{Issue, IssueId};
 use crate::{IssueReader, Reading};
 
+/// Lock of the files of a tracker within this process. Hundreds of agents ask at once: without it, each would have a thread of its
+/// own that waits, with buffers as large as the files.
+pub(crate) type Gate = Arc<tokio::sync::Mutex<()>>;
+
 /// Issues that are kept in files.
 pub(crate) trait IssueFiles: Clone + Send + Sync + 'static {
+    fn gate(&self) -> &Gate;
+
     /// All issues, with their comments.
     fn issues(&self) -> Result<Arc<Vec<Issue>>, TrackerError>;
 
-    /// Works on the files where blocking is allowed.
+    /// Issues with certain ids, with their comments. Ids that are unknown are left out.
+    fn issues_with(&self, ids: &BTreeSet<IssueId>) -> Result<Vec<Issue>, TrackerError> {
+        Ok(self.issues()?.iter().filter(|issue| ids.contains(&issue.id)).cloned().collect())
+    }
+
+    /// Works on the files where blocking is allowed, one request after the other.
     fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, TrackerError> + Send + 'static,
     ) -> Reading<T> {
         let files = self.clone();
         Box::pin(async move {
+            let _turn = Arc::clone(files.gate()).lock_owned().await;
             let done = tokio::task::spawn_blocking(move || work(&files)).await;
             done.unwrap_or_else(|error| {
                 Err(TrackerError::new(TrackerErrorKind::Transport, format!("reading issues: {error}")))
@@ -50,11 +62,9 @@ impl<T: IssueFiles> IssueReader for T {
         }
         let ids: BTreeSet<IssueId> = ids.iter().cloned().collect();
         self.blocking(move |files| {
-            let issues = files.issues()?;
-            let found = issues.iter().filter(|issue| ids.contains(&issue.id)).cloned();
             let with_comments =
                 |issue: Issue| Issue { comments: Some(issue.comments.unwrap_or_default()), ..issue };
-            Ok(found.map(with_comments).collect())
+            Ok(files.issues_with(&ids)?.into_iter().map(with_comments).collect())
         })
     }
 }

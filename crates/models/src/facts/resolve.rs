@@ -397,10 +397,10 @@ pub fn is_missing(config: &ProviderConfig, model: &str) -> bool {
         Some(list) => {
             let is_gateway =
                 || config.kind != ProviderKind::Copilot && host.local.is_none() && !table.is_at_home(config);
-            !list.is_empty()
-                && host.name.is_some()
-                && !list.iter().any(|listed| is_same(&listed.id, model))
-                && !(is_gateway() && is_catalogued(config, model))
+            let may_have = list.is_empty()
+                || list.iter().any(|listed| is_same(&listed.id, model))
+                || (is_gateway() && is_catalogued(config, model));
+            host.name.is_some() && !may_have
         }
         None => {
             let name = key(model);

@@ -109,11 +109,26 @@ async fn writes_of_many_at_once_are_all_kept() {
             tracker.label(&suite::id("2"), &format!("l{n}"), hangar_trackers::LabelChange::Add).await
         })
     });
-    for write in writes.collect::<Vec<_>>() {
+    let writes: Vec<_> = writes.collect();
+    let unknown = tracker.transition(&suite::id("9"), "Done").await.unwrap_err();
+    assert_eq!(unknown.kind, TrackerErrorKind::NotFound, "one that fails leaves the others alone");
+    for write in writes {
         write.await.unwrap().unwrap();
     }
     let issue = tracker.by_ids(&[suite::id("2")]).await.unwrap().remove(0);
     assert_eq!(issue.labels.len(), 24);
+}
+
+#[tokio::test]
+async fn issues_of_markdown_are_found_by_id_beside_a_file_that_is_none() {
+    let place = markdown();
+    std::fs::write(place.path().join("broken.md"), "---\nstate: [\n---\n").unwrap();
+    let tracker = MarkdownTracker::new(place.path().to_owned());
+    let ids = ["1", "README", "gone"].map(suite::id);
+    let found = tracker.by_ids(&ids).await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].blocked_by[0].state, "In Progress", "of the blocker's own file");
+    assert!(tracker.by_states(&["To Do".to_owned()]).await.is_err(), "a list tells of the broken file");
 }
 
 #[tokio::test]
