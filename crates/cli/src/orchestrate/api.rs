@@ -1,6 +1,7 @@
 //! The state of the orchestrator for others: JSON and metrics, with the names that Sortie has for them.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use hangar_orchestrator::hold;
 use hangar_orchestrator::record::Tokens;
@@ -17,6 +18,38 @@ pub(super) struct Counts {
     pub(super) looks: u64,
     pub(super) failed_looks: u64,
     pub(super) webhooks: u64,
+    /// Decisions what to do next.
+    pub(super) plans: Timing,
+    /// Ticks of the loop: decisions with what they write down, until only effects are waited for.
+    pub(super) ticks: Timing,
+}
+
+/// How long something takes that is done again and again.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Timing {
+    count: u64,
+    total: Duration,
+    longest: Duration,
+}
+
+impl Timing {
+    pub(super) fn add(&mut self, time: Duration) {
+        self.count += 1;
+        self.total += time;
+        self.longest = self.longest.max(time);
+    }
+
+    /// A summary, and the longest time as a gauge, in the text format of Prometheus.
+    fn write(&self, text: &mut String, name: &str, help: &str) {
+        let (total, longest) = (self.total.as_secs_f64(), self.longest.as_secs_f64());
+        let _ = writeln!(
+            text,
+            "# HELP {name}_seconds {help}\n# TYPE {name}_seconds summary\n{name}_seconds_sum {total}\n\
+             {name}_seconds_count {}\n# HELP {name}_longest_seconds The longest of them.\n\
+             # TYPE {name}_longest_seconds gauge\n{name}_longest_seconds {longest}",
+            self.count
+        );
+    }
 }
 
 fn tokens(tokens: Tokens) -> Value {
@@ -173,5 +206,7 @@ pub(super) fn metrics(config: &Config, state: &OrchestratorState, counts: Counts
     family("webhooks_total", "counter", "Signed deliveries that were accepted.", &[("", counts.webhooks)]);
     let build = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
     family("build_info", "gauge", "Version of the program.", &[(&build, 1)]);
+    counts.plans.write(&mut text, "hangar_orchestrator_plan", "Decisions what to do next.");
+    counts.ticks.write(&mut text, "hangar_orchestrator_tick", "Decisions with what they write down.");
     text
 }

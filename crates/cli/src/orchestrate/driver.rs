@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use hangar_orchestrator::plan::{
@@ -32,6 +32,11 @@ use crate::output::remark;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Most steps that are taken without looking at anything else.
 const MAX_ROUNDS: usize = 10_000;
+/// Most effects whose ends are taken between two decisions.
+const MAX_DONE: usize = 256;
+
+/// An effect that has ended.
+type Joined = Result<(tokio::task::Id, Finished), tokio::task::JoinError>;
 
 /// Makes a context for a workflow that was loaded again.
 pub(super) type Rebuild = Box<dyn Fn(super::source::Loaded, &Context) -> Context + Send>;
@@ -131,7 +136,9 @@ impl Driver {
         self.withdraw_strangers();
         loop {
             self.take_requests()?;
+            let begun = Instant::now();
             self.advance()?;
+            self.counts.ticks.add(begun.elapsed());
             self.log.compact(&self.state, Timestamp::now())?;
             if self.until_idle && self.is_idle() {
                 return Ok(LoopEnd::Asked);
@@ -140,7 +147,7 @@ impl Driver {
             self.look_if_due();
             let wait = self.wait();
             tokio::select! {
-                Some(done) = self.work.effects.join_next_with_id() => self.done(done)?,
+                Some(done) = self.work.effects.join_next_with_id() => self.done_with_others(done)?,
                 Some(ask) = self.questions.recv() => self.answer(ask)?,
                 () = tokio::time::sleep(wait) => self.reload_if_changed(),
                 () = &mut stopped => return Ok(LoopEnd::StopAll),
@@ -173,31 +180,50 @@ impl Driver {
             let busy = Busy { issues: self.work.under_way.keys().cloned().collect(), draining: false };
             let config = &self.context.workflow.config;
             let seen = Seeing { snapshot: self.work.snapshot.as_ref(), pulls: &self.work.pulls };
+            let begun = Instant::now();
             let steps = plan(config, seen, &self.state, &busy, Timestamp::now());
+            self.counts.plans.add(begun.elapsed());
             if steps.is_empty() {
                 return Ok(());
             }
+            let (mut facts, mut effects) = (Vec::new(), Vec::new());
             for step in steps {
                 match step {
-                    PlanStep::Note(fact) => self.note(fact)?,
-                    PlanStep::Do(effect) => self.start(effect),
+                    PlanStep::Note(fact) => facts.push(fact),
+                    PlanStep::Do(effect) => effects.push(effect),
                 }
             }
+            self.note_all(facts)?;
+            effects.into_iter().for_each(|effect| self.start(effect));
         }
         Ok(())
     }
 
     /// Writes a fact down, then lets it have its consequences.
     fn note(&mut self, fact: IssueFact) -> Result<()> {
+        self.note_all(vec![fact])
+    }
+
+    /// Writes facts down together, then lets each have its consequences.
+    fn note_all(&mut self, facts: Vec<IssueFact>) -> Result<()> {
+        if facts.is_empty() {
+            return Ok(());
+        }
         let now = Timestamp::now();
-        let fact = self.scaled(fact, now);
-        let record = OrchestratorRecord { seq: self.state.next_seq, at: now, fact };
-        self.log.append(&record)?;
         // Times have milliseconds in the log; what is decided here must be what is read there.
         let at = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
-        let record = OrchestratorRecord { at, ..record };
-        self.state.apply(&record);
+        let records: Vec<OrchestratorRecord> = (self.state.next_seq..)
+            .zip(facts)
+            .map(|(seq, fact)| OrchestratorRecord { seq, at, fact: self.scaled(fact, now) })
+            .collect();
+        self.log.append(&records)?;
         self.work.noted = now;
+        records.iter().for_each(|record| self.apply(record));
+        Ok(())
+    }
+
+    fn apply(&mut self, record: &OrchestratorRecord) {
+        self.state.apply(record);
         match &record.fact {
             IssueFact::SessionEnded { issue, .. }
             | IssueFact::Requested { issue, request: PersonRequest::Stop | PersonRequest::Park, .. } => {
@@ -209,8 +235,7 @@ impl Driver {
             IssueFact::Released { issue, .. } | IssueFact::Parked { issue, .. } => self.withdraw(issue),
             _ => {}
         }
-        self.shown.record(&record, &self.state);
-        Ok(())
+        self.shown.record(record, &self.state);
     }
 
     fn scaled(&self, fact: IssueFact, now: Timestamp) -> IssueFact {
@@ -294,7 +319,21 @@ impl Driver {
         self.work.effects.spawn(async move { Finished::Effect(Box::new(effect.await)) })
     }
 
-    fn done(&mut self, done: Result<(tokio::task::Id, Finished), tokio::task::JoinError>) -> Result<()> {
+    /// Takes what has ended meanwhile too: a decision looks at every issue, and one is enough for all of them.
+    fn done_with_others(&mut self, first: Joined) -> Result<()> {
+        let mut next = Some(first);
+        for _ in 0..MAX_DONE {
+            let Some(done) = next.take() else { break };
+            self.done(done)?;
+            next = self.work.effects.try_join_next_with_id();
+        }
+        match next {
+            Some(done) => self.done(done),
+            None => Ok(()),
+        }
+    }
+
+    fn done(&mut self, done: Joined) -> Result<()> {
         let id = match &done {
             Ok((id, _)) => *id,
             Err(error) => error.id(),
@@ -316,7 +355,7 @@ impl Driver {
                 if aborted {
                     return Ok(());
                 }
-                return done.facts.into_iter().try_for_each(|fact| self.note(fact));
+                return self.note_all(done.facts);
             }
             Err(error) => {
                 if let Ok(panic) = error.try_into_panic() {

@@ -58,21 +58,24 @@ impl RecordLog {
         Ok(Some((state, Self { path, file, length, compacted, _lock: lock })))
     }
 
-    /// Appends a record or nothing of it.
-    pub(super) fn append(&mut self, record: &OrchestratorRecord) -> Result<()> {
+    /// Appends records, all or nothing of them, and has them on disk if one of them is a milestone.
+    pub(super) fn append(&mut self, records: &[OrchestratorRecord]) -> Result<()> {
         let failed = || format!("writing {}", self.path.display());
-        let mut line = serde_json::to_vec(record).with_context(failed)?;
-        line.push(b'\n');
-        let after = self.length + line.len() as u64;
+        let mut lines = Vec::new();
+        for record in records {
+            serde_json::to_writer(&mut lines, record).with_context(failed)?;
+            lines.push(b'\n');
+        }
+        let after = self.length + lines.len() as u64;
         if after > MAX_LOG_BYTES {
             bail!("{} has grown to its limit", self.path.display());
         }
-        if let Err(error) = self.file.write_all(&line) {
+        if let Err(error) = self.file.write_all(&lines) {
             // Half a line would swallow the next one.
             let _ = self.file.set_len(self.length);
             return Err(error).with_context(failed);
         }
-        if record.fact.is_milestone() {
+        if records.iter().any(|record| record.fact.is_milestone()) {
             self.file.sync_data().with_context(failed)?;
         }
         self.length = after;

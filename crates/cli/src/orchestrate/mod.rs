@@ -289,7 +289,7 @@ pub(crate) fn issue(settings: &Settings, args: IssueArgs) -> Result<Exit> {
 fn ask(source: &Source, fact: IssueFact, id: &str) -> Result<()> {
     let directory = source.records();
     if let Some((state, mut log)) = RecordLog::open(&directory)? {
-        log.append(&OrchestratorRecord { seq: state.next_seq, at: Timestamp::now(), fact })?;
+        log.append(&[OrchestratorRecord { seq: state.next_seq, at: Timestamp::now(), fact }])?;
         return print_line("Written down for the next `hangar orchestrate`.");
     }
     let requests = log::requests(&directory);
