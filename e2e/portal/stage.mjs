@@ -32,7 +32,7 @@ class Stage {
     const complaints = [];
     page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
     page.on("console", (message) => {
-      if (message.type() === "error") complaints.push(`console: ${message.text()}`);
+      if (message.type() === "error") complaints.push(`console: ${message.text()} ${message.location().url}`);
     });
     this.#pages.push({ context, complaints, forgives });
     return page;

@@ -16,7 +16,8 @@ pub trait IssuesHost: Send + Sync {
     /// One issue, by the name of its workflow and its id or identifier.
     fn issue(&self, workflow: String, issue: String) -> Asked<IssueDetails>;
 
-    fn act(&self, workflow: String, issue: String, order: IssueOrder) -> Asked<()>;
+    /// Carries an order out, and returns the issue as it is afterwards.
+    fn act(&self, workflow: String, issue: String, order: IssueOrder) -> Asked<IssueDetails>;
 }
 
 /// Workflow files.

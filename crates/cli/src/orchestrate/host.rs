@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_orchestrator::prompt;
-use hangar_orchestrator::record::{IssueFact, PersonRequest};
+use hangar_orchestrator::record::{IssueFact, PersonRequest, Release};
 use hangar_orchestrator::state::IssueClaim;
 use hangar_portal::issues::{
     Asked, BoardColumn, BoardQuery, ColumnCount, IssueAction, IssueBlocker, IssueBoard, IssueCard,
@@ -29,7 +29,7 @@ use super::board::{BoardCard, FoundIssue, WorkflowBoard, check_result};
 use super::config::{self, OrchestratorTable};
 use super::driver::LoopEnd;
 use super::serve::{Ask, PATIENCE};
-use super::show::Shown;
+use super::show::{self, Shown};
 use super::source::{Source, hash};
 use super::{Output, Workbench};
 use crate::config::live::LiveConfig;
@@ -285,6 +285,10 @@ impl Orchestrators {
         name: String,
     ) -> Result<IssueDetails, IssueRefusal> {
         let (_, found) = self.found(&workflow, &name).await?;
+        Ok(self.details(found).await)
+    }
+
+    async fn details(&self, found: FoundIssue) -> IssueDetails {
         let id = IssueId(found.found.card.id.clone());
         let read =
             tokio::time::timeout(TRACKER_PATIENCE, found.tracker.by_ids(std::slice::from_ref(&id))).await;
@@ -297,7 +301,7 @@ impl Orchestrators {
             card.state.clone_from(&issue.state);
         }
         let (checks, log_excerpt, threads, reviews) = found.pull.map(pull_parts).unwrap_or_default();
-        Ok(IssueDetails {
+        IssueDetails {
             card,
             description: issue.as_ref().map(|issue| issue.description.clone()).unwrap_or_default(),
             comments: issue
@@ -326,16 +330,39 @@ impl Orchestrators {
             log_excerpt,
             threads,
             reviews,
-        })
+        }
     }
 
+    /// Carries an order out, and returns the issue as it is afterwards.
     async fn done(
         self: Arc<Self>,
         workflow: String,
         name: String,
         order: IssueOrder,
-    ) -> Result<(), IssueRefusal> {
+    ) -> Result<IssueDetails, IssueRefusal> {
         let (one, found) = self.found(&workflow, &name).await?;
+        self.carry_out(&one, &found, order).await?;
+        match self.found(&workflow, &name).await {
+            Ok((_, found)) => Ok(self.details(found).await),
+            // An issue that nobody has worked on leaves the board with its active state.
+            Err(IssueRefusal::Missing(_)) => {
+                let mut details = self.details(found).await;
+                let card = &mut details.card;
+                (card.column, card.code) = (BoardColumn::Done, "inactive".to_owned());
+                card.why = show::released(&Release::Inactive { state: card.state.clone() });
+                card.actions.clear();
+                Ok(details)
+            }
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        one: &Hosted,
+        found: &FoundIssue,
+        order: IssueOrder,
+    ) -> Result<(), IssueRefusal> {
         let card = &found.found.card;
         if !card.actions.contains(&order.action) {
             let verb = format!("{:?}", order.action).to_lowercase();
@@ -561,7 +588,7 @@ impl IssuesHost for Desk {
         Box::pin(Arc::clone(&self.0).details_of(workflow, issue))
     }
 
-    fn act(&self, workflow: String, issue: String, order: IssueOrder) -> Asked<()> {
+    fn act(&self, workflow: String, issue: String, order: IssueOrder) -> Asked<IssueDetails> {
         Box::pin(Arc::clone(&self.0).done(workflow, issue, order))
     }
 }

@@ -82,9 +82,7 @@ async fn act(
     Path((workflow, issue)): Path<(String, String)>,
     Json(order): Json<IssueOrder>,
 ) -> Result<Answer<IssueDetails>, Problem> {
-    let host = parts(&app)?.issues;
-    host.act(workflow.clone(), issue.clone(), order).await.map_err(refused)?;
-    Ok(Answer(host.issue(workflow, issue).await.map_err(refused)?))
+    Ok(Answer(parts(&app)?.issues.act(workflow, issue, order).await.map_err(refused)?))
 }
 
 async fn read(State(app): Of, Name(workflow): Name) -> Result<Answer<WorkflowText>, Problem> {

@@ -139,6 +139,30 @@ fn people_start_stop_park_and_move_issues() {
 }
 
 #[test]
+fn a_move_off_the_board_is_answered_with_the_issue() {
+    let blocked = json!({ "id": "id-B", "identifier": "B", "title": "Later", "state": "To Do",
+        "blocked_by": [{ "id": "id-A", "identifier": "A", "state": "To Do" }] });
+    let place = Place::new(
+        &format!("{STATES}agent: {{ kind: mock }}\nmock: {{ turn_delay_ms: 600000 }}\n"),
+        "x",
+        &[issue("A"), blocked],
+    );
+    let portal = Hosted::on(place);
+    portal.in_column("B", "held");
+    let key = portal.key();
+    let moved = expect(portal.act(&key, "B", &json!({ "action": "move", "state": "Done" })), 200);
+    let card = &moved["card"];
+    assert_eq!((&card["identifier"], &card["state"]), (&json!("B"), &json!("Done")), "{moved}");
+    portal.until(|board| card(board, "B").is_none());
+    refused(
+        &portal.act(&key, "B", &json!({ "action": "park" })),
+        404,
+        "issue_not_found",
+        "no issue `B` on the board",
+    );
+}
+
+#[test]
 fn a_question_is_answered_in_the_portal() {
     let ask = r#"{{ if .run.is_continuation }}SAY:thanks{{ else }}TOOL:issue-ask_person:{"question":"Which colour?"}
 SAY:asked{{ end }}"#;
