@@ -16,7 +16,7 @@ use hangar_runtimes::usage::AgentUsage;
 use hangar_store::{CopiedLog, SessionId};
 use tokio::sync::mpsc;
 
-use super::carried::lines;
+use super::session::lines;
 use super::portal::{FleetChange, Inner};
 
 /// Capacity of the queues between the portal and the session.
