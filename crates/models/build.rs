@@ -3,8 +3,12 @@
 //! whose parser every session uses anyway: a session without a `config.toml` never runs the one for TOML.
 
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use regex_syntax::hir::{Class, HirKind};
 use tiktoken_rs::CoreBPE;
 
@@ -12,21 +16,35 @@ use tiktoken_rs::CoreBPE;
 mod layout;
 
 const FACTS: &str = "src/facts/facts.toml";
+const CATALOGUE: &str = "src/facts/models-dev.jsonl";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=src/tokenizer/layout.rs");
     println!("cargo::rerun-if-changed={FACTS}");
+    println!("cargo::rerun-if-changed={CATALOGUE}");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     vocabulary(&out.join("o200k.bin"), &tiktoken_rs::o200k_base().expect("the o200k vocabulary"));
     classes(&out.join("classes.rs"));
     facts(&out.join("facts.json"));
+    catalogue(&out.join("models-dev.gz"));
 }
 
 fn facts(path: &Path) {
     let text = std::fs::read_to_string(FACTS).expect("reading the facts");
     let facts: toml::Table = text.parse().unwrap_or_else(|error| panic!("{FACTS}: {error}"));
     std::fs::write(path, serde_json::to_vec(&facts).expect("facts as JSON")).expect("writing the facts");
+}
+
+/// The catalogue, compressed to a fifteenth: its lines are much alike, and most sessions need none of them. The date in its head
+/// stays readable.
+fn catalogue(path: &Path) {
+    let text = std::fs::read_to_string(CATALOGUE).expect("reading the catalogue");
+    let head = text.lines().next().and_then(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let date = head.as_ref().and_then(|head| head["date"].as_str()).expect("a catalogue with a date");
+    println!("cargo::rustc-env=CATALOGUE_DATE={date}");
+    let mut packed = GzEncoder::new(File::create(path).expect("creating a file"), Compression::best());
+    packed.write_all(text.as_bytes()).and_then(|()| packed.finish()).expect("packing the catalogue");
 }
 
 /// Little-endian: the number of entries before each group of buckets, the number in each bucket, the entries by bucket.

@@ -1,4 +1,5 @@
-//! Packs the files of `pages` into the program: compressed, with the tag by which browsers know a version.
+//! Packs the files of `pages` into the program: compressed, with the tag by which browsers know a version. So it does with the
+//! description of the API.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -8,11 +9,14 @@ use std::path::{Path, PathBuf};
 use flate2::{Compression, CrcReader, write::GzEncoder};
 
 const PAGES: &str = "pages";
+const DESCRIPTION: &str = "../../docs/openapi.json";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={PAGES}");
+    println!("cargo::rerun-if-changed={DESCRIPTION}");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    pack(Path::new(DESCRIPTION), &out.join("openapi.json.gz"));
     let mut names = Vec::new();
     collect(Path::new(PAGES), &mut names);
     names.sort();

@@ -332,7 +332,11 @@ pub struct GridColumn {
     pub job_name: String,
 }
 
-/// The schema of an entry, for editors and for those who write entries by program.
+/// The schema of an entry, for editors and for those who write entries by program. It is committed, since the code that makes it from
+/// the types is large; a test does that.
+pub const SCHEMA: &str = include_str!("../../../docs/job-entry.schema.json");
+
+/// [`SCHEMA`], made from the types.
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Entry).to_value()
 }

@@ -253,6 +253,26 @@ impl IssueClaim {
         self.session_ids.push(session.to_owned());
         let surplus = self.session_ids.len().saturating_sub(MAX_SESSION_IDS);
         self.session_ids.drain(..surplus);
+        self.sessions += 1;
+        self.is_open = true;
+        self.turn = 0;
+        self.publication = None;
+        self.phase = Phase::Ready;
+    }
+
+    /// The issue was read after a turn: its state, or none if it is gone.
+    fn checked(&mut self, state: Option<&str>) {
+        let Phase::Turned { soft_stop } = &self.phase else { return };
+        let word = soft_stop.clone();
+        (self.failures, self.error) = (0, None);
+        if let Some(state) = state {
+            state.clone_into(&mut self.state);
+        }
+        self.phase = match (state, word) {
+            (None, _) => Phase::Closing { end: SessionEnd::Gone },
+            (Some(_), Some(word)) => Phase::Closing { end: SessionEnd::SoftStop { word } },
+            (Some(_), None) => Phase::Ready,
+        };
     }
 
     /// The next stage begins, with its own agent and turns.
@@ -481,11 +501,6 @@ impl OrchestratorState {
                 claim.workspace = Some(workspace.clone());
                 claim.branch.clone_from(branch);
                 claim.state.clone_from(state);
-                claim.sessions += 1;
-                claim.is_open = true;
-                claim.turn = 0;
-                claim.publication = None;
-                claim.phase = Phase::Ready;
             }
             IssueFact::TurnStarted { turn, .. } => {
                 claim.turn = *turn;
@@ -504,23 +519,7 @@ impl OrchestratorState {
                     WorkTurnEnd::Interrupted => Phase::Closing { end: SessionEnd::Interrupted },
                 };
             }
-            IssueFact::Checked { state, .. } => {
-                let Phase::Turned { soft_stop } = &claim.phase else { return };
-                let word = soft_stop.clone();
-                claim.failures = 0;
-                claim.error = None;
-                claim.phase = match (state, word) {
-                    (None, _) => Phase::Closing { end: SessionEnd::Gone },
-                    (Some(state), Some(word)) => {
-                        claim.state.clone_from(state);
-                        Phase::Closing { end: SessionEnd::SoftStop { word } }
-                    }
-                    (Some(state), None) => {
-                        claim.state.clone_from(state);
-                        Phase::Ready
-                    }
-                };
-            }
+            IssueFact::Checked { state, .. } => claim.checked(state.as_deref()),
             IssueFact::SessionEnded { end, .. } => claim.phase = Phase::Closing { end: end.clone() },
             IssueFact::Finished { .. } => claim.finished(&mut self.totals),
             IssueFact::Written { write, error: None, .. } => {

@@ -1,8 +1,6 @@
 //! The table of event types. Types that are not in it are kept as they are.
 
-use serde::Serialize;
-use serde::ser::SerializeStruct;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::data::*;
 
@@ -10,10 +8,20 @@ macro_rules! events {
     ($( $variant:ident ( $data:ident ) = $kind:literal $lifetime:ident; )*) => {
         /// Content of an event: its type with the data of that type. `Unknown` holds types that are not in the table, and
         /// data that does not fit its type.
-        #[derive(Debug, Clone)]
+        #[derive(Debug)]
         pub enum Body {
             $( $variant($data), )*
             Unknown { kind: String, data: Box<RawValue> },
+        }
+
+        // Not derived, since a derived one is inlined: every crate that clones an event would have a copy of its own, of 30 KB.
+        impl Clone for Body {
+            fn clone(&self) -> Self {
+                match self {
+                    $( Body::$variant(data) => Body::$variant(data.clone()), )*
+                    Body::Unknown { kind, data } => Body::Unknown { kind: kind.clone(), data: data.clone() },
+                }
+            }
         }
 
         impl Body {
@@ -49,10 +57,12 @@ macro_rules! events {
                 known.unwrap_or_else(|| Body::Unknown { kind: kind.to_owned(), data: data.to_owned() })
             }
 
-            pub(crate) fn serialize_data<S: SerializeStruct>(&self, out: &mut S) -> Result<(), S::Error> {
+            /// The `data` member as text. One serializer writes it, whatever the event is written to: the code of all types is
+            /// too large to have it once for each.
+            pub(crate) fn data_text(&self) -> Result<Box<RawValue>, serde_json::Error> {
                 match self {
-                    $( Body::$variant(data) => out.serialize_field("data", data), )*
-                    Body::Unknown { data, .. } => out.serialize_field("data", data),
+                    $( Body::$variant(data) => to_raw_value(data), )*
+                    Body::Unknown { data, .. } => Ok(data.clone()),
                 }
             }
         }
@@ -232,14 +242,6 @@ impl std::fmt::Display for EventKind {
 impl Body {
     /// The `data` member alone, for consumers that want no envelope.
     pub fn data(&self) -> Result<serde_json::Value, serde_json::Error> {
-        struct Data<'a>(&'a Body);
-        impl Serialize for Data<'_> {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let mut out = serializer.serialize_struct("Data", 1)?;
-                self.0.serialize_data(&mut out)?;
-                out.end()
-            }
-        }
-        Ok(serde_json::to_value(Data(self))?["data"].take())
+        serde_json::from_str(self.data_text()?.get())
     }
 }

@@ -146,7 +146,10 @@ impl Serialize for Event {
         out.serialize_field("type", self.body.kind())?;
         match &self.original {
             Some(text) => out.serialize_field("data", text)?,
-            None => self.body.serialize_data(&mut out)?,
+            None => {
+                let data = self.body.data_text().map_err(<S::Error as serde::ser::Error>::custom)?;
+                out.serialize_field("data", &data)?;
+            }
         }
         if self.ephemeral {
             out.serialize_field("ephemeral", &true)?;

@@ -16,6 +16,7 @@ mod facts;
 mod gzip;
 mod history;
 mod markers;
+mod packed;
 mod profile;
 mod record;
 mod refusal;

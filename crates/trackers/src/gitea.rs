@@ -13,7 +13,8 @@ use crate::error::{TrackerError, TrackerErrorKind};
 use crate::http::{Api, Method, Service};
 use crate::issue::{Blocker, Comment, Issue, IssueId, number};
 use crate::label_states::LabelStates;
-use crate::{IssueReader, IssueWriter, LabelChange, NewComment, NewIssue, Reading};
+use crate::remote::{IssueWords, comment_once, create_once, remote_tracker};
+use crate::{LabelChange, NewComment, NewIssue};
 
 pub use pulls::GiteaForge;
 
@@ -157,12 +158,8 @@ impl Repository {
     }
 
     async fn comment(&self, number: &str, comment: &NewComment) -> Result<(), TrackerError> {
-        let mark = comment.mark();
-        if self.comments(number).await?.iter().any(|known| known.body.contains(&mark)) {
-            return Ok(());
-        }
-        let path = self.path(&format!("/issues/{number}/comments"));
-        self.api.send(Method::Post, &path, Some(&json!({ "body": comment.text() }))).await.map(drop)
+        let known = self.comments(number).await?;
+        comment_once(&self.api, &self.path(&format!("/issues/{number}/comments")), &known, comment).await
     }
 }
 
@@ -266,62 +263,21 @@ impl Inner {
         self.repository.api.send(Method::Patch, &path, Some(&change)).await.map(drop)
     }
 
-    async fn create(&self, draft: NewIssue) -> Result<IssueId, TrackerError> {
-        let mark = draft.mark();
-        let recent = self.repository.path(&format!("/issues?state=all&type=issues&limit={LIMIT}"));
-        let known = self.repository.api.get(&recent).await?.body;
-        let has_mark = |entry: &&Value| entry["body"].as_str().is_some_and(|body| body.contains(&mark));
-        let made = match known.as_array().into_iter().flatten().find(has_mark).cloned() {
-            Some(found) => found,
-            None => {
-                let body = json!({ "title": draft.title, "body": draft.text() });
-                self.repository.api.send(Method::Post, &self.repository.path("/issues"), Some(&body)).await?
-            }
-        };
-        let missing = || TrackerError::new(TrackerErrorKind::Payload, "Gitea's answer is no issue");
-        made["number"].as_u64().map(|number| IssueId(number.to_string())).ok_or_else(missing)
+    async fn comment(&self, id: &IssueId, comment: &NewComment) -> Result<(), TrackerError> {
+        self.repository.comment(number(id)?, comment).await
+    }
+
+    async fn label(&self, id: &IssueId, label: &str, change: LabelChange) -> Result<(), TrackerError> {
+        let entry = self.repository.entry(number(id)?).await?;
+        self.repository.relabel(&entry, label, change).await
+    }
+
+    async fn create(&self, draft: &NewIssue) -> Result<IssueId, TrackerError> {
+        let newest = self.repository.path(&format!("/issues?state=all&type=issues&limit={LIMIT}"));
+        let words = IssueWords { text: "body", number: "number" };
+        let path = self.repository.path("/issues");
+        create_once(&self.repository.api, (&newest, &path), &words, draft).await
     }
 }
 
-impl IssueReader for GiteaTracker {
-    fn by_states(&self, states: &[String]) -> Reading<Vec<Issue>> {
-        let (inner, states) = (Arc::clone(&self.0), states.to_vec());
-        Box::pin(async move { if states.is_empty() { Ok(Vec::new()) } else { inner.listed(&states).await } })
-    }
-
-    fn by_ids(&self, ids: &[IssueId]) -> Reading<Vec<Issue>> {
-        let (inner, ids) = (Arc::clone(&self.0), ids.to_vec());
-        Box::pin(async move {
-            let mut issues = Vec::new();
-            for id in &ids {
-                issues.extend(inner.one(id).await?);
-            }
-            Ok(issues)
-        })
-    }
-}
-
-impl IssueWriter for GiteaTracker {
-    fn transition(&self, id: &IssueId, state: &str) -> Reading<()> {
-        let (inner, id, state) = (Arc::clone(&self.0), id.clone(), state.to_owned());
-        Box::pin(async move { inner.transition(&id, &state).await })
-    }
-
-    fn comment(&self, id: &IssueId, comment: NewComment) -> Reading<()> {
-        let (inner, id) = (Arc::clone(&self.0), id.clone());
-        Box::pin(async move { inner.repository.comment(number(&id)?, &comment).await })
-    }
-
-    fn label(&self, id: &IssueId, label: &str, change: LabelChange) -> Reading<()> {
-        let (inner, id, label) = (Arc::clone(&self.0), id.clone(), label.to_owned());
-        Box::pin(async move {
-            let entry = inner.repository.entry(number(&id)?).await?;
-            inner.repository.relabel(&entry, &label, change).await
-        })
-    }
-
-    fn create(&self, draft: NewIssue) -> Reading<IssueId> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.create(draft).await })
-    }
-}
+remote_tracker!(GiteaTracker, one_by_one);

@@ -17,7 +17,8 @@ use crate::error::{TrackerError, TrackerErrorKind};
 use crate::http::{Api, Method, Service, encoded};
 use crate::issue::{Blocker, Comment, Issue, IssueId, number};
 use crate::label_states::LabelStates;
-use crate::{IssueReader, IssueWriter, LabelChange, NewComment, NewIssue, Reading};
+use crate::remote::{IssueWords, comment_once, create_once, remote_tracker};
+use crate::{LabelChange, NewComment, NewIssue};
 
 pub use app::AppTokens;
 pub use pulls::GitHubForge;
@@ -284,85 +285,35 @@ impl Inner {
         let (path, change) = (self.path(&format!("/{number}")), json!({ "state": open }));
         self.api.send(Method::Patch, &path, Some(&change)).await.map(drop)
     }
-}
 
-impl IssueReader for GitHubTracker {
-    fn by_states(&self, states: &[String]) -> Reading<Vec<Issue>> {
-        let (inner, states) = (Arc::clone(&self.0), states.to_vec());
-        Box::pin(async move {
-            if states.is_empty() {
-                return Ok(Vec::new());
-            }
-            let is_open = |state: &String| !inner.states.is_terminal(state);
-            let mut entries =
-                if states.iter().any(is_open) { inner.open_issues().await? } else { Vec::new() };
-            if !states.iter().all(is_open) {
-                entries.extend(inner.closed_issues().await?);
-            }
-            inner.with_blockers(&entries, Some(&states)).await
-        })
+    async fn listed(&self, states: &[String]) -> Result<Vec<Issue>, TrackerError> {
+        let is_open = |state: &String| !self.states.is_terminal(state);
+        let mut entries = if states.iter().any(is_open) { self.open_issues().await? } else { Vec::new() };
+        if !states.iter().all(is_open) {
+            entries.extend(self.closed_issues().await?);
+        }
+        self.with_blockers(&entries, Some(states)).await
     }
 
-    fn by_ids(&self, ids: &[IssueId]) -> Reading<Vec<Issue>> {
-        let (inner, ids) = (Arc::clone(&self.0), ids.to_vec());
-        Box::pin(async move {
-            let mut issues = Vec::new();
-            for id in &ids {
-                issues.extend(inner.one(id).await?);
-            }
-            Ok(issues)
-        })
-    }
-}
-
-impl IssueWriter for GitHubTracker {
-    fn transition(&self, id: &IssueId, state: &str) -> Reading<()> {
-        let (inner, id, state) = (Arc::clone(&self.0), id.clone(), state.to_owned());
-        Box::pin(async move { inner.transition(&id, &state).await })
+    async fn comment(&self, id: &IssueId, comment: &NewComment) -> Result<(), TrackerError> {
+        let number = number(id)?;
+        let known = self.comments(number).await?;
+        comment_once(&self.api, &self.path(&format!("/{number}/comments")), &known, comment).await
     }
 
-    fn comment(&self, id: &IssueId, comment: NewComment) -> Reading<()> {
-        let (inner, id) = (Arc::clone(&self.0), id.clone());
-        Box::pin(async move {
-            let number = number(&id)?;
-            let mark = comment.mark();
-            if inner.comments(number).await?.iter().any(|known| known.body.contains(&mark)) {
-                return Ok(());
-            }
-            let path = inner.path(&format!("/{number}/comments"));
-            inner.api.send(Method::Post, &path, Some(&json!({ "body": comment.text() }))).await.map(drop)
-        })
+    async fn label(&self, id: &IssueId, label: &str, change: LabelChange) -> Result<(), TrackerError> {
+        let (number, label) = (number(id)?, label.to_lowercase());
+        match change {
+            LabelChange::Add => self.add_label(number, &label).await,
+            LabelChange::Remove => self.remove_label(number, &label).await,
+        }
     }
 
-    fn label(&self, id: &IssueId, label: &str, change: LabelChange) -> Reading<()> {
-        let (inner, id, label) = (Arc::clone(&self.0), id.clone(), label.to_lowercase());
-        Box::pin(async move {
-            let number = number(&id)?;
-            match change {
-                LabelChange::Add => inner.add_label(number, &label).await,
-                LabelChange::Remove => inner.remove_label(number, &label).await,
-            }
-        })
-    }
-
-    fn create(&self, draft: NewIssue) -> Reading<IssueId> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move {
-            let mark = draft.mark();
-            let recent = inner.path(&format!("?state=all&sort=created&direction=desc&per_page={PER_PAGE}"));
-            let known = inner.api.get(&recent).await?.body;
-            let has_mark = |entry: &&Value| entry["body"].as_str().is_some_and(|body| body.contains(&mark));
-            let found = known.as_array().into_iter().flatten().find(has_mark).cloned();
-            let made = match found {
-                Some(found) => found,
-                None => {
-                    let body = json!({ "title": draft.title, "body": draft.text() });
-                    inner.api.send(Method::Post, &inner.path(""), Some(&body)).await?
-                }
-            };
-            let number = made["number"].as_u64();
-            let missing = || TrackerError::new(TrackerErrorKind::Payload, "GitHub's answer is no issue");
-            number.map(|number| IssueId(number.to_string())).ok_or_else(missing)
-        })
+    async fn create(&self, draft: &NewIssue) -> Result<IssueId, TrackerError> {
+        let newest = self.path(&format!("?state=all&sort=created&direction=desc&per_page={PER_PAGE}"));
+        let words = IssueWords { text: "body", number: "number" };
+        create_once(&self.api, (&newest, &self.path("")), &words, draft).await
     }
 }
+
+remote_tracker!(GitHubTracker, one_by_one);

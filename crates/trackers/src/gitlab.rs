@@ -13,7 +13,8 @@ use crate::error::{TrackerError, TrackerErrorKind};
 use crate::http::{Api, Method, Service, encoded};
 use crate::issue::{Blocker, Comment, Issue, IssueId, number};
 use crate::label_states::LabelStates;
-use crate::{IssueReader, IssueWriter, LabelChange, NewComment, NewIssue, Reading};
+use crate::remote::{IssueWords, comment_once, create_once, remote_tracker};
+use crate::{LabelChange, NewComment, NewIssue};
 
 pub use merge_requests::GitLabForge;
 
@@ -210,76 +211,27 @@ impl Inner {
         self.api.send(Method::Put, &path, Some(&change)).await.map(drop)
     }
 
-    async fn create(&self, draft: NewIssue) -> Result<IssueId, TrackerError> {
-        let mark = draft.mark();
-        let recent =
+    async fn comment(&self, id: &IssueId, comment: &NewComment) -> Result<(), TrackerError> {
+        let number = number(id)?;
+        let known = self.comments(number).await?;
+        comment_once(&self.api, &self.path(&format!("/{number}/notes")), &known, comment).await
+    }
+
+    async fn label(&self, id: &IssueId, label: &str, change: LabelChange) -> Result<(), TrackerError> {
+        let path = self.path(&format!("/{}", number(id)?));
+        let entry = self.api.get(&path).await?.body;
+        match label_change(&entry, label, change) {
+            Some(change) => self.api.send(Method::Put, &path, Some(&change)).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    async fn create(&self, draft: &NewIssue) -> Result<IssueId, TrackerError> {
+        let newest =
             self.path(&format!("?state=all&order_by=created_at&sort=desc&per_page={PER_PAGE}&scope=all"));
-        let known = self.api.get(&recent).await?.body;
-        let has_mark =
-            |entry: &&Value| entry["description"].as_str().is_some_and(|text| text.contains(&mark));
-        let made = match known.as_array().into_iter().flatten().find(has_mark).cloned() {
-            Some(found) => found,
-            None => {
-                let body = json!({ "title": draft.title, "description": draft.text() });
-                self.api.send(Method::Post, &self.path(""), Some(&body)).await?
-            }
-        };
-        let missing = || TrackerError::new(TrackerErrorKind::Payload, "GitLab's answer is no issue");
-        made["iid"].as_u64().map(|number| IssueId(number.to_string())).ok_or_else(missing)
+        let words = IssueWords { text: "description", number: "iid" };
+        create_once(&self.api, (&newest, &self.path("")), &words, draft).await
     }
 }
 
-impl IssueReader for GitLabTracker {
-    fn by_states(&self, states: &[String]) -> Reading<Vec<Issue>> {
-        let (inner, states) = (Arc::clone(&self.0), states.to_vec());
-        Box::pin(async move { if states.is_empty() { Ok(Vec::new()) } else { inner.listed(&states).await } })
-    }
-
-    fn by_ids(&self, ids: &[IssueId]) -> Reading<Vec<Issue>> {
-        let (inner, ids) = (Arc::clone(&self.0), ids.to_vec());
-        Box::pin(async move {
-            let mut issues = Vec::new();
-            for id in &ids {
-                issues.extend(inner.one(id).await?);
-            }
-            Ok(issues)
-        })
-    }
-}
-
-impl IssueWriter for GitLabTracker {
-    fn transition(&self, id: &IssueId, state: &str) -> Reading<()> {
-        let (inner, id, state) = (Arc::clone(&self.0), id.clone(), state.to_owned());
-        Box::pin(async move { inner.transition(&id, &state).await })
-    }
-
-    fn comment(&self, id: &IssueId, comment: NewComment) -> Reading<()> {
-        let (inner, id) = (Arc::clone(&self.0), id.clone());
-        Box::pin(async move {
-            let number = number(&id)?;
-            let mark = comment.mark();
-            if inner.comments(number).await?.iter().any(|known| known.body.contains(&mark)) {
-                return Ok(());
-            }
-            let path = inner.path(&format!("/{number}/notes"));
-            inner.api.send(Method::Post, &path, Some(&json!({ "body": comment.text() }))).await.map(drop)
-        })
-    }
-
-    fn label(&self, id: &IssueId, label: &str, change: LabelChange) -> Reading<()> {
-        let (inner, id, label) = (Arc::clone(&self.0), id.clone(), label.to_owned());
-        Box::pin(async move {
-            let path = inner.path(&format!("/{}", number(&id)?));
-            let entry = inner.api.get(&path).await?.body;
-            match label_change(&entry, &label, change) {
-                Some(change) => inner.api.send(Method::Put, &path, Some(&change)).await.map(drop),
-                None => Ok(()),
-            }
-        })
-    }
-
-    fn create(&self, draft: NewIssue) -> Reading<IssueId> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.create(draft).await })
-    }
-}
+remote_tracker!(GitLabTracker, one_by_one);

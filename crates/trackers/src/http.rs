@@ -82,6 +82,10 @@ impl Api {
         Ok(Self { client, service, credentials, cached: Mutex::default() })
     }
 
+    pub(crate) fn service_name(&self) -> &'static str {
+        self.service.name
+    }
+
     fn transport(&self, path: &str, error: &reqwest::Error) -> TrackerError {
         let message = format!("{} cannot be reached for {path}: {error}", self.service.name);
         TrackerError::new(TrackerErrorKind::Transport, message)

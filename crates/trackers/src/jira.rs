@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::http::{Api, Method, Service};
 use crate::issue::{Blocker, Comment, Issue, IssueId, Parent};
-use crate::{IssueReader, IssueWriter, LabelChange, NewComment, NewIssue, Reading};
+use crate::remote::remote_tracker;
+use crate::{LabelChange, NewComment, NewIssue};
 
 const FIELDS: &str =
     "summary,status,priority,labels,assignee,issuetype,parent,issuelinks,created,updated,description";
@@ -102,6 +103,17 @@ impl Inner {
         if self.edition == Edition::Cloud { document::document(text) } else { json!(text) }
     }
 
+    async fn listed(&self, states: &[String]) -> Result<Vec<Issue>, TrackerError> {
+        let names: Vec<String> = states.iter().map(|state| quoted(state)).collect();
+        let filter = if self.query.is_empty() { String::new() } else { format!(" AND ({})", self.query) };
+        let jql = format!(
+            "project = {} AND status IN ({}){filter} ORDER BY priority ASC, created ASC",
+            quoted(&self.project),
+            names.join(", ")
+        );
+        self.search(&jql).await
+    }
+
     /// All issues that a query finds.
     async fn search(&self, jql: &str) -> Result<Vec<Issue>, TrackerError> {
         let (mut issues, mut next) = (Vec::new(), String::new());
@@ -181,7 +193,7 @@ impl Inner {
         Ok(comments)
     }
 
-    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
+    async fn with_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
         let known: Vec<&str> = ids.iter().filter_map(|id| number(id).ok()).collect();
         let mut issues = Vec::new();
         for part in known.chunks(MAX_IDS) {
@@ -215,7 +227,8 @@ impl Inner {
         }
     }
 
-    async fn transition(&self, number: &str, state: &str) -> Result<(), TrackerError> {
+    async fn transition(&self, id: &IssueId, state: &str) -> Result<(), TrackerError> {
+        let number = number(id)?;
         let missing = || TrackerError::new(TrackerErrorKind::NotFound, format!("Jira has no issue {number}"));
         let issue = self.one(number).await?.ok_or_else(missing)?;
         if issue.state.to_lowercase() == state.to_lowercase() {
@@ -238,7 +251,39 @@ impl Inner {
         self.api.send(Method::Post, &path, Some(&body)).await.map(drop)
     }
 
-    async fn create(&self, draft: NewIssue) -> Result<IssueId, TrackerError> {
+    async fn comment(&self, id: &IssueId, comment: &NewComment) -> Result<(), TrackerError> {
+        let number = number(id)?;
+        let own = format!("hangar-{}", comment.marker);
+        if self.comments(number).await?.iter().any(|known| known.id == own) {
+            return Ok(());
+        }
+        let property = json!({ "key": PROPERTY, "value": { "marker": comment.marker } });
+        let body = json!({ "body": self.body(comment.body.trim_end()), "properties": [property] });
+        let path = self.path(&format!("/issue/{number}/comment"));
+        self.api.send(Method::Post, &path, Some(&body)).await.map(drop)
+    }
+
+    async fn label(&self, id: &IssueId, label: &str, change: LabelChange) -> Result<(), TrackerError> {
+        // Labels of Jira have no spaces.
+        let label = label.to_lowercase().replace(' ', "-");
+        let path = self.path(&format!("/issue/{}", number(id)?));
+        // Letters count in labels of Jira, and not in ours.
+        let entry = self.api.get(&format!("{path}?fields=labels")).await?.body;
+        let known = entry["fields"]["labels"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let known: Vec<&str> = known.filter(|known| known.to_lowercase() == label).collect();
+        let changes: Vec<Value> = match change {
+            LabelChange::Add if known.is_empty() => vec![json!({ "add": label })],
+            LabelChange::Add => Vec::new(),
+            LabelChange::Remove => known.iter().map(|known| json!({ "remove": known })).collect(),
+        };
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let body = json!({ "update": { "labels": changes } });
+        self.api.send(Method::Put, &path, Some(&body)).await.map(drop)
+    }
+
+    async fn create(&self, draft: &NewIssue) -> Result<IssueId, TrackerError> {
         let label = format!("{LABEL_PREFIX}{}", draft.marker);
         let jql = format!("project = {} AND labels = {}", quoted(&self.project), quoted(&label));
         if let Some(found) = self.search(&jql).await?.into_iter().next() {
@@ -293,79 +338,4 @@ fn date(value: &Value) -> Option<String> {
     }
 }
 
-impl IssueReader for JiraTracker {
-    fn by_states(&self, states: &[String]) -> Reading<Vec<Issue>> {
-        let (inner, states) = (Arc::clone(&self.0), states.to_vec());
-        Box::pin(async move {
-            if states.is_empty() {
-                return Ok(Vec::new());
-            }
-            let names: Vec<String> = states.iter().map(|state| quoted(state)).collect();
-            let filter =
-                if inner.query.is_empty() { String::new() } else { format!(" AND ({})", inner.query) };
-            let jql = format!(
-                "project = {} AND status IN ({}){filter} ORDER BY priority ASC, created ASC",
-                quoted(&inner.project),
-                names.join(", ")
-            );
-            inner.search(&jql).await
-        })
-    }
-
-    fn by_ids(&self, ids: &[IssueId]) -> Reading<Vec<Issue>> {
-        let (inner, ids) = (Arc::clone(&self.0), ids.to_vec());
-        Box::pin(async move { inner.by_ids(&ids).await })
-    }
-}
-
-impl IssueWriter for JiraTracker {
-    fn transition(&self, id: &IssueId, state: &str) -> Reading<()> {
-        let (inner, id, state) = (Arc::clone(&self.0), id.clone(), state.to_owned());
-        Box::pin(async move { inner.transition(number(&id)?, &state).await })
-    }
-
-    fn comment(&self, id: &IssueId, comment: NewComment) -> Reading<()> {
-        let (inner, id) = (Arc::clone(&self.0), id.clone());
-        Box::pin(async move {
-            let number = number(&id)?;
-            let own = format!("hangar-{}", comment.marker);
-            if inner.comments(number).await?.iter().any(|known| known.id == own) {
-                return Ok(());
-            }
-            let property = json!({ "key": PROPERTY, "value": { "marker": comment.marker } });
-            let body = json!({ "body": inner.body(comment.body.trim_end()), "properties": [property] });
-            let path = inner.path(&format!("/issue/{number}/comment"));
-            inner.api.send(Method::Post, &path, Some(&body)).await.map(drop)
-        })
-    }
-
-    fn label(&self, id: &IssueId, label: &str, change: LabelChange) -> Reading<()> {
-        // Labels of Jira have no spaces.
-        let (inner, id, label) = (Arc::clone(&self.0), id.clone(), label.to_lowercase().replace(' ', "-"));
-        Box::pin(async move {
-            let path = inner.path(&format!("/issue/{}", number(&id)?));
-            // Letters count in labels of Jira, and not in ours.
-            let entry = inner.api.get(&format!("{path}?fields=labels")).await?.body;
-            let known = entry["fields"]["labels"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let known: Vec<&str> = known.filter(|known| known.to_lowercase() == label).collect();
-            let changes: Vec<Value> = match change {
-                LabelChange::Add if known.is_empty() => vec![json!({ "add": label })],
-                LabelChange::Add => Vec::new(),
-                LabelChange::Remove => known.iter().map(|known| json!({ "remove": known })).collect(),
-            };
-            if changes.is_empty() {
-                return Ok(());
-            }
-            inner
-                .api
-                .send(Method::Put, &path, Some(&json!({ "update": { "labels": changes } })))
-                .await
-                .map(drop)
-        })
-    }
-
-    fn create(&self, draft: NewIssue) -> Reading<IssueId> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.create(draft).await })
-    }
-}
+remote_tracker!(JiraTracker);

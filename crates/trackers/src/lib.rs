@@ -19,6 +19,7 @@ mod label_states;
 pub mod linear;
 pub mod markdown;
 mod open;
+mod remote;
 mod shared_file;
 
 use futures_util::future::BoxFuture;

@@ -11,7 +11,8 @@ use sha2::{Digest, Sha256};
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::http::{Api, Service};
 use crate::issue::{Blocker, Comment, Issue, IssueId, PERSON, Parent};
-use crate::{IssueReader, IssueWriter, LabelChange, NewComment, NewIssue, Reading};
+use crate::remote::remote_tracker;
+use crate::{LabelChange, NewComment, NewIssue};
 
 const ENDPOINT: &str = "https://api.linear.app";
 /// Most pages of one list.
@@ -87,6 +88,34 @@ fn gone(id: &IssueId) -> TrackerError {
 }
 
 impl Inner {
+    async fn listed(&self, states: &[String]) -> Result<Vec<Issue>, TrackerError> {
+        let one = |state: &String| json!({ "state": { "name": { "eqIgnoreCase": state } } });
+        self.issues(json!({ "or": states.iter().map(one).collect::<Vec<_>>() }), "").await
+    }
+
+    async fn with_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
+        let mut issues = Vec::new();
+        for part in ids.chunks(MAX_IDS) {
+            issues.extend(self.issues(json!({ "id": { "in": part } }), COMMENTS).await?);
+        }
+        Ok(issues)
+    }
+
+    async fn comment(&self, id: &IssueId, comment: &NewComment) -> Result<(), TrackerError> {
+        let own = own_id(&id.0, &comment.marker);
+        let known = self.one(id).await?.comments.unwrap_or_default();
+        if known.iter().any(|known| known.id.ends_with(&own)) {
+            return Ok(());
+        }
+        let text = match comment.marker.starts_with(PERSON) {
+            // All that we write is ours here, unless it says otherwise.
+            true => comment.text(),
+            false => comment.body.trim_end().to_owned(),
+        };
+        let body = json!({ "id": own, "issue": id, "body": text });
+        self.api.graphql(COMMENT, body).await.map(drop)
+    }
+
     /// Issues that a filter finds in the project.
     async fn issues(&self, filter: Value, more: &str) -> Result<Vec<Issue>, TrackerError> {
         let query = format!(
@@ -141,7 +170,8 @@ impl Inner {
     }
 
     async fn label(&self, id: &IssueId, label: &str, change: LabelChange) -> Result<(), TrackerError> {
-        let has = self.one(id).await?.labels.contains(&label.to_owned());
+        let label = label.to_lowercase();
+        let has = self.one(id).await?.labels.contains(&label);
         if has == (change == LabelChange::Add) {
             return Ok(());
         }
@@ -160,7 +190,7 @@ impl Inner {
         self.api.graphql(query, json!({ "id": id, "label": label_id })).await.map(drop)
     }
 
-    async fn create(&self, draft: NewIssue) -> Result<IssueId, TrackerError> {
+    async fn create(&self, draft: &NewIssue) -> Result<IssueId, TrackerError> {
         let id = IssueId(own_id(&self.project, &draft.marker));
         if self.one(&id).await.is_ok() {
             return Ok(id);
@@ -227,61 +257,4 @@ fn comment(entry: &Value) -> Option<Comment> {
     })
 }
 
-impl IssueReader for LinearTracker {
-    fn by_states(&self, states: &[String]) -> Reading<Vec<Issue>> {
-        let (inner, states) = (Arc::clone(&self.0), states.to_vec());
-        Box::pin(async move {
-            if states.is_empty() {
-                return Ok(Vec::new());
-            }
-            let one = |state: &String| json!({ "state": { "name": { "eqIgnoreCase": state } } });
-            inner.issues(json!({ "or": states.iter().map(one).collect::<Vec<_>>() }), "").await
-        })
-    }
-
-    fn by_ids(&self, ids: &[IssueId]) -> Reading<Vec<Issue>> {
-        let (inner, ids) = (Arc::clone(&self.0), ids.to_vec());
-        Box::pin(async move {
-            let mut issues = Vec::new();
-            for part in ids.chunks(MAX_IDS) {
-                issues.extend(inner.issues(json!({ "id": { "in": part } }), COMMENTS).await?);
-            }
-            Ok(issues)
-        })
-    }
-}
-
-impl IssueWriter for LinearTracker {
-    fn transition(&self, id: &IssueId, state: &str) -> Reading<()> {
-        let (inner, id, state) = (Arc::clone(&self.0), id.clone(), state.to_owned());
-        Box::pin(async move { inner.transition(&id, &state).await })
-    }
-
-    fn comment(&self, id: &IssueId, comment: NewComment) -> Reading<()> {
-        let (inner, id) = (Arc::clone(&self.0), id.clone());
-        Box::pin(async move {
-            let own = own_id(&id.0, &comment.marker);
-            let known = inner.one(&id).await?.comments.unwrap_or_default();
-            if known.iter().any(|known| known.id.ends_with(&own)) {
-                return Ok(());
-            }
-            let text = match comment.marker.starts_with(PERSON) {
-                // All that we write is ours here, unless it says otherwise.
-                true => comment.text(),
-                false => comment.body.trim_end().to_owned(),
-            };
-            let body = json!({ "id": own, "issue": id, "body": text });
-            inner.api.graphql(COMMENT, body).await.map(drop)
-        })
-    }
-
-    fn label(&self, id: &IssueId, label: &str, change: LabelChange) -> Reading<()> {
-        let (inner, id, label) = (Arc::clone(&self.0), id.clone(), label.to_lowercase());
-        Box::pin(async move { inner.label(&id, &label, change).await })
-    }
-
-    fn create(&self, draft: NewIssue) -> Reading<IssueId> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.create(draft).await })
-    }
-}
+remote_tracker!(LinearTracker);

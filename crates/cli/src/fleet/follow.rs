@@ -16,8 +16,8 @@ use hangar_runtimes::usage::AgentUsage;
 use hangar_store::{CopiedLog, SessionId};
 use tokio::sync::mpsc;
 
-use super::carried::lines;
 use super::portal::{FleetChange, Inner};
+use super::session::lines;
 
 /// Capacity of the queues between the portal and the session.
 const COMMAND_QUEUE: usize = 64;

@@ -1,16 +1,18 @@
 //! The fleet: `hangar worker`, `hangar workers` and `hangar run --fleet`.
 //!
-//! `worker.rs` takes orders and keeps their leases, `carried.rs` carries one out with the code of `hangar run`, `workspace.rs` is
-//! where it works. `portal.rs` is the fleet as `hangar up --fleet` shows it, and `follow.rs` one session of it. `submit.rs` places an order and shows its events here. Streams, claims and leases are `crates/fleet`.
+//! `worker.rs` takes orders and keeps their leases, `attempt.rs` claims one and says how it ended, `session.rs` carries it out with the
+//! code of `hangar run`, `workspace.rs` is where it works. `portal.rs` is the fleet as `hangar up --fleet` shows it, and `follow.rs` one
+//! session of it. `submit.rs` places an order and shows its events here. Streams, claims and leases are `crates/fleet`.
 
 pub(crate) mod args;
-mod carried;
+mod attempt;
 pub(crate) mod config;
 pub(crate) mod doctor;
 mod flags;
 mod follow;
 mod listing;
 pub(crate) mod portal;
+mod session;
 mod submit;
 mod worker;
 mod workspace;

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::args::WorkerArgs;
-use super::carried;
+use super::attempt;
 use super::workspace::Workspaces;
 use crate::exit::Exit;
 use crate::machine::Machine;
@@ -270,7 +270,7 @@ impl Puller {
                     let worker = Arc::clone(&self.worker);
                     self.tasks.spawn(FutureExt::boxed(async move {
                         worker.busy.fetch_add(1, Ordering::Relaxed);
-                        carried::carry_out(&worker, ticket.into()).await;
+                        attempt::carry_out(&worker, ticket.into()).await;
                         worker.busy.fetch_sub(1, Ordering::Relaxed);
                         drop(slot);
                     }));

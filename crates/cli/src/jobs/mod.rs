@@ -36,7 +36,7 @@ pub(crate) fn run(settings: &Settings, command: JobCommand) -> Result<Exit> {
         JobCommand::Show { run, json } => show::run(&store(settings), run, json),
         JobCommand::Runs { limit, json } => show::runs(&store(settings), limit, json),
         JobCommand::Schema => {
-            print_line(&serde_json::to_string_pretty(&hangar_jobs::entry::schema())?)?;
+            print_line(hangar_jobs::entry::SCHEMA.trim_end())?;
             Ok(Exit::Done)
         }
         JobCommand::Tools => serve_tools(),

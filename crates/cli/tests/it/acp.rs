@@ -595,6 +595,31 @@ fn clients_on_a_port_are_served_too() {
 }
 
 #[test]
+fn an_agent_without_free_files_serves_again_when_some_are_free() {
+    let (scratch, model) = stage();
+    let (mut child, stream, port) = on_a_port(&scratch, &model);
+    let connect = || std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    is_served(stream);
+    let files = format!("/proc/{}/fd", child.id());
+    let open = || std::fs::read_dir(&files).unwrap().count() as u64;
+    let pid = rustix::process::Pid::from_child(&child);
+    let few = open() + 10;
+    let limit = |current| rustix::process::Rlimit { current: Some(current), maximum: Some(current) };
+    rustix::process::prlimit(Some(pid), rustix::process::Resource::Nofile, limit(few)).unwrap();
+    // More than it can accept: the others wait in the queue of the kernel.
+    let crowd: Vec<std::net::TcpStream> = (0..40).map(|_| connect()).collect();
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while open() < few {
+        assert!(std::time::Instant::now() < deadline, "{} of {few} files are open", open());
+        std::thread::yield_now();
+    }
+    drop(crowd);
+    is_served(connect());
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
 fn a_web_page_on_a_port_is_not_heard_and_gets_no_answer() {
     let (scratch, model) = stage();
     let (mut child, _first, port) = on_a_port(&scratch, &model);

@@ -1,18 +1,27 @@
 //! The catalogue of models.dev: limits, prices and efforts of models at many hosts.
 //!
 //! A selection of it is embedded, a line of JSON for each model (`models-dev.jsonl`, written by `cargo xtask
-//! catalogue`), and only the lines that are looked up are parsed. The user's own file is an unchanged `api.json` of
+//! catalogue`, compressed by `build.rs`), and only the lines that are looked up are parsed. The user's own file is an unchanged `api.json` of
 //! models.dev.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::sync::LazyLock;
 
+use flate2::read::GzDecoder;
 use hangar_agent::model::{Price, PriceStep, Rates};
 use serde::Deserialize;
 
 use super::effort::Level;
 use super::name::key;
 
-const EMBEDDED: &str = include_str!("models-dev.jsonl");
+/// The embedded selection, unpacked by the first look at it. A test reads it to its end.
+static EMBEDDED: LazyLock<String> = LazyLock::new(|| {
+    let packed: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/models-dev.gz"));
+    let mut text = String::new();
+    let _ = GzDecoder::new(packed).read_to_string(&mut text);
+    text
+});
 /// The threshold that `"context_over_200k"` names.
 const OLD_STEP: u64 = 200_000;
 
@@ -67,12 +76,7 @@ impl Catalogue {
 
 /// Day of the embedded selection.
 pub(super) fn embedded_date() -> &'static str {
-    #[derive(Deserialize)]
-    struct Head<'a> {
-        date: &'a str,
-    }
-    let head = EMBEDDED.lines().next().and_then(|line| serde_json::from_str::<Head>(line).ok());
-    head.map_or("", |head| head.date)
+    env!("CATALOGUE_DATE")
 }
 
 /// Entry of the embedded selection for a model at the first of these hosts that has it.

@@ -3,6 +3,7 @@
 mod approvals;
 mod changes;
 mod costs;
+mod described;
 mod fleet;
 mod hooks;
 mod input;
@@ -32,6 +33,7 @@ use hangar_jobs::record::RunId;
 use hangar_registry::hub::Hub;
 use hangar_registry::runs::Runs;
 
+use self::described::Described;
 use crate::assets;
 use crate::fleet::FleetHost;
 use crate::guard::{self, AccessGuard};
@@ -176,27 +178,13 @@ async fn not_that_way() -> Problem {
     )
 }
 
-type SchemaOf = fn(&mut schemars::SchemaGenerator) -> schemars::Schema;
-
-/// One route and its documentation.
+/// One route.
 struct Endpoint {
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the description of the API"))]
     method: &'static str,
     path: &'static str,
-    summary: &'static str,
     route: MethodRouter<App>,
-    query: Option<SchemaOf>,
-    body: Option<SchemaOf>,
-    answer: Answered,
-    /// Whether the route needs no token.
-    open: bool,
-}
-
-/// Successful response of a route.
-enum Answered {
-    Json(u16, SchemaOf),
-    Empty(u16),
-    /// Server-sent events.
-    Stream(&'static str),
+    described: Described,
 }
 
 impl Endpoint {
@@ -206,32 +194,27 @@ impl Endpoint {
         summary: &'static str,
         route: MethodRouter<App>,
     ) -> Self {
-        Self {
-            method,
-            path,
-            summary,
-            route,
-            query: None,
-            body: None,
-            answer: Answered::Empty(204),
-            open: false,
-        }
+        Self { method, path, route, described: Described::new(summary) }
     }
 
-    fn query<T: schemars::JsonSchema>(self) -> Self {
-        Self { query: Some(schemars::SchemaGenerator::subschema_for::<T>), ..self }
+    fn query<T: schemars::JsonSchema>(mut self) -> Self {
+        self.described.query::<T>();
+        self
     }
 
-    fn body<T: schemars::JsonSchema>(self) -> Self {
-        Self { body: Some(schemars::SchemaGenerator::subschema_for::<T>), ..self }
+    fn body<T: schemars::JsonSchema>(mut self) -> Self {
+        self.described.body::<T>();
+        self
     }
 
-    fn answers<T: schemars::JsonSchema>(self, status: u16) -> Self {
-        Self { answer: Answered::Json(status, schemars::SchemaGenerator::subschema_for::<T>), ..self }
+    fn answers<T: schemars::JsonSchema>(mut self, status: u16) -> Self {
+        self.described.answers::<T>(status);
+        self
     }
 
-    fn empty(self, status: u16) -> Self {
-        Self { answer: Answered::Empty(status), ..self }
+    fn empty(mut self, status: u16) -> Self {
+        self.described.empty(status);
+        self
     }
 
     /// Limits the size of bodies.
@@ -240,12 +223,14 @@ impl Endpoint {
         Self { route: route.layer(Extension(BodyLimit(bytes))), ..self }
     }
 
-    fn open(self) -> Self {
-        Self { open: true, ..self }
+    fn open(mut self) -> Self {
+        self.described.open();
+        self
     }
 
-    fn streams(self, what: &'static str) -> Self {
-        Self { answer: Answered::Stream(what), ..self }
+    fn streams(mut self, what: &'static str) -> Self {
+        self.described.streams(what);
+        self
     }
 }
 

@@ -19,6 +19,7 @@ use serde::Deserialize;
 
 use crate::facts::{FactsError, VendorModel, VendorModels};
 use crate::history::AnswerHistory;
+use crate::packed;
 use crate::profile::Profile;
 use crate::refusal::Refusal;
 use crate::request::Request;
@@ -100,8 +101,8 @@ enum DefaultThinking {
 impl Anthropic {
     pub fn new() -> Result<Self, FactsError> {
         Ok(Self {
-            models: VendorModels::parse(include_str!("models.toml"))?,
-            shapes: Shapes::parse(include_str!("shapes.toml"))?,
+            models: VendorModels::parse(packed::text("anthropic/models.toml"))?,
+            shapes: Shapes::parse(packed::text("anthropic/shapes.toml"))?,
         })
     }
 }

@@ -6,16 +6,17 @@ use serde_json::{Value, json};
 use super::Chat;
 use super::template::Vars;
 use crate::anthropic::Anthropic;
+use crate::packed;
 use crate::responses::{ItemIds, Responses};
 use crate::{
     Accepted, AnswerHistory, FactsError, PlannedAnswer, Refusal, Request, Vendor, VendorFailure,
     VendorResponse,
 };
 
-/// The models of xAI on the wire that it recommends.
-pub(super) const GROK: &str = include_str!("profiles/xai-responses.toml");
-/// The models of OpenAI, for hosts that forward requests.
-pub(super) const GPT: &str = include_str!("../responses/models.toml");
+/// Table of the models of xAI on the wire that it recommends.
+pub(super) const GROK: &str = "chat/profiles/xai-responses.toml";
+/// Table of the models of OpenAI, for hosts that forward requests.
+pub(super) const GPT: &str = "responses/models.toml";
 
 /// The wires of a host.
 pub struct Gateway {
@@ -78,7 +79,7 @@ impl Gateway {
     }
 
     fn of_two(name: &str, models: &str) -> Result<Self, FactsError> {
-        let responses = Responses::of_models(models, ItemIds::Stable)?;
+        let responses = Responses::of_models(packed::text(models), ItemIds::Stable)?;
         Ok(Self { chat: Chat::named(name)?, messages: None, responses: Some(responses) })
     }
 
@@ -86,7 +87,7 @@ impl Gateway {
         Ok(Self {
             chat: Chat::named(name)?,
             messages: Some(Anthropic::new()?),
-            responses: Some(Responses::of_models(GPT, item_ids)?),
+            responses: Some(Responses::of_models(packed::text(GPT), item_ids)?),
         })
     }
 

@@ -17,30 +17,31 @@ use super::rules::{
 };
 use super::wording::Wording;
 use crate::FactsError;
+use crate::packed;
 
-/// Every host with its file.
-const HOSTS: &[(&str, &str)] = &[
-    ("azure", include_str!("profiles/azure.toml")),
-    ("copilot", include_str!("profiles/copilot.toml")),
-    ("deepseek", include_str!("profiles/deepseek.toml")),
-    ("gemini", include_str!("profiles/gemini.toml")),
-    ("glm", include_str!("profiles/glm.toml")),
-    ("groq", include_str!("profiles/groq.toml")),
-    ("kimi", include_str!("profiles/kimi.toml")),
-    ("litellm", include_str!("profiles/litellm.toml")),
-    ("llama-cpp", include_str!("profiles/llama-cpp.toml")),
-    ("lm-studio", include_str!("profiles/lm-studio.toml")),
-    ("mistral", include_str!("profiles/mistral.toml")),
-    ("ollama", include_str!("profiles/ollama.toml")),
-    ("openai", include_str!("profiles/openai.toml")),
-    ("openrouter", include_str!("profiles/openrouter.toml")),
-    ("qwen", include_str!("profiles/qwen.toml")),
-    ("vllm", include_str!("profiles/vllm.toml")),
-    ("xai", include_str!("profiles/xai.toml")),
+/// Every host. Each has a file below `profiles`.
+const HOSTS: &[&str] = &[
+    "azure",
+    "copilot",
+    "deepseek",
+    "gemini",
+    "glm",
+    "groq",
+    "kimi",
+    "litellm",
+    "llama-cpp",
+    "lm-studio",
+    "mistral",
+    "ollama",
+    "openai",
+    "openrouter",
+    "qwen",
+    "vllm",
+    "xai",
 ];
 
 /// Profiles that hosts share, by `like`.
-const COMMON: &[(&str, &str)] = &[("compatible", include_str!("profiles/compatible.toml"))];
+const COMMON: &[&str] = &["compatible"];
 
 /// Profile of one host.
 #[derive(Debug, Clone, Deserialize)]
@@ -106,10 +107,10 @@ impl Rulebook {
 
 /// The table of a host, on top of the one that it is `like`.
 fn table(name: &str) -> Result<Table, toml::de::Error> {
-    let Some((_, text)) = HOSTS.iter().chain(COMMON).find(|(known, _)| *known == name) else {
+    if !HOSTS.iter().chain(COMMON).any(|known| *known == name) {
         return Err(toml::de::Error::custom(format!("there is no chat host `{name}`")));
-    };
-    let mut own: Table = text.parse()?;
+    }
+    let mut own: Table = packed::text(&format!("chat/profiles/{name}.toml")).parse()?;
     match own.remove("like") {
         Some(toml::Value::String(other)) => Ok(merged(table(&other)?, own)),
         _ => Ok(own),
@@ -145,7 +146,7 @@ mod tests {
 
     #[test]
     fn every_rulebook_can_be_read_and_has_models_and_a_catalogue() {
-        for (name, _) in HOSTS {
+        for name in HOSTS {
             let book = Rulebook::named(name).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(book.name, *name);
             assert!(!book.model.is_empty(), "{name} has no models");

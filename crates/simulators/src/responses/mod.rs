@@ -16,6 +16,7 @@ use serde::Deserialize;
 
 use crate::facts::{FactsError, VendorModel, VendorModels};
 use crate::history::AnswerHistory;
+use crate::packed;
 use crate::profile::Profile;
 use crate::refusal::Refusal;
 use crate::request::Request;
@@ -66,14 +67,14 @@ pub(crate) struct Rules {
 impl Responses {
     /// OpenAI itself.
     pub fn new() -> Result<Self, FactsError> {
-        Self::of_models(include_str!("models.toml"), ItemIds::Stable)
+        Self::of_models(packed::text("responses/models.toml"), ItemIds::Stable)
     }
 
     /// Another host with this wire, with models of its own.
     pub fn of_models(models: &str, item_ids: ItemIds) -> Result<Self, FactsError> {
         Ok(Self {
             models: VendorModels::parse(models)?,
-            shapes: Shapes::parse(include_str!("shapes.toml"))?,
+            shapes: Shapes::parse(packed::text("responses/shapes.toml"))?,
             item_ids,
         })
     }

@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 use super::{LIMIT, Repository, raw_labels};
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::forge::{
-    Check, CheckStatus, Forge, MergeOrder, PullDraft, PullName, PullRequest, PullState, Review,
-    ReviewVerdict, Thread, ThreadAnswer, ThreadComment, tail,
+    Check, CheckStatus, MergeOrder, PullDraft, PullName, PullRequest, PullState, Review, ReviewVerdict,
+    Thread, ThreadAnswer, ThreadComment, tail,
 };
 use crate::http::{Method, encoded, text};
-use crate::{LabelChange, NewComment, Reading};
+use crate::remote::remote_forge;
+use crate::{LabelChange, NewComment};
 
 /// Mark of an answer after which a thread counts as resolved, on servers that cannot resolve threads.
 const RESOLVED: &str = "<!-- hangar:resolved -->";
@@ -383,29 +384,4 @@ fn thread(found: &Conversation) -> Option<Thread> {
     })
 }
 
-impl Forge for GiteaForge {
-    fn publish(&self, draft: PullDraft) -> Reading<PullName> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.publish(draft).await })
-    }
-
-    fn look(&self, number: u64, log_lines: u32) -> Reading<PullRequest> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.look(number, log_lines).await })
-    }
-
-    fn answer(&self, number: u64, thread: Option<ThreadAnswer>, comment: NewComment) -> Reading<()> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.answer(number, thread, comment).await })
-    }
-
-    fn merge(&self, order: MergeOrder) -> Reading<()> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.merge(order).await })
-    }
-
-    fn label_pull(&self, number: u64, label: &str, change: LabelChange) -> Reading<()> {
-        let (inner, label) = (Arc::clone(&self.0), label.to_owned());
-        Box::pin(async move { inner.label(number, &label, change).await })
-    }
-}
+remote_forge!(GiteaForge);

@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 use super::is_repository;
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::forge::{
-    Check, CheckStatus, Forge, MergeOrder, PullDraft, PullName, PullRequest, PullState, Review,
-    ReviewVerdict, Thread, ThreadAnswer, ThreadComment, tail,
+    Check, CheckStatus, MergeOrder, PullDraft, PullName, PullRequest, PullState, Review, ReviewVerdict,
+    Thread, ThreadAnswer, ThreadComment, tail,
 };
 use crate::http::{Api, Method, encoded, text};
 use crate::kept::Kept;
-use crate::{LabelChange, NewComment, Reading};
+use crate::remote::remote_forge;
+use crate::{LabelChange, NewComment};
 
 /// Largest page.
 const PER_PAGE: usize = 100;
@@ -346,29 +347,4 @@ fn thread(entry: &Value) -> Option<Thread> {
     })
 }
 
-impl Forge for GitHubForge {
-    fn publish(&self, draft: PullDraft) -> Reading<PullName> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.publish(draft).await })
-    }
-
-    fn look(&self, number: u64, log_lines: u32) -> Reading<PullRequest> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.look(number, log_lines).await })
-    }
-
-    fn answer(&self, number: u64, thread: Option<ThreadAnswer>, comment: NewComment) -> Reading<()> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.answer(number, thread, comment).await })
-    }
-
-    fn merge(&self, order: MergeOrder) -> Reading<()> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.merge(order).await })
-    }
-
-    fn label_pull(&self, number: u64, label: &str, change: LabelChange) -> Reading<()> {
-        let (inner, label) = (Arc::clone(&self.0), label.to_owned());
-        Box::pin(async move { inner.label(number, &label, change).await })
-    }
-}
+remote_forge!(GitHubForge);

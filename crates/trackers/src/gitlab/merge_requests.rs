@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use super::{is_project, label_change, project_path, raw_labels, service};
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::forge::{
-    Check, CheckStatus, Forge, MergeOrder, PullDraft, PullName, PullRequest, PullState, Review,
-    ReviewVerdict, Thread, ThreadAnswer, ThreadComment, tail,
+    Check, CheckStatus, MergeOrder, PullDraft, PullName, PullRequest, PullState, Review, ReviewVerdict,
+    Thread, ThreadAnswer, ThreadComment, tail,
 };
 use crate::http::{Api, Method, encoded, text};
-use crate::{LabelChange, NewComment, Reading};
+use crate::remote::remote_forge;
+use crate::{LabelChange, NewComment};
 
 const PER_PAGE: usize = 100;
 
@@ -349,29 +350,4 @@ fn plain(log: &str) -> String {
     text
 }
 
-impl Forge for GitLabForge {
-    fn publish(&self, draft: PullDraft) -> Reading<PullName> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.publish(draft).await })
-    }
-
-    fn look(&self, number: u64, log_lines: u32) -> Reading<PullRequest> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.look(number, log_lines).await })
-    }
-
-    fn answer(&self, number: u64, thread: Option<ThreadAnswer>, comment: NewComment) -> Reading<()> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.answer(number, thread, comment).await })
-    }
-
-    fn merge(&self, order: MergeOrder) -> Reading<()> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.merge(order).await })
-    }
-
-    fn label_pull(&self, number: u64, label: &str, change: LabelChange) -> Reading<()> {
-        let (inner, label) = (Arc::clone(&self.0), label.to_owned());
-        Box::pin(async move { inner.label(number, &label, change).await })
-    }
-}
+remote_forge!(GitLabForge);

@@ -6,6 +6,7 @@ use super::requests::{BEARER, posted, reply};
 use super::*;
 use crate::chat::Gateway;
 use crate::chat::gateway::{GPT, GROK};
+use crate::packed;
 use crate::{Accepted, AnswerPiece, ScenarioEnd, Vendor, VendorResponse};
 
 const INTEGRATION: &str = "copilot-integration-id: copilot-developer-cli";
@@ -168,7 +169,7 @@ fn models(table: &str) -> Vec<toml::Table> {
 fn the_wires_of_one_host_agree_on_its_models() {
     for (host, table) in [("openai", GPT), ("azure", GPT), ("xai", GROK)] {
         let book = Rulebook::named(host).unwrap();
-        for other in models(table) {
+        for other in models(packed::text(table)) {
             let id = other["id"].as_str().unwrap();
             let model = book.model(id).unwrap_or_else(|| panic!("{host} has no {id} on chat completions"));
             let limits = (other["window"].as_integer(), other["output"].as_integer());
@@ -182,7 +183,7 @@ fn the_wires_of_one_host_agree_on_its_models() {
 #[test]
 fn every_model_that_is_passed_on_exists_at_its_vendor() {
     let claude = include_str!("../../anthropic/models.toml");
-    let known: Vec<String> = [models(GPT), models(claude)]
+    let known: Vec<String> = [models(packed::text(GPT)), models(claude)]
         .concat()
         .iter()
         .map(|model| model["id"].as_str().unwrap().to_owned())
