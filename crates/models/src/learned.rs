@@ -23,6 +23,7 @@ const OPTIONAL: &[(&str, &str)] = &[
     (INLINE_TOOLS, "inline-tools-2026-09-15"),
     (INLINE_TOOLS, "tool_addition"),
     (INLINE_TOOLS, "tool_definition"),
+    (INLINE_TOOLS, "additional_tools"),
     ("temperature", "temperature"),
     ("top_p", "top_p"),
     (EFFORT, "reasoning_effort"),
@@ -231,7 +232,11 @@ impl Learned {
     fn leave_out(&mut self, said: &str) -> Option<String> {
         let is_about_a_field = UNSUPPORTED.iter().any(|words| said.contains(words));
         let is_about_an_effort = BAD_EFFORT.iter().any(|words| said.contains(words));
-        let may = |field: &str| is_about_a_field || (field == EFFORT && is_about_an_effort);
+        // `Invalid value: 'additional_tools'. Supported values are: 'message', …`
+        let is_about_an_item = |field: &str| field == INLINE_TOOLS && said.contains("invalid value");
+        let may = |field: &str| {
+            is_about_a_field || (field == EFFORT && is_about_an_effort) || is_about_an_item(field)
+        };
         let &(mut field, _) =
             OPTIONAL.iter().find(|(field, name)| may(field) && names(said, &name.to_lowercase()))?;
         // `'max_completion_tokens' is not supported with this model. Use 'max_tokens' instead.`
@@ -449,6 +454,10 @@ mod tests {
             ("invalid beta flag", "thinking.block_binding"),
             ("thinking.adaptive.display: Extra inputs are not permitted", "thinking.display"),
             ("Unrecognized request argument supplied: stream_options", "stream_options"),
+            (
+                "Invalid value: 'additional_tools'. Supported values are: 'message', 'reasoning', and 'function_call'.",
+                INLINE_TOOLS,
+            ),
             ("Model does not support images. Please use a model that does.", IMAGES),
         ] {
             check(message, Wire::Chat, Some((field, None)));

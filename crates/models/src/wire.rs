@@ -28,8 +28,9 @@ use sha2::{Digest, Sha256};
 use self::anthropic::binding::Binding;
 use self::assembly::Assembly;
 use self::body::write_body;
+use self::native::{call_id, native_to};
 use crate::config::AnswerStyle;
-use crate::facts::{CacheKey, Endpoint, HostFacts, Level, ModelFacts, Reasoning, WebSearch};
+use crate::facts::{CacheKey, Endpoint, HostFacts, IdRule, Level, ModelFacts, Reasoning, WebSearch};
 use crate::learned::{EFFORT, INLINE_TOOLS, Learned};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +134,34 @@ impl Ask<'_> {
         betas.into_iter().flatten().collect()
     }
 
-    /// Whether the messages wire takes tools in the middle of the conversation.
+    /// The id of a call as the host accepts it. An id that came from the very same origin goes back as it came: some gateways
+    /// keep data in it, such as the signature of a call, and others look for it in the reasoning beside it.
+    fn call_id(&self, id: &str) -> String {
+        let rule = self.id_rule();
+        let is_own = || {
+            self.request.messages.iter().any(|message| match &**message {
+                Message::Assistant(turn) => {
+                    turn.tool_calls.iter().any(|call| call.id == id) && native_to(turn, self.origin).is_some()
+                }
+                Message::User(_) | Message::Tool { .. } => false,
+            })
+        };
+        if rule.accepts(id) || (!id.is_empty() && is_own()) { id.to_owned() } else { call_id(id, rule) }
+    }
+
+    /// The rule for ids of calls. An exact form is that of the model's template, whichever host applies it; behind an unknown host
+    /// the model's vendor decides.
+    fn id_rule(&self) -> &IdRule {
+        let model = self.facts.ids.as_ref();
+        model.filter(|rule| rule.exact || self.host.name.is_none()).unwrap_or(&self.host.ids)
+    }
+
+    /// Whether an assistant message is required between a tool message and a user message.
+    fn needs_filler(&self) -> bool {
+        self.host.filler || self.facts.filler
+    }
+
+    /// Whether the wire takes tools in the middle of the conversation.
     fn adds_tools(&self) -> bool {
         self.facts.late_tools && self.host.late_tools && !self.is_forgotten(INLINE_TOOLS)
     }
@@ -272,6 +300,8 @@ pub(crate) enum Progress {
     Over,
 }
 
+/// User message for a request whose conversation ends with an answer.
+const GO_ON: &str = "Continue.";
 /// Argument with the text of a custom tool, where it has to be offered as a function.
 const INPUT: &str = "input";
 
