@@ -38,6 +38,7 @@ const OPTIONAL: &[(&str, &str)] = &[
     ("reasoning.summary", "reasoning summaries"),
     ("reasoning_content", "reasoning_content"),
     ("reasoning_details", "reasoning_details"),
+    (INTERLEAVED, "interleaved-thinking-2025-05-14"),
     ("thinking.block_binding", "block_binding"),
     ("thinking.block_binding", "anthropic-beta"),
     ("thinking.block_binding", "beta flag"),
@@ -106,6 +107,9 @@ const LEAST_OUTPUT: u64 = 256;
 
 /// Name of the refused part for a server that takes tools only in their list.
 pub(crate) const INLINE_TOOLS: &str = "inline_tools";
+
+/// Name of the refused part for a server that does not let a model think between calls.
+pub(crate) const INTERLEAVED: &str = "interleaved_thinking";
 
 /// Name of the refused part for a model without vision.
 pub(crate) const IMAGES: &str = "images";
@@ -452,6 +456,10 @@ mod tests {
                 "thinking.block_binding",
             ),
             ("invalid beta flag", "thinking.block_binding"),
+            (
+                "Unexpected value(s) `interleaved-thinking-2025-05-14` for the `anthropic-beta` header",
+                INTERLEAVED,
+            ),
             ("thinking.adaptive.display: Extra inputs are not permitted", "thinking.display"),
             ("Unrecognized request argument supplied: stream_options", "stream_options"),
             (

@@ -31,7 +31,7 @@ use self::body::write_body;
 use self::native::{call_id, native_to};
 use crate::config::AnswerStyle;
 use crate::facts::{CacheKey, Endpoint, HostFacts, IdRule, Level, ModelFacts, Reasoning, WebSearch};
-use crate::learned::{EFFORT, INLINE_TOOLS, Learned};
+use crate::learned::{EFFORT, INLINE_TOOLS, INTERLEAVED, Learned};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
@@ -127,7 +127,11 @@ impl Ask<'_> {
         let binds =
             self.facts.thinking.as_ref().is_some_and(|rule| rule.prefix_bound) && self.binds_thinking();
         let adds = self.adds_tools() && !self.request.late_tools.is_empty();
+        let interleaves = self.facts.thinking.as_ref().is_some_and(|rule| rule.interleaved)
+            && self.host.name.as_deref() == Some("anthropic")
+            && !self.is_forgotten(INTERLEAVED);
         let betas = [
+            interleaves.then_some("interleaved-thinking-2025-05-14"),
             binds.then_some("thinking-binding-controls-2026-08-01"),
             adds.then_some("inline-tools-2026-09-15"),
         ];
@@ -146,7 +150,11 @@ impl Ask<'_> {
                 Message::User(_) | Message::Tool { .. } => false,
             })
         };
-        if rule.accepts(id) || (!id.is_empty() && is_own()) { id.to_owned() } else { call_id(id, rule) }
+        if rule.accepts(id) || (!rule.exact && !id.is_empty() && is_own()) {
+            id.to_owned()
+        } else {
+            call_id(id, rule)
+        }
     }
 
     /// The rule for ids of calls. An exact form is that of the model's template, whichever host applies it; behind an unknown host

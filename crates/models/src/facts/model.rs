@@ -101,6 +101,9 @@ pub struct Thinking {
     /// Whether a thinking block is valid only after exactly the prefix that it was made with.
     #[serde(default)]
     pub prefix_bound: bool,
+    /// Whether it thinks between the calls of a turn only if a header asks for it.
+    #[serde(default)]
+    pub interleaved: bool,
 }
 
 fn yes() -> bool {

@@ -5,6 +5,7 @@ use hangar_agent::model::{AssistantTurn, LateTools, Message, NativeTurn, Part};
 use hangar_protocol::data::ToolType;
 use serde_json::{Value, json};
 
+use crate::facts::HostFacts;
 use crate::wire::testing::*;
 use crate::wire::{Wire, WireVariant};
 
@@ -597,4 +598,15 @@ fn a_request_whose_last_message_is_empty_does_not_end_with_an_answer() {
     let request = request("claude-opus-4-6", vec![user("hi"), Message::Assistant(turn), user(" ")]);
     let body = body(Wire::Messages, WireVariant::Vendor, &request);
     assert_eq!(body["messages"].as_array().unwrap().last().unwrap()["role"], "user");
+}
+
+#[test]
+fn a_model_that_thinks_by_budget_is_asked_to_think_between_calls_at_its_vendor() {
+    let betas = |model: &str, host: &HostFacts| {
+        asked(WireVariant::Vendor, host, &request(model, vec![user("hi")]), None, |ask| ask.betas())
+    };
+    let anthropic = host_named("anthropic");
+    assert_eq!(betas("claude-sonnet-4-5", &anthropic), ["interleaved-thinking-2025-05-14"]);
+    assert_eq!(betas("claude-opus-4-6", &anthropic), [""; 0]);
+    assert_eq!(betas("claude-sonnet-4-5", &HostFacts::default()), [""; 0]);
 }

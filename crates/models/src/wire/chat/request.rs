@@ -209,12 +209,30 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     messages
 }
 
+/// Templates that require the filler also refuse two messages of the user in a row, so these become one.
 fn push_user(ask: &Ask<'_>, messages: &mut Vec<Value>, content: Value) {
+    if let Some(last) = messages.last_mut().filter(|last| ask.needs_filler() && last["role"] == "user") {
+        let joined = join(last["content"].take(), content);
+        last["content"] = joined;
+        return;
+    }
     let behind_results = messages.last().is_some_and(|last| last["role"] == "tool");
     if ask.needs_filler() && behind_results {
         messages.push(json!({ "role": "assistant", "content": FILLER }));
     }
     messages.push(json!({ "role": "user", "content": content }));
+}
+
+/// Two contents as one: as a string, unless one has more than text.
+fn join(first: Value, second: Value) -> Value {
+    let parts = |content: Value| match content {
+        Value::Array(parts) => parts,
+        text => vec![json!({ "type": "text", "text": text })],
+    };
+    match (first, second) {
+        (Value::String(first), Value::String(second)) => json!(format!("{first}\n\n{second}")),
+        (first, second) => parts(first).into_iter().chain(parts(second)).collect(),
+    }
 }
 
 fn push_behind(ask: &Ask<'_>, messages: &mut Vec<Value>, parts: &mut Vec<&Part>) {

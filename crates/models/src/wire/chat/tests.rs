@@ -746,6 +746,28 @@ fn a_model_of_mistral_gets_its_form_of_a_conversation_from_whoever_serves_it() {
 }
 
 #[test]
+fn a_model_of_mistral_is_never_told_two_messages_in_a_row() {
+    let sent = |model: &str| {
+        let mut request = conversation(model, None);
+        request.messages.extend([user("faster"), user("and better")].map(Arc::new));
+        let body = body(Wire::Chat, WireVariant::Vendor, &request);
+        body["messages"].as_array().unwrap().clone()
+    };
+    let roles = |messages: &[Value]| -> Vec<String> {
+        messages.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
+    };
+    let strict = sent("mistral-medium-3-5");
+    assert_eq!(roles(&strict), ["system", "user", "assistant", "tool", "tool", "assistant", "user"]);
+    let told: Vec<&Value> =
+        strict[6]["content"].as_array().unwrap().iter().map(|part| &part["type"]).collect();
+    assert_eq!(told, ["image_url", "text", "text"]);
+    assert_eq!(roles(&sent("mock-model"))[5..], ["user", "user", "user"]);
+    let request = request("devstral-2512", vec![user("one"), user("two")]);
+    let body = body(Wire::Chat, WireVariant::Vendor, &request);
+    assert_eq!(body["messages"][1]["content"], "one\n\ntwo");
+}
+
+#[test]
 fn a_conversation_never_ends_with_an_answer() {
     let turn = AssistantTurn { text: "So far.".into(), ..AssistantTurn::default() };
     let request = request("mistral-medium-3-5", vec![user("hi"), Message::Assistant(turn)]);
