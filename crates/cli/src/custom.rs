@@ -64,13 +64,15 @@ impl ConfigSources<'_> {
         }
     }
 
-    /// Directories of skills from the environment, the options and the settings.
+    /// Directories of skills from the options, and, where the configuration is read, from the environment and the settings.
     fn skill_dirs(&self, preferences: &Preferences) -> Vec<PathBuf> {
+        let given = self.options.skill_dirs.iter().flatten().cloned();
+        if !self.options.discovers() {
+            return given.collect();
+        }
         let named = self.settings.var("COPILOT_SKILLS_DIRS").into_iter().flat_map(|dirs| dirs.split(','));
-        let mut dirs: Vec<PathBuf> = named.map(|dir| PathBuf::from(dir.trim())).collect();
-        dirs.extend(self.options.skill_dirs.iter().flatten().cloned());
-        dirs.extend(preferences.skill_directories.iter().cloned());
-        dirs
+        let named = named.map(|dir| PathBuf::from(dir.trim()));
+        named.chain(given).chain(preferences.skill_directories.iter().cloned()).collect()
     }
 
     fn has_file_hooks(&self) -> bool {
@@ -83,7 +85,7 @@ impl ConfigSources<'_> {
             places: self.places(),
             plugins: self.plugins().0,
             extra: self.skill_dirs(&Preferences::of_user(&self.settings.home)),
-            of_project: self.options.discovers(),
+            discovered: self.options.discovers(),
         }
     }
 
@@ -155,7 +157,7 @@ impl Configured {
         let options = sources.options;
         let disabled = preferences.disabled_skills.iter().chain(options.disabled_skills.iter().flatten());
         let disabled: Vec<String> = disabled.cloned().collect();
-        let wanted = SkillPlaces { places, plugins, extra, of_project: options.discovers() };
+        let wanted = SkillPlaces { places, plugins, extra, discovered: options.discovers() };
         let skills = match options.skills {
             Some(false) => Skills::none(),
             Some(true) | None => Skills::load(wanted, disabled),

@@ -23,6 +23,7 @@ const OPTIONAL: &[(&str, &str)] = &[
     (INLINE_TOOLS, "inline-tools-2026-09-15"),
     (INLINE_TOOLS, "tool_addition"),
     (INLINE_TOOLS, "tool_definition"),
+    (INLINE_TOOLS, "additional_tools"),
     ("temperature", "temperature"),
     ("top_p", "top_p"),
     (EFFORT, "reasoning_effort"),
@@ -37,6 +38,7 @@ const OPTIONAL: &[(&str, &str)] = &[
     ("reasoning.summary", "reasoning summaries"),
     ("reasoning_content", "reasoning_content"),
     ("reasoning_details", "reasoning_details"),
+    (INTERLEAVED, "interleaved-thinking-2025-05-14"),
     ("thinking.block_binding", "block_binding"),
     ("thinking.block_binding", "anthropic-beta"),
     ("thinking.block_binding", "beta flag"),
@@ -105,6 +107,9 @@ const LEAST_OUTPUT: u64 = 256;
 
 /// Name of the refused part for a server that takes tools only in their list.
 pub(crate) const INLINE_TOOLS: &str = "inline_tools";
+
+/// Name of the refused part for a server that does not let a model think between calls.
+pub(crate) const INTERLEAVED: &str = "interleaved_thinking";
 
 /// Name of the refused part for a model without vision.
 pub(crate) const IMAGES: &str = "images";
@@ -231,7 +236,11 @@ impl Learned {
     fn leave_out(&mut self, said: &str) -> Option<String> {
         let is_about_a_field = UNSUPPORTED.iter().any(|words| said.contains(words));
         let is_about_an_effort = BAD_EFFORT.iter().any(|words| said.contains(words));
-        let may = |field: &str| is_about_a_field || (field == EFFORT && is_about_an_effort);
+        // `Invalid value: 'additional_tools'. Supported values are: 'message', …`
+        let is_about_an_item = |field: &str| field == INLINE_TOOLS && said.contains("invalid value");
+        let may = |field: &str| {
+            is_about_a_field || (field == EFFORT && is_about_an_effort) || is_about_an_item(field)
+        };
         let &(mut field, _) =
             OPTIONAL.iter().find(|(field, name)| may(field) && names(said, &name.to_lowercase()))?;
         // `'max_completion_tokens' is not supported with this model. Use 'max_tokens' instead.`
@@ -447,8 +456,16 @@ mod tests {
                 "thinking.block_binding",
             ),
             ("invalid beta flag", "thinking.block_binding"),
+            (
+                "Unexpected value(s) `interleaved-thinking-2025-05-14` for the `anthropic-beta` header",
+                INTERLEAVED,
+            ),
             ("thinking.adaptive.display: Extra inputs are not permitted", "thinking.display"),
             ("Unrecognized request argument supplied: stream_options", "stream_options"),
+            (
+                "Invalid value: 'additional_tools'. Supported values are: 'message', 'reasoning', and 'function_call'.",
+                INLINE_TOOLS,
+            ),
             ("Model does not support images. Please use a model that does.", IMAGES),
         ] {
             check(message, Wire::Chat, Some((field, None)));

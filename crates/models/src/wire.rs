@@ -28,9 +28,10 @@ use sha2::{Digest, Sha256};
 use self::anthropic::binding::Binding;
 use self::assembly::Assembly;
 use self::body::write_body;
+use self::native::{call_id, native_to};
 use crate::config::AnswerStyle;
-use crate::facts::{CacheKey, Endpoint, HostFacts, Level, ModelFacts, Reasoning, WebSearch};
-use crate::learned::{EFFORT, INLINE_TOOLS, Learned};
+use crate::facts::{CacheKey, Endpoint, HostFacts, IdRule, Level, ModelFacts, Reasoning, WebSearch};
+use crate::learned::{EFFORT, INLINE_TOOLS, INTERLEAVED, Learned};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
@@ -126,14 +127,49 @@ impl Ask<'_> {
         let binds =
             self.facts.thinking.as_ref().is_some_and(|rule| rule.prefix_bound) && self.binds_thinking();
         let adds = self.adds_tools() && !self.request.late_tools.is_empty();
+        let interleaves = self.facts.thinking.as_ref().is_some_and(|rule| rule.interleaved)
+            && self.host.name.as_deref() == Some("anthropic")
+            && !self.is_forgotten(INTERLEAVED);
         let betas = [
+            interleaves.then_some("interleaved-thinking-2025-05-14"),
             binds.then_some("thinking-binding-controls-2026-08-01"),
             adds.then_some("inline-tools-2026-09-15"),
         ];
         betas.into_iter().flatten().collect()
     }
 
-    /// Whether the messages wire takes tools in the middle of the conversation.
+    /// The id of a call as the host accepts it. An id that came from the very same origin goes back as it came: some gateways
+    /// keep data in it, such as the signature of a call, and others look for it in the reasoning beside it.
+    fn call_id(&self, id: &str) -> String {
+        let rule = self.id_rule();
+        let is_own = || {
+            self.request.messages.iter().any(|message| match &**message {
+                Message::Assistant(turn) => {
+                    turn.tool_calls.iter().any(|call| call.id == id) && native_to(turn, self.origin).is_some()
+                }
+                Message::User(_) | Message::Tool { .. } => false,
+            })
+        };
+        if rule.accepts(id) || (!rule.exact && !id.is_empty() && is_own()) {
+            id.to_owned()
+        } else {
+            call_id(id, rule)
+        }
+    }
+
+    /// The rule for ids of calls. An exact form is that of the model's template, whichever host applies it; behind an unknown host
+    /// the model's vendor decides.
+    fn id_rule(&self) -> &IdRule {
+        let model = self.facts.ids.as_ref();
+        model.filter(|rule| rule.exact || self.host.name.is_none()).unwrap_or(&self.host.ids)
+    }
+
+    /// Whether an assistant message is required between a tool message and a user message.
+    fn needs_filler(&self) -> bool {
+        self.host.filler || self.facts.filler
+    }
+
+    /// Whether the wire takes tools in the middle of the conversation.
     fn adds_tools(&self) -> bool {
         self.facts.late_tools && self.host.late_tools && !self.is_forgotten(INLINE_TOOLS)
     }
@@ -272,6 +308,8 @@ pub(crate) enum Progress {
     Over,
 }
 
+/// User message for a request whose conversation ends with an answer.
+const GO_ON: &str = "Continue.";
 /// Argument with the text of a custom tool, where it has to be offered as a function.
 const INPUT: &str = "input";
 

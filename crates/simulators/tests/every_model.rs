@@ -177,16 +177,16 @@ async fn ask(provider: &Arc<dyn ModelProvider>, request: &mut ModelRequest) -> R
     Err("the answer has no end".to_owned())
 }
 
-/// Results of all kinds: text, an image, an error without words.
+/// Results of all kinds: text, an image, an error without words, an error with an image.
 fn result(at: usize, call: &ToolCall) -> Arc<Message> {
-    let parts = match at % 3 {
+    let parts = match at % 4 {
         0 => vec![Part::Text("alpha".into())],
-        1 => {
+        1 | 3 => {
             vec![Part::Text("a dot".into()), Part::Image { mime_type: "image/png".into(), data: DOT.into() }]
         }
         _ => vec![Part::Text(String::new())],
     };
-    Message::Tool { call_id: call.id.clone(), kind: call.kind, parts, is_error: at % 3 == 2 }.into()
+    Message::Tool { call_id: call.id.clone(), kind: call.kind, parts, is_error: at % 4 > 1 }.into()
 }
 
 const CYCLE: &str = r#"
@@ -238,7 +238,7 @@ fn foreign() -> [Arc<Message>; 2] {
 
 const LONG: &str = r#"
     [[turn]]
-    say = [{ thinking = "First." }, { text = "I look." }, { call = "view", input = { path = "a" } }, { call = "view", input = { path = "b" } }, { call = "view", input = { path = "c" } }]
+    say = [{ thinking = "First." }, { text = "I look." }, { call = "view", input = { path = "a" } }, { call = "view", input = { path = "b" } }, { call = "view", input = { path = "c" } }, { call = "apply_patch", input = { input = "*** Begin Patch" } }]
     [[turn]]
     say = [{ thinking = "Then." }, { call = "view", input = { path = "d" } }, { text = "So." }]
     [[turn]]
@@ -415,4 +415,34 @@ fn every_vendor_is_tried() {
     let names: Vec<&str> = Profile::all().iter().map(|profile| profile.name).collect();
     let tried: Vec<&str> = TABLES.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, tried);
+}
+
+/// A model that thinks by budget must not be switched between thinking and not thinking inside a turn: that loses the cache of
+/// the conversation.
+#[tokio::test]
+async fn models_that_think_by_budget_do_so_over_all_calls_of_a_turn() {
+    const TURN: &str = r#"
+    [[turn]]
+    say = [{ thinking = "First." }, { call = "view", input = { path = "a" } }]
+    [[turn]]
+    say = [{ thinking = "Then." }, { call = "view", input = { path = "b" } }]
+    [[turn]]
+    say = [{ thinking = "Now." }, { text = "Done." }]
+    "#;
+    let profile = Profile::all().into_iter().find(|profile| profile.name == "anthropic").unwrap();
+    let stage = Stage::of(profile).await;
+    let provider = build(stage.config.clone());
+    for model in ["claude-sonnet-4-5", "claude-haiku-4-5"] {
+        stage.play(TURN);
+        let before = stage.requests();
+        let mut request = request(model);
+        request.effort = Some("medium".to_owned());
+        for _ in 0..3 {
+            ask(&provider, &mut request).await.unwrap();
+        }
+        let exchanges = stage.server.simulator(profile.name).unwrap().exchanges();
+        let thought: Vec<bool> =
+            exchanges[before..].iter().map(|exchange| exchange.body.get("thinking").is_some()).collect();
+        assert_eq!(thought, [true; 3], "{model}");
+    }
 }

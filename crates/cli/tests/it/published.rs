@@ -31,6 +31,19 @@ pub(crate) fn document(name: &str) -> Value {
     serde_json::from_str(&text).expect("the schema is JSON")
 }
 
+/// Names of the methods that the package of Python calls.
+pub(crate) fn methods_of_python() -> Vec<String> {
+    const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../e2e/sdk-python/.venv/lib");
+    const CALL: &str = ".request(\"";
+    let pythons = std::fs::read_dir(LIBRARY).into_iter().flatten().flatten();
+    let module = |python: std::fs::DirEntry| python.path().join("site-packages/copilot/generated/rpc.py");
+    let Some(text) = pythons.map(module).find_map(|module| std::fs::read_to_string(module).ok()) else {
+        panic!("the Python SDK is not installed below {LIBRARY}; run `cargo xtask test` once")
+    };
+    let names = text.split(CALL).skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
+    names.collect()
+}
+
 /// One validator per shape, made when the first value of that shape comes, of no more than it refers to: making them takes
 /// longer than using them.
 pub(crate) struct Shapes {

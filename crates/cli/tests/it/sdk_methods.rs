@@ -363,7 +363,7 @@ fn a_session_with_a_folder_of_its_own_is_configured_and_kept_there() {
     std::fs::create_dir_all(&skill).unwrap();
     std::fs::write(skill.join("SKILL.md"), "---\nname: greeting\ndescription: g\n---\nhello").unwrap();
     let mut client = Client::start(&scratch, &model);
-    let created = client.create(json!({ "configDir": own }));
+    let created = client.create(json!({ "configDir": own, "enableConfigDiscovery": true }));
     assert_eq!(created["workspacePath"], json!(own.join("session-state").join(ID)));
     client.send("SAY:hi");
     client.event("session.idle");
@@ -462,6 +462,12 @@ fn sub_agents_have_the_models_that_a_client_sets() {
     };
     let other = json!({ "agents": { "explore": { "model": "other" } } });
     assert_eq!(models_after(other), ["mock-model", "other", "mock-model"]);
+    let settings =
+        |client: &mut Client| client.call("session.tools.getSubagentSettings", of_session(json!({})));
     assert_eq!(models_after(Value::Null), ["mock-model", "mock-model", "mock-model"]);
+    assert_eq!(settings(&mut client), json!({ "subagents": null }));
+    let given = json!({ "agents": { "explore": { "model": "other" } }, "disabledSubagents": ["task"], "maxDepth": 2 });
+    client.call("session.tools.updateSubagentSettings", of_session(json!({ "subagents": given })));
+    assert_eq!(settings(&mut client), json!({ "subagents": given }));
     client.finish();
 }

@@ -235,3 +235,52 @@ fn a_prompt_has_the_skills_of_installed_plugins() {
     hangar(&scratch, &model).args(["-p", "SAY:hi"]).finish().expect_exit(0);
     assert!(model.last_request().to_string().contains("Sweeps the floor."));
 }
+
+#[test]
+fn a_client_with_a_session_installs_plugins_from_its_directory() {
+    let (scratch, model) = stage();
+    marketplace(&scratch);
+    let mut client = Client::start(&scratch, &model);
+    client.create(json!({}));
+    let added = client.call("session.plugins.marketplaces.add", of_session(json!({ "source": "./market" })));
+    let source = format!("tidy@{}", added["name"].as_str().unwrap());
+    client.call("session.plugins.install", of_session(json!({ "source": source })));
+    assert_eq!(listed(&mut client).len(), 1);
+    client.call("session.plugins.disable", of_session(json!({ "names": ["tidy"] })));
+    let list = client.call("plugins.list", json!({}));
+    assert_eq!(list["plugins"][0]["enabled"], false, "{list}");
+    client.call("session.plugins.uninstall", of_session(json!({ "name": "tidy" })));
+    assert_eq!(listed(&mut client), []);
+    let elsewhere = json!({ "sessionId": "nobody", "name": "tidy" });
+    let error = client.answer("session.plugins.uninstall", elsewhere);
+    assert!(error["error"]["message"].as_str().unwrap().contains("nobody"), "{error}");
+    client.finish();
+}
+
+#[test]
+fn the_user_s_skills_are_in_a_session_only_if_its_client_wants_the_configuration() {
+    let (scratch, model) = stage();
+    let skill = |dir: &std::path::Path, name: &str| {
+        let dir = dir.join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("SKILL.md"), format!("---\nname: {name}\ndescription: d\n---\nDo it.\n"))
+            .unwrap();
+    };
+    let (given, named) = (scratch.root().join("given"), scratch.root().join("named"));
+    skill(&scratch.state().join("skills"), "mine");
+    skill(&given, "given");
+    skill(&named, "named");
+    let server = crate::hangar(&scratch, &model).env("COPILOT_SKILLS_DIRS", &named);
+    let mut client = Client::of(server);
+    let mut found = |config: Value| {
+        client.create(config);
+        let skills = client.call("session.skills.list", of_session(json!({})));
+        client.call("session.destroy", of_session(json!({})));
+        client.call("session.delete", of_session(json!({})));
+        names(&skills["skills"])
+    };
+    assert_eq!(found(json!({ "skillDirectories": [given] })), ["given"]);
+    let all = found(json!({ "skillDirectories": [given], "enableConfigDiscovery": true }));
+    assert!(["mine", "named", "given"].iter().all(|name| all.contains(&(*name).to_owned())), "{all:?}");
+    client.finish();
+}

@@ -30,8 +30,8 @@ pub struct SkillPlaces {
     pub plugins: Vec<Plugin>,
     /// Directories that the user or a client named.
     pub extra: Vec<PathBuf>,
-    /// Whether the project's own skills are included.
-    pub of_project: bool,
+    /// Whether the skills of the user and of the project are included.
+    pub discovered: bool,
 }
 
 /// A directory in which a skill would be found.
@@ -72,13 +72,13 @@ pub fn personal_directories(places: &CustomPaths) -> Vec<DiscoveryPath> {
 /// The skills of a session. Of two with the same name the one that is found first counts.
 pub(super) fn find(wanted: &SkillPlaces) -> (Vec<Skill>, Vec<String>) {
     let mut found = SkillSearch::default();
-    if wanted.of_project {
+    if wanted.discovered {
         found.project_skills(&wanted.places);
+        found.personal_skills(&wanted.places);
     }
-    found.personal_skills(&wanted.places);
     found.plugin_skills(&wanted.plugins);
     found.named(wanted.extra.iter().map(|dir| wanted.places.cwd.join(dir)));
-    if wanted.of_project {
+    if wanted.discovered {
         found.project_commands(&wanted.places);
     }
     found.plugin_commands(&wanted.plugins);

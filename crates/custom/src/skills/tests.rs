@@ -29,7 +29,7 @@ impl Fixture {
             trusted: false,
         };
         let extra = vec![self.path().join("extra")];
-        let wanted = SkillPlaces { places, plugins: Vec::new(), extra, of_project: true };
+        let wanted = SkillPlaces { places, plugins: Vec::new(), extra, discovered: true };
         Skills::load(wanted, ["off".to_owned()])
     }
 }

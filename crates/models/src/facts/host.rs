@@ -58,7 +58,8 @@ pub struct HostFacts {
     pub billed_by_request: bool,
     /// The local server that it is, if any. Its tokens cost nothing.
     pub local: Option<LocalServer>,
-    /// Whether tools can be added in the middle of a conversation, for models that take them there.
+    /// Whether tools can be added in the middle of a conversation, for models that take them there: in `system` messages of the
+    /// messages wire, as `additional_tools` of the responses wire.
     pub late_tools: bool,
     /// Names of all its models, as patterns. Empty if it may have any.
     pub families: Vec<String>,

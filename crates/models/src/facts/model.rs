@@ -4,7 +4,7 @@ use hangar_agent::model::Price;
 use serde::{Deserialize, Serialize};
 
 use super::effort::Level;
-use super::host::ReasoningBack;
+use super::host::{IdRule, ReasoningBack};
 
 /// Facts about a model, whichever host serves it. The default is for an unknown model: nothing is sent to it that it
 /// might refuse.
@@ -63,6 +63,10 @@ pub struct ModelFacts {
     pub web_search: bool,
     /// Whether tools can be added in the middle of a conversation.
     pub late_tools: bool,
+    /// Ids of tool calls that it accepts, if its vendor has a rule for them.
+    pub ids: Option<IdRule>,
+    /// Whether an assistant message is required between a tool message and a user message, whichever host serves it.
+    pub filler: bool,
 }
 
 /// The API that a model is called with.
@@ -97,6 +101,9 @@ pub struct Thinking {
     /// Whether a thinking block is valid only after exactly the prefix that it was made with.
     #[serde(default)]
     pub prefix_bound: bool,
+    /// Whether it thinks between the calls of a turn only if a header asks for it.
+    #[serde(default)]
+    pub interleaved: bool,
 }
 
 fn yes() -> bool {
@@ -189,6 +196,8 @@ impl Default for ModelFacts {
             images: ImageFacts::default(),
             web_search: false,
             late_tools: false,
+            ids: None,
+            filler: false,
         }
     }
 }

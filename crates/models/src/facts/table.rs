@@ -71,6 +71,8 @@ struct ModelEntry {
     images: Option<ImageFacts>,
     web_search: Option<bool>,
     late_tools: Option<bool>,
+    ids: Option<IdRule>,
+    filler: Option<bool>,
 }
 
 /// A price step, with multiples of the price below it.
@@ -257,6 +259,8 @@ impl ModelEntry {
         set(&mut facts.images, &self.images);
         set(&mut facts.web_search, &self.web_search);
         set(&mut facts.late_tools, &self.late_tools);
+        add(&mut facts.ids, &self.ids);
+        set(&mut facts.filler, &self.filler);
     }
 }
 

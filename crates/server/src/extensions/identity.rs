@@ -5,6 +5,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
+use crate::methods::needs_trust;
+
 /// The extension that a client is.
 #[derive(Debug)]
 pub(crate) struct ExtensionIdentity {
@@ -67,7 +69,8 @@ impl ExtensionIdentity {
         if GENERAL.contains(&method) {
             return Ok(());
         }
-        if !method.starts_with("session.") || REFUSED.contains(&method) || (method == ANSWER && !answers) {
+        let is_refused = REFUSED.contains(&method) || needs_trust(method) || (method == ANSWER && !answers);
+        if !method.starts_with("session.") || is_refused {
             return refused(format!("{method} is not for extensions"));
         }
         let own = params
@@ -102,6 +105,8 @@ mod tests {
         check("mcp.config.add", "{}", false, false);
         check("runtime.shutdown", "{}", false, false);
         check("session.permissions.setApproveAll", r#"{"sessionId":"s"}"#, true, false);
+        check("session.plugins.install", r#"{"sessionId":"s","source":"x"}"#, true, false);
+        check("session.plugins.marketplaces.list", r#"{"sessionId":"s"}"#, false, true);
         check(ANSWER, r#"{"sessionId":"s"}"#, false, false);
         check(ANSWER, r#"{"sessionId":"s"}"#, true, true);
     }

@@ -25,6 +25,8 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.metadata.recomputeContextTokens", run: |call| Box::pin(recompute(call)) },
     Method { name: "session.usage.getMetrics", run: |call| Box::pin(usage(call)) },
     Method { name: "session.instructions.getSources", run: |call| Box::pin(instructions(call)) },
+    // They are read from their files each time, and for each new conversation.
+    Method { name: "session.instructions.reload", run: |call| Box::pin(instructions(call)) },
     Method { name: "session.gitHubAuth.getStatus", run: |call| Box::pin(auth_status(call)) },
     Method { name: "session.gitHubAuth.setCredentials", run: |call| Box::pin(set_credentials(call)) },
     Method { name: "session.lsp.initialize", run: |call| Box::pin(take_note(call)) },

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use futures_util::future::BoxFuture;
 use hangar_plugins::{DIRECT_WARNING, Installation, Installed, PluginError, Plugins, Removal};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -27,6 +28,38 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "plugins.marketplaces.refresh", run: |call| Box::pin(refresh(call)) },
     Method { name: "sessions.setAdditionalPlugins", run: |call| Box::pin(set_additional(call)) },
     Method { name: "session.plugins.reload", run: |call| Box::pin(reload(call)) },
+    // The same for a client that has a session: relative paths start at its directory.
+    Method { name: "session.plugins.install", run: |call| Box::pin(install(call)) },
+    Method {
+        name: "session.plugins.uninstall",
+        run: |call| of_session(call, |call| Box::pin(uninstall(call))),
+    },
+    Method { name: "session.plugins.update", run: |call| of_session(call, |call| Box::pin(update(call))) },
+    Method {
+        name: "session.plugins.enable",
+        run: |call| of_session(call, |call| Box::pin(switch(call, true))),
+    },
+    Method {
+        name: "session.plugins.disable",
+        run: |call| of_session(call, |call| Box::pin(switch(call, false))),
+    },
+    Method { name: "session.plugins.marketplaces.add", run: |call| Box::pin(add_marketplace(call)) },
+    Method {
+        name: "session.plugins.marketplaces.list",
+        run: |call| of_session(call, |call| Box::pin(marketplaces(call))),
+    },
+    Method {
+        name: "session.plugins.marketplaces.remove",
+        run: |call| of_session(call, |call| Box::pin(remove_marketplace(call))),
+    },
+    Method {
+        name: "session.plugins.marketplaces.browse",
+        run: |call| of_session(call, |call| Box::pin(browse(call))),
+    },
+    Method {
+        name: "session.plugins.marketplaces.refresh",
+        run: |call| of_session(call, |call| Box::pin(refresh(call))),
+    },
 ];
 
 impl From<PluginError> for Failure {
@@ -69,10 +102,30 @@ fn plugins(call: &Call) -> Plugins {
     Plugins::new(&call.hub.home(), config.git.clone(), config.now)
 }
 
-/// The directory that relative paths of a request start at.
-fn directory(call: &Call, named: Option<PathBuf>) -> PathBuf {
-    let own = &call.hub.config().directory;
-    named.map_or_else(|| own.clone(), |named| own.join(named))
+/// Carries a request out if its session is open.
+fn of_session(
+    call: Call,
+    run: fn(Call) -> BoxFuture<'static, Result<Reply, Failure>>,
+) -> BoxFuture<'static, Result<Reply, Failure>> {
+    match call.live() {
+        Ok(_) => run(call),
+        Err(failure) => Box::pin(std::future::ready(Err(failure))),
+    }
+}
+
+/// The directory that relative paths of a request start at: that of its session, or of the server.
+async fn directory(call: &Call, named: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct About {
+        session_id: Option<String>,
+    }
+    let About { session_id } = call.params()?;
+    let own = match session_id {
+        Some(id) => call.hub.live(&id)?.ask(|task| PathBuf::from(task.cwd())).await?,
+        None => call.hub.config().directory.clone(),
+    };
+    Ok(named.map_or_else(|| own.clone(), |named| own.join(named)))
 }
 
 fn tell(plugin: &Installed) -> Value {
@@ -94,7 +147,7 @@ async fn list(call: Call) -> Result<Reply, Failure> {
 
 async fn install(call: Call) -> Result<Reply, Failure> {
     let FromSource { source, working_directory } = call.params()?;
-    let directory = directory(&call, working_directory);
+    let directory = directory(&call, working_directory).await?;
     let Installation { plugin, skills, .. } = plugins(&call).install(&source, &directory).await?;
     let mut result = json!({ "plugin": tell(&plugin), "skillsInstalled": skills });
     if plugin.marketplace.is_empty() {
@@ -164,7 +217,7 @@ async fn marketplaces(call: Call) -> Result<Reply, Failure> {
 
 async fn add_marketplace(call: Call) -> Result<Reply, Failure> {
     let FromSource { source, working_directory } = call.params()?;
-    let directory = directory(&call, working_directory);
+    let directory = directory(&call, working_directory).await?;
     let name = plugins(&call).add_marketplace(&source, &directory).await?;
     Reply::of(json!({ "name": name }))
 }

@@ -18,6 +18,7 @@ pub(super) const METHODS: &[Method] = &[
     Method { name: "session.tools.handlePendingToolCall", run: |call| Box::pin(handle_pending(call)) },
     Method { name: "session.tools.initializeAndValidate", run: |call| Box::pin(validate(call)) },
     Method { name: "session.tools.updateSubagentSettings", run: |call| Box::pin(update_subagents(call)) },
+    Method { name: "session.tools.getSubagentSettings", run: |call| Box::pin(subagents(call)) },
     Method { name: "session.tools.getCurrentMetadata", run: |call| Box::pin(current(call)) },
     Method { name: "session.tools.getBuiltinDescriptors", run: |call| Box::pin(builtin(call)) },
     Method { name: "session.tools.set", run: |call| Box::pin(set(call)) },
@@ -110,6 +111,37 @@ async fn update_subagents(call: Call) -> Result<Reply, Failure> {
     };
     call.live()?.ask(move |task| task.set_agent_settings(settings)).await?;
     Reply::of(json!({}))
+}
+
+/// The settings of the client, or those of the configuration as long as the client has set none.
+async fn subagents(call: Call) -> Result<Reply, Failure> {
+    let settings = call
+        .live()?
+        .ask(|task| {
+            let config = task.session().config().agent_config.as_deref()?;
+            let settings = [&config.client_settings, &config.settings];
+            settings.into_iter().find(|settings| **settings != AgentSettings::default()).cloned()
+        })
+        .await?;
+    let told = settings.map(|AgentSettings { agents, disabled, depth, running }| {
+        let agents = agents.into_iter().map(|(name, AgentSetting { model, effort })| {
+            let fields = [("model", model), ("effortLevel", effort)];
+            let set = fields.into_iter().filter_map(|(field, value)| Some((field.to_owned(), json!(value?))));
+            (name, Value::Object(set.collect()))
+        });
+        let mut told = json!({ "agents": agents.collect::<serde_json::Map<_, _>>() });
+        if !disabled.is_empty() {
+            told["disabledSubagents"] = json!(disabled);
+        }
+        if let Some(running) = running {
+            told["maxConcurrency"] = json!(running);
+        }
+        if let Some(depth) = depth {
+            told["maxDepth"] = json!(depth);
+        }
+        told
+    });
+    Reply::of(json!({ "subagents": told }))
 }
 
 async fn validate(call: Call) -> Result<Reply, Failure> {

@@ -61,7 +61,7 @@ pub(super) fn check(
         stream: body["stream"] == true,
         asked: reading.asked(),
         prompt_text: reading.prompt_text(),
-        thinks: mode.thinks,
+        thinks: mode.thinks && !(mode.budget && is_between_calls(request)),
         tools: tools::offered(body),
         prompt,
         caching: Caching::Marked { minimum: model.cache_minimum, look_back: LOOK_BACK },
@@ -73,6 +73,16 @@ pub(super) fn check(
         violations,
         context,
     })
+}
+
+/// Whether the answer follows results, and the client has not asked for thinking there. Models with a budget then think only in
+/// front of the first call of a turn.
+fn is_between_calls(request: &Request) -> bool {
+    let betas = request.header("anthropic-beta").unwrap_or_default();
+    let last = messages::list(&request.body["messages"]).last();
+    let content = last.map_or(&[][..], |last| messages::list(&last["content"]));
+    !betas.contains("interleaved-thinking-2025-05-14")
+        && content.iter().any(|block| block["type"] == "tool_result")
 }
 
 /// A client drops calls that were cut: half an input means nothing, and the vendor may not parse it.

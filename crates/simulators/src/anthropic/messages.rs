@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Claude;
 use super::error::invalid;
+use super::thinking::is_thinking;
 use super::tools::is_word;
 use crate::refusal::Refusal;
 use hangar_models::image::Image;
@@ -20,6 +21,7 @@ pub(super) fn check(model: &Claude, body: &Value) -> Result<(), Refusal> {
     roles(model, messages)?;
     for (index, message) in messages.iter().enumerate() {
         blocks(index, message)?;
+        ends(index, message)?;
     }
     for (index, message) in messages.iter().enumerate() {
         calls(messages, index, message)?;
@@ -89,6 +91,13 @@ fn blocks(index: usize, message: &Value) -> Result<(), Refusal> {
                 "messages: text content blocks must contain non-whitespace text".to_owned()
             }));
         }
+        let is_text = |part: &Value| part["type"] == "text";
+        if kind == "tool_result" && block["is_error"] == true && !list(&block["content"]).iter().all(is_text)
+        {
+            return Err(invalid(format!(
+                "{path}.tool_result: all content must be type \"text\" if \"is_error\" is true"
+            )));
+        }
         for field in ["id", "tool_use_id"] {
             if let Some(id) = block[field].as_str().filter(|id| !is_word(id, MAX_ID)) {
                 return Err(invalid(format!(
@@ -98,6 +107,16 @@ fn blocks(index: usize, message: &Value) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// The last block of an answer says or calls something.
+fn ends(index: usize, message: &Value) -> Result<(), Refusal> {
+    match list(&message["content"]).last() {
+        Some(block) if message["role"] == "assistant" && is_thinking(block) => Err(invalid(format!(
+            "messages.{index}: The final block in an assistant message cannot be `thinking`."
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Each call is answered in the next message, before anything else in it.

@@ -131,6 +131,19 @@ fn thinking_that_comes_back_unchanged_passes() {
 }
 
 #[test]
+fn a_model_with_a_budget_thinks_between_calls_only_if_it_is_asked_to() {
+    for (beta, thinks) in [(None, false), (Some("interleaved-thinking-2025-05-14"), true)] {
+        let mut client = Client::new("claude-haiku-4-5", vec![interleaved(), interleaved()]);
+        client.body["thinking"] = json!({"type": "enabled", "budget_tokens": 1024});
+        client.body["max_tokens"] = json!(2048);
+        client.headers.extend(beta.map(|beta| ("anthropic-beta", beta)));
+        let mut begins = || client.turn()["content"][0]["type"].as_str().unwrap().to_owned();
+        assert_eq!(begins(), "thinking");
+        assert_eq!(begins() == "thinking", thinks, "{beta:?}");
+    }
+}
+
+#[test]
 fn thinking_of_the_same_turn_may_not_be_left_out_moved_or_changed() {
     let change = |edit: fn(&mut Vec<Value>)| {
         let mut client = Client::new("claude-opus-4-6", vec![interleaved()]);

@@ -38,7 +38,7 @@ pub(super) fn check(
         return Err(invalid(message, "model", "model_not_found"));
     };
     let thinks = parameters::check(model, request)?;
-    tools::check(body)?;
+    tools::check(model, body)?;
     let violations = items::check(model, body, history)?;
     let dropped = reasoning::check(model, body, &account, history)?;
     let reading = Reading { model, body, dropped: &dropped };

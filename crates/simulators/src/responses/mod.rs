@@ -62,6 +62,9 @@ pub(crate) struct Rules {
     /// Whether another effort loses the cache.
     #[serde(default)]
     effort_in_prefix: bool,
+    /// Whether an item may add tools in the middle of the conversation.
+    #[serde(default)]
+    late_tools: bool,
 }
 
 impl Responses {

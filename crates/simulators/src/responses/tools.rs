@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::Gpt;
 use super::error::invalid;
 use super::parameters::too_long;
 use crate::refusal::Refusal;
@@ -24,7 +25,7 @@ pub(super) fn searches(body: &Value) -> bool {
     body["tool_choice"] != "none" && list(&body["tools"]).iter().any(is_search)
 }
 
-pub(super) fn check(body: &Value) -> Result<(), Refusal> {
+pub(super) fn check(model: &Gpt, body: &Value) -> Result<(), Refusal> {
     if body["reasoning"]["effort"] == "minimal" && searches(body) {
         return Err(invalid(
             "The following tools cannot be used with reasoning.effort 'minimal': web_search.",
@@ -32,14 +33,23 @@ pub(super) fn check(body: &Value) -> Result<(), Refusal> {
             "invalid_value",
         ));
     }
-    for (index, tool) in list(&body["tools"]).iter().enumerate() {
-        let Some(name) = tool["name"].as_str() else { continue };
-        let param = format!("tools[{index}].name");
-        check_name(name, &param)?;
-        if tool["type"] == "function" {
-            Schema { name, param: &format!("tools[{index}].parameters"), strict: tool["strict"] == true }
-                .root(&tool["parameters"])?;
+    each("tools", list(&body["tools"]))?;
+    for (index, item) in list(&body["input"]).iter().enumerate() {
+        if item["type"] == "additional_tools" {
+            if !model.rules.late_tools {
+                let message = "Invalid value: 'additional_tools'. Supported values are: 'message', 'reasoning', \
+                               'function_call', and 'function_call_output'.";
+                return Err(invalid(message, &format!("input[{index}]"), "invalid_value"));
+            }
+            each(&format!("input[{index}].tools"), list(&item["tools"]))?;
         }
+    }
+    let named: Vec<&str> = all(body).iter().filter_map(|(tool, _)| tool["name"].as_str()).collect();
+    if let Some(name) =
+        named.iter().enumerate().find_map(|(at, name)| named[..at].contains(name).then_some(name))
+    {
+        let message = format!("Duplicate tool name: '{name}'. Tool names must be unique.");
+        return Err(invalid(message, "tools", "invalid_value"));
     }
     if !body["tool_choice"].is_null()
         && body["tool_choice"] != "none"
@@ -51,6 +61,19 @@ pub(super) fn check(body: &Value) -> Result<(), Refusal> {
             "tool_choice",
             "invalid_value",
         ));
+    }
+    Ok(())
+}
+
+/// The tools of one list.
+fn each(path: &str, tools: &[Value]) -> Result<(), Refusal> {
+    for (index, tool) in tools.iter().enumerate() {
+        let Some(name) = tool["name"].as_str() else { continue };
+        check_name(name, &format!("{path}[{index}].name"))?;
+        if tool["type"] == "function" {
+            Schema { name, param: &format!("{path}[{index}].parameters"), strict: tool["strict"] == true }
+                .root(&tool["parameters"])?;
+        }
     }
     Ok(())
 }

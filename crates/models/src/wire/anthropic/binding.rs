@@ -15,8 +15,8 @@ use sha2::{Digest, Sha256};
 use super::late_tools::{self, LateTools};
 use super::request::{self, Tool};
 use crate::facts::Endpoint;
-use crate::wire::Ask;
 use crate::wire::native::native_to;
+use crate::wire::{Ask, GO_ON};
 
 /// The answers of a request whose thinking does not fit it, and the digest of the request.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ impl Binding {
             content.iter().for_each(|block| prefix.add(role, block));
         }
         if request::goes_on(ask) {
-            prefix.add("user", &request::GO_ON);
+            prefix.add("user", &GO_ON);
             late.before(usize::MAX, "user");
         }
         late.rest().iter().for_each(|tool| prefix.add(late_tools::ROLE, tool));

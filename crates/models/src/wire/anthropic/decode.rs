@@ -206,16 +206,19 @@ impl Decoder {
         let is_cut =
             |block: &&Block| matches!(block.kind, Kind::Call(call) if self.assembly.is_cut(call, finish));
         let blocks = self.blocks.values().filter(|block| !block.is_blank() && !is_cut(block));
-        let blocks: Vec<&Block> = blocks.collect();
+        let mut blocks: Vec<&Block> = blocks.collect();
+        // Thinking that led to nothing any more: an answer may not end with it, and its signature may not have come.
+        let is_thinking = |block: &&Block| matches!(block.kind, Kind::Thinking | Kind::Redacted);
+        while *finish != Finish::Paused && blocks.last().is_some_and(is_thinking) {
+            blocks.pop();
+        }
         let is_plain = |(at, block): (usize, &&Block)| match block.kind {
             Kind::Text => at == 0 && !block.fields.contains_key("citations"),
             Kind::Call(_) => true,
             Kind::Thinking | Kind::Redacted | Kind::Other => false,
         };
-        // Thinking alone is not sent back.
-        let is_thinking = |block: &&Block| matches!(block.kind, Kind::Thinking | Kind::Redacted);
         let is_paused = *finish == Finish::Paused && !blocks.is_empty();
-        if !is_paused && (blocks.iter().enumerate().all(is_plain) || blocks.iter().all(is_thinking)) {
+        if !is_paused && blocks.iter().enumerate().all(is_plain) {
             return None;
         }
         let written: Vec<String> = blocks.iter().filter_map(|block| self.written(block)).collect();

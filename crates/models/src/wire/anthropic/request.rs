@@ -12,8 +12,8 @@ use serde_with::skip_serializing_none;
 use super::late_tools::{self, LateTools};
 use crate::facts::{Endpoint, Reasoning, Thinking, ThinkingMode, WebSearch};
 use crate::hosted::WEB_SEARCH;
-use crate::wire::native::{ListEntry, call_id, entries, native_to};
-use crate::wire::{Ask, MAX_SEARCHES, arguments, function_schema, has_images, text_of, write_body};
+use crate::wire::native::{ListEntry, entries, native_to};
+use crate::wire::{Ask, GO_ON, MAX_SEARCHES, arguments, function_schema, has_images, text_of, write_body};
 
 /// Output limit for an unknown model. The wire requires one.
 const DEFAULT_OUTPUT: u64 = 8192;
@@ -21,8 +21,6 @@ const DEFAULT_OUTPUT: u64 = 8192;
 const LEAST_BUDGET: u64 = 1024;
 /// Tokens that are kept for the answer of a model that thinks by budget.
 const LEAST_ANSWER: u64 = 8192;
-/// User message for a request whose conversation ends with an answer.
-pub(super) const GO_ON: &str = "Continue.";
 
 pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let request = ask.request;
@@ -30,7 +28,7 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let mut body = Map::new();
     body.insert("model".into(), json!(ask.model));
     body.insert("max_tokens".into(), json!(max_tokens));
-    if !request.system.is_empty() {
+    if !request.system.trim().is_empty() {
         let mut block = json!({ "type": "text", "text": &*request.system });
         mark(ask, &mut block);
         body.insert("system".into(), json!([block]));
@@ -214,9 +212,10 @@ pub(super) fn content<'a>(
 }
 
 /// Whether the model has to be told to go on: newer ones refuse to go on with their own words, except where the vendor
-/// itself paused them.
+/// itself paused them. Messages without any content are not sent.
 pub(super) fn goes_on(ask: &Ask<'_>) -> bool {
-    let last = ask.request.messages.last().map(|message| &**message);
+    let messages = ask.request.messages.iter().rev().map(|message| &**message);
+    let last = messages.into_iter().find(|message| !content(ask, message, false).1.is_empty());
     matches!(last, Some(Message::Assistant(turn))
         if !native_to(turn, ask.origin).is_some_and(|native| native.paused))
 }
@@ -276,9 +275,10 @@ fn block(ask: &Ask<'_>, part: &Part) -> Value {
 
 fn result(ask: &Ask<'_>, id: &str, parts: &[Part], is_error: bool) -> Value {
     let content = if has_images(parts) { blocks(ask, parts).into() } else { json!(text_of(parts)) };
-    let id = call_id(id, &ask.host.ids);
+    let id = ask.call_id(id);
     let mut block = json!({ "type": "tool_result", "tool_use_id": id, "content": content });
-    if is_error {
+    // An error may only have text. With an image it goes as a result, whose text says what failed.
+    if is_error && !has_images(parts) {
         // An error without text is refused.
         if block["content"] == "" {
             block["content"] = json!("The call failed.");
@@ -316,7 +316,7 @@ fn plain<'a>(ask: &Ask<'_>, turn: &AssistantTurn) -> Vec<ListEntry<'a>> {
 fn call(ask: &Ask<'_>, call: &ToolCall) -> Value {
     json!({
         "type": "tool_use",
-        "id": call_id(&call.id, &ask.host.ids),
+        "id": ask.call_id(&call.id),
         "name": call.name,
         "input": arguments(call.kind, &call.input),
     })

@@ -5,6 +5,7 @@ use hangar_agent::model::{AssistantTurn, LateTools, Message, NativeTurn, Part};
 use hangar_protocol::data::ToolType;
 use serde_json::{Value, json};
 
+use crate::facts::HostFacts;
 use crate::wire::testing::*;
 use crate::wire::{Wire, WireVariant};
 
@@ -543,4 +544,69 @@ fn notices(events: &[&str]) -> Vec<String> {
             _ => None,
         })
         .collect()
+}
+
+#[test]
+fn an_answer_that_ended_inside_its_thinking_goes_back_without_that() {
+    let answer = |last: &str| {
+        let events = format!(
+            r#"
+            {{"type":"content_block_start","index":0,"content_block":{{"type":"thinking","thinking":"a","signature":"c2ln"}}}}
+            {{"type":"content_block_start","index":1,"content_block":{{"type":"text","text":"Looking."}}}}
+            {{"type":"content_block_start","index":2,"content_block":{last}}}
+            {{"type":"message_delta","delta":{{"stop_reason":"max_tokens"}}}}
+            {{"type":"message_stop"}}"#
+        );
+        let mut decoder = Wire::Messages.decoder(&request("claude-opus-4-6", vec![user("hi")]), origin());
+        let lines = events.lines().map(str::trim).filter(|line| !line.is_empty());
+        lines.for_each(|data| decoder.event(data, &mut Vec::new()).unwrap());
+        let items: Value =
+            serde_json::from_str(&decoder.finish(&mut Vec::new()).unwrap().turn.native.unwrap().items)
+                .unwrap();
+        items
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|block| block["type"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    // Cut before its signature came, and behind it.
+    assert_eq!(answer(r#"{"type":"thinking","thinking":"b","signature":""}"#), ["thinking", "text"]);
+    assert_eq!(answer(r#"{"type":"thinking","thinking":"b","signature":"Yg=="}"#), ["thinking", "text"]);
+    assert_eq!(answer(r#"{"type":"redacted_thinking","data":"Yg=="}"#), ["thinking", "text"]);
+    assert_eq!(answer(r#"{"type":"text","text":"b"}"#), ["thinking", "text", "text"]);
+}
+
+#[test]
+fn a_failed_call_with_an_image_is_a_result_and_no_error() {
+    let failed = |parts: Vec<Part>| {
+        let mut request = conversation("claude-opus-4-6", None);
+        let result =
+            Message::Tool { call_id: "call:1".into(), kind: ToolType::Function, parts, is_error: true };
+        request.messages[2] = Arc::new(result);
+        let body = body(Wire::Messages, WireVariant::Vendor, &request);
+        let result = &body["messages"][2]["content"][0];
+        (result["is_error"].clone(), result["content"].is_array())
+    };
+    assert_eq!(failed(vec![Part::Text("No such file.".into())]), (json!(true), false));
+    assert_eq!(failed(vec![Part::Text("No such page.".into()), image()]), (Value::Null, true));
+}
+
+#[test]
+fn a_request_whose_last_message_is_empty_does_not_end_with_an_answer() {
+    let turn = AssistantTurn { text: "Done.".into(), ..AssistantTurn::default() };
+    let request = request("claude-opus-4-6", vec![user("hi"), Message::Assistant(turn), user(" ")]);
+    let body = body(Wire::Messages, WireVariant::Vendor, &request);
+    assert_eq!(body["messages"].as_array().unwrap().last().unwrap()["role"], "user");
+}
+
+#[test]
+fn a_model_that_thinks_by_budget_is_asked_to_think_between_calls_at_its_vendor() {
+    let betas = |model: &str, host: &HostFacts| {
+        asked(WireVariant::Vendor, host, &request(model, vec![user("hi")]), None, |ask| ask.betas())
+    };
+    let anthropic = host_named("anthropic");
+    assert_eq!(betas("claude-sonnet-4-5", &anthropic), ["interleaved-thinking-2025-05-14"]);
+    assert_eq!(betas("claude-opus-4-6", &anthropic), [""; 0]);
+    assert_eq!(betas("claude-sonnet-4-5", &HostFacts::default()), [""; 0]);
 }

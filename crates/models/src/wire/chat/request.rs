@@ -12,10 +12,11 @@ use serde_with::skip_serializing_none;
 
 use crate::facts::{ChatTools, EffortField, Level, Reasoning, ReasoningBack};
 use crate::learned::{EFFORT, EFFORT_WITH_TOOLS, MAX_COMPLETION_TOKENS, MAX_TOKENS};
-use crate::wire::native::{argument_text, call_id, kin_to, native_to};
+use crate::wire::native::{argument_text, kin_to, native_to};
 use crate::wire::schema::{conform, is_empty};
 use crate::wire::{
-    Ask, WireVariant, answer_schema, data_url, function_schema, has_images, has_media, text_of, write_body,
+    Ask, GO_ON, WireVariant, answer_schema, data_url, function_schema, has_images, has_media, text_of,
+    write_body,
 };
 
 /// Message between tool results and a user message, for hosts that do not allow them to be adjacent.
@@ -189,13 +190,17 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
                     _ if has_images(parts) => (&parts[..0], &parts[..]),
                     _ => (&parts[..], &parts[parts.len()..]),
                 };
-                let id = call_id(id, &ask.host.ids);
+                let id = ask.call_id(id);
                 messages.push(json!({ "role": "tool", "tool_call_id": id, "content": text_of(result) }));
                 behind.extend(rest);
             }
         }
     }
     push_behind(ask, &mut messages, &mut behind);
+    // Some hosts refuse a conversation that ends with an answer, and none goes on with one by itself.
+    if messages.last().is_some_and(|last| last["role"] == "assistant") {
+        push_user(ask, &mut messages, json!(GO_ON));
+    }
     match ask.dialect {
         WireVariant::Copilot if ask.facts.is_claude() => mark_for_copilot(&mut messages),
         WireVariant::Vendor if ask.marks_cache() => mark_cached(&mut messages),
@@ -204,12 +209,30 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     messages
 }
 
+/// Templates that require the filler also refuse two messages of the user in a row, so these become one.
 fn push_user(ask: &Ask<'_>, messages: &mut Vec<Value>, content: Value) {
+    if let Some(last) = messages.last_mut().filter(|last| ask.needs_filler() && last["role"] == "user") {
+        let joined = join(last["content"].take(), content);
+        last["content"] = joined;
+        return;
+    }
     let behind_results = messages.last().is_some_and(|last| last["role"] == "tool");
-    if ask.host.filler && behind_results {
+    if ask.needs_filler() && behind_results {
         messages.push(json!({ "role": "assistant", "content": FILLER }));
     }
     messages.push(json!({ "role": "user", "content": content }));
+}
+
+/// Two contents as one: as a string, unless one has more than text.
+fn join(first: Value, second: Value) -> Value {
+    let parts = |content: Value| match content {
+        Value::Array(parts) => parts,
+        text => vec![json!({ "type": "text", "text": text })],
+    };
+    match (first, second) {
+        (Value::String(first), Value::String(second)) => json!(format!("{first}\n\n{second}")),
+        (first, second) => parts(first).into_iter().chain(parts(second)).collect(),
+    }
 }
 
 fn push_behind(ask: &Ask<'_>, messages: &mut Vec<Value>, parts: &mut Vec<&Part>) {
@@ -238,6 +261,10 @@ fn mark_cached(messages: &mut [Value]) {
     let ends = [Some(0), messages.len().checked_sub(1), answer.and_then(|at| at.checked_sub(1))];
     for at in ends.into_iter().flatten() {
         let content = &mut messages[at]["content"];
+        // Claude refuses a mark on an empty text.
+        if content.as_str().is_some_and(|text| text.trim().is_empty()) {
+            continue;
+        }
         if let Value::String(text) = content {
             *content = json!([{ "type": "text", "text": text }]);
         }
@@ -270,13 +297,15 @@ fn part(part: &Part) -> Value {
 
 /// `None` for a turn that says and calls nothing, which hosts refuse.
 fn assistant(ask: &Ask<'_>, turn: &AssistantTurn) -> Option<Value> {
-    if turn.text.is_empty() && turn.tool_calls.is_empty() {
+    let is_blank = turn.text.trim().is_empty();
+    if is_blank && turn.tool_calls.is_empty() {
         return None;
     }
     let mut message = Map::new();
     message.insert("role".into(), json!("assistant"));
-    let text =
-        if turn.text.is_empty() && !turn.tool_calls.is_empty() { Value::Null } else { json!(turn.text) };
+    // Claude refuses a text of white space, whoever serves it.
+    let is_silent = turn.text.is_empty() || (is_blank && ask.facts.is_claude());
+    let text = if is_silent { Value::Null } else { json!(turn.text) };
     message.insert("content".into(), text);
     let kept: Value = native_to(turn, ask.origin)
         .and_then(|native| serde_json::from_str(&native.items).ok())
@@ -343,7 +372,7 @@ fn add_reasoning(
 }
 
 fn call(ask: &Ask<'_>, at: usize, call: &ToolCall, kept: &Value) -> Value {
-    let id = call_id(&call.id, &ask.host.ids);
+    let id = ask.call_id(&call.id);
     let mut made = match call.kind {
         ToolType::Custom if ask.takes_custom() => {
             json!({ "id": id, "type": "custom", "custom": { "name": call.name, "input": call.input } })

@@ -1,5 +1,7 @@
+use std::sync::Arc;
+
 use expect_test::{Expect, expect};
-use hangar_agent::model::{AssistantTurn, Message, NativeTurn, ToolChoice};
+use hangar_agent::model::{AssistantTurn, Message, ModelRequest, NativeTurn, Part, ToolChoice};
 use hangar_protocol::data::ToolType;
 use serde_json::{Value, json};
 
@@ -239,9 +241,10 @@ fn functions_go_without_effort_where_the_host_refuses_both() {
 
 #[test]
 fn a_longer_conversation_begins_with_the_same_bytes() {
-    let longer = conversation("mock-model", native(THOUGHT));
-    let mut shorter = longer.clone();
-    shorter.messages.truncate(2);
+    let shorter = conversation("mock-model", native(THOUGHT));
+    let mut longer = shorter.clone();
+    let answer = AssistantTurn { text: "Done.".into(), ..AssistantTurn::default() };
+    longer.messages.extend([Message::Assistant(answer), user("next")].map(Arc::new));
     let text = |request| body(Wire::Chat, WireVariant::Vendor, request)["messages"].to_string();
     let shorter = text(&shorter);
     assert!(text(&longer).starts_with(&shorter[..shorter.len() - 1]));
@@ -683,4 +686,110 @@ fn sessions_with_the_same_beginning_have_the_same_cache_key_where_the_vendor_adv
     assert_eq!((key("xai", &same).as_str(), key("xai", &session).as_str()), ("session-1", "another"));
     let long = |request: &mut hangar_agent::model::ModelRequest| request.session_id = "x".repeat(99);
     assert_eq!(key("xai", &long).len(), 32);
+}
+
+fn ids(body: &Value) -> [&str; 2] {
+    let messages = body["messages"].as_array().unwrap();
+    let call = messages.iter().find_map(|message| message["tool_calls"][0]["id"].as_str());
+    let result = messages.iter().find_map(|message| message["tool_call_id"].as_str());
+    [call.unwrap(), result.unwrap()]
+}
+
+/// A turn with one call of this id, and its result.
+fn called(model: &str, id: &str, native: Option<NativeTurn>) -> ModelRequest {
+    let turn = AssistantTurn {
+        tool_calls: vec![call(id, "view", ToolType::Function, "{}")],
+        native,
+        ..AssistantTurn::default()
+    };
+    let result = Message::Tool {
+        call_id: id.into(),
+        kind: ToolType::Function,
+        parts: vec![Part::Text("Viewed.".into())],
+        is_error: false,
+    };
+    let mut request = request(model, vec![user("look"), Message::Assistant(turn), result]);
+    request.tools = tools();
+    request
+}
+
+#[test]
+fn an_id_goes_back_as_it_came_where_it_came_from() {
+    const DETAILS: &str = r#"{"reasoning_details":[{"type":"reasoning.encrypted","index":0,"data":"c2ln"}]}"#;
+    let id = format!("tool:0:{}", "x".repeat(60));
+    let openrouter = host_named("openrouter");
+    let sent = |model: &str, host: &HostFacts, native| {
+        let body = body_for(Wire::Chat, WireVariant::Vendor, host, &called(model, &id, native));
+        let [call, result] = ids(&body);
+        assert_eq!(call, result);
+        call.to_owned()
+    };
+    assert_eq!(sent("gemini-3.1-pro-preview", &openrouter, native(DETAILS)), id);
+    assert!(openrouter.ids.accepts(&sent("gemini-3.1-pro-preview", &openrouter, foreign(DETAILS))));
+    // A gateway may keep the signature of a call in its id.
+    assert_eq!(sent("gemini-3.1-pro-preview", &HostFacts::default(), None), id);
+    assert!(sent("gpt-4.1", &HostFacts::default(), None).len() <= 40);
+}
+
+#[test]
+fn a_model_of_mistral_gets_its_form_of_a_conversation_from_whoever_serves_it() {
+    for host in [HostFacts::default(), host_named("openrouter"), host_named("vllm"), host_named("mistral")] {
+        let mut request = called("mistralai/devstral-2512", "call_1", None);
+        request.messages.push(user("faster").into());
+        let body = body_for(Wire::Chat, WireVariant::Vendor, &host, &request);
+        let [call, result] = ids(&body);
+        assert_eq!((call.len(), call), (9, result), "{:?}", host.name);
+        let roles: Vec<_> =
+            body["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
+        assert_eq!(roles, ["system", "user", "assistant", "tool", "assistant", "user"], "{:?}", host.name);
+    }
+}
+
+#[test]
+fn a_model_of_mistral_is_never_told_two_messages_in_a_row() {
+    let sent = |model: &str| {
+        let mut request = conversation(model, None);
+        request.messages.extend([user("faster"), user("and better")].map(Arc::new));
+        let body = body(Wire::Chat, WireVariant::Vendor, &request);
+        body["messages"].as_array().unwrap().clone()
+    };
+    let roles = |messages: &[Value]| -> Vec<String> {
+        messages.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
+    };
+    let strict = sent("mistral-medium-3-5");
+    assert_eq!(roles(&strict), ["system", "user", "assistant", "tool", "tool", "assistant", "user"]);
+    let told: Vec<&Value> =
+        strict[6]["content"].as_array().unwrap().iter().map(|part| &part["type"]).collect();
+    assert_eq!(told, ["image_url", "text", "text"]);
+    assert_eq!(roles(&sent("mock-model"))[5..], ["user", "user", "user"]);
+    let request = request("devstral-2512", vec![user("one"), user("two")]);
+    let body = body(Wire::Chat, WireVariant::Vendor, &request);
+    assert_eq!(body["messages"][1]["content"], "one\n\ntwo");
+}
+
+#[test]
+fn a_conversation_never_ends_with_an_answer() {
+    let turn = AssistantTurn { text: "So far.".into(), ..AssistantTurn::default() };
+    let request = request("mistral-medium-3-5", vec![user("hi"), Message::Assistant(turn)]);
+    let body = body(Wire::Chat, WireVariant::Vendor, &request);
+    assert_eq!(body["messages"].as_array().unwrap().last().unwrap()["role"], "user");
+}
+
+#[test]
+fn claude_gets_neither_white_space_as_an_answer_nor_a_mark_on_an_empty_text() {
+    let mut request = called("claude-opus-4-6", "call_1", None);
+    let blank = AssistantTurn { text: "\n\n".into(), ..AssistantTurn::default() };
+    let calling = match &*request.messages[1] {
+        Message::Assistant(turn) => AssistantTurn { text: " ".into(), ..turn.clone() },
+        _ => unreachable!(),
+    };
+    request.messages[1] = Message::Assistant(calling).into();
+    request.messages.insert(1, Message::Assistant(blank).into());
+    let silent =
+        Message::Tool { call_id: "call_1".into(), kind: ToolType::Function, parts: vec![], is_error: false };
+    *request.messages.last_mut().unwrap() = silent.into();
+    let body = body(Wire::Chat, WireVariant::Vendor, &request);
+    let messages = body["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 4, "{body}");
+    assert_eq!((&messages[2]["content"], &messages[3]["content"]), (&Value::Null, &json!("")));
 }

@@ -1,21 +1,27 @@
 //! A responses request. The provider stores nothing: each request carries the whole conversation, with the reasoning
 //! encrypted.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use hangar_agent::model::{AssistantTurn, Message, Part, ToolCall, ToolChoice};
 use hangar_agent::schema::Schema;
 use hangar_agent::tool::{ToolSchema, ToolSpec};
 use hangar_protocol::data::{ReasoningSummary, ToolType};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use serde_with::skip_serializing_none;
 
 use crate::facts::{Endpoint, Reasoning, WebSearch};
-use crate::wire::native::{ListEntry, argument_text, call_id, entries, kin_to, native_to};
+use crate::wire::native::{ListEntry, argument_text, entries, kin_to, native_to};
 use crate::wire::schema::conform;
 use crate::wire::{
     Ask, Carrier, MAX_SEARCHES, WireVariant, answer_schema, data_url, function_schema, has_images, text_of,
     write_body,
 };
+
+/// Type of a call whose input is free text.
+const CUSTOM_CALL: &str = "custom_tool_call";
 
 pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let request = ask.request;
@@ -24,9 +30,9 @@ pub(crate) fn body(ask: &Ask<'_>) -> Vec<u8> {
     if !request.system.is_empty() {
         body.insert("instructions".into(), json!(&*request.system));
     }
-    let input: Vec<ListEntry> = request.messages.iter().flat_map(|message| items(ask, message)).collect();
+    let input = input(ask);
     let search = ask.search(Endpoint::Responses);
-    let tools: Vec<Tool> = request.tools.iter().filter_map(|spec| Tool::of(ask, search, spec)).collect();
+    let tools: Vec<Tool> = ask.listed_tools().iter().filter_map(|spec| Tool::of(ask, search, spec)).collect();
     if !tools.is_empty() && request.tool_choice == ToolChoice::None {
         body.insert("tool_choice".into(), json!("none"));
     }
@@ -88,22 +94,64 @@ fn reasoning(ask: &Ask<'_>) -> Option<Value> {
     (!reasoning.is_empty()).then(|| reasoning.into())
 }
 
-fn items<'a>(ask: &Ask<'_>, message: &'a Message) -> Vec<ListEntry<'a>> {
-    match message {
-        Message::User(parts) => {
-            vec![ListEntry::Made(json!({ "role": "user", "content": content(parts), "type": "message" }))]
-        }
-        Message::Assistant(turn) => assistant(ask, turn),
-        Message::Tool { call_id: id, kind, parts, .. } => {
-            let kind = match kind {
-                ToolType::Function => "function_call_output",
-                ToolType::Custom => "custom_tool_call_output",
-            };
-            let output = if has_images(parts) { content(parts) } else { json!(text_of(parts)) };
-            let id = call_id(id, &ask.host.ids);
-            vec![ListEntry::Made(json!({ "type": kind, "call_id": id, "output": output }))]
+/// The conversation. Tools that were added later stand before the answer to the request that first had them.
+fn input<'a>(ask: &'a Ask<'_>) -> Vec<ListEntry<'a>> {
+    let mut input = Vec::new();
+    let mut late: Vec<_> = if ask.adds_tools() { ask.request.later_tools().collect() } else { Vec::new() };
+    let mut custom_calls = BTreeSet::new();
+    for (at, message) in ask.request.messages.iter().enumerate() {
+        match &**message {
+            Message::User(parts) => {
+                let message = json!({ "role": "user", "content": content(parts), "type": "message" });
+                input.push(ListEntry::Made(message));
+            }
+            Message::Assistant(turn) => {
+                let due = late.iter().take_while(|(behind, _)| *behind <= at).count();
+                input.extend(late.drain(..due).filter_map(|(_, tools)| additional_tools(ask, tools)));
+                let items = assistant(ask, turn);
+                if turn.tool_calls.iter().any(|call| call.kind == ToolType::Custom) {
+                    custom_calls.extend(items.iter().filter_map(custom_call));
+                }
+                input.extend(items);
+            }
+            Message::Tool { call_id: id, parts, .. } => {
+                let id = ask.call_id(id);
+                // A call of a custom tool may be written as one of a function, and its result must be of the same kind.
+                let kind = if custom_calls.contains(&id) {
+                    "custom_tool_call_output"
+                } else {
+                    "function_call_output"
+                };
+                let output = if has_images(parts) { content(parts) } else { json!(text_of(parts)) };
+                input.push(ListEntry::Made(json!({ "type": kind, "call_id": id, "output": output })));
+            }
         }
     }
+    input.extend(late.into_iter().filter_map(|(_, tools)| additional_tools(ask, tools)));
+    input
+}
+
+/// An item that adds tools in the middle of the conversation: the list of tools, and with it the cache, stays as it was.
+fn additional_tools<'a>(ask: &Ask<'_>, tools: &[Arc<ToolSpec>]) -> Option<ListEntry<'a>> {
+    let search = ask.search(Endpoint::Responses);
+    let tools: Vec<Tool> = tools.iter().filter_map(|spec| Tool::of(ask, search, spec)).collect();
+    let item = json!({ "type": "additional_tools", "role": "developer", "tools": tools });
+    (!tools.is_empty()).then_some(ListEntry::Made(item))
+}
+
+/// The id of a call that is written as one of a custom tool.
+fn custom_call(item: &ListEntry<'_>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Call {
+        #[serde(rename = "type")]
+        kind: String,
+        call_id: Option<String>,
+    }
+    let call: Call = match item {
+        ListEntry::Made(item) => Call::deserialize(item).ok()?,
+        ListEntry::Raw(item) => serde_json::from_str(item.get()).ok()?,
+    };
+    call.call_id.filter(|_| call.kind == CUSTOM_CALL)
 }
 
 fn content(parts: &[Part]) -> Value {
@@ -123,9 +171,10 @@ fn content(parts: &[Part]) -> Value {
 fn assistant<'a>(ask: &Ask<'_>, turn: &'a AssistantTurn) -> Vec<ListEntry<'a>> {
     let rewrite = |item: &mut Value, call: &ToolCall| {
         if item.get("call_id").and_then(Value::as_str) == Some(&call.id) {
-            match call.kind {
-                ToolType::Function => item["arguments"] = json!(call.input),
-                ToolType::Custom => item["input"] = json!(call.input),
+            if item["type"] == CUSTOM_CALL {
+                item["input"] = json!(call.input);
+            } else {
+                item["arguments"] = json!(argument_text(call));
             }
         }
     };
@@ -139,7 +188,7 @@ fn assistant<'a>(ask: &Ask<'_>, turn: &'a AssistantTurn) -> Vec<ListEntry<'a>> {
     {
         return items
             .into_iter()
-            .filter_map(|item| unsealed(item, &rewrite, turn))
+            .filter_map(|item| unsealed(ask, item, &rewrite, turn))
             .map(ListEntry::Made)
             .collect();
     }
@@ -155,15 +204,22 @@ fn assistant<'a>(ask: &Ask<'_>, turn: &'a AssistantTurn) -> Vec<ListEntry<'a>> {
     items.into_iter().map(ListEntry::Made).collect()
 }
 
-/// An item of another model at the same host: without its id, which binds it to reasoning that is left out.
+/// An item of another model at the same host: without its id, which binds it to reasoning that is left out. A model without
+/// custom tools gets their calls as those of functions.
 fn unsealed(
+    ask: &Ask<'_>,
     mut item: Value,
     rewrite: &impl Fn(&mut Value, &ToolCall),
     turn: &AssistantTurn,
 ) -> Option<Value> {
     let fields = item.as_object_mut()?;
-    if !matches!(fields.get("type")?.as_str()?, "message" | "function_call" | "custom_tool_call") {
+    let kind = fields.get("type")?.as_str()?;
+    if !matches!(kind, "message" | "function_call" | CUSTOM_CALL) {
         return None;
+    }
+    if kind == CUSTOM_CALL && !ask.takes_custom() {
+        let id = fields.get("call_id")?.as_str()?;
+        return turn.tool_calls.iter().find(|made| made.id == id).map(|made| call(ask, made));
     }
     fields.shift_remove("id");
     turn.tool_calls.iter().for_each(|call| rewrite(&mut item, call));
@@ -171,7 +227,7 @@ fn unsealed(
 }
 
 fn call(ask: &Ask<'_>, call: &ToolCall) -> Value {
-    let id = call_id(&call.id, &ask.host.ids);
+    let id = ask.call_id(&call.id);
     match call.kind {
         ToolType::Custom if ask.takes_custom() => {
             json!({ "type": "custom_tool_call", "name": call.name, "input": call.input, "call_id": id })

@@ -1,4 +1,9 @@
+use std::sync::Arc;
+
 use expect_test::{Expect, expect};
+use hangar_agent::model::{AssistantTurn, LateTools, Message, ModelRequest, NativeTurn};
+use hangar_agent::tool::ToolSpec;
+use hangar_protocol::data::ModelOrigin;
 use serde_json::{Value, json};
 
 use crate::wire::testing::*;
@@ -351,4 +356,101 @@ fn calls_that_share_an_id_get_one_each_in_the_items_that_go_back_too() {
     assert_eq!(ids, ["c", "c_2"]);
     let items: Value = serde_json::from_str(&turn.native.unwrap().items).unwrap();
     assert_eq!((&items[1]["call_id"], &items[2]["call_id"]), (&json!("c"), &json!("c_2")));
+}
+
+/// A conversation whose second request has a further tool.
+fn with_a_late_tool(model: &str) -> ModelRequest {
+    let mut request = conversation(model, native(ENCRYPTED));
+    let late = ToolSpec { name: "late".into(), ..(*request.tools[0]).clone() };
+    request.late_tools.push(LateTools { first: request.tools.len(), behind: request.messages.len() });
+    request.tools = request.tools.iter().cloned().chain([Arc::new(late)]).collect();
+    request
+}
+
+/// The types of the items, and the names of the tools in the list.
+fn shape(body: &Value) -> (Vec<&str>, Vec<&str>) {
+    let texts = |list: &'static str, field: &'static str| {
+        body[list].as_array().unwrap().iter().filter_map(move |entry| entry[field].as_str()).collect()
+    };
+    (texts("input", "type"), texts("tools", "name"))
+}
+
+#[test]
+fn late_tools_are_added_behind_the_messages_that_were_sent_before_them() {
+    let openai = host_named("openai");
+    let mut request = with_a_late_tool("gpt-5.6-sol");
+    let first = body_for(Wire::Responses, WireVariant::Vendor, &openai, &request);
+    let (items, tools) = shape(&first);
+    assert_eq!((items.last(), tools), (Some(&"additional_tools"), vec!["view", "apply_patch"]));
+    let added = &first["input"].as_array().unwrap()[items.len() - 1];
+    assert_eq!((&added["role"], &added["tools"][0]["name"]), (&json!("developer"), &json!("late")));
+    // They stay where they are, so that the next request begins as this one.
+    let answer = AssistantTurn { text: "Done.".into(), ..AssistantTurn::default() };
+    request.messages.extend([Message::Assistant(answer), user("next")].map(Arc::new));
+    let second = body_for(Wire::Responses, WireVariant::Vendor, &openai, &request);
+    assert_eq!(first["input"], json!(second["input"].as_array().unwrap()[..items.len()]));
+    assert_eq!(
+        (&first["tools"], &first["prompt_cache_key"]),
+        (&second["tools"], &second["prompt_cache_key"])
+    );
+}
+
+#[test]
+fn late_tools_are_listed_where_no_item_may_add_them() {
+    for (host, model) in [("xai", "grok-4.6"), ("openai", "gpt-5.2"), ("azure", "gpt-5.6-sol")] {
+        let body =
+            body_for(Wire::Responses, WireVariant::Vendor, &host_named(host), &with_a_late_tool(model));
+        let (items, tools) = shape(&body);
+        assert!(!items.contains(&"additional_tools"), "{host}");
+        assert_eq!(tools, ["view", "apply_patch", "late"], "{host}");
+    }
+}
+
+#[test]
+fn a_result_is_of_the_kind_of_its_call() {
+    // A model without custom tools, whose call of one came as a function.
+    const DISGUISED: &str = r#"[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"g"},{"type":"function_call","id":"fc_1","call_id":"call:1","name":"view","arguments":"{}"},{"type":"function_call","id":"fc_2","call_id":"call_2","name":"apply_patch","arguments":"{\"input\":\"*** Begin Patch\\n\"}"}]"#;
+    let kin = |items: &str| {
+        let origin = ModelOrigin { model: "another".to_owned(), ..origin() };
+        native(items).map(|native| NativeTurn { origin, ..native })
+    };
+    let rewritten = |items: &str| native(items).map(|native| NativeTurn { rewritten: true, ..native });
+    let turns = [
+        native(DISGUISED),
+        rewritten(DISGUISED),
+        kin(DISGUISED),
+        native(ENCRYPTED),
+        rewritten(ENCRYPTED),
+        kin(ENCRYPTED),
+        foreign(ENCRYPTED),
+        None,
+    ];
+    for (host, model) in [("xai", "grok-4.6"), ("openai", "o3"), ("openai", "gpt-5.6-sol")] {
+        for turn in &turns {
+            // Items of a model with custom tools never came from one without.
+            let has_custom =
+                turn.as_ref().is_some_and(|turn| turn.origin == origin() && turn.items.contains("custom"));
+            if has_custom && model != "gpt-5.6-sol" {
+                continue;
+            }
+            let request = conversation(model, turn.clone());
+            let body = body_for(Wire::Responses, WireVariant::Vendor, &host_named(host), &request);
+            let items = body["input"].as_array().unwrap();
+            let of =
+                |id: &str| -> Vec<&Value> { items.iter().filter(|item| item["call_id"] == id).collect() };
+            let [call, output] = of("call_2")[..] else { panic!("{body}") };
+            assert_eq!(
+                format!("{}_output", call["type"].as_str().unwrap()),
+                output["type"].as_str().unwrap()
+            );
+            let is_custom = call["type"] == "custom_tool_call";
+            assert_eq!(
+                (call.get("input").is_some(), call.get("arguments").is_some()),
+                (is_custom, !is_custom)
+            );
+            assert!(!is_custom || model == "gpt-5.6-sol", "{model}: {call}");
+            let text = call["input"].as_str().or(call["arguments"].as_str()).unwrap();
+            assert!(text.contains("Begin Patch"), "{text}");
+        }
+    }
 }
