@@ -190,6 +190,13 @@ impl Pager {
         OverlayEnd::Open
     }
 
+    pub(super) fn paste(&mut self, text: &str) {
+        let comment = self.comments.as_mut().and_then(|comments| comments.field.as_mut());
+        if let Some(field) = self.search.field.as_mut().or(comment) {
+            field.insert(text.trim());
+        }
+    }
+
     /// Handles a key for the comments. `None` if it is one of the pager.
     fn comment_key(&mut self, key: Key, rows: usize, keymap: &Keymap) -> Option<OverlayEnd> {
         let comments = self.comments.as_mut()?;
