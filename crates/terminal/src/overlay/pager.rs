@@ -109,7 +109,16 @@ impl Pager {
         self.top = if follows { self.last_top(rows) } else { top.min(self.last_top(rows)) };
     }
 
-    pub fn layout(&mut self, columns: usize) {
+    /// Fits the lines to a screen of another size, which had `before` rows. A view at the end stays there.
+    pub fn resize(&mut self, columns: usize, before: usize, rows: usize) {
+        let end = self.last_top(before);
+        let follows = end > 0 && self.top >= end;
+        self.layout(columns);
+        let end = self.last_top(rows);
+        self.top = if follows { end } else { self.top.min(end) };
+    }
+
+    fn layout(&mut self, columns: usize) {
         if self.columns == columns {
             return;
         }

@@ -90,7 +90,6 @@ async fn panicking(view: &str) {
     let mut surface = Surface::open(false).unwrap();
     let (columns, rows) = surface.size();
     let mut state = State::new(columns, rows, 0);
-    state.set_history(vec!["an older prompt".to_owned()]);
     let facts =
         SessionFacts { id: "s".to_owned(), mode: "interactive".to_owned(), ..SessionFacts::default() };
     let started =
