@@ -213,6 +213,8 @@ events! {
     AssistantIntent(AssistantIntent) = "assistant.intent" ephemeral;
     StreamingDelta(StreamingDelta) = "assistant.streaming_delta" ephemeral;
     RemoteSteerableChanged(RemoteSteerableChanged) = "session.remote_steerable_changed" logged;
+    ScheduleCreated(ScheduleCreated) = "session.schedule_created" logged;
+    ScheduleCancelled(ScheduleCancelled) = "session.schedule_cancelled" logged;
     CanvasOpened(CanvasOpened) = "session.canvas.opened" ephemeral;
     CanvasClosed(CanvasClosed) = "session.canvas.closed" ephemeral;
     CanvasUnavailable(CanvasUnavailable) = "session.canvas.unavailable" ephemeral;

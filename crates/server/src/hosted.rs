@@ -70,6 +70,7 @@ impl Seat {
         self.audience.set_began(&engine.session().state().started);
         let mut task = SessionTask::new(engine, surroundings, jobs, spec, Arc::clone(&self.audience), None);
         task.host = abilities;
+        task.restore_schedules((self.hub.config().now)());
         task.refresh();
         self.hub.add(&live);
         HostedSession { hub: Arc::clone(&self.hub), live, task }

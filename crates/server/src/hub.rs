@@ -497,6 +497,7 @@ impl ServerHub {
         let engine = Engine::new(opened.parts, options, Arc::new(NoComposer));
         let mut task =
             SessionTask::new(engine, opened.surroundings, queue, spec, audience, self.config.idle_timeout);
+        task.restore_schedules((self.config.now)());
         task.refresh();
         self.add(&live);
         let (hub, ended) = (Arc::clone(self), Arc::clone(&live));

@@ -1,8 +1,12 @@
-//! Prompts that a session sends itself after a time, once or again and again, while it is open.
+//! Prompts that a session sends itself after a time, once or again and again, while it is open. They are in its log, so the
+//! next process that opens the session goes on with them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use hangar_agent::session::{ScheduledPrompt as LoggedPrompt, ScheduledPrompts};
+use hangar_protocol::Body;
+use hangar_protocol::data::{ScheduleCancelled, ScheduleCreated};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -11,6 +15,9 @@ const MAX_SCHEDULES: usize = 32;
 /// Shorter intervals would ask the model without a pause.
 const SHORTEST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Time after the opening of a session at which it sends a prompt that it missed while it was closed. A person who opened it
+/// for something else can stop the prompt until then.
+const CATCH_UP: Duration = Duration::from_secs(60);
 /// Bytes of a prompt.
 const MAX_PROMPT: usize = 64 << 10;
 
@@ -51,14 +58,29 @@ pub(crate) struct Schedules {
 }
 
 impl Schedules {
-    /// Adds a schedule, and describes it.
+    /// Schedules of a session that is opened, from its log.
+    pub(crate) fn restored(logged: &ScheduledPrompts, now: Moment) -> Self {
+        let restored = logged.prompts.iter().filter_map(|prompt| restored(prompt, now));
+        Self { schedules: restored.take(MAX_SCHEDULES).collect(), last_id: logged.last_id }
+    }
+
+    /// Events after which the log has these schedules and no others, where parts of it were taken back.
+    pub(crate) fn corrections(&self, logged: &ScheduledPrompts) -> Vec<Body> {
+        let logged: Vec<u64> = logged.prompts.iter().map(|prompt| prompt.created.id).collect();
+        let stopped = logged.iter().filter(|id| !self.schedules.contains_key(*id));
+        let stopped = stopped.map(|id| ScheduleCancelled { id: *id }.into());
+        let missing = self.schedules.iter().filter(|(id, _)| !logged.contains(*id));
+        stopped.chain(missing.map(|(id, schedule)| created(*id, schedule).into())).collect()
+    }
+
+    /// Adds a schedule. Returns its event and its description.
     pub(crate) fn add(
         &mut self,
         prompt: ScheduledPrompt,
         interval: &str,
         recurring: bool,
         now: Moment,
-    ) -> Result<Value, String> {
+    ) -> Result<(ScheduleCreated, Value), String> {
         let every = parse(interval)?;
         if prompt.prompt.trim().is_empty() {
             return Err("the prompt is empty".to_owned());
@@ -71,9 +93,9 @@ impl Schedules {
         }
         self.last_id += 1;
         let schedule = Schedule { prompt, interval: every, recurring, due: now.after(every) };
-        let described = described(self.last_id, &schedule);
+        let added = (created(self.last_id, &schedule), described(self.last_id, &schedule));
         self.schedules.insert(self.last_id, schedule);
-        Ok(described)
+        Ok(added)
     }
 
     /// Removes a schedule, and describes it.
@@ -95,15 +117,15 @@ impl Schedules {
         self.schedules.values().map(|schedule| schedule.due.instant).min()
     }
 
-    /// Takes the prompts that are due. A recurring one is due again an interval from now, however late it is.
-    pub(crate) fn take_due(&mut self, now: tokio::time::Instant) -> Vec<ScheduledPrompt> {
+    /// Takes the prompts that are due, with the numbers of their schedules. A recurring one is due again an interval from now, however late it is.
+    pub(crate) fn take_due(&mut self, now: tokio::time::Instant) -> Vec<(u64, ScheduledPrompt)> {
         let mut prompts = Vec::new();
-        self.schedules.retain(|_, schedule| {
+        self.schedules.retain(|id, schedule| {
             let due = schedule.due;
             if due.instant > now {
                 return true;
             }
-            prompts.push(schedule.prompt.clone());
+            prompts.push((*id, schedule.prompt.clone()));
             schedule.due = due.after(now.duration_since(due.instant) + schedule.interval);
             schedule.recurring
         });
@@ -111,11 +133,43 @@ impl Schedules {
     }
 }
 
+/// A schedule of the log, unless it is of a kind that only other programs have.
+fn restored(logged: &LoggedPrompt, now: Moment) -> Option<(u64, Schedule)> {
+    let LoggedPrompt { created, since } = logged;
+    let interval = Duration::from_millis(created.interval_ms?).clamp(SHORTEST, LONGEST);
+    let since = since.as_ref().and_then(|since| since.parse::<Timestamp>().ok()).unwrap_or(now.time);
+    let passed = Duration::try_from(now.time.duration_since(since)).unwrap_or_default();
+    let left = interval.checked_sub(passed).filter(|left| !left.is_zero());
+    let prompt = ScheduledPrompt { prompt: created.prompt.clone(), shown: created.display_prompt.clone() };
+    let schedule = Schedule {
+        prompt,
+        interval,
+        recurring: created.recurring.unwrap_or(true),
+        due: now.after(left.unwrap_or(CATCH_UP.min(interval))),
+    };
+    Some((created.id, schedule))
+}
+
+/// The event that a schedule begins with.
+fn created(id: u64, schedule: &Schedule) -> ScheduleCreated {
+    ScheduleCreated {
+        id,
+        interval_ms: Some(milliseconds(schedule.interval)),
+        prompt: schedule.prompt.prompt.clone(),
+        recurring: Some(schedule.recurring),
+        display_prompt: schedule.prompt.shown.clone(),
+    }
+}
+
+fn milliseconds(interval: Duration) -> u64 {
+    u64::try_from(interval.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// A schedule in the form that clients receive.
 fn described(id: u64, schedule: &Schedule) -> Value {
     let mut entry = json!({
         "id": id,
-        "intervalMs": u64::try_from(schedule.interval.as_millis()).unwrap_or(u64::MAX),
+        "intervalMs": milliseconds(schedule.interval),
         "prompt": schedule.prompt.prompt,
         "recurring": schedule.recurring,
         "nextRunAt": schedule.due.time.to_string(),
@@ -195,7 +249,7 @@ mod tests {
         assert_eq!(schedules.next_due(), Some(at(20)));
         assert_eq!(schedules.take_due(at(19)), []);
         // Late by more than an interval: it is sent once.
-        assert_eq!(schedules.take_due(at(70)), [prompt("again"), prompt("once")]);
+        assert_eq!(schedules.take_due(at(70)), [(1, prompt("again")), (2, prompt("once"))]);
         assert_eq!(schedules.next_due(), Some(at(90)));
         assert_eq!(schedules.list()[0]["nextRunAt"], json!("1970-01-01T00:01:30Z"));
         assert_eq!(schedules.list().len(), 1);
@@ -203,7 +257,7 @@ mod tests {
         assert_eq!(schedules.stop(1), None);
         assert!(schedules.is_empty() && schedules.next_due().is_none());
         // An id is never used again.
-        let next = schedules.add(prompt("next"), "1m", true, start).expect("a schedule");
+        let (_, next) = schedules.add(prompt("next"), "1m", true, start).expect("a schedule");
         assert_eq!((&next["id"], &next["intervalMs"]), (&json!(3), &json!(60_000)));
     }
 
@@ -218,5 +272,41 @@ mod tests {
         schedules.stop(1);
         assert!(schedules.add(prompt(" "), "1m", true, now).is_err());
         assert!(schedules.add(prompt(&"x".repeat(MAX_PROMPT + 1)), "1m", true, now).is_err());
+    }
+
+    /// Seconds after the opening at which prompts are due that were logged at the beginning of time.
+    fn check_restored(prompts: &[(&str, bool)], opened: i64, expected: &[u64]) {
+        let mut before = Schedules::default();
+        let mut logged = ScheduledPrompts::default();
+        for (interval, recurring) in prompts {
+            let (created, _) = before.add(prompt("p"), interval, *recurring, start()).expect("a schedule");
+            logged.last_id = created.id;
+            let since = Some(Timestamp::UNIX_EPOCH.to_string());
+            logged.prompts.push(LoggedPrompt { created, since });
+        }
+        let time = Timestamp::from_second(opened).expect("a time");
+        let now = Moment { instant: tokio::time::Instant::now(), time };
+        let mut after = Schedules::restored(&logged, now);
+        let due: Vec<u64> =
+            after.schedules.values().map(|schedule| (schedule.due.instant - now.instant).as_secs()).collect();
+        assert_eq!(due, expected);
+        assert!(after.corrections(&logged).is_empty());
+        let (next, _) = after.add(prompt("next"), "1m", true, now).expect("a schedule");
+        assert_eq!(next.id, logged.last_id + 1);
+        let corrections = after.corrections(&logged);
+        assert!(matches!(&corrections[..], [Body::ScheduleCreated(created)] if created.id == next.id));
+        after.stop(1);
+        after.stop(next.id);
+        let corrections = after.corrections(&logged);
+        assert!(matches!(&corrections[..], [Body::ScheduleCancelled(cancelled)] if cancelled.id == 1));
+    }
+
+    #[test]
+    fn schedules_go_on_where_the_log_left_them() {
+        check_restored(&[("10m", true), ("10m", false)], 60, &[540, 540]);
+        // What was missed is sent a minute after the opening, or sooner if that is how often it is sent.
+        check_restored(&[("10m", true), ("10m", false), ("5s", true)], 6_000, &[60, 60, 5]);
+        // A clock that was set back delays nothing by more than the interval.
+        check_restored(&[("10m", true)], -6_000, &[600]);
     }
 }

@@ -21,7 +21,8 @@ use hangar_engine::{Engine, EngineProgress, Mcp};
 use hangar_mcp::{Interest, McpHost, ToolGuard};
 use hangar_protocol::Body;
 use hangar_protocol::data::{
-    BackgroundTasksChanged, CapabilitiesChanged, ClientCommand, CommandsChanged, SkillsLoaded, UiCapabilities,
+    BackgroundTasksChanged, CapabilitiesChanged, ClientCommand, CommandsChanged, SkillsLoaded,
+    UiCapabilities, schedule_source,
 };
 use hangar_sandbox::Sandbox;
 use hangar_spec::{SessionSpec, TraceContext};
@@ -41,14 +42,11 @@ use crate::methods::{self, AutoTier, Failure};
 use crate::model_choices::QueuedModel;
 use crate::opener::{OpenedSession, Recomposed, Recomposer, SessionSurroundings, Todos};
 use crate::pending_permissions::PendingPermissions;
-use crate::schedules::{ScheduledPrompt, Schedules};
+use crate::schedules::{Moment, ScheduledPrompt, Schedules};
 use crate::system;
 
 /// Longest time that a session without clients may continue its work.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(600);
-
-/// Source of prompts that the session sent itself.
-const SCHEDULE_SOURCE: &str = "schedule";
 
 pub(crate) type SessionJob = Box<dyn FnOnce(&mut SessionTask) + Send>;
 
@@ -261,6 +259,10 @@ impl SessionTask {
         self.refresh();
         self.renew_system();
         self.begin();
+        // A rewind takes back what was said, not what was scheduled meanwhile.
+        for correction in self.schedules.corrections(&self.session().state().scheduled) {
+            self.record(correction);
+        }
     }
 
     /// Has another model answer, the agent and the MCP servers that ask it.
@@ -550,12 +552,18 @@ impl SessionTask {
         self.record(SkillsLoaded { skills });
     }
 
+    /// Goes on with the schedules of the session's log.
+    pub(crate) fn restore_schedules(&mut self, time: Timestamp) {
+        let now = Moment { instant: Instant::now(), time };
+        self.schedules = Schedules::restored(&self.session().state().scheduled, now);
+    }
+
     /// Sends the prompts that are due.
     fn send_scheduled(&mut self) {
         let due = self.schedules.take_due(Instant::now()).into_iter();
-        let prompts = due.map(|ScheduledPrompt { prompt, shown }| Prompt {
+        let prompts = due.map(|(id, ScheduledPrompt { prompt, shown })| Prompt {
             shown,
-            origin: Origin::Source(SCHEDULE_SOURCE.to_owned()),
+            origin: Origin::Source(schedule_source(id)),
             message_id: Some(uuid::Uuid::new_v4().to_string()),
             ..Prompt::user(prompt)
         });

@@ -1,7 +1,7 @@
 //! View of one sub-agent: its transcript in the pager, which follows it while it works.
 
 use hangar_protocol::Event;
-use hangar_transcript::{AgentState, BlockBody, Lane};
+use hangar_transcript::{AgentState, BlockBody, Lane, Transcript};
 use serde_json::Value;
 
 use crate::ansi::{self, SgrState};
@@ -34,17 +34,18 @@ impl State {
             return self.effect(Effect::ReadTranscript);
         }
         let rows = lane.map(|lane| self.agent_rows(lane)).unwrap_or_default();
-        self.open_agent(rows);
+        self.open_agent(&title(&self.transcript, id), rows);
         self.agent_view.watched = Some(id.to_owned());
     }
 
-    /// Shows the lane of an agent that was read from the log.
-    pub(crate) fn page_agent(&mut self, id: &str, lane: Option<&Lane>) {
+    /// Shows an agent of a transcript that was read from the log.
+    pub(crate) fn page_agent(&mut self, id: &str, transcript: &Transcript) {
+        let lane = transcript.agent(id);
         let rows = lane.map(|lane| self.agent_rows(lane)).unwrap_or_default();
         if rows.is_empty() {
             return self.say("nothing is known of that task yet");
         }
-        self.open_agent(rows);
+        self.open_agent(&title(transcript, id), rows);
         self.agent_view.watched = Some(id.to_owned());
     }
 
@@ -64,11 +65,11 @@ impl State {
         self.overlay = Some(Overlay::Pager(Box::new(pager)));
     }
 
-    fn open_agent(&mut self, rows: Vec<Row>) {
+    fn open_agent(&mut self, title: &str, rows: Vec<Row>) {
         if self.options.screen_reader {
             return self.print(rows);
         }
-        let pager = Pager::new("Sub-agent", rows, self.columns).at_end(self.rows);
+        let pager = Pager::new(title, rows, self.columns).at_end(self.rows);
         self.overlay = Some(Overlay::Pager(Box::new(pager)));
     }
 
@@ -107,5 +108,14 @@ impl State {
             rows.push(Row::default());
         }
         rows
+    }
+}
+
+/// Title of the page of an agent: its task in a few words, if the transcript knows it.
+fn title(transcript: &Transcript, id: &str) -> String {
+    let info = transcript.agents().find(|(known, ..)| *known == id).map(|(_, _, agent)| agent);
+    match info.and_then(|agent| agent.description.lines().next()).map(str::trim) {
+        None | Some("") => "Sub-agent".to_owned(),
+        Some(task) => format!("Sub-agent: {}", gate::visible(task)),
     }
 }

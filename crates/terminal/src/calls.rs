@@ -54,6 +54,8 @@ pub(crate) enum Purpose {
     /// A prompt that the session is to send itself.
     Scheduled,
     Schedules,
+    /// The same of a session that was opened again.
+    ResumedSchedules,
     ScheduleStopped,
     Logs,
     McpLogin,
@@ -111,6 +113,8 @@ impl State {
             Purpose::Extensions | Purpose::ExtensionsChanged => return self.extensions_refused(&reason),
             Purpose::Commands => self.run_deferred(),
             Purpose::ContextInfo => return self.tell_context(),
+            // Sessions of other programs have none.
+            Purpose::ResumedSchedules => return,
             _ => {}
         }
         self.print_error(&reason);
@@ -180,6 +184,7 @@ impl State {
             Purpose::CommandOutput => self.show_command_output(answer),
             Purpose::Scheduled => self.take_scheduled(answer),
             Purpose::Schedules => self.take_schedules(answer),
+            Purpose::ResumedSchedules => self.take_resumed_schedules(answer),
             Purpose::ScheduleStopped => self.take_stopped_schedule(answer),
             Purpose::Logs => {
                 let path = answer["path"].as_str().unwrap_or_default().to_owned();

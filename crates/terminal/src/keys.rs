@@ -10,7 +10,7 @@ use crate::dialog::{self, DialogEnd, DialogReply};
 use crate::effect::{Effect, ExitKind, SessionTarget};
 use crate::history::HistoryEntry;
 use crate::key::{Key, KeyCode};
-use crate::keymap::{Action, KeyContext, KeyMeaning};
+use crate::keymap::{Action, KeyContext, KeyMeaning, PendingKeys};
 use crate::overlay::{Overlay, OverlayEnd};
 use crate::search_prompt::{SearchOutcome, SearchPrompt};
 use crate::state::{MAX_UNSENT, State};
@@ -21,6 +21,9 @@ const LEAVE_TIME: u64 = 2_000;
 impl State {
     pub(crate) fn take_key(&mut self, key: Key) {
         self.keys.last = self.now;
+        if let Some(action) = self.everywhere(key) {
+            return self.act(action);
+        }
         if let Some(overlay) = &mut self.overlay {
             let end = overlay.key(key, self.rows, &self.keys.map);
             self.overlay_ended(end);
@@ -62,6 +65,17 @@ impl State {
                 self.draft_changed();
             }
             KeyMeaning::Pending | KeyMeaning::Nothing => {}
+        }
+    }
+
+    /// Action of a key that works in pagers, pickers, questions and the search too: they have no use for it.
+    fn everywhere(&self, key: Key) -> Option<Action> {
+        let is_covered =
+            self.overlay.is_some() || !self.questions.dialogs.is_empty() || self.search.is_some();
+        let alone = &mut PendingKeys::default();
+        match self.keys.map.resolve(alone, key, KeyContext::default()) {
+            KeyMeaning::Action(action @ (Action::Suspend | Action::Redraw)) if is_covered => Some(action),
+            _ => None,
         }
     }
 
@@ -118,8 +132,8 @@ impl State {
 
     pub(crate) fn take_paste(&mut self, text: &str) {
         self.keys.last = self.now;
-        if self.overlay.is_some() {
-            return;
+        if let Some(overlay) = &mut self.overlay {
+            return overlay.paste(text);
         }
         if let Some(dialog) = self.questions.dialogs.front_mut() {
             if dialog.takes_key(self.now) {

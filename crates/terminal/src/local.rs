@@ -19,6 +19,10 @@ use crate::theme::Theme;
 
 /// Widest column of names in the help.
 const NAME_COLUMNS: usize = 24;
+/// The same where there is room.
+const WIDE_NAME_COLUMNS: usize = 32;
+/// Columns from which on there is.
+const WIDE: usize = 80;
 
 /// Signs at the start of a prompt or of a word, for the help.
 const SIGNS: [(&str, &str); 3] = [
@@ -335,7 +339,7 @@ impl State {
             transcript.apply(event);
         }
         if let Some(id) = self.agent_view.awaited.take() {
-            return self.page_agent(&id, transcript.agent(&id));
+            return self.page_agent(&id, &transcript);
         }
         let mut rows = Vec::new();
         let look = Rendering { detail: Detail::Full, reasoning: true, ..self.look() };
@@ -375,7 +379,7 @@ impl State {
             entries.push((help.keys, help.about.to_owned(), when));
         }
         let mut rows = vec![Row::styled("Keys", theme.heading)];
-        rows.extend(listed(&entries, theme));
+        rows.extend(listed(&entries, self.columns, theme));
         let commands: Vec<_> = self
             .known
             .commands
@@ -391,7 +395,7 @@ impl State {
             .collect();
         rows.push(Row::default());
         rows.push(Row::styled("Commands", theme.heading));
-        rows.extend(listed(&commands, theme));
+        rows.extend(listed(&commands, self.columns, theme));
         rows.push(Row::default());
         rows.push(Row::styled("docs/terminal.md has more.", Style::DIM));
         self.page("Help", rows);
@@ -461,8 +465,9 @@ impl State {
 }
 
 /// Names with what they do, in two columns.
-fn listed(entries: &[(String, String, String)], theme: &Theme) -> Vec<Row> {
-    let fits = entries.iter().map(|(name, ..)| name.width()).filter(|width| *width <= NAME_COLUMNS);
+fn listed(entries: &[(String, String, String)], columns: usize, theme: &Theme) -> Vec<Row> {
+    let most = if columns >= WIDE { WIDE_NAME_COLUMNS } else { NAME_COLUMNS };
+    let fits = entries.iter().map(|(name, ..)| name.width()).filter(|width| *width <= most);
     let width = fits.max().unwrap_or(0) + 2;
     let rows = entries.iter().map(|(name, about, note)| {
         let blanks = width.saturating_sub(name.width()).max(2);

@@ -31,7 +31,7 @@ impl State {
         }
         let entry = &answer["entry"];
         let told = format!(
-            "{}\n/every stop {} ends it; it ends with this session too.",
+            "{}\n/every stop {} ends it; while the session is closed, it waits.",
             described(entry),
             id(entry)
         );
@@ -44,9 +44,15 @@ impl State {
             return self
                 .print_text("No prompts are scheduled. /every 10m PROMPT sends one every ten minutes.");
         }
-        let lines: Vec<String> =
-            entries.iter().map(|entry| format!("{}. {}", id(entry), described(entry))).collect();
-        self.print_text(&format!("{}\n/every stop NUMBER ends one.", lines.join("\n")));
+        self.print_text(&listed(entries));
+    }
+
+    /// Says what a session that was opened again is going to send itself.
+    pub(crate) fn take_resumed_schedules(&mut self, answer: &Value) {
+        let entries = answer["entries"].as_array().map(Vec::as_slice).unwrap_or_default();
+        if !entries.is_empty() {
+            self.print_text(&format!("This session has scheduled prompts:\n{}", listed(entries)));
+        }
     }
 
     pub(crate) fn take_stopped_schedule(&mut self, answer: &Value) {
@@ -55,6 +61,13 @@ impl State {
             None => self.print_error("there is no schedule of that number; /every lists them"),
         }
     }
+}
+
+/// Schedules with their numbers, and how to end one.
+fn listed(entries: &[Value]) -> String {
+    let lines: Vec<String> =
+        entries.iter().map(|entry| format!("{}. {}", id(entry), described(entry))).collect();
+    format!("{}\n/every stop NUMBER ends one.", lines.join("\n"))
 }
 
 fn id(entry: &Value) -> u64 {

@@ -25,6 +25,9 @@ const MAX_PROMPTS: usize = 500;
 const CUT_OFF: &str = "The answer to the last prompt was cut off: the program ended while the agent worked. Its finished steps are \
                        kept; ask it to continue.";
 
+/// Kind of the information that a call has created a file.
+const FILE_CREATED: &str = "file_created";
+
 impl State {
     pub(crate) fn look(&self) -> Rendering<'_> {
         Rendering {
@@ -89,6 +92,10 @@ impl State {
         self.lost = None;
         self.facts = Some(facts);
         self.call("session.commands.list", json!({}), Purpose::Commands);
+        let is_own = self.facts.as_ref().is_some_and(|facts| facts.agent.is_none());
+        if is_own && self.transcript.main().end() > 0 {
+            self.call("session.schedule.list", json!({}), Purpose::ResumedSchedules);
+        }
         self.run_status_command();
         for prompt in std::mem::take(&mut self.outbox.unsent) {
             if !self.is_working() {
@@ -169,6 +176,9 @@ impl State {
     }
 
     pub(crate) fn take_event(&mut self, event: &Event) {
+        if says_again(event.body()) {
+            return;
+        }
         let was_working = self.is_working();
         self.count(event);
         if self.transcript.apply(event).status {
@@ -408,6 +418,11 @@ fn is_answer(kind: EventKind) -> bool {
             | EventKind::SessionIdle
             | EventKind::SessionError
     )
+}
+
+/// Whether an event says what the call beside it shows.
+fn says_again(body: &Body) -> bool {
+    matches!(body, Body::SessionInfo(info) if info.info_type == FILE_CREATED)
 }
 
 /// Whether an event of this kind can be the last of a prompt's answer.

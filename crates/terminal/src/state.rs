@@ -321,9 +321,10 @@ impl State {
     }
 
     fn resize(&mut self, columns: usize, rows: usize) {
+        let before = self.rows;
         (self.columns, self.rows) = (columns.max(1), rows.max(1));
         if let Some(Overlay::Pager(pager)) = &mut self.overlay {
-            pager.layout(self.columns);
+            pager.resize(self.columns, before, self.rows);
         }
         self.lay_out_dialog();
     }

@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
+use crate::completion::Completion;
 use crate::effect::Effect;
 use crate::format::{dollars, tokens};
 use crate::gate;
 use crate::row::{Row, Span, Style};
 use crate::state::State;
+use crate::view::COMPLETION_ROWS;
 
 /// End of the status line before the first prompt.
 const HINT: &str = " · / commands · ? help";
@@ -74,8 +76,14 @@ impl State {
             row.push(span);
         }
         let is_new = !self.has_content() && self.composer.is_empty();
-        if is_new && width > 0 && width + HINT.chars().count() <= columns {
-            row.push(Span::new(HINT, self.theme.dim));
+        let more = self.completions.open().map(Completion::total).filter(|total| *total > COMPLETION_ROWS);
+        let hint = match more {
+            Some(total) => format!(" · {COMPLETION_ROWS} of {total} · ↑↓ tab"),
+            None if is_new => HINT.to_owned(),
+            None => String::new(),
+        };
+        if width > 0 && width + hint.chars().count() <= columns {
+            row.push(Span::new(hint, self.theme.dim));
         }
         row.clipped(columns)
     }

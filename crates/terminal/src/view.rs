@@ -19,7 +19,7 @@ const COMPOSER_ROWS: usize = 12;
 const LIVE_ROWS: usize = 10;
 /// Rows of the queue and of completions.
 const QUEUE_ROWS: usize = 3;
-const COMPLETION_ROWS: usize = 8;
+pub(crate) const COMPLETION_ROWS: usize = 8;
 const SEARCH_ROWS: usize = 6;
 /// Rows of a passing word.
 const NOTE_ROWS: usize = 4;

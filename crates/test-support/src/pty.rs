@@ -186,7 +186,8 @@ fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
     bytes.windows(needle.len()).position(|window| window == needle)
 }
 
-/// Modes that some output has switched on and not off again, as they are named in it: `?2004`, `>1u`.
+/// Modes that some output has switched on and not off again, as they are named in it (`?2004`), or by a word: the keyboard's
+/// protocol, the title, the shape of the cursor, colours and other styles.
 pub fn modes_left_on(output: &str) -> BTreeSet<String> {
     let mut on = BTreeSet::new();
     for sequence in output.split("\x1b[").skip(1) {
@@ -204,6 +205,10 @@ pub fn modes_left_on(output: &str) -> BTreeSet<String> {
             (">4", Some('m')) => on.remove("keys"),
             ("22;2", Some('t')) => on.insert("title".to_owned()),
             ("23;2", Some('t')) => on.remove("title"),
+            ("" | "0", Some('m')) => on.remove("style"),
+            (style, Some('m')) if !style.starts_with('>') => on.insert("style".to_owned()),
+            ("0 ", Some('q')) => on.remove("cursor"),
+            (shape, Some('q')) if shape.ends_with(' ') => on.insert("cursor".to_owned()),
             _ => false,
         };
     }
@@ -217,7 +222,9 @@ mod tests {
     #[test]
     fn modes_are_left_on_if_nothing_switches_them_off() {
         let left = |output: &str| modes_left_on(output).into_iter().collect::<Vec<_>>().join(" ");
-        assert_eq!(left("a\x1b[?2004h\x1b[?25lb\x1b[>1u\x1b[31m"), "?2004 keyboard no ?25");
+        assert_eq!(left("a\x1b[?2004h\x1b[?25lb\x1b[>1u"), "?2004 keyboard no ?25");
         assert_eq!(left("\x1b[?2004h\x1b[>1u\x1b[?25l\x1b[?25h\x1b[<u\x1b[?2004l"), "");
+        assert_eq!(left("\x1b[31ma\x1b[6 q"), "cursor style");
+        assert_eq!(left("\x1b[1;38;5;9ma\x1b[m\x1b[6 q\x1b[>4;2mb\x1b[0 q\x1b[>4m"), "");
     }
 }

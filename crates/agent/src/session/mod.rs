@@ -28,6 +28,7 @@ mod questions;
 mod queue;
 mod repetition;
 mod run;
+mod scheduled;
 pub mod state;
 mod stop_hooks;
 mod switch;
@@ -57,6 +58,7 @@ pub use live::{LiveSettings, PendingPermission, QueuedPrompt};
 pub use pending::{ClientCall, OpenTurn, PendingAnswer};
 pub use questions::AnswerableQuestions;
 pub use queue::QueueEdit;
+pub use scheduled::{ScheduledPrompt, ScheduledPrompts};
 pub use state::ConversationState;
 pub use switch::ModelSwitch;
 

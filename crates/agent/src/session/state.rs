@@ -12,6 +12,7 @@ use hangar_protocol::{AgentId, Body, Event, EventKind, Totals};
 
 use super::just_in_time::SOURCE as JUST_IN_TIME;
 use super::pending::{OpenTurn, PendingAnswer};
+use super::scheduled::ScheduledPrompts;
 use crate::agents::registry::AgentRegistry;
 use crate::conversation::Conversation;
 use crate::hook::changed_arguments;
@@ -68,6 +69,8 @@ pub struct ConversationState {
     pub skills: Vec<SkillInvoked>,
     /// Open instances of canvases.
     pub canvases: Vec<CanvasRecorded>,
+    /// Prompts that the session sends itself later.
+    pub scheduled: ScheduledPrompts,
     /// The vendor's items of the answer that comes next in the log.
     pub arriving: Option<ModelItems>,
     /// Number of answers with reasoning that the log does not have in the vendor's items: because it held a secret, or because an
@@ -113,6 +116,7 @@ impl Default for ConversationState {
             selected: None,
             skills: Vec::new(),
             canvases: Vec::new(),
+            scheduled: ScheduledPrompts::default(),
             arriving: None,
             unlogged_reasoning: 0,
         }
@@ -161,6 +165,8 @@ impl ConversationState {
                     | EventKind::SessionLimitsChanged
                     | EventKind::CanvasRecorded
                     | EventKind::CanvasRemoved
+                    | EventKind::ScheduleCreated
+                    | EventKind::ScheduleCancelled
                     | EventKind::Abort
             )
     }
@@ -169,7 +175,10 @@ impl ConversationState {
     pub fn apply_event(&mut self, event: &Event) {
         self.skip_event(event.id().clone());
         match event.agent_id() {
-            None => self.apply(event.body()),
+            None => {
+                self.apply(event.body());
+                self.scheduled.date(event);
+            }
             Some(agent) => self.apply_agent(agent, event),
         }
     }
@@ -191,6 +200,7 @@ impl ConversationState {
         self.totals.apply_body(None, body);
         self.agents.apply_main(body);
         self.apply_setting(body);
+        self.scheduled.apply(body);
         self.apply_message(body);
         self.apply_call(body);
         self.apply_cut(body);
@@ -470,6 +480,7 @@ assistant.message {"messageId":"m1","content":"","toolRequests":[{"toolCallId":"
 permission.requested {"requestId":"p","permissionRequest":{"kind":"read","toolCallId":"t","intention":"Look","path":"/w/f"}}
 hook.start {"hookInvocationId":"h","hookType":"preToolUse","input":{"toolCallId":"t"}}
 session.canvas.recorded {"instanceId":"i","extensionId":"connection:1","canvasId":"c","title":"Before","input":1}
+session.schedule_created {"id":1,"intervalMs":30000,"prompt":"Look."}
 "#;
 
     fn event(line: &str) -> Event {

@@ -152,7 +152,14 @@ fn parse(bytes: &[u8]) -> Parsed {
         [0x1b, b'O', ..] => parse_ss3(bytes),
         [0x1b, b']' | b'P' | b'_' | b'^' | b'X', ..] => parse_string(bytes),
         // Some terminals send Alt with a function key as an escape byte before its sequence.
-        [0x1b, 0x1b, b'[' | b'O', ..] => with_alt(parse(&bytes[1..])),
+        [0x1b, 0x1b, b'[' | b'O', ..] => match parse(&bytes[1..]) {
+            // Before a paste, a report or an answer it was the key: on a slow line they arrive together.
+            Parsed::Whole(
+                _,
+                None | Some(Input::Paste { .. } | Input::Focus { .. } | Input::Background { .. }),
+            ) => Parsed::Whole(1, Some(Input::Key(Key::plain(KeyCode::Esc)))),
+            parsed => with_alt(parsed),
+        },
         [0x1b, 0x1b, ..] => Parsed::Whole(1, Some(Input::Key(Key::plain(KeyCode::Esc)))),
         [0x1b, rest @ ..] => with_alt(parse(rest)),
         [byte @ (0x00..=0x1f | 0x7f), ..] => Parsed::Whole(1, Some(Input::Key(control(*byte)))),
@@ -435,6 +442,7 @@ mod tests {
             "paste \"one\\ntwo\\nthree\\u{1b}[A\\u{3}\", x",
         );
         // A terminal that never ends its paste.
+        check(b"\x1b\x1b[200~one\rtwo\x1b[201~\x1b\x1b[Ix", "esc, paste \"one\\ntwo\", esc, focus true, x");
         check(b"\x1b[200~lost", "paste \"lost\"");
     }
 

@@ -660,3 +660,32 @@ fn a_session_sends_itself_a_prompt_later() {
     terminal.wait_for("No prompts are scheduled.");
     terminal.leave();
 }
+
+#[test]
+fn a_scheduled_prompt_outlives_a_kill() {
+    let scratch = Scratch::new();
+    let mut terminal = Terminal::open(hangar(&scratch));
+    terminal.keys("SAY:said before\r");
+    terminal.wait_until("the answer", |terminal| terminal.text().contains("\nsaid before"));
+    terminal.keys("/after 5s SAY:it is later\r");
+    terminal.wait_for("once, after 5s: SAY:it is later");
+    terminal.keys("/every 10m SAY:never\r");
+    terminal.wait_for("every 10m: SAY:never");
+    terminal.keys("/every 20m SAY:stopped\r");
+    terminal.wait_for("/every stop 3 ends it");
+    terminal.keys("/every stop 3\r");
+    terminal.wait_for("Stopped: every 20m");
+    signal(process_in(&scratch), Signal::KILL);
+    terminal.wait_for("status 137");
+    terminal.pty.finish();
+    let mut again = Terminal::open(hangar(&scratch).arg("--continue"));
+    again.wait_for("This session has scheduled prompts:");
+    // It was killed before the time or after it: both are sent, once.
+    again.wait_until("the answer", |terminal| terminal.text().contains("\nit is later"));
+    again.keys("/every\r");
+    again.wait_until("the list", |terminal| terminal.text().matches("every 10m: SAY:never").count() > 1);
+    assert!(!again.text().contains("20m"), "{}", again.text());
+    again.leave();
+    let log = scratch.log(&scratch.sessions().pop().expect("a session"));
+    assert_eq!(log.matches(r#""source":"schedule-1""#).count(), 1, "{log}");
+}

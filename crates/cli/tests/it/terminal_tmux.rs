@@ -141,3 +141,23 @@ fn a_long_draft_is_kept_apart_from_what_streams() {
     let draft = "a draft that goes on and on until it is wider than the narrowest of all the windows are";
     check(draft, &many_sizes(), Duration::from_millis(50));
 }
+
+#[test]
+fn nothing_of_the_first_tail_stays_at_the_top_of_the_screen() {
+    let scratch = Scratch::new();
+    let tmux = Tmux::start(&scratch);
+    let home = scratch.home();
+    let state = scratch.state();
+    // What `clear` runs before begins in the top left corner.
+    tmux.keys(&format!(
+        "clear; HOME={} HANGAR_HOME={} {HANGAR} --model scripted --trust-folder",
+        path(&home),
+        path(&state),
+    ));
+    tmux.wait_for("the prompt", |text| text.contains("/ commands"));
+    tmux.keys("SAY:hello there");
+    let text =
+        tmux.wait_for("the answer", |text| text.contains("\nhello there") && text.contains("\nscripted"));
+    let prompts = text.lines().filter(|line| line.trim_end() == "❯").count();
+    assert!(prompts == 1 && !text.contains("/ commands"), "{text}");
+}

@@ -1,5 +1,6 @@
 //! Prompts that a session sends itself later.
 
+use hangar_protocol::data::ScheduleCancelled;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -26,7 +27,13 @@ async fn add(call: Call) -> Result<Reply, Failure> {
     let now = Moment { instant: tokio::time::Instant::now(), time: (call.hub.config().now)() };
     let added = call
         .live()?
-        .ask(move |task| task.schedules.add(prompt, &interval, recurring.unwrap_or(true), now))
+        .ask(move |task| {
+            let added = task.schedules.add(prompt, &interval, recurring.unwrap_or(true), now);
+            added.map(|(created, entry)| {
+                task.record(created);
+                entry
+            })
+        })
         .await?;
     Reply::of(match added {
         Ok(entry) => json!({ "entry": entry }),
@@ -45,7 +52,15 @@ async fn stop(call: Call) -> Result<Reply, Failure> {
         id: u64,
     }
     let Params { id } = call.params()?;
-    let stopped = call.live()?.ask(move |task| task.schedules.stop(id)).await?;
+    let live = call.live()?;
+    let stopped = live.ask(move |task| {
+        let stopped = task.schedules.stop(id);
+        if stopped.is_some() {
+            task.record(ScheduleCancelled { id });
+        }
+        stopped
+    });
+    let stopped = stopped.await?;
     Reply::of(match stopped {
         Some(entry) => json!({ "entry": entry }),
         None => json!({}),

@@ -138,6 +138,29 @@ fn ask_rows(ask: &AskBlock, look: Rendering<'_>) -> Vec<Row> {
     }
 }
 
+/// Elements around notices that the model is given too.
+const MODEL_ELEMENTS: [(&str, &str); 2] =
+    [("<system_notification>", "</system_notification>"), ("<system_reminder>", "</system_reminder>")];
+/// Words with which the part of such a notice begins that tells the model what to do.
+const MODEL_ADVICE: [&str; 2] = [" Use read_agent with agent_id ", " Follow them there:"];
+
+/// Text of a notice. Of one that the model is given, a person is told what happened; the pager has all of it.
+fn shown_notice(text: &str, detail: Detail) -> &str {
+    let inner = MODEL_ELEMENTS
+        .iter()
+        .find_map(|(start, end)| text.strip_prefix(start)?.strip_suffix(end))
+        .map(str::trim);
+    match (inner, detail) {
+        (None, _) => text,
+        (Some(inner), Detail::Full) => inner,
+        (Some(inner), Detail::Brief) => {
+            let line = inner.lines().next().unwrap_or_default();
+            let end = MODEL_ADVICE.iter().filter_map(|advice| line.find(advice)).min();
+            &line[..end.unwrap_or(line.len())]
+        }
+    }
+}
+
 fn notice_rows(notice: &NoticeBlock, look: Rendering<'_>) -> Vec<Row> {
     let theme = look.theme;
     let (mark, mark_style, style) = match notice.level {
@@ -148,10 +171,7 @@ fn notice_rows(notice: &NoticeBlock, look: Rendering<'_>) -> Vec<Row> {
     };
     let columns = look.columns.min(PROSE_COLUMNS);
     let text = notice.text.trim();
-    let inner = text
-        .strip_prefix("<system_notification>")
-        .and_then(|text| text.strip_suffix("</system_notification>"));
-    let mut rows = marked(mark, inner.unwrap_or(text).trim(), mark_style, style, columns);
+    let mut rows = marked(mark, shown_notice(text, look.detail), mark_style, style, columns);
     if let Some(detail) = &notice.detail {
         let shown = match look.detail {
             Detail::Full => detail.as_str(),

@@ -60,7 +60,7 @@ pub(super) fn parse(diff: &str) -> Vec<Line<'_>> {
         } else if line.starts_with("index ") {
             is_of_texts = line.starts_with(OF_TEXTS);
         } else if !line.is_empty() {
-            lines.push(Line::Note(line));
+            lines.push(Line::Note(note(line)));
         }
     }
     drop_end(&mut lines, is_of_texts);
@@ -71,6 +71,18 @@ pub(super) fn parse(diff: &str) -> Vec<Line<'_>> {
 fn drop_end(lines: &mut Vec<Line<'_>>, is_of_texts: bool) {
     if is_of_texts {
         lines.pop_if(|line| matches!(line, Line::Code { side: Side::Both, text: "", .. }));
+    }
+}
+
+/// A line between the name of a file and its changes. That a file is new or gone is said in words.
+fn note(line: &str) -> &str {
+    let mode = |prefixes: [&str; 2]| prefixes.into_iter().find_map(|prefix| line.strip_prefix(prefix));
+    let is_program = |mode: &str| mode.ends_with("755");
+    match (mode(["new file mode ", "create file mode "]), mode(["deleted file mode ", "delete file mode "])) {
+        (Some(mode), _) if is_program(mode) => "new file, executable",
+        (Some(_), _) => "new file",
+        (None, Some(_)) => "deleted file",
+        (None, None) => line,
     }
 }
 

@@ -40,6 +40,14 @@ impl Overlay {
         }
     }
 
+    /// Inserts pasted text where text is typed: in a search, the filter of a picker, a comment. Elsewhere it has no effect.
+    pub fn paste(&mut self, text: &str) {
+        match self {
+            Self::Pager(pager) => pager.paste(text),
+            Self::Picker(picker) => picker.paste(text),
+        }
+    }
+
     /// The whole screen, row by row, and the cursor if a text is edited.
     pub fn view(&self, columns: usize, rows: usize, theme: &Theme) -> (Vec<Row>, Option<(usize, usize)>) {
         let (mut screen, cursor) = match self {

@@ -109,7 +109,16 @@ impl Pager {
         self.top = if follows { self.last_top(rows) } else { top.min(self.last_top(rows)) };
     }
 
-    pub fn layout(&mut self, columns: usize) {
+    /// Fits the lines to a screen of another size, which had `before` rows. A view at the end stays there.
+    pub fn resize(&mut self, columns: usize, before: usize, rows: usize) {
+        let end = self.last_top(before);
+        let follows = end > 0 && self.top >= end;
+        self.layout(columns);
+        let end = self.last_top(rows);
+        self.top = if follows { end } else { self.top.min(end) };
+    }
+
+    fn layout(&mut self, columns: usize) {
         if self.columns == columns {
             return;
         }
@@ -188,6 +197,13 @@ impl Pager {
             _ => {}
         }
         OverlayEnd::Open
+    }
+
+    pub(super) fn paste(&mut self, text: &str) {
+        let comment = self.comments.as_mut().and_then(|comments| comments.field.as_mut());
+        if let Some(field) = self.search.field.as_mut().or(comment) {
+            field.insert(text.trim());
+        }
     }
 
     /// Handles a key for the comments. `None` if it is one of the pager.

@@ -189,6 +189,11 @@ impl Picker {
         OverlayEnd::Open
     }
 
+    pub(super) fn paste(&mut self, text: &str) {
+        self.filter.insert(text.trim());
+        self.refresh();
+    }
+
     /// Width of the column of names with their variants. Longer names reach into the descriptions.
     fn name_columns(&self, columns: usize) -> usize {
         // Variants are read with the names; descriptions have the rest.

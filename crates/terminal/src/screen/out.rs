@@ -129,6 +129,14 @@ impl Out {
         self.raw(b"\x1b[J");
     }
 
+    /// Erases from the start of the cursor's row on. Not from the first column: tmux takes an erasure from the top left corner for one of
+    /// the whole screen, and keeps what was on it in its scrollback.
+    pub(super) fn erase_from_row(&mut self) {
+        self.reset();
+        self.touch();
+        self.raw(b" \x1b[J\r\x1b[K");
+    }
+
     /// Writes a whole line from the current column on.
     pub(super) fn line(&mut self, line: &Line) {
         self.cells(line, 0, line.cells().len());

@@ -75,7 +75,7 @@ impl Tail {
     ) {
         out.move_to_line(0);
         out.move_to_column(0);
-        out.erase_below();
+        out.erase_from_row();
         for row in commit {
             out.line(&Line::new(row, caps.color));
             out.next_line();
@@ -154,7 +154,7 @@ impl Tail {
     pub(super) fn erase(&mut self, out: &mut Out) {
         out.move_to_line(0);
         out.move_to_column(0);
-        out.erase_below();
+        out.erase_from_row();
         *self = Self::default();
     }
 

@@ -242,7 +242,7 @@ fn a_terminal_that_does_not_reflow_loses_no_row() {
     session.draw(&frame(&["first", "second"], &[wide, "> x"]));
     session.screen.resize(12, 8);
     let bytes = session.screen.draw(&frame(&[], &["now", "> x"]));
-    assert!(String::from_utf8(bytes).unwrap().contains("\x1b[A\r\x1b[Jnow"));
+    assert!(String::from_utf8(bytes).unwrap().contains("\x1b[A\r \x1b[J\r\x1b[Know"));
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn styles_end_before_the_line_does() {
         ..Frame::default()
     });
     let text = String::from_utf8(session.last).unwrap().replace('\x1b', "^");
-    expect!["^[?25l^[J^[31mred^[0;1m bold^[m\r\n>^[C^[?25h"].assert_eq(&text);
+    expect!["^[?25l ^[J\r^[K^[31mred^[0;1m bold^[m\r\n>^[C^[?25h"].assert_eq(&text);
 }
 
 #[test]

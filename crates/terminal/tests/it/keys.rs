@@ -273,33 +273,33 @@ fn help_lists_commands_and_keys() {
         expect![[r#"
             Help
             Keys
-            @                         name a file or a folder
-            !                         run a command in your shell
-            /                         run a command of Hangar
-            enter                     send the prompt, or steer while the agent works
-            ctrl+q, ctrl+enter        send the prompt when the agent is done
-            shift+enter, alt+enter, ctrl+j  new line
-            shift+tab                 next mode: interactive, plan, autopilot
-            esc                       close or cancel
-            esc esc                   stop the agent, or rewind
-            ctrl+c                    clear the prompt, or cancel
-            ctrl+c ctrl+c             exit
-            ctrl+d                    exit (empty prompt)
-            ctrl+z                    suspend to the shell
-            ctrl+l                    draw the screen again
-            ctrl+s                    put the draft away, or bring it back
+            @                                name a file or a folder
+            !                                run a command in your shell
+            /                                run a command of Hangar
+            enter                            send the prompt, or steer while the agent works
+            ctrl+q, ctrl+enter               send the prompt when the agent is done
+            shift+enter, alt+enter, ctrl+j   new line
+            shift+tab                        next mode: interactive, plan, autopilot
+            esc                              close or cancel
+            esc esc                          stop the agent, or rewind
+            ctrl+c                           clear the prompt, or cancel
+            ctrl+c ctrl+c                    exit
+            ctrl+d                           exit (empty prompt)
+            ctrl+z                           suspend to the shell
+            ctrl+l                           draw the screen again
+            ctrl+s                           put the draft away, or bring it back
             ctrl+g, ctrl+x e, ctrl+x ctrl+e  edit the prompt in $EDITOR
-            ctrl+r                    search the history
-            ctrl+p                    older prompt
-            ctrl+n                    newer prompt
-            ctrl+v, alt+v             paste an image or a file
-            ctrl+o                    expand what is folded, recent
-            ctrl+e                    expand what is folded, all (empty prompt)
-            ctrl+t                    show or hide reasoning
-            ctrl+f                    search the transcript (empty prompt)
-            pageup                    the transcript, at its end
-            pagedown                  nothing: the terminal scrolls what is printed
-            left                      tasks and sub-agents (empty prompt)
+            ctrl+r                           search the history
+            ctrl+p                           older prompt
+            ctrl+n                           newer prompt
+            ctrl+v, alt+v                    paste an image or a file
+            ctrl+o                           expand what is folded, recent
+            ctrl+e                           expand what is folded, all (empty prompt)
+            ctrl+t                           show or hide reasoning
+            ctrl+f                           search the transcript (empty prompt)
+            pageup                           the transcript, at its end
+            pagedown                         nothing: the terminal scrolls what is printed
+            left                             tasks and sub-agents (empty prompt)
             1–28 of 114 · ↑↓ pgup pgdn g G move · / searches, n next · q closes
             ===
             Help
@@ -416,4 +416,28 @@ fn a_notice_is_whole_while_the_agent_works() {
             file
         "#]],
     );
+}
+
+#[test]
+fn suspending_and_drawing_again_work_everywhere() {
+    for place in [
+        "f1",
+        "type:/theme\nenter",
+        "ctrl+r",
+        "ask:p1 {\"kind\":\"shell\",\"fullCommandText\":\"ls\",\"intention\":\"look\"}\nwait:400",
+    ] {
+        for (key, effect) in [("ctrl+z", "Suspend"), ("ctrl+l", "Redraw")] {
+            let done = run(&format!("ready\n{place}\n{key}"));
+            assert!(done.lines().any(|line| line == effect), "{key} after {place}:\n{done}");
+        }
+    }
+}
+
+#[test]
+fn pasted_text_is_searched_for() {
+    let picked = run("ready\ntype:/theme\nenter\npaste:ligh");
+    assert!(picked.contains("❯ ligh▮\n❯ light"), "{picked}");
+    // Where no text is typed, a paste is no row of keys.
+    let found = run("ready\nf1\npaste:q\ntype:/\npaste:suspend\nenter");
+    assert!(found.contains("▌ctrl+z"), "{found}");
 }

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use crate::script::check;
+use crate::script::{check, run};
 
 #[test]
 fn the_transcript_is_paged_and_searched() {
@@ -99,4 +99,18 @@ fn the_transcript_is_paged_and_searched() {
             scripted · ~/project · main · / commands · ? help
         "#]],
     );
+}
+
+#[test]
+fn a_view_at_the_end_stays_there_when_the_window_changes() {
+    let lines: Vec<String> = (0..40).map(|line| format!("{line} {}", "word ".repeat(12))).collect();
+    let open = format!("size:60x12\nready\nctrl+o\ntranscript:{}", lines.join("\\n\\n"));
+    for sizes in ["resize:40x12", "resize:80x30", "resize:40x8\nresize:60x20"] {
+        let screen = run(&format!("{open}\n{sizes}"));
+        let status = screen.lines().find(|line| line.contains(" of ")).expect("the place");
+        let (shown, all) = status.split_once(" of ").expect("the place");
+        let last = shown.split('–').next_back().expect("the last row");
+        assert!(all.starts_with(&format!("{last} ")), "{sizes}: {status}");
+        assert!(screen.contains("39 word"), "{sizes}: {screen}");
+    }
 }

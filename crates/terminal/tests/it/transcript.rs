@@ -423,19 +423,23 @@ fn an_answer_that_was_cut_off_is_told_of_when_the_session_is_resumed() {
 
             ❯ ▮
             scripted · ~/project · main
+            ---
+            session.schedule.list {}
         "#]],
     );
     // One of another process may still be coming.
     check(
         &format!("past-live:{prompt}\nready"),
         expect![[r#"
-        $ hangar
-        ❯ fix it
-        ◐ working · esc esc stops
+            $ hangar
+            ❯ fix it
+            ◐ working · esc esc stops
 
-        ❯ ▮
-        scripted · ~/project · main
-    "#]],
+            ❯ ▮
+            scripted · ~/project · main
+            ---
+            session.schedule.list {}
+        "#]],
     );
     let ended = r#"assistant.message {"messageId":"m","content":"done"}; assistant.turn_end {"turnId":"0"}"#;
     for end in
@@ -479,6 +483,30 @@ fn output_that_was_too_large_says_in_which_file_it_is() {
             ● Run seq 100
               └ one long line
                 … all 106.3 KB in /home/u/files/1-copilot-tool-output-bash.txt
+
+            ❯ ▮
+            scripted · ~/project · main · / commands · ? help
+        "#]],
+    );
+}
+
+#[test]
+fn of_notices_for_the_model_a_person_is_told_what_happened() {
+    check(
+        r##"ready
+        turn
+        event:system.notification {"content":"<system_notification>\nAgent \"looker\" (task) has finished processing and is now idle. Use read_agent with agent_id \"a1\" to read the results, or write_agent to send more.\n</system_notification>","kind":{"type":"agent_idle","agentId":"a1","agentType":"task"}}
+        event:system.notification {"content":"<system_reminder>\nsub/AGENTS.md has instructions for the code you are looking at. Follow them there:\n\n# Rules\nUse tabs.\n</system_reminder>","kind":{"type":"instruction_discovered","sourcePath":"sub/AGENTS.md","triggerFile":"sub/x","triggerTool":"view"}}
+        event:system.notification {"content":"Use read_agent with agent_id 1: said by somebody else","kind":{"type":"unclassified"}}
+        event:session.info {"infoType":"file_created","message":"/w/new.txt"}
+        idle"##,
+        expect![[r#"
+            $ hangar
+            ∙ Agent "looker" (task) has finished processing and is now
+              idle.
+            ∙ sub/AGENTS.md has instructions for the code you are
+              looking at.
+            ∙ Use read_agent with agent_id 1: said by somebody else
 
             ❯ ▮
             scripted · ~/project · main · / commands · ? help

@@ -3,7 +3,7 @@
 
 use expect_test::expect;
 
-use crate::script::check;
+use crate::script::{check, run};
 
 #[test]
 fn subcommands_of_the_program_are_run_and_the_session_reads_what_they_changed() {
@@ -143,7 +143,7 @@ fn the_draft_comes_back_after_a_command_beside_it() {
               collect-debug-logs  Copies the session's log and the prog…
               compact             Sums the conversation up
               context             Says what the model's context is fill…
-            scripted · ~/project · main
+            scripted · ~/project · main · 8 of 49 · ↑↓ tab
             ===
             $ hangar
             ∙ Hangar 0.2.0
@@ -580,9 +580,11 @@ fn prompts_are_scheduled_listed_and_stopped() {
             ✗ an interval and a prompt are needed: /every 10m check the
               build, or /after 2h run the tests
             ∙ every 10m: check the build
-              /every stop 1 ends it; it ends with this session too.
+              /every stop 1 ends it; while the session is closed, it
+              waits.
             ∙ once, after 90s: run the tests
-              /every stop 2 ends it; it ends with this session too.
+              /every stop 2 ends it; while the session is closed, it
+              waits.
             ✗ the shortest interval is 5 seconds
             ∙ 1. every 10m: check the build
               2. once, after 90s: run the tests
@@ -603,4 +605,39 @@ fn prompts_are_scheduled_listed_and_stopped() {
             session.schedule.stop {"id":7}
         "#]],
     );
+}
+
+#[test]
+fn a_session_that_is_opened_again_tells_what_it_will_send_itself() {
+    let past = r#"past:user.message {"content":"hello"}"#;
+    check(
+        &format!(
+            r#"{past}
+        ready
+        reply:session.schedule.list:{{"entries":[{{"id":2,"intervalMs":600000,"prompt":"check","recurring":true}}]}}"#
+        ),
+        expect![[r#"
+            $ hangar
+            ❯ hello
+
+            ! The answer to the last prompt was cut off: the program
+              ended while the agent worked. Its finished steps are kept;
+              ask it to continue.
+            ∙ This session has scheduled prompts:
+              2. every 10m: check
+              /every stop NUMBER ends one.
+
+            ❯ ▮
+            scripted · ~/project · main
+            ---
+            session.schedule.list {}
+        "#]],
+    );
+    // Where there are none, or the program that has the session knows no schedules, nothing is said.
+    for answer in
+        [r#"reply:session.schedule.list:{"entries":[]}"#, "refuse:session.schedule.list:unknown method"]
+    {
+        let screen = run(&format!("{past}\nready\n{answer}"));
+        assert!(!screen.contains("scheduled") && !screen.contains("unknown method"), "{screen}");
+    }
 }

@@ -294,8 +294,8 @@ fn tasks_are_opened_stopped_and_moved() {
     check(
         &format!("{open}\nenter"),
         expect![[r#"
-        Sub-agent
-        I see a file.
+            Sub-agent: look
+            I see a file.
 
 
 
@@ -317,10 +317,10 @@ fn tasks_are_opened_stopped_and_moved() {
 
 
 
-        1–2 of 2 · ↑↓ pgup pgdn g G move · / searches, n next · q c…
-        ---
-        session.tasks.list {}
-    "#]],
+            1–2 of 2 · ↑↓ pgup pgdn g G move · / searches, n next · q c…
+            ---
+            session.tasks.list {}
+        "#]],
     );
     check(
         &format!(

@@ -6,8 +6,13 @@ use hangar_test_support::pty::{Pty, modes_left_on, signal};
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, openpt, unlockpt};
 
+use hangar_terminal::input::{Input, SessionFacts};
+use hangar_terminal::key::Key;
+use hangar_terminal::state::State;
+
 use super::super::signals::{Caught, Signals};
-use super::*;
+use super::super::surface::{Drawn, Surface};
+use super::{Input as Typed, *};
 
 const SCENARIO: &str = "HANGAR_TEST_SCENARIO";
 const NAME: &str = "terminal::tty::tests::a_session_has_the_terminal";
@@ -37,6 +42,9 @@ fn a_session_has_the_terminal() {
 
 /// Takes the terminal, tells what comes, and ends as the scenario says.
 async fn session(scenario: &str) {
+    if let Some(view) = scenario.strip_prefix("view ") {
+        return panicking(view).await;
+    }
     let mut tty = match Tty::open().unwrap() {
         Ok(tty) => tty,
         Err(unfit) => return say(&format!("unfit: {unfit}")),
@@ -52,16 +60,16 @@ async fn session(scenario: &str) {
     loop {
         tokio::select! {
             input = tty.next() => match (input, scenario) {
-                (Some(Input::Key(key)), "overlay" | "panic") if key.to_string() == "ctrl+c" => panic!("on purpose"),
-                (Some(Input::Key(key)), "thread") if key.to_string() == "ctrl+c" => {
+                (Some(Typed::Key(key)), "overlay" | "panic") if key.to_string() == "ctrl+c" => panic!("on purpose"),
+                (Some(Typed::Key(key)), "thread") if key.to_string() == "ctrl+c" => {
                     std::thread::spawn(|| panic!("of a thread")).join().unwrap_err();
                     say("going on.");
                 }
-                (Some(Input::Key(key)), _) if key.to_string() == "ctrl+z" => {
+                (Some(Typed::Key(key)), _) if key.to_string() == "ctrl+z" => {
                     tty.suspend().await.unwrap();
                     say("back.");
                 }
-                (Some(Input::Key(key)), _) if key.to_string() == "ctrl+d" => break,
+                (Some(Typed::Key(key)), _) if key.to_string() == "ctrl+d" => break,
                 (Some(input), _) => say(&format!("{input:?}.")),
                 (None, _) => break,
             },
@@ -75,6 +83,32 @@ async fn session(scenario: &str) {
         }
     }
     tty.release();
+}
+
+/// Draws a session as the program does, and panics.
+async fn panicking(view: &str) {
+    let mut surface = Surface::open(false).unwrap();
+    let (columns, rows) = surface.size();
+    let mut state = State::new(columns, rows, 0);
+    let facts =
+        SessionFacts { id: "s".to_owned(), mode: "interactive".to_owned(), ..SessionFacts::default() };
+    let started =
+        r#"{"type":"assistant.turn_start","data":{"turnId":"0"},"id":"i","timestamp":"t","parentId":null}"#;
+    let inputs = [
+        Input::Ready(facts),
+        Input::Event(Box::new(hangar_protocol::Event::parse(started).unwrap())),
+        Input::Paste("a draft".to_owned()),
+    ];
+    for input in inputs {
+        state.update(input, 0);
+    }
+    if view == "pager" {
+        state.update(Input::Key(Key::parse("f1").unwrap()), 0);
+    }
+    assert_eq!(surface.draw(&mut state), Drawn::Done);
+    say(&format!("ready {} {:?}.", std::process::id(), surface.size()));
+    while surface.next().await.is_some_and(|input| !format!("{input:?}").contains("'c'")) {}
+    panic!("on purpose");
 }
 
 /// Prints without the test harness, which would keep it. A closed terminal takes nothing.
@@ -129,6 +163,21 @@ fn the_terminal_is_as_before_after_a_panic() {
         let (before, message) = output.split_once("on purpose").expect("the message of the panic");
         assert_eq!(modes_left_on(before), [].into(), "modes are off before the message: {before:?}");
         assert_eq!(before.contains("\x1b[?1049l"), scenario == "overlay");
+        assert!(message.contains("FAILED"));
+    }
+}
+
+#[test]
+fn the_terminal_is_as_before_after_a_panic_in_a_drawn_session() {
+    for scenario in ["view prompt", "view pager"] {
+        let output = check(scenario, |pty, _| {
+            pty.type_bytes(b"\x03");
+            String::new()
+        });
+        let (before, message) = output.split_once("on purpose").expect("the message of the panic");
+        assert!(before.contains("\x1b[22;2t"), "the title was not kept: {before:?}");
+        assert_eq!(before.contains("\x1b[?1049l"), scenario == "view pager");
+        assert_eq!(modes_left_on(before), [].into(), "{scenario}: {before:?}");
         assert!(message.contains("FAILED"));
     }
 }
