@@ -446,3 +446,36 @@ async fn models_that_think_by_budget_do_so_over_all_calls_of_a_turn() {
         assert_eq!(thought, [true; 3], "{model}");
     }
 }
+
+/// Whether a tool that comes late leaves the cache of the conversation as it was.
+async fn keeps_its_cache(vendor: &str, model: &str) -> bool {
+    let profile = Profile::all().into_iter().find(|profile| profile.name == vendor).unwrap();
+    let stage = Stage::of(profile).await;
+    let provider = build(stage.config.clone());
+    stage.play(CYCLE);
+    let mut request = request(model);
+    request.system = "Every file of this project has a purpose, and a test. ".repeat(400).into();
+    ask(&provider, &mut request).await.unwrap();
+    ask(&provider, &mut request).await.unwrap();
+    let late = tool("late", view().input.clone());
+    request.late_tools.push(LateTools { first: request.tools.len(), behind: request.messages.len() });
+    request.tools = request.tools.iter().cloned().chain([late]).collect();
+    request.messages.push(user("with more tools"));
+    ask(&provider, &mut request).await.unwrap();
+    let exchanges = stage.server.simulator(profile.name).unwrap().exchanges();
+    let usages = exchanges.iter().filter_map(|exchange| match &exchange.outcome {
+        RequestOutcome::Answered { usage, .. } => Some((usage.input, usage.cache_read)),
+        RequestOutcome::Refused { .. } | RequestOutcome::Failed { .. } => None,
+    });
+    let [.., (input, _), (_, read)] = usages.collect::<Vec<_>>()[..] else { panic!("{vendor}: two answers") };
+    read * 10 > input * 9
+}
+
+#[tokio::test]
+async fn late_tools_keep_the_cache_where_the_vendor_takes_them_in_the_conversation() {
+    assert!(keeps_its_cache("anthropic", "claude-opus-5-5").await);
+    assert!(keeps_its_cache("openai-responses", "gpt-5.6-sol").await);
+    // A limit of the vendors: the list of tools stands before the conversation.
+    assert!(!keeps_its_cache("openai-responses", "gpt-5.2").await);
+    assert!(!keeps_its_cache("deepseek", "deepseek-flash").await);
+}

@@ -196,7 +196,7 @@ fn a_skill_that_is_switched_off_stays_so_in_settings_that_keep_the_rest() {
     let kept: Value = serde_json::from_str(&std::fs::read_to_string(&settings).unwrap()).unwrap();
     assert_eq!(kept, json!({ "deniedUrls": ["x.com"], "disabledSkills": ["zz", "h"] }));
     assert_eq!(client.call("skills.discover", json!({}))["skills"][0]["enabled"], false);
-    client.create(json!({}));
+    client.create(json!({ "enableConfigDiscovery": true }));
     let skills = client.call("session.skills.list", json!({ "sessionId": ID }));
     assert_eq!((&skills["skills"][0]["name"], &skills["skills"][0]["enabled"]), (&json!("h"), &json!(false)));
     client.finish();
