@@ -151,8 +151,8 @@ fn a_move_off_the_board_is_answered_with_the_issue() {
     portal.in_column("B", "held");
     let key = portal.key();
     let moved = expect(portal.act(&key, "B", &json!({ "action": "move", "state": "Done" })), 200);
-    let card = &moved["card"];
-    assert_eq!((&card["identifier"], &card["state"]), (&json!("B"), &json!("Done")), "{moved}");
+    let after = &moved["card"];
+    assert_eq!((&after["identifier"], &after["state"]), (&json!("B"), &json!("Done")), "{moved}");
     portal.until(|board| card(board, "B").is_none());
     refused(
         &portal.act(&key, "B", &json!({ "action": "park" })),
