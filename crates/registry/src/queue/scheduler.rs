@@ -25,7 +25,6 @@ use super::view::QueueView;
 const POLL_EVERY: Duration = Duration::from_millis(100);
 /// The same for a process that waits for nothing, and only has to hear that everything is to stop.
 const IDLE_POLL_EVERY: Duration = Duration::from_secs(1);
-
 /// Configuration of the queue.
 pub struct SchedulerConfig {
     pub dir: PathBuf,
@@ -180,6 +179,22 @@ impl Scheduler {
         });
         if let Err(error) = withdrawn {
             tracing::error!(%error, "work could not be removed from the queue");
+        }
+    }
+
+    /// Removes items that no process waits for: those that their processes have left. An item that another process waits for
+    /// is none of this one's business, which may not even know its run.
+    pub fn forget(&self, unwanted: impl Fn(&WorkItem) -> bool) {
+        let forgotten = self.refresh().and_then(|()| {
+            self.transact(|queue, _| {
+                let entries = queue.state().items.values();
+                let left = entries.filter(|entry| matches!(entry.status, ItemStatus::Parked { .. }));
+                let left = left.filter(|entry| unwanted(&entry.item));
+                left.map(|entry| QueueFact::Withdrawn { item: entry.item.id.clone() }).collect()
+            })
+        });
+        if let Err(error) = forgotten {
+            tracing::error!(%error, "work that has ended could not be removed from the queue");
         }
     }
 
@@ -359,6 +374,10 @@ impl Scheduler {
 
     /// Reads what other processes have appended, and decides what time alone has made possible.
     fn refresh(&self) -> Result<(), QueueError> {
+        let has_unwritten = !self.0.log.lock().unwritten.is_empty();
+        if has_unwritten {
+            self.transact(|_, _| Vec::new())?;
+        }
         let done = {
             let mut state = self.0.log.lock();
             let done = state.log.refresh((self.0.now)());
@@ -396,12 +415,18 @@ impl Scheduler {
         done
     }
 
-    /// Ends the work of a slot. What cannot be written is written with the next fact.
+    /// Ends the work of a slot. What cannot be written is written as soon as it can be.
     fn end(&self, facts: impl Fn(&Queue) -> Vec<QueueFact>, id: &ItemId) {
+        // An error forgets the queue, and what follows from it for the item.
+        let expected = facts(self.0.log.lock().log.queue());
         if let Err(error) = self.transact(|queue, _| facts(queue)) {
             tracing::error!(%error, item = %id, "the end of work could not be put on record");
-            let fact = QueueFact::Finished { item: id.clone(), outcome: Outcome::Done };
-            self.0.log.lock().unwritten.push(fact);
+            let finished = || vec![QueueFact::Finished { item: id.clone(), outcome: Outcome::Done }];
+            let lost = if expected.is_empty() { finished() } else { expected };
+            self.0.log.lock().unwritten.extend(lost);
+            if tokio::runtime::Handle::try_current().is_ok() {
+                self.poll();
+            }
         }
     }
 
@@ -435,7 +460,7 @@ impl Scheduler {
     fn is_due(&self) -> bool {
         let state = self.0.log.lock();
         let due = state.log.queue().next_wake().is_some_and(|wake| wake <= (self.0.now)());
-        due || state.log.is_behind() || state.log.has_gone_owner()
+        due || !state.unwritten.is_empty() || state.log.is_behind() || state.log.has_gone_owner()
     }
 }
 
