@@ -39,6 +39,7 @@ cargo xtask <task>
                        --peers DIR uses the agents that npm installed in DIR, --program FILE measures that
                        program instead of building one
   bench portal         the portal when idle, with a thousand sessions, and with two hundred readers
+  bench queue          decisions of the scheduler with 10,000 items in the queue, and their page
   bench harness        the cost of hooks, unused MCP servers and many sub-agents
   bench cost           tokens and simulated cost of the same work, beside other agents
   bench fleet          appends and orders per second on three NATS servers, and how they grow

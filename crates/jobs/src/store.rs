@@ -441,7 +441,9 @@ impl RunLock {
                     written.map_err(io_error("writing", &path))?;
                     return Ok(Self(file));
                 }
-                Err(TryLockError::WouldBlock) if waited < AFTERLIFE && holder_is_gone(&mut file) => {
+                Err(TryLockError::WouldBlock)
+                    if waited < AFTERLIFE && Holder::of(&mut file) != Holder::Alive =>
+                {
                     std::thread::sleep(AFTERLIFE_STEP);
                     waited += AFTERLIFE_STEP;
                 }
@@ -454,6 +456,8 @@ impl RunLock {
 
 impl Drop for RunLock {
     fn drop(&mut self) {
+        // Whoever finds the file locked from now on does so because of somebody who only looks.
+        let _ = self.0.set_len(0);
         // A child that is just being started shares the open file until it runs its program.
         let _ = self.0.unlock();
     }
@@ -461,19 +465,34 @@ impl Drop for RunLock {
 
 fn is_locked(dir: &Path) -> bool {
     let Ok(mut file) = File::open(dir.join(LOCK)) else { return false };
-    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) && !holder_is_gone(&mut file)
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) && Holder::of(&mut file) != Holder::Gone
 }
 
-/// Whether the process that took the lock has certainly ended. A zombie has: only its parent has not reaped it yet.
-fn holder_is_gone(file: &mut File) -> bool {
-    let mut pid = String::new();
-    if file.take(PID_BYTES).read_to_string(&mut pid).is_err() || pid.trim().parse::<u32>().is_err() {
-        return false;
-    }
-    match fs::read_to_string(format!("/proc/{}/stat", pid.trim())) {
-        Ok(stat) => stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')),
-        // Where there is no such file system nothing is known, and nothing is waited for.
-        Err(error) => error.kind() == io::ErrorKind::NotFound && Path::new("/proc/self/stat").exists(),
+/// The process that took a lock, as far as the file tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    Alive,
+    /// It has certainly ended. A zombie has: only its parent has not reaped it yet.
+    Gone,
+    /// It has let go, or has not written its name yet. The lock of one who looks at the file is short.
+    Nameless,
+}
+
+impl Holder {
+    fn of(file: &mut File) -> Self {
+        let mut pid = String::new();
+        if file.take(PID_BYTES).read_to_string(&mut pid).is_ok() && pid.is_empty() {
+            return Self::Nameless;
+        }
+        if pid.trim().parse::<u32>().is_err() {
+            return Self::Alive;
+        }
+        let gone = match fs::read_to_string(format!("/proc/{}/stat", pid.trim())) {
+            Ok(stat) => stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')),
+            // Where there is no such file system nothing is known, and nothing is waited for.
+            Err(error) => error.kind() == io::ErrorKind::NotFound && Path::new("/proc/self/stat").exists(),
+        };
+        if gone { Self::Gone } else { Self::Alive }
     }
 }
 
@@ -496,4 +515,47 @@ fn ensure_dir(path: &Path) -> Result<(), RunStoreError> {
 
 fn sync_dir(path: &Path) -> Result<(), RunStoreError> {
     File::open(path).and_then(|dir| dir.sync_all()).map_err(io_error("syncing", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_run_is_taken_up_although_somebody_looks_at_it() {
+        let root = tempfile::tempdir().unwrap();
+        let store = FileStore::new(root.path().to_owned());
+        let run = RunId("r".to_owned());
+        // Its process goes on, such as a portal whose run was left.
+        drop(store.create(&run).unwrap());
+        let looks = File::open(root.path().join("r").join(LOCK)).unwrap();
+        looks.lock_shared().unwrap();
+        let (begins, begun) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let taken = scope.spawn(|| {
+                begins.send(()).unwrap();
+                store.open(&run).map(drop)
+            });
+            begun.recv().unwrap();
+            // Time for an attempt or two; a taker that comes later finds it free.
+            (0..1000).for_each(|_| std::thread::yield_now());
+            looks.unlock().unwrap();
+            taken.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_run_that_is_carried_out_is_in_use() {
+        let root = tempfile::tempdir().unwrap();
+        let store = FileStore::new(root.path().to_owned());
+        let run = RunId("r".to_owned());
+        let log = store.create(&run).unwrap();
+        assert!(is_locked(&root.path().join("r")));
+        assert!(matches!(store.open(&run), Err(RunStoreError::Busy(_))));
+        drop(log);
+        assert!(!is_locked(&root.path().join("r")));
+        store.open(&run).map(drop).unwrap();
+    }
 }

@@ -11,6 +11,7 @@ mod fleet;
 mod harness;
 pub(crate) mod measure;
 mod portal;
+mod queue;
 mod readers;
 mod rpc;
 pub(crate) mod runtimes;
@@ -52,12 +53,13 @@ enum About {
     Prompts,
     Server,
     Portal,
+    Queue,
     Harness,
     Cost,
     Terminal,
 }
 
-/// `bench [server|portal|harness|cost|terminal] [--peers DIR] [--program FILE]`, or `bench fleet [--workers N] [--sessions N]`
+/// `bench [server|portal|queue|harness|cost|terminal] [--peers DIR] [--program FILE]`, or `bench fleet [--workers N] [--sessions N]`
 pub(crate) fn run(args: &[&str]) -> Result<()> {
     if let ["fleet", flags @ ..] = args {
         return fleet::run(flags);
@@ -65,6 +67,7 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     let (about, mut flags) = match args {
         ["server", flags @ ..] => (About::Server, flags),
         ["portal", flags @ ..] => (About::Portal, flags),
+        ["queue", flags @ ..] => (About::Queue, flags),
         ["harness", flags @ ..] => (About::Harness, flags),
         ["cost", flags @ ..] => (About::Cost, flags),
         ["terminal", flags @ ..] => (About::Terminal, flags),
@@ -88,6 +91,7 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
         About::Prompts => run_prompts(program, &subjects.peers(&cache), &cache),
         About::Server => server::run(&program, &subjects.peers(&cache), &cache),
         About::Portal => portal::run(&program, &cache),
+        About::Queue => queue::run(&program, &cache),
         About::Harness => harness::run(&program, &cache),
         About::Cost => cost::run(&program, &subjects.peers(&cache), &cache),
         About::Terminal => terminal::run(&program, &subjects.peers(&cache), &cache),

@@ -10,7 +10,7 @@ use crate::args::OutputFormat;
 pub(crate) enum JobCommand {
     /// Run a job to its end
     Run(JobRunArgs),
-    /// Continue a run whose process ended
+    /// Continue a run whose process ended, or all of them
     Resume(ResumeArgs),
     /// Check a file and list its jobs
     List {
@@ -70,7 +70,11 @@ pub(crate) struct JobRunArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
     /// Id of the run; `hangar job runs` lists them
-    pub(crate) run: String,
+    #[arg(required_unless_present = "all")]
+    pub(crate) run: Option<String>,
+    /// Continue all runs of this home whose process ended, in one process
+    #[arg(long, conflicts_with_all = ["run", "fleet"])]
+    pub(crate) all: bool,
     /// The run is one of this fleet; without URL, of the one in config.toml
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
     pub(crate) fleet: Option<String>,

@@ -12,12 +12,35 @@ use crate::args::OutputFormat;
 
 pub(super) struct Shown {
     format: OutputFormat,
+    /// Whether several runs share the output, so that each line names its run.
+    several: bool,
 }
 
 impl Shown {
     pub(super) fn new(format: OutputFormat) -> Self {
-        Self { format }
+        Self { format, several: false }
     }
+
+    pub(super) fn of_several(format: OutputFormat) -> Self {
+        Self { format, several: true }
+    }
+
+    fn json(&self, run: &RunId, line: &impl Serialize) -> Option<String> {
+        let line = match self.several {
+            true => serde_json::to_string(&OfRun { of_run: run, line }),
+            false => serde_json::to_string(line),
+        };
+        line.ok()
+    }
+}
+
+/// A line of one of several runs.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OfRun<'a, T> {
+    of_run: &'a RunId,
+    #[serde(flatten)]
+    line: &'a T,
 }
 
 /// An event of a session, in the stream of the run that the session works for.
@@ -32,11 +55,11 @@ struct SessionEvent<'a> {
 }
 
 impl RunListener for Shown {
-    fn hear(&self, _: &RunId, notice: RunNotice<'_>) {
+    fn hear(&self, run: &RunId, notice: RunNotice<'_>) {
         let line = match (self.format, notice) {
-            (OutputFormat::Json, RunNotice::Record(record)) => serde_json::to_string(record).ok(),
+            (OutputFormat::Json, RunNotice::Record(record)) => self.json(run, record),
             (OutputFormat::Json, RunNotice::Event { task, session, event }) => {
-                serde_json::to_string(&SessionEvent { kind: "sessionEvent", task, session, event }).ok()
+                self.json(run, &SessionEvent { kind: "sessionEvent", task, session, event })
             }
             (OutputFormat::Text, RunNotice::Record(record)) => told(record),
             (OutputFormat::Text, RunNotice::Event { task, event, .. }) => match event.body() {
@@ -45,6 +68,10 @@ impl RunListener for Shown {
                 }
                 _ => None,
             },
+        };
+        let line = match (line, self.format) {
+            (Some(line), OutputFormat::Text) if self.several => Some(format!("{run}  {line}")),
+            (line, _) => line,
         };
         if let Some(line) = line {
             // A reader that went away does not end the work.

@@ -145,6 +145,41 @@ fn many_tasks_of_many_processes_stay_within_the_limit_and_outlive_kills() {
 }
 
 #[test]
+fn all_runs_whose_process_ended_are_continued_by_one_command() {
+    let machine = Machine::new(2, 1);
+    let start = || {
+        let (running, run) = machine.start("waits");
+        machine.queue_when(|queue| queue["slots"]["used"].as_u64() > Some(0));
+        (running, run)
+    };
+    let mut killed: Vec<String> = Vec::new();
+    for _ in 0..3 {
+        let (running, run) = start();
+        running.try_signal(Signal::KILL);
+        running.finish();
+        killed.push(run);
+    }
+    let (alive, other) = start();
+    machine.scratch.file("go", "");
+    let resumed = machine.hangar(&["job", "resume", "--all", "--output-format", "json"]);
+    let resumed = resumed.finish().expect_exit(0);
+    let lines: Vec<Value> = resumed.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for run in &killed {
+        let ended = lines.iter().filter(|line| line["ofRun"] == run.as_str() && line["type"] == "runEnded");
+        assert_eq!(ended.count(), 1, "{run}: {}", resumed.stdout);
+        assert_eq!(machine.ends(run).into_values().collect::<Vec<_>>(), [[true]], "{run}");
+    }
+    // One that another process carries out is left to it.
+    assert!(lines.iter().all(|line| line["ofRun"] != other.as_str()), "{}", resumed.stdout);
+    alive.finish().expect_exit(0);
+    let again = machine.hangar(&["job", "resume", "--all"]).finish().expect_exit(0);
+    assert!(again.stderr.contains("no run is interrupted"), "{}", again.stderr);
+    let neither = machine.hangar(&["job", "resume"]).finish();
+    assert!(neither.stderr.contains("<RUN>"), "{}", neither.stderr);
+    machine.check_log(2);
+}
+
+#[test]
 fn waiting_work_says_why_and_the_queue_is_paused_drained_and_resumed() {
     let machine = Machine::new(1, 1);
     let (first, run) = machine.start("waits");

@@ -57,6 +57,8 @@ pub struct QueueLog {
     lock: DirectoryLock,
     queue: Queue,
     read: ReadTo,
+    /// The file that was read, kept open: as long as it is, no file that replaces it can have its inode.
+    pinned: Option<File>,
     compact_bytes: u64,
     owner: OwnerId,
     /// Other processes that have work in the queue, as far as the log tells.
@@ -94,6 +96,7 @@ impl QueueLog {
             lock,
             queue: Queue::new(limits),
             read: ReadTo::default(),
+            pinned: None,
             compact_bytes: COMPACT_BYTES,
             owner: OwnerId(uuid::Uuid::new_v4().to_string()),
             others: BTreeSet::new(),
@@ -247,6 +250,7 @@ impl QueueLog {
         if self.read.file != identity || found.len() < self.read.bytes {
             self.forget();
             self.read.file = identity;
+            self.pinned = Some(file.try_clone().map_err(io_error("opening", &path))?);
         }
         if found.len() == self.read.bytes {
             return Ok(file);
@@ -343,7 +347,11 @@ impl QueueLog {
 
     fn is_gone(&self, owner: &OwnerId) -> bool {
         let path = self.owner_path(owner);
-        let Ok(file) = File::open(&path) else { return true };
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            // A process that has no descriptor left, for one, knows nothing about others.
+            Err(error) => return error.kind() == io::ErrorKind::NotFound,
+        };
         let gone = file.try_lock_shared().is_ok();
         if gone {
             // Ids are never used again, and a missing file says the same.

@@ -25,6 +25,8 @@ use super::view::QueueView;
 const POLL_EVERY: Duration = Duration::from_millis(100);
 /// The same for a process that waits for nothing, and only has to hear that everything is to stop.
 const IDLE_POLL_EVERY: Duration = Duration::from_secs(1);
+/// Time for which a pool is used without a host that could not be reached.
+const HOST_REST: Duration = Duration::from_secs(60);
 
 /// Configuration of the queue.
 pub struct SchedulerConfig {
@@ -58,6 +60,8 @@ pub struct Scheduler(Arc<Inner>);
 struct Inner {
     log: Mutex<LogState>,
     retries: Mutex<RetryPolicy>,
+    /// Hosts that could not be reached, and until when pools are used without them. As many as are configured.
+    unreachable: Mutex<HashMap<String, Timestamp>>,
     now: fn() -> Timestamp,
     random: fn() -> f64,
     zone: TimeZone,
@@ -108,6 +112,7 @@ impl Scheduler {
         Ok(Self(Arc::new(Inner {
             log: Mutex::new(LogState { log, unwritten: Vec::new(), polled: false, waiting: HashMap::new() }),
             retries: Mutex::new(config.retries),
+            unreachable: Mutex::default(),
             now: config.now,
             random: config.random,
             zone: config.zone,
@@ -148,12 +153,35 @@ impl Scheduler {
         Ok(Slot { scheduler: self.clone(), id, held: true })
     }
 
-    /// The host of a pool that has the least work, running and waiting; the first of several.
+    /// The host of a pool that has the least work, running and waiting; the first of several. A host that could not be reached
+    /// a short time ago is used only if that is so of all.
     pub fn least_loaded(&self, pool: &[String]) -> Option<String> {
+        let (now, unreachable) = ((self.0.now)(), self.0.unreachable.lock());
+        let rests = |host: &String| unreachable.get(host).is_some_and(|until| now < *until);
         let state = self.0.log.lock();
         let items = || state.log.queue().state().items.values();
-        let load = |host: &String| items().filter(|entry| entry.item.host == *host).count();
-        pool.iter().min_by_key(|host| load(host)).cloned()
+        // What nobody works for may be left for ever.
+        let at_work = || items().filter(|entry| !matches!(entry.status, ItemStatus::Parked { .. }));
+        let load = |host: &String| at_work().filter(|entry| entry.item.host == *host).count();
+        pool.iter().min_by_key(|host| (rests(host), load(host))).cloned()
+    }
+
+    /// A host could not be reached. Pools are used without it for some time.
+    pub fn host_failed(&self, host: &str) {
+        let until = (self.0.now)().checked_add(HOST_REST).unwrap_or(Timestamp::MAX);
+        let known = self.0.unreachable.lock().insert(host.to_owned(), until);
+        if known.is_none() {
+            tracing::warn!(
+                host,
+                "the host cannot be reached; pools are used without it for {} s",
+                HOST_REST.as_secs()
+            );
+        }
+    }
+
+    /// A host has done its work.
+    pub fn host_answered(&self, host: &str) {
+        self.0.unreachable.lock().remove(host);
     }
 
     /// Replaces limits, budgets and the retry policy. Work that runs goes on.
@@ -180,6 +208,22 @@ impl Scheduler {
         });
         if let Err(error) = withdrawn {
             tracing::error!(%error, "work could not be removed from the queue");
+        }
+    }
+
+    /// Removes items that no process waits for: those that their processes have left. An item that another process waits for
+    /// is none of this one's business, which may not even know its run.
+    pub fn forget(&self, unwanted: impl Fn(&WorkItem) -> bool) {
+        let forgotten = self.refresh().and_then(|()| {
+            self.transact(|queue, _| {
+                let entries = queue.state().items.values();
+                let left = entries.filter(|entry| matches!(entry.status, ItemStatus::Parked { .. }));
+                let left = left.filter(|entry| unwanted(&entry.item));
+                left.map(|entry| QueueFact::Withdrawn { item: entry.item.id.clone() }).collect()
+            })
+        });
+        if let Err(error) = forgotten {
+            tracing::error!(%error, "work that has ended could not be removed from the queue");
         }
     }
 
@@ -359,6 +403,10 @@ impl Scheduler {
 
     /// Reads what other processes have appended, and decides what time alone has made possible.
     fn refresh(&self) -> Result<(), QueueError> {
+        let has_unwritten = !self.0.log.lock().unwritten.is_empty();
+        if has_unwritten {
+            self.transact(|_, _| Vec::new())?;
+        }
         let done = {
             let mut state = self.0.log.lock();
             let done = state.log.refresh((self.0.now)());
@@ -396,12 +444,18 @@ impl Scheduler {
         done
     }
 
-    /// Ends the work of a slot. What cannot be written is written with the next fact.
+    /// Ends the work of a slot. What cannot be written is written as soon as it can be.
     fn end(&self, facts: impl Fn(&Queue) -> Vec<QueueFact>, id: &ItemId) {
+        // An error forgets the queue, and what follows from it for the item.
+        let expected = facts(self.0.log.lock().log.queue());
         if let Err(error) = self.transact(|queue, _| facts(queue)) {
             tracing::error!(%error, item = %id, "the end of work could not be put on record");
-            let fact = QueueFact::Finished { item: id.clone(), outcome: Outcome::Done };
-            self.0.log.lock().unwritten.push(fact);
+            let finished = || vec![QueueFact::Finished { item: id.clone(), outcome: Outcome::Done }];
+            let lost = if expected.is_empty() { finished() } else { expected };
+            self.0.log.lock().unwritten.extend(lost);
+            if tokio::runtime::Handle::try_current().is_ok() {
+                self.poll();
+            }
         }
     }
 
@@ -435,7 +489,7 @@ impl Scheduler {
     fn is_due(&self) -> bool {
         let state = self.0.log.lock();
         let due = state.log.queue().next_wake().is_some_and(|wake| wake <= (self.0.now)());
-        due || state.log.is_behind() || state.log.has_gone_owner()
+        due || !state.unwritten.is_empty() || state.log.is_behind() || state.log.has_gone_owner()
     }
 }
 

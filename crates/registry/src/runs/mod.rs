@@ -447,7 +447,7 @@ impl ActiveRuns {
 
 /// Removes work of runs that have ended from the queue: their process was killed before it could.
 pub fn forget_ended(hub: &Hub, store: &FileStore) {
-    hub.scheduler().withdraw(|item| {
+    hub.scheduler().forget(|item| {
         let Some(run) = &item.run else { return false };
         let status = store.look(&RunId(run.clone())).map(|summary| summary.status);
         !matches!(status, Some(RunStatus::Running | RunStatus::Interrupted))

@@ -230,3 +230,127 @@ async fn a_drained_queue_does_not_wait_for_turns_of_people() {
     assert_eq!(scheduler.queue_idle().await.unwrap(), 1);
     drop(turn);
 }
+
+#[tokio::test]
+async fn what_a_killed_process_left_of_a_run_that_has_ended_is_forgotten() {
+    let home = tempfile::tempdir().unwrap();
+    let one = open(home.path(), 1);
+    // Killed between the end of its run and the end of its slot.
+    std::mem::forget(one.acquire(item("a")).await.unwrap());
+    let log = std::fs::read(home.path().join("queue.jsonl")).unwrap();
+    let again = killed(home.path(), &log);
+    let next = open(again.path(), 1);
+    next.forget(|_| true);
+    assert_eq!(waiting(&next), []);
+    assert_eq!(next.view().unwrap().running.len(), 0);
+}
+
+#[tokio::test]
+async fn what_another_process_waits_for_is_not_forgotten() {
+    let home = tempfile::tempdir().unwrap();
+    let (one, other) = (open(home.path(), 1), open(home.path(), 1));
+    let slot = one.acquire(item("a")).await.unwrap();
+    let waits = enqueue(&other, "b").await;
+    // A process that knows nothing of these runs, such as of those on a fleet, thinks that they have ended.
+    open(home.path(), 1).forget(|_| true);
+    slot.finish();
+    waits.await.unwrap().finish();
+}
+
+#[tokio::test]
+async fn a_process_whose_presence_cannot_be_read_is_not_taken_for_gone() {
+    let home = tempfile::tempdir().unwrap();
+    let (one, other) = (open(home.path(), 1), open(home.path(), 1));
+    let slot = one.acquire(item("a")).await.unwrap();
+    let owners = home.path().join("owners");
+    let owner = std::fs::read_dir(&owners).unwrap().next().unwrap().unwrap().path();
+    std::fs::rename(&owner, owners.join("aside")).unwrap();
+    std::os::unix::fs::symlink(&owner, &owner).unwrap();
+    let waits = enqueue(&other, "b").await;
+    assert_eq!(waiting(&other), [("b".to_owned(), "1 of 1 slots are taken; first in line".to_owned())]);
+    slot.finish();
+    waits.await.unwrap().finish();
+}
+
+#[test]
+fn a_process_that_slept_through_compactions_reads_the_new_log() {
+    let home = tempfile::tempdir().unwrap();
+    let log = || QueueLog::open(home.path().to_owned(), Limits::global(1)).unwrap();
+    let enqueued =
+        |name: &str, log: &QueueLog| QueueFact::Enqueued { item: item(name), owner: log.owner().clone() };
+    for round in 0..8 {
+        let (mut sleeper, mut busy) = (log(), log());
+        busy.compact_from(1);
+        sleeper.transact(Timestamp::now(), |_, _| Vec::new()).unwrap();
+        // Two compactions at least: the file of the second may get the inode of the one that the sleeper has read.
+        for number in 0..40 {
+            let fact = enqueued(&format!("{round}-{number}"), &busy);
+            busy.transact(Timestamp::now(), |_, _| vec![fact]).unwrap();
+        }
+        sleeper.transact(Timestamp::now(), |_, _| Vec::new()).unwrap();
+        assert_eq!(sleeper.queue().state(), busy.queue().state());
+    }
+}
+
+#[tokio::test]
+async fn one_task_behind_a_thousand_of_another_project_gets_the_next_slot() {
+    const TASKS: usize = 1000;
+    let home = tempfile::tempdir().unwrap();
+    let (many, single) = (open(home.path(), 8), open(home.path(), 8));
+    let mut work = tokio::task::JoinSet::new();
+    let (ends, _) = tokio::sync::broadcast::channel::<()>(1);
+    for number in 0..TASKS {
+        let (scheduler, mut ended) = (many.clone(), ends.subscribe());
+        work.spawn(async move {
+            let slot = scheduler.acquire(item(&format!("p{number}"))).await.unwrap();
+            // All work until the one of the other project waits too.
+            let _ = ended.recv().await;
+            slot.finish();
+        });
+    }
+    while many.view().unwrap().waiting.len() < TASKS - 8 {
+        tokio::task::yield_now().await;
+    }
+    let other = WorkItem { project: "q".to_owned(), ..item("q") };
+    let one = tokio::spawn(async move { single.acquire(other).await.unwrap().finish() });
+    while many.view().unwrap().waiting.len() < TASKS - 8 + 1 {
+        tokio::task::yield_now().await;
+    }
+    drop(ends);
+    one.await.unwrap();
+    while work.join_next().await.is_some() {}
+    let log = std::fs::read_to_string(home.path().join("queue.jsonl")).unwrap();
+    let records = log.lines().map(|line| serde_json::from_str::<QueueRecord>(line).unwrap());
+    let mut queue = Queue::new(Limits::global(8));
+    let (mut granted, mut waits) = (Vec::new(), false);
+    for record in records {
+        queue.apply(&record);
+        assert!(queue.running() <= 8);
+        match record.fact {
+            QueueFact::Enqueued { item, .. } if item.project == "q" => waits = true,
+            QueueFact::Granted { item } if waits => granted.push(item.0),
+            _ => {}
+        }
+    }
+    assert_eq!(granted.first().map(String::as_str), Some("q"));
+    assert_eq!(granted.len(), TASKS - 8 + 1);
+}
+
+#[tokio::test]
+async fn the_end_of_work_that_could_not_be_written_is_written_as_soon_as_it_can_be() {
+    let home = tempfile::tempdir().unwrap();
+    let (one, other) = (open(home.path(), 1), open(home.path(), 1));
+    let slot = one.acquire(item("a")).await.unwrap();
+    let waits = enqueue(&other, "b").await;
+    let (log, aside) = (home.path().join("queue.jsonl"), home.path().join("aside"));
+    std::fs::rename(&log, &aside).unwrap();
+    std::fs::create_dir(&log).unwrap();
+    slot.fail(&AttemptFailure::new(AttemptFailureKind::Transient, "a crash"));
+    std::fs::remove_dir(&log).unwrap();
+    std::fs::rename(&aside, &log).unwrap();
+    // Its process does nothing more, and the slot is free nevertheless.
+    waits.await.unwrap().finish();
+    let waiting = waiting(&other);
+    assert_eq!(waiting.len(), 1, "the failed one keeps its place: {waiting:?}");
+    assert!(waiting[0].1.ends_with("for attempt 2: a crash"), "{waiting:?}");
+}

@@ -6,6 +6,7 @@ mod acp;
 mod claude;
 mod commands;
 mod conformance;
+mod guard;
 mod interactive;
 mod kill;
 mod probe;
