@@ -64,7 +64,7 @@ impl Mirror {
         Ok(access)
     }
 
-    async fn run(&self, args: &[&str]) -> Result<String, String> {
+    pub(super) async fn run(&self, args: &[&str]) -> Result<String, String> {
         let git_dir = self.path.to_string_lossy().into_owned();
         let args = [&["--git-dir", git_dir.as_str()], args].concat();
         self.call(&self.path, &args).await
