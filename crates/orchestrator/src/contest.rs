@@ -21,8 +21,8 @@ use crate::settle;
 use crate::state::{IssueClaim, MAX_SESSION_IDS, OrchestratorState, Phase};
 use crate::timing;
 
-/// Failed attempts of a rival in a row before it is out.
-const MAX_FAILURES: u32 = 3;
+/// Most retries of a rival that fails again and again.
+const MAX_RETRIES: u32 = 3;
 /// Separator in the key of a rival. No tracker has it in an id.
 const SEPARATOR: char = '\u{1f}';
 /// Word that ends the work of a candidate that is promoted.
@@ -171,7 +171,7 @@ pub(crate) fn ended(config: &Config, rival: &IssueClaim, end: &SessionEnd, now: 
             let (cause, error) = (RetryCause::Interrupted, rival.error.clone());
             PlanStep::Note(IssueFact::RetryAt { issue, due: now, cause, error })
         }
-        SessionEnd::Failed(failure) if failure.retryable && rival.failures < MAX_FAILURES => {
+        SessionEnd::Failed(failure) if failure.retryable && rival.failures <= MAX_RETRIES => {
             let delay = timing::backoff(rival.failures, config.agent.max_retry_backoff);
             let due = now + SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
             let error = Some(failure.message.clone());

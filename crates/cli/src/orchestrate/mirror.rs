@@ -194,9 +194,15 @@ impl Mirror {
         let _changes = self.changes.lock().await;
         let Ok(_held) = self.held().await else { return };
         let place = path.to_string_lossy().into_owned();
-        let _ = self.run(&["worktree", "remove", "--force", &place]).await;
-        let _ = fs::remove_dir_all(path);
+        self.drop_worktree(path, &place).await;
         let _ = self.run(&["worktree", "prune"]).await;
+    }
+
+    /// Removes a worktree, also one whose creation was killed: git locks it until it is complete.
+    async fn drop_worktree(&self, path: &Path, place: &str) {
+        let _ = self.run(&["worktree", "unlock", place]).await;
+        let _ = self.run(&["worktree", "remove", "--force", place]).await;
+        let _ = fs::remove_dir_all(path);
     }
 }
 

@@ -190,7 +190,8 @@ fn a_candidate_that_fails_is_tried_again_three_times_and_then_out() {
     let mut world = world("criteria", "", [work(9, true, None), work(1, true, None), work(2, true, None)]);
     world.completes("a#1");
     world.fails("a#3", "turn_input_required", false);
-    for _ in 0..3 {
+    for _ in 0..4 {
+        assert!(!world.log.contains(&"a: chosen 1".to_owned()));
         world.fails("a#2", "port_exit", true);
         world.wait(Duration::from_secs(60));
         world.settle();
