@@ -28,6 +28,7 @@ mod workspace;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use hangar_orchestrator::plan::{TrackerSnapshot, watched};
@@ -59,6 +60,9 @@ use mirror::Mirror;
 use serve::Ask;
 use show::Shown;
 use source::{Loaded, Source};
+
+/// Time that what is left of a killed process has to give the lock back.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(settings: &Settings, args: OrchestrateArgs) -> Result<Exit> {
     if let Some(OrchestrateCommand::Validate { file, format, env_file }) = args.command {
@@ -109,6 +113,7 @@ fn work(settings: &Settings, source: Source, loaded: Loaded, args: &OrchestrateA
     });
     let bench = Workbench { settings: settings.clone(), machine, hub: hub.clone() };
     let path = source.path.clone();
+    log::wait_for_lock(&source.records(), LOCK_PATIENCE);
     let output = Output { shown: Shown::Printed(args.output_format), until_idle: args.until_idle };
     runtime()?.block_on(async {
         let Some((driver, _)) = bench.driver(source, loaded, output).await? else {
