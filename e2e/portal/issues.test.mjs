@@ -1,6 +1,7 @@
 // Issues: the board with its reasons, moved by mouse and by keys, the inbox, one issue, and the editor of workflows.
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -106,6 +107,41 @@ test("a question is answered in the inbox, and the issue leads to its session", 
   await page.locator(".issue-sessions a").first().click();
   await page.waitForURL("**/sessions/*");
   await see(page, "thanks");
+});
+
+/** A portal with an issue that two agents worked on, and a person chooses. */
+function prepareCandidates(portal) {
+  const folder = join(portal.workspace, "choice");
+  const origin = join(folder, "origin");
+  mkdirSync(origin, { recursive: true });
+  const git = (...args) => execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.com", ...args], { cwd: origin });
+  git("init", "-q", "-b", "main", ".");
+  git("commit", "-q", "--allow-empty", "-m", "one");
+  writeFileSync(join(folder, "issues.json"), JSON.stringify([issue("A")]));
+  writeFileSync(
+    join(folder, "WORKFLOW.md"),
+    `---\ntracker:\n  kind: file\n  path: ${folder}/issues.json\n  active_states: [To Do]\n  handoff_state: Review\n  terminal_states: [Done]\npolling: { interval_ms: 100 }\nworkspace: { root: ${folder}/ws, repository: ${origin} }\nagent: { kind: native, max_turns: 1 }\nnative: { model: scripted }\ndispatch:\n  rules: [{ candidates: [native, native], judge: person }]\n  judge: { commands: [grep -q good work.txt] }\n---\n` +
+      '{{ if eq .run.candidate 1 }}TOOL:bash:{"command":"echo good > work.txt"}{{ else }}TOOL:bash:{"command":"echo bad > work.txt"}{{ end }}\n',
+  );
+  writeFileSync(join(portal.home, "config.toml"), `[[orchestrator]]\nworkflow = "${folder}/WORKFLOW.md"\n`);
+}
+
+test("candidates are compared, and a person promotes one", async () => {
+  const portal = await stage.another(prepareCandidates);
+  const page = await stage.page({ portal });
+  await page.goto("/inbox");
+  await page.getByRole("link", { name: "Compare candidates" }).click();
+  await page.waitForURL("**/issues/*/id-A");
+  const panel = page.getByRole("region", { name: "Candidates", exact: true });
+  await panel.getByText("not met").waitFor();
+  assert.equal(await panel.locator("tbody tr").count(), 2);
+  await panel.locator("tbody tr").first().getByRole("button", { name: "1 file" }).click();
+  await page.getByRole("region", { name: "Changes of candidate 1" }).getByText("good").waitFor();
+  assert.deepEqual(await findings(page), []);
+  await page.getByRole("button", { name: "Promote 1" }).click();
+  await until("the issue is handed over", () => tracker(portal, "choice", "A").state === "Review");
+  await panel.waitFor({ state: "detached" });
+  assert.equal(readFileSync(join(portal.workspace, "choice", "ws", "A", "work.txt"), "utf8"), "good\n");
 });
 
 test("a workflow is edited with its problems and the prompt of a real issue", async () => {

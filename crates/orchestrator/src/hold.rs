@@ -41,6 +41,16 @@ pub enum Hold {
         reason: String,
     },
     Settling,
+    /// Several agents work on it.
+    Contest {
+        candidates: usize,
+    },
+    /// The work of a candidate is taken over.
+    Promoting {
+        candidate: u32,
+    },
+    /// A candidate that waits for the judge.
+    Done,
     /// Its pull request is open.
     Waiting {
         number: u64,
@@ -82,6 +92,9 @@ impl Hold {
             Hold::Retrying { .. } => "retrying",
             Hold::Parked { .. } => "parked",
             Hold::Settling => "settling",
+            Hold::Contest { .. } => "candidates",
+            Hold::Promoting { .. } => "promoting",
+            Hold::Done => "done",
             Hold::Waiting { until: PullWait::Ci, .. } => "waiting_ci",
             Hold::Waiting { until: PullWait::Review, .. } => "waiting_review",
             Hold::Waiting { until: PullWait::Merge, .. } => "waiting_merge",
@@ -109,6 +122,9 @@ impl Hold {
             Hold::Retrying { due, error: None } => format!("it goes on at {due:.0}"),
             Hold::Parked { reason } => format!("it is parked until a person acts: {reason}"),
             Hold::Settling => "its last session is being settled".to_owned(),
+            Hold::Contest { candidates } => format!("{candidates} candidates work on it"),
+            Hold::Promoting { candidate } => format!("the work of candidate {candidate} is taken over"),
+            Hold::Done => "it waits for the judge".to_owned(),
             Hold::Waiting { number, until } => {
                 let until = match until {
                     PullWait::Ci => "the checks of",
@@ -144,6 +160,9 @@ pub fn of_claim(claim: &IssueClaim) -> Hold {
             Hold::Running { turn: claim.turn }
         }
         Phase::Settling { .. } => Hold::Settling,
+        Phase::Contest { .. } => Hold::Contest { candidates: claim.rivals.len() },
+        Phase::Promoting { candidate, .. } => Hold::Promoting { candidate: *candidate },
+        Phase::Done { .. } => Hold::Done,
         Phase::Waiting { .. } => {
             let seen = claim.pull.as_ref().and_then(|pull| pull.seen.as_ref());
             let until = match seen {

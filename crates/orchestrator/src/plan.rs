@@ -9,8 +9,10 @@ use hangar_workflow::dispatch::{DispatchRule, IssueProperties};
 use hangar_workflow::reactions::PullMode;
 use jiff::Timestamp;
 
+use crate::contest::{self, ClaimRival};
 use crate::hold::{self, Hold};
 use crate::pulls::{self, Consequence, PullView, Pulls};
+use crate::quota;
 use crate::record::{ClaimStage, IssueFact, Release, RetryCause, SessionEnd, Write};
 use crate::settle::{self, Settlement};
 use crate::state::{IssueClaim, OrchestratorState, Phase};
@@ -65,6 +67,15 @@ pub enum IssueEffect {
     Publish {
         issue: IssueId,
     },
+    /// Commits the work of a rival and runs the commands of the judge.
+    Measure {
+        issue: IssueId,
+    },
+    /// Brings the work of a candidate into the workspace of the issue.
+    Promote {
+        issue: IssueId,
+        candidate: u32,
+    },
     /// Answers a remark about the pull request.
     Answer {
         issue: IssueId,
@@ -85,6 +96,8 @@ impl IssueEffect {
             | IssueEffect::Check { issue }
             | IssueEffect::Close { issue }
             | IssueEffect::Publish { issue }
+            | IssueEffect::Measure { issue }
+            | IssueEffect::Promote { issue, .. }
             | IssueEffect::Answer { issue, .. }
             | IssueEffect::Merge { issue, .. }
             | IssueEffect::RemoveWorkspace { issue } => issue,
@@ -127,16 +140,21 @@ pub fn plan(
         {
             steps.push(PlanStep::Note(fact));
         } else if !busy.issues.contains(&claim.issue) {
-            steps.extend(advance(config, claim, view, now));
+            steps.extend(advance(config, state, claim, view, now));
         }
     }
-    if let Some(snapshot) = snapshot {
-        let removable = state.workspaces.keys().filter(|issue| !busy.issues.contains(issue));
-        let removable = removable.filter(|issue| is_over(config, state, snapshot, issue));
-        steps.extend(
-            removable.map(|issue| PlanStep::Do(IssueEffect::RemoveWorkspace { issue: issue.clone() })),
-        );
+    for rival in state.rivals.values() {
+        if let Some(end) = contest::interruption(config, state, rival, snapshot) {
+            steps.push(PlanStep::Note(IssueFact::SessionEnded { issue: rival.issue.clone(), end }));
+        } else if !busy.issues.contains(&rival.issue) {
+            steps.extend(advance(config, state, rival, None, now));
+        }
     }
+    let removable = state.workspaces.keys().filter(|issue| !busy.issues.contains(issue));
+    let removable = removable.filter(|issue| is_over(config, state, snapshot, issue));
+    let mut removable: BTreeSet<IssueId> = removable.cloned().collect();
+    removable.extend(quota::surplus(config, state, &busy.issues, now));
+    steps.extend(removable.into_iter().map(|issue| PlanStep::Do(IssueEffect::RemoveWorkspace { issue })));
     if !busy.draining {
         steps.extend(dispatch(config, snapshot, state, now).into_iter().map(PlanStep::Note));
     }
@@ -144,14 +162,22 @@ pub fn plan(
 }
 
 /// The next step of one claim.
-fn advance(config: &Config, claim: &IssueClaim, view: Option<&PullView>, now: Timestamp) -> Option<PlanStep> {
+fn advance(
+    config: &Config,
+    state: &OrchestratorState,
+    claim: &IssueClaim,
+    view: Option<&PullView>,
+    now: Timestamp,
+) -> Option<PlanStep> {
     let issue = claim.issue.clone();
     let next_write = |writes: Vec<Write>| writes.into_iter().find(|write| !claim.is_settled(write));
     match &claim.phase {
-        Phase::Opening => Some(PlanStep::Do(match next_write(settle::opening(config, claim)) {
-            Some(write) => IssueEffect::Write { issue, write },
-            None => IssueEffect::Open { issue },
-        })),
+        Phase::Opening if claim.role.is_some() => Some(PlanStep::Do(IssueEffect::Open { issue })),
+        Phase::Opening => Some(match next_write(settle::opening(config, claim)) {
+            Some(write) => PlanStep::Do(IssueEffect::Write { issue, write }),
+            None if !claim.rivals.is_empty() => PlanStep::Note(IssueFact::ContestBegun { issue }),
+            None => PlanStep::Do(IssueEffect::Open { issue }),
+        }),
         Phase::Ready if !is_workable(config, claim, &claim.state) => {
             let end = SessionEnd::Inactive { state: claim.state.clone() };
             Some(PlanStep::Note(IssueFact::SessionEnded { issue, end }))
@@ -163,6 +189,14 @@ fn advance(config: &Config, claim: &IssueClaim, view: Option<&PullView>, now: Ti
         Phase::Turn => Some(PlanStep::Do(IssueEffect::Turn { issue, turn: claim.turn })),
         Phase::Turned { .. } => Some(PlanStep::Do(IssueEffect::Check { issue })),
         Phase::Closing { .. } => Some(PlanStep::Do(IssueEffect::Close { issue })),
+        Phase::Settling { end } if claim.role.is_some() => Some(contest::ended(config, claim, end, now)),
+        Phase::Contest { stopped } => contest::next(config, state, claim, *stopped),
+        Phase::Promoting { candidate, by_person } => {
+            Some(PlanStep::Do(match next_write(settle::promoting(config, *by_person)) {
+                Some(write) => IssueEffect::Write { issue, write },
+                None => IssueEffect::Promote { issue, candidate: *candidate },
+            }))
+        }
         Phase::Settling { end } => match settle::publishing(config, claim, end) {
             Some(effect) => Some(PlanStep::Do(effect)),
             None => Some(settled(claim, settle::settlement(config, claim, end, now))),
@@ -172,12 +206,12 @@ fn advance(config: &Config, claim: &IssueClaim, view: Option<&PullView>, now: Ti
             let view = view.filter(|view| view.asked > *since && view.pull.state == PullState::Merged)?;
             waiting(config, claim, view, now)
         }
-        Phase::Retrying { .. } => None,
+        Phase::Retrying { .. } | Phase::Done { .. } => None,
     }
 }
 
 /// The next write of a settlement, then its fact.
-fn settled(claim: &IssueClaim, settlement: Settlement) -> PlanStep {
+pub(crate) fn settled(claim: &IssueClaim, settlement: Settlement) -> PlanStep {
     match settlement.writes.into_iter().find(|write| !claim.is_settled(write)) {
         Some(write) => PlanStep::Do(IssueEffect::Write { issue: claim.issue.clone(), write }),
         None => PlanStep::Note(settlement.then),
@@ -234,7 +268,9 @@ fn reconcile(
             };
             Some(IssueFact::SessionEnded { issue: id.clone(), end })
         }
-        (Phase::Closing { .. } | Phase::Settling { .. }, _) => None,
+        (Phase::Closing { .. } | Phase::Settling { .. } | Phase::Done { .. }, _) => None,
+        // Its rivals are stopped, and their ends decide.
+        (Phase::Contest { .. } | Phase::Promoting { .. }, _) => None,
         (Phase::Retrying { .. } | Phase::Waiting { .. } | Phase::Parked { .. }, None) => {
             release(Release::Gone)
         }
@@ -315,10 +351,18 @@ pub fn watched_pulls(state: &OrchestratorState) -> Vec<(IssueId, u64)> {
     claims.filter_map(|claim| Some((claim.issue.clone(), claim.pull.as_ref()?.number))).collect()
 }
 
-/// Whether a workspace can be removed: its issue is terminal and not claimed.
-fn is_over(config: &Config, state: &OrchestratorState, snapshot: &TrackerSnapshot, issue: &IssueId) -> bool {
-    !state.claims.contains_key(issue)
-        && snapshot.watched.get(issue).is_some_and(|issue| config.tracker.is_terminal(&issue.state))
+/// Whether a workspace can be removed: its issue is terminal and not claimed, or its rival's contest is over.
+fn is_over(
+    config: &Config,
+    state: &OrchestratorState,
+    snapshot: Option<&TrackerSnapshot>,
+    issue: &IssueId,
+) -> bool {
+    if state.workspaces.get(issue).is_some_and(|place| place.is_rival) {
+        return !state.rivals.contains_key(issue);
+    }
+    let read = snapshot.and_then(|snapshot| snapshot.watched.get(issue));
+    !state.claims.contains_key(issue) && read.is_some_and(|issue| config.tracker.is_terminal(&issue.state))
 }
 
 /// Slots of the workflow that are taken.
@@ -365,7 +409,7 @@ fn dispatch(
     let mut slots = Slots::of(config, state);
     let mut facts = Vec::new();
     let mut due: Vec<(Timestamp, &IssueClaim)> = Vec::new();
-    for claim in state.claims.values() {
+    for claim in state.claims.values().chain(state.rivals.values()) {
         if let Phase::Retrying { due: at, .. } = &claim.phase
             && *at <= now
         {
@@ -392,23 +436,39 @@ fn dispatch(
             || hold::of_issue(config, state, issue, snapshot.asked).is_some();
         if !held {
             slots.take(&issue.state);
-            let mut stages = stages_of(config, issue).into_iter();
-            let first = stages.next();
-            let agent = first.as_ref().map_or(config.agent.runtime(), |stage| &stage.agent).to_owned();
-            let name = first.as_ref().map(|stage| stage.name.clone()).filter(|name| !name.is_empty());
-            facts.push(IssueFact::Claimed {
-                issue: issue.id.clone(),
-                identifier: issue.identifier.clone(),
-                title: issue.title.clone(),
-                state: issue.state.clone(),
-                agent,
-                max_turns: first.and_then(|stage| stage.max_turns),
-                stage: name,
-                next_stages: stages.collect(),
-            });
+            facts.push(claimed(config, issue));
         }
     }
     facts
+}
+
+/// The claim of an issue, with the agents that its rule names.
+fn claimed(config: &Config, issue: &Issue) -> IssueFact {
+    let mut stages = stages_of(config, issue).into_iter();
+    let first = stages.next();
+    let contest = rule_of(config, issue).and_then(|rule| rule.contest.as_ref());
+    let rivals = contest.map(|contest| contest.rivals.as_slice()).unwrap_or_default();
+    let rivals: Vec<ClaimRival> = rivals
+        .iter()
+        .map(|rival| ClaimRival { agent: rival.runtime().to_owned(), max_turns: rival.max_turns })
+        .collect();
+    let agent = match (&first, rivals.is_empty()) {
+        (Some(stage), _) => stage.agent.clone(),
+        (None, true) => config.agent.runtime().to_owned(),
+        (None, false) => rivals.iter().map(|rival| rival.agent.as_str()).collect::<Vec<_>>().join(", "),
+    };
+    IssueFact::Claimed {
+        issue: issue.id.clone(),
+        identifier: issue.identifier.clone(),
+        title: issue.title.clone(),
+        state: issue.state.clone(),
+        agent,
+        max_turns: first.as_ref().and_then(|stage| stage.max_turns),
+        stage: first.map(|stage| stage.name).filter(|name| !name.is_empty()),
+        next_stages: stages.collect(),
+        rivals,
+        judge: contest.map(|contest| contest.judge),
+    }
 }
 
 /// Stages of an issue by the first rule that fits. None if no rule does.
@@ -480,13 +540,17 @@ pub fn next_wake(state: &OrchestratorState) -> Option<Timestamp> {
         | Phase::Turned { .. }
         | Phase::Closing { .. }
         | Phase::Settling { .. }
+        | Phase::Contest { .. }
+        | Phase::Promoting { .. }
+        | Phase::Done { .. }
         | Phase::Waiting { .. }
         | Phase::Parked { .. } => None,
     };
-    state.claims.values().filter_map(due).min()
+    state.claims.values().chain(state.rivals.values()).filter_map(due).min()
 }
 
 /// Ids that have to be read with each snapshot.
 pub fn watched(state: &OrchestratorState) -> BTreeSet<IssueId> {
-    state.claims.keys().chain(state.workspaces.keys()).cloned().collect()
+    let places = state.workspaces.iter().filter(|(_, place)| !place.is_rival).map(|(issue, _)| issue);
+    state.claims.keys().chain(places).cloned().collect()
 }

@@ -6,6 +6,7 @@ use hangar_workflow::reactions::PullMode;
 use hangar_workflow::template::{Language, TemplateError};
 use serde_json::{Value, json};
 
+use crate::contest;
 use crate::pulls::{Reaction, Remark};
 use crate::state::IssueClaim;
 
@@ -35,6 +36,7 @@ pub fn context(workflow: &Workflow, claim: &IssueClaim, issue: &Issue) -> Value 
             "max_turns": claim.max_turns.unwrap_or(workflow.config.agent.max_turns),
             "is_continuation": is_continuation,
             "stage": claim.stage.as_deref().unwrap_or_default(),
+            "candidate": contest::number_of(claim),
         },
         "ci_failure": ci_failure(claim.reaction.as_ref()),
         "review_comments": review_comments(claim.reaction.as_ref()),

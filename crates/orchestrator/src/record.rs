@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use hangar_trackers::IssueId;
+use hangar_workflow::contest::JudgeKind;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
+use crate::contest::{ClaimRival, RivalResult};
 use crate::pulls::{Publication, Reaction, Seen};
 use crate::state::OrchestratorState;
 
@@ -41,6 +43,31 @@ pub enum IssueFact {
         /// Stages after it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         next_stages: Vec<ClaimStage>,
+        /// Agents that work on it side by side, if a rule names some.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rivals: Vec<ClaimRival>,
+        judge: Option<JudgeKind>,
+    },
+    /// The rivals of a claim begin.
+    ContestBegun {
+        issue: IssueId,
+    },
+    /// The work of a rival, whose key is given, is committed and measured.
+    RivalDone {
+        issue: IssueId,
+        result: RivalResult,
+    },
+    /// The criteria choose a candidate.
+    Chosen {
+        issue: IssueId,
+        candidate: u32,
+    },
+    /// The work of a candidate is in the workspace of the issue.
+    Promoted {
+        issue: IssueId,
+        candidate: u32,
+        workspace: PathBuf,
+        branch: String,
     },
     /// A stage is done, and the next one begins as soon as there is a slot.
     StageAdvanced {
@@ -85,6 +112,8 @@ pub enum IssueFact {
     /// The agent is gone, its slot is free and the last hook has run.
     Finished {
         issue: IssueId,
+        /// Size of the workspace, if there is a quota.
+        workspace_bytes: Option<u64>,
     },
     /// A write to the tracker was made, or given up.
     Written {
@@ -255,6 +284,8 @@ pub enum RetryCause {
     Reaction,
     /// The next stage follows.
     Stage,
+    /// A rival begins.
+    Contest,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -280,6 +311,15 @@ pub enum ParkReason {
     /// The agent asks something.
     Question {
         question: String,
+    },
+    /// A person chooses one of these candidates.
+    Choice {
+        candidates: Vec<u32>,
+        of: u32,
+    },
+    /// No candidate is good enough.
+    NoCandidate {
+        of: u32,
     },
     /// The session changed nothing, so there is nothing to review.
     NoChange,
@@ -307,6 +347,11 @@ impl ParkReason {
             ParkReason::Stopped => "it was stopped".to_owned(),
             ParkReason::Requested => "it was parked".to_owned(),
             ParkReason::Question { question } => format!("the agent asks: {question}"),
+            ParkReason::Choice { candidates, of } => {
+                let names: Vec<String> = candidates.iter().map(u32::to_string).collect();
+                format!("a candidate is to be chosen; of {of}, these can be promoted: {}", names.join(", "))
+            }
+            ParkReason::NoCandidate { of } => format!("none of its {of} candidates meets the criteria"),
             ParkReason::NoChange => "the agent changed nothing".to_owned(),
             ParkReason::PullClosed { number } => {
                 format!("the pull request #{number} was closed without being merged")
@@ -346,6 +391,10 @@ pub enum PersonRequest {
     Park,
     /// Try it again now.
     Retry,
+    /// Go on with the work of a candidate.
+    Promote {
+        candidate: u32,
+    },
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

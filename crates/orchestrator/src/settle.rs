@@ -217,6 +217,9 @@ pub(crate) fn park(config: &Config, claim: &IssueClaim, reason: ParkReason) -> S
     };
     let is_question = matches!(reason, ParkReason::Question { .. });
     let advice = match &label {
+        _ if matches!(reason, ParkReason::Choice { .. }) => {
+            format!("Promote one with `hangar issue promote {} NUMBER` or on its page.", claim.identifier)
+        }
         Some(_) if is_question => "Answer with a comment to go on.".to_owned(),
         Some(label) => format!("Remove the label `{label}` or change the state to go on."),
         None => "Change the state to go on.".to_owned(),
@@ -248,10 +251,21 @@ pub fn opening(config: &Config, claim: &IssueClaim) -> Vec<Write> {
     }
     if config.tracker.comments.on_dispatch {
         let marker = format!("dispatch-{}", claim.number);
-        writes.push(Write::Comment {
-            marker,
-            body: format!("The agent `{}` works on this issue.", claim.agent),
-        });
+        let body = match claim.rivals.len() {
+            0 => format!("The agent `{}` works on this issue.", claim.agent),
+            count => format!("{count} agents work on this issue side by side."),
+        };
+        writes.push(Write::Comment { marker, body });
     }
     writes
+}
+
+/// Writes before the work of a candidate is taken over.
+pub fn promoting(config: &Config, by_person: bool) -> Vec<Write> {
+    // The issue waits for nobody any more.
+    if by_person {
+        vec![Write::Unlabel { label: config.tracker.escalation_label.clone() }]
+    } else {
+        Vec::new()
+    }
 }

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use hangar_trackers::forge::{CheckStatus, PullState};
 use hangar_trackers::{Issue, IssueId};
+use hangar_workflow::contest::JudgeKind;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
+use crate::contest::{ClaimRival, RivalResult, RivalRole};
 use crate::pulls::{Publication, Pull, Reaction};
 use crate::record::{
     ClaimStage, IssueFact, OrchestratorRecord, ParkReason, PersonRequest, Release, RetryCause, SessionEnd,
@@ -20,7 +22,7 @@ const MAX_HISTORY: usize = 10_000;
 /// Requests that are remembered, so that none counts twice.
 const MAX_REQUESTS: usize = 256;
 /// Sessions of an issue that are remembered.
-const MAX_SESSION_IDS: usize = 64;
+pub(crate) const MAX_SESSION_IDS: usize = 64;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -29,6 +31,9 @@ pub struct OrchestratorState {
     pub next_seq: u64,
     #[serde(with = "claims")]
     pub claims: BTreeMap<IssueId, IssueClaim>,
+    /// Agents that work on a claimed issue side by side, by their keys.
+    #[serde(with = "claims", default)]
+    pub rivals: BTreeMap<IssueId, IssueClaim>,
     pub history: BTreeMap<IssueId, ReleasedIssue>,
     /// Workspaces on disk.
     pub workspaces: BTreeMap<IssueId, IssueWorkspace>,
@@ -57,6 +62,14 @@ pub struct IssueClaim {
     /// Stages that follow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next_stages: Vec<ClaimStage>,
+    /// Agents that are to work on it side by side.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rivals: Vec<ClaimRival>,
+    pub judge: Option<JudgeKind>,
+    /// Its part in a contest, if it is a rival.
+    pub role: Option<RivalRole>,
+    /// Work of a rival.
+    pub result: Option<RivalResult>,
     /// A question to a person that the next session has the answer to.
     pub question: Option<String>,
     /// Number of the record that began the claim: no other claim has it.
@@ -127,7 +140,7 @@ impl IssueClaim {
         self.phase = Phase::Settling { end };
     }
 
-    fn new(issue: &IssueId, identifier: &str, number: u64, since: Timestamp) -> Self {
+    pub(crate) fn new(issue: &IssueId, identifier: &str, number: u64, since: Timestamp) -> Self {
         Self {
             issue: issue.clone(),
             identifier: identifier.to_owned(),
@@ -137,6 +150,10 @@ impl IssueClaim {
             max_turns: None,
             stage: None,
             next_stages: Vec::new(),
+            rivals: Vec::new(),
+            judge: None,
+            role: None,
+            result: None,
             question: None,
             number,
             since,
@@ -287,7 +304,14 @@ impl IssueClaim {
         self.phase = Phase::Retrying { due: at, cause: RetryCause::Stage };
     }
 
-    fn forget_writes(&mut self) {
+    /// Its workspace, once it has one.
+    pub(crate) fn place(&self, at: Timestamp) -> Option<IssueWorkspace> {
+        let (identifier, path) = (self.identifier.clone(), self.workspace.clone()?);
+        let (branch, is_rival) = (self.branch.clone(), self.role.is_some());
+        Some(IssueWorkspace { identifier, path, branch, is_rival, used: at, bytes: 0 })
+    }
+
+    pub(crate) fn forget_writes(&mut self) {
         self.written.clear();
         self.refused.clear();
     }
@@ -319,6 +343,21 @@ pub enum Phase {
     Settling {
         end: SessionEnd,
     },
+    /// Several agents work on it, and their ends decide.
+    Contest {
+        /// Whether a person has stopped them.
+        #[serde(default)]
+        stopped: bool,
+    },
+    /// A rival that waits for the judge.
+    Done {
+        end: SessionEnd,
+    },
+    /// The work of a candidate is about to be taken over.
+    Promoting {
+        candidate: u32,
+        by_person: bool,
+    },
     Retrying {
         #[serde(with = "iso")]
         due: Timestamp,
@@ -346,6 +385,9 @@ impl Phase {
                 true
             }
             Phase::Settling { .. }
+            | Phase::Contest { .. }
+            | Phase::Done { .. }
+            | Phase::Promoting { .. }
             | Phase::Retrying { .. }
             | Phase::Waiting { .. }
             | Phase::Parked { .. } => false,
@@ -384,6 +426,15 @@ pub struct IssueWorkspace {
     pub identifier: String,
     pub path: PathBuf,
     pub branch: Option<String>,
+    /// Whether it is that of a rival, whose key is in the place of the issue.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_rival: bool,
+    /// When a session in it last began or ended.
+    #[serde(with = "iso", default)]
+    pub used: Timestamp,
+    /// Its size after the last session, where there is a quota.
+    #[serde(default)]
+    pub bytes: u64,
 }
 
 /// Sums over everything that was ever done.
@@ -413,7 +464,7 @@ impl OrchestratorState {
 
     /// Claims that hold a slot, in all and in one state.
     pub fn running(&self) -> impl Iterator<Item = &IssueClaim> {
-        self.claims.values().filter(|claim| claim.phase.is_running())
+        self.claims.values().chain(self.rivals.values()).filter(|claim| claim.phase.is_running())
     }
 
     /// An issue by its id or its identifier.
@@ -425,7 +476,18 @@ impl OrchestratorState {
     pub fn apply(&mut self, record: &OrchestratorRecord) {
         self.next_seq = record.seq + 1;
         match &record.fact {
-            IssueFact::Claimed { issue, identifier, title, state, agent, max_turns, stage, next_stages } => {
+            IssueFact::Claimed {
+                issue,
+                identifier,
+                title,
+                state,
+                agent,
+                max_turns,
+                stage,
+                next_stages,
+                rivals,
+                judge,
+            } => {
                 self.wanted.remove(issue);
                 self.totals.dispatches += 1;
                 let history = self.history.get(issue);
@@ -438,6 +500,8 @@ impl OrchestratorState {
                     max_turns: *max_turns,
                     stage: stage.clone(),
                     next_stages: next_stages.clone(),
+                    rivals: rivals.clone(),
+                    judge: *judge,
                     sessions,
                     session_ids,
                     ..IssueClaim::new(issue, identifier, record.seq, record.at)
@@ -457,22 +521,21 @@ impl OrchestratorState {
                 *self = OrchestratorState { next_seq, ..OrchestratorState::clone(state) };
             }
             IssueFact::Released { issue, release } => self.released(issue, release, record.at),
-            IssueFact::Opened { issue, workspace, branch, .. } => {
-                if let Some(claim) = self.claims.get(issue) {
-                    let identifier = claim.identifier.clone();
-                    let place =
-                        IssueWorkspace { identifier, path: workspace.clone(), branch: branch.clone() };
-                    self.workspaces.insert(issue.clone(), place);
-                }
+            IssueFact::Opened { issue, .. } => {
                 self.advanced(issue, record);
+                self.used(issue, record.at);
             }
+            IssueFact::ContestBegun { .. }
+            | IssueFact::RivalDone { .. }
+            | IssueFact::Chosen { .. }
+            | IssueFact::Promoted { .. } => self.contested(record),
             IssueFact::Restarted { issue }
             | IssueFact::StageAdvanced { issue, .. }
             | IssueFact::TurnStarted { issue, .. }
             | IssueFact::TurnEnded { issue, .. }
             | IssueFact::Checked { issue, .. }
             | IssueFact::SessionEnded { issue, .. }
-            | IssueFact::Finished { issue }
+            | IssueFact::Finished { issue, .. }
             | IssueFact::Written { issue, .. }
             | IssueFact::RetryAt { issue, .. }
             | IssueFact::Published { issue, .. }
@@ -489,7 +552,8 @@ impl OrchestratorState {
 
     /// A fact about one claim. One that is no longer ours ignores it.
     fn advanced(&mut self, issue: &IssueId, record: &OrchestratorRecord) {
-        let Some(claim) = self.claims.get_mut(issue) else { return };
+        let found = self.claims.get_mut(issue).or_else(|| self.rivals.get_mut(issue));
+        let Some(claim) = found else { return };
         match &record.fact {
             IssueFact::Restarted { .. } => {
                 claim.forget_writes();
@@ -521,7 +585,13 @@ impl OrchestratorState {
             }
             IssueFact::Checked { state, .. } => claim.checked(state.as_deref()),
             IssueFact::SessionEnded { end, .. } => claim.phase = Phase::Closing { end: end.clone() },
-            IssueFact::Finished { .. } => claim.finished(&mut self.totals),
+            IssueFact::Finished { workspace_bytes, .. } => {
+                claim.finished(&mut self.totals);
+                if let Some(place) = self.workspaces.get_mut(issue) {
+                    place.used = record.at;
+                    place.bytes = workspace_bytes.unwrap_or(place.bytes);
+                }
+            }
             IssueFact::Written { write, error: None, .. } => {
                 if let Write::Transition { to } = write {
                     claim.state.clone_from(to);
@@ -536,7 +606,8 @@ impl OrchestratorState {
                     RetryCause::Interrupted
                     | RetryCause::Person
                     | RetryCause::Reaction
-                    | RetryCause::Stage => {}
+                    | RetryCause::Stage
+                    | RetryCause::Contest => {}
                 }
                 claim.error.clone_from(error);
                 claim.phase = Phase::Retrying { due: *due, cause: *cause };
@@ -560,6 +631,10 @@ impl OrchestratorState {
                 claim.published(record);
             }
             IssueFact::Claimed { .. }
+            | IssueFact::ContestBegun { .. }
+            | IssueFact::RivalDone { .. }
+            | IssueFact::Chosen { .. }
+            | IssueFact::Promoted { .. }
             | IssueFact::Released { .. }
             | IssueFact::WorkspaceRemoved { .. }
             | IssueFact::Requested { .. }
@@ -569,7 +644,15 @@ impl OrchestratorState {
         }
     }
 
+    /// The workspace of a claim is used. Its size is known after the session.
+    pub(crate) fn used(&mut self, issue: &IssueId, at: Timestamp) {
+        let Some(place) = self.work(issue).and_then(|claim| claim.place(at)) else { return };
+        let bytes = self.workspaces.get(issue).map_or(0, |known| known.bytes);
+        self.workspaces.insert(issue.clone(), IssueWorkspace { bytes, ..place });
+    }
+
     fn released(&mut self, issue: &IssueId, release: &Release, at: Timestamp) {
+        self.disband(issue);
         let Some(claim) = self.claims.remove(issue) else { return };
         if matches!(release, Release::HandedOff { .. }) {
             self.totals.hand_offs += 1;
@@ -597,6 +680,9 @@ impl OrchestratorState {
         request: PersonRequest,
         (seq, at): (u64, Timestamp),
     ) {
+        if self.requested_of_contest(issue, request, at) {
+            return;
+        }
         let Some(claim) = self.claims.get_mut(issue) else {
             match request {
                 PersonRequest::Start | PersonRequest::Retry => {
@@ -608,7 +694,7 @@ impl OrchestratorState {
                     let claim = IssueClaim { phase, ..IssueClaim::new(issue, identifier, seq, at) };
                     self.claims.insert(issue.clone(), claim);
                 }
-                PersonRequest::Stop => {}
+                PersonRequest::Stop | PersonRequest::Promote { .. } => {}
             }
             return;
         };
@@ -623,6 +709,7 @@ impl OrchestratorState {
                 let state = claim.state.clone();
                 claim.phase = Phase::Parked { reason, state, since: at };
             }
+            PersonRequest::Promote { .. } => {}
             PersonRequest::Start | PersonRequest::Retry if is_open => {}
             PersonRequest::Start | PersonRequest::Retry => {
                 claim.failures = 0;
@@ -635,7 +722,7 @@ impl OrchestratorState {
 
     /// Sessions ended with the process. Their claims go on where they were.
     fn resumed(&mut self) {
-        for claim in self.claims.values_mut() {
+        for claim in self.claims.values_mut().chain(self.rivals.values_mut()) {
             if claim.phase.has_session() {
                 claim.phase = Phase::Closing { end: SessionEnd::Interrupted };
             }

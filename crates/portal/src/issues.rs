@@ -18,6 +18,9 @@ pub trait IssuesHost: Send + Sync {
 
     /// Carries an order out, and returns the issue as it is afterwards.
     fn act(&self, workflow: String, issue: String, order: IssueOrder) -> Asked<IssueDetails>;
+
+    /// The changes of a candidate.
+    fn diff(&self, workflow: String, issue: String, candidate: u32) -> Asked<CandidateDiff>;
 }
 
 /// Workflow files.
@@ -219,6 +222,8 @@ pub enum IssueAction {
     Move,
     /// Answer the question of its agent.
     Answer,
+    /// Go on with the work of a candidate.
+    Promote,
 }
 
 /// Order about an issue.
@@ -230,6 +235,8 @@ pub struct IssueOrder {
     pub state: Option<String>,
     /// Of `answer`: the answer, which becomes a comment on the issue.
     pub text: Option<String>,
+    /// Of `promote`: the number of the candidate.
+    pub candidate: Option<u32>,
 }
 
 /// An issue with all that is known of it.
@@ -245,11 +252,61 @@ pub struct IssueDetails {
     pub branch: Option<String>,
     /// Ids of its sessions, the last one last.
     pub session_ids: Vec<String>,
+    /// Agents that work on it side by side, until one is promoted.
+    pub candidates: Vec<IssueCandidate>,
     pub checks: Vec<PullCheck>,
     /// Last lines of the log of the first check that failed.
     pub log_excerpt: Option<String>,
     pub threads: Vec<PullThread>,
     pub reviews: Vec<PullReview>,
+}
+
+/// One of several agents that work on an issue, each in a workspace of its own.
+#[skip_serializing_none]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IssueCandidate {
+    pub number: u32,
+    pub agent: String,
+    /// Whether its work is over.
+    pub done: bool,
+    /// Whether all commands of the judge passed.
+    pub meets_criteria: bool,
+    /// Whether it can be promoted.
+    pub promotable: bool,
+    /// What it does, or how it ended, as a sentence.
+    pub why: String,
+    pub session: Option<String>,
+    pub turns: u32,
+    pub tokens: IssueTokens,
+    /// In US dollars; absent if it is unknown.
+    pub cost: Option<f64>,
+    /// Changed files.
+    pub files: u64,
+    pub added: u64,
+    pub removed: u64,
+    pub score: Option<f64>,
+    pub checks: Vec<IssueCriterion>,
+    /// Commit with its work.
+    pub commit: Option<String>,
+}
+
+/// A command of the judge.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct IssueCriterion {
+    pub command: String,
+    pub passed: bool,
+    /// End of its output.
+    pub output: String,
+}
+
+/// Changes of a candidate.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct CandidateDiff {
+    /// A unified diff.
+    pub diff: String,
+    /// Whether all of it is here.
+    pub complete: bool,
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::contest::JudgeConfig;
 use crate::dispatch::DispatchRule;
 use crate::reactions::PullConfig;
 use crate::template::Language;
@@ -36,6 +37,8 @@ pub struct Config {
     pub pulls: PullConfig,
     /// Rules that choose the agent of an issue, the first that fits.
     pub dispatch: Vec<DispatchRule>,
+    /// Judge of the candidates of a rule.
+    pub judge: JudgeConfig,
     pub self_review: SelfReview,
     pub server: StateServerConfig,
     pub logging: Logging,
@@ -131,6 +134,12 @@ pub struct WorkspaceConfig {
     pub base: Option<String>,
     /// Template of the branch of an issue.
     pub branch: String,
+    /// Most workspaces. The least recently used idle one goes first.
+    pub max_workspaces: Option<u32>,
+    /// Most bytes of all workspaces together.
+    pub quota_bytes: Option<u64>,
+    /// How long a workspace stays that nobody uses.
+    pub retention: Option<Duration>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::config::runtime_of;
+use crate::contest::{self, Contest};
 use crate::reader::Reader;
 use crate::yaml::{Node, Yaml};
 
@@ -19,6 +20,17 @@ pub struct DispatchRule {
     pub priority: Option<PriorityRange>,
     /// The stages of the issue, in their order. A rule with an agent of its own has one, without a name.
     pub stages: Vec<Stage>,
+    /// Agents that work on the issue side by side, instead of stages.
+    pub contest: Option<Contest>,
+}
+
+impl DispatchRule {
+    /// Names of the agents, as runtimes.
+    pub fn runtimes(&self) -> impl Iterator<Item = (&str, &str)> {
+        let stages = self.stages.iter().map(|stage| (stage.runtime(), stage.agent.as_str()));
+        let rivals = self.contest.iter().flat_map(|contest| &contest.rivals);
+        stages.chain(rivals.map(|rival| (rival.runtime(), rival.agent.as_str())))
+    }
 }
 
 /// Work of one agent on an issue.
@@ -104,8 +116,19 @@ fn range(text: &str) -> Option<PriorityRange> {
 }
 
 /// Settings of a rule.
-const SETTINGS: &[&str] =
-    &["name", "labels", "identifier", "issue_type", "assignee", "priority", "agent", "max_turns", "stage"];
+const SETTINGS: &[&str] = &[
+    "name",
+    "labels",
+    "identifier",
+    "issue_type",
+    "assignee",
+    "priority",
+    "agent",
+    "max_turns",
+    "stage",
+    "candidates",
+    "judge",
+];
 /// Settings of a stage.
 const STAGE_SETTINGS: &[&str] = &["name", "agent", "max_turns", "next"];
 
@@ -123,7 +146,7 @@ fn text_of(node: &Node, name: &str) -> Option<String> {
     }
 }
 
-fn turns_of(node: &Node) -> Option<u32> {
+pub(crate) fn turns_of(node: &Node) -> Option<u32> {
     match node.get("max_turns").map(|node| &node.value) {
         Some(Yaml::Int(turns @ 1..)) => u32::try_from(*turns).ok(),
         _ => None,
@@ -181,11 +204,15 @@ pub(crate) fn rules(reader: &mut Reader<'_>) -> Vec<DispatchRule> {
             Some(Yaml::Text(label)) => vec![label.clone()],
             _ => Vec::new(),
         };
-        let own = match (text("agent"), text("stage")) {
-            (Some(agent), None) => Ok(vec![Stage { name: String::new(), agent, max_turns: turns_of(node) }]),
-            (None, Some(first)) => chain(&stages, &first),
-            (None, None) => Err("a rule needs an `agent` or a `stage`".to_owned()),
-            (Some(_), Some(_)) => Err("a rule has an `agent` or a `stage`, not both".to_owned()),
+        let own = match (text("agent"), text("stage"), node.get("candidates")) {
+            (None, None, Some(_)) => Ok(Vec::new()),
+            (_, _, Some(_)) => Err("a rule has an `agent`, a `stage` or `candidates`, not two".to_owned()),
+            (Some(agent), None, None) => {
+                Ok(vec![Stage { name: String::new(), agent, max_turns: turns_of(node) }])
+            }
+            (None, Some(first), None) => chain(&stages, &first),
+            (None, None, None) => Err("a rule needs an `agent` or a `stage`".to_owned()),
+            (Some(_), Some(_), None) => Err("a rule has an `agent` or a `stage`, not both".to_owned()),
         };
         let own = match own {
             Ok(own) => own,
@@ -209,6 +236,7 @@ pub(crate) fn rules(reader: &mut Reader<'_>) -> Vec<DispatchRule> {
             assignee: text("assignee"),
             priority: priority.and_then(|(range, _)| range),
             stages: own,
+            contest: contest::of_rule(reader, node),
         });
     }
     rules

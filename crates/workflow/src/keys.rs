@@ -24,7 +24,10 @@ pub(crate) const SECTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("polling", &["interval_ms"]),
-    ("workspace", &["root", "repository", "base", "branch"]),
+    (
+        "workspace",
+        &["root", "repository", "base", "branch", "max_workspaces", "quota_bytes", "retention_days"],
+    ),
     ("hooks", &["after_create", "before_run", "after_run", "before_remove", "timeout_ms"]),
     (
         "agent",
@@ -73,7 +76,7 @@ pub(crate) const SECTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("server", &["port", "host", "webhook_secret"]),
-    ("dispatch", &["rules", "stages"]),
+    ("dispatch", &["rules", "stages", "judge"]),
     ("logging", &["level", "format"]),
     ("worker", &["ssh_hosts", "max_concurrent_agents_per_host", "ssh_strict_host_key_checking"]),
     ("token_rates", &[]),

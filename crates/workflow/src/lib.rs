@@ -5,6 +5,7 @@
 //! Pure: variables of the environment are handed in.
 
 pub mod config;
+pub mod contest;
 pub mod dispatch;
 pub mod environment;
 mod keys;

@@ -93,4 +93,6 @@ fn template(
 }
 
 #[cfg(test)]
+mod symphony;
+#[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ use crate::config::{
     StateServerConfig, TURN_TIMEOUT, TokenRates, TrackerConfig, WorkerConfig, WorkflowAgent, WorkflowHooks,
     WorkflowSecret, WorkspaceConfig,
 };
+use crate::contest;
 use crate::dispatch;
 use crate::keys;
 use crate::problem::{Problem, check};
@@ -20,6 +21,8 @@ use crate::reader::Reader;
 use crate::template::Language;
 use crate::yaml::{Node, Yaml};
 
+/// Seconds of a day.
+const DAY: u64 = 86_400;
 /// States of the issues of forges where a workflow names none.
 const FORGE_ACTIVE: &[&str] = &["backlog", "in-progress", "review"];
 const FORGE_TERMINAL: &[&str] = &["done", "wontfix"];
@@ -52,6 +55,7 @@ pub(crate) fn config(reader: &mut Reader<'_>) -> Config {
         agent,
         pulls,
         dispatch: dispatch::rules(reader),
+        judge: contest::judge(reader),
         self_review: self_review(reader),
         server: server(reader),
         logging: Logging {
@@ -195,12 +199,42 @@ fn check_states(reader: &mut Reader<'_>, tracker: &TrackerConfig) {
 
 fn workspace(reader: &mut Reader<'_>) -> WorkspaceConfig {
     let default = reader.environment.temp.join("sortie_workspaces");
+    let several = |limit: u32| Some(limit).filter(|limit| *limit > 0);
+    let max_workspaces = several(reader.count("workspace.max_workspaces", 0, 0));
+    let quota_bytes = quota_bytes(reader);
+    for (path, is_set) in [
+        ("workspace.max_workspaces", max_workspaces.is_some()),
+        ("workspace.quota_bytes", quota_bytes.is_some()),
+    ] {
+        // Work that was not committed is kept under a ref; a plain directory has none.
+        if is_set && !reader.has("workspace.repository") && !reader.has("pull_requests") {
+            reader.error(
+                path,
+                format!("`{path}` needs a repository, which keeps the work; set `workspace.repository`"),
+            );
+        }
+    }
+    let days = several(reader.count("workspace.retention_days", 0, 0));
     WorkspaceConfig {
+        max_workspaces,
+        quota_bytes,
+        retention: days.map(|days| Duration::from_secs(u64::from(days) * DAY)),
         root: reader.path("workspace.root").unwrap_or(default),
         repository: reader.text("workspace.repository"),
         base: reader.text("workspace.base"),
         branch: reader.script("workspace.branch").unwrap_or_else(|| BRANCH.to_owned()),
     }
+}
+
+/// Bytes that all workspaces may have; 0 is no limit.
+fn quota_bytes(reader: &mut Reader<'_>) -> Option<u64> {
+    let path = "workspace.quota_bytes";
+    let bytes = reader.integer(path)?;
+    let limit = u64::try_from(bytes);
+    if limit.is_err() {
+        reader.error(path, format!("`{path}` must be at least 0, not {bytes}"));
+    }
+    limit.ok().filter(|limit| *limit > 0)
 }
 
 fn agent(reader: &mut Reader<'_>) -> WorkflowAgent {

@@ -89,6 +89,7 @@ export const api = {
   issues: (workflow?: string) => ask("GET /issues", { query: { ...(workflow !== undefined && { workflow }) } }),
   issue: (workflow: string, issue: string) => ask("GET /issues/{workflow}/{issue}", { path: { workflow, issue } }),
   actOnIssue: (workflow: string, issue: string, body: IssueOrder) => ask("POST /issues/{workflow}/{issue}/actions", { path: { workflow, issue }, body }),
+  candidateDiff: (workflow: string, issue: string, candidate: number) => ask("GET /issues/{workflow}/{issue}/candidates/{candidate}/diff", { path: { workflow, issue, candidate: String(candidate) } }),
   workflow: (workflow: string) => ask("GET /workflows/{workflow}", { path: { workflow } }),
   checkWorkflow: (workflow: string, body: WorkflowDraft) => ask("POST /workflows/{workflow}/check", { path: { workflow }, body }),
   saveWorkflow: (workflow: string, body: NewWorkflowText) => ask("PUT /workflows/{workflow}", { path: { workflow }, body }),

@@ -88,6 +88,14 @@ export interface BudgetRaise {
   readonly usd: number;
 }
 
+/** Changes of a candidate. */
+export interface CandidateDiff {
+  /** A unified diff. */
+  readonly diff: string;
+  /** Whether all of it is here. */
+  readonly complete: boolean;
+}
+
 /** An open canvas. */
 export interface Canvas {
   readonly instanceId: string;
@@ -376,7 +384,7 @@ export interface Issue {
   readonly actions: readonly IssueAction[];
 }
 
-export type IssueAction = "park" | "start" | "stop" | "retry" | "move" | "answer";
+export type IssueAction = "park" | "start" | "stop" | "retry" | "move" | "answer" | "promote";
 
 export interface IssueBlocker {
   readonly identifier: string;
@@ -391,12 +399,47 @@ export interface IssueBoard {
   readonly counts: readonly ColumnCount[];
 }
 
+/** One of several agents that work on an issue, each in a workspace of its own. */
+export interface IssueCandidate {
+  readonly number: number;
+  readonly agent: string;
+  /** Whether its work is over. */
+  readonly done: boolean;
+  /** Whether all commands of the judge passed. */
+  readonly meetsCriteria: boolean;
+  /** Whether it can be promoted. */
+  readonly promotable: boolean;
+  /** What it does, or how it ended, as a sentence. */
+  readonly why: string;
+  readonly session?: string;
+  readonly turns: number;
+  readonly tokens: IssueTokens;
+  /** In US dollars; absent if it is unknown. */
+  readonly cost?: number;
+  /** Changed files. */
+  readonly files: number;
+  readonly added: number;
+  readonly removed: number;
+  readonly score?: number;
+  readonly checks: readonly IssueCriterion[];
+  /** Commit with its work. */
+  readonly commit?: string;
+}
+
 export interface IssueComment {
   readonly author: string;
   readonly body: string;
   readonly at: string;
   /** Whether Hangar wrote it. */
   readonly ours: boolean;
+}
+
+/** A command of the judge. */
+export interface IssueCriterion {
+  readonly command: string;
+  readonly passed: boolean;
+  /** End of its output. */
+  readonly output: string;
 }
 
 /** An issue with all that is known of it. */
@@ -409,6 +452,8 @@ export interface IssueDetails {
   readonly branch?: string;
   /** Ids of its sessions, the last one last. */
   readonly sessionIds: readonly string[];
+  /** Agents that work on it side by side, until one is promoted. */
+  readonly candidates: readonly IssueCandidate[];
   readonly checks: readonly PullCheck[];
   /** Last lines of the log of the first check that failed. */
   readonly logExcerpt?: string;
@@ -423,6 +468,8 @@ export interface IssueOrder {
   readonly state?: string;
   /** Of `answer`: the answer, which becomes a comment on the issue. */
   readonly text?: string;
+  /** Of `promote`: the number of the candidate. */
+  readonly candidate?: number;
 }
 
 /** The pull request of an issue, when it was last read. */
@@ -1249,7 +1296,11 @@ export interface Routes {
   "GET /issues/{workflow}/{issue}": {
     readonly answer: IssueDetails;
   };
-  /** Start, stop, park, retry, move or answer */
+  /** Get the changes of a candidate */
+  "GET /issues/{workflow}/{issue}/candidates/{candidate}/diff": {
+    readonly answer: CandidateDiff;
+  };
+  /** Start, stop, park, retry, move, answer, promote */
   "POST /issues/{workflow}/{issue}/actions": {
     readonly body: IssueOrder;
     readonly answer: IssueDetails;

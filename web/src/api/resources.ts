@@ -22,6 +22,7 @@ export type {
   Hint,
   Issue,
   IssueBoard,
+  IssueCandidate,
   IssueDetails,
   IssueOrder,
   Jobs,

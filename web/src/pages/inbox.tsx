@@ -141,7 +141,12 @@ function ParkedItem({ issue, states, onDone, onFail }: ItemProps & { states: rea
         <Sentence text={issue.why} />
       </p>
       <div class="form-actions">
-        <Action label="Try again" icon="retry" tone="primary" act={order({ action: "retry" })} onFail={onFail} />
+        {issue.actions.includes("promote") && (
+          <a class="button primary" href={paths.issue(issue.workflow, issue.id)}>
+            Compare candidates
+          </a>
+        )}
+        <Action label="Try again" icon="retry" tone={issue.actions.includes("promote") ? "plain" : "primary"} act={order({ action: "retry" })} onFail={onFail} />
         <button type="button" class="button" onClick={() => setMoving(true)}>
           Move…
         </button>

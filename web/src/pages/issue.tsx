@@ -10,6 +10,7 @@ import { onChange } from "../live/store";
 import { paths } from "../router";
 import { Markdown } from "../text/markdownView";
 import { Action, Loading, PageHead, Sentence, Trouble } from "../ui/parts";
+import { CandidatesPanel } from "./candidates";
 import { QuestionItem } from "./inbox";
 import { ColumnMark, MoveDialog, PullMark, Usage, useBoard } from "./issues";
 
@@ -82,6 +83,7 @@ export function IssuePage({ workflow, id }: { workflow: string; id: string }) {
           <section class="panel" aria-label="Description">
             {details.description.trim() === "" ? <p class="hint">It has no description.</p> : <Markdown text={details.description} />}
           </section>
+          <CandidatesPanel details={details} order={order} onFail={setProblem} />
           <PullPanel details={details} />
           {details.comments.length > 0 && (
             <section class="panel" aria-label="Comments">

@@ -10,6 +10,7 @@ mod first_screen;
 mod fleet;
 mod harness;
 pub(crate) mod measure;
+mod orchestrator;
 mod portal;
 mod queue;
 mod readers;
@@ -57,9 +58,11 @@ enum About {
     Harness,
     Cost,
     Terminal,
+    Orchestrator,
 }
 
-/// `bench [server|portal|queue|harness|cost|terminal] [--peers DIR] [--program FILE]`, or `bench fleet [--workers N] [--sessions N]`
+/// `bench [server|portal|queue|harness|cost|terminal|orchestrator] [--peers DIR] [--program FILE]`, or
+/// `bench fleet [--workers N] [--sessions N]`
 pub(crate) fn run(args: &[&str]) -> Result<()> {
     if let ["fleet", flags @ ..] = args {
         return fleet::run(flags);
@@ -71,6 +74,7 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
         ["harness", flags @ ..] => (About::Harness, flags),
         ["cost", flags @ ..] => (About::Cost, flags),
         ["terminal", flags @ ..] => (About::Terminal, flags),
+        ["orchestrator", flags @ ..] => (About::Orchestrator, flags),
         flags => (About::Prompts, flags),
     };
     let mut subjects = Subjects::default();
@@ -94,6 +98,7 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
         About::Queue => queue::run(&program, &cache),
         About::Harness => harness::run(&program, &cache),
         About::Cost => cost::run(&program, &subjects.peers(&cache), &cache),
+        About::Orchestrator => orchestrator::run(&program, &cache),
         About::Terminal => terminal::run(&program, &subjects.peers(&cache), &cache),
     }
 }

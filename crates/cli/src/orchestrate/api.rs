@@ -61,7 +61,8 @@ fn tokens(tokens: Tokens) -> Value {
 
 fn running(claim: &IssueClaim) -> Value {
     json!({
-        "issue_id": claim.issue, "issue_identifier": claim.identifier, "display_identifier": claim.identifier,
+        "issue_id": claim.tracked(), "issue_identifier": claim.identifier, "display_identifier": claim.identifier,
+        "candidate": claim.role.as_ref().map(|role| role.number),
         "state": claim.state, "session_id": claim.session, "turn_count": claim.turn, "agent": claim.agent,
         "started_at": format!("{:.3}", claim.since), "workspace_path": claim.workspace,
         "tokens": tokens(claim.tokens), "pull": claim.pull,
@@ -71,7 +72,8 @@ fn running(claim: &IssueClaim) -> Value {
 fn retrying(claim: &IssueClaim) -> Option<Value> {
     let Phase::Retrying { due, .. } = &claim.phase else { return None };
     Some(json!({
-        "issue_id": claim.issue, "issue_identifier": claim.identifier, "attempt": claim.failures,
+        "issue_id": claim.tracked(), "issue_identifier": claim.identifier, "attempt": claim.failures,
+        "candidate": claim.role.as_ref().map(|role| role.number),
         "due_at": format!("{due:.3}"), "error": claim.error,
     }))
 }
@@ -88,7 +90,8 @@ fn held(claim: &IssueClaim) -> Value {
 pub(super) fn state(state: &OrchestratorState, now: Timestamp) -> Value {
     let all = |phase: fn(&Phase) -> bool| state.claims.values().filter(move |claim| phase(&claim.phase));
     let running: Vec<Value> = state.running().map(running).collect();
-    let retrying: Vec<Value> = state.claims.values().filter_map(retrying).collect();
+    let retrying: Vec<Value> =
+        state.claims.values().chain(state.rivals.values()).filter_map(retrying).collect();
     let waiting: Vec<Value> = all(|phase| matches!(phase, Phase::Waiting { .. })).map(held).collect();
     let parked: Vec<Value> = all(|phase| matches!(phase, Phase::Parked { .. })).map(held).collect();
     json!({

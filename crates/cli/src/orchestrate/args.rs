@@ -83,4 +83,10 @@ pub(crate) enum IssueCommand {
     Park { issue: String },
     /// Try an issue again now
     Retry { issue: String },
+    /// Go on with the work of one of the candidates of an issue
+    Promote {
+        issue: String,
+        /// Number of the candidate, as `hangar issue show` lists them
+        candidate: u32,
+    },
 }

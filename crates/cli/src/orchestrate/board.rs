@@ -4,17 +4,21 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hangar_orchestrator::contest::{end_sentence, number_of};
 use hangar_orchestrator::hold::{self, Hold, PullWait};
 use hangar_orchestrator::plan::{TrackerSnapshot, candidates};
 use hangar_orchestrator::pulls::Pulls;
 use hangar_orchestrator::record::{ParkReason, Release, Tokens};
 use hangar_orchestrator::state::{IssueClaim, OrchestratorState, Phase, ReleasedIssue};
-use hangar_portal::issues::{BoardColumn, CheckResult, IssueAction, IssueCard, IssuePull, IssueTokens};
+use hangar_portal::issues::{
+    BoardColumn, CheckResult, IssueAction, IssueCandidate, IssueCard, IssueCriterion, IssuePull, IssueTokens,
+};
 use hangar_trackers::forge::{CheckStatus, PullRequest, PullState};
 use hangar_trackers::{Issue, IssueId, Tracker};
 use hangar_workflow::Config;
 
 use super::effects::{Context, item_id};
+use super::mirror::Mirror;
 use super::show;
 
 /// Everything that a loop knows.
@@ -54,6 +58,9 @@ pub(super) struct FoundIssue {
     pub(super) issue: Option<Issue>,
     pub(super) states: Vec<String>,
     pub(super) tracker: Arc<dyn Tracker>,
+    /// Agents that work on it side by side.
+    pub(super) rivals: Vec<IssueClaim>,
+    pub(super) mirror: Option<Arc<Mirror>>,
 }
 
 /// States that an issue can be moved to, in the order of work.
@@ -125,6 +132,8 @@ impl Sight<'_> {
                 issue: known.get(&id).map(|issue| (*issue).clone()),
                 states: states(self.config()),
                 tracker: Arc::clone(&self.context.tracker),
+                rivals: self.state.rivals_of(&id).into_iter().cloned().collect(),
+                mirror: self.context.mirror.clone(),
                 found: card,
             }
         };
@@ -159,7 +168,9 @@ impl Sight<'_> {
         }
         let hold = hold::of_claim(claim);
         let column = match &hold {
-            Hold::Running { .. } | Hold::Settling => BoardColumn::Running,
+            Hold::Running { .. } | Hold::Settling | Hold::Contest { .. } | Hold::Promoting { .. } => {
+                BoardColumn::Running
+            }
             Hold::Retrying { .. } => BoardColumn::Retrying,
             Hold::Parked { .. } => BoardColumn::Parked,
             Hold::Waiting { until: PullWait::Ci, .. } => BoardColumn::WaitingCi,
@@ -208,6 +219,15 @@ impl Sight<'_> {
         if question.is_some() {
             actions.push(IssueAction::Answer);
         }
+        let rivals = self.state.rivals_of(&claim.issue);
+        if column == BoardColumn::Parked && rivals.iter().any(|rival| rival.is_promotable()) {
+            actions.push(IssueAction::Promote);
+        }
+        let (mut used, mut session_ids) = (claim.tokens, claim.session_ids.clone());
+        for rival in rivals {
+            used += rival.tokens;
+            session_ids.extend(rival.session_ids.iter().cloned());
+        }
         let title = if claim.title.is_empty() { issue.map(|issue| &issue.title) } else { Some(&claim.title) };
         let state = if claim.state.is_empty() { issue.map(|issue| &issue.state) } else { Some(&claim.state) };
         let card = IssueCard {
@@ -225,14 +245,14 @@ impl Sight<'_> {
             attempt: claim.failures,
             since: Some(format!("{:.3}", claim.since)),
             due,
-            tokens: tokens(claim.tokens),
+            tokens: tokens(used),
             pull,
             question,
             error: claim.error.clone(),
             actions,
             ..self.card(&claim.issue, &claim.identifier, column, hold)
         };
-        BoardCard { card, session_ids: claim.session_ids.clone() }
+        BoardCard { card, session_ids }
     }
 
     fn candidate(&self, issue: &Issue, hold: Option<&Hold>) -> BoardCard {
@@ -371,6 +391,38 @@ pub(super) fn check_result(status: CheckStatus) -> CheckResult {
         CheckStatus::Pending => CheckResult::Pending,
         CheckStatus::Passing => CheckResult::Passing,
         CheckStatus::Failing => CheckResult::Failing,
+    }
+}
+
+/// A rival as people see it. `cost` is that of its sessions.
+pub(super) fn rival_view(rival: &IssueClaim, cost: Option<f64>) -> IssueCandidate {
+    let result = rival.result.clone().unwrap_or_default();
+    let why = match &rival.phase {
+        Phase::Done { end } => result.error.clone().unwrap_or_else(|| end_sentence(end)),
+        _ => hold::of_claim(rival).sentence(),
+    };
+    let criterion = |found: hangar_orchestrator::contest::Criterion| IssueCriterion {
+        command: found.command,
+        passed: found.passed,
+        output: found.output,
+    };
+    IssueCandidate {
+        number: number_of(rival),
+        agent: rival.agent.clone(),
+        done: matches!(rival.phase, Phase::Done { .. }),
+        meets_criteria: rival.meets_criteria(),
+        promotable: rival.is_promotable(),
+        why,
+        session: rival.session.clone(),
+        turns: rival.turns,
+        tokens: tokens(rival.tokens),
+        cost,
+        files: result.files,
+        added: result.added,
+        removed: result.removed,
+        score: result.score,
+        checks: result.checks.into_iter().map(criterion).collect(),
+        commit: result.commit,
     }
 }
 

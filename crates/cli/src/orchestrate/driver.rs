@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use hangar_orchestrator::contest::number_of;
 use hangar_orchestrator::plan::{
     Busy, IssueEffect, PlanStep, Seeing, TrackerSnapshot, next_wake, plan, watched, watched_pulls,
 };
@@ -232,7 +233,9 @@ impl Driver {
                     running.aborted = true;
                 }
             }
-            IssueFact::Released { issue, .. } | IssueFact::Parked { issue, .. } => self.withdraw(issue),
+            IssueFact::Released { issue, .. }
+            | IssueFact::RivalDone { issue, .. }
+            | IssueFact::Parked { issue, .. } => self.withdraw(issue),
             _ => {}
         }
         self.shown.record(record, &self.state);
@@ -260,8 +263,8 @@ impl Driver {
     fn withdraw_strangers(&self) {
         let prefix = format!("issue/{}/", self.context.key);
         let mut ours: Vec<String> = Vec::new();
-        for claim in self.state.claims.values() {
-            if !matches!(claim.phase, Phase::Parked { .. }) {
+        for claim in self.state.claims.values().chain(self.state.rivals.values()) {
+            if !matches!(claim.phase, Phase::Parked { .. } | Phase::Done { .. }) {
                 ours.push(item_id(&self.context.key, claim).0);
             }
         }
@@ -278,7 +281,7 @@ impl Driver {
         }
         let context = self.context.clone();
         let live = self.work.live.remove(&issue);
-        let handle = match (effect, self.state.claims.get(&issue).cloned()) {
+        let handle = match (effect, self.state.work(&issue).cloned()) {
             (IssueEffect::RemoveWorkspace { issue }, _) => {
                 let Some(place) = self.state.workspaces.get(&issue).cloned() else { return };
                 self.spawn(async move { context.remove(issue, &place).await })
@@ -303,6 +306,14 @@ impl Driver {
             }
             (IssueEffect::Publish { .. }, Some(claim)) => {
                 self.spawn(async move { context.publish(&claim).await })
+            }
+            (IssueEffect::Measure { .. }, Some(claim)) => {
+                self.spawn(async move { context.measure(&claim).await })
+            }
+            (IssueEffect::Promote { candidate, .. }, Some(claim)) => {
+                let mut rivals = self.state.rivals_of(&issue).into_iter();
+                let winner = rivals.find(|rival| number_of(rival) == candidate).cloned();
+                self.spawn(async move { context.promote(&claim, candidate, winner.as_ref()).await })
             }
             (IssueEffect::Answer { remark, .. }, Some(claim)) => {
                 self.spawn(async move { context.answer(&claim, remark).await })
@@ -534,8 +545,11 @@ impl Driver {
                 self.shown.reloaded();
             }
             Err(report) => {
-                report.all().for_each(|problem| remark(&problem.line(&self.source.name())));
+                let problems: Vec<String> =
+                    report.all().map(|problem| problem.line(&self.source.name())).collect();
+                problems.iter().for_each(|problem| remark(problem));
                 remark("the workflow is invalid; the last valid one stays in use");
+                self.shown.refused(&problems);
             }
         }
     }

@@ -23,8 +23,7 @@ use super::mirror::Mirror;
 use super::review::{self, ReviewStatus};
 use super::session::{LiveSession, failure};
 use super::tools::{Access, Tools};
-use super::workspace::{self, Owner};
-use super::{mock, publish, source};
+use super::{contest, mock, publish, source, workspace};
 
 /// Delays before a request to the tracker is made again.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
@@ -93,7 +92,7 @@ where
 
 impl Context {
     pub(super) async fn write(&self, claim: &IssueClaim, write: Write) -> Done {
-        let (id, tracker) = (&claim.issue, &self.tracker);
+        let (id, tracker) = (claim.tracked(), &self.tracker);
         let written = patiently(|| match &write {
             Write::Transition { to } => tracker.transition(id, to),
             Write::Comment { marker, body } => {
@@ -108,7 +107,7 @@ impl Context {
     }
 
     pub(super) async fn issue(&self, claim: &IssueClaim) -> Result<Option<Issue>, TrackerError> {
-        let found = patiently(|| self.tracker.by_ids(std::slice::from_ref(&claim.issue))).await?;
+        let found = patiently(|| self.tracker.by_ids(std::slice::from_ref(claim.tracked()))).await?;
         Ok(found.into_iter().next())
     }
 
@@ -143,9 +142,8 @@ impl Context {
         let config = &self.workflow.config;
         let branch = prompt::branch(&self.workflow, &issue)
             .map_err(|error| refused("template_render_error", error.to_string(), false))?;
-        let owner = Owner { workflow: self.key.clone(), issue: claim.issue.0.clone() };
-        let ready =
-            workspace::prepare(config, self.mirror.as_deref(), &issue.identifier, &branch, &owner).await;
+        let place = contest::place(claim, &issue.identifier, branch);
+        let ready = self.workspace(claim, &place).await;
         let ready = ready.map_err(|message| refused("workspace_failed", message, true))?;
         let hook = self.hook_issue(claim);
         if ready.is_new {
@@ -166,7 +164,7 @@ impl Context {
             .map_err(|message| refused("hook_failed", message, true))?;
         let session = uuid::Uuid::new_v4().to_string();
         let marker = format!("agent-{}", claim.number);
-        let access = self.tools.open(&claim.issue, marker, &self.tracker, &config.tracker);
+        let access = self.tools.open(claim.tracked(), marker, &self.tracker, &config.tracker);
         let agent = match self.agent(claim, &session, &ready.path, &access).await {
             Ok(agent) => agent,
             Err(error) => {
@@ -241,18 +239,20 @@ impl Context {
         order.model = self.model(&claim.agent);
         // The limits of the workflow hold, and its session watches over them.
         (order.limits.turn, order.limits.stall) = (None, None);
-        if runtime.card().capabilities.mcp_config {
+        // A candidate must not move the issue of all candidates.
+        if runtime.card().capabilities.mcp_config && claim.role.is_none() {
             order.mcp_config = Some(access.configuration());
         }
         runtime.open(order).await
     }
 
     pub(super) fn hook_issue(&self, claim: &IssueClaim) -> HookIssue {
-        let (id, identifier) = (claim.issue.0.clone(), claim.identifier.clone());
-        HookIssue { id, identifier, attempt: claim.failures, review: ReviewStatus::Disabled }
+        let (id, identifier) = (claim.tracked().0.clone(), claim.identifier.clone());
+        let candidate = claim.role.as_ref().map(|role| role.number);
+        HookIssue { id, identifier, attempt: claim.failures, review: ReviewStatus::Disabled, candidate }
     }
 
-    async fn hook(
+    pub(super) async fn hook(
         &self,
         name: &str,
         script: Option<&str>,
@@ -326,7 +326,11 @@ impl Context {
                 tracing::warn!(issue = %claim.identifier, %message, "a hook failed");
             }
         }
-        IssueFact::Finished { issue: claim.issue.clone() }.into()
+        let workspace_bytes = match (&claim.workspace, self.workflow.config.workspace.quota_bytes) {
+            (Some(path), Some(_)) => workspace::size(path).await,
+            _ => None,
+        };
+        IssueFact::Finished { issue: claim.issue.clone(), workspace_bytes }.into()
     }
 
     pub(super) async fn remove(
@@ -335,7 +339,7 @@ impl Context {
         place: &hangar_orchestrator::state::IssueWorkspace,
     ) -> Done {
         let (id, identifier) = (issue.0.clone(), place.identifier.clone());
-        let hook = HookIssue { id, identifier, attempt: 0, review: ReviewStatus::Disabled };
+        let hook = HookIssue { id, identifier, attempt: 0, review: ReviewStatus::Disabled, candidate: None };
         if place.path.is_dir()
             && let Err(message) = self
                 .hook(
@@ -349,7 +353,12 @@ impl Context {
             tracing::warn!(issue = %place.identifier, %message, "a hook failed");
         }
         match workspace::remove(self.mirror.as_deref(), &place.path).await {
-            Ok(kept) => IssueFact::WorkspaceRemoved { issue, kept }.into(),
+            Ok(kept) => {
+                if place.is_rival {
+                    self.forget_branch(place).await;
+                }
+                IssueFact::WorkspaceRemoved { issue, kept }.into()
+            }
             Err(message) => {
                 tracing::warn!(issue = %place.identifier, %message, "the workspace stays");
                 // It is not tried again for ever; the directory stays where it is.

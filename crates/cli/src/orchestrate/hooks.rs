@@ -21,6 +21,8 @@ pub(super) struct HookIssue {
     pub(super) identifier: String,
     pub(super) attempt: u32,
     pub(super) review: ReviewStatus,
+    /// Its number, in the workspace of a candidate.
+    pub(super) candidate: Option<u32>,
 }
 
 /// Runs a script in a workspace. The result is the end of its output; the error is a sentence.
@@ -33,12 +35,14 @@ pub(super) async fn run(
     timeout: Duration,
 ) -> Result<String, String> {
     let (attempt, review) = (issue.attempt.to_string(), review::summary(workspace));
+    let candidate = issue.candidate.map(|number| number.to_string()).unwrap_or_default();
     let mut own: Vec<(&str, &OsStr)> = vec![
         ("SORTIE_ISSUE_ID", issue.id.as_ref()),
         ("SORTIE_ISSUE_IDENTIFIER", issue.identifier.as_ref()),
         ("SORTIE_WORKSPACE", workspace.as_ref()),
         ("SORTIE_ATTEMPT", attempt.as_ref()),
         ("SORTIE_SSH_HOST", "".as_ref()),
+        ("HANGAR_CANDIDATE", candidate.as_ref()),
         ("SORTIE_SELF_REVIEW_STATUS", issue.review.as_str().as_ref()),
     ];
     if issue.review != ReviewStatus::Disabled {

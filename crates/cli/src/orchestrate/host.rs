@@ -5,13 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hangar_orchestrator::contest::number_of;
 use hangar_orchestrator::prompt;
 use hangar_orchestrator::record::{IssueFact, PersonRequest, Release};
 use hangar_orchestrator::state::IssueClaim;
 use hangar_portal::issues::{
-    Asked, BoardColumn, BoardQuery, ColumnCount, IssueAction, IssueBlocker, IssueBoard, IssueCard,
-    IssueComment, IssueDetails, IssueOrder, IssueRefusal, IssuesHost, PullCheck, PullReview, PullThread,
-    WorkflowCheck, WorkflowDraft, WorkflowProblem, WorkflowStatus, WorkflowText, WorkflowView, WorkflowsHost,
+    Asked, BoardColumn, BoardQuery, CandidateDiff, ColumnCount, IssueAction, IssueBlocker, IssueBoard,
+    IssueCard, IssueComment, IssueDetails, IssueOrder, IssueRefusal, IssuesHost, PullCheck, PullReview,
+    PullThread, WorkflowCheck, WorkflowDraft, WorkflowProblem, WorkflowStatus, WorkflowText, WorkflowView,
+    WorkflowsHost,
 };
 use hangar_registry::hub::Hub;
 use hangar_registry::ledger::{CostsBy, CostsQuery};
@@ -25,8 +27,9 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::board::{BoardCard, FoundIssue, WorkflowBoard, check_result};
+use super::board::{BoardCard, FoundIssue, WorkflowBoard, check_result, rival_view};
 use super::config::{self, OrchestratorTable};
+use super::contest;
 use super::driver::LoopEnd;
 use super::serve::{Ask, PATIENCE};
 use super::show::{self, Shown};
@@ -296,7 +299,10 @@ impl Orchestrators {
         let read = read.ok().and_then(Result::ok).and_then(|issues| issues.into_iter().next());
         let issue = read.or(found.issue);
         let session_ids = found.found.session_ids.clone();
-        let mut card = priced(found.found, &self.costs());
+        let costs = self.costs();
+        let rivals = found.rivals.iter();
+        let candidates = rivals.map(|rival| rival_view(rival, cost_of(&rival.session_ids, &costs))).collect();
+        let mut card = priced(found.found, &costs);
         if let Some(issue) = &issue {
             card.state.clone_from(&issue.state);
         }
@@ -326,6 +332,7 @@ impl Orchestrators {
             workspace: found.workspace.map(|path| path.display().to_string()),
             branch: found.branch,
             session_ids,
+            candidates,
             checks,
             log_excerpt,
             threads,
@@ -377,6 +384,9 @@ impl Orchestrators {
             IssueAction::Stop => PersonRequest::Stop,
             IssueAction::Park => PersonRequest::Park,
             IssueAction::Retry => PersonRequest::Retry,
+            IssueAction::Promote => {
+                PersonRequest::Promote { candidate: promotable(&found, order.candidate)? }
+            }
             IssueAction::Move => {
                 let state = order.state.unwrap_or_default();
                 let known = found.states.iter().find(|known| known.to_lowercase() == state.to_lowercase());
@@ -406,6 +416,26 @@ impl Orchestrators {
             IssueFact::Requested { issue: id, identifier, request, id: uuid::Uuid::new_v4().to_string() };
         let noted = one.ask(|reply| Ask::Person(fact, reply)).await;
         noted.ok_or_else(|| IssueRefusal::Unavailable("the workflow does not answer in time".to_owned()))
+    }
+
+    async fn diff_of(
+        self: Arc<Self>,
+        workflow: String,
+        issue: String,
+        candidate: u32,
+    ) -> Result<CandidateDiff, IssueRefusal> {
+        let (_, found) = self.found(&workflow, &issue).await?;
+        let rival = found.rivals.iter().find(|rival| number_of(rival) == candidate);
+        let result = rival.and_then(|rival| rival.result.as_ref());
+        let commits = result.and_then(|result| Some((result.base.as_ref()?, result.commit.as_ref()?)));
+        let (Some((base, commit)), Some(mirror)) = (commits, &found.mirror) else {
+            let why =
+                format!("candidate {candidate} of {} has no changes to show", found.found.card.identifier);
+            return Err(IssueRefusal::Missing(why));
+        };
+        let shown = contest::diff(mirror, base, commit).await;
+        let (diff, complete) = shown.map_err(IssueRefusal::Unavailable)?;
+        Ok(CandidateDiff { diff, complete })
     }
 
     async fn checked(
@@ -498,9 +528,23 @@ async fn written(write: impl Future<Output = Result<(), TrackerError>>) -> Resul
 }
 
 fn priced(found: BoardCard, costs: &HashMap<String, f64>) -> IssueCard {
-    let mut known = found.session_ids.iter().filter_map(|id| costs.get(id)).peekable();
-    let cost = known.peek().is_some().then(|| known.sum());
-    IssueCard { cost, ..found.card }
+    IssueCard { cost: cost_of(&found.session_ids, costs), ..found.card }
+}
+
+/// Known cost of sessions. `None` if that of none is known.
+fn cost_of(session_ids: &[String], costs: &HashMap<String, f64>) -> Option<f64> {
+    let mut known = session_ids.iter().filter_map(|id| costs.get(id)).peekable();
+    known.peek().is_some().then(|| known.sum())
+}
+
+/// The candidate that a person promotes.
+fn promotable(found: &FoundIssue, candidate: Option<u32>) -> Result<u32, IssueRefusal> {
+    let all = found.rivals.iter().filter(|rival| rival.is_promotable()).map(number_of);
+    let all: Vec<u32> = all.collect();
+    candidate.filter(|candidate| all.contains(candidate)).ok_or_else(|| {
+        let names: Vec<String> = all.iter().map(u32::to_string).collect();
+        IssueRefusal::Invalid(format!("`candidate` must be one of: {}", names.join(", ")))
+    })
 }
 
 fn comment(comment: &Comment) -> IssueComment {
@@ -590,6 +634,10 @@ impl IssuesHost for Desk {
 
     fn act(&self, workflow: String, issue: String, order: IssueOrder) -> Asked<IssueDetails> {
         Box::pin(Arc::clone(&self.0).done(workflow, issue, order))
+    }
+
+    fn diff(&self, workflow: String, issue: String, candidate: u32) -> Asked<CandidateDiff> {
+        Box::pin(Arc::clone(&self.0).diff_of(workflow, issue, candidate))
     }
 }
 

@@ -10,6 +10,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use hangar_disk::{ensure_dir, private};
@@ -22,6 +23,8 @@ const LOCK: &str = "lock";
 const COMPACT_BYTES: u64 = 8 << 20;
 /// A compacted log may grow to this many times its size before it is compacted again.
 const GROWTH: u64 = 4;
+/// Pause between two looks at a lock.
+const PAUSE: Duration = Duration::from_millis(20);
 const MAX_LOG_BYTES: u64 = 512 << 20;
 
 /// The log, for its one writer.
@@ -97,6 +100,15 @@ impl RecordLog {
         self.file.sync_all().with_context(failed)?;
         (self.length, self.compacted) = (line.len() as u64, line.len() as u64);
         Ok(())
+    }
+}
+
+/// Waits until nobody has the lock, at most for so long: a child of a process that was killed may have it for a moment.
+pub(super) fn wait_for_lock(directory: &Path, patience: Duration) {
+    let Ok(lock) = File::open(directory.join(LOCK)) else { return };
+    let until = Instant::now() + patience;
+    while matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) && Instant::now() < until {
+        std::thread::sleep(PAUSE);
     }
 }
 

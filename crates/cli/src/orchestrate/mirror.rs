@@ -64,7 +64,7 @@ impl Mirror {
         Ok(access)
     }
 
-    async fn run(&self, args: &[&str]) -> Result<String, String> {
+    pub(super) async fn run(&self, args: &[&str]) -> Result<String, String> {
         let git_dir = self.path.to_string_lossy().into_owned();
         let args = [&["--git-dir", git_dir.as_str()], args].concat();
         self.call(&self.path, &args).await
@@ -194,9 +194,15 @@ impl Mirror {
         let _changes = self.changes.lock().await;
         let Ok(_held) = self.held().await else { return };
         let place = path.to_string_lossy().into_owned();
-        let _ = self.run(&["worktree", "remove", "--force", &place]).await;
-        let _ = fs::remove_dir_all(path);
+        self.drop_worktree(path, &place).await;
         let _ = self.run(&["worktree", "prune"]).await;
+    }
+
+    /// Removes a worktree, also one whose creation was killed: git locks it until it is complete.
+    async fn drop_worktree(&self, path: &Path, place: &str) {
+        let _ = self.run(&["worktree", "unlock", place]).await;
+        let _ = self.run(&["worktree", "remove", "--force", place]).await;
+        let _ = fs::remove_dir_all(path);
     }
 }
 

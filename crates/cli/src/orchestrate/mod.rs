@@ -1,12 +1,13 @@
 //! `hangar orchestrate`, `hangar issues` and `hangar issue`: work on the issues of a tracker, as a workflow file says.
 //!
 //! The decisions are those of `hangar_orchestrator`; here are their effects. [`driver`] is the loop, [`effects`] what it does,
-//! [`host`] the loops of a portal with their [`board`], [`config`] the setting that names them, [`serve`] and [`api`] its state over HTTP, [`tools`] those of agents, [`publish`] and [`push`] its pull requests, [`session`] an agent at work in a slot of the queue, [`workspace`] and [`mirror`] its directory, [`log`] the records.
+//! [`host`] the loops of a portal with their [`board`], [`config`] the setting that names them, [`serve`] and [`api`] its state over HTTP, [`tools`] those of agents, [`publish`] and [`push`] its pull requests, [`contest`] candidates and their judge, [`session`] an agent at work in a slot of the queue, [`workspace`] and [`mirror`] its directory, [`log`] the records.
 
 mod api;
 pub(crate) mod args;
 mod board;
 pub(crate) mod config;
+mod contest;
 mod driver;
 mod effects;
 mod hooks;
@@ -27,6 +28,7 @@ mod workspace;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use hangar_orchestrator::plan::{TrackerSnapshot, watched};
@@ -58,6 +60,9 @@ use mirror::Mirror;
 use serve::Ask;
 use show::Shown;
 use source::{Loaded, Source};
+
+/// Time that what is left of a killed process has to give the lock back.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(settings: &Settings, args: OrchestrateArgs) -> Result<Exit> {
     if let Some(OrchestrateCommand::Validate { file, format, env_file }) = args.command {
@@ -108,6 +113,7 @@ fn work(settings: &Settings, source: Source, loaded: Loaded, args: &OrchestrateA
     });
     let bench = Workbench { settings: settings.clone(), machine, hub: hub.clone() };
     let path = source.path.clone();
+    log::wait_for_lock(&source.records(), LOCK_PATIENCE);
     let output = Output { shown: Shown::Printed(args.output_format), until_idle: args.until_idle };
     runtime()?.block_on(async {
         let Some((driver, _)) = bench.driver(source, loaded, output).await? else {
@@ -265,6 +271,9 @@ pub(crate) fn issue(settings: &Settings, args: IssueArgs) -> Result<Exit> {
         IssueCommand::Stop { issue } => (issue, Some(PersonRequest::Stop)),
         IssueCommand::Park { issue } => (issue, Some(PersonRequest::Park)),
         IssueCommand::Retry { issue } => (issue, Some(PersonRequest::Retry)),
+        IssueCommand::Promote { issue, candidate } => {
+            (issue, Some(PersonRequest::Promote { candidate: *candidate }))
+        }
     };
     let found = issues.iter().find(|issue| issue["identifier"] == **name || issue["id"] == **name);
     let Some(found) = found else {
@@ -274,10 +283,13 @@ pub(crate) fn issue(settings: &Settings, args: IssueArgs) -> Result<Exit> {
         print_line(&if args.workflow.json {
             serde_json::to_string_pretty(found)?
         } else {
-            show::line(found)
+            show::paragraph(found)
         })?;
         return Ok(Exit::Done);
     };
+    if let PersonRequest::Promote { candidate } = request {
+        show::check_promotion(found, candidate)?;
+    }
     let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
     let (issue, identifier) = (IssueId(text("id")), text("identifier"));
     let id = uuid::Uuid::new_v4().to_string();

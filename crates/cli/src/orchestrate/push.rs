@@ -39,7 +39,7 @@ impl Branch<'_> {
     }
 
     /// Commits what the agent left, also a merge that it has completed.
-    async fn commit(&self, message: &str) -> Result<(), String> {
+    pub(super) async fn commit(&self, message: &str) -> Result<(), String> {
         let is_merge = self.is(&["rev-parse", "--verify", "--quiet", "MERGE_HEAD"]).await;
         let is_clean = self.git(&["status", "--porcelain", "--ignore-submodules=dirty"]).await?.is_empty();
         if is_clean && !is_merge {

@@ -1,14 +1,16 @@
 //! Output: records while the orchestrator works, and lists of issues.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use hangar_orchestrator::contest::RivalResult;
 use hangar_orchestrator::hold::{self, Hold};
 use hangar_orchestrator::plan::{TrackerSnapshot, candidates};
 use hangar_orchestrator::pulls::{Publication, Reaction};
 use hangar_orchestrator::record::{IssueFact, OrchestratorRecord, Release};
-use hangar_orchestrator::state::{IssueClaim, OrchestratorState};
+use hangar_orchestrator::state::{IssueClaim, OrchestratorState, Phase};
 use hangar_workflow::{Config, Report};
 use serde_json::{Value, json};
 
+use super::board::rival_view;
 use super::source::Source;
 use crate::args::OutputFormat;
 use crate::commands::print_line;
@@ -43,6 +45,15 @@ impl Shown {
     }
 }
 
+impl Shown {
+    /// A changed workflow that has errors.
+    pub(super) fn refused(&self, problems: &[String]) {
+        if let Shown::Printed(OutputFormat::Json) = self {
+            print(Some(json!({ "type": "reloadRefused", "problems": problems }).to_string()));
+        }
+    }
+}
+
 fn print(line: Option<String>) {
     if let Some(line) = line {
         use std::io::Write;
@@ -53,7 +64,10 @@ fn print(line: Option<String>) {
 
 fn told(record: &OrchestratorRecord, state: &OrchestratorState) -> Option<String> {
     let name = |issue: &hangar_trackers::IssueId| {
-        let claimed = state.claims.get(issue).map(|claim| claim.identifier.clone());
+        let claimed = state.work(issue).map(|claim| match &claim.role {
+            Some(role) => format!("{}, candidate {}", claim.identifier, role.number),
+            None => claim.identifier.clone(),
+        });
         let released = || state.history.get(issue).map(|history| history.identifier.clone());
         claimed.or_else(released).unwrap_or_else(|| issue.0.clone())
     };
@@ -62,6 +76,12 @@ fn told(record: &OrchestratorRecord, state: &OrchestratorState) -> Option<String
         IssueFact::StageAdvanced { issue, stage } => {
             (issue, format!("{} follows, with {}", stage.name, stage.agent))
         }
+        IssueFact::ContestBegun { issue } => (issue, "its candidates begin".to_owned()),
+        IssueFact::RivalDone { issue, result } => (issue, measured(result)),
+        IssueFact::Chosen { issue, candidate } => {
+            (issue, format!("the criteria choose candidate {candidate}"))
+        }
+        IssueFact::Promoted { issue, candidate, .. } => (issue, format!("candidate {candidate} is promoted")),
         IssueFact::Opened { issue, session, workspace, .. } => {
             (issue, format!("session {session} in {}", workspace.display()))
         }
@@ -110,6 +130,19 @@ fn told(record: &OrchestratorRecord, state: &OrchestratorState) -> Option<String
         | IssueFact::Unknown => return None,
     };
     Some(format!("{} {} {what}", record.at.strftime("%H:%M:%S"), name(issue)))
+}
+
+fn measured(result: &RivalResult) -> String {
+    let RivalResult { files, added, removed, checks, commit, .. } = result;
+    let failed = checks.iter().filter(|criterion| !criterion.passed).count();
+    match (&result.error, commit) {
+        (Some(error), _) => format!("done, and not measured: {error}"),
+        (None, None) => "done, and has changed nothing".to_owned(),
+        (None, Some(_)) if checks.is_empty() => format!("done: {files} files, +{added} -{removed}"),
+        (None, Some(_)) => {
+            format!("done: {files} files, +{added} -{removed}, {failed} of {} checks failed", checks.len())
+        }
+    }
 }
 
 fn reacted(reaction: &Reaction) -> String {
@@ -185,7 +218,7 @@ pub(super) fn dry_run(
 
 /// Issues as `hangar issues` lists them: claims first, then candidates.
 pub(super) fn issues(config: &Config, snapshot: &TrackerSnapshot, state: &OrchestratorState) -> Vec<Value> {
-    let claimed = state.claims.values().map(claim);
+    let claimed = state.claims.values().map(|found| claim(found, state));
     let judged = candidates(config, snapshot, state);
     let others = judged.iter().filter(|candidate| !state.claims.contains_key(&candidate.issue.id));
     let others = others.map(|candidate| {
@@ -199,15 +232,65 @@ pub(super) fn issues(config: &Config, snapshot: &TrackerSnapshot, state: &Orches
     claimed.chain(others).collect()
 }
 
-fn claim(claim: &IssueClaim) -> Value {
+fn claim(claim: &IssueClaim, state: &OrchestratorState) -> Value {
     let hold = hold::of_claim(claim);
+    let rivals = state.rivals_of(&claim.issue).into_iter().map(|rival| rival_view(rival, None));
+    let can_promote = matches!(claim.phase, Phase::Parked { .. });
     json!({
+        "candidates": rivals.collect::<Vec<_>>(), "can_promote": can_promote,
         "id": claim.issue, "identifier": claim.identifier, "title": claim.title, "state": claim.state,
         "status": hold.code(), "code": hold.code(), "reason": hold.sentence(), "agent": claim.agent,
         "turn": claim.turn, "turns": claim.turns, "sessions": claim.sessions, "attempt": claim.failures,
         "tokens": claim.tokens, "session": claim.session, "workspace": claim.workspace, "branch": claim.branch,
         "error": claim.error, "pull": claim.pull, "since": format!("{:.3}", claim.since),
     })
+}
+
+/// An issue with its candidates, a line for each.
+pub(super) fn paragraph(issue: &Value) -> String {
+    let mut lines = vec![line(issue)];
+    for candidate in issue["candidates"].as_array().into_iter().flatten() {
+        let checks = candidate["checks"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let passed = checks.iter().filter(|check| check["passed"] == true).count();
+        let number = |name: &str| candidate[name].as_u64().unwrap_or_default();
+        let tokens = &candidate["tokens"];
+        let used =
+            tokens["input"].as_u64().unwrap_or_default() + tokens["output"].as_u64().unwrap_or_default();
+        let score = candidate["score"].as_f64().map(|score| format!(", score {score}")).unwrap_or_default();
+        lines.push(format!(
+            "  candidate {}  {}  {} files, +{} -{}, {passed} of {} checks passed{score}, {used} tokens: {}",
+            number("number"),
+            candidate["agent"].as_str().unwrap_or_default(),
+            number("files"),
+            number("added"),
+            number("removed"),
+            checks.len(),
+            candidate["why"].as_str().unwrap_or_default(),
+        ));
+    }
+    lines.join("\n")
+}
+
+/// Refuses a promotion that would have no effect.
+pub(super) fn check_promotion(issue: &Value, candidate: u32) -> Result<()> {
+    let name = issue["identifier"].as_str().unwrap_or_default();
+    let all = issue["candidates"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if all.is_empty() {
+        bail!("{name} has no candidates");
+    }
+    if issue["can_promote"] != true {
+        bail!("the candidates of {name} are not done; `hangar issue stop {name}` ends them");
+    }
+    let names =
+        all.iter().filter(|known| known["promotable"] == true).map(|known| known["number"].to_string());
+    let names: Vec<String> = names.collect();
+    if !names.contains(&candidate.to_string()) {
+        bail!(
+            "candidate {candidate} of {name} has no work to promote; those that have some: {}",
+            names.join(", ")
+        );
+    }
+    Ok(())
 }
 
 /// One line about an issue.

@@ -158,10 +158,10 @@ impl Source {
         if !is_known(config.agent.runtime()) {
             return Some(located(text, "agent.kind", &missing(&config.agent.kind)));
         }
-        let stages =
-            config.dispatch.iter().flat_map(|rule| rule.stages.iter().map(move |stage| (rule, stage)));
-        let (rule, stage) = stages.into_iter().find(|(_, stage)| !is_known(stage.runtime()))?;
-        Some(located(text, "dispatch.rules", &format!("{}: {}", rule.name, missing(&stage.agent))))
+        let mut named =
+            config.dispatch.iter().flat_map(|rule| rule.runtimes().map(move |names| (rule, names)));
+        let (rule, (_, agent)) = named.find(|(_, (runtime, _))| !is_known(runtime))?;
+        Some(located(text, "dispatch.rules", &format!("{}: {}", rule.name, missing(agent))))
     }
 }
 

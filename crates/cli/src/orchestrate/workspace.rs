@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use hangar_workflow::Config;
@@ -14,6 +15,10 @@ use super::source::hash;
 pub(super) const SIDE: &str = ".sortie";
 const STATUS: &str = "status";
 const OWNER: &str = "owner.json";
+/// Most files whose sizes are added up.
+const MAX_FILES: usize = 2_000_000;
+/// Unit in which a file system counts.
+const BLOCK: u64 = 512;
 /// Longest first line of the status file.
 const MAX_STATUS: usize = 1024;
 /// Longest part of an identifier in the name of a directory.
@@ -68,6 +73,7 @@ pub(super) async fn prepare(
     mirror: Option<&Mirror>,
     identifier: &str,
     branch: &str,
+    base: Option<&str>,
     owner: &Owner,
 ) -> Result<Ready, String> {
     let root = &config.workspace.root;
@@ -92,7 +98,7 @@ pub(super) async fn prepare(
     File::create(&draft).map_err(|error| failed("creating", &draft, &error))?;
     match (mirror, &branch) {
         (Some(mirror), Some(branch)) => {
-            mirror.check_out(&path, branch, config.workspace.base.as_deref()).await?;
+            mirror.check_out(&path, branch, base).await?;
         }
         _ => fs::create_dir(&path).map_err(|error| failed("creating", &path, &error))?,
     }
@@ -169,6 +175,31 @@ pub(super) async fn remove(mirror: Option<&Mirror>, path: &Path) -> Result<Optio
     Ok(kept)
 }
 
+/// Space that a workspace takes on the disk. Links are not followed.
+pub(super) async fn size(path: &Path) -> Option<u64> {
+    let path = path.to_owned();
+    tokio::task::spawn_blocking(move || {
+        let (mut bytes, mut left, mut open) = (0, MAX_FILES, vec![path]);
+        while let Some(directory) = open.pop() {
+            for entry in fs::read_dir(&directory).ok()?.flatten() {
+                let Ok(found) = entry.metadata() else { continue };
+                bytes += found.blocks() * BLOCK;
+                left -= 1;
+                if left == 0 {
+                    return Some(bytes);
+                }
+                if found.is_dir() {
+                    open.push(entry.path());
+                }
+            }
+        }
+        Some(bytes)
+    })
+    .await
+    .ok()
+    .flatten()
+}
+
 fn discard(path: &Path) -> Result<(), String> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("removing", path, &error)),
@@ -190,6 +221,17 @@ mod tests {
         for key in keys {
             assert!(!key.contains('/') && !key.starts_with('.') && key.len() < 128, "{key}");
         }
+    }
+
+    #[tokio::test]
+    async fn the_size_of_a_workspace_is_that_of_its_files() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join("deep")).unwrap();
+        fs::write(place.path().join("deep/file"), vec![1; 100_000]).unwrap();
+        std::os::unix::fs::symlink("/", place.path().join("everything")).unwrap();
+        let bytes = size(place.path()).await.unwrap();
+        assert!((100_000..1_000_000).contains(&bytes), "{bytes}");
+        assert_eq!(size(&place.path().join("nothing")).await, None);
     }
 
     #[test]

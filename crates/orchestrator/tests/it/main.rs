@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod candidates;
+mod contest;
 mod property;
 mod pulls;
+mod quota;
 mod scale;
 mod sessions;
 mod stages;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
+use hangar_orchestrator::contest::{Criterion, RivalResult};
 use hangar_orchestrator::plan::{
     Busy, IssueEffect, PlanStep, Seeing, TrackerSnapshot, plan, watched, watched_pulls,
 };
@@ -31,6 +32,10 @@ pub(crate) struct World {
     /// The pull requests of the forge, by number.
     pub(crate) forge: BTreeMap<u64, PullRequest>,
     pub(crate) now: Timestamp,
+    /// Size of every workspace.
+    pub(crate) workspace_bytes: Option<u64>,
+    /// How the work of candidates is measured, by their numbers. One that is not here has changed nothing.
+    pub(crate) measures: BTreeMap<u32, RivalResult>,
     /// Everything that happened, one line each.
     pub(crate) log: Vec<String>,
 }
@@ -80,8 +85,22 @@ impl World {
             pulls: Pulls::default(),
             forge: BTreeMap::new(),
             now: Timestamp::UNIX_EPOCH,
+            workspace_bytes: None,
+            measures: BTreeMap::new(),
             log: Vec::new(),
         }
+    }
+
+    /// Name of an issue or of a candidate.
+    fn name(&self, key: &IssueId) -> String {
+        let role = self.state.work(key).and_then(|claim| claim.role.as_ref());
+        role.map_or_else(|| key.0.clone(), |role| format!("{}#{}", role.issue, role.number))
+    }
+
+    /// Key of an issue, or of a candidate as `a#1`.
+    pub(crate) fn key(&self, name: &str) -> IssueId {
+        let found = self.state.rivals.keys().find(|key| self.name(key) == name);
+        found.cloned().unwrap_or_else(|| id(name))
     }
 
     pub(crate) fn issue(&mut self, name: &str) -> &mut Issue {
@@ -115,7 +134,8 @@ impl World {
         match &record.fact {
             IssueFact::SessionEnded { issue, end } => {
                 self.effects.remove(issue);
-                self.log.push(format!("{issue}: ended {}", end_name(end)));
+                let name = self.name(issue);
+                self.log.push(format!("{name}: ended {}", end_name(end)));
             }
             IssueFact::Parked { issue, reason } => {
                 self.log.push(format!("{issue}: parked, {}", reason.sentence()));
@@ -123,7 +143,8 @@ impl World {
             IssueFact::Released { issue, .. } => self.log.push(format!("{issue}: released")),
             IssueFact::RetryAt { issue, due, .. } => {
                 let delay = due.duration_since(self.now).as_millis();
-                self.log.push(format!("{issue}: retry in {delay} ms"));
+                let name = self.name(issue);
+                self.log.push(format!("{name}: retry in {delay} ms"));
             }
             IssueFact::Claimed { issue, .. } => self.log.push(format!("{issue}: claimed")),
             IssueFact::StageAdvanced { issue, stage } => {
@@ -134,6 +155,10 @@ impl World {
                 self.log.push(format!("{issue}: reaction to {to}"));
             }
             IssueFact::Waiting { issue } => self.log.push(format!("{issue}: waits")),
+            IssueFact::Chosen { issue, candidate } => self.log.push(format!("{issue}: chosen {candidate}")),
+            IssueFact::Promoted { issue, candidate, .. } => {
+                self.log.push(format!("{issue}: promoted {candidate}"));
+            }
             _ => {}
         }
         self.state.apply(&record);
@@ -172,9 +197,9 @@ impl World {
             .collect();
         for issue in opening {
             self.effects.remove(&issue);
-            let state = self.issues[&issue].state.clone();
+            let state = self.issues[self.state.work(&issue).unwrap().tracked()].state.clone();
             let session = format!("s{}", self.state.next_seq);
-            self.log.push(format!("{issue}: opened"));
+            self.log.push(format!("{}: opened", self.name(&issue)));
             self.note(IssueFact::Opened { issue, session, workspace: "/ws".into(), branch: None, state });
         }
     }
@@ -186,12 +211,26 @@ impl World {
                 self.note(IssueFact::Written { issue, write, error: None });
             }
             IssueEffect::Check { issue } => {
-                let state = self.issues.get(&issue).map(|issue| issue.state.clone());
+                let tracked = self.state.work(&issue).unwrap().tracked();
+                let state = self.issues.get(tracked).map(|issue| issue.state.clone());
                 self.note(IssueFact::Checked { issue, state });
             }
-            IssueEffect::Close { issue } => self.note(IssueFact::Finished { issue }),
+            IssueEffect::Close { issue } => {
+                self.note(IssueFact::Finished { issue, workspace_bytes: self.workspace_bytes });
+            }
+            IssueEffect::Measure { issue } => {
+                let number = self.state.rivals[&issue].role.as_ref().unwrap().number;
+                let result = self.measures.get(&number).cloned().unwrap_or_default();
+                self.log.push(format!("{}: measured", self.name(&issue)));
+                self.note(IssueFact::RivalDone { issue, result });
+            }
+            IssueEffect::Promote { issue, candidate } => {
+                let (workspace, branch) = ("/ws".into(), "b".to_owned());
+                self.note(IssueFact::Promoted { issue, candidate, workspace, branch });
+            }
             IssueEffect::RemoveWorkspace { issue } => {
-                self.log.push(format!("{issue}: workspace removed"));
+                let name = issue.0.replace('\u{1f}', "#");
+                self.log.push(format!("{name}: workspace removed"));
                 self.note(IssueFact::WorkspaceRemoved { issue, kept: None });
             }
             IssueEffect::Publish { issue } => self.publish(issue),
@@ -264,7 +303,7 @@ impl World {
 
     /// Ends the turn of an issue.
     pub(crate) fn turn(&mut self, name: &str, end: WorkTurnEnd, soft_stop: Option<&str>) {
-        let issue = id(name);
+        let issue = self.key(name);
         assert!(
             matches!(self.effects.remove(&issue), Some(IssueEffect::Turn { .. })),
             "{name} has no turn: {:#?}",
@@ -311,7 +350,7 @@ impl World {
     }
 
     pub(crate) fn turn_of(&self, name: &str) -> Option<u32> {
-        match self.effects.get(&id(name)) {
+        match self.effects.get(&self.key(name)) {
             Some(IssueEffect::Turn { turn, .. }) => Some(*turn),
             _ => None,
         }
@@ -320,6 +359,19 @@ impl World {
     #[track_caller]
     pub(crate) fn logged(&self, expected: &[&str]) {
         assert_eq!(self.log, expected);
+    }
+}
+
+/// Work of so many lines, with a command of the judge that passed or failed.
+pub(crate) fn work(lines: u64, passed: bool, score: Option<f64>) -> RivalResult {
+    let (command, output) = ("true".to_owned(), String::new());
+    RivalResult {
+        commit: Some("c".to_owned()),
+        files: 1,
+        added: lines,
+        checks: vec![Criterion { command, passed, output }],
+        score,
+        ..RivalResult::default()
     }
 }
 

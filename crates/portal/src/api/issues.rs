@@ -10,8 +10,8 @@ use super::input::{self, Json, Name, Query};
 use super::settings::parts;
 use super::{Endpoint, Of, get, post, put};
 use crate::issues::{
-    BoardQuery, IssueBoard, IssueDetails, IssueOrder, IssueRefusal, WorkflowCheck, WorkflowDraft,
-    WorkflowText,
+    BoardQuery, CandidateDiff, IssueBoard, IssueDetails, IssueOrder, IssueRefusal, WorkflowCheck,
+    WorkflowDraft, WorkflowText,
 };
 use crate::problem::Problem;
 
@@ -28,10 +28,20 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answers::<IssueBoard>(200),
         get("/api/v1/issues/{workflow}/{issue}", "Get an issue with its pull request", issue)
             .answers::<IssueDetails>(200),
-        post("/api/v1/issues/{workflow}/{issue}/actions", "Start, stop, park, retry, move or answer", act)
-            .body::<IssueOrder>()
-            .answers::<IssueDetails>(200)
-            .limit(MAX_BODY),
+        get(
+            "/api/v1/issues/{workflow}/{issue}/candidates/{candidate}/diff",
+            "Get the changes of a candidate",
+            diff,
+        )
+        .answers::<CandidateDiff>(200),
+        post(
+            "/api/v1/issues/{workflow}/{issue}/actions",
+            "Start, stop, park, retry, move, answer, promote",
+            act,
+        )
+        .body::<IssueOrder>()
+        .answers::<IssueDetails>(200)
+        .limit(MAX_BODY),
         get("/api/v1/workflows/{workflow}", "Get a workflow file", read).answers::<WorkflowText>(200),
         post("/api/v1/workflows/{workflow}/check", "Check a text, and render the prompt of an issue", check)
             .body::<WorkflowDraft>()
@@ -75,6 +85,13 @@ async fn issue(
     Path((workflow, issue)): Path<(String, String)>,
 ) -> Result<Answer<IssueDetails>, Problem> {
     Ok(Answer(parts(&app)?.issues.issue(workflow, issue).await.map_err(refused)?))
+}
+
+async fn diff(
+    State(app): Of,
+    Path((workflow, issue, candidate)): Path<(String, String, u32)>,
+) -> Result<Answer<CandidateDiff>, Problem> {
+    Ok(Answer(parts(&app)?.issues.diff(workflow, issue, candidate).await.map_err(refused)?))
 }
 
 async fn act(

@@ -16,7 +16,7 @@ const ISSUES: &str = r#"[
   {"id": "3", "identifier": "A-3", "title": "Over", "state": "Done", "priority": "high", "comments": []}
 ]"#;
 
-fn json(text: &str) -> (tempfile::TempDir, FileTracker) {
+pub(crate) fn json(text: &str) -> (tempfile::TempDir, FileTracker) {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("issues.json");
     std::fs::write(&path, text).unwrap();

@@ -11,7 +11,7 @@ use hangar_workflow::environment::WorkflowEnvironment;
 
 use crate::suite;
 
-fn tracker(server: &ForgeServer, more: &str) -> Arc<dyn Tracker> {
+pub(crate) fn tracker(server: &ForgeServer, more: &str) -> Arc<dyn Tracker> {
     let text = format!(
         "---\ntracker:\n  kind: {}\n  endpoint: {}\n  project: octo/app\n  active_states: [To Do, In Progress]\n  terminal_states: [Done]\n  api_key: {TOKEN}\n{more}---\n",
         server.dialect.kind(),
@@ -21,7 +21,7 @@ fn tracker(server: &ForgeServer, more: &str) -> Arc<dyn Tracker> {
     open(&workflow.config.tracker, &[]).unwrap()
 }
 
-fn active() -> Vec<String> {
+pub(crate) fn active() -> Vec<String> {
     vec!["To Do".to_owned(), "In Progress".to_owned()]
 }
 

@@ -8,3 +8,4 @@ mod jira;
 mod linear;
 mod pulls;
 mod suite;
+mod symphony;

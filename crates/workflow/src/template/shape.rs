@@ -61,7 +61,7 @@ fn context() -> Shape {
     map([
         ("issue", Shape::Map(issue)),
         ("attempt", Shape::Scalar),
-        ("run", Shape::Map(scalars(["turn_number", "max_turns", "is_continuation", "stage"]))),
+        ("run", Shape::Map(scalars(["turn_number", "max_turns", "is_continuation", "stage", "candidate"]))),
         ("ci_failure", Shape::Map(ci)),
         ("review_comments", list(scalars(["id", "file", "start_line", "end_line", "reviewer", "body"]))),
     ])

@@ -41,8 +41,7 @@ impl Mirror {
         let kept = listed.split_whitespace().next().map(str::to_owned);
         let place = path.to_string_lossy().into_owned();
         // What an earlier attempt left here may be older than what was kept.
-        let _ = self.run(&["worktree", "remove", "--force", &place]).await;
-        let _ = fs::remove_dir_all(path);
+        self.drop_worktree(path, &place).await;
         self.run(&["worktree", "prune"]).await?;
         let start = match &kept {
             Some(commit) => {

@@ -2,7 +2,7 @@
 
 use hangar_test_support::Signal;
 
-use super::{Place, issue, lines};
+use super::{Place, issue, kills, lines};
 
 const KILLS: usize = 40;
 const ISSUES: usize = 6;
@@ -14,7 +14,7 @@ fn after_dozens_of_kills_every_issue_was_handed_over_once() {
     let issues: Vec<_> = names.iter().map(|name| issue(name)).collect();
     let place = Place::new(yaml, "x", &issues);
     let args = ["orchestrate", "--until-idle", "--output-format", "json"];
-    for round in 0..KILLS {
+    for round in 0..kills(KILLS) {
         let mut running = place.command(&args).start();
         // A different point each time: after the nth line.
         for _ in 0..(round * 7 % 17) + 1 {

@@ -182,7 +182,7 @@ fn the_story_is_interrupted_on_gitea_too() {
 
 /// Tells the story again and again, with kills at different points, until there were so many in stories that were not over.
 fn interrupted(dialect: Dialect, kills: usize) {
-    let kills = std::env::var("HANGAR_TEST_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(kills);
+    let kills = super::kills(kills);
     let mut made = 0;
     while made < kills {
         made += interrupted_story(dialect, made, kills);

@@ -267,3 +267,54 @@ fn an_agent_reviews_its_own_work_until_the_commands_pass() {
         |text: &str| place.model.requests().iter().any(|request| request.body.to_string().contains(text));
     assert!(saw("+bad") && saw("exited with 1"), "the diff and the failed command are in the prompt");
 }
+
+#[test]
+fn the_least_recently_used_workspace_goes_and_its_work_is_kept() {
+    let place = Place::new("", "x", &[issue("A"), issue("B")]);
+    let origin = place.scratch.work().join("origin");
+    std::fs::create_dir(&origin).unwrap();
+    git(&origin, "git init -q -b main . && git commit -q --allow-empty -m one");
+    place.workflow("agent: { kind: mock }\n", "x");
+    let path = place.scratch.work().join("WORKFLOW.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let text = text.replace("  kind: file\n", "  kind: file\n  handoff_state: Review\n");
+    let text = text.replace("{ kind: mock }", "{ kind: mock, max_turns: 1, max_concurrent_agents: 1 }");
+    let text = text.replace(
+        "workspace:\n",
+        "hooks: { after_run: 'echo precious > dirty.txt' }\nworkspace:\n  max_workspaces: 1\n",
+    );
+    std::fs::write(&path, text).unwrap();
+    let found = lines(&place.command(RUN).finish().expect_exit(0).stdout);
+    let removed = of_type(&found, "workspaceRemoved");
+    assert_eq!((removed.len(), &removed[0]["issue"]), (1, &json!("id-A")), "the least recently used");
+    assert!(!place.workspace("A").exists() && place.workspace("B").exists());
+    let kept = removed[0]["kept"].as_str().unwrap();
+    let mirrors = place.scratch.state().join("orchestrator/mirrors");
+    let mirror = std::fs::read_dir(mirrors).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(git(&mirror, &format!("git --git-dir . show {kept}:dirty.txt")), "precious");
+}
+
+#[test]
+fn a_checkout_that_was_killed_in_its_first_moments_is_made_anew() {
+    let place = Place::new("", "x", &[issue("A")]);
+    let origin = place.scratch.work().join("origin");
+    std::fs::create_dir(&origin).unwrap();
+    git(&origin, "git init -q -b main . && git commit -q --allow-empty -m one");
+    place.workflow(&format!("{HANDOFF}agent: {{ kind: mock, max_turns: 1 }}\n"), "x");
+    place.command(RUN).finish().expect_exit(0);
+    // What git leaves behind then: a worktree that is locked, and has no files.
+    let mirrors = place.scratch.state().join("orchestrator/mirrors");
+    let mirror = std::fs::read_dir(mirrors).unwrap().next().unwrap().unwrap().path();
+    let killed = place.workspace("B").display().to_string();
+    git(
+        &mirror,
+        &format!(
+            "git --git-dir . worktree add -q --no-checkout --lock -b hangar/B {killed} hangar/A; rm -rf {killed}"
+        ),
+    );
+    std::fs::write(place.scratch.work().join("ws/.B.creating"), "").unwrap();
+    place.scratch.file("issues.json", &json!([issue("B")]).to_string());
+    let found = place.command(RUN).finish().expect_exit(0);
+    assert!(of_type(&lines(&found.stdout), "retryAt").is_empty(), "{}", found.stdout);
+    assert_eq!(place.issue("B")["state"], "Review");
+}

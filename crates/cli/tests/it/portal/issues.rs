@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::client::Ask;
 use super::{expect, port, refused};
-use crate::orchestrate::{Place, issue};
+use crate::orchestrate::{Place, contest, issue};
 
 const STATES: &str = "  handoff_state: Review\n";
 
@@ -192,6 +192,31 @@ SAY:asked{{ end }}"#;
             .iter()
             .any(|prompt| prompt.contains("You asked a person: Which colour?") && prompt.contains("Blue."))
     );
+}
+
+#[test]
+fn a_candidate_is_promoted_in_the_portal() {
+    let portal = Hosted::on(contest::place("person", &[issue("A")]));
+    let parked = portal.in_column("A", "parked");
+    assert_eq!(parked["actions"], json!(["retry", "move", "promote"]), "{parked}");
+    let key = portal.key();
+    let details = expect(portal.ask("GET", &format!("/api/v1/issues/{key}/A")).send(), 200);
+    let candidates = details["candidates"].as_array().unwrap();
+    let met: Vec<&Value> = candidates.iter().map(|candidate| &candidate["meetsCriteria"]).collect();
+    assert_eq!(met, [true, false, true], "{details}");
+    assert!(candidates[0]["tokens"]["output"].as_u64().unwrap() > 0, "{details}");
+    let diff = |candidate: u32| {
+        portal.ask("GET", &format!("/api/v1/issues/{key}/A/candidates/{candidate}/diff")).send()
+    };
+    let shown = expect(diff(1), 200);
+    assert!(shown["diff"].as_str().unwrap().contains("+good\n+and\n+more"), "{shown}");
+    refused(&diff(7), 404, "issue_not_found", "candidate 7 of A has no changes");
+    let promote =
+        |candidate: Value| portal.act(&key, "A", &json!({ "action": "promote", "candidate": candidate }));
+    refused(&promote(json!(7)), 422, "not_possible", "`candidate` must be one of: 1, 2, 3");
+    expect(promote(json!(1)), 200);
+    portal.in_column("A", "waiting_review");
+    assert_eq!(portal.place.issue("A")["state"], "Review");
 }
 
 #[test]
