@@ -385,7 +385,7 @@ impl Orchestrators {
             IssueAction::Park => PersonRequest::Park,
             IssueAction::Retry => PersonRequest::Retry,
             IssueAction::Promote => {
-                PersonRequest::Promote { candidate: promotable(&found, order.candidate)? }
+                PersonRequest::Promote { candidate: promotable(found, order.candidate)? }
             }
             IssueAction::Move => {
                 let state = order.state.unwrap_or_default();
