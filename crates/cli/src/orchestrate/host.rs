@@ -384,9 +384,7 @@ impl Orchestrators {
             IssueAction::Stop => PersonRequest::Stop,
             IssueAction::Park => PersonRequest::Park,
             IssueAction::Retry => PersonRequest::Retry,
-            IssueAction::Promote => {
-                PersonRequest::Promote { candidate: promotable(found, order.candidate)? }
-            }
+            IssueAction::Promote => PersonRequest::Promote { candidate: promotable(found, order.candidate)? },
             IssueAction::Move => {
                 let state = order.state.unwrap_or_default();
                 let known = found.states.iter().find(|known| known.to_lowercase() == state.to_lowercase());
