@@ -4,6 +4,7 @@
 //! where it works. `portal.rs` is the fleet as `hangar up --fleet` shows it, and `follow.rs` one session of it. `submit.rs` places an order and shows its events here. Streams, claims and leases are `crates/fleet`.
 
 pub(crate) mod args;
+mod at_work;
 mod carried;
 pub(crate) mod config;
 pub(crate) mod doctor;
