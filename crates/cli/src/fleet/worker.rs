@@ -265,7 +265,7 @@ impl Puller {
             let wait = if *self.is_several.borrow() { OF_SEVERAL } else { ONE_POOL };
             // The lease of the order may begin right after this.
             let since = LeaseInstant::now();
-            let wait = wait.min(self.worker.broker.settings().lease / 3);
+            let wait = wait.min(self.worker.broker.settings().lease / 6);
             let pulled = tokio::select! {
                 pulled = self.worker.queue.pull(&self.pool, wait) => pulled,
                 // An order that is on its way goes to another worker when its lease ends.
