@@ -51,6 +51,14 @@ pub(crate) fn install_tmux() -> Result<()> {
     apt_install("tmux", "the tests of resizing a terminal need tmux")
 }
 
+/// The tool that makes networks of their own, for the tests of the fleet whose links are cut.
+pub(crate) fn install_iproute() -> Result<()> {
+    if shell::is_installed("ip", &["-V"]) {
+        return Ok(());
+    }
+    apt_install("iproute2", "the tests of the fleet cut links of network namespaces with it")
+}
+
 /// A browser, for the tests of the portal's pages.
 pub(crate) fn install_chromium() -> Result<()> {
     if shell::is_installed("chromium", &["--version"]) {

@@ -23,6 +23,7 @@ pub(crate) fn run() -> Result<()> {
     steps.run("Chromium", clients::install_chromium);
     steps.run("Python SDK", clients::install_python);
     steps.run("NATS servers", clients::install_nats);
+    steps.run("iproute2", clients::install_iproute);
     steps.run("Rust SDK", clients::build_rust);
     steps.run("tests", || run_tests(&mut totals));
     steps.run("doc tests", || {

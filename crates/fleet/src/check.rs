@@ -6,26 +6,35 @@ use hangar_protocol::{Body, Event};
 
 use crate::fold::SessionFold;
 use crate::log::{LogEntry, LogItem};
+use crate::order::OrderId;
 use crate::record::FleetRecord;
 
 /// Violations of the rules of a log; empty if all hold.
 ///
 /// Epochs never interleave; the events are one chain; each call has one start and at most one end; each order has one end; no
-/// message has two.
+/// message has two; a claim that was not released is taken over by a later delivery of the same order alone.
 pub fn problems(entries: &[LogEntry]) -> Vec<String> {
     let mut found = Vec::new();
     let mut epoch = 0;
     let mut last = 0;
     let mut ids = BTreeSet::new();
     let mut calls: BTreeMap<String, (u32, u32)> = BTreeMap::new();
+    let mut owner: Option<(&OrderId, u64)> = None;
     let (mut ended, mut released) = (BTreeMap::<String, u32>::new(), BTreeMap::<String, u32>::new());
     for entry in entries {
         if entry.seq <= last {
             found.push(format!("message {} comes after {last}", entry.seq));
         }
         last = entry.seq;
-        if let LogItem::Record(FleetRecord::Claimed { .. }) = &entry.item {
+        if let LogItem::Record(FleetRecord::Claimed { order, delivery, .. }) = &entry.item {
             epoch = entry.seq;
+            if let Some((owning, before)) = owner.replace((order, *delivery))
+                && (owning != order || (before > 0 && *delivery <= before))
+            {
+                found.push(format!(
+                    "claim {epoch} (delivery {delivery} of {order}) takes over from delivery {before} of {owning}"
+                ));
+            }
             continue;
         }
         if entry.epoch != epoch {
@@ -35,10 +44,11 @@ pub fn problems(entries: &[LogEntry]) -> Vec<String> {
             LogItem::Record(FleetRecord::TurnEnded { message, .. }) => {
                 *ended.entry(message.clone()).or_default() += 1;
             }
-            LogItem::Record(FleetRecord::Released { order, end, .. })
-                if *end != crate::record::OrderEnd::HandedOver =>
-            {
-                *released.entry(order.to_string()).or_default() += 1;
+            LogItem::Record(FleetRecord::Released { order, end, .. }) => {
+                owner = None;
+                if *end != crate::record::OrderEnd::HandedOver {
+                    *released.entry(order.to_string()).or_default() += 1;
+                }
             }
             LogItem::Record(_) => {}
             LogItem::Events(lines) => events(entry.seq, lines, &mut ids, &mut calls, &mut found),
@@ -90,4 +100,47 @@ pub fn unfinished(entries: &[LogEntry]) -> Vec<String> {
     let waiting = fold.waiting.iter().map(|waiting| format!("message {} waits", waiting.id));
     let owned = fold.owner.iter().map(|owner| format!("{} owns it", owner.worker));
     waiting.chain(owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::record::OrderEnd;
+
+    const AT: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn claimed(order: &str, delivery: u64) -> FleetRecord {
+        FleetRecord::Claimed { worker: "w".to_owned(), order: OrderId(order.to_owned()), delivery, at: AT }
+    }
+
+    fn released(order: &str, end: OrderEnd) -> FleetRecord {
+        FleetRecord::Released { order: OrderId(order.to_owned()), end, at: AT }
+    }
+
+    #[track_caller]
+    fn check(records: Vec<FleetRecord>, expected: &[&str]) {
+        let mut epoch = 0;
+        let entries = (1..).zip(records).map(|(seq, record)| {
+            if matches!(record, FleetRecord::Claimed { .. }) {
+                epoch = seq;
+            }
+            LogEntry { seq, epoch, item: LogItem::Record(record) }
+        });
+        assert_eq!(problems(&entries.collect::<Vec<_>>()), expected);
+    }
+
+    #[test]
+    fn a_claim_is_taken_over_by_a_later_delivery_of_its_order() {
+        check(vec![claimed("o", 1), claimed("o", 3), released("o", OrderEnd::Done)], &[]);
+        check(vec![claimed("o", 2), released("o", OrderEnd::HandedOver), claimed("o", 1)], &[]);
+        check(vec![claimed("o", 1), released("o", OrderEnd::Done), claimed("p", 1)], &[]);
+        let before = "claim 2 (delivery 1 of o) takes over from delivery 2 of o";
+        check(vec![claimed("o", 2), claimed("o", 1)], &[before]);
+        check(
+            vec![claimed("o", 1), claimed("p", 2)],
+            &["claim 2 (delivery 2 of p) takes over from delivery 1 of o"],
+        );
+    }
 }

@@ -17,6 +17,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::lease::LeaseEnd;
 use crate::log::{EPOCH, EVENTS, KIND, MESSAGE_ID, PART, RECORD, VERSION_HEADER, last_message};
 use crate::record::FleetRecord;
 use crate::{Broker, FleetError, VERSION};
@@ -27,6 +28,8 @@ const MAX_QUEUED: usize = 32 << 20;
 const HEADERS: usize = 1024;
 /// Largest message of events, however large the server takes them: appends of others do not wait behind it.
 const MAX_MESSAGE: usize = 1 << 20;
+/// Reason of a claim that ended with its lease.
+const LEASE_ENDED: &str = "the lease has ended";
 /// Time limit of one attempt to append, and the pause before the next.
 const APPEND: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(200);
@@ -58,6 +61,8 @@ struct State {
     last: u64,
     lost: Option<String>,
     latency: Duration,
+    /// Lease that the claim ends with.
+    lease: Option<LeaseEnd>,
 }
 
 #[derive(Debug, Clone)]
@@ -130,6 +135,25 @@ impl LogClaim {
         self.0.state.lock().latency
     }
 
+    /// Ends the claim with a lease. A process that was stopped while it waited for an append finds here that the append came too
+    /// late to act upon.
+    pub fn bind(&self, lease: LeaseEnd) {
+        self.0.state.lock().lease = Some(lease);
+    }
+
+    /// Whether the claim is over, by the clock too.
+    fn is_over(&self) -> bool {
+        if !self.0.over.is_cancelled() && self.0.lease_has_ended() {
+            self.give_up(LEASE_ENDED);
+        }
+        self.0.over.is_cancelled()
+    }
+
+    /// Fails if the claim is lost, was given up, or its lease is over.
+    pub fn check(&self) -> Result<(), FleetError> {
+        if self.is_over() { Err(self.refused()) } else { Ok(()) }
+    }
+
     /// Cancelled when the claim is lost, or was given up.
     pub fn over(&self) -> &CancellationToken {
         &self.0.over
@@ -162,7 +186,7 @@ impl LogClaim {
     /// Waits until everything that was appended is stored. `None` if it is.
     pub fn settled(&self) -> Option<impl Future<Output = Result<(), FleetError>> + Send + 'static> {
         let made = self.0.state.lock().made;
-        if *self.0.stored.borrow() >= made && self.lost().is_none() {
+        if *self.0.stored.borrow() >= made && !self.is_over() {
             return None;
         }
         let claim = self.clone();
@@ -172,11 +196,11 @@ impl LogClaim {
     async fn wait(&self, number: u64) -> Result<(), FleetError> {
         let mut stored = self.0.stored.subscribe();
         loop {
-            if *stored.borrow_and_update() >= number {
+            let is_stored = *stored.borrow_and_update() >= number;
+            // What was stored before the claim was lost is no leave to act after it.
+            self.check()?;
+            if is_stored {
                 return Ok(());
-            }
-            if self.0.over.is_cancelled() {
-                return Err(self.refused());
             }
             tokio::select! {
                 _ = stored.changed() => {}
@@ -193,9 +217,7 @@ impl LogClaim {
     }
 
     fn queue(&self, append: Append) -> Result<u64, FleetError> {
-        if self.0.over.is_cancelled() {
-            return Err(self.refused());
-        }
+        self.check()?;
         let mut state = self.0.state.lock();
         if state.queued_bytes + append.bytes() > MAX_QUEUED {
             let why = format!("{MAX_QUEUED} bytes wait for the servers");
@@ -225,6 +247,10 @@ struct Batch {
 }
 
 impl Inner {
+    fn lease_has_ended(&self) -> bool {
+        self.state.lock().lease.as_ref().is_some_and(LeaseEnd::has_come)
+    }
+
     /// Takes what is queued, as one message: one record, or lines up to the largest message.
     fn next_batch(&self) -> Option<Batch> {
         let mut state = self.state.lock();
@@ -324,6 +350,9 @@ async fn store(inner: &Inner, batch: &Batch, number: &mut u64) -> Result<(), Str
         let part = (parts > 1).then_some((part, parts));
         let began = Instant::now();
         let seq = loop {
+            if inner.lease_has_ended() {
+                return Err(LEASE_ENDED.to_owned());
+            }
             let last = inner.state.lock().last;
             let message = Message { kind: batch.kind, epoch: inner.epoch, last, id: &id, part };
             match append(&inner.broker, &inner.subject, message, payload.clone()).await {

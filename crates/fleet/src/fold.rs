@@ -41,6 +41,8 @@ pub struct Owner {
     pub worker: String,
     pub order: OrderId,
     pub epoch: u64,
+    /// Delivery of the order that it claimed for.
+    pub delivery: u64,
 }
 
 /// A message whose turn has not ended.
@@ -90,10 +92,15 @@ impl SessionFold {
 
     fn record(&mut self, seq: u64, record: &FleetRecord) {
         match record {
-            FleetRecord::Claimed { worker, order, .. } => {
+            FleetRecord::Claimed { worker, order, delivery, .. } => {
                 self.last_worker = Some(worker.clone());
                 self.asked.clear();
-                self.owner = Some(Owner { worker: worker.clone(), order: order.clone(), epoch: seq });
+                self.owner = Some(Owner {
+                    worker: worker.clone(),
+                    order: order.clone(),
+                    epoch: seq,
+                    delivery: *delivery,
+                });
                 *self.attempts.entry(order.clone()).or_default() += 1;
             }
             FleetRecord::Message { id, text, .. } => {
@@ -147,13 +154,18 @@ impl SessionFold {
         self.ended.contains_key(message) || self.waiting.iter().any(|waiting| waiting.id == message)
     }
 
-    /// Whether a worker that holds an order may carry it out.
-    pub fn decide(&self, order: &OrderId, most_attempts: u32) -> Claimable {
+    /// Whether a worker that holds a delivery of an order may carry it out. The queue delivers an order again only when the lease
+    /// of the delivery before has ended, so a later delivery takes the claim of an earlier one over, and never the reverse: a
+    /// worker that slept before it could claim is offered nothing that another one has begun.
+    pub fn decide(&self, order: &OrderId, delivery: u64, most_attempts: u32) -> Claimable {
         if self.over.contains_key(order) {
             return Claimable::Over;
         }
         match &self.owner {
             Some(owner) if owner.order != *order => Claimable::Owned(owner.clone()),
+            Some(owner) if owner.delivery > 0 && delivery <= owner.delivery => {
+                Claimable::Outdated(owner.clone())
+            }
             _ => match self.attempts.get(order).copied().unwrap_or_default() {
                 attempts if attempts >= most_attempts => Claimable::Exhausted { attempts },
                 _ => Claimable::Free,
@@ -168,6 +180,8 @@ pub enum Claimable {
     Free,
     /// It is carried out for another order.
     Owned(Owner),
+    /// The same or a later delivery of it is being carried out.
+    Outdated(Owner),
     /// The order was finished by an earlier delivery.
     Over,
     /// Too many workers were lost with it.
@@ -196,7 +210,7 @@ mod tests {
 
     const PROMPT: &str = r#"{"id":"1","timestamp":"2026-01-01T00:00:00.000Z","parentId":null,"type":"user.message","data":{"content":"hi"}}"#;
 
-    /// A log: `claim o`, `message m`, `began m`, `prompt`, `ended m`, `released o`, `parked o`, `handed o`.
+    /// A log: `claim o`, `claim2 o` (for the second delivery), `message m`, `began m`, `prompt`, `ended m`, `released o`, `parked o`, `handed o`.
     fn fold(log: &[&str]) -> SessionFold {
         let at = Timestamp::UNIX_EPOCH;
         let entries: Vec<LogEntry> = log
@@ -206,7 +220,8 @@ mod tests {
                 let (word, name) = step.split_once(' ').unwrap_or((step, ""));
                 let (name, order) = (name.to_owned(), OrderId(name.to_owned()));
                 let record = match word {
-                    "claim" => FleetRecord::Claimed { worker: "w".to_owned(), order, at },
+                    "claim" => FleetRecord::Claimed { worker: "w".to_owned(), order, delivery: 0, at },
+                    "claim2" => FleetRecord::Claimed { worker: "w".to_owned(), order, delivery: 2, at },
                     "message" => FleetRecord::Message { id: name.clone(), text: name, at },
                     "began" => FleetRecord::TurnBegan { message: name },
                     "ended" => FleetRecord::TurnEnded { message: name, outcome: FleetTurnEnd::Completed, at },
@@ -229,12 +244,18 @@ mod tests {
 
     #[track_caller]
     fn check(log: &[&str], order: &str, expected: &str) {
+        check_delivery(log, order, 1, expected);
+    }
+
+    #[track_caller]
+    fn check_delivery(log: &[&str], order: &str, delivery: u64, expected: &str) {
         let fold = fold(log);
         let waiting: Vec<String> =
             fold.waiting.iter().map(|waiting| format!("{} {:?}", waiting.id, waiting.progress)).collect();
-        let claimable = match fold.decide(&OrderId(order.to_owned()), 2) {
+        let claimable = match fold.decide(&OrderId(order.to_owned()), delivery, 2) {
             Claimable::Free => "free".to_owned(),
             Claimable::Owned(owner) => format!("owned by {}", owner.order),
+            Claimable::Outdated(owner) => format!("delivery {} has it", owner.delivery),
             Claimable::Over => "over".to_owned(),
             Claimable::Exhausted { attempts } => format!("exhausted after {attempts}"),
         };
@@ -255,6 +276,16 @@ mod tests {
         check(&["claim o", "message m"], "p", "owned by o; m Queued");
         check(&["claim o", "message m", "began m", "ended m", "released o"], "p", "free; ");
         check(&["claim o", "released o"], "o", "over; ");
+    }
+
+    #[test]
+    fn a_later_delivery_takes_over_and_an_earlier_one_does_not() {
+        for delivery in [1, 2] {
+            check_delivery(&["claim2 o"], "o", delivery, "delivery 2 has it; ");
+        }
+        check_delivery(&["claim2 o"], "o", 3, "free; ");
+        check_delivery(&["claim2 o", "handed o"], "o", 1, "free; ");
+        check_delivery(&["claim2 o"], "p", 1, "owned by o; ");
     }
 
     #[test]

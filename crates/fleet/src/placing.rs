@@ -81,7 +81,7 @@ pub async fn withdraw(
             return Ok(false);
         }
         let at = Timestamp::now();
-        let claimed = FleetRecord::Claimed { worker: by.to_owned(), order: order.clone(), at };
+        let claimed = FleetRecord::Claimed { worker: by.to_owned(), order: order.clone(), delivery: 0, at };
         let claim = match LogClaim::take(broker, subject.clone(), fold.last, &claimed).await {
             Ok(claim) => claim,
             Err(FleetError::Moved { .. }) => continue,

@@ -14,6 +14,9 @@ pub enum FleetRecord {
     Claimed {
         worker: String,
         order: OrderId,
+        /// Number of the delivery of the order that the claim is for; zero if there was none.
+        #[serde(default)]
+        delivery: u64,
         #[serde(with = "crate::time")]
         at: Timestamp,
     },

@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use crate::FleetError;
 use crate::claim::LogClaim;
 
-/// The claims of this process, by session. Sessions that are not claimed have no copy.
+/// The claims of this process, by session. A session that is not claimed cannot be written: without a copy on the servers its next
+/// worker would repeat what it did.
 #[derive(Debug, Clone, Default)]
 pub struct ClaimedLogs(Arc<Mutex<HashMap<SessionId, LogClaim>>>);
 
@@ -31,8 +32,10 @@ impl ClaimedLogs {
 
 impl LogReplica for ClaimedLogs {
     fn open(&self, id: &SessionId) -> Option<Box<dyn LogCopy>> {
-        let claim = self.0.lock().get(id).cloned()?;
-        Some(Box::new(ClaimedLog(claim)))
+        match self.0.lock().get(id).cloned() {
+            Some(claim) => Some(Box::new(ClaimedLog(claim))),
+            None => Some(Box::new(UnclaimedLog(id.clone()))),
+        }
     }
 }
 
@@ -51,5 +54,19 @@ impl LogCopy for ClaimedLog {
     fn settled(&mut self) -> Option<BoxFuture<'static, io::Result<()>>> {
         let settled = self.0.settled()?;
         Some(Box::pin(async move { settled.await.map_err(io_error) }))
+    }
+}
+
+/// The log of a session that this process has not claimed, or no longer.
+#[derive(Debug)]
+struct UnclaimedLog(SessionId);
+
+impl LogCopy for UnclaimedLog {
+    fn append(&mut self, _: &[u8]) -> io::Result<()> {
+        Err(io::Error::other(format!("this worker has no claim of session {}", self.0)))
+    }
+
+    fn settled(&mut self) -> Option<BoxFuture<'static, io::Result<()>>> {
+        None
     }
 }

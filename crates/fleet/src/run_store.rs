@@ -257,7 +257,12 @@ impl RunStore for FleetRunStore {
 }
 
 fn claimed(owner: &str, run: &RunId) -> FleetRecord {
-    FleetRecord::Claimed { worker: owner.to_owned(), order: OrderId(run.0.clone()), at: Timestamp::now() }
+    FleetRecord::Claimed {
+        worker: owner.to_owned(),
+        order: OrderId(run.0.clone()),
+        delivery: 0,
+        at: Timestamp::now(),
+    }
 }
 
 /// The log of a run, with its one writer.

@@ -1,15 +1,17 @@
-//! Slots of the limits that hold for all machines: who has one is a fact that workers replace, each change with the sequence that it
-//! follows. Whether there is a slot for a session, and why not, is decided by the scheduler.
+//! Slots of the limits that hold for all machines. The state of the scheduler is one fact, which workers replace, each change with the
+//! sequence that it follows: the items that have a slot, those that wait for one, and the shares of their projects. Which of them is
+//! next, and why the others wait, is decided by the scheduler, as on one machine.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use hangar_scheduler::item::{OwnerId, WorkItem};
-use hangar_scheduler::limits::Limits;
+use hangar_scheduler::item::{ItemId, OwnerId, WorkItem};
+use hangar_scheduler::limits::{Limits, ScopeKind};
 use hangar_scheduler::queue::Queue;
-use hangar_scheduler::record::{QueueFact, QueueRecord};
-use hangar_scheduler::state::ItemStatus;
-use jiff::Timestamp;
+use hangar_scheduler::record::{Outcome, QueueFact, QueueRecord};
+use hangar_scheduler::state::{ItemStatus, QueueState};
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{FleetFact, FleetSessionState, SessionFact};
@@ -17,22 +19,28 @@ use crate::{Broker, FleetError};
 
 /// Attempts to replace the fact while others do.
 const ATTEMPTS: u32 = 200;
-/// Leases after which a slot is compared with the state of its session.
-const DOUBT: i32 = 2;
+/// Leases after which a slot is compared with the state of its session, and a session that waits is forgotten.
+const DOUBT: u32 = 2;
+/// Time after which no slot is kept for a session that waits: workers ask for it every second, unless they have no time for it.
+const RECENT: SignedDuration = SignedDuration::from_secs(5);
+/// Sessions that wait in the fact, at most, of one project and of all. Later ones are in the queue, and are looked at when a worker asks.
+const MOST_OF_PROJECT: usize = 8;
+const MOST_WAITING: usize = 400;
+/// Owner and host of an item that is not bound to a machine.
+const ANYWHERE: &str = "fleet";
 
-/// Slots that are taken, by session.
+/// State of the scheduler that all machines share.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct SlotsFact {
-    taken: BTreeMap<String, TakenSlot>,
+    queue: QueueState,
+    /// Time at which a worker last asked for each session.
+    asked: BTreeMap<ItemId, AskedAt>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct TakenSlot {
-    worker: String,
-    item: WorkItem,
-    #[serde(with = "crate::time")]
-    at: Timestamp,
-}
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+struct AskedAt(#[serde(with = "crate::time")] Timestamp);
 
 impl FleetFact for SlotsFact {
     const KIND: &'static str = "slots";
@@ -50,49 +58,163 @@ pub enum SlotAnswer {
     Waits(String),
 }
 
-impl SlotsFact {
-    /// The scheduler's answer for an item beside the slots of other sessions.
-    fn answer(&self, limits: &Limits, item: &WorkItem, now: Timestamp) -> SlotAnswer {
-        let mut queue = Queue::new(limits.clone());
-        let mut apply = |fact| queue.apply(&QueueRecord { at: now, fact });
-        for slot in self.taken.values().filter(|slot| slot.item.id != item.id) {
-            apply(QueueFact::Counted { item: slot.item.clone(), owner: OwnerId(slot.worker.clone()) });
-        }
-        apply(QueueFact::Enqueued { item: item.clone(), owner: OwnerId("fleet".to_owned()) });
-        queue.next(now);
-        match queue.entry(&item.id).map(|entry| &entry.status) {
-            Some(ItemStatus::Running { .. }) => SlotAnswer::Granted,
-            _ => {
-                let reason = queue.reason(&item.id, now, &TimeZone::UTC);
-                SlotAnswer::Waits(reason.unwrap_or_else(|| "waits for a slot".to_owned()))
+/// The scheduler in the middle of a change of the fact.
+struct Change {
+    queue: Queue,
+    now: Timestamp,
+}
+
+impl Change {
+    fn of(fact: &SlotsFact, limits: &Limits, now: Timestamp) -> Self {
+        let mut change = Self { queue: Queue::new(limits.clone()), now };
+        change.apply(QueueFact::Compacted { state: Box::new(fact.queue.clone()) });
+        change
+    }
+
+    fn apply(&mut self, fact: QueueFact) {
+        self.queue.apply(&QueueRecord { at: self.now, fact });
+    }
+
+    fn is_running(&self, id: &ItemId) -> bool {
+        self.queue.entry(id).is_some_and(|entry| matches!(entry.status, ItemStatus::Running { .. }))
+    }
+
+    /// Items that wait beyond the first ones of their projects, and of all.
+    fn surplus(&self) -> Vec<ItemId> {
+        let entries = self.queue.state().items.values();
+        let waiting = entries.filter(|entry| !matches!(entry.status, ItemStatus::Running { .. }));
+        let mut waiting: Vec<&WorkItem> = waiting.map(|entry| &entry.item).collect();
+        waiting.sort_unstable_by_key(|item| (Reverse(item.priority), item.enqueued, &item.id));
+        let (mut of_project, mut kept, mut surplus) = (BTreeMap::<&str, usize>::new(), 0, Vec::new());
+        for item in waiting {
+            let count = of_project.entry(&item.project).or_default();
+            if *count == MOST_OF_PROJECT || kept == MOST_WAITING {
+                surplus.push(item.id.clone());
+            } else {
+                *count += 1;
+                kept += 1;
             }
         }
+        surplus
+    }
+
+    fn waiting(&self) -> Vec<ItemId> {
+        let entries = self.queue.state().items.values();
+        let waiting = entries.filter(|entry| !matches!(entry.status, ItemStatus::Running { .. }));
+        waiting.map(|entry| entry.item.id.clone()).collect()
+    }
+}
+
+impl SlotsFact {
+    /// Asks for a slot for an item. Others that wait may get theirs by it: they are told when their workers ask.
+    fn ask(
+        &mut self,
+        limits: &Limits,
+        item: &WorkItem,
+        worker: &str,
+        now: Timestamp,
+        forget: SignedDuration,
+    ) -> SlotAnswer {
+        let mut change = Change::of(self, limits, now);
+        let owner = |name: &str| OwnerId(name.to_owned());
+        // Where machines have no limits of their own, an item is the same on all of them.
+        let has_hosts = limits.scopes.contains_key(&ScopeKind::Host);
+        let host = if has_hosts { item.host.clone() } else { ANYWHERE.to_owned() };
+        let item = WorkItem { host, ..item.clone() };
+        let known = change.queue.entry(&item.id);
+        // A session that goes on elsewhere takes its slot with it, unless the other machine has its own limit.
+        let keeps = known.is_some_and(|known| {
+            matches!(known.status, ItemStatus::Running { .. }) && known.item.host == item.host
+        });
+        if !keeps {
+            change.apply(QueueFact::Enqueued { item: item.clone(), owner: owner(ANYWHERE) });
+        }
+        let since =
+            |asked: Option<&AskedAt>| asked.map_or(SignedDuration::MAX, |asked| now.duration_since(asked.0));
+        if since(self.asked.get(&item.id)) > RECENT / 2 {
+            self.asked.insert(item.id.clone(), AskedAt(now));
+        }
+        for id in change.waiting() {
+            let since = since(self.asked.get(&id));
+            if since > forget {
+                change.apply(QueueFact::Withdrawn { item: id });
+            } else if since > RECENT {
+                change.apply(QueueFact::Parked { item: id });
+            }
+        }
+        change.queue.next(now);
+        let answer = match change.is_running(&item.id) {
+            true => {
+                change.apply(QueueFact::Counted { item, owner: owner(worker) });
+                SlotAnswer::Granted
+            }
+            false => {
+                let reason = change.queue.reason(&item.id, now, &TimeZone::UTC);
+                SlotAnswer::Waits(reason.unwrap_or_else(|| "waits for a slot".to_owned()))
+            }
+        };
+        for id in change.surplus() {
+            change.apply(QueueFact::Withdrawn { item: id });
+        }
+        self.keep(&change);
+        answer
+    }
+
+    /// Takes a slot back, if the worker has it. Whether it had.
+    fn give_back(&mut self, item: &ItemId, worker: &str, now: Timestamp) -> bool {
+        let known = self.queue.items.get(item);
+        if !known.is_some_and(|known| {
+            known.owner.0 == worker && matches!(known.status, ItemStatus::Running { .. })
+        }) {
+            return false;
+        }
+        self.finish(item.clone(), now);
+        true
+    }
+
+    fn finish(&mut self, item: ItemId, now: Timestamp) {
+        // Limits change nothing about the end of work.
+        let mut change = Change::of(self, &Limits::global(u32::MAX), now);
+        change.apply(QueueFact::Finished { item, outcome: Outcome::Done });
+        self.keep(&change);
+    }
+
+    fn keep(&mut self, change: &Change) {
+        self.queue = change.queue.compacted();
+        let items = &self.queue.items;
+        self.asked.retain(|id, _| items.contains_key(id));
+    }
+
+    /// Sessions that have had a slot for longer than a time, and for which nobody asked since.
+    fn doubtful(&self, before: Timestamp) -> Vec<ItemId> {
+        let running =
+            self.queue.items.values().filter(|entry| matches!(entry.status, ItemStatus::Running { .. }));
+        let old = running.filter(|entry| self.asked.get(&entry.item.id).is_none_or(|asked| asked.0 < before));
+        old.map(|entry| entry.item.id.clone()).collect()
     }
 }
 
 impl Broker {
-    /// Takes a slot for a session, unless limits that hold for all machines are full. A slot that the session has is taken over.
+    /// Takes a slot for a session, unless limits that hold for all machines are full or others come first. A slot that the session
+    /// has is taken over.
     pub async fn take_slot(
         &self,
         limits: &Limits,
         item: &WorkItem,
         worker: &str,
     ) -> Result<SlotAnswer, FleetError> {
+        let doubt = self.settings().lease * DOUBT;
+        let forget = SignedDuration::try_from(doubt).unwrap_or(SignedDuration::MAX);
         for _ in 0..ATTEMPTS {
             let (known, sequence) = self.fact_now::<SlotsFact>("taken").await?;
-            let mut slots = known.unwrap_or_default();
-            let now = Timestamp::now();
-            let mut answer = slots.answer(limits, item, now);
-            if answer != SlotAnswer::Granted && self.drop_stale(&mut slots, now).await? {
-                answer = slots.answer(limits, item, now);
+            let known = known.unwrap_or_default();
+            let (mut slots, now) = (known.clone(), Timestamp::now());
+            let mut answer = slots.ask(limits, item, worker, now, forget);
+            if answer != SlotAnswer::Granted && self.drop_stale(&mut slots, now, now - doubt).await? {
+                answer = slots.ask(limits, item, worker, now, forget);
             }
-            if answer != SlotAnswer::Granted {
+            if slots == known || self.replace_fact(&slots, sequence).await? {
                 return Ok(answer);
-            }
-            let slot = TakenSlot { worker: worker.to_owned(), item: item.clone(), at: now };
-            slots.taken.insert(item.id.0.clone(), slot);
-            if self.replace_fact(&slots, sequence).await? {
-                return Ok(SlotAnswer::Granted);
             }
         }
         Ok(SlotAnswer::Waits("many workers take slots at once; this one tries again".to_owned()))
@@ -103,10 +225,9 @@ impl Broker {
         for _ in 0..ATTEMPTS {
             let (known, sequence) = self.fact_now::<SlotsFact>("taken").await?;
             let mut slots = known.unwrap_or_default();
-            if slots.taken.get(session).is_none_or(|slot| slot.worker != worker) {
+            if !slots.give_back(&ItemId(session.to_owned()), worker, Timestamp::now()) {
                 return Ok(());
             }
-            slots.taken.remove(session);
             if self.replace_fact(&slots, sequence).await? {
                 return Ok(());
             }
@@ -115,22 +236,21 @@ impl Broker {
     }
 
     /// Drops slots that were not freed although their sessions do not run. Whether there were any.
-    async fn drop_stale(&self, slots: &mut SlotsFact, now: Timestamp) -> Result<bool, FleetError> {
-        let before = slots.taken.len();
-        let doubt = now - self.settings().lease * u32::try_from(DOUBT).unwrap_or(1);
-        let doubtful: Vec<String> = slots
-            .taken
-            .iter()
-            .filter(|(_, slot)| slot.at < doubt)
-            .map(|(session, _)| session.clone())
-            .collect();
-        for session in doubtful {
-            let fact = self.fact::<SessionFact>(&session).await?;
+    async fn drop_stale(
+        &self,
+        slots: &mut SlotsFact,
+        now: Timestamp,
+        doubt: Timestamp,
+    ) -> Result<bool, FleetError> {
+        let mut dropped = false;
+        for item in slots.doubtful(doubt) {
+            let fact = self.fact::<SessionFact>(&item.0).await?;
             if fact.is_none_or(|fact| fact.state != FleetSessionState::Running) {
-                slots.taken.remove(&session);
+                slots.finish(item, now);
+                dropped = true;
             }
         }
-        Ok(slots.taken.len() < before)
+        Ok(dropped)
     }
 }
 
@@ -138,10 +258,11 @@ impl Broker {
 mod tests {
     use std::collections::BTreeSet;
 
-    use hangar_scheduler::item::{ItemId, WorkKind};
-    use hangar_scheduler::limits::ScopeKind;
+    use hangar_scheduler::item::WorkKind;
 
     use super::*;
+
+    const FORGET: SignedDuration = SignedDuration::from_secs(60);
 
     fn item(id: &str, project: &str) -> WorkItem {
         WorkItem {
@@ -161,19 +282,15 @@ mod tests {
         }
     }
 
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("a time")
+    }
+
     #[test]
     fn the_scheduler_says_why_a_session_waits() {
         let limits = Limits::global(3).with(ScopeKind::Project, "a", 1);
         let mut slots = SlotsFact::default();
-        let now = Timestamp::UNIX_EPOCH;
-        let mut take = |id: &str, project: &str| {
-            let item = item(id, project);
-            let answer = slots.answer(&limits, &item, now);
-            if answer == SlotAnswer::Granted {
-                slots.taken.insert(id.to_owned(), TakenSlot { worker: "w".to_owned(), item, at: now });
-            }
-            answer
-        };
+        let mut take = |id: &str, project: &str| slots.ask(&limits, &item(id, project), "w", at(0), FORGET);
         assert_eq!(take("one", "a"), SlotAnswer::Granted);
         assert_eq!(
             take("two", "a"),
@@ -185,5 +302,52 @@ mod tests {
         assert_eq!(take("four", "c"), SlotAnswer::Granted);
         let full = SlotAnswer::Waits("3 of 3 slots are taken; first in line".to_owned());
         assert_eq!(take("five", "d"), full);
+    }
+
+    /// Lets sessions of two projects, which always wait, have the one slot after each other, and counts their turns.
+    #[track_caller]
+    fn check_shares(limits: &Limits, expected: [usize; 2]) {
+        let mut slots = SlotsFact::default();
+        let names: Vec<(String, &str)> =
+            (0..200).map(|n| if n < 150 { (format!("a{n}"), "a") } else { (format!("b{n}"), "b") }).collect();
+        let (mut done, mut turns) = (BTreeSet::new(), [0, 0]);
+        for second in 0..40 {
+            let waiting = names.iter().filter(|(id, _)| !done.contains(id));
+            // Each worker asks by itself, and does not know of the others.
+            for (id, project) in waiting.clone() {
+                slots.ask(limits, &item(id, project), "w", at(second), FORGET);
+            }
+            let all: Vec<_> =
+                waiting.filter(|(id, _)| slots.give_back(&ItemId(id.clone()), "w", at(second))).collect();
+            assert_eq!(all.len(), 1, "one has the slot");
+            turns[usize::from(all[0].1 == "b")] += 1;
+            done.insert(all[0].0.clone());
+        }
+        assert_eq!(turns, expected);
+    }
+
+    #[test]
+    fn projects_get_their_shares_however_many_orders_each_has() {
+        check_shares(&Limits::global(1), [20, 20]);
+        let mut weighted = Limits::global(1);
+        weighted.weights.insert("a".to_owned(), 3);
+        check_shares(&weighted, [30, 10]);
+    }
+
+    #[test]
+    fn no_slot_is_kept_for_a_session_that_no_worker_asks_for() {
+        let limits = Limits::global(1);
+        let mut slots = SlotsFact::default();
+        let ask = |slots: &mut SlotsFact, id: &str, second| {
+            slots.ask(&limits, &item(id, "p"), "w", at(second), FORGET)
+        };
+        assert_eq!(ask(&mut slots, "one", 0), SlotAnswer::Granted);
+        assert_ne!(ask(&mut slots, "two", 1), SlotAnswer::Granted);
+        assert_ne!(ask(&mut slots, "three", 8), SlotAnswer::Granted);
+        assert!(slots.give_back(&ItemId("one".to_owned()), "w", at(9)));
+        assert_eq!(ask(&mut slots, "three", 10), SlotAnswer::Granted, "the second one is not asked for");
+        assert_ne!(ask(&mut slots, "two", 11), SlotAnswer::Granted);
+        ask(&mut slots, "three", 100);
+        assert!(!slots.queue.items.contains_key(&ItemId("two".to_owned())), "it is forgotten");
     }
 }

@@ -324,6 +324,9 @@ impl Drop for AbortOnDrop {
     }
 }
 
+/// Time that the processes of a killed session get to be gone.
+const KILLED: Duration = Duration::from_secs(2);
+
 /// Filter on the news of a session.
 pub trait NewsFilter: Send + 'static {
     /// Messages that replace the given one, in order.
@@ -369,6 +372,15 @@ impl AgentSession {
     /// Follows the working tree from when the session was opened. `None` where its changes are not known.
     pub fn follow_tree(&self) -> Option<TreeFollower> {
         self.tree.clone().map(TreeFollower::new)
+    }
+
+    /// Ends the session at once, with its processes. What it would still have said is dropped.
+    pub async fn kill(self) {
+        let Self { commands, mut news, owner, tree: _ } = self;
+        drop((owner, commands));
+        // The task drops its end of the news together with the agent's processes.
+        let ended = async { while news.recv().await.is_some() {} };
+        let _ = tokio::time::timeout(KILLED, ended).await;
     }
 
     /// The same session with its news filtered.

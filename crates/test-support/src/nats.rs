@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::namespace::Namespace;
+
 /// Time in which a server answers after its start, on a loaded machine.
 const START: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
@@ -39,7 +41,9 @@ pub struct NatsServers {
 }
 
 struct Server {
-    program: PathBuf,
+    /// Words of the command before its options.
+    command: Vec<String>,
+    host: String,
     config: PathBuf,
     port: u16,
     child: Option<Child>,
@@ -56,8 +60,20 @@ impl NatsServers {
         Self::start(NatsVersion::Current, 3, "")
     }
 
+    /// One server in a network of its own. Its address is that over the first link.
+    pub fn within(namespace: &Namespace) -> Self {
+        let server = NatsVersion::Current.program().to_string_lossy().into_owned();
+        let command = namespace.entering().into_iter().chain([server]).collect();
+        Self::launch(command, &namespace.address(0), 1, "")
+    }
+
     /// Servers with more configuration.
     pub fn start(version: NatsVersion, count: usize, more: &str) -> Self {
+        let command = vec![version.program().to_string_lossy().into_owned()];
+        Self::launch(command, "127.0.0.1", count, more)
+    }
+
+    fn launch(command: Vec<String>, host: &str, count: usize, more: &str) -> Self {
         let directory = tempfile::Builder::new().prefix("hangar-nats-").tempdir().expect("a directory");
         // Held until all are known, so that no two are the same.
         let held: Vec<TcpListener> =
@@ -65,9 +81,10 @@ impl NatsServers {
         let ports: Vec<u16> = held.iter().map(|held| held.local_addr().expect("an address").port()).collect();
         drop(held);
         let (clients, routes) = ports.split_at(count);
+        let listen = if host == "127.0.0.1" { host } else { "0.0.0.0" };
         let servers = (0..count).map(|n| {
             let data = directory.path().join(format!("n{n}"));
-            let mut text = format!("server_name: n{n}\nlisten: 127.0.0.1:{}\n", clients[n]);
+            let mut text = format!("server_name: n{n}\nlisten: {listen}:{}\n", clients[n]);
             if !more.contains("jetstream") {
                 // Servers of a cluster keep what they confirm in memory for a while, and two that are killed lose it.
                 let sync = if count > 1 { ", sync_interval: always" } else { "" };
@@ -85,7 +102,8 @@ impl NatsServers {
             text.push_str(more);
             let config = directory.path().join(format!("n{n}.conf"));
             std::fs::write(&config, text).expect("a configuration");
-            Server { program: version.program(), config, port: clients[n], child: None }
+            let (command, host) = (command.clone(), host.to_owned());
+            Server { command, host, config, port: clients[n], child: None }
         });
         let mut servers = Self { servers: servers.collect(), _directory: directory };
         (0..count).for_each(|n| servers.spawn(n));
@@ -101,7 +119,7 @@ impl NatsServers {
 
     /// Address of one.
     pub fn address(&self, n: usize) -> String {
-        format!("nats://127.0.0.1:{}", self.servers[n].port)
+        format!("nats://{}:{}", self.servers[n].host, self.servers[n].port)
     }
 
     pub fn port(&self, n: usize) -> u16 {
@@ -130,15 +148,15 @@ impl NatsServers {
         let server = &mut self.servers[n];
         let log =
             std::fs::File::options().create(true).append(true).open(server.config.with_extension("log"));
-        let child = Command::new(&server.program)
+        let child = Command::new(&server.command[0])
+            .args(&server.command[1..])
             .arg("-c")
             .arg(&server.config)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log.expect("a log"))
             .spawn();
-        server.child =
-            Some(child.unwrap_or_else(|error| panic!("starting {}: {error}", server.program.display())));
+        server.child = Some(child.unwrap_or_else(|error| panic!("starting {:?}: {error}", server.command)));
     }
 
     /// Waits until a server greets its clients.
@@ -146,7 +164,7 @@ impl NatsServers {
         let server = &self.servers[n];
         let deadline = Instant::now() + START;
         loop {
-            if let Ok(stream) = TcpStream::connect(("127.0.0.1", server.port)) {
+            if let Ok(stream) = TcpStream::connect((server.host.as_str(), server.port)) {
                 let mut line = String::new();
                 if BufReader::new(stream).read_line(&mut line).is_ok() && line.starts_with("INFO ") {
                     return;

@@ -12,7 +12,7 @@ use hangar_fleet::FleetError;
 use hangar_fleet::claim::LogClaim;
 use hangar_fleet::facts::{FleetSessionState, SessionFact};
 use hangar_fleet::fold::{Claimable, SessionFold};
-use hangar_fleet::lease::LeaseKeeper;
+use hangar_fleet::lease::{LeaseInstant, LeaseKeeper};
 use hangar_fleet::log::{self, LogEntry};
 use hangar_fleet::order::{Order, OrderWorkspace};
 use hangar_fleet::queue::{Settled, Ticket};
@@ -23,6 +23,7 @@ use hangar_scheduler::item::{ItemId, WorkItem, WorkKind};
 use hangar_store::SessionId;
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
 
 use super::session::Carrying;
 use super::worker::Worker;
@@ -37,6 +38,8 @@ const NEWER: Duration = Duration::from_secs(10);
 pub(super) const AFTER_TROUBLE: Duration = Duration::from_secs(2);
 /// Delay before an order is tried again that waits for a limit.
 const FULL: Duration = Duration::from_secs(1);
+/// Part of the lease in which agents are stopped once it cannot be kept. Two thirds have passed then.
+const STOPPING: u32 = 6;
 /// Attempts to tell the queue how a delivery ended. Its lease ends in any case.
 const SETTLING: u32 = 5;
 
@@ -48,9 +51,9 @@ pub(super) enum Carried {
     Lost,
 }
 
-/// Carries out one order, and tells the queue how that ended.
-pub(super) async fn carry_out(worker: &Arc<Worker>, ticket: Arc<dyn Ticket>) {
-    let keeper = LeaseKeeper::start(Arc::clone(&ticket), worker.broker.settings().lease);
+/// Carries out one order that was asked for at `since`, and tells the queue how that ended.
+pub(super) async fn carry_out(worker: &Arc<Worker>, ticket: Arc<dyn Ticket>, since: LeaseInstant) {
+    let keeper = LeaseKeeper::start(Arc::clone(&ticket), worker.broker.settings().lease, since);
     let order = match Order::parse(ticket.payload()) {
         Ok(order) => order,
         Err(error) => {
@@ -65,7 +68,7 @@ pub(super) async fn carry_out(worker: &Arc<Worker>, ticket: Arc<dyn Ticket>) {
     let carried = match attempt(worker, &order, &keeper, ticket.deliveries()).await {
         Ok(carried) => carried,
         // To give it back would take it from its next worker.
-        Err(_) if keeper.over().is_cancelled() => Carried::Lost,
+        Err(_) if keeper.is_over() => Carried::Lost,
         Err(error) => {
             tracing::warn!(order = %order.id, "an order was not carried out: {error:#}");
             *worker.trouble.lock() = Some(format!("order {}: {error:#}", order.id));
@@ -73,6 +76,8 @@ pub(super) async fn carry_out(worker: &Arc<Worker>, ticket: Arc<dyn Ticket>) {
         }
     };
     match carried {
+        // The servers would take it for the word of the worker that has the order by now.
+        Carried::Over(Settled::GiveBack(_)) if keeper.is_over() => {}
         Carried::Over(settled) => settle(&*ticket, settled).await,
         Carried::Lost => {}
     }
@@ -94,11 +99,18 @@ async fn attempt(
     deliveries: u64,
 ) -> Result<Carried> {
     let (broker, id) = (&worker.broker, order.session_id()?);
+    let attempt = match worker.at_work.try_enter(&id) {
+        Some(attempt) => Some(attempt),
+        // An attempt of this worker whose lease is over stops its agents. One whose lease is not goes on.
+        None => tokio::time::timeout(broker.settings().lease / 3, worker.at_work.enter(&id)).await.ok(),
+    };
     let subject = log::session_subject(broker, &id);
     let entries = log::read(broker, &subject).await?;
     let fold = SessionFold::of(&entries);
-    let give_up = match fold.decide(&order.id, MOST_ATTEMPTS) {
+    let give_up = match fold.decide(&order.id, deliveries, MOST_ATTEMPTS) {
         Claimable::Over => return Ok(Carried::Over(Settled::Done)),
+        // Its owner keeps the lease; if it cannot, the order is delivered again.
+        Claimable::Outdated(_) => return Ok(Carried::Lost),
         Claimable::Owned(_) => return Ok(Carried::Over(Settled::GiveBack(broker.settings().lease / 3))),
         Claimable::Exhausted { attempts } => {
             let why = fold.trouble.clone().unwrap_or_else(|| "the workers were lost".to_owned());
@@ -110,6 +122,7 @@ async fn attempt(
         }
         Claimable::Free => None,
     };
+    let Some(_attempt) = attempt else { return Ok(Carried::Lost) };
     if give_up.is_none()
         && let Some(limits) = &worker.limits
     {
@@ -119,7 +132,7 @@ async fn attempt(
             return Ok(Carried::Over(Settled::GiveBack(worker.scaled(FULL))));
         }
     }
-    let carried = claimed_attempt(worker, order, keeper, &entries, fold, give_up).await;
+    let carried = claimed_attempt(worker, order, keeper, deliveries, &entries, fold, give_up).await;
     // The slot of a session that goes on elsewhere is taken over with it.
     if worker.limits.is_some()
         && !matches!(carried, Ok(Carried::Lost))
@@ -153,19 +166,28 @@ async fn claimed_attempt(
     worker: &Arc<Worker>,
     order: &Order,
     keeper: &LeaseKeeper,
+    delivery: u64,
     entries: &[LogEntry],
     fold: SessionFold,
     give_up: Option<String>,
 ) -> Result<Carried> {
     let (broker, id) = (&worker.broker, order.session_id()?);
     let subject = log::session_subject(broker, &id);
-    let claimed =
-        FleetRecord::Claimed { worker: worker.name.clone(), order: order.id.clone(), at: Timestamp::now() };
+    let claimed = FleetRecord::Claimed {
+        worker: worker.name.clone(),
+        order: order.id.clone(),
+        delivery,
+        at: Timestamp::now(),
+    };
+    if keeper.is_over() {
+        return Ok(Carried::Lost);
+    }
     let claim = match LogClaim::take(broker, subject, fold.last, &claimed).await {
         Ok(claim) => claim,
         Err(FleetError::Moved { .. }) => return Ok(Carried::Over(Settled::GiveBack(Duration::from_secs(1)))),
         Err(error) => return Err(error.into()),
     };
+    claim.bind(keeper.end().clone());
     let fact = fact(worker, order, &fold).await;
     let fact = Mutex::new(fact);
     let mut carrying = Carrying { worker, order, id: id.clone(), claim, keeper, fact };
@@ -180,7 +202,13 @@ async fn claimed_attempt(
     }
     worker.claims.insert(id.clone(), carrying.claim.clone());
     let fenced = tokio::spawn(fence(keeper.over().clone(), carrying.claim.clone()));
-    let mut carried = carrying.run(entries, fold).await;
+    let (lease, over) = (keeper.over().clone(), carrying.claim.over().clone());
+    let mut carried = tokio::select! {
+        biased;
+        carried = carrying.run(entries, fold) => carried,
+        // Whatever it waits for, such as a push to a remote that does not answer: the agents end with it.
+        () = lost_for(&lease, &over, broker.settings().lease / STOPPING) => Ok(Carried::Lost),
+    };
     fenced.abort();
     worker.claims.remove(&id, &carrying.claim);
     // A slot that was not finished parks its item, and the session goes on elsewhere.
@@ -194,11 +222,20 @@ async fn claimed_attempt(
 }
 
 /// Ends the claim with the lease, so that nothing waits for servers that cannot be reached.
-async fn fence(lease: tokio_util::sync::CancellationToken, claim: LogClaim) {
+async fn fence(lease: CancellationToken, claim: LogClaim) {
     tokio::select! {
         () = lease.cancelled() => claim.give_up("the lease has ended"),
         () = claim.over().cancelled() => {}
     }
+}
+
+/// Resolves so long after the lease or the claim was lost.
+async fn lost_for(lease: &CancellationToken, claim: &CancellationToken, time: Duration) {
+    tokio::select! {
+        () = lease.cancelled() => {}
+        () = claim.cancelled() => {}
+    }
+    tokio::time::sleep(time).await;
 }
 
 /// What lists show of the session, before it runs here.

@@ -5,6 +5,7 @@
 //! session of it. `submit.rs` places an order and shows its events here. Streams, claims and leases are `crates/fleet`.
 
 pub(crate) mod args;
+mod at_work;
 mod attempt;
 pub(crate) mod config;
 pub(crate) mod doctor;

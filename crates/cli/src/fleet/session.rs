@@ -326,6 +326,8 @@ impl Carrying<'_> {
         request: ControlRequest,
         cancelled: &mut bool,
     ) -> Result<()> {
+        // A request that waited while this process was stopped is for the next owner.
+        self.claim.check()?;
         let command = match request.command.clone() {
             ControlCommand::Send { id, text } => {
                 let redactor = crate::redact::of_machine(&self.worker.settings);
@@ -384,7 +386,9 @@ impl Carrying<'_> {
             Interrupted::Lost => {
                 // Before anything else: the lease ends soon, and the next worker begins then.
                 self.claim.give_up("the lease has ended");
-                drop(session);
+                if let Some(session) = session {
+                    session.agent.kill().await;
+                }
                 tracing::warn!(session = %self.id, "the session goes on elsewhere: the lease could not be kept");
                 Ok(Carried::Lost)
             }

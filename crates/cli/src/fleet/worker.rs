@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use futures_util::FutureExt;
 use hangar_fleet::Broker;
 use hangar_fleet::facts::{CordonFact, CordonMode, WorkerFact, check_name};
+use hangar_fleet::lease::LeaseInstant;
 use hangar_fleet::order::Labels;
 use hangar_fleet::queue::OrderQueue;
 use hangar_fleet::replica::ClaimedLogs;
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::args::WorkerArgs;
+use super::at_work::AtWork;
 use super::attempt;
 use super::workspace::Workspaces;
 use crate::exit::Exit;
@@ -52,6 +54,7 @@ pub(super) struct Worker {
     /// Settings whose sessions have a copy on the servers.
     pub(super) settings: Settings,
     pub(super) claims: ClaimedLogs,
+    pub(super) at_work: AtWork,
     pub(super) workspaces: Workspaces,
     /// The queue of this machine, whose limits hold for orders too.
     pub(super) scheduler: Scheduler,
@@ -93,6 +96,7 @@ pub(super) async fn run(settings: &Settings, args: &WorkerArgs) -> Result<Exit> 
         queue: WorkQueue::new(&broker),
         settings: settings.with_replica(Arc::new(claims.clone())),
         claims,
+        at_work: AtWork::default(),
         workspaces: Workspaces::new(settings),
         scheduler: crate::queue::working_scheduler(settings)?,
         limits: crate::queue::config::across_machines(settings)?,
@@ -259,7 +263,9 @@ impl Puller {
             }
             let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else { return };
             let wait = if *self.is_several.borrow() { OF_SEVERAL } else { ONE_POOL };
-            let wait = wait.min(self.worker.broker.settings().lease);
+            // The lease of the order may begin right after this.
+            let since = LeaseInstant::now();
+            let wait = wait.min(self.worker.broker.settings().lease / 6);
             let pulled = tokio::select! {
                 pulled = self.worker.queue.pull(&self.pool, wait) => pulled,
                 // An order that is on its way goes to another worker when its lease ends.
@@ -270,7 +276,7 @@ impl Puller {
                     let worker = Arc::clone(&self.worker);
                     self.tasks.spawn(FutureExt::boxed(async move {
                         worker.busy.fetch_add(1, Ordering::Relaxed);
-                        attempt::carry_out(&worker, ticket.into()).await;
+                        attempt::carry_out(&worker, ticket.into(), since).await;
                         worker.busy.fetch_sub(1, Ordering::Relaxed);
                         drop(slot);
                     }));

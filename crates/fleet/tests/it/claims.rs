@@ -1,13 +1,16 @@
 //! The log of a session: the rules of its one writer, held by the file alone and by the file with a copy on the servers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hangar_agent::log::{LogError, Seq, SessionLog};
 use hangar_fleet::check;
 use hangar_fleet::claim::LogClaim;
 use hangar_fleet::fold::{SessionFold, TurnProgress};
+use hangar_fleet::lease::{LeaseInstant, LeaseKeeper};
 use hangar_fleet::log::{self, LogEntry, LogItem};
 use hangar_fleet::order::OrderId;
+use hangar_fleet::queue::{Settled, Ticket};
 use hangar_fleet::record::FleetRecord;
 use hangar_fleet::replica::ClaimedLogs;
 use hangar_fleet::{Broker, FleetError};
@@ -61,6 +64,7 @@ fn claimed(worker: &str) -> FleetRecord {
     FleetRecord::Claimed {
         worker: worker.to_owned(),
         order: OrderId("o".to_owned()),
+        delivery: 0,
         at: Timestamp::UNIX_EPOCH,
     }
 }
@@ -121,6 +125,63 @@ async fn a_claim_that_is_over_takes_no_newer_one_of_the_same_worker_with_it() {
     append(&mut log, 0, &[event("a", None, "1".to_owned())]).await.unwrap();
     let entries = log::read(&broker, &log::session_subject(&broker, &id)).await.unwrap();
     assert!(!lines(&entries).is_empty(), "the log has a copy on the servers");
+}
+
+#[tokio::test]
+async fn a_session_without_a_claim_is_not_written() {
+    let (home, id) = (tempfile::tempdir().unwrap(), session());
+    let store = Store::new(home.path()).with_replica(Some(Arc::new(ClaimedLogs::default())));
+    let mut log = store.create(&id, meta()).unwrap();
+    let refused = append(&mut log, 0, &[event("a", None, "1".to_owned())]).await;
+    assert!(format!("{refused:?}").contains("has no claim of session"), "{refused:?}");
+}
+
+/// A ticket whose extensions are never answered.
+struct Unanswered;
+
+#[async_trait::async_trait]
+impl Ticket for Unanswered {
+    fn payload(&self) -> &[u8] {
+        b""
+    }
+
+    fn deliveries(&self) -> u64 {
+        1
+    }
+
+    async fn extend(&self) -> Result<(), FleetError> {
+        std::future::pending().await
+    }
+
+    async fn settle(&self, _: Settled) -> Result<(), FleetError> {
+        Ok(())
+    }
+}
+
+/// As of a process that was stopped while it waited for the confirmation of an append.
+#[tokio::test]
+async fn an_append_that_is_confirmed_after_the_lease_is_no_leave_to_act() {
+    let servers = NatsServers::one();
+    let broker = connect(&servers).await;
+    let (id, lease) = (session(), Duration::from_secs(1));
+    let first = claim(&broker, &id, "w1").await;
+    let keeper = LeaseKeeper::start(Arc::new(Unanswered), lease, LeaseInstant::now());
+    first.bind(keeper.end().clone());
+    let line = serde_json::to_string(&event("a", None, "1".to_owned())).unwrap() + "\n";
+    first.append_lines(line.as_bytes()).unwrap();
+    let settled = first.settled();
+    let subject = log::session_subject(&broker, &id);
+    while lines(&log::read(&broker, &subject).await.unwrap()).is_empty() {
+        tokio::task::yield_now().await;
+    }
+    keeper.over().cancelled().await;
+    if let Some(settled) = settled {
+        let late = settled.await.unwrap_err();
+        assert!(late.to_string().contains("the lease has ended"), "{late}");
+    }
+    assert!(first.settled().unwrap().await.is_err(), "everything is stored, and nothing may follow from it");
+    assert!(first.append_lines(line.as_bytes()).is_err());
+    assert!(first.over().is_cancelled());
 }
 
 #[tokio::test]

@@ -41,11 +41,11 @@ fn rss(pid: u32) -> u64 {
 }
 
 /// Carries an order out as a worker does, with an agent that says one thing.
-async fn carry_out(broker: &Broker, worker: &str, order: &Order) -> Settled {
+async fn carry_out(broker: &Broker, worker: &str, order: &Order, delivery: u64) -> Settled {
     let id = order.session_id().unwrap();
     let subject = log::session_subject(broker, &id);
     let fold = SessionFold::of(&log::read(broker, &subject).await.unwrap());
-    if fold.decide(&order.id, 5) != Claimable::Free {
+    if fold.decide(&order.id, delivery, 5) != Claimable::Free {
         return Settled::Done;
     }
     let limits = Limits::global(100_000).with(ScopeKind::Project, "limited", 8);
@@ -71,7 +71,7 @@ async fn carry_out(broker: &Broker, worker: &str, order: &Order) -> Settled {
         }
     }
     let at = Timestamp::now();
-    let claimed = FleetRecord::Claimed { worker: worker.to_owned(), order: order.id.clone(), at };
+    let claimed = FleetRecord::Claimed { worker: worker.to_owned(), order: order.id.clone(), delivery, at };
     let claim = LogClaim::take(broker, subject, fold.last, &claimed).await.unwrap();
     let fact = |state| SessionFact {
         state,
@@ -137,7 +137,7 @@ async fn grow(url: &str, prefix: &str, workers: usize, sessions: usize) -> Grown
                 while done.load(Ordering::Relaxed) < sessions as u64 {
                     let Ok(Some(ticket)) = queue.pull("any", Duration::from_secs(1)).await else { continue };
                     let order = Order::parse(ticket.payload()).unwrap();
-                    let settled = carry_out(&broker, &name, &order).await;
+                    let settled = carry_out(&broker, &name, &order, ticket.deliveries()).await;
                     ticket.settle(settled).await.unwrap();
                     if settled == Settled::Done {
                         done.fetch_add(1, Ordering::Relaxed);
@@ -181,7 +181,8 @@ async fn appends(url: &str, sessions: usize, time: Duration) -> f64 {
             let id = uuid::Uuid::new_v4().to_string();
             let subject = log::session_subject(&broker, &id.parse().unwrap());
             let order = hangar_fleet::order::OrderId(format!("o{n}"));
-            let claimed = FleetRecord::Claimed { worker: "w".to_owned(), order, at: Timestamp::now() };
+            let claimed =
+                FleetRecord::Claimed { worker: "w".to_owned(), order, delivery: 0, at: Timestamp::now() };
             let claim = LogClaim::take(&broker, subject, 0, &claimed).await.unwrap();
             let (began, mut count) = (Instant::now(), 0_u64);
             while began.elapsed() < time {

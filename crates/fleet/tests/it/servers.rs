@@ -117,6 +117,7 @@ async fn a_cluster_that_loses_servers_loses_nothing() {
     let claimed = FleetRecord::Claimed {
         worker: "w".to_owned(),
         order: OrderId("o".to_owned()),
+        delivery: 0,
         at: Timestamp::UNIX_EPOCH,
     };
     let claim = LogClaim::take(&broker, subject.clone(), 0, &claimed).await.unwrap();

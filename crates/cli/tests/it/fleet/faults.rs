@@ -1,10 +1,11 @@
 //! Faults: workers that are killed, stopped and cut off, servers that are lost, orders that cannot be carried out.
 
+use std::net::TcpListener;
 use std::time::Duration;
 
 use hangar_fleet::record::OrderEnd;
 use hangar_test_support::process::Witness;
-use hangar_test_support::{NatsServers, Running, Signal};
+use hangar_test_support::{Namespace, NatsServers, Running, Scratch, Signal};
 
 use super::machines::{Fleet, LEASE, Link, file, until_log};
 
@@ -55,6 +56,63 @@ fn another_worker_goes_on_when_one_is_killed() {
 }
 
 #[test]
+fn a_worker_killed_in_a_later_turn_loses_neither_work_nor_messages() {
+    let fleet = Fleet::new(NatsServers::three());
+    let first = fleet.worker("w1", &[]);
+    let place = |name: &str| fleet.here.root().join(name);
+    let made = r#"TOOL:bash:{"command":"echo one > made.txt"}
+SAY:made"#;
+    let session = fleet.place(made, &[]).finish().expect_exit(0).session_id();
+    let wait = format!(
+        r#"TOOL:bash:{{"command":"echo run >> {}; echo $$ > {}; sleep 1000"}}"#,
+        place("count").display(),
+        place("pid").display()
+    );
+    let second = fleet.place(&wait, &["--resume", &session]).start();
+    let command = Witness::of(file(&place("pid")).trim().parse().unwrap());
+    let look = format!(
+        r#"TOOL:bash:{{"command":"cat made.txt > {}"}}
+SAY:seen"#,
+        place("seen").display()
+    );
+    let third = fleet.place(&look, &["--resume", &session]).start();
+    until_log(&fleet, &session, "the message is accepted", |fold| fold.waiting.len() == 2);
+    let _second = fleet.worker("w2", &[]);
+    first.running.signal(Signal::KILL);
+    second.finish().expect_exit(0);
+    third.finish().expect_exit(0);
+    assert!(command.is_gone_within(Duration::from_secs(60)));
+    assert_eq!(file(&place("seen")), "one\n", "the worktree has what the last turn made");
+    assert_eq!(file(&place("count")), "run\n");
+    assert_eq!(fleet.check(&session), ["w1", "w1", "w2"]);
+}
+
+#[test]
+fn an_order_that_always_loses_its_worker_is_parked() {
+    const ATTEMPTS: u32 = 5;
+    let fleet = Fleet::new(NatsServers::one());
+    // Connections are taken, and nothing is ever said: the turn is under way whenever the worker is lost.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let session = uuid::Uuid::new_v4().to_string();
+    let order = fleet.place("SAY:hi", &["--session-id", &session]).start();
+    let mut scratch = Scratch::new();
+    fleet.configure(&scratch, &fleet.servers.url());
+    for attempt in 1..=ATTEMPTS {
+        let worker = fleet.worker_without_answers(scratch, "w1", &silent);
+        until_log(&fleet, &session, "it is claimed", |fold| {
+            fold.attempts.values().any(|all| *all == attempt)
+        });
+        worker.running.signal(Signal::KILL);
+        scratch = worker.scratch;
+    }
+    let _last = fleet.worker_without_answers(scratch, "w1", &silent);
+    let parked = order.finish().expect_exit(1);
+    let why = "the order was given up: it was tried 5 times: the workers were lost";
+    assert!(parked.stderr.contains(why), "{parked:#?}");
+    assert_eq!(fleet.check(&session).len(), ATTEMPTS as usize + 1, "and one claim to say so");
+}
+
+#[test]
 fn a_worker_that_slept_through_its_lease_writes_nothing_and_stops_its_agents() {
     let fleet = Fleet::new(NatsServers::one());
     let first = fleet.worker("w1", &[]);
@@ -89,6 +147,30 @@ fn a_worker_that_is_cut_off_stops_its_agents_and_comes_back() {
     let session = fleet.place("SAY:back", &[]).finish().expect_exit(0).session_id();
     let workers = fleet.check(&session);
     assert!(workers == ["w1"] || workers == ["w2"], "{workers:?}");
+    drop(first);
+}
+
+/// The same with a link of the kernel, whose packets are lost: nothing is closed, and nobody says a word.
+#[test]
+fn a_worker_whose_network_is_cut_stops_its_agents_before_another_goes_on() {
+    let Some(network) = Namespace::new(2) else { return };
+    let fleet = Fleet::with_lease(NatsServers::within(&network), 2 * LEASE);
+    let far = format!("nats://{}:{}", network.address(1), fleet.servers.port(0));
+    let first = fleet.worker_at("w1", &far, &[]);
+    let waiting = Waiting::start(&fleet);
+    let _second = fleet.worker("w2", &[]);
+    network.cut(1, true);
+    until_log(&fleet, &waiting.session, "w2 has it", |fold| fold.last_worker.as_deref() == Some("w2"));
+    assert!(waiting.command.is_gone_within(Duration::ZERO), "the command of w1 is gone before w2 begins");
+    waiting.ends_on(&fleet, &["w1", "w2"]);
+    // It comes back by itself.
+    network.cut(1, false);
+    fleet.hangar(&["workers", "drain", "w2"]).finish().expect_exit(0);
+    fleet.until("w2 has ended", |rows| {
+        rows.iter().any(|row| row["worker"]["name"] == "w2" && row["state"] == "gone")
+    });
+    let session = fleet.place("SAY:back", &[]).finish().expect_exit(0).session_id();
+    assert_eq!(fleet.check(&session), ["w1"]);
     drop(first);
 }
 

@@ -105,11 +105,26 @@ impl Fleet {
 
     /// Starts a worker on a machine that is there.
     pub(super) fn worker_in(&self, scratch: Scratch, name: &str, args: &[&str]) -> Worker {
+        let invocation = hangar(&scratch, &self.model);
+        self.worker_as(invocation, scratch, name, args)
+    }
+
+    /// The same with a model that never answers.
+    pub(super) fn worker_without_answers(
+        &self,
+        scratch: Scratch,
+        name: &str,
+        silent: &TcpListener,
+    ) -> Worker {
+        let url = format!("http://{}", silent.local_addr().unwrap());
+        let invocation = hangar(&scratch, &self.model).provider(&url);
+        self.worker_as(invocation, scratch, name, &[])
+    }
+
+    fn worker_as(&self, invocation: Invocation, scratch: Scratch, name: &str, args: &[&str]) -> Worker {
         let before = jiff::Timestamp::now().to_string();
-        let invocation = hangar(&scratch, &self.model)
-            .within(Duration::from_secs(3600))
-            .args(["worker", "--name", name])
-            .args(args);
+        let invocation =
+            invocation.within(Duration::from_secs(3600)).args(["worker", "--name", name]).args(args);
         let worker = Worker { running: invocation.start(), scratch };
         self.until(&format!("{name} is ready"), |workers| {
             // A heartbeat of an earlier worker of that name does not count.

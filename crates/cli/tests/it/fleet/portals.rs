@@ -357,8 +357,12 @@ fn a_slow_reader_is_cut_off_and_comes_back_while_others_read_on() {
         let running = SessionFact { state: FleetSessionState::Running, worker: Some("w".to_owned()), ..fact };
         broker.put_fact(&running).await.unwrap();
         let subject = log::session_subject(&broker, &id.parse().unwrap());
-        let claimed =
-            FleetRecord::Claimed { worker: "w".to_owned(), order: order.id, at: jiff::Timestamp::now() };
+        let claimed = FleetRecord::Claimed {
+            worker: "w".to_owned(),
+            order: order.id,
+            delivery: 0,
+            at: jiff::Timestamp::now(),
+        };
         let claim = LogClaim::take(&broker, subject, 0, &claimed).await.unwrap();
         (broker, claim)
     });
