@@ -230,6 +230,7 @@ impl SessionLogs for Machine {
         Ok(PastSession {
             runtime: past.runtime,
             agent: past.agent,
+            host: past.host,
             agent_session: past.agent_session,
             workspace: past.workspace,
         })

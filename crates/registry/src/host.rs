@@ -175,6 +175,8 @@ pub struct PastSession {
     pub runtime: String,
     /// Named agent that it was opened with.
     pub agent: Option<String>,
+    /// Host by ssh that it was opened on.
+    pub host: Option<String>,
     pub agent_session: Option<String>,
     pub workspace: Option<PathBuf>,
 }

@@ -15,6 +15,16 @@ pub enum Host {
     Ssh(Ssh),
 }
 
+impl Host {
+    /// Target of ssh.
+    pub fn target(&self) -> Option<&str> {
+        match self {
+            Host::Local => None,
+            Host::Ssh(ssh) => Some(&ssh.target),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ssh {
     /// `host`, `user@host`, or a name of the user's ssh configuration.
@@ -53,17 +63,33 @@ impl HostKeys {
     }
 }
 
+/// Time that an agent's connection may take.
+const CONNECT_SECONDS: u64 = 30;
+
 /// Exit code of the remote command when its directory does not exist: one that shells and agents do not use.
 pub(crate) const NO_WORKSPACE: i32 = 119;
 
 impl Ssh {
     /// The arguments of `ssh` that run a program over there.
     pub(crate) fn arguments(&self, remote: &RemoteProgram<'_>) -> Vec<OsString> {
+        let mut all = self.connection(CONNECT_SECONDS);
+        all.push(remote.command().into());
+        all
+    }
+
+    /// The arguments of `ssh` that end well if the host can be reached as agents reach it.
+    pub fn trial(&self, connect_seconds: u64) -> Vec<OsString> {
+        let mut all = self.connection(connect_seconds);
+        all.push("true".into());
+        all
+    }
+
+    fn connection(&self, connect_seconds: u64) -> Vec<OsString> {
         let mut all: Vec<OsString> = Vec::new();
         let mut option = |value: String| all.extend([OsString::from("-o"), value.into()]);
         option(format!("StrictHostKeyChecking={}", self.host_keys.as_str()));
         option("BatchMode=yes".to_owned());
-        option("ConnectTimeout=30".to_owned());
+        option(format!("ConnectTimeout={connect_seconds}"));
         option("ServerAliveInterval=15".to_owned());
         option("ServerAliveCountMax=3".to_owned());
         for value in &self.options {
@@ -74,7 +100,6 @@ impl Ssh {
         }
         // Nothing behind it is an option of ssh, whatever a host is called.
         all.extend(["-T".into(), "--".into(), self.target.clone().into()]);
-        all.push(remote.command().into());
         all
     }
 }

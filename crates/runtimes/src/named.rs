@@ -50,8 +50,11 @@ impl Runtime for NamedAgent {
 
     fn open(&self, mut order: AgentOrder) -> BoxFuture<'static, Result<AgentSession, TurnFailure>> {
         if order.resume.is_none() {
-            let assigned =
-                AgentAssigned { agent: self.card.name.to_string(), runtime: self.card.base().to_owned() };
+            let assigned = AgentAssigned {
+                agent: self.card.name.to_string(),
+                runtime: self.card.base().to_owned(),
+                host: order.host.target().map(str::to_owned),
+            };
             order.opening.push(assigned.into());
         }
         match order.fallback_models.is_empty() {

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 
 use crate::host::NO_WORKSPACE;
+use crate::program_query::NO_CONNECTION;
 use crate::usage::AgentUsage;
 
 /// Outcome of a turn, with its usage.
@@ -36,6 +37,11 @@ pub struct TurnFailure {
 }
 
 impl TurnFailure {
+    /// Whether ssh could not reach the host of the agent, or lost it.
+    pub fn is_lost_connection(&self) -> bool {
+        self.kind == ErrorKind::PortExit && self.evidence.exit_code == Some(NO_CONNECTION)
+    }
+
     /// Whether a cap that was set for the turn or the session is used up, rather than a quota of the account.
     pub fn is_own_cap(&self) -> bool {
         let code = self.evidence.code.as_deref();

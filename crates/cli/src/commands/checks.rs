@@ -1,12 +1,11 @@
 //! Checks of `hangar doctor` about the configuration, named agents, hosts, the disk and the clock.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use hangar_process::credentials::Child;
-use hangar_runtimes::host::Host;
+use hangar_runtimes::host::{Host, Ssh};
 use hangar_runtimes::runtime::{Lookup, Runtime};
 use jiff::Timestamp;
 
@@ -160,24 +159,28 @@ async fn agent_finding(settings: &Settings, runtimes: &AgentRuntimes, agent: &dy
 pub(super) fn hosts(settings: &Settings) -> Vec<Finding> {
     let Ok(runtimes) = AgentRuntimes::assemble(settings) else { return Vec::new() };
     let config = &runtimes.config;
-    let names = config.agents.keys().chain(config.named.keys());
-    let mut targets: BTreeSet<String> = names
-        .filter_map(|name| match choice::host_of(config, name) {
-            Host::Ssh(ssh) => Some(ssh.target),
-            Host::Local => None,
-        })
-        .collect();
-    targets.extend(config.named.values().flat_map(|agent| agent.pool().iter().cloned()));
-    targets.iter().take(MOST_HOSTS).map(|target| host_finding(settings, target)).collect()
+    let of_agents = config.agents.keys().chain(config.named.keys()).map(|name| choice::host_of(config, name));
+    let pools =
+        config.named.iter().flat_map(|(name, agent)| agent.pool().iter().map(move |host| (name, host)));
+    let of_pools = pools.map(|(name, host)| choice::host_named(config, name, host));
+    let mut hosts: Vec<Ssh> = Vec::new();
+    for host in of_agents.chain(of_pools) {
+        if let Host::Ssh(ssh) = host
+            && !hosts.contains(&ssh)
+        {
+            hosts.push(ssh);
+        }
+    }
+    hosts.sort_by(|a, b| a.target.cmp(&b.target));
+    hosts.iter().take(MOST_HOSTS).map(|host| host_finding(settings, host)).collect()
 }
 
-fn host_finding(settings: &Settings, target: &str) -> Finding {
+fn host_finding(settings: &Settings, host: &Ssh) -> Finding {
+    let target = &host.target;
     let subject = format!("host {target}");
     let seconds = SSH_PATIENCE.as_secs();
     let child = Command::new("ssh")
-        .args(["-o", "BatchMode=yes", "-o"])
-        .arg(format!("ConnectTimeout={seconds}"))
-        .args(["--", target, "true"])
+        .args(host.trial(seconds))
         .env_clear()
         .envs(credentials::environment(settings, Child::Helper, &[]))
         .stdin(Stdio::null())

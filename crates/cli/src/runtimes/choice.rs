@@ -121,6 +121,8 @@ pub(crate) struct ResumedAgent<'a> {
     pub(crate) runtime: &'a str,
     /// Named agent that it was opened with.
     pub(crate) agent: Option<&'a str>,
+    /// Host by ssh that it was opened on.
+    pub(crate) host: Option<&'a str>,
     /// Its requested model, for agents that do not remember it.
     pub(crate) model: Option<&'a str>,
     pub(crate) effort: Option<&'a str>,
@@ -194,7 +196,12 @@ impl RunChoice {
             effort: from
                 .turn("--effort", typed.effort.clone(), |table| said(table.effort.clone()), None)
                 .unless_before(before.and_then(|before| before.effort)),
-            ssh: from.pick("--ssh", args.ssh, ssh, None),
+            // The conversation is on the host of the pool that the session was opened on.
+            ssh: from.pick("--ssh", args.ssh, ssh, None).unless_before(
+                before
+                    .and_then(|before| before.host)
+                    .filter(|host| named.is_some_and(|named| named.pool().iter().any(|other| other == host))),
+            ),
             turn_timeout: from.seconds("--turn-timeout", &typed, |table| table.turn_timeout, usual.turn),
             stall_timeout: from.seconds("--stall-timeout", &typed, |table| table.stall_timeout, usual.stall),
             tool_timeout: from.seconds("--tool-timeout", &typed, |table| table.tool_timeout, usual.tool),
@@ -393,6 +400,7 @@ pub(crate) fn configured(config: &RuntimesConfig, name: &str) -> Result<RunChoic
         config,
         Some(ResumedAgent {
             runtime: config.base(name),
+            host: None,
             agent: config.named.contains_key(name).then_some(name),
             model: None,
             effort: None,

@@ -46,6 +46,7 @@ impl SessionPlan {
             ResumedAgent {
                 runtime: &past.runtime,
                 agent: past.agent.as_deref(),
+                host: past.host.as_deref(),
                 model: past.model.as_deref().filter(|_| forgets),
                 effort: past.effort.as_deref().filter(|_| forgets),
             }

@@ -25,6 +25,8 @@ pub(crate) struct SessionPast {
     pub(crate) runtime: String,
     /// Named agent that it was opened with.
     pub(crate) agent: Option<String>,
+    /// Host by ssh that it was opened on.
+    pub(crate) host: Option<String>,
     pub(crate) agent_session: Option<String>,
     pub(crate) workspace: Option<PathBuf>,
     /// Last requested model.
@@ -38,6 +40,7 @@ impl SessionPast {
         let mut past = SessionPast {
             runtime: NATIVE.to_owned(),
             agent: None,
+            host: None,
             agent_session: None,
             workspace: None,
             model: None,
@@ -70,7 +73,10 @@ impl SessionPast {
                 Body::SessionResume(resume) => {
                     past.asked_for(resume.selected_model.as_ref(), resume.reasoning_effort.as_ref());
                 }
-                Body::AgentAssigned(assigned) => past.agent = Some(assigned.agent.clone()),
+                Body::AgentAssigned(assigned) => {
+                    past.agent = Some(assigned.agent.clone());
+                    past.host.clone_from(&assigned.host);
+                }
                 Body::ContextChanged(changed) => past.workspace = Some(PathBuf::from(&changed.directory.cwd)),
                 Body::Handoff(handoff) => {
                     past.agent_session.clone_from(&handoff.remote_session_id);

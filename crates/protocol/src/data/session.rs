@@ -437,6 +437,9 @@ pub struct AgentAssigned {
     pub agent: String,
     /// Runtime that the agent is based on.
     pub runtime: String,
+    /// Host that it works on by ssh. The conversation of the agent is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

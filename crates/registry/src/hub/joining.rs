@@ -122,6 +122,7 @@ impl Hub {
             tree: None,
             hub: self.clone(),
             live: Arc::clone(&live),
+            host: None,
             agent,
             record: None,
             // The process that writes the log writes the name.

@@ -10,6 +10,7 @@ use hangar_protocol::data::{PermissionMode, PermissionsChanged};
 use hangar_runtimes::agents::merged_mcp_config;
 use hangar_runtimes::capabilities::EFFORT_LEVELS;
 use hangar_runtimes::host::Host;
+use hangar_runtimes::outcome::TurnFailure;
 use hangar_runtimes::runtime::{AgentCard, AgentOrder, AgentSession, Consent, Runtime};
 use hangar_scheduler::item::{ItemId, WorkItem, WorkKind};
 use hangar_store::SessionId;
@@ -230,7 +231,7 @@ impl Hub {
         }
         let wanted = SessionRequest {
             id: id.clone(),
-            host: self.pool_host(&name),
+            host: self.host_of_past(&name, past.host),
             runtime: name,
             model: None,
             effort: None,
@@ -271,6 +272,7 @@ impl Hub {
             order.opening.push(changed.into());
         }
         let begun = order.clone();
+        let host = order.host.target().map(str::to_owned);
         // A session of a run says so in its first events.
         let of_run = order.opening.iter().any(|body| matches!(body, Body::RunAssigned(_)));
         let counts_as = (!of_run).then(|| self.turn_item(&id, card, &order));
@@ -278,7 +280,10 @@ impl Hub {
             opened = runtime.open(order) => opened,
             () = self.0.stopping.cancelled() => return Err(RegistryError::Stopping),
         };
-        let opened = opened.map_err(|failure| RegistryError::NotOpened(Box::new(failure)))?;
+        let opened = opened.map_err(|failure| {
+            self.note_host(host.as_deref(), Some(&failure));
+            RegistryError::NotOpened(Box::new(failure))
+        })?;
         let record = match log {
             Log::New if capabilities.own_log => None,
             Log::New => Some(self.0.host.begin(&id, &begun, &name)?),
@@ -306,6 +311,7 @@ impl Hub {
             live: Arc::clone(&live),
             tree: opened.follow_tree(),
             agent: opened,
+            host,
             record,
             renamed,
             approvals,
@@ -434,6 +440,22 @@ impl Hub {
                 found.card().base()
             ))),
             Some(_) | None => Ok(found),
+        }
+    }
+
+    /// Host of a session that is continued: the one of the pool that has its conversation.
+    fn host_of_past(&self, agent: &str, past: Option<String>) -> Option<String> {
+        let pool = self.placement(agent).pool;
+        past.filter(|host| pool.contains(host)).or_else(|| self.0.scheduler.least_loaded(&pool))
+    }
+
+    /// Notes whether a host of a pool could be reached, for the work that is placed next.
+    pub(super) fn note_host(&self, host: Option<&str>, failure: Option<&TurnFailure>) {
+        let Some(host) = host else { return };
+        match failure {
+            Some(failure) if failure.is_lost_connection() => self.0.scheduler.host_failed(host),
+            Some(_) => {}
+            None => self.0.scheduler.host_answered(host),
         }
     }
 

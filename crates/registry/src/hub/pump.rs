@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hangar_protocol::Event;
+use hangar_runtimes::outcome::TurnResult;
 use hangar_runtimes::runtime::{
     AgentAnswer, AgentSession, PermissionReply, SessionCommand, SessionNews, TreeFollower,
 };
@@ -33,6 +34,8 @@ pub(super) struct Pump {
     pub(super) hub: Hub,
     pub(super) live: Arc<LiveSession>,
     pub(super) agent: AgentSession,
+    /// Host by ssh that the agent works on.
+    pub(super) host: Option<String>,
     pub(super) record: Option<Box<dyn LogWriter>>,
     pub(super) renamed: mpsc::Receiver<String>,
     /// Answers of a session that may do all, on their way to its agent. The pump does not wait for the agent to take one:
@@ -104,6 +107,11 @@ impl Pump {
                     pass_on(holder, SessionNews::Event(event)).await;
                 }
                 SessionNews::TurnEnded(ended) => {
+                    let failed = match &ended.outcome.end {
+                        TurnResult::Failed(failure) => Some(failure),
+                        TurnResult::Completed => None,
+                    };
+                    self.hub.note_host(self.host.as_deref(), failed);
                     self.record_changes().await;
                     // Work that follows from the turn is placed by what the turn has cost.
                     self.hub.charge_aside().await;

@@ -25,6 +25,9 @@ use super::view::QueueView;
 const POLL_EVERY: Duration = Duration::from_millis(100);
 /// The same for a process that waits for nothing, and only has to hear that everything is to stop.
 const IDLE_POLL_EVERY: Duration = Duration::from_secs(1);
+/// Time for which a pool is used without a host that could not be reached.
+const HOST_REST: Duration = Duration::from_secs(60);
+
 /// Configuration of the queue.
 pub struct SchedulerConfig {
     pub dir: PathBuf,
@@ -57,6 +60,8 @@ pub struct Scheduler(Arc<Inner>);
 struct Inner {
     log: Mutex<LogState>,
     retries: Mutex<RetryPolicy>,
+    /// Hosts that could not be reached, and until when pools are used without them. As many as are configured.
+    unreachable: Mutex<HashMap<String, Timestamp>>,
     now: fn() -> Timestamp,
     random: fn() -> f64,
     zone: TimeZone,
@@ -107,6 +112,7 @@ impl Scheduler {
         Ok(Self(Arc::new(Inner {
             log: Mutex::new(LogState { log, unwritten: Vec::new(), polled: false, waiting: HashMap::new() }),
             retries: Mutex::new(config.retries),
+            unreachable: Mutex::default(),
             now: config.now,
             random: config.random,
             zone: config.zone,
@@ -147,12 +153,35 @@ impl Scheduler {
         Ok(Slot { scheduler: self.clone(), id, held: true })
     }
 
-    /// The host of a pool that has the least work, running and waiting; the first of several.
+    /// The host of a pool that has the least work, running and waiting; the first of several. A host that could not be reached
+    /// a short time ago is used only if that is so of all.
     pub fn least_loaded(&self, pool: &[String]) -> Option<String> {
+        let (now, unreachable) = ((self.0.now)(), self.0.unreachable.lock());
+        let rests = |host: &String| unreachable.get(host).is_some_and(|until| now < *until);
         let state = self.0.log.lock();
         let items = || state.log.queue().state().items.values();
-        let load = |host: &String| items().filter(|entry| entry.item.host == *host).count();
-        pool.iter().min_by_key(|host| load(host)).cloned()
+        // What nobody works for may be left for ever.
+        let at_work = || items().filter(|entry| !matches!(entry.status, ItemStatus::Parked { .. }));
+        let load = |host: &String| at_work().filter(|entry| entry.item.host == *host).count();
+        pool.iter().min_by_key(|host| (rests(host), load(host))).cloned()
+    }
+
+    /// A host could not be reached. Pools are used without it for some time.
+    pub fn host_failed(&self, host: &str) {
+        let until = (self.0.now)().checked_add(HOST_REST).unwrap_or(Timestamp::MAX);
+        let known = self.0.unreachable.lock().insert(host.to_owned(), until);
+        if known.is_none() {
+            tracing::warn!(
+                host,
+                "the host cannot be reached; pools are used without it for {} s",
+                HOST_REST.as_secs()
+            );
+        }
+    }
+
+    /// A host has done its work.
+    pub fn host_answered(&self, host: &str) {
+        self.0.unreachable.lock().remove(host);
     }
 
     /// Replaces limits, budgets and the retry policy. Work that runs goes on.

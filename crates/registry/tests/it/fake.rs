@@ -206,6 +206,7 @@ impl SessionLogs for Machine {
         Ok(PastSession {
             runtime: NAME.to_owned(),
             agent: None,
+            host: None,
             agent_session: None,
             workspace: Some("/".into()),
         })

@@ -41,7 +41,7 @@ impl Host {
         // The directory that it insists on when it is started by the superuser.
         let _ = std::fs::create_dir_all("/run/sshd");
         // The port is free when it is chosen; if somebody takes it before sshd does, another one is.
-        let (sshd, port) = (0..5).find_map(|_| serve(&dir)).expect("sshd listens");
+        let (sshd, port) = (0..5).find_map(|_| serve(&dir, free_port()?)).expect("sshd listens");
         Self { scratch, sshd, port }
     }
 
@@ -51,20 +51,19 @@ impl Host {
     }
 
     fn configure_with(&self, runtime: &str, setting: &str) {
+        let ssh = self.settings();
+        configure(&self.scratch, &format!("[runtimes.{runtime}]\n{setting}\nssh = \"127.0.0.1\"\n{ssh}"));
+    }
+
+    /// How the host is reached, for the table of a runtime.
+    fn settings(&self) -> String {
         let dir = self.scratch.root().join("ssh");
         let options = [
             format!("IdentityFile={}", dir.join("user_key").display()),
             format!("UserKnownHostsFile={}", dir.join("known_hosts").display()),
             "IdentitiesOnly=yes".to_owned(),
         ];
-        configure(
-            &self.scratch,
-            &format!(
-                "[runtimes.{runtime}]\n{setting}\nssh = \"127.0.0.1\"\nssh_port = {}\nssh_options = {}\n",
-                self.port,
-                json!(options)
-            ),
-        );
+        format!("ssh_port = {}\nssh_options = {}\n", self.port, json!(options))
     }
 
     fn run(&self, runtime: &str, workspace: &Path, prompt: &str) -> Invocation {
@@ -81,16 +80,23 @@ impl Drop for Host {
     }
 }
 
-fn serve(dir: &Path) -> Option<(Child, u16)> {
-    let port = TcpListener::bind(("127.0.0.1", 0)).ok()?.local_addr().ok()?.port();
+fn free_port() -> Option<u16> {
+    TcpListener::bind(("127.0.0.1", 0)).ok()?.local_addr().ok().map(|address| address.port())
+}
+
+fn serve(dir: &Path, port: u16) -> Option<(Child, u16)> {
+    Some((serve_at(dir, "127.0.0.1", port)?, port))
+}
+
+fn serve_at(dir: &Path, address: &str, port: u16) -> Option<Child> {
     let config = format!(
-        "Port {port}\nListenAddress 127.0.0.1\nHostKey {0}/host_key\nAuthorizedKeysFile {0}/authorized_keys\n\
+        "Port {port}\nListenAddress {address}\nHostKey {0}/host_key\nAuthorizedKeysFile {0}/authorized_keys\n\
          StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\n",
         dir.display()
     );
-    let file = dir.join("sshd_config");
+    let file = dir.join(format!("sshd_config.{address}"));
     std::fs::write(&file, config).ok()?;
-    let log = std::fs::File::create(dir.join("sshd.log")).ok()?;
+    let log = std::fs::File::create(dir.join(format!("sshd.{address}.log"))).ok()?;
     let mut sshd = Command::new(SSHD)
         .args(["-D", "-e", "-f"])
         .arg(&file)
@@ -100,8 +106,8 @@ fn serve(dir: &Path) -> Option<(Child, u16)> {
         .ok()?;
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
-        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            return Some((sshd, port));
+        if std::net::TcpStream::connect((address, port)).is_ok() {
+            return Some(sshd);
         }
         if sshd.try_wait().is_ok_and(|ended| ended.is_some()) {
             return None;
@@ -367,4 +373,105 @@ fn our_own_agent_says_how_it_is_had_over_there() {
     host.configure_with("native", "");
     let run = host.run("native", &host.scratch.work(), "x").finish().expect_exit(1);
     assert!(run.stderr.contains("use the runtime `copilot`"), "{}", run.stderr);
+}
+
+/// Two machines, at two addresses of this one, in the pool of the agent `builder`.
+struct Pool {
+    first: Host,
+    second: Child,
+}
+
+/// Addresses of the machines.
+const POOL: [&str; 2] = ["127.0.0.1", "127.0.0.2"];
+/// Tasks of the job `all`, which work at the same time.
+const TASKS: usize = 4;
+
+impl Pool {
+    fn start() -> Self {
+        let first = Host::start();
+        let dir = first.scratch.root().join("ssh");
+        let second = serve_at(&dir, POOL[1], first.port).expect("the second sshd listens");
+        // An agent that notes where it works, and works until all do. Other questions than prompts have no answer.
+        let script = format!(
+            "case \"$2\" in --json) ;; *) exit 0 ;; esac; cat >/dev/null; set -- $SSH_CONNECTION; echo \"$3\" > seen.tmp.$$; mv seen.tmp.$$ seen.$$\n\
+             until [ \"$(ls seen.[0-9]* | wc -l)\" -ge {TASKS} ]; do sleep 0.02; done\n{CODEX_PONG}"
+        );
+        let program = stand_in(&first.scratch, "agent", &script);
+        let ssh = first.settings();
+        configure(
+            &first.scratch,
+            &format!(
+                "[limits]\nglobal = {TASKS}\n[runtimes.codex]\nprogram = {}\n{ssh}\
+                 [agents.builder]\nruntime = \"codex\"\nhosts = {}\n",
+                json!(program.display().to_string()),
+                json!(POOL)
+            ),
+        );
+        let works = "{ kind: Ref, taskId: build }, ".repeat(TASKS);
+        first.scratch.file(
+            "jobs.yaml",
+            &format!(
+                "models: {{ driving: any }}\n\
+                 tasks:\n  build: {{ agent: builder, prompt: build, requireUserInput: false }}\n\
+                 jobs:\n  all: {{ work: {{ kind: Par, works: [{works}] }} }}\n"
+            ),
+        );
+        Self { first, second }
+    }
+
+    fn hangar(&self, args: &[&str]) -> Invocation {
+        let run = self.first.scratch.run(HANGAR).env("HANGAR_RETRY_SCALE", "0.01");
+        run.args(args).within(PATIENCE)
+    }
+
+    /// Addresses at which agents have worked, sorted.
+    fn seen(&self) -> Vec<String> {
+        let files = std::fs::read_dir(self.first.scratch.work()).expect("files");
+        let files = files.map(|file| file.expect("a file").path());
+        let seen = files
+            .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("seen.")));
+        let mut seen: Vec<String> =
+            seen.map(|path| std::fs::read_to_string(path).expect("an address").trim().to_owned()).collect();
+        seen.sort();
+        seen
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let _ = self.second.kill();
+        let _ = self.second.wait();
+    }
+}
+
+#[test]
+fn a_pool_of_hosts_shares_the_work_and_a_session_stays_where_it_is() {
+    let pool = Pool::start();
+    let job = pool.hangar(&["job", "run", "jobs.yaml", "all", "--output-format", "json"]).finish();
+    let job = job.expect_exit(0);
+    assert_eq!(pool.seen(), [POOL[0], POOL[0], POOL[1], POOL[1]]);
+    // The conversation of a session is on its host.
+    let lines: Vec<Value> = job.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let on_second = lines.iter().find(|line| {
+        line["event"]["type"] == "hangar.agent_assigned" && line["event"]["data"]["host"] == POOL[1]
+    });
+    let session = on_second.expect("a session on the second host")["session"].as_str().expect("an id");
+    let again = pool.hangar(&["run", "--agent", "builder", "--resume", session, "-p", "more"]);
+    again.finish().expect_exit(0);
+    assert_eq!(pool.seen(), [POOL[0], POOL[0], POOL[1], POOL[1], POOL[1]]);
+    // The hosts are reached as the agent reaches them, by its port and its key.
+    let doctor = pool.hangar(&["doctor"]).finish();
+    for host in POOL {
+        assert!(doctor.stdout.contains(host), "{}", doctor.stdout);
+    }
+    assert!(!doctor.stdout.contains("cannot be reached"), "{}", doctor.stdout);
+}
+
+#[test]
+fn work_of_a_host_that_is_down_goes_to_another_one_of_its_pool() {
+    let mut pool = Pool::start();
+    pool.first.sshd.kill().expect("sshd runs");
+    pool.first.sshd.wait().expect("sshd ends");
+    pool.hangar(&["job", "run", "jobs.yaml", "all"]).finish().expect_exit(0);
+    assert_eq!(pool.seen(), [POOL[1]; TASKS]);
 }
