@@ -67,7 +67,7 @@ async fn a_refresh_by_id_returns_the_whole_issue() {
         server.issue(1, "Mend it", &["to do", "bug"]);
         let tracker = tracker(&server, "");
         let listed = tracker.by_states(&active()).await.unwrap().remove(0);
-        let found = tracker.by_ids(&[listed.id.clone()]).await.unwrap().remove(0);
+        let found = tracker.by_ids(std::slice::from_ref(&listed.id)).await.unwrap().remove(0);
         assert_eq!(
             (&found.identifier, &found.title, &found.description, &found.labels),
             (&listed.identifier, &listed.title, &listed.description, &listed.labels)
