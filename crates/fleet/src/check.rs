@@ -11,14 +11,14 @@ use crate::record::FleetRecord;
 
 /// Violations of the rules of a log; empty if all hold.
 ///
-/// Epochs never interleave; the events are one chain; each call has one start and at most one end; each order has one end; no
+/// Epochs never interleave; the events are one chain; each call has one start and at most one end, or was interrupted before its start; each order has one end; no
 /// message has two; a claim that was not released is taken over by a later delivery of the same order alone.
 pub fn problems(entries: &[LogEntry]) -> Vec<String> {
     let mut found = Vec::new();
     let mut epoch = 0;
     let mut last = 0;
     let mut ids = BTreeSet::new();
-    let mut calls: BTreeMap<String, (u32, u32)> = BTreeMap::new();
+    let mut calls: BTreeMap<String, CallCount> = BTreeMap::new();
     let mut owner: Option<(&OrderId, u64)> = None;
     let (mut ended, mut released) = (BTreeMap::<String, u32>::new(), BTreeMap::<String, u32>::new());
     for entry in entries {
@@ -54,9 +54,12 @@ pub fn problems(entries: &[LogEntry]) -> Vec<String> {
             LogItem::Events(lines) => events(entry.seq, lines, &mut ids, &mut calls, &mut found),
         }
     }
-    for (call, (starts, ends)) in calls {
-        if starts != 1 || ends > 1 {
-            found.push(format!("call {call} has {starts} starts and {ends} ends"));
+    for (call, CallCount { starts, ends, successes }) in calls {
+        // A worker that was lost after the model asked for a call, and before it began, leaves one that is closed as interrupted.
+        if starts > 1 || ends > 1 || (starts == 0 && successes > 0) {
+            found.push(format!(
+                "call {call} has {starts} starts and {ends} ends, {successes} of them successful"
+            ));
         }
     }
     let twice = |(name, times): (&String, &u32)| (*times > 1).then(|| format!("{name} has {times} ends"));
@@ -65,11 +68,19 @@ pub fn problems(entries: &[LogEntry]) -> Vec<String> {
     found
 }
 
+/// Events of a call.
+#[derive(Default)]
+struct CallCount {
+    starts: u32,
+    ends: u32,
+    successes: u32,
+}
+
 fn events(
     seq: u64,
     lines: &[u8],
     ids: &mut BTreeSet<String>,
-    calls: &mut BTreeMap<String, (u32, u32)>,
+    calls: &mut BTreeMap<String, CallCount>,
     found: &mut Vec<String>,
 ) {
     for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -87,8 +98,12 @@ fn events(
             found.push(format!("event {} is there twice", event.id().0));
         }
         match event.body() {
-            Body::ToolStart(start) => calls.entry(start.tool_call_id.clone()).or_default().0 += 1,
-            Body::ToolComplete(done) => calls.entry(done.tool_call_id.clone()).or_default().1 += 1,
+            Body::ToolStart(start) => calls.entry(start.tool_call_id.clone()).or_default().starts += 1,
+            Body::ToolComplete(done) => {
+                let call = calls.entry(done.tool_call_id.clone()).or_default();
+                call.ends += 1;
+                call.successes += u32::from(done.success);
+            }
             _ => {}
         }
     }
@@ -129,6 +144,40 @@ mod tests {
             LogEntry { seq, epoch, item: LogItem::Record(record) }
         });
         assert_eq!(problems(&entries.collect::<Vec<_>>()), expected);
+    }
+
+    /// A log of calls: `start`, `done` and `interrupted`.
+    #[track_caller]
+    fn check_calls(steps: &[&str], expected: &[&str]) {
+        let mut lines = String::new();
+        for (n, step) in steps.iter().enumerate() {
+            let (kind, data) = match *step {
+                "start" => ("tool.execution_start", r#""toolName":"bash","arguments":{}"#),
+                "done" => ("tool.execution_complete", r#""success":true"#),
+                "interrupted" => ("tool.execution_complete", r#""success":false"#),
+                _ => unreachable!("{step}"),
+            };
+            lines.push_str(&format!(
+                r#"{{"id":"{n}","timestamp":"2026-01-01T00:00:00.000Z","parentId":null,"type":"{kind}","data":{{"toolCallId":"c",{data}}}}}"#
+            ));
+            lines.push('\n');
+        }
+        let entry = LogEntry { seq: 1, epoch: 0, item: LogItem::Events(lines.into_bytes().into()) };
+        assert_eq!(problems(&[entry]), expected);
+    }
+
+    #[test]
+    fn a_call_has_one_start_and_one_end_or_was_interrupted_before() {
+        check_calls(&["start", "done"], &[]);
+        check_calls(&["start"], &[]);
+        check_calls(&["start", "interrupted"], &[]);
+        check_calls(&["interrupted"], &[]);
+        check_calls(&["done"], &["call c has 0 starts and 1 ends, 1 of them successful"]);
+        check_calls(&["start", "start"], &["call c has 2 starts and 0 ends, 0 of them successful"]);
+        check_calls(
+            &["start", "done", "interrupted"],
+            &["call c has 1 starts and 2 ends, 1 of them successful"],
+        );
     }
 
     #[test]
