@@ -163,8 +163,9 @@ mod tests {
         order.mcp_config = Some("{}".to_owned());
         order.tools.deny = vec!["shell".to_owned()];
         order.options.persona = Some("reviewer".to_owned());
-        // It has no effect.
+        // They have no effect.
         order.options.stream = Some(false);
+        order.options.builtin_mcp = Some(false);
         let unmet = unmet(&card, &order);
         assert_eq!(unmet.len(), words.len(), "{unmet:?}");
         assert!(unmet.iter().zip(words).all(|(sentence, word)| sentence.contains(word)), "{unmet:?}");

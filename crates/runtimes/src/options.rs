@@ -68,7 +68,8 @@ impl AgentOptions {
         match option {
             AgentOption::Bare => self.is_bare(),
             AgentOption::Stream => self.stream.is_some_and(|stream| stream != card.capabilities.streaming),
-            AgentOption::BuiltinMcp => self.builtin_mcp == Some(false),
+            // Agents without the switch come with no servers that could be switched off.
+            AgentOption::BuiltinMcp => self.builtin_mcp == Some(true),
             AgentOption::AgentsMd => self.without_agents_md(),
             AgentOption::Persona => self.persona.is_some(),
             AgentOption::Experimental => self.experimental == Some(true),
