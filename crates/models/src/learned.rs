@@ -237,12 +237,17 @@ impl Learned {
         let is_about_a_field = UNSUPPORTED.iter().any(|words| said.contains(words));
         let is_about_an_effort = BAD_EFFORT.iter().any(|words| said.contains(words));
         // `Invalid value: 'additional_tools'. Supported values are: 'message', …`
-        let is_about_an_item = |field: &str| field == INLINE_TOOLS && said.contains("invalid value");
-        let may = |field: &str| {
-            is_about_a_field || (field == EFFORT && is_about_an_effort) || is_about_an_item(field)
+        // What is supported is listed behind it, and may be what other models take.
+        let is_about_an_item = |field: &str, name: &str| {
+            let refused = said.split("supported values").next().unwrap_or_default();
+            field == INLINE_TOOLS && refused.contains("invalid value") && names(refused, name)
+        };
+        let is_refused = |field: &str, name: &str| {
+            let may = is_about_a_field || (field == EFFORT && is_about_an_effort);
+            (may && names(said, name)) || is_about_an_item(field, name)
         };
         let &(mut field, _) =
-            OPTIONAL.iter().find(|(field, name)| may(field) && names(said, &name.to_lowercase()))?;
+            OPTIONAL.iter().find(|(field, name)| is_refused(field, &name.to_lowercase()))?;
         // `'max_completion_tokens' is not supported with this model. Use 'max_tokens' instead.`
         if field == MAX_TOKENS
             && said.find(MAX_COMPLETION_TOKENS) < said.find(MAX_TOKENS)
@@ -260,6 +265,14 @@ impl Learned {
             }
             MAX_TOKENS => instead_of(MAX_TOKENS, MAX_COMPLETION_TOKENS),
             MAX_COMPLETION_TOKENS => instead_of(MAX_COMPLETION_TOKENS, MAX_TOKENS),
+            INLINE_TOOLS => {
+                "The provider does not take tools in the middle of a conversation of this model; they are listed at its beginning \
+                 from now on, which loses its cache when some are added."
+                    .to_owned()
+            }
+            INTERLEAVED => {
+                "The provider does not let this model think between its calls; it thinks before the first from now on.".to_owned()
+            }
             field => format!("The provider does not take `{field}` for this model; it is left out from now on."),
         })
     }
@@ -470,6 +483,15 @@ mod tests {
         ] {
             check(message, Wire::Chat, Some((field, None)));
         }
+    }
+
+    #[test]
+    fn what_a_refusal_lists_as_supported_is_not_refused() {
+        check(
+            "Invalid value: 'web_search_call'. Supported values are: 'message', 'additional_tools', and 'reasoning'.",
+            Wire::Responses,
+            None,
+        );
     }
 
     #[test]

@@ -48,6 +48,20 @@ impl AgentSettings {
     fn disables(&self, name: &str) -> bool {
         self.disabled.iter().any(|disabled| disabled == name)
     }
+
+    /// These settings before others, one by one. What either disables is disabled.
+    fn over(&self, others: &Self) -> Self {
+        let mut merged = others.clone();
+        for (name, first) in &self.agents {
+            let setting = merged.agents.entry(name.clone()).or_default();
+            setting.model = first.model.clone().or_else(|| setting.model.take());
+            setting.effort = first.effort.clone().or_else(|| setting.effort.take());
+        }
+        merged.disabled.extend(self.disabled.iter().filter(|name| !others.disables(name)).cloned());
+        merged.depth = self.depth.or(merged.depth);
+        merged.running = self.running.or(merged.running);
+        merged
+    }
 }
 
 /// Name of the setting for titles of sessions, which a model makes beside them.
@@ -98,6 +112,11 @@ impl AgentConfig {
     pub fn may_start(&self, agent: &AgentDefinition) -> bool {
         let name = &agent.name;
         agent.model_invocable && !self.settings.disables(name) && !self.client_settings.disables(name)
+    }
+
+    /// The settings that hold.
+    pub fn effective_settings(&self) -> AgentSettings {
+        self.client_settings.over(&self.settings)
     }
 
     /// The limits that hold.
@@ -223,4 +242,38 @@ pub(crate) fn select_model(
         }
     }
     Selected { choice: None, source, selection: ModelSelection::SessionInheritance }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(model: Option<&str>, effort: Option<&str>) -> AgentSetting {
+        AgentSetting { model: model.map(str::to_owned), effort: effort.map(str::to_owned) }
+    }
+
+    #[test]
+    fn settings_of_a_client_go_before_those_of_the_configuration_one_by_one() {
+        let configuration = AgentSettings {
+            agents: [
+                ("explore".to_owned(), of(Some("small"), Some("low"))),
+                ("task".to_owned(), of(Some("small"), None)),
+            ]
+            .into(),
+            disabled: vec!["review".to_owned()],
+            depth: Some(1),
+            running: Some(4),
+        };
+        let client = AgentSettings {
+            agents: [("explore".to_owned(), of(Some("large"), None))].into(),
+            disabled: vec!["review".to_owned(), "task".to_owned()],
+            depth: Some(2),
+            running: None,
+        };
+        let merged = client.over(&configuration);
+        assert_eq!(merged.agents["explore"], of(Some("large"), Some("low")));
+        assert_eq!(merged.agents["task"], of(Some("small"), None));
+        assert_eq!(merged.disabled, ["review", "task"]);
+        assert_eq!((merged.depth, merged.running), (Some(2), Some(4)));
+    }
 }

@@ -113,14 +113,13 @@ async fn update_subagents(call: Call) -> Result<Reply, Failure> {
     Reply::of(json!({}))
 }
 
-/// The settings of the client, or those of the configuration as long as the client has set none.
+/// The settings of the client and of the configuration, as they hold together. Absent if there are none.
 async fn subagents(call: Call) -> Result<Reply, Failure> {
     let settings = call
         .live()?
         .ask(|task| {
-            let config = task.session().config().agent_config.as_deref()?;
-            let settings = [&config.client_settings, &config.settings];
-            settings.into_iter().find(|settings| **settings != AgentSettings::default()).cloned()
+            let settings = task.session().config().agent_config.as_deref()?.effective_settings();
+            (settings != AgentSettings::default()).then_some(settings)
         })
         .await?;
     let told = settings.map(|AgentSettings { agents, disabled, depth, running }| {

@@ -225,7 +225,7 @@ impl Decoder {
         Some(format!("[{}]", written.join(",")))
     }
 
-    /// A block as JSON. `None` for a call that broke off.
+    /// A block as JSON. The input of a call that is no JSON is empty: its result says so. `None` for another block that broke off.
     fn written(&self, block: &Block) -> Option<String> {
         let mut fields = block.fields.clone();
         if let Kind::Call(call) = block.kind {
@@ -234,7 +234,11 @@ impl Decoder {
         }
         let input = if block.input.is_empty() { None } else { Some(block.input.as_str()) };
         let Some(input) = input else { return serde_json::to_string(&fields).ok() };
-        let raw: &RawValue = serde_json::from_str(input).ok()?;
+        let raw: &RawValue = match (serde_json::from_str(input), block.kind) {
+            (Ok(raw), _) => raw,
+            (Err(_), Kind::Call(_)) => serde_json::from_str("{}").ok()?,
+            (Err(_), _) => return None,
+        };
         fields.shift_remove("input");
         let head = serde_json::to_string(&fields).ok()?;
         Some(format!("{},\"input\":{}}}", head.strip_suffix('}')?, raw.get()))

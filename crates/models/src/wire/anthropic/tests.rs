@@ -578,6 +578,24 @@ fn an_answer_that_ended_inside_its_thinking_goes_back_without_that() {
 }
 
 #[test]
+fn a_call_whose_input_is_no_json_goes_back_without_input() {
+    let events = r#"
+        {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"a","signature":"c2ln"}}
+        {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"toolu_1","name":"view","input":{}}}
+        {"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"path\": nowhere"}}
+        {"type":"message_delta","delta":{"stop_reason":"tool_use"}}
+        {"type":"message_stop"}"#;
+    let mut decoder = Wire::Messages.decoder(&request("claude-opus-4-6", vec![user("hi")]), origin());
+    let lines = events.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.for_each(|data| decoder.event(data, &mut Vec::new()).unwrap());
+    let turn = decoder.finish(&mut Vec::new()).unwrap().turn;
+    let items: Value = serde_json::from_str(&turn.native.unwrap().items).unwrap();
+    assert_eq!((&items[0]["type"], &items[1]["type"]), (&json!("thinking"), &json!("tool_use")), "{items}");
+    assert_eq!((&items[1]["id"], &items[1]["input"]), (&json!("toolu_1"), &json!({})), "{items}");
+    assert_eq!(turn.tool_calls.len(), 1);
+}
+
+#[test]
 fn a_failed_call_with_an_image_is_a_result_and_no_error() {
     let failed = |parts: Vec<Part>| {
         let mut request = conversation("claude-opus-4-6", None);

@@ -197,8 +197,9 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
         }
     }
     push_behind(ask, &mut messages, &mut behind);
-    // Some hosts refuse a conversation that ends with an answer, and none goes on with one by itself.
-    if messages.last().is_some_and(|last| last["role"] == "assistant") {
+    // The templates of these models refuse a conversation that ends with an answer.
+    let refuses = ask.needs_filler() || ask.facts.is_claude();
+    if refuses && messages.last().is_some_and(|last| last["role"] == "assistant") {
         push_user(ask, &mut messages, json!(GO_ON));
     }
     match ask.dialect {

@@ -768,11 +768,15 @@ fn a_model_of_mistral_is_never_told_two_messages_in_a_row() {
 }
 
 #[test]
-fn a_conversation_never_ends_with_an_answer() {
-    let turn = AssistantTurn { text: "So far.".into(), ..AssistantTurn::default() };
-    let request = request("mistral-medium-3-5", vec![user("hi"), Message::Assistant(turn)]);
-    let body = body(Wire::Chat, WireVariant::Vendor, &request);
-    assert_eq!(body["messages"].as_array().unwrap().last().unwrap()["role"], "user");
+fn a_conversation_ends_with_an_answer_only_where_that_is_taken() {
+    for (model, last) in
+        [("mistral-medium-3-5", "user"), ("claude-opus-4-6", "user"), ("gpt-4.1", "assistant")]
+    {
+        let turn = AssistantTurn { text: "So far.".into(), ..AssistantTurn::default() };
+        let request = request(model, vec![user("hi"), Message::Assistant(turn)]);
+        let body = body(Wire::Chat, WireVariant::Vendor, &request);
+        assert_eq!(body["messages"].as_array().unwrap().last().unwrap()["role"], last, "{model}");
+    }
 }
 
 #[test]

@@ -223,6 +223,10 @@ fn unsealed(
     }
     fields.shift_remove("id");
     turn.tool_calls.iter().for_each(|call| rewrite(&mut item, call));
+    // Its result has the id that this model accepts.
+    if let Some(id) = item.get("call_id").and_then(Value::as_str).map(|id| ask.call_id(id)) {
+        item["call_id"] = json!(id);
+    }
     Some(item)
 }
 

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use expect_test::{Expect, expect};
@@ -404,6 +405,35 @@ fn late_tools_are_listed_where_no_item_may_add_them() {
         assert!(!items.contains(&"additional_tools"), "{host}");
         assert_eq!(tools, ["view", "apply_patch", "late"], "{host}");
     }
+}
+
+#[test]
+fn a_call_of_another_model_has_the_id_of_its_result() {
+    const LONG: &str = "call|0123456789012345678901234567890123456789|fc";
+    let items = format!(
+        r#"[{{"type":"function_call","id":"fc_1","call_id":"{LONG}","name":"view","arguments":"{{}}"}}]"#
+    );
+    let kin = native(&items).map(|native| NativeTurn {
+        origin: ModelOrigin { model: "another".to_owned(), ..origin() },
+        ..native
+    });
+    let mut request = conversation("gpt-5.6-sol", kin);
+    request.messages.pop();
+    for message in &mut request.messages {
+        match Arc::make_mut(message) {
+            Message::Assistant(turn) => {
+                turn.tool_calls.truncate(1);
+                turn.tool_calls[0].id = LONG.to_owned();
+            }
+            Message::Tool { call_id, .. } => *call_id = LONG.to_owned(),
+            Message::User(_) => {}
+        }
+    }
+    let body = body_for(Wire::Responses, WireVariant::Vendor, &host_named("openai"), &request);
+    let ids: BTreeSet<&str> =
+        body["input"].as_array().unwrap().iter().filter_map(|item| item["call_id"].as_str()).collect();
+    assert_eq!(ids.len(), 1, "{body}");
+    assert!(!ids.contains(LONG), "{body}");
 }
 
 #[test]
