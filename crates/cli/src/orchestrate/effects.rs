@@ -340,7 +340,7 @@ impl Context {
     ) -> Done {
         let (id, identifier) = (issue.0.clone(), place.identifier.clone());
         let hook = HookIssue { id, identifier, attempt: 0, review: ReviewStatus::Disabled, candidate: None };
-        if place.path.is_dir()
+        if workspace::is_complete(&place.path)
             && let Err(message) = self
                 .hook(
                     "before_remove",
