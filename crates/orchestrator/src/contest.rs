@@ -299,9 +299,12 @@ impl OrchestratorState {
                     claim.phase = Phase::Promoting { candidate: *candidate, by_person: false };
                 }
             }
-            IssueFact::Promoted { issue, candidate, workspace, branch } => {
+            IssueFact::Promoted { issue, candidate, workspace, branch, state } => {
                 self.promoted(issue, *candidate);
                 if let Some(claim) = self.claims.get_mut(issue) {
+                    if let Some(state) = state {
+                        claim.state.clone_from(state);
+                    }
                     claim.workspace = Some(workspace.clone());
                     claim.branch = Some(branch.clone());
                     self.used(issue, record.at);

@@ -45,7 +45,9 @@ fn is_done(config: &Config, claim: &IssueClaim, end: &SessionEnd) -> bool {
         // The agent itself has handed the issue over.
         SessionEnd::Inactive { state } => {
             let handoff = config.tracker.handoff_state.as_ref();
-            claim.sessions > 0 && handoff.is_some_and(|handoff| handoff.eq_ignore_ascii_case(state))
+            claim.workspace.is_some()
+                && claim.sessions > 0
+                && handoff.is_some_and(|handoff| handoff.eq_ignore_ascii_case(state))
         }
         SessionEnd::Gone | SessionEnd::Failed(_) | SessionEnd::Interrupted | SessionEnd::Stopped => false,
     }

@@ -1,11 +1,12 @@
 //! Effects of contests: the work of each candidate is committed and measured, and that of one is taken over.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hangar_orchestrator::contest::{Criterion, RivalResult, is_done, number_of};
 use hangar_orchestrator::prompt;
 use hangar_orchestrator::record::{IssueFact, SessionEnd};
 use hangar_orchestrator::state::{IssueClaim, IssueWorkspace, Phase};
+use hangar_trackers::Issue;
 
 use super::effects::{Context, Done, failed};
 use super::hooks;
@@ -25,6 +26,14 @@ pub(super) struct Place {
     pub(super) branch: String,
     /// Branch of the issue, where the work of a candidate begins.
     issue_branch: String,
+}
+
+/// Work of a candidate that was taken over.
+struct Taken {
+    workspace: PathBuf,
+    branch: String,
+    /// State of the issue.
+    state: String,
 }
 
 /// Place of the work on an issue. Each candidate has one of its own.
@@ -163,27 +172,36 @@ impl Context {
     ) -> Done {
         let issue = claim.issue.clone();
         match self.promoted(claim, winner).await {
-            Ok((ready, branch)) => {
-                IssueFact::Promoted { issue, candidate, workspace: ready.path, branch }.into()
+            Ok(taken) => {
+                let (workspace, branch, state) = (taken.workspace, taken.branch, Some(taken.state));
+                IssueFact::Promoted { issue, candidate, workspace, branch, state }.into()
             }
-            Err(message) => {
-                let end = SessionEnd::Failed(failed("promotion_failed", message, false));
-                IssueFact::SessionEnded { issue, end }.into()
-            }
+            Err(end) => IssueFact::SessionEnded { issue, end }.into(),
         }
     }
 
-    async fn promoted(
+    async fn promoted(&self, claim: &IssueClaim, winner: Option<&IssueClaim>) -> Result<Taken, SessionEnd> {
+        let refused = |message: String| SessionEnd::Failed(failed("promotion_failed", message, false));
+        let issue = self.issue(claim).await.map_err(|error| refused(error.message))?;
+        let issue = issue.ok_or(SessionEnd::Gone)?;
+        // It may have been closed since its candidates began.
+        if !self.workflow.config.tracker.is_active(&issue.state) {
+            return Err(SessionEnd::Inactive { state: issue.state });
+        }
+        let (workspace, branch) = self.taken(claim, winner, &issue).await.map_err(refused)?;
+        Ok(Taken { workspace, branch, state: issue.state })
+    }
+
+    async fn taken(
         &self,
         claim: &IssueClaim,
         winner: Option<&IssueClaim>,
-    ) -> Result<(Ready, String), String> {
+        issue: &Issue,
+    ) -> Result<(PathBuf, String), String> {
         let commit = winner.and_then(|winner| winner.result.as_ref()?.commit.clone());
         let commit = commit.ok_or("the candidate has no work")?;
         let mirror = self.mirror.as_deref().ok_or("the workflow has no repository any more")?;
-        let issue = self.issue(claim).await.map_err(|error| error.message)?;
-        let issue = issue.ok_or("the issue no longer exists")?;
-        let branch = prompt::branch(&self.workflow, &issue).map_err(|error| error.to_string())?;
+        let branch = prompt::branch(&self.workflow, issue).map_err(|error| error.to_string())?;
         let place = place(claim, &issue.identifier, branch.clone());
         let ready = self.workspace(claim, &place).await?;
         if ready.is_new {
@@ -192,7 +210,7 @@ impl Context {
         }
         take_over(mirror, &ready.path, &commit).await?;
         ready.finish()?;
-        Ok((ready, branch))
+        Ok((ready.path, branch))
     }
 
     /// Removes the branch of a candidate, if its work is kept under a ref.

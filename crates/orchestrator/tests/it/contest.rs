@@ -171,6 +171,26 @@ fn an_issue_that_is_closed_ends_all_candidates_and_their_work_is_kept() {
 }
 
 #[test]
+fn an_issue_that_was_closed_is_not_handed_over_when_a_candidate_is_promoted() {
+    for pulls in ["", "pull_requests: { provider: github, project: a/b, api_key: x }\n"] {
+        for state in ["Done", "Review", ""] {
+            let works = [work(9, true, None), work(1, true, None), work(2, true, None)];
+            let mut world = world("person", pulls, works);
+            all_done(&mut world);
+            match state {
+                "" => drop(world.issues.remove(&id("a"))),
+                state => world.issue("a").state = state.to_owned(),
+            }
+            world.request("a", PersonRequest::Promote { candidate: 1 });
+            let logged = |line: &str| world.log.contains(&line.to_owned());
+            assert!(logged("a: released") && !logged("a: promoted 1"), "{state} {:#?}", world.log);
+            assert!(world.state.workspaces.is_empty(), "{:#?}", world.state.workspaces);
+            assert_eq!(world.issues.get(&id("a")).map_or("", |issue| &issue.state), state);
+        }
+    }
+}
+
+#[test]
 fn a_person_stops_candidates_and_lets_them_go_on() {
     let mut world = world("criteria", "", [work(9, true, None), work(1, true, None), work(2, true, None)]);
     world.completes("a#1");

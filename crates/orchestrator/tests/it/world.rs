@@ -225,8 +225,17 @@ impl World {
                 self.note(IssueFact::RivalDone { issue, result });
             }
             IssueEffect::Promote { issue, candidate } => {
+                let state = self.issues.get(&issue).map(|issue| issue.state.clone());
+                let left = match &state {
+                    None => Some(SessionEnd::Gone),
+                    Some(state) if self.workflow.config.tracker.is_active(state) => None,
+                    Some(state) => Some(SessionEnd::Inactive { state: state.clone() }),
+                };
                 let (workspace, branch) = ("/ws".into(), "b".to_owned());
-                self.note(IssueFact::Promoted { issue, candidate, workspace, branch });
+                self.note(match left {
+                    Some(end) => IssueFact::SessionEnded { issue, end },
+                    None => IssueFact::Promoted { issue, candidate, workspace, branch, state },
+                });
             }
             IssueEffect::RemoveWorkspace { issue } => {
                 let name = issue.0.replace('\u{1f}', "#");
@@ -286,7 +295,8 @@ impl World {
     }
 
     fn write(&mut self, issue: &IssueId, write: &Write) {
-        let entry = self.issues.get_mut(issue).unwrap();
+        // One that is gone takes no writes.
+        let Some(entry) = self.issues.get_mut(issue) else { return };
         match write {
             Write::Transition { to } => {
                 entry.state.clone_from(to);

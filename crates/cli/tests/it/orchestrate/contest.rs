@@ -110,6 +110,18 @@ fn a_person_compares_the_candidates_and_promotes_one() {
 }
 
 #[test]
+fn an_issue_that_was_closed_stays_closed_when_one_is_promoted() {
+    let place = place("person", &[issue("A")]);
+    place.command(RUN).finish().expect_exit(0);
+    place.edit("A", "state", &json!("Done"));
+    place.command(&["issue", "promote", "A", "1"]).finish().expect_exit(0);
+    let found = lines(&place.command(RUN).finish().expect_exit(0).stdout);
+    assert_eq!(of_type(&found, "promoted"), Vec::<&Value>::new());
+    assert_eq!(of_type(&found, "released")[0]["release"], json!({ "why": "inactive", "state": "Done" }));
+    assert_eq!(place.issue("A")["state"], "Done");
+}
+
+#[test]
 fn whenever_it_is_killed_one_candidate_is_promoted_once() {
     let kills = kills(KILLS);
     let mut made = 0;
