@@ -21,7 +21,7 @@ use crate::settle;
 use crate::state::{IssueClaim, MAX_SESSION_IDS, OrchestratorState, Phase};
 use crate::timing;
 
-/// Most retries of a rival that fails again and again.
+/// Most retries of a rival whose sessions fail, in all.
 const MAX_RETRIES: u32 = 3;
 /// Separator in the key of a rival. No tracker has it in an id.
 const SEPARATOR: char = '\u{1f}';
@@ -171,7 +171,7 @@ pub(crate) fn ended(config: &Config, rival: &IssueClaim, end: &SessionEnd, now: 
             let (cause, error) = (RetryCause::Interrupted, rival.error.clone());
             PlanStep::Note(IssueFact::RetryAt { issue, due: now, cause, error })
         }
-        SessionEnd::Failed(failure) if failure.retryable && rival.failures <= MAX_RETRIES => {
+        SessionEnd::Failed(failure) if failure.retryable && rival.failed_sessions <= MAX_RETRIES => {
             let delay = timing::backoff(rival.failures, config.agent.max_retry_backoff);
             let due = now + SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
             let error = Some(failure.message.clone());
@@ -411,7 +411,7 @@ impl OrchestratorState {
                 true => Phase::Settling { end: end.clone() },
                 false => Phase::Retrying { due: at, cause: RetryCause::Person },
             };
-            rival.failures = 0;
+            (rival.failures, rival.failed_sessions) = (0, 0);
         }
     }
 }

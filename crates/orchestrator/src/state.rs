@@ -78,6 +78,9 @@ pub struct IssueClaim {
     pub since: Timestamp,
     /// Failed attempts in a row.
     pub failures: u32,
+    /// Failed sessions since a person last acted, also those with turns that completed before.
+    #[serde(default)]
+    pub failed_sessions: u32,
     /// Sessions that were started.
     pub sessions: u32,
     /// Turns of the current session.
@@ -126,6 +129,7 @@ impl IssueClaim {
             SessionEnd::SoftStop { .. } => totals.soft_stops += 1,
             SessionEnd::Failed(failure) => {
                 self.failures += 1;
+                self.failed_sessions += 1;
                 self.error = Some(failure.message.clone());
                 totals.sessions_failed += 1;
             }
@@ -158,6 +162,7 @@ impl IssueClaim {
             number,
             since,
             failures: 0,
+            failed_sessions: 0,
             sessions: 0,
             turn: 0,
             turns: 0,

@@ -220,6 +220,21 @@ fn a_candidate_that_fails_is_tried_again_three_times_and_then_out() {
 }
 
 #[test]
+fn a_candidate_that_fails_in_its_second_turn_each_time_is_out_as_well() {
+    let mut world = world("criteria", "", [work(9, true, None), work(1, true, None), work(2, true, None)]);
+    world.completes("a#1");
+    world.completes("a#3");
+    for _ in 0..4 {
+        assert!(!world.log.contains(&"a: chosen 3".to_owned()));
+        world.completes("a#2");
+        world.fails("a#2", "port_exit", true);
+        world.wait(Duration::from_secs(60));
+        world.settle();
+    }
+    assert!(world.log.contains(&"a: chosen 3".to_owned()), "{:#?}", world.log);
+}
+
+#[test]
 fn a_candidate_that_is_blocked_or_asks_is_not_chosen() {
     for word in ["blocked", "ask: which colour?"] {
         let mut world =
