@@ -119,15 +119,27 @@ impl Context {
         let _changes = mirror.changes.lock().await;
         let _held = mirror.held().await?;
         mirror.is_ours(path).await?;
-        let message = format!("Work of candidate {} on {}", number_of(claim), claim.identifier);
-        Branch { mirror, path, name, base: None }.commit(&message).await?;
-        let head = mirror.call(path, &["rev-parse", "--verify", "HEAD"]).await?;
+        let judged = reference(&self.key, path, "judged");
+        let was_judged = mirror.run(&["rev-parse", "--verify", "--quiet", &judged]).await.ok();
+        let mut head = mirror.call(path, &["rev-parse", "--verify", "HEAD"]).await?;
+        if was_judged.as_ref() == Some(&head) {
+            // What the commands of the judge wrote is not the candidate's work.
+            mirror.call(path, &["reset", "--quiet", "--hard"]).await?;
+            mirror.call(path, &["clean", "--quiet", "-fd"]).await?;
+        } else {
+            let message = format!("Work of candidate {} on {}", number_of(claim), claim.identifier);
+            Branch { mirror, path, name, base: None }.commit(&message).await?;
+            head = mirror.call(path, &["rev-parse", "--verify", "HEAD"]).await?;
+        }
         let base = mirror.run(&["rev-parse", "--verify", &reference(&self.key, path, "base")]).await?;
         if head == base {
             return Ok(());
         }
         let kept = reference(&self.key, path, "work");
         mirror.run(&["update-ref", &kept, &head]).await?;
+        if matches!(&claim.phase, Phase::Settling { end } if is_done(end)) {
+            mirror.run(&["update-ref", &judged, &head]).await?;
+        }
         let numstat =
             mirror.run(&["diff", "--numstat", "--no-renames", "--no-ext-diff", &base, &head]).await?;
         (result.files, result.added, result.removed) = counted(&numstat);

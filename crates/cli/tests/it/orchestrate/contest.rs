@@ -110,6 +110,30 @@ fn a_person_compares_the_candidates_and_promotes_one() {
 }
 
 #[test]
+fn what_the_judge_writes_is_not_the_work_of_a_candidate() {
+    let place = place("person", &[issue("A")]);
+    let path = place.scratch.work().join("WORKFLOW.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let judge = "['grep -q good work.txt'";
+    assert!(text.contains(judge));
+    let writes = "['echo report > report.txt; echo more >> work.txt', 'grep -q good work.txt'";
+    std::fs::write(&path, text.replace(judge, writes)).unwrap();
+    let measured = || {
+        let found = lines(&place.command(RUN).finish().expect_exit(0).stdout);
+        let results = of_type(&found, "rivalDone").into_iter().map(|result| result["result"].clone());
+        let mut results: Vec<Value> = results.collect();
+        results.sort_by_key(|result| result["reference"].to_string());
+        results
+    };
+    let first = measured();
+    let added: Vec<&Value> = first.iter().map(|result| &result["added"]).collect();
+    assert_eq!(added, [3, 1, 1], "{first:#?}");
+    // The candidates are done, so that they are only measured again.
+    place.command(&["issue", "retry", "A"]).finish().expect_exit(0);
+    assert_eq!(measured(), first);
+}
+
+#[test]
 fn an_issue_that_was_closed_stays_closed_when_one_is_promoted() {
     let place = place("person", &[issue("A")]);
     place.command(RUN).finish().expect_exit(0);
