@@ -16,6 +16,8 @@ use super::workspace::{self, Owner, Ready};
 
 /// Bytes of a command's output that are written down.
 const MAX_OUTPUT: usize = 4 << 10;
+/// Most retries of a promotion that the criteria decided.
+const MAX_PROMOTION_RETRIES: u32 = 8;
 /// Most bytes of a diff that is shown.
 const MAX_DIFF: usize = 200 << 10;
 
@@ -193,7 +195,10 @@ impl Context {
     }
 
     async fn promoted(&self, claim: &IssueClaim, winner: Option<&IssueClaim>) -> Result<Taken, SessionEnd> {
-        let refused = |message: String| SessionEnd::Failed(failed("promotion_failed", message, false));
+        // A person who promotes is told at once.
+        let retryable = matches!(claim.phase, Phase::Promoting { by_person: false, .. })
+            && claim.failures < MAX_PROMOTION_RETRIES;
+        let refused = |message: String| SessionEnd::Failed(failed("promotion_failed", message, retryable));
         let issue = self.issue(claim).await.map_err(|error| refused(error.message))?;
         let issue = issue.ok_or(SessionEnd::Gone)?;
         // It may have been closed since its candidates began.

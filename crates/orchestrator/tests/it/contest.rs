@@ -220,6 +220,22 @@ fn a_candidate_that_fails_is_tried_again_three_times_and_then_out() {
 }
 
 #[test]
+fn a_promotion_that_fails_for_a_while_is_tried_again_with_the_same_candidates() {
+    let mut world = world("criteria", "", [work(9, true, None), work(1, true, None), work(2, true, None)]);
+    world.outages = 2;
+    all_done(&mut world);
+    for delay in ["a: retry in 10000 ms", "a: retry in 20000 ms"] {
+        assert_eq!(world.log.last().unwrap(), delay, "{:#?}", world.log);
+        world.wait(Duration::from_secs(20));
+        world.poll();
+    }
+    let count = |what: &str| world.log.iter().filter(|line| line.ends_with(what)).count();
+    assert_eq!((count(": opened"), count(": measured")), (3, 3), "{:#?}", world.log);
+    assert_eq!((count(": chosen 2"), count(": promoted 2"), count(": released")), (3, 1, 1));
+    assert_eq!(world.issues[&id("a")].state, "Review");
+}
+
+#[test]
 fn a_candidate_that_fails_in_its_second_turn_each_time_is_out_as_well() {
     let mut world = world("criteria", "", [work(9, true, None), work(1, true, None), work(2, true, None)]);
     world.completes("a#1");

@@ -36,6 +36,8 @@ pub(crate) struct World {
     pub(crate) workspace_bytes: Option<u64>,
     /// How the work of candidates is measured, by their numbers. One that is not here has changed nothing.
     pub(crate) measures: BTreeMap<u32, RivalResult>,
+    /// Promotions that fail, and may succeed later.
+    pub(crate) outages: u32,
     /// Everything that happened, one line each.
     pub(crate) log: Vec<String>,
 }
@@ -87,6 +89,7 @@ impl World {
             now: Timestamp::UNIX_EPOCH,
             workspace_bytes: None,
             measures: BTreeMap::new(),
+            outages: 0,
             log: Vec::new(),
         }
     }
@@ -227,6 +230,10 @@ impl World {
             IssueEffect::Promote { issue, candidate } => {
                 let state = self.issues.get(&issue).map(|issue| issue.state.clone());
                 let left = match &state {
+                    _ if self.outages > 0 => {
+                        self.outages -= 1;
+                        Some(SessionEnd::Failed(failure("promotion_failed", true)))
+                    }
                     None => Some(SessionEnd::Gone),
                     Some(state) if self.workflow.config.tracker.is_active(state) => None,
                     Some(state) => Some(SessionEnd::Inactive { state: state.clone() }),
