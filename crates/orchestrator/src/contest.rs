@@ -416,6 +416,13 @@ impl OrchestratorState {
     }
 }
 
+/// The issue of a rival's key, and its number as a candidate. `None` if it is the id of an issue.
+pub fn candidate_of(key: &IssueId) -> Option<(IssueId, u32)> {
+    let (issue, name) = key.0.rsplit_once(SEPARATOR)?;
+    let (_, number) = name.rsplit_once('-')?;
+    Some((IssueId(issue.to_owned()), number.parse().ok()?))
+}
+
 /// The number of a rival as a candidate.
 pub fn number_of(rival: &IssueClaim) -> u32 {
     rival.role.as_ref().map_or(0, |role| role.number)

@@ -312,8 +312,8 @@ impl IssueClaim {
     /// Its workspace, once it has one.
     pub(crate) fn place(&self, at: Timestamp) -> Option<IssueWorkspace> {
         let (identifier, path) = (self.identifier.clone(), self.workspace.clone()?);
-        let (branch, is_rival) = (self.branch.clone(), self.role.is_some());
-        Some(IssueWorkspace { identifier, path, branch, is_rival, used: at, bytes: 0 })
+        let (branch, is_rival, role) = (self.branch.clone(), self.role.is_some(), self.role.clone());
+        Some(IssueWorkspace { identifier, path, branch, is_rival, role, used: at, bytes: 0 })
     }
 
     pub(crate) fn forget_writes(&mut self) {
@@ -434,6 +434,9 @@ pub struct IssueWorkspace {
     /// Whether it is that of a rival, whose key is in the place of the issue.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_rival: bool,
+    /// The part of that rival. Records of earlier versions do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<RivalRole>,
     /// When a session in it last began or ended.
     #[serde(with = "iso", default)]
     pub used: Timestamp,

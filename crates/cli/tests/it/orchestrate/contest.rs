@@ -21,7 +21,7 @@ pub(crate) fn place(judge: &str, issues: &[Value]) -> Place {
     git(&origin, "git init -q -b main . && echo base > base.txt && git add base.txt && git commit -qm one");
     place.workflow(
         &format!(
-            "  handoff_state: Review\n  in_progress_state: In Progress\nagent: {{ kind: native, max_turns: 1 }}\nnative: {{ model: mock-model }}\ndispatch:\n  rules:\n    - candidates: [{{ agent: native, count: 3 }}]\n      judge: {judge}\n  judge:\n    commands: ['grep -q good work.txt']\n"
+            "  handoff_state: Review\n  in_progress_state: In Progress\nagent: {{ kind: native, max_turns: 1 }}\nnative: {{ model: mock-model }}\ndispatch:\n  rules:\n    - candidates: [{{ agent: native, count: 3 }}]\n      judge: {judge}\n  judge:\n    commands: ['grep -q good work.txt']\nhooks: {{ before_remove: 'echo $SORTIE_ISSUE_ID $HANGAR_CANDIDATE >> ../../removed' }}\n"
         ),
         PROMPT,
     );
@@ -79,6 +79,10 @@ fn the_smallest_work_that_passes_is_promoted_and_that_of_the_others_is_kept() {
     assert_eq!(git(&mirror(&place), &format!("git --git-dir . show {kept}:work.txt")), "good\nand\nmore");
     let transitions: Vec<&Value> = of_type(&found, "written");
     assert_eq!(transitions.len(), 2, "the tracker is written to once for all of them: {transitions:?}");
+    let removed = std::fs::read_to_string(place.scratch.work().join("removed")).unwrap();
+    let mut removed: Vec<&str> = removed.lines().collect();
+    removed.sort_unstable();
+    assert_eq!(removed, ["id-A 1", "id-A 2", "id-A 3"], "the hook knows the issue and the candidate");
 }
 
 #[test]
