@@ -387,11 +387,13 @@ impl OrchestratorState {
                 PersonRequest::Start | PersonRequest::Retry,
             ) => {}
             (Phase::Parked { .. }, PersonRequest::Promote { candidate }) if is_found => {
+                claim.revivals += 1;
                 claim.forget_writes();
                 claim.phase = Phase::Promoting { candidate, by_person: true };
             }
             (Phase::Parked { .. }, PersonRequest::Start | PersonRequest::Retry) if has_rivals => {
                 claim.failures = 0;
+                claim.revivals += 1;
                 claim.forget_writes();
                 claim.phase = Phase::Contest { stopped: false };
                 self.revive(issue, at);

@@ -234,9 +234,11 @@ pub(crate) fn park(config: &Config, claim: &IssueClaim, reason: ParkReason) -> S
     Settlement { writes, then: IssueFact::Parked { issue: claim.issue.clone(), reason } }
 }
 
-/// A comment, if the workflow wants it. Its marker is that of the session, so that it is written once.
+/// A comment, if the workflow wants it. Its marker is that of the session, so that it is written once; sessions are counted
+/// anew when a person lets a parked issue go on.
 fn comments(wanted: bool, claim: &IssueClaim, what: &str, body: String) -> Vec<Write> {
-    let marker = format!("{what}-{}-{}", claim.number, claim.sessions.max(claim.failures));
+    let again = if claim.revivals > 0 { format!("-{}", claim.revivals) } else { String::new() };
+    let marker = format!("{what}-{}-{}{again}", claim.number, claim.sessions.max(claim.failures));
     if wanted { vec![Write::Comment { marker, body }] } else { Vec::new() }
 }
 

@@ -81,6 +81,9 @@ pub struct IssueClaim {
     /// Failed sessions since a person last acted, also those with turns that completed before.
     #[serde(default)]
     pub failed_sessions: u32,
+    /// How often a person let it go on after it was parked.
+    #[serde(default)]
+    pub revivals: u32,
     /// Sessions that were started.
     pub sessions: u32,
     /// Turns of the current session.
@@ -163,6 +166,7 @@ impl IssueClaim {
             since,
             failures: 0,
             failed_sessions: 0,
+            revivals: 0,
             sessions: 0,
             turn: 0,
             turns: 0,
@@ -223,6 +227,7 @@ impl IssueClaim {
                 // A person has acted: what was tried before counts no more.
                 if let (Phase::Parked { .. }, Some(pull)) = (&self.phase, &mut self.pull) {
                     (pull.rounds, pull.unmergeable) = (Default::default(), None);
+                    self.revivals += 1;
                 }
                 self.reaction = None;
                 self.answered.clear();
@@ -722,6 +727,7 @@ impl OrchestratorState {
             PersonRequest::Start | PersonRequest::Retry => {
                 claim.failures = 0;
                 claim.sessions = 0;
+                claim.revivals += 1;
                 claim.forget_writes();
                 claim.phase = Phase::Retrying { due: at, cause: RetryCause::Person };
             }

@@ -220,6 +220,20 @@ fn a_candidate_that_fails_is_tried_again_three_times_and_then_out() {
 }
 
 #[test]
+fn every_parking_has_its_own_comment() {
+    let yaml =
+        yaml("criteria", "").replace("  handoff_state", "  comments: { on_failure: true }\n  handoff_state");
+    let mut world = World::new(&yaml, &["a"]);
+    world.measures = [(1, work(1, false, None))].into();
+    world.poll();
+    all_done(&mut world);
+    world.request("a", PersonRequest::Retry);
+    world.request("a", PersonRequest::Retry);
+    let parked: Vec<&String> = world.log.iter().filter(|line| line.contains(": comment parked-")).collect();
+    assert_eq!(parked, ["a: comment parked-0-0", "a: comment parked-0-0-1", "a: comment parked-0-0-2"]);
+}
+
+#[test]
 fn a_promotion_that_fails_for_a_while_is_tried_again_with_the_same_candidates() {
     let mut world = world("criteria", "", [work(9, true, None), work(1, true, None), work(2, true, None)]);
     world.outages = 2;
