@@ -197,26 +197,29 @@ pub(super) async fn remove(mirror: Option<&Mirror>, path: &Path) -> Result<Optio
 /// Space that a workspace takes on the disk. Links are not followed.
 pub(super) async fn size(path: &Path) -> Option<u64> {
     let path = path.to_owned();
-    tokio::task::spawn_blocking(move || {
-        let (mut bytes, mut left, mut open) = (0, MAX_FILES, vec![path]);
-        while let Some(directory) = open.pop() {
-            for entry in fs::read_dir(&directory).ok()?.flatten() {
-                let Ok(found) = entry.metadata() else { continue };
-                bytes += found.blocks() * BLOCK;
-                left -= 1;
-                if left == 0 {
-                    return Some(bytes);
-                }
-                if found.is_dir() {
-                    open.push(entry.path());
-                }
+    let space = tokio::task::spawn_blocking(move || Some(space(fs::read_dir(path).ok()?, Vec::new())));
+    space.await.ok().flatten()
+}
+
+/// Space of the entries of a directory, and of more directories. Those that vanish or cannot be read have none.
+fn space(mut entries: fs::ReadDir, mut open: Vec<PathBuf>) -> u64 {
+    let (mut bytes, mut left) = (0, MAX_FILES);
+    loop {
+        for entry in entries.flatten() {
+            let Ok(found) = entry.metadata() else { continue };
+            bytes += found.blocks() * BLOCK;
+            left -= 1;
+            if left == 0 {
+                return bytes;
+            }
+            if found.is_dir() {
+                open.push(entry.path());
             }
         }
-        Some(bytes)
-    })
-    .await
-    .ok()
-    .flatten()
+        let next = std::iter::from_fn(|| open.pop()).find_map(|directory| fs::read_dir(directory).ok());
+        let Some(next) = next else { return bytes };
+        entries = next;
+    }
 }
 
 fn discard(path: &Path) -> Result<(), String> {
@@ -290,6 +293,9 @@ mod tests {
         let bytes = size(place.path()).await.unwrap();
         assert!((100_000..1_000_000).contains(&bytes), "{bytes}");
         assert_eq!(size(&place.path().join("nothing")).await, None);
+        let vanished = vec![place.path().join("deep"), place.path().join("nothing")];
+        let root = fs::read_dir(place.path().join("deep")).unwrap();
+        assert!(space(root, vanished) >= 200_000, "the others count all the same");
     }
 
     #[test]
