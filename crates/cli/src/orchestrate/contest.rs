@@ -273,12 +273,7 @@ async fn take_over(mirror: &Mirror, path: &Path, commit: &str) -> Result<(), Str
 
 /// The changes of a candidate as a unified diff, and whether it is complete.
 pub(super) async fn diff(mirror: &Mirror, base: &str, commit: &str) -> Result<(String, bool), String> {
-    let text = mirror.run(&["diff", "--no-color", "--no-ext-diff", base, commit]).await?;
-    let mut end = text.len().min(MAX_DIFF);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    Ok((text[..end].to_owned(), end == text.len()))
+    mirror.start_of(&["diff", "--no-color", "--no-ext-diff", base, commit], MAX_DIFF).await
 }
 
 #[cfg(test)]
