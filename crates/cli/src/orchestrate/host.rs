@@ -541,6 +541,11 @@ fn cost_of(session_ids: &[String], costs: &HashMap<String, f64>) -> Option<f64> 
 fn promotable(found: &FoundIssue, candidate: Option<u32>) -> Result<u32, IssueRefusal> {
     let all = found.rivals.iter().filter(|rival| rival.is_promotable()).map(number_of);
     let all: Vec<u32> = all.collect();
+    if all.is_empty() {
+        let why =
+            format!("no candidate of {} has work to promote; try it again", found.found.card.identifier);
+        return Err(IssueRefusal::Invalid(why));
+    }
     candidate.filter(|candidate| all.contains(candidate)).ok_or_else(|| {
         let names: Vec<String> = all.iter().map(u32::to_string).collect();
         IssueRefusal::Invalid(format!("`candidate` must be one of: {}", names.join(", ")))

@@ -298,6 +298,9 @@ pub(super) fn check_promotion(issue: &Value, candidate: u32) -> Result<()> {
     let names =
         all.iter().filter(|known| known["promotable"] == true).map(|known| known["number"].to_string());
     let names: Vec<String> = names.collect();
+    if names.is_empty() {
+        bail!("no candidate of {name} has work to promote; `hangar issue retry {name}` lets them go on");
+    }
     if !names.contains(&candidate.to_string()) {
         bail!(
             "candidate {candidate} of {name} has no work to promote; those that have some: {}",
@@ -317,6 +320,24 @@ pub(super) fn line(issue: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_promotion_without_work_is_refused_with_what_can_be_done() {
+        let issue = |promotable: [bool; 2]| {
+            let candidates = [
+                json!({ "number": 1, "promotable": promotable[0] }),
+                json!({ "number": 2, "promotable": promotable[1] }),
+            ];
+            json!({ "identifier": "A", "can_promote": true, "candidates": candidates })
+        };
+        let refused = |promotable| check_promotion(&issue(promotable), 1).unwrap_err().to_string();
+        assert!(refused([false, true]).ends_with("those that have some: 2"));
+        assert!(
+            refused([false, false])
+                .starts_with("no candidate of A has work to promote; `hangar issue retry A`")
+        );
+        check_promotion(&issue([true, false]), 1).unwrap();
+    }
 
     #[test]
     fn a_candidate_is_named_after_its_issue_also_when_it_is_over() {
