@@ -40,6 +40,7 @@ cargo xtask <task>
                        program instead of building one
   bench portal         the portal when idle, with a thousand sessions, and with two hundred readers
   bench queue          decisions of the scheduler with 10,000 items in the queue, and their page
+  bench orchestrator   the orchestrator with 10,000 issues and 500 agents at once: time of a tick, and memory
   bench harness        the cost of hooks, unused MCP servers and many sub-agents
   bench cost           tokens and simulated cost of the same work, beside other agents
   bench fleet          appends and orders per second on three NATS servers, and how they grow

@@ -21,7 +21,7 @@ use crate::settle;
 use crate::state::{IssueClaim, MAX_SESSION_IDS, OrchestratorState, Phase};
 use crate::timing;
 
-/// Most retries of a rival that fails again and again.
+/// Most retries of a rival whose sessions fail, in all.
 const MAX_RETRIES: u32 = 3;
 /// Separator in the key of a rival. No tracker has it in an id.
 const SEPARATOR: char = '\u{1f}';
@@ -171,7 +171,7 @@ pub(crate) fn ended(config: &Config, rival: &IssueClaim, end: &SessionEnd, now: 
             let (cause, error) = (RetryCause::Interrupted, rival.error.clone());
             PlanStep::Note(IssueFact::RetryAt { issue, due: now, cause, error })
         }
-        SessionEnd::Failed(failure) if failure.retryable && rival.failures <= MAX_RETRIES => {
+        SessionEnd::Failed(failure) if failure.retryable && rival.failed_sessions <= MAX_RETRIES => {
             let delay = timing::backoff(rival.failures, config.agent.max_retry_backoff);
             let due = now + SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
             let error = Some(failure.message.clone());
@@ -299,9 +299,12 @@ impl OrchestratorState {
                     claim.phase = Phase::Promoting { candidate: *candidate, by_person: false };
                 }
             }
-            IssueFact::Promoted { issue, candidate, workspace, branch } => {
+            IssueFact::Promoted { issue, candidate, workspace, branch, state } => {
                 self.promoted(issue, *candidate);
                 if let Some(claim) = self.claims.get_mut(issue) {
+                    if let Some(state) = state {
+                        claim.state.clone_from(state);
+                    }
                     claim.workspace = Some(workspace.clone());
                     claim.branch = Some(branch.clone());
                     self.used(issue, record.at);
@@ -384,11 +387,13 @@ impl OrchestratorState {
                 PersonRequest::Start | PersonRequest::Retry,
             ) => {}
             (Phase::Parked { .. }, PersonRequest::Promote { candidate }) if is_found => {
+                claim.revivals += 1;
                 claim.forget_writes();
                 claim.phase = Phase::Promoting { candidate, by_person: true };
             }
             (Phase::Parked { .. }, PersonRequest::Start | PersonRequest::Retry) if has_rivals => {
                 claim.failures = 0;
+                claim.revivals += 1;
                 claim.forget_writes();
                 claim.phase = Phase::Contest { stopped: false };
                 self.revive(issue, at);
@@ -408,9 +413,16 @@ impl OrchestratorState {
                 true => Phase::Settling { end: end.clone() },
                 false => Phase::Retrying { due: at, cause: RetryCause::Person },
             };
-            rival.failures = 0;
+            (rival.failures, rival.failed_sessions) = (0, 0);
         }
     }
+}
+
+/// The issue of a rival's key, and its number as a candidate. `None` if it is the id of an issue.
+pub fn candidate_of(key: &IssueId) -> Option<(IssueId, u32)> {
+    let (issue, name) = key.0.rsplit_once(SEPARATOR)?;
+    let (_, number) = name.rsplit_once('-')?;
+    Some((IssueId(issue.to_owned()), number.parse().ok()?))
 }
 
 /// The number of a rival as a candidate.

@@ -68,6 +68,8 @@ pub enum IssueFact {
         candidate: u32,
         workspace: PathBuf,
         branch: String,
+        /// State of the issue, which was read again before.
+        state: Option<String>,
     },
     /// A stage is done, and the next one begins as soon as there is a slot.
     StageAdvanced {

@@ -45,7 +45,9 @@ fn is_done(config: &Config, claim: &IssueClaim, end: &SessionEnd) -> bool {
         // The agent itself has handed the issue over.
         SessionEnd::Inactive { state } => {
             let handoff = config.tracker.handoff_state.as_ref();
-            claim.sessions > 0 && handoff.is_some_and(|handoff| handoff.eq_ignore_ascii_case(state))
+            claim.workspace.is_some()
+                && claim.sessions > 0
+                && handoff.is_some_and(|handoff| handoff.eq_ignore_ascii_case(state))
         }
         SessionEnd::Gone | SessionEnd::Failed(_) | SessionEnd::Interrupted | SessionEnd::Stopped => false,
     }
@@ -232,9 +234,11 @@ pub(crate) fn park(config: &Config, claim: &IssueClaim, reason: ParkReason) -> S
     Settlement { writes, then: IssueFact::Parked { issue: claim.issue.clone(), reason } }
 }
 
-/// A comment, if the workflow wants it. Its marker is that of the session, so that it is written once.
+/// A comment, if the workflow wants it. Its marker is that of the session, so that it is written once; sessions are counted
+/// anew when a person lets a parked issue go on.
 fn comments(wanted: bool, claim: &IssueClaim, what: &str, body: String) -> Vec<Write> {
-    let marker = format!("{what}-{}-{}", claim.number, claim.sessions.max(claim.failures));
+    let again = if claim.revivals > 0 { format!("-{}", claim.revivals) } else { String::new() };
+    let marker = format!("{what}-{}-{}{again}", claim.number, claim.sessions.max(claim.failures));
     if wanted { vec![Write::Comment { marker, body }] } else { Vec::new() }
 }
 

@@ -78,6 +78,12 @@ pub struct IssueClaim {
     pub since: Timestamp,
     /// Failed attempts in a row.
     pub failures: u32,
+    /// Failed sessions since a person last acted, also those with turns that completed before.
+    #[serde(default)]
+    pub failed_sessions: u32,
+    /// How often a person let it go on after it was parked.
+    #[serde(default)]
+    pub revivals: u32,
     /// Sessions that were started.
     pub sessions: u32,
     /// Turns of the current session.
@@ -126,6 +132,7 @@ impl IssueClaim {
             SessionEnd::SoftStop { .. } => totals.soft_stops += 1,
             SessionEnd::Failed(failure) => {
                 self.failures += 1;
+                self.failed_sessions += 1;
                 self.error = Some(failure.message.clone());
                 totals.sessions_failed += 1;
             }
@@ -158,6 +165,8 @@ impl IssueClaim {
             number,
             since,
             failures: 0,
+            failed_sessions: 0,
+            revivals: 0,
             sessions: 0,
             turn: 0,
             turns: 0,
@@ -218,6 +227,7 @@ impl IssueClaim {
                 // A person has acted: what was tried before counts no more.
                 if let (Phase::Parked { .. }, Some(pull)) = (&self.phase, &mut self.pull) {
                     (pull.rounds, pull.unmergeable) = (Default::default(), None);
+                    self.revivals += 1;
                 }
                 self.reaction = None;
                 self.answered.clear();
@@ -307,8 +317,8 @@ impl IssueClaim {
     /// Its workspace, once it has one.
     pub(crate) fn place(&self, at: Timestamp) -> Option<IssueWorkspace> {
         let (identifier, path) = (self.identifier.clone(), self.workspace.clone()?);
-        let (branch, is_rival) = (self.branch.clone(), self.role.is_some());
-        Some(IssueWorkspace { identifier, path, branch, is_rival, used: at, bytes: 0 })
+        let (branch, is_rival, role) = (self.branch.clone(), self.role.is_some(), self.role.clone());
+        Some(IssueWorkspace { identifier, path, branch, is_rival, role, used: at, bytes: 0 })
     }
 
     pub(crate) fn forget_writes(&mut self) {
@@ -429,6 +439,9 @@ pub struct IssueWorkspace {
     /// Whether it is that of a rival, whose key is in the place of the issue.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_rival: bool,
+    /// The part of that rival. Records of earlier versions do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<RivalRole>,
     /// When a session in it last began or ended.
     #[serde(with = "iso", default)]
     pub used: Timestamp,
@@ -714,6 +727,7 @@ impl OrchestratorState {
             PersonRequest::Start | PersonRequest::Retry => {
                 claim.failures = 0;
                 claim.sessions = 0;
+                claim.revivals += 1;
                 claim.forget_writes();
                 claim.phase = Phase::Retrying { due: at, cause: RetryCause::Person };
             }

@@ -1,11 +1,12 @@
 //! Effects of contests: the work of each candidate is committed and measured, and that of one is taken over.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hangar_orchestrator::contest::{Criterion, RivalResult, is_done, number_of};
 use hangar_orchestrator::prompt;
 use hangar_orchestrator::record::{IssueFact, SessionEnd};
 use hangar_orchestrator::state::{IssueClaim, IssueWorkspace, Phase};
+use hangar_trackers::Issue;
 
 use super::effects::{Context, Done, failed};
 use super::hooks;
@@ -15,6 +16,8 @@ use super::workspace::{self, Owner, Ready};
 
 /// Bytes of a command's output that are written down.
 const MAX_OUTPUT: usize = 4 << 10;
+/// Most retries of a promotion that the criteria decided.
+const MAX_PROMOTION_RETRIES: u32 = 8;
 /// Most bytes of a diff that is shown.
 const MAX_DIFF: usize = 200 << 10;
 
@@ -25,6 +28,14 @@ pub(super) struct Place {
     pub(super) branch: String,
     /// Branch of the issue, where the work of a candidate begins.
     issue_branch: String,
+}
+
+/// Work of a candidate that was taken over.
+struct Taken {
+    workspace: PathBuf,
+    branch: String,
+    /// State of the issue.
+    state: String,
 }
 
 /// Place of the work on an issue. Each candidate has one of its own.
@@ -110,15 +121,27 @@ impl Context {
         let _changes = mirror.changes.lock().await;
         let _held = mirror.held().await?;
         mirror.is_ours(path).await?;
-        let message = format!("Work of candidate {} on {}", number_of(claim), claim.identifier);
-        Branch { mirror, path, name, base: None }.commit(&message).await?;
-        let head = mirror.call(path, &["rev-parse", "--verify", "HEAD"]).await?;
+        let judged = reference(&self.key, path, "judged");
+        let was_judged = mirror.run(&["rev-parse", "--verify", "--quiet", &judged]).await.ok();
+        let mut head = mirror.call(path, &["rev-parse", "--verify", "HEAD"]).await?;
+        if was_judged.as_ref() == Some(&head) {
+            // What the commands of the judge wrote is not the candidate's work.
+            mirror.call(path, &["reset", "--quiet", "--hard"]).await?;
+            mirror.call(path, &["clean", "--quiet", "-fd"]).await?;
+        } else {
+            let message = format!("Work of candidate {} on {}", number_of(claim), claim.identifier);
+            Branch { mirror, path, name, base: None }.commit(&message).await?;
+            head = mirror.call(path, &["rev-parse", "--verify", "HEAD"]).await?;
+        }
         let base = mirror.run(&["rev-parse", "--verify", &reference(&self.key, path, "base")]).await?;
         if head == base {
             return Ok(());
         }
         let kept = reference(&self.key, path, "work");
         mirror.run(&["update-ref", &kept, &head]).await?;
+        if matches!(&claim.phase, Phase::Settling { end } if is_done(end)) {
+            mirror.run(&["update-ref", &judged, &head]).await?;
+        }
         let numstat =
             mirror.run(&["diff", "--numstat", "--no-renames", "--no-ext-diff", &base, &head]).await?;
         (result.files, result.added, result.removed) = counted(&numstat);
@@ -163,27 +186,39 @@ impl Context {
     ) -> Done {
         let issue = claim.issue.clone();
         match self.promoted(claim, winner).await {
-            Ok((ready, branch)) => {
-                IssueFact::Promoted { issue, candidate, workspace: ready.path, branch }.into()
+            Ok(taken) => {
+                let (workspace, branch, state) = (taken.workspace, taken.branch, Some(taken.state));
+                IssueFact::Promoted { issue, candidate, workspace, branch, state }.into()
             }
-            Err(message) => {
-                let end = SessionEnd::Failed(failed("promotion_failed", message, false));
-                IssueFact::SessionEnded { issue, end }.into()
-            }
+            Err(end) => IssueFact::SessionEnded { issue, end }.into(),
         }
     }
 
-    async fn promoted(
+    async fn promoted(&self, claim: &IssueClaim, winner: Option<&IssueClaim>) -> Result<Taken, SessionEnd> {
+        // A person who promotes is told at once.
+        let retryable = matches!(claim.phase, Phase::Promoting { by_person: false, .. })
+            && claim.failures < MAX_PROMOTION_RETRIES;
+        let refused = |message: String| SessionEnd::Failed(failed("promotion_failed", message, retryable));
+        let issue = self.issue(claim).await.map_err(|error| refused(error.message))?;
+        let issue = issue.ok_or(SessionEnd::Gone)?;
+        // It may have been closed since its candidates began.
+        if !self.workflow.config.tracker.is_active(&issue.state) {
+            return Err(SessionEnd::Inactive { state: issue.state });
+        }
+        let (workspace, branch) = self.taken(claim, winner, &issue).await.map_err(refused)?;
+        Ok(Taken { workspace, branch, state: issue.state })
+    }
+
+    async fn taken(
         &self,
         claim: &IssueClaim,
         winner: Option<&IssueClaim>,
-    ) -> Result<(Ready, String), String> {
+        issue: &Issue,
+    ) -> Result<(PathBuf, String), String> {
         let commit = winner.and_then(|winner| winner.result.as_ref()?.commit.clone());
         let commit = commit.ok_or("the candidate has no work")?;
         let mirror = self.mirror.as_deref().ok_or("the workflow has no repository any more")?;
-        let issue = self.issue(claim).await.map_err(|error| error.message)?;
-        let issue = issue.ok_or("the issue no longer exists")?;
-        let branch = prompt::branch(&self.workflow, &issue).map_err(|error| error.to_string())?;
+        let branch = prompt::branch(&self.workflow, issue).map_err(|error| error.to_string())?;
         let place = place(claim, &issue.identifier, branch.clone());
         let ready = self.workspace(claim, &place).await?;
         if ready.is_new {
@@ -192,7 +227,7 @@ impl Context {
         }
         take_over(mirror, &ready.path, &commit).await?;
         ready.finish()?;
-        Ok((ready, branch))
+        Ok((ready.path, branch))
     }
 
     /// Removes the branch of a candidate, if its work is kept under a ref.
@@ -238,12 +273,7 @@ async fn take_over(mirror: &Mirror, path: &Path, commit: &str) -> Result<(), Str
 
 /// The changes of a candidate as a unified diff, and whether it is complete.
 pub(super) async fn diff(mirror: &Mirror, base: &str, commit: &str) -> Result<(String, bool), String> {
-    let text = mirror.run(&["diff", "--no-color", "--no-ext-diff", base, commit]).await?;
-    let mut end = text.len().min(MAX_DIFF);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    Ok((text[..end].to_owned(), end == text.len()))
+    mirror.start_of(&["diff", "--no-color", "--no-ext-diff", base, commit], MAX_DIFF).await
 }
 
 #[cfg(test)]

@@ -92,6 +92,8 @@ pub(super) enum LoopEnd {
 struct Running {
     handle: AbortHandle,
     aborted: bool,
+    /// Whether a workspace is removed. That goes on to its end, whatever happens to the issue.
+    is_removal: bool,
 }
 
 enum Finished {
@@ -228,7 +230,8 @@ impl Driver {
         match &record.fact {
             IssueFact::SessionEnded { issue, .. }
             | IssueFact::Requested { issue, request: PersonRequest::Stop | PersonRequest::Park, .. } => {
-                if let Some(running) = self.work.under_way.get_mut(issue) {
+                let running = self.work.under_way.get_mut(issue);
+                if let Some(running) = running.filter(|running| !running.is_removal) {
                     running.handle.abort();
                     running.aborted = true;
                 }
@@ -281,6 +284,7 @@ impl Driver {
         }
         let context = self.context.clone();
         let live = self.work.live.remove(&issue);
+        let is_removal = matches!(effect, IssueEffect::RemoveWorkspace { .. });
         let handle = match (effect, self.state.work(&issue).cloned()) {
             (IssueEffect::RemoveWorkspace { issue }, _) => {
                 let Some(place) = self.state.workspaces.get(&issue).cloned() else { return };
@@ -323,7 +327,7 @@ impl Driver {
             }
         };
         self.work.owners.insert(handle.id(), issue.clone());
-        self.work.under_way.insert(issue, Running { handle, aborted: false });
+        self.work.under_way.insert(issue, Running { handle, aborted: false, is_removal });
     }
 
     fn spawn(&mut self, effect: impl Future<Output = Done> + Send + 'static) -> AbortHandle {

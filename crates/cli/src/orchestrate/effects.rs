@@ -338,9 +338,11 @@ impl Context {
         issue: hangar_trackers::IssueId,
         place: &hangar_orchestrator::state::IssueWorkspace,
     ) -> Done {
-        let (id, identifier) = (issue.0.clone(), place.identifier.clone());
-        let hook = HookIssue { id, identifier, attempt: 0, review: ReviewStatus::Disabled, candidate: None };
-        if place.path.is_dir()
+        let role = place.role.as_ref();
+        let id = role.map_or(&issue, |role| &role.issue).0.clone();
+        let (identifier, candidate) = (place.identifier.clone(), role.map(|role| role.number));
+        let hook = HookIssue { id, identifier, attempt: 0, review: ReviewStatus::Disabled, candidate };
+        if workspace::is_complete(&place.path)
             && let Err(message) = self
                 .hook(
                     "before_remove",

@@ -348,28 +348,29 @@ impl Orchestrators {
         order: IssueOrder,
     ) -> Result<IssueDetails, IssueRefusal> {
         let (one, found) = self.found(&workflow, &name).await?;
-        self.carry_out(&one, &found, order).await?;
-        match self.found(&workflow, &name).await {
-            Ok((_, found)) => Ok(self.details(found).await),
+        let moved = self.carry_out(&one, &found, order).await?;
+        match (self.found(&workflow, &name).await, moved) {
+            (Ok((_, found)), _) => Ok(self.details(found).await),
             // An issue that nobody has worked on leaves the board with its active state.
-            Err(IssueRefusal::Missing(_)) => {
+            (Err(IssueRefusal::Missing(_)), Some(state)) => {
                 let mut details = self.details(found).await;
                 let card = &mut details.card;
-                (card.column, card.code) = (BoardColumn::Done, "inactive".to_owned());
+                (card.column, card.code, card.state) = (BoardColumn::Done, "inactive".to_owned(), state);
                 card.why = show::released(&Release::Inactive { state: card.state.clone() });
                 card.actions.clear();
                 Ok(details)
             }
-            Err(refusal) => Err(refusal),
+            (Err(refusal), _) => Err(refusal),
         }
     }
 
+    /// The result is the state that the issue was moved to, if it was.
     async fn carry_out(
         &self,
         one: &Hosted,
         found: &FoundIssue,
         order: IssueOrder,
-    ) -> Result<(), IssueRefusal> {
+    ) -> Result<Option<String>, IssueRefusal> {
         let card = &found.found.card;
         if !card.actions.contains(&order.action) {
             let verb = format!("{:?}", order.action).to_lowercase();
@@ -394,7 +395,7 @@ impl Orchestrators {
                 };
                 written(found.tracker.transition(&id, known)).await?;
                 one.ask(Ask::Refresh).await;
-                return Ok(());
+                return Ok(Some(known.clone()));
             }
             IssueAction::Answer => {
                 let text = order.text.unwrap_or_default().trim().to_owned();
@@ -407,12 +408,13 @@ impl Orchestrators {
                 let comment = NewComment { marker, body: text, at: Timestamp::now() };
                 written(found.tracker.comment(&id, comment)).await?;
                 one.ask(Ask::Refresh).await;
-                return Ok(());
+                return Ok(None);
             }
         };
         let fact =
             IssueFact::Requested { issue: id, identifier, request, id: uuid::Uuid::new_v4().to_string() };
         let noted = one.ask(|reply| Ask::Person(fact, reply)).await;
+        let noted = noted.map(|()| None);
         noted.ok_or_else(|| IssueRefusal::Unavailable("the workflow does not answer in time".to_owned()))
     }
 
@@ -539,6 +541,11 @@ fn cost_of(session_ids: &[String], costs: &HashMap<String, f64>) -> Option<f64> 
 fn promotable(found: &FoundIssue, candidate: Option<u32>) -> Result<u32, IssueRefusal> {
     let all = found.rivals.iter().filter(|rival| rival.is_promotable()).map(number_of);
     let all: Vec<u32> = all.collect();
+    if all.is_empty() {
+        let why =
+            format!("no candidate of {} has work to promote; try it again", found.found.card.identifier);
+        return Err(IssueRefusal::Invalid(why));
+    }
     candidate.filter(|candidate| all.contains(candidate)).ok_or_else(|| {
         let names: Vec<String> = all.iter().map(u32::to_string).collect();
         IssueRefusal::Invalid(format!("`candidate` must be one of: {}", names.join(", ")))

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hangar_git::{CallLimits, Git, RepositoryAccess};
+use hangar_git::{CallLimits, Git, GitOutput, RepositoryAccess};
 use hangar_trackers::Credentials;
 use tokio::sync::Mutex;
 
@@ -66,23 +66,39 @@ impl Mirror {
 
     pub(super) async fn run(&self, args: &[&str]) -> Result<String, String> {
         let git_dir = self.path.to_string_lossy().into_owned();
-        let args = [&["--git-dir", git_dir.as_str()], args].concat();
-        self.call(&self.path, &args).await
+        self.call(&self.path, &[&["--git-dir", git_dir.as_str()], args].concat()).await
     }
 
     pub(super) async fn call(&self, directory: &Path, args: &[&str]) -> Result<String, String> {
-        let failed = |why: String| format!("`git {}` failed: {why}", args.join(" "));
-        let limits = CallLimits { time: PATIENCE, output: MAX_OUTPUT };
-        let access = self.access().await.map_err(&failed)?;
+        let answer = self.answer(directory, args, MAX_OUTPUT).await?;
+        match (answer.code, answer.cut) {
+            (0, false) => Ok(answer.text()),
+            (_, true) => Err(failed(args, &format!("it printed more than {MAX_OUTPUT} bytes"))),
+            (_, false) => Err(failed(args, &answer.stderr)),
+        }
+    }
+
+    /// The first bytes of what a command prints, and whether they are all.
+    pub(super) async fn start_of(&self, args: &[&str], limit: usize) -> Result<(String, bool), String> {
+        let git_dir = self.path.to_string_lossy().into_owned();
+        let args = [&["--git-dir", git_dir.as_str()], args].concat();
+        let answer = self.answer(&self.path, &args, limit).await?;
+        match (answer.code, answer.cut) {
+            // The last character may be cut as well.
+            (_, true) => Ok((answer.text().trim_end_matches(char::REPLACEMENT_CHARACTER).to_owned(), false)),
+            (0, false) => Ok((answer.text(), true)),
+            (_, false) => Err(failed(&args, &answer.stderr)),
+        }
+    }
+
+    async fn answer(&self, directory: &Path, args: &[&str], output: usize) -> Result<GitOutput, String> {
+        let limits = CallLimits { time: PATIENCE, output };
+        let access = self.access().await.map_err(|why| failed(args, &why))?;
         let answer = async {
             let tree = self.git.open_remote(directory, &access).await?;
             tree.run(args, limits).await
         };
-        let answer = answer.await.map_err(|error| failed(error.to_string()))?;
-        match answer.code == 0 {
-            true => Ok(answer.text()),
-            false => Err(failed(answer.stderr)),
-        }
+        answer.await.map_err(|error| failed(args, &error.to_string()))
     }
 
     /// Holds the mirror for a change. Locks that a killed git left behind go.
@@ -206,6 +222,10 @@ impl Mirror {
     }
 }
 
+fn failed(args: &[&str], why: &str) -> String {
+    format!("`git {}` failed: {why}", args.join(" "))
+}
+
 /// Deepest directory that may have a lock of a ref.
 const MAX_DEPTH: usize = 8;
 
@@ -220,5 +240,34 @@ fn remove_locks(directory: &Path, depth: usize) {
         } else if kind.is_file() && name.to_string_lossy().ends_with(".lock") {
             let _ = fs::remove_file(&path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_start_of_a_long_output_is_shown() {
+        let place = tempfile::tempdir().unwrap();
+        let mirror = Mirror::new(Git::default(), place.path(), "u", RepositoryAccess::default());
+        fs::create_dir(&mirror.path).unwrap();
+        let path = mirror.path.to_string_lossy().into_owned();
+        mirror.call(&mirror.path, &["init", "--quiet", "--bare", &path]).await.unwrap();
+        let file = place.path().join("file");
+        let hash = async |text: &str| {
+            fs::write(&file, text).unwrap();
+            mirror.run(&["hash-object", "-w", &file.to_string_lossy()]).await.unwrap()
+        };
+        let (before, after) = (hash("").await, hash(&"ä".repeat(5 << 20)).await);
+        let diff: [&str; 3] = ["diff", &before, &after];
+        let (shown, is_complete) = mirror.start_of(&diff, 1000).await.unwrap();
+        assert!(shown.ends_with("ää") && (990..=1000).contains(&shown.len()) && !is_complete, "{shown}");
+        let whole = mirror.start_of(&["cat-file", "-t", &after], 1000).await.unwrap();
+        assert_eq!(whole, ("blob".to_owned(), true));
+        let missing = mirror.start_of(&["cat-file", "-t", "nothing"], 1000).await.unwrap_err();
+        assert!(missing.contains("cat-file -t nothing` failed"), "{missing}");
+        let all = mirror.run(&diff).await.unwrap_err();
+        assert!(all.contains("more than 8388608 bytes"), "{all}");
     }
 }

@@ -1,12 +1,13 @@
 //! Output: records while the orchestrator works, and lists of issues.
 
 use anyhow::{Result, bail};
-use hangar_orchestrator::contest::RivalResult;
+use hangar_orchestrator::contest::{RivalResult, candidate_of};
 use hangar_orchestrator::hold::{self, Hold};
 use hangar_orchestrator::plan::{TrackerSnapshot, candidates};
 use hangar_orchestrator::pulls::{Publication, Reaction};
-use hangar_orchestrator::record::{IssueFact, OrchestratorRecord, Release};
+use hangar_orchestrator::record::{IssueFact, OrchestratorRecord, PersonRequest, Release};
 use hangar_orchestrator::state::{IssueClaim, OrchestratorState, Phase};
+use hangar_trackers::IssueId;
 use hangar_workflow::{Config, Report};
 use serde_json::{Value, json};
 
@@ -63,14 +64,6 @@ fn print(line: Option<String>) {
 }
 
 fn told(record: &OrchestratorRecord, state: &OrchestratorState) -> Option<String> {
-    let name = |issue: &hangar_trackers::IssueId| {
-        let claimed = state.work(issue).map(|claim| match &claim.role {
-            Some(role) => format!("{}, candidate {}", claim.identifier, role.number),
-            None => claim.identifier.clone(),
-        });
-        let released = || state.history.get(issue).map(|history| history.identifier.clone());
-        claimed.or_else(released).unwrap_or_else(|| issue.0.clone())
-    };
     let (issue, what) = match &record.fact {
         IssueFact::Claimed { issue, title, agent, .. } => (issue, format!("claimed for {agent}: {title}")),
         IssueFact::StageAdvanced { issue, stage } => {
@@ -99,9 +92,7 @@ fn told(record: &OrchestratorRecord, state: &OrchestratorState) -> Option<String
         IssueFact::Written { issue, error: Some(error), .. } => {
             (issue, format!("the tracker refuses: {error}"))
         }
-        IssueFact::Requested { issue, request, .. } => {
-            (issue, format!("request: {request:?}").to_lowercase())
-        }
+        IssueFact::Requested { issue, request, .. } => (issue, requested(*request)),
         IssueFact::Published { issue, url, head, changed: true, .. } => {
             (issue, format!("published {} as {url}", head.get(..12).unwrap_or(head)))
         }
@@ -129,7 +120,30 @@ fn told(record: &OrchestratorRecord, state: &OrchestratorState) -> Option<String
         | IssueFact::Compacted { .. }
         | IssueFact::Unknown => return None,
     };
-    Some(format!("{} {} {what}", record.at.strftime("%H:%M:%S"), name(issue)))
+    Some(format!("{} {} {what}", record.at.strftime("%H:%M:%S"), name_of(issue, state)))
+}
+
+/// Name of an issue or of a candidate, also of one that is over.
+fn name_of(key: &IssueId, state: &OrchestratorState) -> String {
+    let candidate = candidate_of(key);
+    let issue = candidate.as_ref().map_or(key, |(issue, _)| issue);
+    let claimed = state.claims.get(issue).map(|claim| claim.identifier.clone());
+    let released = || state.history.get(issue).map(|history| history.identifier.clone());
+    let name = claimed.or_else(released).unwrap_or_else(|| issue.0.clone());
+    match &candidate {
+        Some((_, number)) => format!("{name}, candidate {number}"),
+        None => name,
+    }
+}
+
+fn requested(request: PersonRequest) -> String {
+    match request {
+        PersonRequest::Start => "a person wants it to be worked on next".to_owned(),
+        PersonRequest::Stop => "a person stops it".to_owned(),
+        PersonRequest::Park => "a person parks it".to_owned(),
+        PersonRequest::Retry => "a person wants it to be tried again".to_owned(),
+        PersonRequest::Promote { candidate } => format!("a person promotes candidate {candidate}"),
+    }
 }
 
 fn measured(result: &RivalResult) -> String {
@@ -284,6 +298,9 @@ pub(super) fn check_promotion(issue: &Value, candidate: u32) -> Result<()> {
     let names =
         all.iter().filter(|known| known["promotable"] == true).map(|known| known["number"].to_string());
     let names: Vec<String> = names.collect();
+    if names.is_empty() {
+        bail!("no candidate of {name} has work to promote; `hangar issue retry {name}` lets them go on");
+    }
     if !names.contains(&candidate.to_string()) {
         bail!(
             "candidate {candidate} of {name} has no work to promote; those that have some: {}",
@@ -298,4 +315,49 @@ pub(super) fn line(issue: &Value) -> String {
     let text = |name: &str| issue[name].as_str().unwrap_or_default().to_owned();
     let reason = issue["reason"].as_str().map(|reason| format!(": {reason}")).unwrap_or_default();
     format!("{}  {}  {}  {}{reason}", text("identifier"), text("state"), text("title"), text("status"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promotion_without_work_is_refused_with_what_can_be_done() {
+        let issue = |promotable: [bool; 2]| {
+            let candidates = [
+                json!({ "number": 1, "promotable": promotable[0] }),
+                json!({ "number": 2, "promotable": promotable[1] }),
+            ];
+            json!({ "identifier": "A", "can_promote": true, "candidates": candidates })
+        };
+        let refused = |promotable| check_promotion(&issue(promotable), 1).unwrap_err().to_string();
+        assert!(refused([false, true]).ends_with("those that have some: 2"));
+        assert!(
+            refused([false, false])
+                .starts_with("no candidate of A has work to promote; `hangar issue retry A`")
+        );
+        check_promotion(&issue([true, false]), 1).unwrap();
+    }
+
+    #[test]
+    fn a_candidate_is_named_after_its_issue_also_when_it_is_over() {
+        let mut state = OrchestratorState::default();
+        let mut told_of = |line: &str| {
+            let record: OrchestratorRecord = serde_json::from_str(line).unwrap();
+            state.apply(&record);
+            told(&record, &state).unwrap()
+        };
+        let at = r#""at":"2026-01-01T10:00:00.000Z""#;
+        let removed =
+            format!(r#"{{"seq":1,{at},"type":"workspaceRemoved","issue":"7\u001f0-2","kept":null}}"#);
+        assert_eq!(told_of(&removed), "10:00:00 7, candidate 2 workspace removed", "nobody knows it");
+        told_of(&format!(
+            r#"{{"seq":2,{at},"type":"claimed","issue":"7","identifier":"A-7","title":"t","state":"s","agent":"x"}}"#
+        ));
+        assert_eq!(told_of(&removed), "10:00:00 A-7, candidate 2 workspace removed");
+        let promoted = format!(
+            r#"{{"seq":3,{at},"type":"requested","issue":"7","identifier":"A-7","request":{{"promote":{{"candidate":2}}}},"id":"r"}}"#
+        );
+        assert_eq!(told_of(&promoted), "10:00:00 A-7 a person promotes candidate 2");
+    }
 }

@@ -51,6 +51,17 @@ pub(super) struct Ready {
     draft: PathBuf,
 }
 
+/// File beside a workspace that is not complete: one that is being created, or removed.
+fn draft_of(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.creating"))
+}
+
+/// Whether a workspace is all there.
+pub(super) fn is_complete(path: &Path) -> bool {
+    path.is_dir() && !draft_of(path).exists()
+}
+
 impl Ready {
     /// Notes that the workspace is complete.
     pub(super) fn finish(&self) -> Result<(), String> {
@@ -79,10 +90,9 @@ pub(super) async fn prepare(
     let root = &config.workspace.root;
     fs::create_dir_all(root).map_err(|error| failed("creating", root, &error))?;
     let root = root.canonicalize().map_err(|error| failed("opening", root, &error))?;
-    let key = key(identifier);
-    let path = root.join(&key);
-    let draft = root.join(format!(".{key}.creating"));
-    // A directory whose creation was interrupted by a kill was never used.
+    let path = root.join(key(identifier));
+    let draft = draft_of(&path);
+    // A directory whose creation was interrupted by a kill was never used; the work of one whose removal was is kept.
     if draft.exists() {
         if let Some(mirror) = mirror {
             mirror.forget(&path).await;
@@ -161,43 +171,55 @@ pub(super) fn status(path: &Path) -> Option<String> {
 
 /// Removes a workspace. Work that was not committed is kept under a ref, whose name is the result.
 pub(super) async fn remove(mirror: Option<&Mirror>, path: &Path) -> Result<Option<String>, String> {
-    if !is_workspace(path)? {
-        return Ok(None);
-    }
-    let kept = match mirror {
-        Some(mirror) => mirror.keep_changes(path).await?,
-        None => None,
+    let draft = draft_of(path);
+    // What a removal that was interrupted left behind is no work. The file has the name of the ref.
+    let kept = match (fs::read_to_string(&draft), is_workspace(path)?) {
+        (Ok(kept), _) => Some(kept).filter(|kept| !kept.is_empty()),
+        (Err(_), false) => return Ok(None),
+        (Err(_), true) => {
+            let kept = match mirror {
+                Some(mirror) => mirror.keep_changes(path).await?,
+                None => None,
+            };
+            fs::write(&draft, kept.as_deref().unwrap_or_default())
+                .map_err(|error| failed("creating", &draft, &error))?;
+            kept
+        }
     };
     if let Some(mirror) = mirror {
         mirror.forget(path).await;
     }
     discard(path)?;
+    fs::remove_file(&draft).map_err(|error| failed("removing", &draft, &error))?;
     Ok(kept)
 }
 
 /// Space that a workspace takes on the disk. Links are not followed.
 pub(super) async fn size(path: &Path) -> Option<u64> {
     let path = path.to_owned();
-    tokio::task::spawn_blocking(move || {
-        let (mut bytes, mut left, mut open) = (0, MAX_FILES, vec![path]);
-        while let Some(directory) = open.pop() {
-            for entry in fs::read_dir(&directory).ok()?.flatten() {
-                let Ok(found) = entry.metadata() else { continue };
-                bytes += found.blocks() * BLOCK;
-                left -= 1;
-                if left == 0 {
-                    return Some(bytes);
-                }
-                if found.is_dir() {
-                    open.push(entry.path());
-                }
+    let space = tokio::task::spawn_blocking(move || Some(space(fs::read_dir(path).ok()?, Vec::new())));
+    space.await.ok().flatten()
+}
+
+/// Space of the entries of a directory, and of more directories. Those that vanish or cannot be read have none.
+fn space(mut entries: fs::ReadDir, mut open: Vec<PathBuf>) -> u64 {
+    let (mut bytes, mut left) = (0, MAX_FILES);
+    loop {
+        for entry in entries.flatten() {
+            let Ok(found) = entry.metadata() else { continue };
+            bytes += found.blocks() * BLOCK;
+            left -= 1;
+            if left == 0 {
+                return bytes;
+            }
+            if found.is_dir() {
+                open.push(entry.path());
             }
         }
-        Some(bytes)
-    })
-    .await
-    .ok()
-    .flatten()
+        let next = std::iter::from_fn(|| open.pop()).find_map(|directory| fs::read_dir(directory).ok());
+        let Some(next) = next else { return bytes };
+        entries = next;
+    }
 }
 
 fn discard(path: &Path) -> Result<(), String> {
@@ -223,6 +245,45 @@ mod tests {
         }
     }
 
+    fn config(root: &Path) -> Config {
+        let text = format!(
+            "---\ntracker: {{ kind: file, active_states: [a] }}\nworkspace: {{ root: '{}' }}\n---\nx\n",
+            root.display()
+        );
+        hangar_workflow::load(&text, root, &Default::default()).unwrap().config
+    }
+
+    #[tokio::test]
+    async fn a_workspace_whose_removal_was_interrupted_is_not_used_again() {
+        let place = tempfile::tempdir().unwrap();
+        let (config, owner) =
+            (config(place.path()), Owner { workflow: "w".to_owned(), issue: "i".to_owned() });
+        let prepare = async || {
+            let ready = prepare(&config, None, "A", "b", None, &owner).await.unwrap();
+            ready.finish().unwrap();
+            ready
+        };
+        let path = prepare().await.path;
+        fs::write(path.join("work"), "x").unwrap();
+        assert!(!prepare().await.is_new && is_complete(&path));
+        fs::write(draft_of(&path), "refs/hangar/kept/A/1").unwrap();
+        assert!(!is_complete(&path), "what is left of it is no workspace");
+        assert!(prepare().await.is_new && !path.join("work").exists(), "it is made anew");
+        // The removal goes on where it was, also without the directory.
+        for is_there in [true, false] {
+            prepare().await;
+            fs::write(draft_of(&path), "refs/hangar/kept/A/1").unwrap();
+            if !is_there {
+                fs::remove_dir_all(&path).unwrap();
+            }
+            assert_eq!(remove(None, &path).await.unwrap().as_deref(), Some("refs/hangar/kept/A/1"));
+            assert!(!path.exists() && !draft_of(&path).exists());
+        }
+        prepare().await;
+        assert_eq!(remove(None, &path).await.unwrap(), None);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0, "nothing is left");
+    }
+
     #[tokio::test]
     async fn the_size_of_a_workspace_is_that_of_its_files() {
         let place = tempfile::tempdir().unwrap();
@@ -232,6 +293,9 @@ mod tests {
         let bytes = size(place.path()).await.unwrap();
         assert!((100_000..1_000_000).contains(&bytes), "{bytes}");
         assert_eq!(size(&place.path().join("nothing")).await, None);
+        let vanished = vec![place.path().join("deep"), place.path().join("nothing")];
+        let root = fs::read_dir(place.path().join("deep")).unwrap();
+        assert!(space(root, vanished) >= 200_000, "the others count all the same");
     }
 
     #[test]

@@ -171,6 +171,26 @@ fn an_issue_that_is_closed_ends_all_candidates_and_their_work_is_kept() {
 }
 
 #[test]
+fn an_issue_that_was_closed_is_not_handed_over_when_a_candidate_is_promoted() {
+    for pulls in ["", "pull_requests: { provider: github, project: a/b, api_key: x }\n"] {
+        for state in ["Done", "Review", ""] {
+            let works = [work(9, true, None), work(1, true, None), work(2, true, None)];
+            let mut world = world("person", pulls, works);
+            all_done(&mut world);
+            match state {
+                "" => drop(world.issues.remove(&id("a"))),
+                state => world.issue("a").state = state.to_owned(),
+            }
+            world.request("a", PersonRequest::Promote { candidate: 1 });
+            let logged = |line: &str| world.log.contains(&line.to_owned());
+            assert!(logged("a: released") && !logged("a: promoted 1"), "{state} {:#?}", world.log);
+            assert!(world.state.workspaces.is_empty(), "{:#?}", world.state.workspaces);
+            assert_eq!(world.issues.get(&id("a")).map_or("", |issue| &issue.state), state);
+        }
+    }
+}
+
+#[test]
 fn a_person_stops_candidates_and_lets_them_go_on() {
     let mut world = world("criteria", "", [work(9, true, None), work(1, true, None), work(2, true, None)]);
     world.completes("a#1");
@@ -197,6 +217,51 @@ fn a_candidate_that_fails_is_tried_again_three_times_and_then_out() {
         world.settle();
     }
     assert!(world.log.contains(&"a: chosen 1".to_owned()), "{:#?}", world.log);
+}
+
+#[test]
+fn every_parking_has_its_own_comment() {
+    let yaml =
+        yaml("criteria", "").replace("  handoff_state", "  comments: { on_failure: true }\n  handoff_state");
+    let mut world = World::new(&yaml, &["a"]);
+    world.measures = [(1, work(1, false, None))].into();
+    world.poll();
+    all_done(&mut world);
+    world.request("a", PersonRequest::Retry);
+    world.request("a", PersonRequest::Retry);
+    let parked: Vec<&String> = world.log.iter().filter(|line| line.contains(": comment parked-")).collect();
+    assert_eq!(parked, ["a: comment parked-0-0", "a: comment parked-0-0-1", "a: comment parked-0-0-2"]);
+}
+
+#[test]
+fn a_promotion_that_fails_for_a_while_is_tried_again_with_the_same_candidates() {
+    let mut world = world("criteria", "", [work(9, true, None), work(1, true, None), work(2, true, None)]);
+    world.outages = 2;
+    all_done(&mut world);
+    for delay in ["a: retry in 10000 ms", "a: retry in 20000 ms"] {
+        assert_eq!(world.log.last().unwrap(), delay, "{:#?}", world.log);
+        world.wait(Duration::from_secs(20));
+        world.poll();
+    }
+    let count = |what: &str| world.log.iter().filter(|line| line.ends_with(what)).count();
+    assert_eq!((count(": opened"), count(": measured")), (3, 3), "{:#?}", world.log);
+    assert_eq!((count(": chosen 2"), count(": promoted 2"), count(": released")), (3, 1, 1));
+    assert_eq!(world.issues[&id("a")].state, "Review");
+}
+
+#[test]
+fn a_candidate_that_fails_in_its_second_turn_each_time_is_out_as_well() {
+    let mut world = world("criteria", "", [work(9, true, None), work(1, true, None), work(2, true, None)]);
+    world.completes("a#1");
+    world.completes("a#3");
+    for _ in 0..4 {
+        assert!(!world.log.contains(&"a: chosen 3".to_owned()));
+        world.completes("a#2");
+        world.fails("a#2", "port_exit", true);
+        world.wait(Duration::from_secs(60));
+        world.settle();
+    }
+    assert!(world.log.contains(&"a: chosen 3".to_owned()), "{:#?}", world.log);
 }
 
 #[test]

@@ -36,6 +36,8 @@ pub(crate) struct World {
     pub(crate) workspace_bytes: Option<u64>,
     /// How the work of candidates is measured, by their numbers. One that is not here has changed nothing.
     pub(crate) measures: BTreeMap<u32, RivalResult>,
+    /// Promotions that fail, and may succeed later.
+    pub(crate) outages: u32,
     /// Everything that happened, one line each.
     pub(crate) log: Vec<String>,
 }
@@ -87,6 +89,7 @@ impl World {
             now: Timestamp::UNIX_EPOCH,
             workspace_bytes: None,
             measures: BTreeMap::new(),
+            outages: 0,
             log: Vec::new(),
         }
     }
@@ -225,8 +228,21 @@ impl World {
                 self.note(IssueFact::RivalDone { issue, result });
             }
             IssueEffect::Promote { issue, candidate } => {
+                let state = self.issues.get(&issue).map(|issue| issue.state.clone());
+                let left = match &state {
+                    _ if self.outages > 0 => {
+                        self.outages -= 1;
+                        Some(SessionEnd::Failed(failure("promotion_failed", true)))
+                    }
+                    None => Some(SessionEnd::Gone),
+                    Some(state) if self.workflow.config.tracker.is_active(state) => None,
+                    Some(state) => Some(SessionEnd::Inactive { state: state.clone() }),
+                };
                 let (workspace, branch) = ("/ws".into(), "b".to_owned());
-                self.note(IssueFact::Promoted { issue, candidate, workspace, branch });
+                self.note(match left {
+                    Some(end) => IssueFact::SessionEnded { issue, end },
+                    None => IssueFact::Promoted { issue, candidate, workspace, branch, state },
+                });
             }
             IssueEffect::RemoveWorkspace { issue } => {
                 let name = issue.0.replace('\u{1f}', "#");
@@ -286,7 +302,8 @@ impl World {
     }
 
     fn write(&mut self, issue: &IssueId, write: &Write) {
-        let entry = self.issues.get_mut(issue).unwrap();
+        // One that is gone takes no writes.
+        let Some(entry) = self.issues.get_mut(issue) else { return };
         match write {
             Write::Transition { to } => {
                 entry.state.clone_from(to);

@@ -89,8 +89,12 @@ async fn issue(
 
 async fn diff(
     State(app): Of,
-    Path((workflow, issue, candidate)): Path<(String, String, u32)>,
+    Path((workflow, issue, candidate)): Path<(String, String, String)>,
 ) -> Result<Answer<CandidateDiff>, Problem> {
+    let number = candidate.parse::<u32>();
+    let candidate = number.map_err(|_| {
+        Problem::invalid(format!("`{candidate}` is not the number of a candidate; the first one is 1"))
+    })?;
     Ok(Answer(parts(&app)?.issues.diff(workflow, issue, candidate).await.map_err(refused)?))
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn place(judge: &str, issues: &[Value]) -> Place {
     git(&origin, "git init -q -b main . && echo base > base.txt && git add base.txt && git commit -qm one");
     place.workflow(
         &format!(
-            "  handoff_state: Review\n  in_progress_state: In Progress\nagent: {{ kind: native, max_turns: 1 }}\nnative: {{ model: mock-model }}\ndispatch:\n  rules:\n    - candidates: [{{ agent: native, count: 3 }}]\n      judge: {judge}\n  judge:\n    commands: ['grep -q good work.txt']\n"
+            "  handoff_state: Review\n  in_progress_state: In Progress\nagent: {{ kind: native, max_turns: 1 }}\nnative: {{ model: mock-model }}\ndispatch:\n  rules:\n    - candidates: [{{ agent: native, count: 3 }}]\n      judge: {judge}\n  judge:\n    commands: ['grep -q good work.txt']\nhooks: {{ before_remove: 'echo $SORTIE_ISSUE_ID $HANGAR_CANDIDATE >> ../../removed' }}\n"
         ),
         PROMPT,
     );
@@ -79,6 +79,10 @@ fn the_smallest_work_that_passes_is_promoted_and_that_of_the_others_is_kept() {
     assert_eq!(git(&mirror(&place), &format!("git --git-dir . show {kept}:work.txt")), "good\nand\nmore");
     let transitions: Vec<&Value> = of_type(&found, "written");
     assert_eq!(transitions.len(), 2, "the tracker is written to once for all of them: {transitions:?}");
+    let removed = std::fs::read_to_string(place.scratch.work().join("removed")).unwrap();
+    let mut removed: Vec<&str> = removed.lines().collect();
+    removed.sort_unstable();
+    assert_eq!(removed, ["id-A 1", "id-A 2", "id-A 3"], "the hook knows the issue and the candidate");
 }
 
 #[test]
@@ -107,6 +111,42 @@ fn a_person_compares_the_candidates_and_promotes_one() {
         "{}",
         refused.stderr
     );
+}
+
+#[test]
+fn what_the_judge_writes_is_not_the_work_of_a_candidate() {
+    let place = place("person", &[issue("A")]);
+    let path = place.scratch.work().join("WORKFLOW.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let judge = "['grep -q good work.txt'";
+    assert!(text.contains(judge));
+    let writes = "['echo report > report.txt; echo more >> work.txt', 'grep -q good work.txt'";
+    std::fs::write(&path, text.replace(judge, writes)).unwrap();
+    let measured = || {
+        let found = lines(&place.command(RUN).finish().expect_exit(0).stdout);
+        let results = of_type(&found, "rivalDone").into_iter().map(|result| result["result"].clone());
+        let mut results: Vec<Value> = results.collect();
+        results.sort_by_key(|result| result["reference"].to_string());
+        results
+    };
+    let first = measured();
+    let added: Vec<&Value> = first.iter().map(|result| &result["added"]).collect();
+    assert_eq!(added, [3, 1, 1], "{first:#?}");
+    // The candidates are done, so that they are only measured again.
+    place.command(&["issue", "retry", "A"]).finish().expect_exit(0);
+    assert_eq!(measured(), first);
+}
+
+#[test]
+fn an_issue_that_was_closed_stays_closed_when_one_is_promoted() {
+    let place = place("person", &[issue("A")]);
+    place.command(RUN).finish().expect_exit(0);
+    place.edit("A", "state", &json!("Done"));
+    place.command(&["issue", "promote", "A", "1"]).finish().expect_exit(0);
+    let found = lines(&place.command(RUN).finish().expect_exit(0).stdout);
+    assert_eq!(of_type(&found, "promoted"), Vec::<&Value>::new());
+    assert_eq!(of_type(&found, "released")[0]["release"], json!({ "why": "inactive", "state": "Done" }));
+    assert_eq!(place.issue("A")["state"], "Done");
 }
 
 #[test]

@@ -295,6 +295,37 @@ fn the_least_recently_used_workspace_goes_and_its_work_is_kept() {
 }
 
 #[test]
+fn a_workspace_that_is_being_removed_goes_whatever_happens_to_its_issue() {
+    let place = Place::new("", "x", &[issue("A")]);
+    let work = place.scratch.work();
+    std::fs::create_dir(work.join("origin")).unwrap();
+    git(&work.join("origin"), "git init -q -b main . && git commit -q --allow-empty -m one");
+    let agent = format!("{HANDOFF}agent: {{ kind: mock, max_turns: 1, max_concurrent_agents: 1 }}\n");
+    place.workflow(&agent, "x");
+    place.command(RUN).finish().expect_exit(0);
+    // B takes the only slot, and its workspace is one too many.
+    let hook = "hooks: { before_remove: 'echo > ../../begun; read go < ../../go' }\n";
+    place.workflow(&format!("{agent}mock: {{ turn_delay_ms: 600000 }}\n{hook}"), "x");
+    let text = std::fs::read_to_string(work.join("WORKFLOW.md")).unwrap();
+    let text = text.replace("workspace:\n", "workspace:\n  max_workspaces: 1\n");
+    std::fs::write(work.join("WORKFLOW.md"), text).unwrap();
+    let mut urgent = issue("B");
+    urgent["priority"] = json!(1);
+    place.scratch.file("issues.json", &json!([issue("A"), urgent]).to_string());
+    git(&work, "mkfifo begun go");
+    let mut running = place.command(&["orchestrate", "--output-format", "json"]).start();
+    std::fs::read(work.join("begun")).unwrap();
+    place.command(&["issue", "park", "A"]).finish().expect_exit(0);
+    running.wait_for_event("requested");
+    let mut go = std::fs::File::options().read(true).write(true).open(work.join("go")).unwrap();
+    std::io::Write::write_all(&mut go, b"go\n").unwrap();
+    assert_eq!(running.wait_for_event("workspaceRemoved")["issue"], "id-A");
+    assert!(!place.workspace("A").exists());
+    running.signal(hangar_test_support::Signal::TERM);
+    running.finish().expect_exit(0);
+}
+
+#[test]
 fn a_checkout_that_was_killed_in_its_first_moments_is_made_anew() {
     let place = Place::new("", "x", &[issue("A")]);
     let origin = place.scratch.work().join("origin");

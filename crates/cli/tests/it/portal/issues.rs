@@ -205,12 +205,13 @@ fn a_candidate_is_promoted_in_the_portal() {
     let met: Vec<&Value> = candidates.iter().map(|candidate| &candidate["meetsCriteria"]).collect();
     assert_eq!(met, [true, false, true], "{details}");
     assert!(candidates[0]["tokens"]["output"].as_u64().unwrap() > 0, "{details}");
-    let diff = |candidate: u32| {
+    let diff = |candidate: &str| {
         portal.ask("GET", &format!("/api/v1/issues/{key}/A/candidates/{candidate}/diff")).send()
     };
-    let shown = expect(diff(1), 200);
+    let shown = expect(diff("1"), 200);
     assert!(shown["diff"].as_str().unwrap().contains("+good\n+and\n+more"), "{shown}");
-    refused(&diff(7), 404, "issue_not_found", "candidate 7 of A has no changes");
+    refused(&diff("7"), 404, "issue_not_found", "candidate 7 of A has no changes");
+    refused(&diff("first"), 400, "invalid_request", "`first` is not the number of a candidate");
     let promote =
         |candidate: Value| portal.act(&key, "A", &json!({ "action": "promote", "candidate": candidate }));
     refused(&promote(json!(7)), 422, "not_possible", "`candidate` must be one of: 1, 2, 3");
