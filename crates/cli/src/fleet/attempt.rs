@@ -13,7 +13,8 @@ use hangar_fleet::claim::LogClaim;
 use hangar_fleet::facts::{FleetSessionState, SessionFact};
 use hangar_fleet::fold::{Claimable, SessionFold};
 use hangar_fleet::lease::{LeaseInstant, LeaseKeeper};
-use hangar_fleet::log::{self, LogEntry};
+use hangar_fleet::leftover;
+use hangar_fleet::log::{self, LogEntry, LogItem};
 use hangar_fleet::order::{Order, OrderWorkspace};
 use hangar_fleet::queue::{Settled, Ticket};
 use hangar_fleet::record::{FleetRecord, OrderEnd};
@@ -25,7 +26,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::session::Carrying;
+use super::session::{Carrying, OpenedSession};
 use super::worker::Worker;
 
 /// Workers that may be lost with an order, or fail to begin it, before it is given up.
@@ -99,16 +100,25 @@ async fn attempt(
     deliveries: u64,
 ) -> Result<Carried> {
     let (broker, id) = (&worker.broker, order.session_id()?);
-    let attempt = match worker.at_work.try_enter(&id) {
-        Some(attempt) => Some(attempt),
-        // An attempt of this worker whose lease is over stops its agents. One whose lease is not goes on.
-        None => tokio::time::timeout(broker.settings().lease / 3, worker.at_work.enter(&id)).await.ok(),
-    };
     let subject = log::session_subject(broker, &id);
-    let entries = log::read(broker, &subject).await?;
-    let fold = SessionFold::of(&entries);
+    let limits = worker.limits.lock().clone();
+    let mut attempt = worker.at_work.try_enter(&id);
+    let mut entries = log::read(broker, &subject).await?;
+    let mut fold = SessionFold::of(&entries);
+    if attempt.is_none() && !matches!(fold.decide(&order.id, deliveries, MOST_ATTEMPTS), Claimable::Owned(_))
+    {
+        // An attempt of this worker whose lease is over stops its agents. One whose lease is not goes on.
+        let entering = worker.at_work.enter(&id);
+        attempt = tokio::time::timeout(broker.settings().lease / 3, entering).await.ok();
+        entries = log::read(broker, &subject).await?;
+        fold = SessionFold::of(&entries);
+    }
     let give_up = match fold.decide(&order.id, deliveries, MOST_ATTEMPTS) {
-        Claimable::Over => return Ok(Carried::Over(Settled::Done)),
+        Claimable::Over => {
+            // Its worker may have been lost before it told anybody.
+            leftover::clear(broker, &id).await?;
+            return Ok(Carried::Over(Settled::Done));
+        }
         // Its owner keeps the lease; if it cannot, the order is delivered again.
         Claimable::Outdated(_) => return Ok(Carried::Lost),
         Claimable::Owned(_) => return Ok(Carried::Over(Settled::GiveBack(broker.settings().lease / 3))),
@@ -117,14 +127,17 @@ async fn attempt(
             Some(format!("it was tried {attempts} times: {why}"))
         }
         // One that waits for a limit is given out again and again.
-        Claimable::Free if deliveries > MOST_DELIVERIES && worker.limits.is_none() => {
-            Some(format!("it was given out {deliveries} times"))
+        Claimable::Free
+            if limits.is_none()
+                && may_be_lost(deliveries, idle(order, &entries), broker.settings().lease) =>
+        {
+            Some(format!("it was given out {deliveries} times, and no worker began it"))
         }
         Claimable::Free => None,
     };
     let Some(_attempt) = attempt else { return Ok(Carried::Lost) };
     if give_up.is_none()
-        && let Some(limits) = &worker.limits
+        && let Some(limits) = &limits
     {
         let item = WorkItem { host: worker.name.clone(), ..item(worker, order, &id) };
         if let SlotAnswer::Waits(why) = broker.take_slot(limits, &item, &worker.name).await? {
@@ -134,13 +147,31 @@ async fn attempt(
     }
     let carried = claimed_attempt(worker, order, keeper, deliveries, &entries, fold, give_up).await;
     // The slot of a session that goes on elsewhere is taken over with it.
-    if worker.limits.is_some()
+    if limits.is_some()
         && !matches!(carried, Ok(Carried::Lost))
         && let Err(error) = broker.free_slot(id.as_str(), &worker.name).await
     {
         tracing::warn!(%error, session = %id, "the slot of a session could not be freed");
     }
     carried
+}
+
+/// Time in which nothing has been done about an order: since it was placed, or since the last record of its session. While another
+/// order has the session, it only waits.
+fn idle(order: &Order, entries: &[LogEntry]) -> Duration {
+    let last = entries.iter().rev().find_map(|entry| match &entry.item {
+        LogItem::Record(record) => record.at(),
+        LogItem::Events(_) => None,
+    });
+    let since = last.map_or(order.placed, |last| last.max(order.placed));
+    Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default()
+}
+
+/// Whether so many deliveries of an order may have been lost with their workers. A lost one takes a whole lease; one that was given
+/// back, because the order could not be begun yet, takes less.
+fn may_be_lost(deliveries: u64, idle: Duration, lease: Duration) -> bool {
+    let all = lease.saturating_mul(u32::try_from(deliveries).unwrap_or(u32::MAX));
+    deliveries > MOST_DELIVERIES && idle >= all
 }
 
 /// Publishes why an order waits.
@@ -203,12 +234,14 @@ async fn claimed_attempt(
     worker.claims.insert(id.clone(), carrying.claim.clone());
     let fenced = tokio::spawn(fence(keeper.over().clone(), carrying.claim.clone()));
     let (lease, over) = (keeper.over().clone(), carrying.claim.over().clone());
+    let mut opened = None;
     let mut carried = tokio::select! {
         biased;
-        carried = carrying.run(entries, fold) => carried,
+        carried = carrying.run(entries, fold, &mut opened) => carried,
         // Whatever it waits for, such as a push to a remote that does not answer: the agents end with it.
         () = lost_for(&lease, &over, broker.settings().lease / STOPPING) => Ok(Carried::Lost),
     };
+    OpenedSession::kill(&mut opened).await;
     fenced.abort();
     worker.claims.remove(&id, &carrying.claim);
     // A slot that was not finished parks its item, and the session goes on elsewhere.
@@ -281,5 +314,57 @@ pub(super) fn item(worker: &Worker, order: &Order, id: &SessionId) -> WorkItem {
         priority: 0,
         enqueued: order.placed,
         attempt: 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hangar_fleet::VERSION;
+    use hangar_fleet::order::{Labels, OrderId, SessionSettings};
+
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn an_order_that_only_waits_is_not_given_up() {
+        // Each was given back after ten seconds.
+        assert!(!may_be_lost(101, Duration::from_secs(1010), LEASE));
+        // Each was given back after a third of the lease.
+        assert!(!may_be_lost(10_000, LEASE / 3 * 10_000, LEASE));
+        assert!(!may_be_lost(u64::MAX, Duration::from_secs(1 << 40), LEASE));
+    }
+
+    #[test]
+    fn an_order_whose_deliveries_are_lost_is_given_up() {
+        assert!(!may_be_lost(100, LEASE * 100, LEASE), "it has some more");
+        assert!(may_be_lost(101, LEASE * 101, LEASE));
+        assert!(may_be_lost(101, LEASE * 200, LEASE));
+    }
+
+    #[test]
+    fn an_order_waits_from_the_last_record_of_its_session_on() {
+        let hour = |hours: i64| Timestamp::now() - jiff::SignedDuration::from_hours(hours);
+        let order = Order {
+            v: VERSION,
+            id: OrderId("o".to_owned()),
+            session: uuid::Uuid::new_v4().to_string(),
+            labels: Labels::default(),
+            prompt: String::new(),
+            settings: SessionSettings::default(),
+            workspace: OrderWorkspace::Path { path: "/".into() },
+            from: String::new(),
+            placed: hour(5),
+        };
+        let released = |hours| {
+            let order = OrderId("other".to_owned());
+            let record = FleetRecord::Released { order, end: OrderEnd::Done, at: hour(hours) };
+            LogEntry { seq: 1, epoch: 1, item: LogItem::Record(record) }
+        };
+        let events = LogEntry { seq: 2, epoch: 1, item: LogItem::Events(Default::default()) };
+        let hours = |entries: &[LogEntry]| idle(&order, entries).as_secs() / 3600;
+        assert_eq!(hours(&[]), 5);
+        assert_eq!(hours(&[released(9)]), 5);
+        assert_eq!(hours(&[released(9), released(2), events]), 2);
     }
 }
